@@ -1,0 +1,162 @@
+#include "actors/averaging/group.hpp"
+
+#include <fmt/format.h>
+
+#include "actors/probes.hpp"
+
+namespace shoal::actors {
+
+group_actor::group_actor(caf::actor_config& config, host& on, caf::actor owner, averaging_config options,
+                         round_request request)
+    : protocol_actor(config, on), owner_(std::move(owner)), options_(options), request_(std::move(request)) {}
+
+caf::behavior group_actor::make_behavior() {
+  key_ = matchmaking::key(request_.epoch, request_.state);
+  member_info self{here().id(), address(), request_.weight, request_.rate, request_.samples};
+  matchmaking_.emplace(options_, request_, self, static_cast<round_io&>(*this),
+                       matchmaking::events{[this](const group_begun& group) { begin(group); },
+                                           [this](reason why) { matchmaking_failed(why); }});
+  record mine;
+  mine.subkey = fmt::format("{:016x}", here().id());
+  mine.address = address();
+  auto lifetime = 4 * options_.matchmaking_time + options_.round_timeout;
+  mine.expires_utc_ns = here().utc_ns() + lifetime.count();
+  send(request_.directory, store{key_, mine});
+  matchmaking_->start();
+  look_up();
+  set_timer(options_.poll_interval, poll);
+  set_timer(options_.matchmaking_time, deadline);
+  set_timer(3 * options_.matchmaking_time, give_up);
+  return {
+      [this](found& m) { matchmaking_->found_peers(m.records); },
+      [this](join_request& m) { matchmaking_->on(m); },
+      [this](join_accepted& m) { matchmaking_->on(m, current_sender()); },
+      [this](join_rejected& m) { matchmaking_->on(m, current_sender()); },
+      [this](join_withdrawn& m) { matchmaking_->on(m, current_sender()); },
+      [this](group_begun& m) { matchmaking_->on(m, current_sender()); },
+      [this](part_chunk& m) { for_round(m); },
+      [this](reduced_chunk& m) { for_round(m); },
+      [this](part_query& m) { for_round(m); },
+      [this](member_finished& m) { for_round(m); },
+      [this](chunk_received& m) {
+        if (round_ && m.group == round_->group().group) round_->on(m, current_sender());
+      },
+      [this](part_answer& m) {
+        if (round_ && m.group == round_->group().group) round_->on(m, current_sender());
+        leave_if_idle();
+      },
+      [this](tick& m) { on_timer(m.kind); },
+  };
+}
+
+void group_actor::on_exit() {
+  matchmaking_.reset();
+  round_.reset();
+  owner_ = nullptr;
+  request_ = {};
+}
+
+template <class Message>
+void group_actor::for_round(Message& message) {
+  if (round_) {
+    if (message.group == round_->group().group)
+      round_->on(message, current_sender());
+    else
+      misbehaviour(0, "message of another group");
+    return leave_if_idle();
+  }
+  // A fast member's first chunks overtake the leader's group_begun. Every member has at most a
+  // window of chunks and a few small messages under way; more than that is nobody's honest doing.
+  if (early_.size() >= std::size_t{options_.group_size} * (options_.window_chunks + 2))
+    return misbehaviour(0, "too many messages before the group began");
+  early_.emplace_back(current_sender(), std::move(message));
+}
+
+void group_actor::look_up() { send(request_.directory, lookup{key_, address(), 0}); }
+
+void group_actor::on_timer(std::uint32_t kind) {
+  switch (kind) {
+    case poll:
+      if (matchmaking_->over()) return;
+      look_up();
+      set_timer(options_.poll_interval, poll);
+      return;
+    case deadline: return matchmaking_->on_deadline();
+    case give_up: return matchmaking_->on_give_up();
+    case cancel:
+      if (!reported_ && !round_) matchmaking_failed(reason::cancelled);
+      return;
+    case look_at_senders:
+      if (!round_ || round_->finished()) return;
+      round_->check_senders();
+      set_timer(options_.sender_timeout / 4, look_at_senders);
+      return leave_if_idle();
+    case round_over:
+      if (round_) round_->on_round_timeout();
+      return leave_if_idle();
+    case leave: return quit();
+    default: return;
+  }
+}
+
+void group_actor::begin(const group_begun& group) {
+  send(request_.directory, withdraw{key_, fmt::format("{:016x}", here().id())});
+  round_.emplace(options_, request_, group, here().id(), static_cast<round_io&>(*this),
+                 [this](round_result result) { conclude(std::move(result)); });
+  here().observe(contributed{group.group, group.epoch, round_->self(),
+                             static_cast<std::uint32_t>(group.members.size()), request_.weight, request_.samples,
+                             request_.values});
+  here().probe(probes::group_begun);
+  set_timer(options_.round_timeout, round_over);
+  set_timer(options_.sender_timeout / 4, look_at_senders);
+  round_->start();
+  for (auto& [sender, message] : std::exchange(early_, {}))
+    std::visit(
+        [&, who = sender](auto& m) {
+          if (m.group == group.group) round_->on(m, who);
+        },
+        message);
+  leave_if_idle();
+}
+
+void group_actor::conclude(round_result result) {
+  matchmaking_->set_late_answer(result.succeeded() ? reason::group_closed : reason::cancelled);
+  here().observe(round_ended{result.group, result.epoch, result.member,
+                             static_cast<std::uint32_t>(result.members.size()), result.outcome, result.reason,
+                             result.parts, result.values, static_cast<std::uint64_t>(result.started.count())});
+  reported_ = true;
+  send(owner_, round_report{std::make_shared<const round_result>(std::move(result))});
+  // Others may still need what we hold, but not for ever.
+  set_timer(options_.round_timeout, leave);
+}
+
+void group_actor::matchmaking_failed(reason why) {
+  send(request_.directory, withdraw{key_, fmt::format("{:016x}", here().id())});
+  round_result result;
+  result.epoch = request_.epoch;
+  result.reason = why;
+  result.started = now();
+  here().observe(round_ended{{}, request_.epoch, 0, 0, outcome::failed, why, {}, {},
+                             static_cast<std::uint64_t>(now().count())});
+  reported_ = true;
+  send(owner_, round_report{std::make_shared<const round_result>(std::move(result))});
+  quit();
+}
+
+void group_actor::leave_if_idle() {
+  if (round_ && round_->idle()) quit();
+}
+
+void group_actor::on_down(const caf::actor_addr& whom) {
+  matchmaking_->on_down(whom);
+  if (round_) round_->on_down(whom);
+  leave_if_idle();
+}
+
+void group_actor::send_to(const caf::actor& to, caf::message content) { send(to, std::move(content)); }
+void group_actor::watch(const caf::actor& whom) { monitor(whom); }
+void group_actor::probe(std::string_view point) { here().probe(point); }
+duration group_actor::time() const { return now(); }
+void group_actor::suspect(peer_id culprit, std::string why) { misbehaviour(culprit, std::move(why)); }
+
+}  // namespace shoal::actors

@@ -1,0 +1,250 @@
+#include "actors/averaging/matchmaking.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <caf/actor_addr.hpp>
+#include <caf/actor_cast.hpp>
+#include <fmt/format.h>
+
+#include "actors/probes.hpp"
+#include "kernels/balanced_shares.hpp"
+#include "kernels/part_boundaries.hpp"
+
+namespace shoal::actors {
+
+namespace {
+
+bool is(const caf::actor& address, const caf::strong_actor_ptr& sender) {
+  return sender && address && caf::actor_cast<caf::strong_actor_ptr>(address) == sender;
+}
+
+std::optional<peer_id> parse_id(const std::string& text) {
+  peer_id out = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, 16);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
+matchmaking::matchmaking(const averaging_config& config, const round_request& request, member_info self,
+                         round_io& io, events on)
+    : config_(config), request_(request), self_(std::move(self)), io_(io), on_(std::move(on)) {}
+
+std::string matchmaking::key(std::uint64_t epoch, const state_id& state) {
+  return fmt::format("round.{}.{}", epoch, state.hex());
+}
+
+void matchmaking::start() {
+  for (const auto& peer : request_.expected) {
+    if (peer.peer == self_.peer) continue;
+    expected_[peer.peer] = peer.address;
+    io_.watch(peer.address);
+  }
+}
+
+void matchmaking::found_peers(const std::vector<record>& records) {
+  if (over_) return;
+  looked_up_ = true;
+  for (const auto& entry : records) {
+    auto id = parse_id(entry.subkey);
+    if (id && entry.address && *id != self_.peer) learn(*id, entry.address);
+  }
+  choose_leader();
+  close_if_complete();
+}
+
+void matchmaking::learn(peer_id peer, const caf::actor& address) {
+  if (std::find(gone_.begin(), gone_.end(), caf::actor_cast<caf::actor_addr>(address)) != gone_.end()) return;
+  auto& known = ready_[peer];
+  if (known == address) return;
+  known = address;  // new, or it tries again with a new group actor
+  io_.watch(address);
+}
+
+void matchmaking::choose_leader() {
+  if (over_ || !looked_up_) return;
+  auto smallest = ready_.empty() ? self_.peer : std::min(self_.peer, ready_.begin()->first);
+  if (smallest == self_.peer) {
+    if (leader_) {
+      leader_.reset();
+      accepted_ = false;
+    }
+    return;
+  }
+  if (leader_ != smallest) follow(smallest, ready_.at(smallest));
+}
+
+void matchmaking::follow(peer_id leader, const caf::actor& address) {
+  if (leader_ && accepted_)
+    if (auto old = ready_.find(*leader_); old != ready_.end())
+      io_.send_to(old->second, caf::make_message(join_withdrawn{self_.peer}));
+  for (const auto& [peer, info] : joined_)
+    io_.send_to(info.address, caf::make_message(join_rejected{0, leader, address}));
+  joined_.clear();
+  leader_ = leader;
+  accepted_ = false;
+  io_.send_to(address, caf::make_message(
+                           join_request{request_.epoch, request_.state, request_.values.size() / 4, self_}));
+}
+
+void matchmaking::on(const join_request& message) {
+  const auto& who = message.member;
+  auto reject = [&](reason why, peer_id suggested = 0, const caf::actor& address = {}) {
+    io_.send_to(who.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why), suggested, address}));
+  };
+  if (!who.address) return io_.suspect(who.peer, "join request without an address");
+  if (over_) return reject(late_answer_);
+  if (message.epoch != request_.epoch || message.state != request_.state) return reject(reason::out_of_sync);
+  if (message.value_count != request_.values.size() / 4 || who.peer == self_.peer) {
+    io_.suspect(who.peer, "join request for another vector or in our name");
+    return reject(reason::bad_message);
+  }
+  if (leader_) return reject(reason::none, *leader_, ready_.at(*leader_));
+  if (who.peer < self_.peer) {
+    // It should lead; it will find out, and so do we as soon as the directory names it.
+    learn(who.peer, who.address);
+    choose_leader();
+    return reject(reason::none, who.peer, who.address);
+  }
+  if (joined_.size() + 1 >= config_.group_size && !joined_.contains(who.peer)) return reject(reason::group_closed);
+  learn(who.peer, who.address);
+  joined_.insert_or_assign(who.peer, who);
+  io_.send_to(who.address, caf::make_message(join_accepted{request_.state}));
+  close_if_complete();
+}
+
+void matchmaking::on(const join_accepted&, const caf::strong_actor_ptr& sender) {
+  if (over_ || !leader_ || accepted_ || !is(ready_.at(*leader_), sender)) return;
+  accepted_ = true;
+  io_.probe(probes::matchmaking_joined);
+}
+
+void matchmaking::on(const join_rejected& message, const caf::strong_actor_ptr& sender) {
+  if (over_ || !leader_ || !is(ready_.at(*leader_), sender)) return;
+  auto why = static_cast<reason>(std::min<std::size_t>(message.why, reason_names.size() - 1));
+  if (why == reason::cancelled) {  // an attempt of the past; its owner will be back under a new address
+    forget(caf::actor_cast<caf::actor_addr>(sender), false);
+    choose_leader();
+    return close_if_complete();
+  }
+  if (why != reason::none) return fail(why);
+  auto refused_by = *leader_;
+  leader_.reset();
+  accepted_ = false;
+  // Only ever a smaller id: nobody can be sent in a circle.
+  if (message.suggested && message.suggested_peer < refused_by && message.suggested_peer != self_.peer)
+    learn(message.suggested_peer, message.suggested);
+  choose_leader();
+}
+
+void matchmaking::on(const join_withdrawn& message, const caf::strong_actor_ptr& sender) {
+  auto found = joined_.find(message.peer);
+  if (over_ || found == joined_.end() || !is(found->second.address, sender)) return;
+  joined_.erase(found);
+}
+
+bool matchmaking::valid(const group_begun& message) const {
+  const auto& m = message.members;
+  if (message.epoch != request_.epoch || message.state != request_.state) return false;
+  if (m.empty() || m.size() > config_.group_size || message.boundaries.size() != m.size() + 1) return false;
+  if (!std::is_sorted(message.boundaries.begin(), message.boundaries.end())) return false;
+  if (message.boundaries.front() != 0 || message.boundaries.back() != request_.values.size() / 4) return false;
+  for (std::size_t i = 0; i < m.size(); ++i) {
+    if (!m[i].address) return false;
+    if (i > 0 && m[i - 1].peer >= m[i].peer) return false;
+  }
+  auto me = std::find_if(m.begin(), m.end(), [&](const member_info& x) { return x.peer == self_.peer; });
+  return me != m.end() && me->weight == self_.weight && me->samples == self_.samples;
+}
+
+void matchmaking::on(const group_begun& message, const caf::strong_actor_ptr& sender) {
+  if (over_ || !leader_ || !is(ready_.at(*leader_), sender)) return;
+  if (!valid(message)) {
+    io_.suspect(*leader_, "group_begun that contradicts what was agreed");
+    return fail(reason::bad_message);
+  }
+  over_ = true;
+  on_.begun(message);
+}
+
+void matchmaking::on_down(const caf::actor_addr& whom) {
+  if (over_) return;
+  forget(whom, true);
+  choose_leader();
+  close_if_complete();
+}
+
+void matchmaking::forget(const caf::actor_addr& whom, bool died) {
+  auto gone = [&](const caf::actor& address) { return caf::actor_cast<caf::actor_addr>(address) == whom; };
+  gone_.push_back(whom);
+  std::erase_if(expected_, [&](const auto& entry) { return gone(entry.second); });
+  for (auto i = ready_.begin(); i != ready_.end();) {
+    if (!gone(i->second)) {
+      ++i;
+      continue;
+    }
+    joined_.erase(i->first);
+    if (leader_ == i->first) {
+      leader_.reset();
+      accepted_ = false;
+      lost_leader_ = lost_leader_ || died;
+    }
+    i = ready_.erase(i);
+  }
+}
+
+void matchmaking::close_if_complete() {
+  if (over_ || leader_ || !looked_up_) return;
+  if (joined_.size() + 1 < config_.group_size) {
+    auto missing = [&](const auto& entry) { return !joined_.contains(entry.first); };
+    if (std::any_of(expected_.begin(), expected_.end(), missing)) return;
+    if (std::any_of(ready_.begin(), ready_.end(), missing)) return;
+  }
+  if (joined_.size() + 1 < config_.min_group_size) return;
+  close();
+}
+
+void matchmaking::close() {
+  group_begun begin;
+  begin.epoch = request_.epoch;
+  begin.state = request_.state;
+  auto members = joined_;
+  members.emplace(self_.peer, self_);
+  std::vector<double> rates;
+  hasher id;
+  id.add(std::string_view{"group"}).add(request_.epoch).add(request_.state.high).add(request_.state.low);
+  id.add(io_.time().count());
+  for (const auto& [peer, info] : members) {
+    begin.members.push_back(info);
+    rates.push_back(static_cast<double>(std::max<std::uint64_t>(info.rate, 1)));
+    id.add(peer).add(info.weight);
+  }
+  begin.group = group_id::from(id.finish());
+  begin.boundaries = kernels::part_boundaries(request_.values.size() / 4, kernels::balanced_shares(rates));
+  over_ = true;
+  for (const auto& [peer, info] : joined_) io_.send_to(info.address, caf::make_message(begin));
+  on_.begun(begin);
+}
+
+void matchmaking::on_deadline() {
+  if (over_ || leader_) return;
+  if (joined_.size() + 1 >= config_.min_group_size)
+    close();
+  else
+    fail(reason::group_too_small);
+}
+
+void matchmaking::on_give_up() {
+  if (!over_) fail(lost_leader_ ? reason::leader_lost : reason::matchmaking_timeout);
+}
+
+void matchmaking::fail(reason why) {
+  over_ = true;
+  for (const auto& [peer, info] : joined_)
+    io_.send_to(info.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why), 0, {}}));
+  on_.failed(why);
+}
+
+}  // namespace shoal::actors

@@ -1,0 +1,80 @@
+// Finding a group for one round: who leads, who comes, when it closes. A plain state machine; the
+// group actor feeds it messages and does what it asks through round_io.
+//
+// Steps: 1. every ready peer stores (key = epoch and state, subkey = its id, its address);
+//   2. each follows the smallest id among the ready peers that it believes alive, itself included;
+//   3. the leader closes the group when everybody it expects has come, when it is full, or when
+//      matchmaking_time is over, and sends group_begun with the members and the part boundaries.
+// No cyclic waits: a peer only ever waits for a peer with a smaller id, so a chain of waits ends at
+//   one that waits for nobody; whoever starts to follow sends its own followers on to its leader.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "actors/averaging/round.hpp"
+
+namespace shoal::actors {
+
+class matchmaking {
+ public:
+  struct events {
+    std::function<void(const group_begun&)> begun;   ///< for leader and follower alike
+    std::function<void(reason)> failed;
+  };
+
+  matchmaking(const averaging_config& config, const round_request& request, member_info self, round_io& io,
+              events on);
+
+  /// Under which directory key the peers of one (epoch, state) meet.
+  static std::string key(std::uint64_t epoch, const state_id& state);
+
+  void start();
+  void found_peers(const std::vector<record>& records);
+  void on(const join_request& message);
+  void on(const join_accepted& message, const caf::strong_actor_ptr& sender);
+  void on(const join_rejected& message, const caf::strong_actor_ptr& sender);
+  void on(const join_withdrawn& message, const caf::strong_actor_ptr& sender);
+  void on(const group_begun& message, const caf::strong_actor_ptr& sender);
+  void on_down(const caf::actor_addr& whom);
+  /// The leader's patience is over.
+  void on_deadline();
+  /// A follower's patience is over.
+  void on_give_up();
+
+  /// What to answer to those who come too late. Requires: over().
+  void set_late_answer(reason why) noexcept { late_answer_ = why; }
+
+  bool over() const noexcept { return over_; }
+  bool leading() const noexcept { return !over_ && !leader_; }
+
+ private:
+  void choose_leader();
+  void follow(peer_id leader, const caf::actor& address);
+  void close_if_complete();
+  void close();
+  void fail(reason why);
+  void learn(peer_id peer, const caf::actor& address);
+  void forget(const caf::actor_addr& whom, bool died);
+  bool valid(const group_begun& message) const;
+
+  const averaging_config& config_;
+  const round_request& request_;
+  member_info self_;
+  round_io& io_;
+  events on_;
+  bool over_ = false;
+  bool looked_up_ = false;
+  std::map<peer_id, caf::actor> ready_;        // whom the directory or a suggestion named
+  std::map<peer_id, caf::actor> expected_;     // in-sync peers by their progress records
+  std::map<peer_id, member_info> joined_;      // my followers
+  std::vector<caf::actor_addr> gone_;          // addresses whose actor has ended, or that are of an older attempt
+  std::optional<peer_id> leader_;              // none: I lead
+  bool accepted_ = false;
+  bool lost_leader_ = false;
+  reason late_answer_ = reason::group_closed;
+};
+
+}  // namespace shoal::actors

@@ -1,0 +1,211 @@
+#include "actors/data/data_shard.hpp"
+
+#include "actors/data/sample_ranges.hpp"
+#include "kernels/base/check.hpp"
+
+#include <algorithm>
+
+namespace shoal::actors {
+
+namespace {
+
+enum timer : std::uint32_t { lease_timer = 1, publish_timer = 2 };
+
+} // namespace
+
+data_shard::data_shard(caf::actor_config& config, host& on, data_shard_config settings,
+                       std::shared_ptr<const sample_source> source,
+                       std::shared_ptr<sample_ledger> ledger)
+    : protocol_actor(config, on), settings_(std::move(settings)), source_(std::move(source)),
+      ledger_(std::move(ledger)) {
+  SHOAL_CHECK(source_ != nullptr && ledger_ != nullptr, "a shard needs a source and a ledger");
+  SHOAL_CHECK(source_->sample_bytes() > 0, "samples have a size");
+}
+
+void data_shard::on_exit() {
+  clients_.clear();
+  settings_.directory = nullptr;
+  protocol_actor::on_exit();
+}
+
+caf::behavior data_shard::make_behavior() {
+  publish();
+  arm_lease_timer(); // a ledger that was taken over has leases
+  return {
+      [this](const sample_request& what) { on_request(what); },
+      [this](const samples_returned& what) { on_returned(what); },
+      [this](const commit& what) { on_commit(what); },
+      [this](const tick& what) {
+        if (what.kind == lease_timer)
+          on_lease_timer();
+        if (what.kind == publish_timer)
+          publish();
+      },
+  };
+}
+
+void data_shard::on_request(const sample_request& what) {
+  if (!what.reply_to)
+    return misbehaviour(what.peer, "sample_request: nobody to reply to");
+  if (what.credit > settings_.max_credit)
+    return misbehaviour(what.peer, "sample_request: too much credit");
+  const auto held = checked_ranges(what.held, settings_.max_ranges);
+  if (!held)
+    return misbehaviour(what.peer, "sample_request: " + held.error());
+  if (ledger_->leased_by(what.peer) + what.credit > settings_.max_leased)
+    return misbehaviour(what.peer, "sample_request: too many leases");
+
+  clients_.insert_or_assign(what.peer, what.reply_to);
+  auto renewal = ledger_->renew(what.peer, *held, now());
+  if (!renewal.unknown.empty())
+    misbehaviour(what.peer, "sample_request: holds samples that it never got");
+  tell_lost(what.peer, std::move(renewal.lost));
+
+  if (what.credit > 0) {
+    auto leased = ledger_->lease(what.peer, what.credit, now());
+    for (const auto& range : leased)
+      stream(what.reply_to, range);
+    moved(sample_state::leased, what.peer, std::move(leased));
+  }
+  forget_idle(what.peer);
+  arm_lease_timer();
+}
+
+void data_shard::stream(const caf::actor& to, const sample_range& range) {
+  const std::size_t size = source_->sample_bytes();
+  const auto most =
+      static_cast<std::uint32_t>(std::max<std::size_t>(settings_.chunk_bytes / size, 1));
+  for (std::uint32_t done = 0; done < range.count;) {
+    const sample_range piece{range.first + done, std::min(most, range.count - done)};
+    payload data;
+    if (source_->hollow()) {
+      data = payload::hollow(piece.count * size);
+    } else {
+      std::vector<std::byte> bytes(piece.count * size);
+      for (std::uint32_t i = 0; i < piece.count; ++i)
+        source_->read(piece.first + i, std::span(bytes).subspan(i * size, size));
+      data = payload{std::move(bytes)};
+    }
+    send(to, samples{piece, std::move(data)});
+    done += piece.count;
+  }
+}
+
+void data_shard::on_returned(const samples_returned& what) {
+  const auto ranges = checked_ranges(what.ranges, settings_.max_ranges);
+  if (!ranges)
+    return misbehaviour(what.peer, "samples_returned: " + ranges.error());
+  auto result = ledger_->give_back(what.peer, *ranges);
+  if (!result.unknown.empty())
+    misbehaviour(what.peer, "samples_returned: samples that it never got");
+  moved(sample_state::returned, what.peer, std::move(result.returned));
+  forget_idle(what.peer);
+}
+
+void data_shard::on_commit(const commit& what) {
+  if (what.parts_total == 0)
+    return misbehaviour(0, "commit: a round without parts");
+  if (what.entries.size() > settings_.max_entries)
+    return misbehaviour(0, "commit: too many members");
+  // All or nothing: a commit that is wrong anywhere is not trusted elsewhere.
+  std::vector<std::vector<sample_range>> checked;
+  checked.reserve(what.entries.size());
+  for (const auto& entry : what.entries) {
+    if (entry.parts_included > what.parts_total)
+      return misbehaviour(0, "commit: more parts included than there are");
+    auto ranges = checked_ranges(entry.ranges, settings_.max_ranges);
+    if (!ranges)
+      return misbehaviour(0, "commit: " + ranges.error());
+    checked.push_back(std::move(*ranges));
+  }
+  for (std::size_t i = 0; i < checked.size(); ++i)
+    commit_one(what, what.entries[i].peer, checked[i], what.entries[i].parts_included);
+}
+
+void data_shard::commit_one(const commit& what, peer_id peer, std::span<const sample_range> ranges,
+                            std::uint32_t parts_included) {
+  auto result =
+      ledger_->commit(peer, ranges, what.epoch, what.group, parts_included, what.parts_total);
+  if (!result.unknown.empty())
+    misbehaviour(0, "commit: samples that their peer never got");
+  moved(sample_state::committed, peer, std::move(result.committed), what, parts_included);
+  moved(sample_state::partial, peer, std::move(result.partial), what, parts_included);
+  if (!result.returned.empty()) {
+    tell_lost(peer, result.returned);
+    moved(sample_state::returned, peer, std::move(result.returned), what, parts_included);
+  }
+  for (auto& other : result.revoked) {
+    tell_lost(other.peer, std::move(other.ranges));
+    forget_idle(other.peer);
+  }
+  if (!result.repeated.empty())
+    here().observe(samples_reported{"repeated: two peers may have used them", peer, what.epoch,
+                                    std::move(result.repeated)});
+  if (!result.disputed.empty())
+    here().observe(samples_reported{"disputed: members of the round say different parts", peer,
+                                    what.epoch, std::move(result.disputed)});
+  forget_idle(peer);
+}
+
+void data_shard::on_lease_timer() {
+  lease_timer_runs_ = false;
+  for (auto& loss : ledger_->expire(now())) {
+    tell_lost(loss.peer, loss.ranges);
+    moved(sample_state::returned, loss.peer, std::move(loss.ranges));
+    forget_idle(loss.peer);
+  }
+  arm_lease_timer();
+}
+
+void data_shard::arm_lease_timer() {
+  if (lease_timer_runs_ || !ledger_->has_leases())
+    return;
+  lease_timer_runs_ = true;
+  // Many peers renew at different times: looking less often than each of their leases ends is
+  // enough.
+  const auto coarse = std::max(ledger_->lease_time() / 16, duration{1});
+  set_timer(std::max(ledger_->next_expiry() - now(), coarse), lease_timer);
+}
+
+void data_shard::publish() {
+  if (!settings_.directory)
+    return;
+  store what{std::string{data_shard_key}, {}};
+  what.entry.subkey = here().name();
+  what.entry.address = address();
+  what.entry.expires_utc_ns = here().utc_ns() + settings_.record_lifetime.count();
+  send(settings_.directory, std::move(what));
+  set_timer(settings_.record_lifetime / 2, publish_timer);
+}
+
+void data_shard::tell_lost(peer_id peer, std::vector<sample_range> ranges) {
+  if (ranges.empty())
+    return;
+  if (const auto client = clients_.find(peer); client != clients_.end())
+    send(client->second, lease_lost{std::move(ranges)});
+}
+
+void data_shard::forget_idle(peer_id peer) {
+  if (ledger_->leased_by(peer) == 0)
+    clients_.erase(peer);
+}
+
+void data_shard::moved(sample_state to, peer_id peer, std::vector<sample_range> ranges) {
+  if (ranges.empty())
+    return;
+  samples_moved what;
+  what.to = to;
+  what.peer = peer;
+  what.samples = std::move(ranges);
+  here().observe(what);
+}
+
+void data_shard::moved(sample_state to, peer_id peer, std::vector<sample_range> ranges,
+                       const commit& by, std::uint32_t parts_included) {
+  if (ranges.empty())
+    return;
+  here().observe(samples_moved{to, peer, by.epoch, by.group, std::move(ranges), parts_included,
+                               by.parts_total});
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,77 @@
+// The data shard: leases sample indices and streams their bytes, as many as the asking peer has
+// credit for. What becomes of each index is decided by its ledger (sample_ledger.hpp); this actor
+// translates messages, checks them, keeps the lease timer and says where it is.
+//
+// Steps: sample_request(credit, held) renews the held leases and leases and sends `credit` samples
+// in `samples` messages of at most chunk_bytes (one sample, if that is larger); held ranges that
+// the peer has lost are answered by lease_lost, which also goes to peers whose leases expire or
+// whose samples a commit takes from them. samples_returned ends leases; commit makes samples final.
+// Every transition is observed as samples_moved, every index that two rounds may hold as
+// samples_reported. Bytes on the wire: samples * sample_bytes, in ceil(samples / (chunk_bytes /
+// sample_bytes)) messages for each contiguous range.
+#pragma once
+
+#include "actors/data/sample_ledger.hpp"
+#include "actors/data/sample_source.hpp"
+#include "actors/protocol_actor.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace shoal::actors {
+
+/// Under this key the directory has one record for each shard: sub-key the host's name, and the
+/// address.
+inline constexpr std::string_view data_shard_key = "data.shard";
+
+struct data_shard_config {
+  duration lease_time = std::chrono::minutes{5}; ///< without a renewal by sample_request
+  std::uint32_t chunk_bytes = 64 * 1024;
+  std::uint32_t max_credit = 1 << 16;  ///< samples in one request
+  std::uint64_t max_leased = 1 << 22;  ///< samples that one peer may hold
+  std::uint32_t max_ranges = 1 << 16;  ///< in one list of a message
+  std::uint32_t max_entries = 1 << 12; ///< members in one commit
+  caf::actor directory;                ///< its address; none: the shard publishes nothing
+  duration record_lifetime = std::chrono::minutes{1};
+};
+
+class data_shard : public protocol_actor {
+public:
+  /// Whoever made `ledger` may read it when the shard does not run (to write ledger.csv). Its lease
+  /// time is the one that holds; config.lease_time is for making it.
+  data_shard(caf::actor_config& config, host& on, data_shard_config settings,
+             std::shared_ptr<const sample_source> source, std::shared_ptr<sample_ledger> ledger);
+  void on_exit() override;
+
+protected:
+  caf::behavior make_behavior() override;
+
+private:
+  void on_request(const sample_request& what);
+  void on_returned(const samples_returned& what);
+  void on_commit(const commit& what);
+  void commit_one(const commit& what, peer_id peer, std::span<const sample_range> ranges,
+                  std::uint32_t parts_included);
+  void on_lease_timer();
+  void publish();
+
+  void stream(const caf::actor& to, const sample_range& range);
+  /// Sets the lease timer, unless it runs or there is nothing that could expire.
+  void arm_lease_timer();
+  void tell_lost(peer_id peer, std::vector<sample_range> ranges);
+  /// Forgets where a peer is that leases nothing.
+  void forget_idle(peer_id peer);
+  void moved(sample_state to, peer_id peer, std::vector<sample_range> ranges);
+  void moved(sample_state to, peer_id peer, std::vector<sample_range> ranges, const commit& by,
+             std::uint32_t parts_included);
+
+  data_shard_config settings_;
+  std::shared_ptr<const sample_source> source_;
+  std::shared_ptr<sample_ledger> ledger_;
+  std::map<peer_id, caf::actor> clients_; // those with leases
+  bool lease_timer_runs_ = false;
+};
+
+} // namespace shoal::actors

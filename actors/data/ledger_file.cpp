@@ -1,0 +1,59 @@
+#include "actors/data/ledger_file.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+namespace shoal::actors {
+
+namespace {
+
+using kind = index_state::kind;
+
+std::string_view name_of(kind state) {
+  switch (state) {
+  case kind::leased:
+    return "leased";
+  case kind::returned:
+    return "returned";
+  case kind::committed:
+    return "committed";
+  case kind::partial:
+    return "partial";
+  }
+  return "?";
+}
+
+} // namespace
+
+void write_ledger(std::ostream& out, const sample_ledger& ledger) {
+  out << ledger_header << '\n';
+  for (const auto& row : ledger.snapshot()) {
+    const auto& s = row.state;
+    out << fmt::format("{},{},{},", row.first, row.count, name_of(s.state));
+    if (s.state == kind::returned)
+      out << ",,,,\n";
+    else if (s.state == kind::leased)
+      out << fmt::format(",{},,,\n", s.peer);
+    else
+      out << fmt::format("{},{},{},{},{}\n", s.epoch, s.peer, s.group.hex(), s.parts_included,
+                         s.parts_total);
+  }
+  for (const auto& r : ledger.reports())
+    out << fmt::format("{},{},{},{},{},{},{},{}\n", r.range.first, r.range.count,
+                       r.what == sample_ledger::report::kind::repeated ? "repeated" : "disputed",
+                       r.epoch, r.peer, r.group.hex(), r.parts_included, r.parts_total);
+  out << fmt::format("{},0,end,,,,,\n", ledger.high_water());
+}
+
+result<void> write_ledger(const std::string& path, const sample_ledger& ledger) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  if (out)
+    write_ledger(out, ledger);
+  out.close();
+  if (!out)
+    return failure{path + ": cannot be written"};
+  return {};
+}
+
+} // namespace shoal::actors

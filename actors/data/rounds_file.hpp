@@ -1,0 +1,53 @@
+// rounds.csv: which samples went into which averaged gradient, as the members of the rounds saw it.
+// It is made from what peers observe and never from the data shard, so that it can convict the
+// ledger.
+//
+//   epoch,group,peer,first,count,parts_included,parts_total
+//   1,00..2a,3,0,64,4,4      64 samples of peer 3 are in 4 of the 4 parts of the round that made
+//   epoch 1 1,00..2a,7,64,8,0,4      peer 7 took part and delivered nothing
+//
+// Rounds that no member finished (failed) are not in it. parts_total is the number of part_outcomes
+// of the first member that finished, which must be the parts_total of its commit.
+#pragma once
+
+#include "actors/ids.hpp"
+#include "actors/observe.hpp"
+#include "kernels/base/result.hpp"
+
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shoal::actors {
+
+inline constexpr std::string_view rounds_header =
+    "epoch,group,peer,first,count,parts_included,parts_total";
+
+class rounds_recorder {
+public:
+  /// An observation of `who`'s host; those that are not about rounds are ignored.
+  void observe(peer_id who, const observation& what);
+
+  /// Ascending by epoch, then group, then member.
+  void write(std::ostream& out) const;
+  /// Errors: the file cannot be written whole (says the path).
+  result<void> write(const std::string& path) const;
+
+private:
+  struct contribution {
+    peer_id peer = 0;
+    std::vector<sample_range> samples;
+  };
+  struct round {
+    std::uint64_t epoch = 0;
+    std::map<std::uint32_t, contribution> members;
+    std::uint32_t parts_total = 0;                   // 0: nobody finished
+    std::map<std::uint32_t, std::uint32_t> parts_of; // member -> parts that hold its data
+  };
+
+  std::map<group_id, round> rounds_;
+};
+
+} // namespace shoal::actors

@@ -1,0 +1,160 @@
+// Who may use which sample, and where each one ended: the state machine of a data shard, without
+// actors, clocks or messages. The index space is unbounded; every index is in exactly one state:
+//
+//   unissued --lease--> leased(peer, expires) --commit, all parts--> committed(epoch, group, peer)
+//                         |    ^             \--commit, some parts-> partial(epoch, group, peer,
+//                         parts)
+//      expire, give back, |    | lease (the lowest returned indices come first)
+//      commit of no part  v    |
+//                        returned
+//
+// committed and partial are final. A sample is committed when the round that holds its gradient is,
+// so a commit also wins against what happened to the lease meanwhile: returned indices are
+// committed as if they were still leased (nobody used them), indices leased to somebody else are
+// taken from that peer, and reported, because that peer may have used them already. Indices that
+// are final already are reported as repeated; the same commit again (several members send it)
+// changes nothing.
+#pragma once
+
+#include "actors/data/interval_map.hpp"
+#include "actors/ids.hpp"
+#include "kernels/base/units.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace shoal::actors {
+
+/// The state of one issued index.
+struct index_state {
+  enum class kind : std::uint8_t { leased, returned, committed, partial };
+  kind state = kind::returned;
+  peer_id peer = 0;        ///< of the lease or of the gradient; 0 if returned
+  duration expires{};      ///< leased only
+  std::uint64_t epoch = 0; ///< committed and partial, as all below
+  group_id group;
+  std::uint32_t parts_included = 0, parts_total = 0;
+
+  bool operator==(const index_state&) const = default;
+};
+
+class sample_ledger {
+public:
+  using kind = index_state::kind;
+
+  /// Leases that a peer had and has no more.
+  struct loss {
+    peer_id peer = 0;
+    std::vector<sample_range> ranges;
+  };
+
+  struct renewal {
+    std::vector<sample_range> renewed;
+    std::vector<sample_range> lost;    ///< leased to this peer once, not any more
+    std::vector<sample_range> unknown; ///< never leased to this peer
+  };
+
+  struct give_back_result {
+    std::vector<sample_range> returned;
+    std::vector<sample_range> stale; ///< as renewal::lost, or final: nothing changed
+    std::vector<sample_range> unknown;
+  };
+
+  struct commit_result {
+    std::vector<sample_range> committed, partial;
+    std::vector<sample_range> returned; ///< no part held them: the lease ended
+    std::vector<sample_range> already;  ///< the same was said before
+    std::vector<sample_range>
+        repeated; ///< final elsewhere, or also leased to another; not said before
+    std::vector<sample_range> disputed; ///< the same round, other parts; the first word stands
+    std::vector<sample_range> unknown;  ///< never leased to that peer: nothing changed
+    std::vector<loss> revoked;          ///< leases that others lost to this commit
+  };
+
+  /// What verification needs to explain an index that two rounds may hold, or a round's members see
+  /// differently.
+  struct report {
+    enum class kind : std::uint8_t { repeated, disputed };
+    kind what = kind::repeated;
+    sample_range range;
+    std::uint64_t epoch = 0;
+    peer_id peer = 0;
+    group_id group;
+    std::uint32_t parts_included = 0, parts_total = 0;
+  };
+  /// More are counted, not kept: a flood of false commits must not fill the memory.
+  static constexpr std::size_t max_reports = std::size_t{1} << 20;
+
+  struct row {
+    std::uint64_t first = 0, count = 0;
+    index_state state;
+  };
+
+  explicit sample_ledger(duration lease_time) : lease_time_(lease_time) {}
+
+  /// Leases `count` indices to `peer` until now + lease time. Ascending.
+  std::vector<sample_range> lease(peer_id peer, std::uint32_t count, duration now);
+
+  // `ranges` below: as checked_ranges() returns them (ascending, disjoint).
+
+  renewal renew(peer_id peer, std::span<const sample_range> ranges, duration now);
+  give_back_result give_back(peer_id peer, std::span<const sample_range> ranges);
+  /// Takes back every lease that ended at or before `now`; ascending by peer.
+  std::vector<loss> expire(duration now);
+  /// `peer`'s gradient over `ranges` is in `parts_included` of the `parts_total` parts of the
+  /// round. Requires: parts_included <= parts_total, parts_total > 0.
+  commit_result commit(peer_id peer, std::span<const sample_range> ranges, std::uint64_t epoch,
+                       group_id group, std::uint32_t parts_included, std::uint32_t parts_total);
+
+  bool has_leases() const noexcept { return !by_expiry_.empty(); }
+  /// Requires: has_leases().
+  duration next_expiry() const { return by_expiry_.begin()->first; }
+
+  /// Indices below this one have been issued.
+  std::uint64_t high_water() const noexcept { return high_water_; }
+  std::uint64_t count(kind state) const noexcept {
+    return counts_[static_cast<std::size_t>(state)];
+  }
+  std::uint64_t leased_by(peer_id peer) const;
+
+  /// All issued indices, ascending, without gaps.
+  std::vector<row> snapshot() const;
+  const std::vector<report>& reports() const noexcept { return reports_; }
+  /// Indices in all reports, those that were not kept included.
+  std::uint64_t reported(report::kind what) const noexcept {
+    return reported_counts_[static_cast<std::size_t>(what)];
+  }
+  duration lease_time() const noexcept { return lease_time_; }
+
+private:
+  using piece = interval_map<index_state>::piece;
+  using report_key = std::tuple<report::kind, group_id, std::uint64_t, peer_id>;
+
+  /// Those of `ranges` that `peer` has or had, as pieces with one state each; the others go to
+  /// `unknown`.
+  std::vector<piece> owned(peer_id peer, std::span<const sample_range> ranges,
+                           std::vector<sample_range>& unknown) const;
+  void set(std::uint64_t first, std::uint64_t end, const index_state& to);
+  void commit_piece(const piece& from, const index_state& to, commit_result& out);
+  void report_once(report::kind what, const piece& where, const index_state& said,
+                   std::vector<sample_range>& out);
+
+  duration lease_time_;
+  std::uint64_t high_water_ = 0;
+  interval_map<index_state> all_; // covers [0, high_water_)
+  interval_set returned_;
+  std::map<duration, interval_set> by_expiry_; // the leased ones
+  std::map<peer_id, std::uint64_t> leased_;    // how many
+  std::map<peer_id, interval_set> former_;     // leases that ended otherwise than by commit
+  std::array<std::uint64_t, 4> counts_{};
+  std::vector<report> reports_;
+  std::map<report_key, interval_set> reported_;
+  std::array<std::uint64_t, 2> reported_counts_{};
+};
+
+} // namespace shoal::actors

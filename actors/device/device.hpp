@@ -1,0 +1,46 @@
+// A compute device: takes jobs one after another and makes each last as long as its profile says.
+// The work itself runs on the host's compute threads meanwhile.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include "actors/protocol_actor.hpp"
+
+namespace shoal::actors {
+
+struct device_profile {
+  double samples_per_second = 10;    ///< > 0
+  double jitter = 0;                 ///< standard deviation of a duration, as a fraction of it
+  duration step_time{};              ///< one optimizer step
+};
+
+/// Local message to a device: compute `work`, which handles `samples` samples (0: an optimizer step).
+/// Answered by work_done{token} to `reply_to`, a local actor.
+struct compute_job {
+  std::shared_ptr<std::function<void()>> work;
+  std::uint64_t samples = 0;
+  std::uint64_t token = 0;
+  caf::actor reply_to;
+};
+
+class device final : public protocol_actor {
+ public:
+  device(caf::actor_config& config, host& on, device_profile profile);
+  caf::behavior make_behavior() override;
+  void on_exit() override;
+
+ private:
+  void start_next();
+
+  device_profile profile_;
+  rng jitter_;
+  std::deque<compute_job> jobs_;     // front is running
+};
+
+}  // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::compute_job)

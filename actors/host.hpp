@@ -1,0 +1,57 @@
+// The machine under a protocol actor, as far as a protocol may know it: time that can be wrong,
+// named randomness, compute that takes time, and points where faults can strike. Implemented once
+// for each world in scenarios/stage; actors never know which one they got.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include <caf/actor.hpp>
+
+#include "actors/observe.hpp"
+#include "kernels/base/rng.hpp"
+#include "kernels/base/units.hpp"
+
+namespace shoal::actors {
+
+/// One incarnation of one host. Lives longer than every actor on it.
+class host {
+ public:
+  virtual ~host() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual peer_id id() const = 0;
+
+  /// Coordinated universal time in nanoseconds, as this host believes it to be (it can be skewed).
+  /// For expirations, which compare across hosts. For durations use self->clock().
+  virtual std::int64_t utc_ns() const = 0;
+
+  /// A new generator for the named purpose; equal names give equal streams.
+  virtual rng random_stream(std::string_view name) const = 0;
+
+  /// The handle under which other hosts reach `local`. Publish only this one: a raw handle that
+  /// crosses hosts bypasses the network (counted, see DESIGN section 1).
+  virtual caf::actor address_of(const caf::actor& local) = 0;
+
+  /// What this host's owner says of its line, in bits per second.
+  virtual std::uint64_t rate_up() const = 0;
+  virtual std::uint64_t rate_down() const = 0;
+
+  /// Runs `work` on a compute thread; when it and `time` are over, sends work_done{token} to
+  /// `notify`, an actor of this host. `work` must not touch actors.
+  virtual void run(std::function<void()> work, duration time, const caf::actor& notify,
+                   std::uint64_t token) = 0;
+
+  /// A named point of a protocol has been reached; a fault may strike here (then the calling actor
+  /// is dead after the handler returns). Names: actors/probes.hpp.
+  virtual void probe(std::string_view point) = 0;
+
+  virtual void observe(const observation& what) = 0;
+
+  /// Called for each message that is put into a mailbox of this host, before it is. Counts those
+  /// that came from another host without the network.
+  virtual void arriving() noexcept = 0;
+};
+
+}  // namespace shoal::actors

@@ -1,0 +1,51 @@
+// Names of things that cross hosts. All are integers so that they serialize exactly.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "kernels/base/digest.hpp"
+
+namespace shoal::actors {
+
+/// Who a peer is: stable for one incarnation of one host. Smaller ids lead.
+using peer_id = std::uint64_t;
+
+/// 128 bits that name a model state or a group: the first half of a BLAKE2b-256 digest.
+struct id128 {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  auto operator<=>(const id128&) const = default;
+  bool is_zero() const noexcept { return high == 0 && low == 0; }
+  /// 32 lower-case hexadecimal digits.
+  std::string hex() const;
+  static id128 from(const digest& value) noexcept;
+
+  template <class Inspector>
+  friend typename Inspector::result_type inspect(Inspector& f, id128& x) {
+    return f(x.high, x.low);
+  }
+};
+
+/// hash(previous state_id, group id, per-part sender weights): two peers with equal state ids hold
+/// the same bits (DESIGN section 4).
+using state_id = id128;
+using group_id = id128;
+
+/// `count` sample indices from `first` on.
+struct sample_range {
+  std::uint64_t first = 0;
+  std::uint32_t count = 0;
+
+  auto operator<=>(const sample_range&) const = default;
+  std::uint64_t end() const noexcept { return first + count; }
+
+  template <class Inspector>
+  friend typename Inspector::result_type inspect(Inspector& f, sample_range& x) {
+    return f(x.first, x.count);
+  }
+};
+
+}  // namespace shoal::actors

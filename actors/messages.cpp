@@ -1,0 +1,39 @@
+#include "actors/messages.hpp"
+
+#include <caf/actor_system_config.hpp>
+#include <caf/type_erased_tuple.hpp>
+
+namespace shoal::actors {
+
+namespace {
+
+// The one list of message types: type, traffic class.
+#define SHOAL_MESSAGE_LIST(X)                                                                        \
+  X(record, control) X(store, control) X(withdraw, control) X(lookup, control) X(found, control)     \
+  X(sample_request, control) X(samples, data) X(samples_returned, control) X(commit_entry, control)  \
+  X(commit, control) X(lease_lost, control) X(member_info, control) X(join_request, control)         \
+  X(join_accepted, control) X(join_rejected, control) X(join_withdrawn, control)                     \
+  X(group_begun, control) X(part_chunk, averaging) X(reduced_chunk, averaging)                       \
+  X(chunk_received, control) X(part_query, control) X(part_answer, control)                          \
+  X(member_finished, control) X(state_request, control) X(state_offer, control)                      \
+  X(state_chunk_request, control) X(state_chunk, state) X(work_done, control) X(tick, control)
+
+}  // namespace
+
+void register_messages(caf::actor_system_config& config) {
+#define SHOAL_REGISTER(type, traffic_class) config.add_message_type<type>("shoal::" #type);
+  SHOAL_MESSAGE_LIST(SHOAL_REGISTER)
+#undef SHOAL_REGISTER
+}
+
+message_kind kind_of(const caf::type_erased_tuple& content) {
+  // Looked up for every message that crosses hosts: compare the one element's type, in the order
+  // in which large runs send them.
+#define SHOAL_KIND(type, traffic_class) \
+  if (content.match_elements<type>()) return {traffic::traffic_class, #type};
+  SHOAL_MESSAGE_LIST(SHOAL_KIND)
+#undef SHOAL_KIND
+  return {};
+}
+
+}  // namespace shoal::actors

@@ -1,0 +1,292 @@
+// Every message that actors exchange. Nouns; integers, strings, handles and payloads only: CAF
+// 0.17's serializer turns NaN into 1 and hangs on +Inf, so no float or double may be a field.
+// `from` names the sending peer for logs; who really sent is what the network says.
+//
+// Handles in messages are addresses (host::address_of), never raw handles.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <caf/actor.hpp>
+#include <caf/meta/type_name.hpp>
+
+#include "actors/ids.hpp"
+#include "actors/payload_inspect.hpp"
+#include "kernels/base/payload.hpp"
+
+namespace caf {
+class actor_system_config;
+class type_erased_tuple;
+}  // namespace caf
+
+namespace shoal::actors {
+
+// Field lists are long; this keeps each inspect() on one line beside its struct.
+#define SHOAL_MESSAGE(type, ...)                                                 \
+  template <class Inspector>                                                     \
+  friend typename Inspector::result_type inspect(Inspector& f, type& x) {        \
+    return f(caf::meta::type_name(#type), __VA_ARGS__);                          \
+  }
+
+// ---- discovery (a DHT's interface; today one directory answers it) ------------------------------
+
+/// A value under (key, subkey) until `expires_utc_ns`; the latest expiration wins.
+struct record {
+  std::string subkey;
+  caf::actor address;            ///< whom the record is about; may be empty
+  payload value;
+  std::int64_t expires_utc_ns = 0;
+  SHOAL_MESSAGE(record, x.subkey, x.address, x.value, x.expires_utc_ns)
+};
+
+struct store {
+  std::string key;
+  record entry;
+  SHOAL_MESSAGE(store, x.key, x.entry)
+};
+
+/// Takes a sub-key back before it expires.
+struct withdraw {
+  std::string key;
+  std::string subkey;
+  SHOAL_MESSAGE(withdraw, x.key, x.subkey)
+};
+
+/// Answered by `found` with the same token; expired records are left out.
+struct lookup {
+  std::string key;
+  caf::actor reply_to;
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(lookup, x.key, x.reply_to, x.token)
+};
+
+struct found {
+  std::string key;
+  std::uint64_t token = 0;
+  std::vector<record> records;   ///< ascending by subkey
+  SHOAL_MESSAGE(found, x.key, x.token, x.records)
+};
+
+// ---- data streaming -----------------------------------------------------------------------------
+
+/// Asks the shard for up to `credit` further samples and renews all of the peer's leases.
+struct sample_request {
+  peer_id peer = 0;
+  caf::actor reply_to;
+  std::uint32_t credit = 0;
+  std::vector<sample_range> held;  ///< what the peer believes it leases; only these are renewed
+  SHOAL_MESSAGE(sample_request, x.peer, x.reply_to, x.credit, x.held)
+};
+
+/// Samples first .. first + count - 1, each of `data.size() / count` bytes, leased to the receiver.
+struct samples {
+  sample_range range;
+  payload data;
+  SHOAL_MESSAGE(samples, x.range, x.data)
+};
+
+/// Leased samples that will not be used by this peer.
+struct samples_returned {
+  peer_id peer = 0;
+  std::vector<sample_range> ranges;
+  SHOAL_MESSAGE(samples_returned, x.peer, x.ranges)
+};
+
+/// The samples of one member of a finished round.
+struct commit_entry {
+  peer_id peer = 0;
+  std::vector<sample_range> ranges;
+  std::uint32_t parts_included = 0;  ///< in how many of the parts its gradient is
+  SHOAL_MESSAGE(commit_entry, x.peer, x.ranges, x.parts_included)
+};
+
+/// Sent by every member of a finished round, for itself and for members that may be dead; the same
+/// commit may arrive several times.
+struct commit {
+  std::uint64_t epoch = 0;           ///< the epoch that these samples completed
+  group_id group;
+  std::uint32_t parts_total = 0;
+  std::vector<commit_entry> entries;
+  SHOAL_MESSAGE(commit, x.epoch, x.group, x.parts_total, x.entries)
+};
+
+/// The shard took leases back (they expired): the peer must not use these samples any more.
+struct lease_lost {
+  std::vector<sample_range> ranges;
+  SHOAL_MESSAGE(lease_lost, x.ranges)
+};
+
+// ---- matchmaking --------------------------------------------------------------------------------
+
+struct member_info {
+  peer_id peer = 0;
+  caf::actor address;                ///< its group actor
+  std::uint64_t weight = 0;          ///< samples in its contribution
+  std::uint64_t rate = 0;            ///< min(up, down) of its line in bit/s, decides its share
+  std::vector<sample_range> samples;
+  SHOAL_MESSAGE(member_info, x.peer, x.address, x.weight, x.rate, x.samples)
+};
+
+struct join_request {
+  std::uint64_t epoch = 0;
+  state_id state;
+  std::uint64_t value_count = 0;     ///< length of the vector to average
+  member_info member;
+  SHOAL_MESSAGE(join_request, x.epoch, x.state, x.value_count, x.member)
+};
+
+struct join_accepted {
+  group_id round;                    ///< the leader's name for the coming group
+  SHOAL_MESSAGE(join_accepted, x.round)
+};
+
+/// `why` is a reason; `suggested` (with its id) is whom to ask instead, if anybody.
+struct join_rejected {
+  std::uint8_t why = 0;
+  peer_id suggested_peer = 0;
+  caf::actor suggested;
+  SHOAL_MESSAGE(join_rejected, x.why, x.suggested_peer, x.suggested)
+};
+
+/// A follower leaves before the round began.
+struct join_withdrawn {
+  peer_id peer = 0;
+  SHOAL_MESSAGE(join_withdrawn, x.peer)
+};
+
+/// The group is closed. Boundaries are value indices, decided once by the leader:
+/// member j reduces [boundaries[j], boundaries[j+1]).
+struct group_begun {
+  group_id group;
+  std::uint64_t epoch = 0;
+  state_id state;
+  std::vector<member_info> members;
+  std::vector<std::uint64_t> boundaries;
+  SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.boundaries)
+};
+
+// ---- butterfly all-reduce -----------------------------------------------------------------------
+
+/// A piece of `sender`'s values for part `part`; `offset` in bytes from the part's start.
+struct part_chunk {
+  group_id group;
+  std::uint32_t sender = 0;
+  std::uint32_t part = 0;
+  std::uint64_t offset = 0;
+  payload data;
+  SHOAL_MESSAGE(part_chunk, x.group, x.sender, x.part, x.offset, x.data)
+};
+
+/// A piece of a finished part: the weighted mean over `senders`, with their total weight.
+struct reduced_chunk {
+  group_id group;
+  std::uint32_t part = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t weight = 0;
+  std::vector<std::uint32_t> senders;  ///< ascending
+  payload data;
+  SHOAL_MESSAGE(reduced_chunk, x.group, x.part, x.offset, x.weight, x.senders, x.data)
+};
+
+/// One chunk arrived: the sender may send another (credit window).
+struct chunk_received {
+  group_id group;
+  std::uint32_t member = 0;          ///< who received it
+  std::uint32_t part = 0;
+  std::uint8_t reduced = 0;          ///< 0: a part_chunk, 1: a reduced_chunk
+  SHOAL_MESSAGE(chunk_received, x.group, x.member, x.part, x.reduced)
+};
+
+/// The reducer of `part` is gone: do you have it finished?
+struct part_query {
+  group_id group;
+  std::uint32_t member = 0;
+  std::uint32_t part = 0;
+  SHOAL_MESSAGE(part_query, x.group, x.member, x.part)
+};
+
+/// Answered only when the asked member has the part (then its chunks follow) or knows itself that
+/// the reducer is gone.
+struct part_answer {
+  group_id group;
+  std::uint32_t member = 0;
+  std::uint32_t part = 0;
+  std::uint8_t have = 0;
+  SHOAL_MESSAGE(part_answer, x.group, x.member, x.part, x.have)
+};
+
+/// A member needs nothing more from the others (its round ended, well or badly).
+struct member_finished {
+  group_id group;
+  std::uint32_t member = 0;
+  SHOAL_MESSAGE(member_finished, x.group, x.member)
+};
+
+// ---- state sharing ------------------------------------------------------------------------------
+
+struct state_request {
+  caf::actor reply_to;
+  SHOAL_MESSAGE(state_request, x.reply_to)
+};
+
+/// What a donor has: `size` bytes (parameters, then optimizer state) that hash to `content`.
+struct state_offer {
+  std::uint64_t epoch = 0;
+  state_id state;
+  std::uint64_t step = 0;
+  std::uint64_t size = 0;
+  std::uint64_t parameter_bytes = 0;
+  std::uint64_t samples = 0;         ///< samples in all steps that led to this state
+  id128 content;
+  SHOAL_MESSAGE(state_offer, x.epoch, x.state, x.step, x.size, x.parameter_bytes, x.samples, x.content)
+};
+
+struct state_chunk_request {
+  state_id state;
+  std::uint64_t offset = 0;
+  std::uint32_t count = 0;
+  caf::actor reply_to;
+  SHOAL_MESSAGE(state_chunk_request, x.state, x.offset, x.count, x.reply_to)
+};
+
+/// An empty payload says that the donor does not hold that state any more.
+struct state_chunk {
+  state_id state;
+  std::uint64_t offset = 0;
+  payload data;
+  SHOAL_MESSAGE(state_chunk, x.state, x.offset, x.data)
+};
+
+// ---- inside one host ----------------------------------------------------------------------------
+
+/// host::run() is over.
+struct work_done {
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(work_done, x.token)
+};
+
+/// A timer of the receiving actor: what it means and for which attempt it was set.
+struct tick {
+  std::uint32_t kind = 0;
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(tick, x.kind, x.token)
+};
+
+#undef SHOAL_MESSAGE
+
+/// What bytes are counted as in summary.json.
+enum class traffic : std::uint8_t { data, averaging, state, control };
+
+/// Registers every message type with CAF. Call before the actor_system is made.
+void register_messages(caf::actor_system_config& config);
+
+/// The traffic class and portable name of a message.
+struct message_kind {
+  traffic kind = traffic::control;
+  const char* name = "?";
+};
+message_kind kind_of(const caf::type_erased_tuple& content);
+
+}  // namespace shoal::actors

@@ -1,0 +1,104 @@
+// What actors tell the observers outside them: never a message, never an influence on the run.
+// Logs, metrics and the invariants of DESIGN section 5 are made from these and from nothing else.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/ids.hpp"
+#include "actors/reasons.hpp"
+#include "kernels/base/payload.hpp"
+
+namespace shoal::actors {
+
+/// A compute job of `samples` samples ended; `loss_sum` is the sum of the samples' mean losses.
+struct trained {
+  std::uint64_t epoch = 0;
+  std::vector<sample_range> samples;
+  double loss_sum = 0;
+};
+
+/// A peer's relation to the swarm changed.
+enum class peer_phase : std::uint8_t { joining, computing, averaging, downloading, gone };
+struct phase_changed {
+  peer_phase phase = peer_phase::joining;
+  std::uint64_t epoch = 0;
+  state_id state;
+};
+
+/// A member enters a round with this contribution (shared memory, not copied).
+struct contributed {
+  group_id group;
+  std::uint64_t epoch = 0;
+  std::uint32_t member = 0;        ///< index in the group
+  std::uint32_t members = 0;
+  std::uint64_t weight = 0;
+  std::vector<sample_range> samples;
+  payload values;
+};
+
+/// A part as one member holds it after the round.
+struct part_outcome {
+  std::uint64_t begin = 0, end = 0;      ///< value indices
+  std::vector<std::uint32_t> senders;    ///< members whose data is in it, ascending
+  std::uint64_t weight = 0;              ///< the denominator that was used
+};
+
+/// A member's round ended. `values` is the mean, empty unless ok or partial.
+struct round_ended {
+  group_id group;                  ///< zero if no group formed
+  std::uint64_t epoch = 0;
+  std::uint32_t member = 0;
+  std::uint32_t members = 0;
+  actors::outcome outcome = outcome::failed;
+  actors::reason reason = reason::none;
+  std::vector<part_outcome> parts;
+  payload values;
+  std::uint64_t started_ns = 0;    ///< when the group began (virtual)
+};
+
+/// A peer took an optimizer step: from one state to the next.
+struct stepped {
+  std::uint64_t epoch = 0;         ///< the new epoch
+  state_id before, after;
+  group_id group;
+};
+
+/// A peer adopted a downloaded state.
+struct adopted {
+  std::uint64_t epoch = 0;
+  state_id state;
+  std::uint64_t bytes = 0;
+};
+
+/// The data shard moved samples from one state to another (DESIGN section 4, data).
+enum class sample_state : std::uint8_t { leased, committed, returned, partial };
+struct samples_moved {
+  sample_state to = sample_state::leased;
+  peer_id peer = 0;
+  std::uint64_t epoch = 0;
+  group_id group;
+  std::vector<sample_range> samples;
+  std::uint32_t parts_included = 0, parts_total = 0;
+};
+
+/// Samples that may have been used twice, or whose branch lost: reported, never silent.
+struct samples_reported {
+  std::string why;
+  peer_id peer = 0;
+  std::uint64_t epoch = 0;
+  std::vector<sample_range> samples;
+};
+
+/// An actor got a message that no correct peer sends; it was dropped and counted.
+struct misbehaved {
+  peer_id culprit = 0;
+  std::string why;
+};
+
+using observation = std::variant<trained, phase_changed, contributed, round_ended, stepped, adopted,
+                                 samples_moved, samples_reported, misbehaved>;
+
+}  // namespace shoal::actors

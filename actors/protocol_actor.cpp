@@ -1,0 +1,52 @@
+#include "actors/protocol_actor.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/scheduler/abstract_coordinator.hpp>
+
+namespace shoal::actors {
+
+protocol_actor::protocol_actor(caf::actor_config& config, host& on)
+    : caf::event_based_actor(config), host_(on) {
+  set_default_handler([this](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
+    misbehaviour(0, "unexpected message type");
+    return caf::message{};
+  });
+  set_error_handler([](caf::scheduled_actor*, caf::error&) {});
+  set_down_handler([this](caf::scheduled_actor*, caf::down_msg& down) { on_down(down.source); });
+  set_exit_handler([](caf::scheduled_actor* self, caf::exit_msg& exit) { self->quit(exit.reason); });
+  set_exception_handler([this](caf::scheduled_actor*, std::exception_ptr& thrown) -> caf::error {
+    // An exception is a bug of ours, never a peer's doing; say so instead of dying silently.
+    std::string what = "unknown exception";
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& e) {
+      what = e.what();
+    } catch (...) {
+    }
+    check_failed(__FILE__, __LINE__, "no exception leaves a handler", what.c_str());
+  });
+}
+
+void protocol_actor::enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) {
+  host_.arriving();
+  caf::event_based_actor::enqueue(std::move(element), unit);
+}
+
+const caf::actor& protocol_actor::address() {
+  if (!address_) address_ = host_.address_of(caf::actor_cast<caf::actor>(this));
+  return address_;
+}
+
+duration protocol_actor::now() const {
+  return const_cast<protocol_actor*>(this)->clock().now().time_since_epoch();
+}
+
+void protocol_actor::set_timer(duration delay, std::uint32_t kind, std::uint64_t token) {
+  const_cast<protocol_actor*>(this)->delayed_send(this, delay, tick{kind, token});
+}
+
+void protocol_actor::misbehaviour(peer_id culprit, std::string why) {
+  host_.observe(misbehaved{culprit, std::move(why)});
+}
+
+}  // namespace shoal::actors

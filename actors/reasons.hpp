@@ -1,0 +1,38 @@
+// How a round ended and why: the closed list that reaches logs, metrics and the report.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace shoal::actors {
+
+/// DESIGN section 4. `split` is not seen by a member: it is what an observer calls a round that
+/// some surviving members completed and others did not.
+enum class outcome : std::uint8_t { ok, partial, split, failed };
+
+enum class reason : std::uint8_t {
+  none,                ///< nothing went wrong
+  sender_lost,         ///< a member died before it had delivered all of its parts
+  sender_timeout,      ///< a member delivered nothing for sender_timeout
+  reducer_lost,        ///< a reducer died and no survivor holds its finished part
+  reducer_timeout,     ///< a reducer delivered nothing until round_timeout
+  leader_lost,         ///< the leader died before the round began
+  group_too_small,     ///< fewer than min_group_size members came in matchmaking_time
+  matchmaking_timeout, ///< no leader accepted us in time
+  group_closed,        ///< the leader's round had begun without us
+  out_of_sync,         ///< our state is not that of the leading branch
+  bad_message,         ///< a member sent what no correct member sends
+  cancelled,           ///< the owner gave the round up
+};
+
+inline constexpr std::array<std::string_view, 4> outcome_names{"ok", "partial", "split", "failed"};
+inline constexpr std::array<std::string_view, 12> reason_names{
+    "none",           "sender_lost", "sender_timeout",  "reducer_lost",
+    "reducer_timeout", "leader_lost", "group_too_small", "matchmaking_timeout",
+    "group_closed",   "out_of_sync", "bad_message",     "cancelled"};
+
+constexpr std::string_view to_string(outcome value) { return outcome_names[static_cast<std::size_t>(value)]; }
+constexpr std::string_view to_string(reason value) { return reason_names[static_cast<std::size_t>(value)]; }
+
+}  // namespace shoal::actors

@@ -1,0 +1,484 @@
+#include "actors/training/peer.hpp"
+
+#include <algorithm>
+
+#include <caf/actor_addr.hpp>
+#include <caf/actor_cast.hpp>
+#include <fmt/format.h>
+
+#include "actors/averaging/group.hpp"
+#include "actors/probes.hpp"
+
+namespace shoal::actors {
+
+namespace {
+
+constexpr std::size_t kept_states = 3;
+constexpr const char* shard_key = "data.shard";
+
+void append(std::vector<sample_range>& to, const sample_range& range) {
+  if (!to.empty() && to.back().end() == range.first)
+    to.back().count += range.count;
+  else
+    to.push_back(range);
+}
+
+}  // namespace
+
+peer::peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool,
+           caf::actor directory)
+    : protocol_actor(config, on),
+      options_(std::move(options)),
+      pool_(std::move(pool)),
+      directory_(std::move(directory)),
+      backoff_(on.random_stream("peer.backoff")),
+      speed_(0.2) {}
+
+caf::behavior peer::make_behavior() {
+  device_ = spawn<device>(std::ref(here()), options_.device);
+  state_ = pool_->initial();
+  sum_ = std::make_shared<gradient_sum>();
+  here().observe(phase_changed{peer_phase::joining, 0, state_->id});
+  set_timer(duration{}, refresh_timer);
+  set_timer(options_.max_refresh, data_timer);
+  return {
+      [this](found& m) { on_found(m); },
+      [this](samples& m) { on_samples(m); },
+      [this](lease_lost& m) { on_lease_lost(m); },
+      [this](work_done& m) { m.token == gradient_job ? gradient_done() : step_done(); },
+      [this](round_report& m) { on_report(*m.result); },
+      [this](state_report& m) { on_state(m.state); },
+      [this](state_request& m) { on_state_request(m); },
+      [this](state_chunk_request& m) { on_chunk_request(m); },
+      [this](tick& m) {
+        switch (m.kind) {
+          case refresh_timer: return refresh();
+          case retry_timer: return decide();
+          case data_timer:
+            request_samples();
+            return set_timer(options_.max_refresh, data_timer);
+          case drain:
+            draining_ = true;
+            if (group_) send(group_, tick{group_actor::cancel, 0});
+            if (fetcher_) send_exit(fetcher_, caf::exit_reason::user_shutdown);
+            return leave();
+        }
+      },
+  };
+}
+
+void peer::on_exit() {
+  for (auto* child : {&device_, &group_, &fetcher_})
+    if (*child) send_exit(*child, caf::exit_reason::user_shutdown);
+  directory_ = shard_ = device_ = group_ = fetcher_ = nullptr;
+  others_ = {};
+  state_.reset();
+  served_.clear();
+  available_.clear();
+  pool_.reset();
+}
+
+void peer::enter(mode next) {
+  mode_ = next;
+  auto phase = next == mode::downloading ? peer_phase::downloading
+               : next == mode::averaging ? peer_phase::averaging
+               : next == mode::joining   ? peer_phase::joining
+                                         : peer_phase::computing;
+  if (next != mode::stepping) here().observe(phase_changed{phase, state_->epoch, state_->id});
+}
+
+// -- records --------------------------------------------------------------------------------------
+
+branch peer::own_branch() const { return {state_->epoch, state_->samples, state_->id}; }
+
+std::uint64_t peer::samples_known() const { return samples_ + others_.samples_on(own_branch()); }
+
+void peer::publish() {
+  if (draining_ || mode_ == mode::joining || mode_ == mode::downloading) return;  // nobody should count on us yet
+  progress mine;
+  mine.epoch = state_->epoch;
+  mine.state = state_->id;
+  mine.history = state_->samples;
+  mine.samples = samples_;
+  mine.millisamples_per_second = static_cast<std::uint64_t>(speed_.value() * 1000);
+  mine.rate_up = here().rate_up();
+  record entry;
+  entry.subkey = fmt::format("{:016x}", here().id());
+  entry.address = address();
+  entry.value = mine.pack();
+  entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
+  send(directory_, store{progress_key, std::move(entry)});
+  last_publish_ = now();
+}
+
+void peer::refresh() {
+  publish();
+  if (!shard_) send(directory_, lookup{shard_key, address(), shard_token});
+  send(directory_, lookup{progress_key, address(), progress_token});
+  // Half of the expected time to the target, so that nobody polls much more often than it can matter.
+  auto wait = options_.max_refresh;
+  auto speed = speed_.value() + others_.samples_per_second_on(own_branch());
+  if (speed > 0) {
+    auto missing = static_cast<double>(options_.target_batch) - static_cast<double>(samples_known());
+    wait = from_seconds(std::clamp(missing / speed / 2, to_seconds(options_.min_refresh), to_seconds(options_.max_refresh)));
+  }
+  if (!heard_ || mode_ == mode::downloading) wait = std::min(wait, duration{std::chrono::seconds(1)});
+  set_timer(wait, refresh_timer);
+}
+
+void peer::on_found(const found& answer) {
+  if (answer.token == shard_token) {
+    for (const auto& r : answer.records)
+      if (r.address && !shard_) {
+        shard_ = r.address;
+        monitor(shard_);
+        request_samples();
+      }
+    return;
+  }
+  heard_ = true;
+  others_.replace(answer.records, here().id());
+  decide();
+}
+
+void peer::decide() {
+  if (draining_) return leave();
+  if (!heard_) return;
+  auto lead = others_.leading(own_branch());
+  switch (mode_) {
+    case mode::joining:
+      if (lead == own_branch()) {
+        enter(mode::computing);
+        publish();
+      } else {
+        return start_download();
+      }
+      break;
+    case mode::computing:
+      if (lead != own_branch()) return start_download();
+      break;
+    case mode::averaging:
+      // Somebody went ahead without us: no use waiting for a group that will not come.
+      if (lead != own_branch() && group_) send(group_, tick{group_actor::cancel, 0});
+      return;
+    case mode::stepping:
+    case mode::downloading:
+    case mode::stopped: return;
+  }
+  if (now() < not_before_) return;
+  if (options_.epochs != 0 && state_->epoch >= options_.epochs) return enter(mode::stopped);
+  if (samples_known() >= options_.target_batch) {
+    if (!running_) start_round();
+    return;
+  }
+  compute_next();
+}
+
+// -- data -----------------------------------------------------------------------------------------
+
+std::vector<sample_range> peer::held() const {
+  std::vector<sample_range> out;
+  for (const auto& range : in_round_) append(out, range);
+  for (const auto& range : accumulated_) append(out, range);
+  if (running_)
+    for (const auto& block : running_->blocks) append(out, block.range);
+  for (const auto& block : available_) append(out, block.range);
+  return out;
+}
+
+void peer::request_samples() {
+  if (!shard_ || mode_ == mode::stopped) return;
+  // Credit that brought nothing for a while is lost (the shard died, or had nothing).
+  if (requested_ > 0 && now() - last_samples_ > 2 * options_.max_refresh) requested_ = 0;
+  std::uint64_t have = requested_;
+  for (const auto& block : available_) have += block.range.count;
+  auto credit = have >= options_.prefetch_samples ? 0 : options_.prefetch_samples - have;
+  // Ask in strides of a quarter of the window, or when the leases want renewing.
+  if (credit * 4 < options_.prefetch_samples && now() - last_samples_ < options_.max_refresh) return;
+  if (requested_ == 0) last_samples_ = now();
+  requested_ += static_cast<std::uint32_t>(credit);
+  send(shard_, sample_request{here().id(), address(), static_cast<std::uint32_t>(credit), held()});
+}
+
+void peer::on_samples(samples& message) {
+  if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender() || message.range.count == 0 ||
+      message.data.size() != message.range.count * pool_->work().sample_bytes())
+    return misbehaviour(0, "samples that nobody asked for");
+  last_samples_ = now();
+  requested_ -= std::min(requested_, message.range.count);
+  available_.push_back({message.range, std::move(message.data)});
+  if (mode_ == mode::computing || draining_) decide();
+}
+
+void peer::on_lease_lost(const lease_lost& message) {
+  if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender()) return;
+  std::erase_if(available_, [&](const sample_block& block) {
+    return std::any_of(message.ranges.begin(), message.ranges.end(), [&](const sample_range& lost) {
+      return block.range.first < lost.end() && lost.first < block.range.end();
+    });
+  });
+}
+
+// -- computing ------------------------------------------------------------------------------------
+
+void peer::compute_next() {
+  if (running_ || mode_ != mode::computing) return;
+  if (available_.empty()) return request_samples();
+  running_job job;
+  auto sample_bytes = pool_->work().sample_bytes();
+  while (!available_.empty() && job.samples < options_.micro_batch) {
+    auto& front = available_.front();
+    auto take = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(front.range.count, options_.micro_batch - job.samples));
+    job.blocks.push_back({{front.range.first, take}, front.data.slice(0, take * sample_bytes)});
+    job.samples += take;
+    if (take == front.range.count) {
+      available_.pop_front();
+    } else {
+      front.data = front.data.slice(take * sample_bytes, (front.range.count - take) * sample_bytes);
+      front.range = {front.range.first + take, front.range.count - take};
+    }
+  }
+  job.started = now();
+  auto work = [pool = pool_, at = state_, sum = sum_, blocks = job.blocks] {
+    if (pool->work().hollow()) return;
+    sum->values.resize(pool->work().value_count());
+    for (const auto& block : blocks)
+      sum->loss_sum += pool->work().accumulate(*at, block.data.bytes(), block.range.count, sum->values);
+  };
+  auto samples = job.samples;
+  running_ = std::move(job);
+  sum_->loss_sum = 0;
+  send(device_, compute_job{std::make_shared<std::function<void()>>(std::move(work)), samples, gradient_job,
+                            caf::actor_cast<caf::actor>(this)});
+  request_samples();
+}
+
+void peer::gradient_done() {
+  if (!running_) return;
+  auto job = std::move(*running_);
+  running_.reset();
+  if (job.discard) {
+    std::vector<sample_range> ranges;
+    for (const auto& block : job.blocks) append(ranges, block.range);
+    if (shard_) send(shard_, samples_returned{here().id(), std::move(ranges)});
+    return decide();
+  }
+  std::vector<sample_range> ranges;
+  for (const auto& block : job.blocks) append(ranges, block.range);
+  here().observe(trained{state_->epoch, ranges, sum_->loss_sum});
+  if (options_.averaging.mutant == mutant::lost_sample && samples_ == 0) {
+    job.samples -= 1;  // forgets the last one, but its gradient is in the sum
+    if (--ranges.back().count == 0) ranges.pop_back();
+  }
+  samples_ += job.samples;
+  for (const auto& range : ranges) append(accumulated_, range);
+  auto seconds = to_seconds(now() - job.started);
+  if (seconds > 0) speed_.add(static_cast<double>(job.samples) / seconds);
+  here().probe(probes::training_step);
+  if (now() - last_publish_ >= options_.min_refresh) {
+    publish();
+    send(directory_, lookup{progress_key, address(), progress_token});
+  }
+  decide();
+}
+
+void peer::give_back_gradients() {
+  auto ranges = std::exchange(accumulated_, {});
+  for (const auto& range : std::exchange(in_round_, {})) append(ranges, range);
+  samples_ = 0;
+  sum_ = std::make_shared<gradient_sum>();
+  if (running_) running_->discard = true;
+  if (shard_ && !ranges.empty()) send(shard_, samples_returned{here().id(), std::move(ranges)});
+}
+
+void peer::leave() {
+  if (mode_ == mode::averaging || mode_ == mode::stepping || mode_ == mode::stopped) return;
+  give_back_gradients();
+  std::vector<sample_range> unused;
+  for (const auto& block : std::exchange(available_, {})) append(unused, block.range);
+  if (shard_ && !unused.empty()) send(shard_, samples_returned{here().id(), std::move(unused)});
+  send(directory_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+  mode_ = mode::stopped;
+}
+
+// -- averaging ------------------------------------------------------------------------------------
+
+void peer::start_round() {
+  round_request request;
+  request.epoch = state_->epoch;
+  request.state = state_->id;
+  request.weight = samples_;
+  request.samples = accumulated_;
+  request.rate = std::min(here().rate_up(), here().rate_down());
+  request.directory = directory_;
+  for (auto id : others_.peers_on(own_branch())) request.expected.push_back({id, others_.entries().at(id).address});
+  auto count = pool_->work().value_count();
+  if (pool_->work().hollow()) {
+    request.values = payload::hollow(4 * count);
+  } else {
+    std::vector<float> mean(count);
+    if (samples_ > 0)
+      for (std::uint64_t i = 0; i < count; ++i)
+        mean[i] = static_cast<float>(sum_->values[i] / static_cast<double>(samples_));
+    request.values = payload{std::move(mean)};
+  }
+  in_round_ = std::exchange(accumulated_, {});
+  ++round_attempts_;
+  publish();
+  enter(mode::averaging);
+  group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), options_.averaging,
+                              std::move(request));
+}
+
+void peer::on_report(const round_result& result) {
+  group_ = nullptr;
+  if (mode_ != mode::averaging) return;
+  if (result.succeeded()) {
+    send_commit(result);
+    return start_step(result);
+  }
+  // The gradients are kept for the next attempt.
+  accumulated_ = std::exchange(in_round_, {});
+  enter(mode::computing);
+  publish();
+  send(directory_, lookup{progress_key, address(), progress_token});
+  // Not at once: the others need time to see that this attempt is over, too.
+  auto pause = options_.min_refresh * (1 + static_cast<std::int64_t>(std::min<std::uint64_t>(round_attempts_, 8)));
+  pause += duration{static_cast<std::int64_t>(backoff_.below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
+  not_before_ = now() + pause;
+  set_timer(pause, retry_timer);
+}
+
+void peer::send_commit(const round_result& result) {
+  if (!shard_) return;
+  commit message;
+  message.epoch = result.epoch;
+  message.group = result.group;
+  message.parts_total = static_cast<std::uint32_t>(result.parts.size());
+  auto size = static_cast<std::uint32_t>(result.members.size());
+  // Ours, and those of the next three: a member that dies now has told the shard nothing, and four
+  // neighbours dying in one instant is what it takes to lose a commit.
+  for (std::uint32_t step = 0; step < std::min<std::uint32_t>(size, 4); ++step) {
+    auto m = (result.member + step) % size;
+    const auto& info = result.members[m];
+    if (info.samples.empty()) continue;
+    commit_entry entry{info.peer, info.samples, 0};
+    for (const auto& part : result.parts)
+      if (std::binary_search(part.senders.begin(), part.senders.end(), m)) ++entry.parts_included;
+    message.entries.push_back(std::move(entry));
+  }
+  send(shard_, std::move(message));
+}
+
+void peer::start_step(const round_result& result) {
+  enter(mode::stepping);
+  hasher id;
+  id.add(state_->id.high).add(state_->id.low).add(result.group.high).add(result.group.low);
+  std::uint64_t weight = 0;
+  for (const auto& part : result.parts) {
+    for (auto sender : part.senders) id.add(sender).add(result.members[sender].weight);
+    weight = std::max(weight, part.weight);
+  }
+  auto after = state_id::from(id.finish());
+  step_group_ = result.group;
+  next_state_ = std::make_shared<state_ptr>();
+  auto work = [pool = pool_, before = state_, gradient = result.values, after, weight, out = next_state_] {
+    *out = pool->step(before, gradient, after, weight);
+  };
+  send(device_, compute_job{std::make_shared<std::function<void()>>(std::move(work)), 0, step_job,
+                            caf::actor_cast<caf::actor>(this)});
+}
+
+void peer::step_done() {
+  if (mode_ != mode::stepping || !next_state_) return;
+  auto before = state_->id;
+  served_.push_back(state_);
+  if (served_.size() > kept_states) served_.pop_front();
+  state_ = *std::exchange(next_state_, nullptr);
+  in_round_.clear();
+  samples_ = 0;
+  sum_ = std::make_shared<gradient_sum>();
+  round_attempts_ = 0;
+  here().observe(stepped{state_->epoch, before, state_->id, step_group_});
+  enter(mode::computing);
+  publish();
+  send(directory_, lookup{progress_key, address(), progress_token});
+  decide();
+}
+
+// -- state sharing --------------------------------------------------------------------------------
+
+void peer::start_download() {
+  auto lead = others_.leading(own_branch());
+  auto ids = others_.peers_on(lead);
+  std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) {
+    return others_.entries().at(a).what.rate_up > others_.entries().at(b).what.rate_up;
+  });
+  ids.resize(std::min(ids.size(), options_.max_donors));
+  give_back_gradients();
+  enter(mode::downloading);
+  send(directory_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+  std::vector<caf::actor> donors;
+  for (auto id : ids) donors.push_back(others_.entries().at(id).address);
+  fetcher_ = spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), options_.fetch,
+                                  std::move(donors), state_->bytes(), pool_->work().hollow());
+}
+
+void peer::on_state(const state_ptr& state) {
+  fetcher_ = nullptr;
+  if (mode_ != mode::downloading) return;
+  if (state && branch{state->epoch, state->samples, state->id}.leads(own_branch())) {
+    state_ = pool_->intern(state);
+    here().observe(adopted{state_->epoch, state_->id, state_->bytes()});
+  }
+  enter(mode::computing);
+  send(directory_, lookup{progress_key, address(), progress_token});
+}
+
+void peer::on_state_request(const state_request& message) {
+  if (!message.reply_to || mode_ == mode::downloading || mode_ == mode::joining) return;
+  state_offer offer;
+  offer.epoch = state_->epoch;
+  offer.state = state_->id;
+  offer.step = state_->step;
+  offer.size = state_->bytes();
+  offer.parameter_bytes = state_->parameters.size();
+  offer.samples = state_->samples;
+  offer.content = content_of(*state_);
+  state_bytes_asked_ = 0;
+  send(message.reply_to, offer);
+}
+
+void peer::on_chunk_request(const state_chunk_request& message) {
+  if (!message.reply_to) return misbehaviour(0, "state chunk request without an address");
+  const model_state* wanted = state_->id == message.state ? state_.get() : nullptr;
+  for (const auto& old : served_)
+    if (old->id == message.state) wanted = old.get();
+  state_chunk answer{message.state, message.offset, {}};
+  if (wanted && message.offset < wanted->bytes()) {
+    auto parameters = wanted->parameters.size();
+    auto count = std::min<std::uint64_t>({message.count, wanted->bytes() - message.offset, max_payload_bytes});
+    auto end = message.offset + count;
+    if (end <= parameters) {
+      answer.data = wanted->parameters.slice(message.offset, count);
+    } else if (message.offset >= parameters) {
+      answer.data = wanted->optimizer.slice(message.offset - parameters, count);
+    } else if (wanted->parameters.is_hollow()) {
+      answer.data = payload::hollow(count);
+    } else {  // the one chunk across the seam
+      std::vector<std::byte> bytes(count);
+      auto head = wanted->parameters.slice(message.offset, parameters - message.offset);
+      std::copy(head.bytes().begin(), head.bytes().end(), bytes.begin());
+      auto tail = wanted->optimizer.slice(0, end - parameters);
+      std::copy(tail.bytes().begin(), tail.bytes().end(), bytes.begin() + static_cast<std::ptrdiff_t>(head.size()));
+      answer.data = payload{std::move(bytes)};
+    }
+    auto before = state_bytes_asked_;
+    state_bytes_asked_ += count;
+    if (before < wanted->bytes() / 2 && state_bytes_asked_ >= wanted->bytes() / 2) here().probe(probes::state_half_sent);
+  }
+  send(message.reply_to, std::move(answer));
+}
+
+}  // namespace shoal::actors

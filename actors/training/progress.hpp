@@ -1,0 +1,72 @@
+// What peers tell each other about their progress, and what each concludes on its own: nobody counts
+// for the others (DeDLOC without a centre). A plain value type and a plain table.
+//
+// The leading branch is the one with the highest epoch, then the most samples in its history, then
+// the smallest state id; a peer whose state is not the leading one is out of sync.
+// Source: Diskin et al., arXiv:2106.10207, section 3; the branch rule is DESIGN section 4.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <caf/actor.hpp>
+
+#include "actors/messages.hpp"
+#include "kernels/base/units.hpp"
+
+namespace shoal::actors {
+
+inline constexpr const char* progress_key = "progress";
+
+struct progress {
+  std::uint64_t epoch = 0;
+  state_id state;
+  std::uint64_t history = 0;              ///< samples in all steps that led to `state`
+  std::uint64_t samples = 0;              ///< accumulated towards the next step
+  std::uint64_t millisamples_per_second = 0;
+  std::uint64_t rate_up = 0;              ///< bit/s, for choosing donors
+
+  payload pack() const;
+  /// Empty if `bytes` is not what pack() makes.
+  static std::optional<progress> unpack(const payload& bytes);
+};
+
+struct branch {
+  std::uint64_t epoch = 0;
+  std::uint64_t history = 0;
+  state_id state;
+
+  /// True if this one leads.
+  bool leads(const branch& other) const noexcept {
+    if (epoch != other.epoch) return epoch > other.epoch;
+    if (history != other.history) return history > other.history;
+    return state < other.state;
+  }
+  bool operator==(const branch&) const = default;
+};
+
+class progress_table {
+ public:
+  struct entry {
+    progress what;
+    caf::actor address;
+  };
+
+  /// Replaces the table by what the directory returned; records of `self` are left out.
+  void replace(const std::vector<record>& records, peer_id self);
+  const std::map<peer_id, entry>& entries() const noexcept { return entries_; }
+
+  /// The leading branch among the records and `own`.
+  branch leading(const branch& own) const;
+  /// Samples of the others on `which`.
+  std::uint64_t samples_on(const branch& which) const;
+  double samples_per_second_on(const branch& which) const;
+  std::vector<peer_id> peers_on(const branch& which) const;
+
+ private:
+  std::map<peer_id, entry> entries_;
+};
+
+}  // namespace shoal::actors

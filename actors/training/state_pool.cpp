@@ -1,0 +1,87 @@
+#include "actors/training/state_pool.hpp"
+
+#include <tuple>
+
+#include "kernels/base/digest.hpp"
+
+namespace shoal::actors {
+
+namespace {
+constexpr std::size_t kept_steps = 8;
+}
+
+state_pool::state_pool(std::shared_ptr<const workload> work, bool share) : work_(std::move(work)), share_(share) {}
+
+state_ptr state_pool::initial() {
+  std::lock_guard guard(mutex_);
+  if (!initial_ || !share_) {
+    auto fresh = work_->initial();
+    auto content = content_of(fresh);
+    fresh.id = id128::from(hasher{}.add(std::string_view{"initial"}).add(content.high).add(content.low).finish());
+    initial_ = std::make_shared<const model_state>(std::move(fresh));
+    known_[initial_->id] = initial_;
+  }
+  return initial_;
+}
+
+state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient, const state_id& after,
+                           std::uint64_t weight) {
+  auto compute = [&] {
+    auto next = work_->step(*before, mean_gradient);
+    next.epoch = before->epoch + 1;
+    next.id = after;
+    next.samples = before->samples + weight;
+    return std::make_shared<const model_state>(std::move(next));
+  };
+  if (!share_) {
+    auto next = compute();
+    std::lock_guard guard(mutex_);
+    remember(next);
+    return next;
+  }
+  auto gradient = mean_gradient.is_hollow() ? id128{} : id128::from(hash_of(mean_gradient.bytes()));
+  key which{before->id, after, gradient};
+  std::unique_lock lock(mutex_);
+  if (auto found = steps_.find(which); found != steps_.end()) {
+    // Whoever computes it has started already and waits for nobody, so this ends.
+    computed_.wait(lock, [&] { return steps_.at(which) != nullptr; });
+    return steps_.at(which);
+  }
+  steps_[which] = nullptr;
+  lock.unlock();
+  auto next = compute();
+  lock.lock();
+  steps_[which] = next;
+  known_[after] = next;
+  remember(next);
+  order_.push_back(which);
+  computed_.notify_all();
+  while (order_.size() > kept_steps) {
+    steps_.erase(order_.front());
+    order_.pop_front();
+  }
+  std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+  return next;
+}
+
+void state_pool::remember(const state_ptr& state) {
+  auto rank = [](const model_state& s) { return std::tuple(s.epoch, s.samples, ~s.id.high, ~s.id.low); };
+  if (!best_ || rank(*state) > rank(*best_)) best_ = state;
+}
+
+state_ptr state_pool::best() {
+  std::lock_guard guard(mutex_);
+  return best_ ? best_ : initial_;
+}
+
+state_ptr state_pool::intern(state_ptr state) {
+  if (!share_) return state;
+  std::lock_guard guard(mutex_);
+  auto found = known_.find(state->id);
+  if (found == known_.end()) return state;
+  auto pooled = found->second.lock();
+  if (!pooled || content_of(*pooled) != content_of(*state)) return state;
+  return pooled;
+}
+
+}  // namespace shoal::actors

@@ -1,0 +1,55 @@
+// Peers of one process that hold the same bits share them, so that memory does not grow with the
+// number of peers; and a step that several peers take alike is computed once. Nothing else is
+// shared: a joiner has paid for every byte before it may ask for a state here.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "actors/training/workload.hpp"
+
+namespace shoal::actors {
+
+/// Thread safety: all functions.
+class state_pool {
+ public:
+  explicit state_pool(std::shared_ptr<const workload> work, bool share = true);
+
+  const workload& work() const noexcept { return *work_; }
+
+  /// The initial state; one copy.
+  state_ptr initial();
+
+  /// workload::step, with epoch, id and samples set. Equal (before, gradient bits) give one result.
+  state_ptr step(const state_ptr& before, const payload& mean_gradient, const state_id& after,
+                 std::uint64_t weight);
+
+  /// The best state that was ever reached by a step: highest epoch, most samples, smallest id.
+  state_ptr best();
+
+  /// The pooled state with these bits if there is one, else `state` itself.
+  state_ptr intern(state_ptr state);
+
+ private:
+  struct key {
+    state_id before, after;
+    id128 gradient;
+    auto operator<=>(const key&) const = default;
+  };
+
+  std::shared_ptr<const workload> work_;
+  bool share_;
+  void remember(const state_ptr& state);
+
+  std::mutex mutex_;
+  std::condition_variable computed_;
+  state_ptr initial_, best_;
+  std::map<key, state_ptr> steps_;             // empty pointer: being computed
+  std::deque<key> order_;                      // oldest first
+  std::map<state_id, std::weak_ptr<const model_state>> known_;
+};
+
+}  // namespace shoal::actors

@@ -1,0 +1,54 @@
+// What a peer computes, behind one interface so that the same peer drives all of them: `timing`
+// (sizes and durations, no numbers), `quadratic` (Eigen, for averaging studies) and torch models.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "actors/ids.hpp"
+#include "kernels/base/payload.hpp"
+
+namespace shoal::actors {
+
+/// Parameters and optimizer state after `epoch` steps. Immutable: peers that hold the same bits
+/// share one copy.
+struct model_state {
+  std::uint64_t epoch = 0;
+  state_id id;
+  std::uint64_t step = 0;            ///< optimizer steps taken; equals epoch unless restarted
+  std::uint64_t samples = 0;         ///< samples in all steps that led here (orders branches)
+  payload parameters;                ///< value_count floats, or hollow
+  payload optimizer;                 ///< floats, or hollow, or empty
+
+  std::uint64_t bytes() const noexcept { return parameters.size() + optimizer.size(); }
+};
+using state_ptr = std::shared_ptr<const model_state>;
+
+/// Thread safety: all functions may be called from several compute threads at once.
+class workload {
+ public:
+  virtual ~workload() = default;
+
+  /// Length of the vector that peers average.
+  virtual std::uint64_t value_count() const = 0;
+  /// Bytes of one streamed sample.
+  virtual std::uint64_t sample_bytes() const = 0;
+  virtual bool hollow() const { return false; }
+
+  /// The state every peer starts from; the same bits everywhere for one seed.
+  virtual model_state initial() const = 0;
+
+  /// Adds the gradient of the sum of the samples' mean losses to `gradient_sum` [value_count] and
+  /// returns that sum. `samples` holds count * sample_bytes() bytes.
+  virtual double accumulate(const model_state& at, std::span<const std::byte> samples, std::uint64_t count,
+                            std::span<double> gradient_sum) const = 0;
+
+  /// One optimizer step with the mean gradient; sets parameters, optimizer and step of the result.
+  virtual model_state step(const model_state& at, const payload& mean_gradient) const = 0;
+};
+
+/// hash of the bytes of a state; what a joiner checks its download against.
+id128 content_of(const model_state& state);
+
+}  // namespace shoal::actors

@@ -1,0 +1,49 @@
+// An immutable, shared byte buffer: what tensors travel in. Copies and slices share memory, so a
+// payload is a pointer inside a process and raw bytes between processes; it always knows its size
+// on the wire. A hollow payload has a size and no bytes (workload 'timing').
+// Thread safety: immutable after construction, may be shared between threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace shoal {
+
+class payload {
+ public:
+  payload() = default;
+  /// Takes over `bytes`.
+  explicit payload(std::vector<std::byte> bytes);
+  /// Takes over `values` and presents them as bytes in the machine's order (little-endian hosts only).
+  explicit payload(std::vector<float> values);
+  /// A payload of `size` bytes that holds none.
+  static payload hollow(std::size_t size);
+
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  bool is_hollow() const noexcept { return size_ != 0 && data_ == nullptr; }
+
+  /// Requires: not hollow.
+  std::span<const std::byte> bytes() const;
+  /// The bytes as floats. Requires: not hollow, size() % 4 == 0, 4-byte aligned (whole payloads and
+  /// slices at multiples of 4 of payloads made from floats are).
+  std::span<const float> floats() const;
+
+  /// Shares memory. Requires: offset + count <= size().
+  payload slice(std::size_t offset, std::size_t count) const;
+
+  /// True if both show the same memory (or are equal hollows).
+  bool same_memory(const payload& other) const noexcept {
+    return data_ == other.data_ && size_ == other.size_;
+  }
+
+ private:
+  std::shared_ptr<const void> owner_;
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace shoal

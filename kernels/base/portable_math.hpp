@@ -1,0 +1,23 @@
+// log, exp, pow and sines made of + - * / alone, so that they give the same bits on every machine:
+// the C library's differ between versions and pick fused variants by CPU type. Whatever decides
+// the order or the time of events uses these.
+//   log(x) = k ln 2 + log(1 + f), with s = f / (2 + f): f - s (f - sum_j 2 s^2j / (2j + 1))
+//   exp(x) = 2^k sum_n r^n / n!, r = x - k ln 2, |r| <= ln(2) / 2
+// Error: log, exp, sine and cosine within 2 units in the last place (near a zero of a sine: 1e-16
+// absolute); pow within 2 + 4 |y log x| units.
+// Source: the argument reductions of Sun's fdlibm (1993), with plain Taylor coefficients.
+#pragma once
+
+namespace shoal::portable {
+
+/// -infinity at 0, NaN below.
+double log(double x);
+double exp(double x);
+/// x to the power y for x >= 0; pow(0, y) is 0 for y > 0, 1 for y = 0, infinity for y < 0.
+double pow(double x, double y);
+/// cos(2 pi x): turns, not radians, because the reduction is then exact.
+double cos_turns(double x);
+/// sin(2 pi x).
+double sin_turns(double x);
+
+} // namespace shoal::portable

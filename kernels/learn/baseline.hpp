@@ -1,0 +1,48 @@
+// What one machine with one large batch achieves: a plain loop without actors, network or groups,
+// to hold a swarm's result against. Step k trains on the samples [k B, (k+1) B) in order, in
+// micro-batches of fixed size. The micro-batches go round-robin to `lanes`; each lane adds up its
+// gradients in order, and the lanes are added in order. Lanes are part of the numerics, threads are
+// not: the bits are the same for any number of threads.
+#pragma once
+
+#include "kernels/learn/optimizer.hpp"
+#include "kernels/learn/transformer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace shoal::learn {
+
+struct baseline_options {
+  std::size_t target_batch = 128; ///< samples per step
+  std::size_t micro_batch = 16;   ///< samples per call of accumulate_gradient
+  std::int64_t steps = 0;
+  std::size_t lanes = 2;
+  std::size_t threads = 1; ///< at most `lanes` are of use
+  /// Called after each step with its number (from 1) and training loss; false ends the loop.
+  std::function<bool(std::int64_t, double)> on_step = {};
+};
+
+struct baseline_result {
+  double first_loss = 0;      ///< held-out loss of the initial parameters
+  double final_loss = 0;      ///< held-out loss of the last
+  std::vector<double> losses; ///< mean training loss of each step, before its update
+  std::vector<float> parameters;
+  std::vector<float> state; ///< of the optimizer
+};
+
+/// Writes sample `index` [context + 1]; called from one thread only.
+using sample_source = std::function<void(std::uint64_t index, std::span<std::uint8_t> out)>;
+
+/// Trains `initial` for options.steps steps and measures both losses on `held_out` [n x (context +
+/// 1)]. Requires: validate(optimizer), initial.size() == model.parameter_count(), target_batch,
+/// micro_batch, lanes >= 1.
+baseline_result train_baseline(const transformer& model, const optimizer_config& optimizer,
+                               std::span<const float> initial, const sample_source& sample,
+                               std::span<const std::uint8_t> held_out,
+                               const baseline_options& options);
+
+} // namespace shoal::learn

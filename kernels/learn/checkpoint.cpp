@@ -1,0 +1,245 @@
+#include "kernels/learn/checkpoint.hpp"
+
+#include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <span>
+#include <system_error>
+#include <utility>
+
+namespace shoal::learn {
+
+static_assert(std::endian::native == std::endian::little, "checkpoints hold the machine's floats");
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view magic = "SHOALCKP";
+constexpr std::uint32_t format_version = 1;
+constexpr std::size_t preamble = 16; // magic, version, header size
+constexpr std::size_t alignment = 64;
+
+std::size_t aligned(std::size_t size) {
+  return (size + alignment - 1) / alignment * alignment;
+}
+
+json to_json(const checkpoint& c) {
+  const auto& m = c.model;
+  const auto& o = c.optimizer;
+  return {{"model",
+           {{"layers", m.layers},
+            {"heads", m.heads},
+            {"dim", m.dim},
+            {"context", m.context},
+            {"vocabulary", m.vocabulary}}},
+          {"optimizer",
+           {{"kind", to_string(o.kind)},
+            {"learning_rate", o.learning_rate},
+            {"momentum", o.momentum},
+            {"beta1", o.beta1},
+            {"beta2", o.beta2},
+            {"epsilon", o.epsilon},
+            {"weight_decay", o.weight_decay},
+            {"debias", o.debias},
+            {"weight_norm_clamp", o.weight_norm_clamp},
+            {"trust_ratio_max", o.trust_ratio_max},
+            {"clip_norm", o.clip_norm},
+            {"warmup_steps", o.warmup_steps},
+            {"decay_steps", o.decay_steps},
+            {"final_rate_fraction", o.final_rate_fraction}}},
+          {"epoch", c.epoch},
+          {"samples", c.samples},
+          {"state_id", c.state_id},
+          {"notes", c.notes},
+          {"parameters", c.parameters.size()},
+          {"optimizer_state", c.optimizer_state.size()}};
+}
+
+/// Throws json::exception where a key is missing or of another type.
+checkpoint from_json(const json& header) {
+  checkpoint c;
+  const auto& m = header.at("model");
+  m.at("layers").get_to(c.model.layers);
+  m.at("heads").get_to(c.model.heads);
+  m.at("dim").get_to(c.model.dim);
+  m.at("context").get_to(c.model.context);
+  m.at("vocabulary").get_to(c.model.vocabulary);
+  const auto& o = header.at("optimizer");
+  if (auto kind = parse_optimizer_kind(o.at("kind").get<std::string>()))
+    c.optimizer.kind = *kind;
+  o.at("learning_rate").get_to(c.optimizer.learning_rate);
+  o.at("momentum").get_to(c.optimizer.momentum);
+  o.at("beta1").get_to(c.optimizer.beta1);
+  o.at("beta2").get_to(c.optimizer.beta2);
+  o.at("epsilon").get_to(c.optimizer.epsilon);
+  o.at("weight_decay").get_to(c.optimizer.weight_decay);
+  o.at("debias").get_to(c.optimizer.debias);
+  o.at("weight_norm_clamp").get_to(c.optimizer.weight_norm_clamp);
+  o.at("trust_ratio_max").get_to(c.optimizer.trust_ratio_max);
+  o.at("clip_norm").get_to(c.optimizer.clip_norm);
+  o.at("warmup_steps").get_to(c.optimizer.warmup_steps);
+  o.at("decay_steps").get_to(c.optimizer.decay_steps);
+  o.at("final_rate_fraction").get_to(c.optimizer.final_rate_fraction);
+  header.at("epoch").get_to(c.epoch);
+  header.at("samples").get_to(c.samples);
+  header.at("state_id").get_to(c.state_id);
+  header.at("notes").get_to(c.notes);
+  return c;
+}
+
+/// A file descriptor that is closed at the end of its scope.
+struct descriptor {
+  int fd;
+  ~descriptor() {
+    if (fd >= 0)
+      ::close(fd);
+  }
+};
+
+bool write_all(int fd, const void* data, std::size_t size) {
+  auto* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    const auto written = ::write(fd, bytes, size);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return false;
+    bytes += written;
+    size -= static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+} // namespace
+
+result<void> save(const checkpoint& state, const std::filesystem::path& path) {
+  SHOAL_CHECK(state.parameters.size() == parameter_count(state.model),
+              "the parameters have the model's size");
+  // Invalid UTF-8 in a note is replaced, not thrown about.
+  const auto header = to_json(state).dump(1, ' ', false, json::error_handler_t::replace);
+  std::string head(aligned(preamble + header.size()), '\0');
+  const auto header_size = static_cast<std::uint32_t>(header.size());
+  std::memcpy(head.data(), magic.data(), magic.size());
+  std::memcpy(head.data() + 8, &format_version, 4);
+  std::memcpy(head.data() + 12, &header_size, 4);
+  std::memcpy(head.data() + preamble, header.data(), header.size());
+  hasher all;
+  all.add(std::as_bytes(std::span(head)));
+  all.add(std::as_bytes(std::span(state.parameters)));
+  all.add(std::as_bytes(std::span(state.optimizer_state)));
+  const auto check = all.finish();
+
+  const auto temporary = path.string() + ".partial";
+  auto failed = [&](const char* doing) -> result<void> {
+    const int reason = errno;
+    ::unlink(temporary.c_str());
+    return failure{"checkpoint: cannot " + std::string(doing) + " '" + path.string() +
+                   "': " + std::strerror(reason)};
+  };
+  {
+    const descriptor file{
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+    if (file.fd < 0)
+      return failed("create");
+    if (!write_all(file.fd, head.data(), head.size()) ||
+        !write_all(file.fd, state.parameters.data(), state.parameters.size() * sizeof(float)) ||
+        !write_all(file.fd, state.optimizer_state.data(),
+                   state.optimizer_state.size() * sizeof(float)) ||
+        !write_all(file.fd, check.bytes.data(), check.bytes.size()) || ::fsync(file.fd) != 0)
+      return failed("write");
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0)
+    return failed("replace");
+  return {};
+}
+
+result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
+  auto refuse = [&](const std::string& why) -> result<checkpoint> {
+    return failure{"checkpoint: '" + path.string() + "' " + why};
+  };
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    return refuse("does not exist");
+  if (!std::filesystem::is_regular_file(path, error))
+    return refuse("is not a file");
+  const auto size = std::filesystem::file_size(path, error);
+  if (error)
+    return refuse("cannot be read: " + error.message());
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in)
+    return refuse(std::string("cannot be opened: ") + std::strerror(errno));
+
+  char front[preamble] = {};
+  in.read(front, preamble);
+  if (!in || std::string_view(front, magic.size()) != magic)
+    return refuse("is not a Shoal checkpoint (it does not begin with " + std::string(magic) + ")");
+  std::uint32_t version = 0, header_size = 0;
+  std::memcpy(&version, front + 8, 4);
+  std::memcpy(&header_size, front + 12, 4);
+  if (version != format_version)
+    return refuse("has checkpoint format " + std::to_string(version) +
+                  "; this program reads format " + std::to_string(format_version));
+  const auto head_size = aligned(preamble + std::size_t{header_size});
+  if (head_size + sizeof(digest::bytes) > size)
+    return refuse("is truncated in its header");
+
+  std::string head(head_size, '\0');
+  std::memcpy(head.data(), front, preamble);
+  in.read(head.data() + preamble, static_cast<std::streamsize>(head_size - preamble));
+  if (!in)
+    return refuse("ended while it was read");
+  checkpoint c;
+  std::uint64_t n = 0, m = 0;
+  try {
+    const auto header = json::parse(std::string_view(head).substr(preamble, header_size));
+    c = from_json(header);
+    header.at("parameters").get_to(n);
+    header.at("optimizer_state").get_to(m);
+  } catch (const json::exception& e) {
+    return refuse(std::string("has a header that cannot be understood: ") + e.what());
+  }
+  if (auto fine = validate(c.model); !fine)
+    return refuse("is damaged: " + fine.error());
+  if (auto fine = validate(c.optimizer); !fine)
+    return refuse("is damaged: " + fine.error());
+  const std::uint64_t floats = (size - head_size - sizeof(digest::bytes)) / sizeof(float);
+  if (n > floats || m > floats ||
+      size != head_size + (n + m) * sizeof(float) + sizeof(digest::bytes))
+    return refuse("is truncated or has bytes too many: its header speaks of " + std::to_string(n) +
+                  " parameters and " + std::to_string(m) + " floats of optimizer state");
+  if (n != parameter_count(c.model))
+    return refuse("is damaged: its parameters do not fit its model");
+  if (m != 0 && m != state_size(c.optimizer, n))
+    return refuse("is damaged: its state does not fit its optimizer");
+
+  c.parameters.resize(n);
+  c.optimizer_state.resize(m);
+  digest stored;
+  in.read(reinterpret_cast<char*>(c.parameters.data()),
+          static_cast<std::streamsize>(n * sizeof(float)));
+  in.read(reinterpret_cast<char*>(c.optimizer_state.data()),
+          static_cast<std::streamsize>(m * sizeof(float)));
+  in.read(reinterpret_cast<char*>(stored.bytes.data()), sizeof(stored.bytes));
+  if (!in)
+    return refuse("ended while it was read");
+  hasher all;
+  all.add(std::as_bytes(std::span(std::as_const(head))));
+  all.add(std::as_bytes(std::span(std::as_const(c.parameters))));
+  all.add(std::as_bytes(std::span(std::as_const(c.optimizer_state))));
+  if (all.finish() != stored)
+    return refuse("is damaged: its digest does not match its content");
+  return c;
+}
+
+} // namespace shoal::learn

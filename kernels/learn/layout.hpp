@@ -1,0 +1,53 @@
+// The shape of the transformer and where each of its tensors lies in the flat parameter vector.
+// Everything that only moves parameters about (averaging, optimizers, checkpoints) needs no more
+// than this; it includes no torch.
+#pragma once
+
+#include "kernels/base/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shoal::learn {
+
+/// A decoder-only transformer over bytes.
+struct transformer_config {
+  std::int64_t layers = 2;
+  std::int64_t heads = 4;
+  std::int64_t dim = 128;    ///< width of the residual stream; a multiple of 2 * heads
+  std::int64_t context = 64; ///< bytes that a prediction may look back on
+  std::int64_t vocabulary = 256;
+  bool operator==(const transformer_config&) const = default;
+};
+
+/// Errors: a size that is not positive or larger than any that fits in memory, a width that heads
+/// do not divide.
+result<void> validate(const transformer_config& config);
+
+/// One tensor of a flat parameter vector: elements [offset, offset + size()), row-major.
+struct tensor_slot {
+  std::string name;
+  std::size_t offset = 0;
+  std::vector<std::int64_t> shape;
+  std::size_t size() const noexcept;
+};
+
+/// The tensors in the order in which they lie in the flat vector, without gaps:
+///   embedding [vocabulary, dim] (also the output matrix), then for each layer attention_norm
+///   [dim], attention_qkv [3 dim, dim], attention_out [dim, dim], mlp_norm [dim], mlp_up [4 dim,
+///   dim], mlp_down [dim, 4 dim]; last final_norm [dim].
+/// Requires: validate(config).
+std::vector<tensor_slot> layout_of(const transformer_config& config);
+
+/// vocabulary * dim + layers * (12 dim^2 + 2 dim) + dim. Requires: validate(config).
+std::size_t parameter_count(const transformer_config& config);
+
+/// Gains 1; matrices normal with deviation 1 / sqrt(2 * inputs) (embedding: 0.02), those that write
+/// to the residual stream smaller by sqrt(2 * layers). Equal seeds give equal bits. Source: Radford
+/// et al., "Language models are unsupervised multitask learners" (2019), section 2.3 (residual
+/// scaling).
+std::vector<float> initial_parameters(const transformer_config& config, std::uint64_t seed);
+
+} // namespace shoal::learn

@@ -1,0 +1,74 @@
+// SGD with momentum, AdamW and LAMB over flat vectors. A step is a pure function of (config, step
+// number, gradient, parameters, state), so parameters and state are buffers that can be hashed and
+// shipped to a joiner, and every peer that holds the same bits computes the same bits. Plain loops,
+// no torch.
+//   sgd:   v = momentum v + g;  x = x - rate (v + decay x)
+//   adamw: m = b1 m + (1-b1) g;  s = b2 s + (1-b2) g^2;  x = x - rate decay x - rate m' / (sqrt(s')
+//   + epsilon),
+//          m' = m / (1-b1^t), s' = s / (1-b2^t)
+//   lamb:  per tensor u = m / (sqrt(s) + epsilon) + decay x;  x = x - rate c r u,  r = min(|x|,
+//   clamp) / |u|
+//          (1 if either norm is 0), c = sqrt(1-b2^t) / (1-b1^t) with `debias`, else 1
+// Source: AdamW: Loshchilov and Hutter, arXiv:1711.05101, as torch::optim::AdamW; LAMB: You et al.,
+// arXiv:1904.00962, with the debias and weight-norm clamp of the implementations that collaborative
+// ALBERT training used.
+#pragma once
+
+#include "kernels/base/result.hpp"
+#include "kernels/learn/layout.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace shoal::learn {
+
+enum class optimizer_kind : std::uint8_t { sgd, adamw, lamb };
+
+std::string_view to_string(optimizer_kind kind) noexcept;
+/// Errors: a name that is not sgd, adamw or lamb.
+result<optimizer_kind> parse_optimizer_kind(std::string_view name);
+
+struct optimizer_config {
+  optimizer_kind kind = optimizer_kind::adamw;
+  double learning_rate = 3e-3;
+  double momentum = 0;            ///< sgd only
+  double beta1 = 0.9;             ///< adamw, lamb
+  double beta2 = 0.95;            ///< adamw, lamb
+  double epsilon = 1e-8;          ///< adamw, lamb (LAMB is usually run with 1e-6)
+  double weight_decay = 0;        ///< decoupled; times the learning rate
+  bool debias = true;             ///< lamb only; adamw always does
+  double weight_norm_clamp = 1e4; ///< lamb only: upper bound of |x| in the trust ratio
+  double trust_ratio_max = 0;     ///< lamb only: upper bound of the trust ratio; 0 = none
+  double clip_norm = 0;           ///< gradients with a larger norm are scaled down to it; 0 = off
+  std::int64_t warmup_steps = 0;  ///< the rate rises linearly during these steps; 0 = off
+  std::int64_t decay_steps = 0;   ///< the rate then falls linearly until this step; 0 = off
+  double final_rate_fraction = 0; ///< what is left of the rate after decay_steps
+  bool operator==(const optimizer_config&) const = default;
+};
+
+/// Errors: a value outside its range (rates negative or not finite, betas outside [0, 1), decay
+/// before warm-up ends).
+result<void> validate(const optimizer_config& config);
+
+/// Floats of state: 0 (sgd without momentum), n (sgd with it), 2 n (adamw, lamb: m then s). Starts
+/// as zeros.
+std::size_t state_size(const optimizer_config& config, std::size_t parameter_count);
+
+/// The rate of step `step_number`, counted from 1: rate * t / warmup_steps while t <= warmup_steps;
+/// then from rate at t = warmup_steps + 1 down to final_rate_fraction * rate at t = decay_steps + 1
+/// and after.
+double learning_rate_at(const optimizer_config& config, std::int64_t step_number);
+
+/// Euclidean norm, summed in double in index order.
+double norm_of(std::span<const float> values);
+
+/// One step with the mean gradient `gradient`, in place. `layout` is what LAMB calls layers;
+/// without it the whole vector is one. Requires: validate(config), step_number >= 1, equal sizes,
+/// state.size() == state_size(...).
+void step(const optimizer_config& config, std::int64_t step_number, std::span<const float> gradient,
+          std::span<float> parameters, std::span<float> state,
+          std::span<const tensor_slot> layout = {});
+
+} // namespace shoal::learn

@@ -1,0 +1,187 @@
+#include "kernels/learn/transformer.hpp"
+
+#include "kernels/base/check.hpp"
+#include "kernels/learn/torch_pch.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+namespace shoal::learn {
+
+using at::Tensor;
+
+void use_one_thread() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // Absent when another BLAS is installed; those that Debian offers besides OpenBLAS are
+    // single-threaded.
+    if (auto* set =
+            reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads")))
+      set(1);
+  });
+  static thread_local bool done = false;
+  if (done)
+    return;
+  at::set_num_threads(1);
+  done = true;
+}
+
+struct transformer::tables {
+  Tensor cosine, sine; // [context, head_dim]
+  Tensor mask;         // [context, context], -inf above the diagonal
+};
+
+namespace {
+
+constexpr double norm_epsilon = 1e-5;
+constexpr double rotary_base = 10000.0;
+
+Tensor view_of(std::span<const float> values, const tensor_slot& slot) {
+  // libtorch has no constant tensors; nothing here writes to parameters.
+  auto* data = const_cast<float*>(values.data()) + slot.offset;
+  return at::from_blob(data, slot.shape, at::kFloat);
+}
+
+Tensor widen(std::span<const std::uint8_t> tokens, std::int64_t rows, std::int64_t columns) {
+  auto* data = const_cast<std::uint8_t*>(tokens.data());
+  return at::from_blob(data, {rows, columns}, at::kByte).to(at::kLong);
+}
+
+Tensor norm(const Tensor& x, const Tensor& gain) {
+  return at::layer_norm(x, {x.size(-1)}, gain, {}, norm_epsilon);
+}
+
+/// Rotates the pairs (x[i], x[i + head_dim / 2]) of [..., time, head_dim] by time * base^(-2i /
+/// head_dim).
+Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
+  const auto half = x.size(-1) / 2;
+  auto turned = at::cat({x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
+  return at::addcmul(x * cosine, turned, sine);
+}
+
+} // namespace
+
+transformer::transformer(const transformer_config& config)
+    : config_(config), layout_(layout_of(config)),
+      parameter_count_(learn::parameter_count(config)) {
+  use_one_thread();
+  const auto t = config.context;
+  const auto width = config.dim / config.heads;
+  auto built = std::make_shared<tables>();
+  built->cosine = at::empty({t, width}, at::kFloat);
+  built->sine = at::empty({t, width}, at::kFloat);
+  auto* cosine = built->cosine.data_ptr<float>();
+  auto* sine = built->sine.data_ptr<float>();
+  for (std::int64_t i = 0; i < t; ++i)
+    for (std::int64_t j = 0; j < width / 2; ++j) {
+      const double angle =
+          static_cast<double>(i) *
+          std::pow(rotary_base, -2.0 * static_cast<double>(j) / static_cast<double>(width));
+      cosine[i * width + j] = cosine[i * width + j + width / 2] =
+          static_cast<float>(std::cos(angle));
+      sine[i * width + j] = static_cast<float>(-std::sin(angle));
+      sine[i * width + j + width / 2] = static_cast<float>(std::sin(angle));
+    }
+  built->mask = at::full({t, t}, -INFINITY, at::kFloat).triu_(1);
+  tables_ = std::move(built);
+}
+
+namespace {
+
+/// inputs [samples, time] of bytes -> logits [samples * time, vocabulary].
+Tensor forward(const transformer_config& config, const std::vector<Tensor>& p, const Tensor& inputs,
+               const Tensor& cosine, const Tensor& sine, const Tensor& mask) {
+  const auto n = inputs.size(0), t = inputs.size(1), d = config.dim, h = config.heads, w = d / h;
+  auto x = at::embedding(p[0], inputs.reshape({-1})); // [n t, d]
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const Tensor* q = p.data() + 1 + 6 * i;
+    auto qkv = at::linear(norm(x, q[0]), q[1])
+                   .view({n, t, 3, h, w})
+                   .permute({2, 0, 3, 1, 4}); // [3, n, h, t, w]
+    auto qk = rotate(qkv.narrow(0, 0, 2), cosine, sine).reshape({2, n * h, t, w});
+    auto v = qkv.select(0, 2).reshape({n * h, t, w});
+    auto scores = at::baddbmm(mask, qk.select(0, 0), qk.select(0, 1).transpose(1, 2), 1.0,
+                              1.0 / std::sqrt(static_cast<double>(w)));
+    auto mixed =
+        at::bmm(at::softmax(scores, -1), v).view({n, h, t, w}).transpose(1, 2).reshape({n * t, d});
+    x = at::addmm(x, mixed, q[2].t());
+    x = at::addmm(x, at::gelu(at::linear(norm(x, q[3]), q[4])), q[5].t());
+  }
+  return at::linear(norm(x, p.back()), p[0]);
+}
+
+} // namespace
+
+double transformer::accumulate_gradient(std::span<const float> parameters,
+                                        std::span<const std::uint8_t> tokens, std::size_t samples,
+                                        std::span<float> gradient_sum) const {
+  SHOAL_CHECK(parameters.size() == parameter_count_ && gradient_sum.size() == parameter_count_,
+              "parameters and gradient have the model's size");
+  SHOAL_CHECK(tokens.size() == samples * sample_bytes(), "a sample is context + 1 bytes");
+  use_one_thread();
+  at::AutoGradMode with_gradient(true);
+  std::vector<Tensor> leaves;
+  for (const auto& slot : layout_)
+    leaves.push_back(view_of(parameters, slot).set_requires_grad(true));
+  double total = 0;
+  for (std::size_t first = 0; first < samples; first += chunk) {
+    const auto count = static_cast<std::int64_t>(std::min(chunk, samples - first));
+    const auto wide = widen(tokens.subspan(first * sample_bytes()), count, config_.context + 1);
+    const auto logits = forward(config_, leaves, wide.narrow(1, 0, config_.context),
+                                tables_->cosine, tables_->sine, tables_->mask);
+    const auto targets = wide.narrow(1, 1, config_.context).reshape({-1});
+    const auto loss = at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum) *
+                      (1.0 / static_cast<double>(config_.context));
+    const auto gradients = torch::autograd::grad({loss}, leaves);
+    for (std::size_t i = 0; i < layout_.size(); ++i)
+      view_of(gradient_sum, layout_[i]).add_(gradients[i]);
+    total += loss.item<double>();
+  }
+  return total;
+}
+
+double transformer::mean_loss(std::span<const float> parameters,
+                              std::span<const std::uint8_t> tokens, std::size_t samples) const {
+  SHOAL_CHECK(parameters.size() == parameter_count_, "parameters have the model's size");
+  SHOAL_CHECK(tokens.size() == samples * sample_bytes(), "a sample is context + 1 bytes");
+  if (samples == 0)
+    return 0;
+  use_one_thread();
+  at::NoGradGuard without_gradient;
+  std::vector<Tensor> views;
+  for (const auto& slot : layout_)
+    views.push_back(view_of(parameters, slot));
+  double total = 0;
+  for (std::size_t first = 0; first < samples; first += chunk) {
+    const auto count = static_cast<std::int64_t>(std::min(chunk, samples - first));
+    const auto wide = widen(tokens.subspan(first * sample_bytes()), count, config_.context + 1);
+    const auto logits = forward(config_, views, wide.narrow(1, 0, config_.context), tables_->cosine,
+                                tables_->sine, tables_->mask);
+    const auto targets = wide.narrow(1, 1, config_.context).reshape({-1});
+    total += at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum).item<double>();
+  }
+  return total / static_cast<double>(config_.context) / static_cast<double>(samples);
+}
+
+std::vector<float> transformer::next_logits(std::span<const float> parameters,
+                                            std::span<const std::uint8_t> prompt) const {
+  SHOAL_CHECK(parameters.size() == parameter_count_, "parameters have the model's size");
+  SHOAL_CHECK(!prompt.empty(), "a prediction needs at least one byte before it");
+  use_one_thread();
+  at::NoGradGuard without_gradient;
+  std::vector<Tensor> views;
+  for (const auto& slot : layout_)
+    views.push_back(view_of(parameters, slot));
+  const auto seen = prompt.last(std::min(prompt.size(), static_cast<std::size_t>(config_.context)));
+  const auto t = static_cast<std::int64_t>(seen.size());
+  const auto logits =
+      forward(config_, views, widen(seen, 1, t), tables_->cosine.narrow(0, 0, t),
+              tables_->sine.narrow(0, 0, t), tables_->mask.narrow(0, 0, t).narrow(1, 0, t));
+  const auto last = logits.select(0, t - 1).contiguous();
+  return {last.data_ptr<float>(), last.data_ptr<float>() + last.numel()};
+}
+
+} // namespace shoal::learn

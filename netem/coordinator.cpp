@@ -1,0 +1,315 @@
+#include "netem/coordinator.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/scheduled_actor.hpp>
+#include <caf/sec.hpp>
+#include <caf/system_messages.hpp>
+
+#include "kernels/base/check.hpp"
+
+namespace shoal::netem {
+
+namespace {
+
+thread_local host_index running_host = no_host;
+constexpr host_index never_seen = no_host - 1;
+
+std::uint64_t request_key(caf::actor_id requester, caf::message_id id) {
+  // Request ids count up per actor; the priority bits on top would make two keys of one request.
+  return (requester << 32) ^ (id.integer_value() & 0xffffffff);
+}
+
+duration since_start(caf::actor_clock::time_point when) { return when.time_since_epoch(); }
+
+}  // namespace
+
+system_config::system_config(time_mode mode, unsigned workers) : mode_(mode), workers_(workers) {
+  load<coordinator>();
+  set("scheduler.max-throughput", std::size_t{1});
+  set("logger.verbosity", caf::atom("quiet"));
+}
+
+// -- event_clock ----------------------------------------------------------------------------------
+
+event_clock::time_point event_clock::now() const noexcept { return time_point{owner_.now()}; }
+
+void event_clock::set_ordinary_timeout(time_point when, caf::abstract_actor* self, caf::atom_value type,
+                                       std::uint64_t id) {
+  event what;
+  what.when = since_start(when);
+  what.receiver = caf::actor_cast<caf::strong_actor_ptr>(self);
+  what.element = caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, caf::timeout_msg{type, id});
+  owner_.push(std::move(what));
+}
+
+void event_clock::set_multi_timeout(time_point when, caf::abstract_actor* self, caf::atom_value type,
+                                    std::uint64_t id) {
+  set_ordinary_timeout(when, self, type, id);
+}
+
+void event_clock::set_request_timeout(time_point when, caf::abstract_actor* self, caf::message_id id) {
+  event what;
+  what.when = since_start(when);
+  what.receiver = caf::actor_cast<caf::strong_actor_ptr>(self);
+  what.element = caf::make_mailbox_element(nullptr, id, {}, caf::make_error(caf::sec::request_timeout));
+  std::lock_guard guard(owner_.mutex_);
+  owner_.requests_[request_key(self->id(), id)] = owner_.events_.push(std::move(what));
+  owner_.events_changed_.notify_one();
+}
+
+void event_clock::cancel_ordinary_timeout(caf::abstract_actor*, caf::atom_value) {}
+void event_clock::cancel_request_timeout(caf::abstract_actor* self, caf::message_id id) {
+  owner_.answered(self->id(), id);
+}
+void event_clock::cancel_timeouts(caf::abstract_actor*) {}
+
+void event_clock::schedule_message(time_point when, caf::strong_actor_ptr receiver,
+                                   caf::mailbox_element_ptr element) {
+  event what;
+  what.when = since_start(when);
+  what.receiver = std::move(receiver);
+  what.element = std::move(element);
+  owner_.push(std::move(what));
+}
+
+void event_clock::schedule_message(time_point, caf::group, caf::strong_actor_ptr, caf::message) {
+  check_failed(__FILE__, __LINE__, "no groups", "CAF groups are not part of any world");
+}
+
+void event_clock::cancel_all() {
+  std::lock_guard guard(owner_.mutex_);
+  owner_.events_.clear();
+}
+
+// -- coordinator ----------------------------------------------------------------------------------
+
+caf::actor_system::module* coordinator::make(caf::actor_system& system, caf::detail::type_list<>) {
+  return new coordinator(system);
+}
+
+coordinator& coordinator::of(caf::actor_system& system) {
+  auto* self = dynamic_cast<coordinator*>(&system.scheduler());
+  SHOAL_CHECK(self != nullptr, "the actor_system was not made from a netem::system_config");
+  return *self;
+}
+
+coordinator::coordinator(caf::actor_system& system)
+    : abstract_coordinator(system),
+      clock_(*this),
+      unit_(&system, this),
+      wall_start_(std::chrono::steady_clock::now()) {
+  auto* config = dynamic_cast<const system_config*>(&system.config());
+  SHOAL_CHECK(config != nullptr, "the actor_system was not made from a netem::system_config");
+  mode_ = config->mode();
+  worker_count_ = config->workers();
+}
+
+coordinator::~coordinator() = default;
+
+duration coordinator::now() const noexcept {
+  if (mode_ == time_mode::virtual_time) return duration{virtual_now_.load(std::memory_order_relaxed)};
+  return std::chrono::steady_clock::now() - wall_start_;
+}
+
+void coordinator::push(event what) {
+  std::lock_guard guard(mutex_);
+  events_.push(std::move(what));
+  events_changed_.notify_one();
+}
+
+event_handle coordinator::at(duration when, std::function<void()> action) {
+  event what;
+  what.when = std::max(when, now());
+  what.action = std::move(action);
+  std::lock_guard guard(mutex_);
+  auto handle = events_.push(std::move(what));
+  events_changed_.notify_one();
+  return handle;
+}
+
+bool coordinator::cancel(event_handle handle) {
+  std::lock_guard guard(mutex_);
+  return events_.cancel(handle);
+}
+
+host_index coordinator::current_host() noexcept { return running_host; }
+
+void coordinator::as_host(host_index host, const std::function<void()>& action) {
+  auto before = std::exchange(running_host, host);
+  action();
+  running_host = before;
+}
+
+host_index coordinator::host_of(caf::actor_id id) const {
+  std::lock_guard guard(mutex_);
+  if (id >= hosts_.size() || hosts_[id] == never_seen) return no_host;
+  return hosts_[id];
+}
+
+void coordinator::answered(caf::actor_id requester, caf::message_id response) {
+  std::lock_guard guard(mutex_);
+  auto found = requests_.find(request_key(requester, response));
+  if (found == requests_.end()) return;
+  events_.cancel(found->second);
+  requests_.erase(found);
+}
+
+std::size_t coordinator::pending_events() const {
+  std::lock_guard guard(mutex_);
+  return events_.size();
+}
+
+void coordinator::enqueue(caf::resumable* job) {
+  host_index born_on = never_seen;
+  caf::scheduled_actor* actor = nullptr;
+  {
+    std::lock_guard guard(mutex_);
+    if (job->subtype() == caf::resumable::scheduled_actor) {
+      actor = static_cast<caf::scheduled_actor*>(job);
+      if (actor->id() >= hosts_.size()) hosts_.resize(actor->id() + 1, never_seen);
+      auto& host = hosts_[actor->id()];
+      if (host == never_seen) {
+        host = born_on = running_host;
+        if (host != no_host) ++live_actors_;
+      }
+    }
+    jobs_.push_back(job);
+  }
+  if (born_on < never_seen && born_) born_(born_on, caf::strong_actor_ptr{actor->ctrl()});
+  if (mode_ == time_mode::wall_clock) work_ready_.notify_one();
+}
+
+void coordinator::resume(caf::resumable* job, unit& on) {
+  caf::actor_id id = 0;
+  if (job->subtype() == caf::resumable::scheduled_actor) id = static_cast<caf::scheduled_actor*>(job)->id();
+  auto host = id == 0 ? no_host : host_of(id);
+  running_host = host;
+  ++resumed_;
+  auto how = job->resume(&on, 1);
+  running_host = no_host;
+  switch (how) {
+    case caf::resumable::resume_later: {
+      std::lock_guard guard(mutex_);
+      jobs_.push_back(job);
+      if (mode_ == time_mode::wall_clock) work_ready_.notify_one();
+      break;
+    }
+    case caf::resumable::done:
+      if (host != no_host) {
+        --live_actors_;
+        if (ended_) ended_(id);
+      }
+      caf::intrusive_ptr_release(job);
+      break;
+    case caf::resumable::awaiting_message: caf::intrusive_ptr_release(job); break;
+    default: break;
+  }
+}
+
+void coordinator::deliver(event& what) {
+  if (what.action) {
+    what.action();
+    return;
+  }
+  auto id = what.receiver->id();
+  auto host = host_of(id);
+  if (what.element->mid.is_response()) {
+    std::lock_guard guard(mutex_);
+    requests_.erase(request_key(id, what.element->mid));
+  }
+  if (timer_hook_ && host != no_host) timer_hook_(id, what.element->content());
+  // A timer is the actor's own doing: it arrives on its host's behalf.
+  running_host = host;
+  what.receiver->enqueue(std::move(what.element), nullptr);
+  running_host = no_host;
+}
+
+void coordinator::drain() {
+  while (!jobs_.empty()) {
+    auto* job = jobs_.front();
+    jobs_.pop_front();
+    resume(job, unit_);
+  }
+}
+
+duration coordinator::run(duration limit) {
+  stop_ = false;
+  if (mode_ == time_mode::virtual_time) {
+    for (;;) {
+      drain();
+      if (stop_) break;
+      if (hook_) hook_();
+      if (!jobs_.empty()) continue;
+      if (events_.empty()) break;
+      auto next = events_.next_time();
+      if (next > limit) {
+        virtual_now_ = limit.count();
+        break;
+      }
+      auto what = events_.pop();
+      virtual_now_ = std::max(virtual_now_.load(), what.when.count());
+      deliver(what);
+    }
+    return now();
+  }
+  while (!stop_ && now() < limit) {
+    if (hook_) hook_();
+    std::unique_lock lock(mutex_);
+    auto until = limit;
+    if (!events_.empty()) until = std::min(until, events_.next_time());
+    if (until > now()) {
+      // Bounded, so that a stop asked for by a signal handler (which cannot notify) is seen.
+      auto wake = std::min(until, now() + std::chrono::milliseconds(20));
+      events_changed_.wait_until(lock, wall_start_ + wake);
+      continue;
+    }
+    if (events_.empty()) continue;
+    auto what = events_.pop();
+    lock.unlock();
+    deliver(what);
+  }
+  return now();
+}
+
+void coordinator::request_stop() noexcept { stop_ = true; }
+
+void coordinator::work() {
+  unit on(&system(), this);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    work_ready_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
+    if (closing_) return;
+    auto* job = jobs_.front();
+    jobs_.pop_front();
+    ++busy_workers_;
+    lock.unlock();
+    resume(job, on);
+    lock.lock();
+    --busy_workers_;
+  }
+}
+
+void coordinator::start() {
+  // No printer actor: it would be a detached thread (and CAF's aout prints to stdout).
+  if (mode_ == time_mode::wall_clock)
+    for (unsigned i = 0; i < worker_count_; ++i) workers_.emplace_back([this] { work(); });
+}
+
+void coordinator::stop() {
+  {
+    std::lock_guard guard(mutex_);
+    closing_ = true;
+  }
+  work_ready_.notify_all();
+  for (auto& worker : workers_) worker.join();
+  workers_.clear();
+  if (mode_ == time_mode::virtual_time) drain();
+  clock_.cancel_all();
+  while (!jobs_.empty()) {
+    auto* job = jobs_.front();
+    jobs_.pop_front();
+    cleanup_and_release(job);
+  }
+}
+
+}  // namespace shoal::netem

@@ -1,0 +1,8 @@
+# The pure flow model: max-min sharing and flows over time. No CAF, no actors.
+add_library(shoal_flows STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/flow_network.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/max_min.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/max_min_reference.cpp)
+target_include_directories(shoal_flows PUBLIC ${PROJECT_SOURCE_DIR})
+target_compile_features(shoal_flows PUBLIC cxx_std_20)
+target_link_libraries(shoal_flows PUBLIC shoal_base)

@@ -1,0 +1,25 @@
+// Max-min fair rates from scratch, by plain progressive filling: the specification of max_min.
+// Steps: raise one level for all flows that are not frozen; freeze those on the link that fills up
+//   first, or the one whose cap comes first; repeat until all are frozen.
+// Complexity: O(links * rounds + sum of path lengths). For tests and for verification before timing.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "netem/max_min.hpp"
+
+namespace shoal::netem {
+
+struct max_min_demand {
+  std::vector<link_use> path;
+  double cap = unlimited;
+  double weight = 1;
+};
+
+/// The rate of each flow, given the capacity of each link.
+/// Requires: as max_min::add_flow.
+std::vector<double> max_min_reference(std::span<const double> capacities,
+                                      std::span<const max_min_demand> flows);
+
+}  // namespace shoal::netem

@@ -1,0 +1,35 @@
+#include "netem/port.hpp"
+
+#include <atomic>
+
+#include "netem/fabric.hpp"
+
+namespace shoal::netem {
+
+namespace {
+std::atomic<std::size_t> live_ports{0};
+}
+
+port::port(caf::actor_config& config, fabric& net, caf::strong_actor_ptr actor, host_index host,
+           std::uint32_t ordinal)
+    : caf::actor_proxy(config), net_(net), actor_(std::move(actor)), host_(host), ordinal_(ordinal) {
+  ++live_ports;
+}
+
+port::~port() { --live_ports; }
+
+std::size_t port::live() noexcept { return live_ports; }
+
+void port::enqueue(caf::mailbox_element_ptr element, caf::execution_unit*) {
+  net_.send(*this, std::move(element));
+}
+
+void port::attach(caf::attachable_ptr observer) { net_.observe(*this, std::move(observer)); }
+
+std::size_t port::detach(const caf::attachable::token& what) { return net_.forget(*this, what); }
+
+void port::kill_proxy(caf::execution_unit* unit, caf::error reason) {
+  cleanup(std::move(reason), unit);
+}
+
+}  // namespace shoal::netem

@@ -1,0 +1,247 @@
+#include "scenarios/observe/event_log.hpp"
+
+#include "actors/reasons.hpp"
+#include "kernels/base/check.hpp"
+#include "kernels/base/rng.hpp"
+#include "scenarios/observe/text.hpp"
+
+#include <fmt/format.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+namespace shoal::scenarios {
+
+std::vector<std::uint32_t> sample_machines(std::uint64_t seed, std::vector<std::uint32_t> machines,
+                                           std::uint64_t count) {
+  if (count != 0 && count < machines.size()) {
+    rng draw = stream(seed, "record.peers");
+    draw.shuffle(std::span(machines));
+    machines.resize(count);
+  }
+  std::sort(machines.begin(), machines.end());
+  return machines;
+}
+
+struct event_log::compressor {
+  ZSTD_CCtx* context = ZSTD_createCCtx();
+  std::vector<char> out = std::vector<char>(ZSTD_CStreamOutSize());
+  std::string pending; // lines, until there are enough to be worth a call
+  std::string current; // the line being built
+
+  compressor() { SHOAL_CHECK(context != nullptr, "no memory for zstd"); }
+  ~compressor() { ZSTD_freeCCtx(context); }
+  compressor(const compressor&) = delete;
+
+  void run(output_file& file, ZSTD_EndDirective how) {
+    ZSTD_inBuffer in{pending.data(), pending.size(), 0};
+    std::size_t left = 0;
+    do {
+      ZSTD_outBuffer room{out.data(), out.size(), 0};
+      left = ZSTD_compressStream2(context, &room, &in, how);
+      SHOAL_CHECK(!ZSTD_isError(left), "zstd refuses its own stream");
+      file.write({out.data(), room.pos});
+    } while (how == ZSTD_e_end ? left != 0 : in.pos < in.size);
+    pending.clear();
+  }
+};
+
+event_log::event_log(std::unique_ptr<output_file> file, event_detail detail, host_names& names,
+                     bool everyone, const std::vector<std::uint32_t>& machines)
+    : file_(std::move(file)), zstd_(std::make_unique<compressor>()), detail_(detail), names_(names),
+      everyone_(everyone), machines_(machines.begin(), machines.end()) {}
+
+event_log::~event_log() = default;
+
+bool event_log::watched(const netem::endpoint& where) {
+  return where.host != netem::no_host && watched(names_.of(where.host).machine);
+}
+
+void event_log::line(std::string_view text) {
+  zstd_->pending.append(text).push_back('\n');
+  if (zstd_->pending.size() > 65536)
+    zstd_->run(*file_, ZSTD_e_continue);
+}
+
+void event_log::on_event(const netem::delivered_event& event) {
+  using netem::event_kind;
+  if (detail_ == event_detail::none)
+    return;
+  const bool about_host =
+      event.kind == event_kind::host_started || event.kind == event_kind::host_killed;
+  if (!about_host && detail_ != event_detail::all)
+    return;
+  if (!everyone_ && !watched(event.from) && !watched(event.to))
+    return;
+
+  std::string& out = zstd_->current;
+  out.clear();
+  auto into = std::back_inserter(out);
+  const auto time = event.time.count();
+  switch (event.kind) {
+  case event_kind::host_started:
+  case event_kind::host_killed:
+    fmt::format_to(into, R"({{"time_ns":{},"what":"{}","host":{}}})", time,
+                   event.kind == event_kind::host_started ? "host_started" : "host_killed",
+                   json_quoted(names_.host(event.to.host)));
+    break;
+  case event_kind::timer:
+    fmt::format_to(into, R"({{"time_ns":{},"what":"timer","to":{},"type":{}}})", time,
+                   json_quoted(names_.actor(event.to)), json_quoted(event.type));
+    break;
+  case event_kind::down:
+    fmt::format_to(into, R"({{"time_ns":{},"what":"down","from":{},"to":{}}})", time,
+                   json_quoted(names_.actor(event.from)), json_quoted(names_.actor(event.to)));
+    break;
+  case event_kind::message:
+    fmt::format_to(
+        into,
+        R"({{"time_ns":{},"what":"message","sent_ns":{},"from":{},"to":{},"type":{},"bytes":{}}})",
+        time, event.sent.count(), json_quoted(names_.actor(event.from)),
+        json_quoted(names_.actor(event.to)), json_quoted(event.type), event.wire_bytes);
+    break;
+  }
+  line(out);
+}
+
+namespace {
+
+/// The fields behind "what" and "host"; empty for what is not logged.
+struct describe {
+  std::string operator()(const actors::round_ended& x) const {
+    std::size_t incomplete = 0;
+    for (const actors::part_outcome& part : x.parts)
+      incomplete += part.begin != part.end && part.senders.size() < x.members ? 1 : 0;
+    return fmt::format(
+        R"("what":"round_ended","epoch":{},"group":"{}","member":{},"members":{},"outcome":"{}","reason":"{}","parts":{},"parts_incomplete":{},"started_ns":{})",
+        x.epoch, x.group.hex(), x.member, x.members, actors::to_string(x.outcome),
+        actors::to_string(x.reason), x.parts.size(), incomplete, x.started_ns);
+  }
+  std::string operator()(const actors::stepped& x) const {
+    return fmt::format(R"("what":"stepped","epoch":{},"before":"{}","after":"{}","group":"{}")",
+                       x.epoch, x.before.hex(), x.after.hex(), x.group.hex());
+  }
+  std::string operator()(const actors::adopted& x) const {
+    return fmt::format(R"("what":"adopted","epoch":{},"state":"{}","bytes":{})", x.epoch,
+                       x.state.hex(), x.bytes);
+  }
+  std::string operator()(const actors::phase_changed& x) const {
+    return fmt::format(R"("what":"phase_changed","phase":"{}","epoch":{},"state":"{}")",
+                       phase_name(x.phase), x.epoch, x.state.hex());
+  }
+  std::string operator()(const actors::misbehaved& x) const {
+    return fmt::format(R"("what":"misbehaved","culprit":{},"why":{})", x.culprit,
+                       json_quoted(x.why));
+  }
+  std::string operator()(const actors::samples_reported& x) const {
+    return fmt::format(R"("what":"samples_reported","peer":{},"epoch":{},"why":{},"samples":"{}")",
+                       x.peer, x.epoch, json_quoted(x.why), ranges_text(x.samples));
+  }
+  template <class Other>
+  std::string operator()(const Other&) const {
+    return {};
+  }
+};
+
+} // namespace
+
+void event_log::on_observation(duration time, std::optional<std::uint32_t> machine,
+                               std::string_view host, const actors::observation& what) {
+  if (detail_ == event_detail::none || (machine && !watched(*machine)))
+    return;
+  const std::string fields = std::visit(describe{}, what);
+  if (fields.empty())
+    return;
+  line(fmt::format(R"({{"time_ns":{},"host":{},{}}})", time.count(), json_quoted(host), fields));
+}
+
+const std::optional<failure>& event_log::error() const noexcept {
+  return file_->error();
+}
+
+result<void> event_log::close() {
+  zstd_->run(*file_, ZSTD_e_end);
+  return file_->commit();
+}
+
+struct event_log_reader::state {
+  std::filesystem::path path;
+  std::FILE* file = nullptr;
+  ZSTD_DCtx* context = ZSTD_createDCtx();
+  std::vector<char> in = std::vector<char>(ZSTD_DStreamInSize());
+  std::vector<char> out = std::vector<char>(ZSTD_DStreamOutSize());
+  ZSTD_inBuffer source{in.data(), 0, 0};
+  std::string text; // decompressed, from `at` on not yet given out
+  std::size_t at = 0;
+  bool frame_open = true; // an empty file is a cut-off one
+
+  ~state() {
+    if (file != nullptr)
+      std::fclose(file);
+    ZSTD_freeDCtx(context);
+  }
+
+  failure damaged(std::string_view why) const {
+    return failure{fmt::format("cannot read '{}': {}", path.string(), why)};
+  }
+
+  /// Decompresses some more. False at the end of the file.
+  result<bool> more() {
+    if (source.pos == source.size) {
+      source = {in.data(), std::fread(in.data(), 1, in.size(), file), 0};
+      if (source.size == 0) {
+        if (std::ferror(file) != 0)
+          return damaged(std::strerror(errno));
+        if (frame_open)
+          return damaged("it is cut off");
+        return false;
+      }
+    }
+    ZSTD_outBuffer room{out.data(), out.size(), 0};
+    const std::size_t left = ZSTD_decompressStream(context, &room, &source);
+    if (ZSTD_isError(left))
+      return damaged(ZSTD_getErrorName(left));
+    frame_open = left != 0;
+    text.erase(0, at);
+    at = 0;
+    text.append(out.data(), room.pos);
+    return true;
+  }
+};
+
+event_log_reader::event_log_reader(std::unique_ptr<state> s) : state_(std::move(s)) {}
+event_log_reader::event_log_reader(event_log_reader&&) noexcept = default;
+event_log_reader& event_log_reader::operator=(event_log_reader&&) noexcept = default;
+event_log_reader::~event_log_reader() = default;
+
+result<event_log_reader> event_log_reader::open(const std::filesystem::path& path) {
+  auto s = std::make_unique<state>();
+  s->path = path;
+  s->file = std::fopen(path.c_str(), "rbe");
+  if (s->file == nullptr)
+    return s->damaged(std::strerror(errno));
+  return event_log_reader(std::move(s));
+}
+
+result<bool> event_log_reader::next(std::string& line) {
+  for (;;) {
+    const std::size_t end = state_->text.find('\n', state_->at);
+    if (end != std::string::npos) {
+      line.assign(state_->text, state_->at, end - state_->at);
+      state_->at = end + 1;
+      return true;
+    }
+    auto more = state_->more();
+    if (!more)
+      return more;
+    if (!*more)
+      return state_->at < state_->text.size()
+                 ? result<bool>(state_->damaged("its last line is cut off"))
+                 : result<bool>(false);
+  }
+}
+
+} // namespace shoal::scenarios

@@ -1,0 +1,82 @@
+// events.jsonl.zst: what happened, one JSON object a line, compressed as it is written. With
+// `rounds`: hosts that started or were killed, and the observations round_ended, stepped, adopted,
+// phase_changed, misbehaved and samples_reported. With `all`: each delivered event too. A sample of
+// hosts keeps the logs of large runs small. Times are integers (virtual nanoseconds), so that two
+// logs can be compared byte by byte.
+//   {"time_ns":5,"what":"message","sent_ns":1,"from":"home-3#0/2","to":"home-4#1/0","type":"part_chunk","bytes":40}
+//   {"time_ns":7,"what":"round_ended","host":"home-3","epoch":2,"group":"…","outcome":"ok","reason":"none",…}
+#pragma once
+
+#include "actors/observe.hpp"
+#include "kernels/base/result.hpp"
+#include "scenarios/observe/names.hpp"
+#include "scenarios/observe/run_directory.hpp"
+#include "scenarios/schema/scenario.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace shoal::scenarios {
+
+/// `count` of `machines`, chosen by `seed`, ascending; all of them when count is 0.
+std::vector<std::uint32_t> sample_machines(std::uint64_t seed, std::vector<std::uint32_t> machines,
+                                           std::uint64_t count);
+
+class event_log {
+public:
+  /// Logs to `file` what `detail` says. Unless `everyone`, delivered events are logged only where
+  /// one end is on one of `machines`, and observations only of these machines.
+  event_log(std::unique_ptr<output_file> file, event_detail detail, host_names& names,
+            bool everyone, const std::vector<std::uint32_t>& machines);
+  ~event_log();
+
+  void on_event(const netem::delivered_event& event);
+  /// `machine`: nothing for a host that is no peer's, whose observations are always logged.
+  void on_observation(duration time, std::optional<std::uint32_t> machine, std::string_view host,
+                      const actors::observation& what);
+
+  /// The error so far, if any (disk full, say): the run may stop early because of it.
+  const std::optional<failure>& error() const noexcept;
+  /// Ends the stream and gives the file its name.
+  result<void> close();
+
+private:
+  struct compressor;
+  bool watched(std::uint32_t machine) const { return everyone_ || machines_.contains(machine); }
+  bool watched(const netem::endpoint& where);
+  void line(std::string_view text);
+
+  std::unique_ptr<output_file> file_;
+  std::unique_ptr<compressor> zstd_;
+  event_detail detail_;
+  host_names& names_;
+  bool everyone_;
+  std::unordered_set<std::uint32_t> machines_; // membership only, never iterated
+};
+
+/// Reads such a file line by line.
+class event_log_reader {
+public:
+  /// Errors: the file cannot be opened.
+  static result<event_log_reader> open(const std::filesystem::path& path);
+  event_log_reader(event_log_reader&&) noexcept;
+  event_log_reader& operator=(event_log_reader&&) noexcept;
+  ~event_log_reader();
+
+  /// The next line without its newline; false at the end.
+  /// Errors: the file is damaged or cut off.
+  result<bool> next(std::string& line);
+
+private:
+  struct state;
+  explicit event_log_reader(std::unique_ptr<state> s);
+  std::unique_ptr<state> state_;
+};
+
+} // namespace shoal::scenarios

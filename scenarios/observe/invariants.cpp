@@ -1,0 +1,97 @@
+#include "scenarios/observe/invariants.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shoal::scenarios {
+
+invariants::invariants(invariant_options options)
+    : mass_(options.mass), samples_({options.lease_time, options.settle_time, options.name_of},
+                                    at(rule::samples_counted)),
+      progress_({1, options.staleness_allowed, options.name_of}, at(rule::epoch_monotonic),
+                at(rule::staleness), at(rule::state_lineage)) {}
+
+void invariants::on_started(duration, actors::peer_id peer) {
+  left_[peer].reset();
+}
+
+void invariants::on_left(duration time, actors::peer_id peer) {
+  std::optional<duration>& when = left_[peer];
+  if (!when)
+    when = time;
+  samples_.dropped(peer);
+  progress_.left(time, peer);
+}
+
+void invariants::on_observation(duration time, actors::peer_id peer,
+                                const actors::observation& what) {
+  if (const auto* x = std::get_if<actors::trained>(&what)) {
+    samples_.computed(time, peer, *x);
+  } else if (const auto* x = std::get_if<actors::contributed>(&what)) {
+    samples_.contributed(time, peer, *x);
+    progress_.contributed(time, peer, *x);
+  } else if (const auto* x = std::get_if<actors::round_ended>(&what)) {
+    samples_.round_ended(time, peer, *x);
+  } else if (const auto* x = std::get_if<actors::phase_changed>(&what)) {
+    if (x->phase == actors::peer_phase::gone)
+      return on_left(time, peer);
+    if (x->phase == actors::peer_phase::downloading)
+      samples_.dropped(peer);
+    progress_.phase_changed(time, peer, *x);
+  } else if (const auto* x = std::get_if<actors::stepped>(&what)) {
+    progress_.stepped(time, peer, *x);
+  } else if (const auto* x = std::get_if<actors::adopted>(&what)) {
+    samples_.dropped(peer);
+    progress_.adopted(time, peer, *x);
+  } else if (const auto* x = std::get_if<actors::samples_moved>(&what)) {
+    samples_.moved(time, *x);
+  } else if (const auto* x = std::get_if<actors::samples_reported>(&what)) {
+    samples_.reported(*x);
+  }
+}
+
+void invariants::on_round(const swarm_round& what) {
+  check_same_bits(what, at(rule::same_bits));
+  check_denominator(what, at(rule::denominator));
+  check_mass_conserved(what, mass_, at(rule::mass_conserved));
+  samples_.round_final(what);
+}
+
+void invariants::finish(duration time, const leak_facts& facts) {
+  progress_.advance(time);
+  samples_.finish(time, [this](actors::peer_id peer) -> std::optional<duration> {
+    const auto found = left_.find(peer);
+    if (found == left_.end())
+      return duration{}; // nobody ever heard of it
+    return found->second;
+  });
+
+  invariant& bypass = at(rule::no_bypass);
+  bypass.check(std::max<std::uint64_t>(facts.messages, 1));
+  if (facts.bypassed > 0)
+    bypass.violate(time,
+                   fmt::format("{} messages crossed hosts without the network", facts.bypassed),
+                   facts.bypassed);
+
+  invariant& requests = at(rule::requests_end);
+  requests.check(std::max<std::uint64_t>(facts.requests, 1));
+  if (facts.requests_open > 0)
+    requests.violate(time, fmt::format("{} requests have no end", facts.requests_open),
+                     facts.requests_open);
+
+  invariant& leaks = at(rule::no_leaks);
+  leaks.check(3);
+  if (facts.actors_alive != facts.actors_expected) {
+    leaks.violate(time, fmt::format("{} actors are alive, {} are expected", facts.actors_alive,
+                                    facts.actors_expected));
+  }
+  if (facts.flows_of_dead_hosts > 0)
+    leaks.violate(time, fmt::format("{} flows of dead hosts go on", facts.flows_of_dead_hosts),
+                  facts.flows_of_dead_hosts);
+  if (facts.actors_of_dead_hosts > 0)
+    leaks.violate(time, fmt::format("{} actors outlive their host", facts.actors_of_dead_hosts),
+                  facts.actors_of_dead_hosts);
+}
+
+} // namespace shoal::scenarios

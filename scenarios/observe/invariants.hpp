@@ -1,0 +1,88 @@
+// What has to be true of every run (DESIGN section 5), looked at from outside the actors in every
+// build. The names below are those of summary.json.
+#pragma once
+
+#include "actors/observe.hpp"
+#include "scenarios/observe/invariant.hpp"
+#include "scenarios/observe/progress_checks.hpp"
+#include "scenarios/observe/round_checks.hpp"
+#include "scenarios/observe/rounds.hpp"
+#include "scenarios/observe/sample_book.hpp"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace shoal::scenarios {
+
+enum class rule : std::uint8_t {
+  same_bits, ///< round_checks.hpp
+  denominator,
+  mass_conserved,
+  samples_counted, ///< sample_book.hpp
+  epoch_monotonic, ///< progress_checks.hpp
+  staleness,
+  state_lineage,
+  no_bypass,    ///< no message crossed hosts without the network
+  requests_end, ///< every request had its reply, time-out or down
+  no_leaks,     ///< no actor, flow or timer outlives what it was for
+};
+
+inline constexpr std::array<std::string_view, 10> rule_names{
+    "same_bits", "denominator",   "mass_conserved", "samples_counted", "epoch_monotonic",
+    "staleness", "state_lineage", "no_bypass",      "requests_end",    "no_leaks"};
+
+/// Counted by whoever owns the world, after the run.
+struct leak_facts {
+  std::uint64_t messages = 0;        ///< delivered between hosts
+  std::uint64_t bypassed = 0;        ///< netem::fabric::bypassed()
+  std::uint64_t requests = 0;        ///< looked at
+  std::uint64_t requests_open = 0;   ///< and found without an end
+  std::uint64_t actors_alive = 0;    ///< on all hosts
+  std::uint64_t actors_expected = 0; ///< as many as the living hosts' roles have
+  std::uint64_t flows_of_dead_hosts = 0;
+  std::uint64_t actors_of_dead_hosts = 0;
+};
+
+struct invariant_options {
+  duration lease_time = std::chrono::seconds(60);
+  duration settle_time = std::chrono::seconds(30);
+  duration staleness_allowed = std::chrono::seconds(150);
+  mass_options mass;
+  std::function<std::string(actors::peer_id)> name_of;
+};
+
+class invariants {
+public:
+  explicit invariants(invariant_options options);
+  invariants(const invariants&) = delete;
+
+  void on_started(duration time, actors::peer_id peer);
+  /// Killed, or gone of its own accord.
+  void on_left(duration time, actors::peer_id peer);
+  void on_observation(duration time, actors::peer_id peer, const actors::observation& what);
+  void on_round(const swarm_round& what);
+  void advance(duration time) { progress_.advance(time); }
+  /// After round_book::finish.
+  void finish(duration time, const leak_facts& facts);
+
+  const invariant& of(rule which) const { return all_[static_cast<std::size_t>(which)]; }
+  const std::array<invariant, rule_names.size()>& all() const noexcept { return all_; }
+  std::size_t in_sync() const noexcept { return progress_.in_sync(); }
+  std::uint64_t highest_epoch() const noexcept { return progress_.highest_epoch(); }
+
+private:
+  invariant& at(rule which) { return all_[static_cast<std::size_t>(which)]; }
+
+  std::array<invariant, rule_names.size()> all_;
+  mass_options mass_;
+  sample_book samples_;
+  progress_checks progress_;
+  std::unordered_map<actors::peer_id, std::optional<duration>> left_; // never iterated
+};
+
+} // namespace shoal::scenarios

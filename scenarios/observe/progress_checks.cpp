@@ -1,0 +1,199 @@
+#include "scenarios/observe/progress_checks.hpp"
+
+#include <fmt/format.h>
+
+namespace shoal::scenarios {
+
+using actors::peer_id;
+using actors::peer_phase;
+
+namespace {
+constexpr std::uint64_t kept_epochs = 64;
+}
+
+progress_checks::progress_checks(progress_options options, invariant& monotonic,
+                                 invariant& staleness, invariant& lineage)
+    : options_(std::move(options)), monotonic_(monotonic), staleness_(staleness),
+      lineage_(lineage) {
+  if (!options_.name_of)
+    options_.name_of = [](peer_id id) { return fmt::format("peer {}", id); };
+}
+
+void progress_checks::reach(duration time, peer_id peer, peer_state& of, std::uint64_t epoch,
+                            std::string_view doing) {
+  monotonic_.check();
+  if (epoch < of.epoch) {
+    monotonic_.violate(time, fmt::format("{} {} at epoch {} after epoch {}", options_.name_of(peer),
+                                         doing, epoch, of.epoch));
+  }
+  if (epoch == of.epoch)
+    return;
+  if (of.in_sync) {
+    remove(peer, of.epoch);
+    place(time, peer, epoch);
+  }
+  of.epoch = epoch;
+  if (epoch > highest_) {
+    highest_ = epoch;
+    forget();
+  }
+}
+
+void progress_checks::set_in_sync(duration time, peer_id peer, peer_state& of, bool in_sync) {
+  if (of.in_sync == in_sync)
+    return;
+  of.in_sync = in_sync;
+  if (in_sync) {
+    ++in_sync_;
+    place(time, peer, of.epoch);
+  } else {
+    --in_sync_;
+    remove(peer, of.epoch);
+  }
+}
+
+void progress_checks::place(duration time, peer_id peer, std::uint64_t epoch) {
+  staleness_.check();
+  at_epoch_[epoch].emplace(peer, time);
+  // A new lead also reaches the epochs that nobody was seen at.
+  for (std::uint64_t e = reached_.empty() ? epoch : reached_.rbegin()->first + 1; e <= epoch; ++e)
+    reached_.emplace(e, time);
+}
+
+void progress_checks::remove(peer_id peer, std::uint64_t epoch) {
+  complained_.erase(peer);
+  const auto found = at_epoch_.find(epoch);
+  if (found == at_epoch_.end())
+    return;
+  found->second.erase(peer);
+  if (!found->second.empty())
+    return;
+  at_epoch_.erase(found);
+  // Without its leader the swarm leads from where it is: being behind counts from a new start.
+  if (at_epoch_.empty()) {
+    reached_.clear();
+  } else {
+    reached_.erase(reached_.upper_bound(at_epoch_.rbegin()->first), reached_.end());
+    reached_.erase(reached_.begin(), reached_.lower_bound(at_epoch_.begin()->first));
+  }
+}
+
+void progress_checks::look_for_stragglers(duration time) {
+  next_look_ = time + options_.staleness_allowed / 8;
+  if (at_epoch_.empty())
+    return;
+  const std::uint64_t lead = at_epoch_.rbegin()->first;
+  for (const auto& [epoch, peers] : at_epoch_) {
+    const std::uint64_t too_far = epoch + options_.max_epoch_difference + 1;
+    if (too_far > lead)
+      return;
+    const auto since = reached_.lower_bound(too_far);
+    if (since == reached_.end() || time - since->second <= options_.staleness_allowed)
+      continue;
+    for (const auto& [peer, here_since] : peers) {
+      if (time - here_since <= options_.staleness_allowed || !complained_.insert(peer).second)
+        continue;
+      staleness_.violate(
+          time, fmt::format("{} is in sync at epoch {} while others lead at {}, since {}",
+                            options_.name_of(peer), epoch, lead, time_text(since->second)));
+    }
+  }
+}
+
+void progress_checks::know(std::uint64_t epoch, const actors::state_id& state) {
+  if (epoch + kept_epochs >= highest_)
+    states_[epoch].insert(state);
+}
+
+void progress_checks::forget() {
+  if (highest_ < kept_epochs)
+    return;
+  const std::uint64_t oldest = highest_ - kept_epochs;
+  states_.erase(states_.begin(), states_.lower_bound(oldest));
+  origins_.erase(origins_.begin(), origins_.lower_bound(oldest));
+  results_.erase(results_.begin(), results_.lower_bound(oldest));
+}
+
+void progress_checks::phase_changed(duration time, peer_id peer,
+                                    const actors::phase_changed& what) {
+  advance(time);
+  if (what.phase == peer_phase::gone)
+    return left(time, peer);
+  peer_state& of = peers_[peer];
+  const bool in_sync = what.phase == peer_phase::computing || what.phase == peer_phase::averaging;
+  if (!in_sync)
+    return set_in_sync(time, peer, of, false); // its epoch is that of a state it gives up
+  reach(time, peer, of, what.epoch, "computes");
+  set_in_sync(time, peer, of, true);
+  of.state = what.state;
+  know(what.epoch, what.state);
+}
+
+void progress_checks::contributed(duration time, peer_id peer, const actors::contributed& what) {
+  advance(time);
+  monotonic_.check();
+  const std::uint64_t epoch = peers_[peer].epoch;
+  if (what.epoch < epoch) {
+    monotonic_.violate(time, fmt::format("{} contributes to epoch {} after epoch {}",
+                                         options_.name_of(peer), what.epoch, epoch));
+  }
+}
+
+void progress_checks::stepped(duration time, peer_id peer, const actors::stepped& what) {
+  advance(time);
+  peer_state& of = peers_[peer];
+  // Its phase may already have told.
+  const bool told = what.epoch == of.epoch && of.state == what.after;
+  if (what.epoch == of.epoch && !told && !of.state.is_zero()) {
+    monotonic_.violate(
+        time, fmt::format("{} steps to epoch {}, where it is", options_.name_of(peer), what.epoch));
+  }
+  lineage_.check();
+  if (!of.state.is_zero() && of.state != what.before && !told) {
+    lineage_.violate(time, fmt::format("{} steps from state {}, but it was at {}",
+                                       options_.name_of(peer), what.before.hex(), of.state.hex()));
+  }
+  const auto [made, new_state] =
+      origins_[what.epoch].try_emplace(what.after, origin{what.before, what.group, peer});
+  if (!new_state && (made->second.before != what.before || made->second.group != what.group)) {
+    lineage_.violate(time, fmt::format("{} and {} reach state {} from different states or groups",
+                                       options_.name_of(made->second.peer), options_.name_of(peer),
+                                       what.after.hex()));
+  }
+  const auto [result, new_result] =
+      results_[what.epoch].try_emplace({what.before, what.group}, what.after);
+  if (!new_result && result->second != what.after) {
+    lineage_.violate(time, fmt::format("{} makes state {} of group {}, where others made {}",
+                                       options_.name_of(peer), what.after.hex(), what.group.hex(),
+                                       result->second.hex()));
+  }
+  reach(time, peer, of, what.epoch, "steps");
+  of.state = what.after;
+  know(what.epoch, what.after);
+}
+
+void progress_checks::adopted(duration time, peer_id peer, const actors::adopted& what) {
+  advance(time);
+  peer_state& of = peers_[peer];
+  if (what.epoch + kept_epochs >= highest_) {
+    lineage_.check();
+    const auto found = states_.find(what.epoch);
+    if (found == states_.end() || !found->second.contains(what.state)) {
+      lineage_.violate(time, fmt::format("{} adopts state {} of epoch {}, which nobody had",
+                                         options_.name_of(peer), what.state.hex(), what.epoch));
+    }
+  }
+  reach(time, peer, of, what.epoch, "adopts a state");
+  of.state = what.state;
+}
+
+void progress_checks::left(duration time, peer_id peer) {
+  advance(time);
+  const auto found = peers_.find(peer);
+  if (found == peers_.end())
+    return;
+  set_in_sync(time, peer, found->second, false);
+  peers_.erase(found);
+}
+
+} // namespace shoal::scenarios

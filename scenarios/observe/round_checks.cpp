@@ -1,0 +1,187 @@
+#include "scenarios/observe/round_checks.hpp"
+
+#include "actors/reasons.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace shoal::scenarios {
+
+namespace {
+
+std::string round_name(const swarm_round& what) {
+  return fmt::format("epoch {}, group {}", what.epoch, what.group.hex());
+}
+
+bool is_empty(const actors::part_outcome& part) {
+  return part.begin == part.end;
+}
+
+} // namespace
+
+void check_same_bits(const swarm_round& what, invariant& into) {
+  for (std::size_t i = 0; i < what.members.size(); ++i) {
+    const round_member& who = what.members[i];
+    if (!who.completed())
+      continue;
+    into.check();
+    if (!who.same_values) {
+      into.violate(what.ended,
+                   fmt::format("member {} (peer {:x}) holds other bits than the rest ({})", i,
+                               who.peer, round_name(what)));
+    }
+  }
+}
+
+void check_denominator(const swarm_round& what, invariant& into) {
+  if (!what.completed)
+    return;
+  const auto members = static_cast<std::uint32_t>(what.members.size());
+  bool complete = true; // no part lacks anybody who has weight
+  bool certain = true;  // and nobody is missing whose weight is not known
+  for (std::size_t p = 0; p < what.parts.size(); ++p) {
+    const actors::part_outcome& part = what.parts[p];
+    into.check();
+    const auto wrong = [&](const std::string& text) {
+      into.violate(what.ended, fmt::format("part {} {} ({})", p, text, round_name(what)));
+    };
+    std::uint64_t weight = 0;
+    for (std::size_t i = 0; i < part.senders.size(); ++i) {
+      const std::uint32_t sender = part.senders[i];
+      if (i > 0 && part.senders[i - 1] >= sender)
+        wrong("lists its senders out of order");
+      if (sender >= members || !what.members[sender].contributed) {
+        wrong(fmt::format("lists member {}, who contributed nothing", sender));
+      } else {
+        weight += what.members[sender].weight;
+      }
+    }
+    if (weight != part.weight)
+      wrong(fmt::format("was divided by {}, but its senders weigh {}", part.weight, weight));
+    if (is_empty(part))
+      continue;
+    for (std::uint32_t i = 0; i < members; ++i) {
+      const round_member& who = what.members[i];
+      if (std::binary_search(part.senders.begin(), part.senders.end(), i))
+        continue;
+      if (!who.contributed)
+        certain = false;
+      else if (who.weight > 0)
+        complete = false;
+    }
+  }
+  for (std::size_t i = 0; i < what.members.size(); ++i) {
+    const round_member& who = what.members[i];
+    if (!who.completed())
+      continue;
+    into.check();
+    if (!who.same_parts) {
+      into.violate(
+          what.ended,
+          fmt::format(
+              "member {} (peer {:x}) has other parts, senders or weights than the rest ({})", i,
+              who.peer, round_name(what)));
+    } else if ((certain || !complete) && (who.outcome == actors::outcome::ok) != complete) {
+      into.violate(what.ended, fmt::format("member {} (peer {:x}) calls the round {}, but {} ({})",
+                                           i, who.peer, actors::to_string(who.outcome),
+                                           complete ? "nothing is missing" : "weight is missing",
+                                           round_name(what)));
+    }
+  }
+}
+
+namespace {
+
+struct input {
+  double weight;
+  std::span<const float> values;
+};
+
+/// Compares one part; returns the first wrong coordinate, or the part's end.
+std::uint64_t compare(const actors::part_outcome& part, std::span<const float> mean,
+                      const std::vector<input>& inputs, std::uint64_t start, std::uint64_t stride,
+                      double tolerance) {
+  double total = 0;
+  for (const input& in : inputs)
+    total += in.weight;
+  const auto fits = [&](std::uint64_t j) {
+    double sum = 0, size = 0;
+    for (const input& in : inputs) {
+      const double x = in.values[j];
+      sum += in.weight * x;
+      size += in.weight * std::abs(x);
+    }
+    // Written so that NaN does not fit. The constant lets single denormal bits pass.
+    return std::abs(mean[j] - sum / total) <= tolerance * (size / total) + 1e-40;
+  };
+  for (std::uint64_t j = part.begin + start; j < part.end; j += stride)
+    if (!fits(j))
+      return j;
+  return fits(part.end - 1) ? part.end : part.end - 1;
+}
+
+} // namespace
+
+void check_mass_conserved(const swarm_round& what, const mass_options& options, invariant& into) {
+  if (!what.completed)
+    return;
+  const auto wrong = [&](const std::string& text) {
+    into.violate(what.ended, fmt::format("{} ({})", text, round_name(what)));
+  };
+  into.check();
+  const std::uint64_t length = what.mean.size() / sizeof(float);
+  std::uint64_t at = 0, work = 0;
+  for (const actors::part_outcome& part : what.parts) {
+    if (part.begin != at || part.end < part.begin)
+      return wrong(
+          fmt::format("a part [{}, {}) follows where {} was expected", part.begin, part.end, at));
+    at = part.end;
+    work += (part.end - part.begin) * part.senders.size();
+  }
+  if (at != length || what.mean.size() % sizeof(float) != 0)
+    return wrong(
+        fmt::format("the parts cover {} values, the mean has {} bytes", at, what.mean.size()));
+  for (std::size_t i = 0; i < what.members.size(); ++i) {
+    const round_member& who = what.members[i];
+    if (who.contributed && who.values.size() != what.mean.size())
+      return wrong(fmt::format("member {} contributed {} bytes to a mean of {}", i,
+                               who.values.size(), what.mean.size()));
+  }
+  if (what.mean.empty() || what.mean.is_hollow())
+    return;
+
+  const std::uint64_t stride = work / std::max<std::uint64_t>(options.budget, 1) + 1;
+  const std::span<const float> mean = what.mean.floats();
+  for (const actors::part_outcome& part : what.parts) {
+    if (is_empty(part))
+      continue;
+    into.check();
+    std::vector<input> inputs;
+    for (const std::uint32_t sender : part.senders) {
+      if (sender >= what.members.size() || !what.members[sender].contributed)
+        continue; // see denominator
+      const round_member& who = what.members[sender];
+      if (who.values.is_hollow())
+        return;
+      inputs.push_back({static_cast<double>(who.weight), who.values.floats()});
+    }
+    if (inputs.empty()) {
+      wrong(fmt::format("nobody's data is in part [{}, {})", part.begin, part.end));
+      continue;
+    }
+    const std::uint64_t bad =
+        compare(part, mean, inputs, what.epoch % stride, stride, options.tolerance);
+    if (bad != part.end) {
+      double sum = 0, total = 0;
+      for (const input& in : inputs)
+        sum += in.weight * in.values[bad], total += in.weight;
+      wrong(fmt::format("value {} is {}, but the weighted mean of its {} senders is {}", bad,
+                        mean[bad], inputs.size(), sum / total));
+    }
+  }
+}
+
+} // namespace shoal::scenarios

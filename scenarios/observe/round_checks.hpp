@@ -1,0 +1,34 @@
+// What has to be true of one finished round (DESIGN section 5): all members hold the same bits, the
+// denominator of each part is the weight of exactly those whose data is in it, mass is conserved.
+#pragma once
+
+#include "scenarios/observe/invariant.hpp"
+#include "scenarios/observe/rounds.hpp"
+
+namespace shoal::scenarios {
+
+/// `same_bits`: every member that completed the round has the same values. Checked once a member.
+void check_same_bits(const swarm_round& what, invariant& into);
+
+/// `denominator`, for each part and member that completed the round:
+///  - its parts are the same as everybody's: borders, senders, weight;
+///  - senders are ascending members that contributed;
+///  - the weight is the sum of their contributed weights;
+/// and the outcome is `ok` exactly if no part lacks a member of weight above 0. (Of a member that
+/// died before it contributed nobody knows here whether it had any: then both are right.)
+void check_denominator(const swarm_round& what, invariant& into);
+
+struct mass_options {
+  double tolerance = 1e-5;
+  /// Contributed values looked at in a round; above, only every k-th coordinate of a part, from a
+  /// start that moves with the epoch, and each part's last one.
+  std::uint64_t budget = 4'000'000;
+};
+
+/// `mass_conserved`: the parts tile the vector, every contribution is as long as the mean, and
+///   |mean[j] - sum_i w_i x_i[j] / sum_i w_i| <= tolerance * sum_i w_i |x_i[j]| / sum_i w_i
+/// over the senders i of j's part, summed in double here. Of hollow payloads only sizes are
+/// checked. Checked once a part.
+void check_mass_conserved(const swarm_round& what, const mass_options& options, invariant& into);
+
+} // namespace shoal::scenarios

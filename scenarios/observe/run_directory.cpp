@@ -1,0 +1,130 @@
+#include "scenarios/observe/run_directory.hpp"
+
+#include "kernels/base/check.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace shoal::scenarios {
+
+namespace fs = std::filesystem;
+
+output_file::output_file(fs::path path) : path_(std::move(path)), partial_(path_) {
+  partial_ += ".partial";
+}
+
+result<std::unique_ptr<output_file>> output_file::create(fs::path path) {
+  std::unique_ptr<output_file> out(new output_file(std::move(path)));
+  out->file_ = std::fopen(out->partial_.c_str(), "wbe");
+  if (out->file_ == nullptr)
+    return failure{
+        fmt::format("cannot create '{}': {}", out->path_.string(), std::strerror(errno))};
+  return out;
+}
+
+output_file::~output_file() {
+  if (file_ != nullptr)
+    std::fclose(file_);
+  std::error_code ignored;
+  if (!committed_)
+    fs::remove(partial_, ignored);
+}
+
+void output_file::fail(const char* doing, int code) {
+  if (!error_)
+    error_ = failure{fmt::format("cannot {} '{}': {}", doing, path_.string(), std::strerror(code))};
+}
+
+void output_file::write(std::string_view bytes) {
+  SHOAL_CHECK(file_ != nullptr, "write after commit");
+  if (error_ || bytes.empty())
+    return;
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size())
+    fail("write", errno);
+}
+
+result<void> output_file::commit() {
+  SHOAL_CHECK(file_ != nullptr, "commit twice");
+  if (std::fflush(file_) != 0)
+    fail("write", errno);
+  if (std::fclose(file_) != 0)
+    fail("close", errno);
+  file_ = nullptr;
+  if (error_)
+    return *error_;
+  if (std::rename(partial_.c_str(), path_.c_str()) != 0) {
+    fail("rename to", errno);
+    return *error_;
+  }
+  committed_ = true;
+  return {};
+}
+
+result<void> run_directory::check_free(const fs::path& path, bool force) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found)
+    return {};
+  if (status.type() == fs::file_type::none)
+    return failure{fmt::format("cannot use '{}': {}", path.string(), error.message())};
+  if (status.type() != fs::file_type::directory)
+    return failure{fmt::format("'{}' exists and is not a directory", path.string())};
+  if (!force)
+    return failure{fmt::format("'{}' exists; --force replaces the run in it", path.string())};
+  return {};
+}
+
+result<run_directory> run_directory::create(fs::path path, bool force) {
+  if (auto free = check_free(path, force); !free)
+    return failure{free.error()};
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error)
+    return failure{fmt::format("cannot create '{}': {}", path.string(), error.message())};
+  run_directory out(std::move(path));
+  // Before anything is removed: can we write here at all?
+  constexpr std::string_view probe = ".writable";
+  if (auto written = out.write(probe, "?"); !written)
+    return failure{written.error()};
+  fs::remove(out.file(probe), error);
+  for (const std::string_view name : known_files) {
+    fs::remove(out.file(name), error);
+    if (error)
+      return failure{
+          fmt::format("cannot remove '{}': {}", out.file(name).string(), error.message())};
+  }
+  return out;
+}
+
+result<void> run_directory::write(std::string_view name, std::string_view content) const {
+  auto file = open(name);
+  if (!file)
+    return failure{file.error()};
+  (*file)->write(content);
+  return (*file)->commit();
+}
+
+result<std::unique_ptr<output_file>> run_directory::open(std::string_view name) const {
+  return output_file::create(file(name));
+}
+
+result<std::string> read_file(const fs::path& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rbe");
+  if (file == nullptr)
+    return failure{fmt::format("cannot open '{}': {}", path.string(), std::strerror(errno))};
+  std::string out;
+  char buffer[65536];
+  for (std::size_t count; (count = std::fread(buffer, 1, sizeof(buffer), file)) > 0;)
+    out.append(buffer, count);
+  const bool bad = std::ferror(file) != 0;
+  const int code = errno;
+  std::fclose(file);
+  if (bad)
+    return failure{fmt::format("cannot read '{}': {}", path.string(), std::strerror(code))};
+  return out;
+}
+
+} // namespace shoal::scenarios

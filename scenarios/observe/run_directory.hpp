@@ -1,0 +1,74 @@
+// The directory that a run writes: created once, files appear whole or not at all (they are written
+// beside their name, with '.partial' behind it, and renamed). Errors name the path.
+#pragma once
+
+#include "kernels/base/result.hpp"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace shoal::scenarios {
+
+/// A file that grows until commit(); without it, nothing stays. The first error is kept, and later
+/// writes do nothing.
+class output_file {
+public:
+  /// Errors: the file cannot be created.
+  static result<std::unique_ptr<output_file>> create(std::filesystem::path path);
+  ~output_file();
+  output_file(const output_file&) = delete;
+  output_file& operator=(const output_file&) = delete;
+
+  void write(std::string_view bytes);
+  /// The error so far, if any: disk full, for instance.
+  const std::optional<failure>& error() const noexcept { return error_; }
+  /// Gives the file its name. Errors: what write() met, or that closing or renaming fails.
+  result<void> commit();
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+private:
+  explicit output_file(std::filesystem::path path);
+  void fail(const char* doing, int code);
+
+  std::filesystem::path path_, partial_;
+  std::FILE* file_ = nullptr;
+  bool committed_ = false;
+  std::optional<failure> error_;
+};
+
+class run_directory {
+public:
+  /// What a run may write; `force` removes these, and nothing else, from a directory that exists.
+  static constexpr std::array<std::string_view, 9> known_files{
+      "run.yaml",   "summary.json", "metrics.csv", "metrics.prom", "events.jsonl.zst",
+      "ledger.csv", "rounds.csv",   "final.ckpt",  "report.html"};
+
+  /// Whether a run may go to `path`: bad input if not.
+  /// Errors: it exists and `force` is not set; it is no directory.
+  static result<void> check_free(const std::filesystem::path& path, bool force);
+
+  /// Creates it, parents included, and tries to write a file there.
+  /// Errors: those of check_free, no permission, disk full.
+  static result<run_directory> create(std::filesystem::path path, bool force);
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  std::filesystem::path file(std::string_view name) const { return path_ / name; }
+  /// Writes a whole file.
+  result<void> write(std::string_view name, std::string_view content) const;
+  /// Begins a file.
+  result<std::unique_ptr<output_file>> open(std::string_view name) const;
+
+private:
+  explicit run_directory(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+/// A file's whole content. Errors: it cannot be read.
+result<std::string> read_file(const std::filesystem::path& path);
+
+} // namespace shoal::scenarios

@@ -1,0 +1,274 @@
+#include "scenarios/observe/run_observers.hpp"
+
+#include "actors/reasons.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shoal::scenarios {
+
+namespace {
+
+/// Rows between two events that are far apart: more than these would say nothing new.
+constexpr std::int64_t most_idle_rows = 1000;
+
+invariant_options with_names(invariant_options options,
+                             std::function<std::string(actors::peer_id)> name_of) {
+  options.name_of = std::move(name_of);
+  return options;
+}
+
+} // namespace
+
+run_observers::run_observers(observer_options options, const run_directory* directory)
+    : options_(std::move(options)), directory_(directory), names_(options_.identify),
+      history_(names_),
+      invariants_(
+          with_names(options_.invariants, [this](actors::peer_id peer) { return name_of(peer); })),
+      rounds_([this](const swarm_round& what) { on_round(what); }, options_.round_grace) {
+  options_.record.metrics_interval = std::max(options_.record.metrics_interval, duration(1));
+}
+
+run_observers::~run_observers() = default;
+
+result<std::unique_ptr<run_observers>> run_observers::create(observer_options options,
+                                                             const run_directory* directory) {
+  std::unique_ptr<run_observers> out(new run_observers(std::move(options), directory));
+  if (directory == nullptr)
+    return out;
+  auto csv = directory->open("metrics.csv");
+  if (!csv)
+    return failure{csv.error()};
+  out->csv_ = std::move(*csv);
+  out->csv_->write(metrics::csv_header());
+  auto log = directory->open("events.jsonl.zst");
+  if (!log)
+    return failure{log.error()};
+  const record_options& record = out->options_.record;
+  const std::vector<std::uint32_t> sampled =
+      sample_machines(out->options_.seed, out->options_.peer_machines, record.peers);
+  const bool everyone = record.peers == 0 || sampled.size() == out->options_.peer_machines.size();
+  out->log_ =
+      std::make_unique<event_log>(std::move(*log), record.events, out->names_, everyone, sampled);
+  return out;
+}
+
+std::string run_observers::name_of(actors::peer_id peer) const {
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? fmt::format("peer {:x}", peer) : found->second.name;
+}
+
+void run_observers::advance(duration time) {
+  now_ = std::max(now_, time);
+  rounds_.advance(now_);
+  invariants_.advance(now_);
+  if (now_ < next_sample_)
+    return;
+  const duration interval = options_.record.metrics_interval;
+  if ((now_ - next_sample_) / interval > most_idle_rows)
+    next_sample_ = now_ / interval * interval;
+  while (next_sample_ <= now_) {
+    sample(next_sample_);
+    next_sample_ += interval;
+  }
+}
+
+void run_observers::sample(duration time) {
+  const double passed = to_seconds(time - last_sample_);
+  if (passed > 0) {
+    metrics_.set(metric::samples_per_second, static_cast<double>(computed_) / passed);
+    if (computed_ > 0)
+      train_loss_ = loss_sum_ / static_cast<double>(computed_);
+    metrics_.set(metric::loss_train, computed_ > 0 ? train_loss_ : std::nullopt);
+    computed_ = 0;
+    loss_sum_ = 0;
+    last_sample_ = time;
+  }
+
+  const run_progress now = progress();
+  const auto set = [&](metric which, std::uint64_t value) {
+    metrics_.set(which, static_cast<double>(value));
+  };
+  metrics_.set(metric::virtual_time, to_seconds(time));
+  metrics_.set(metric::loss_held_out, held_out_);
+  set(metric::epoch, now.epoch);
+  set(metric::samples, now.samples);
+  set(metric::peers_alive, now.peers_alive);
+  set(metric::peers_in_sync, now.peers_in_sync);
+  set(metric::peers_joined, now.peers_joined);
+  set(metric::peers_left, now.peers_left);
+  const round_counts& rounds = rounds_.counts();
+  set(metric::rounds_ok, rounds.of(actors::outcome::ok));
+  set(metric::rounds_partial, rounds.of(actors::outcome::partial));
+  set(metric::rounds_split, rounds.of(actors::outcome::split));
+  set(metric::rounds_failed, rounds.of(actors::outcome::failed));
+  if (options_.bytes_sent) {
+    const std::array<std::uint64_t, 4> bytes = options_.bytes_sent();
+    set(metric::bytes_data, bytes[0]);
+    set(metric::bytes_averaging, bytes[1]);
+    set(metric::bytes_state, bytes[2]);
+    set(metric::bytes_control, bytes[3]);
+  }
+  set(metric::events, now.events);
+  set(metric::misbehaved, misbehaved_);
+  set(metric::invariant_violations, now.violations);
+  if (csv_)
+    csv_->write(metrics_.csv_row());
+}
+
+void run_observers::on_event(const netem::delivered_event& event) {
+  if (event.time >= next_sample_)
+    advance(event.time);
+  now_ = std::max(now_, event.time);
+  history_.add(event);
+  if (log_)
+    log_->on_event(event);
+}
+
+void run_observers::on_observation(duration time, actors::peer_id peer, std::uint32_t machine,
+                                   std::string_view host_name, const actors::observation& what) {
+  advance(time);
+  if (const auto* x = std::get_if<actors::trained>(&what)) {
+    for (const actors::sample_range& range : x->samples)
+      computed_ += range.count;
+    loss_sum_ += x->loss_sum;
+  } else if (std::holds_alternative<actors::misbehaved>(what)) {
+    ++misbehaved_;
+  }
+  invariants_.on_observation(time, peer, what);
+  if (const auto* x = std::get_if<actors::contributed>(&what))
+    rounds_.contributed(time, peer, *x);
+  if (const auto* x = std::get_if<actors::round_ended>(&what))
+    rounds_.ended(time, peer, *x);
+  if (const auto* x = std::get_if<actors::phase_changed>(&what);
+      x && x->phase == actors::peer_phase::gone)
+    left(time, peer);
+  if (log_)
+    log_->on_observation(time, peers_.contains(peer) ? std::optional(machine) : std::nullopt,
+                         host_name, what);
+}
+
+void run_observers::on_host_started(duration time, actors::peer_id peer,
+                                    std::string_view host_name) {
+  advance(time);
+  peers_.insert_or_assign(peer, peer_entry{std::string(host_name), true});
+  ++joined_;
+  invariants_.on_started(time, peer);
+}
+
+void run_observers::on_host_killed(duration time, actors::peer_id peer) {
+  advance(time);
+  left(time, peer);
+}
+
+void run_observers::left(duration time, actors::peer_id peer) {
+  const auto found = peers_.find(peer);
+  if (found == peers_.end() || !found->second.alive)
+    return; // it left before it was killed
+  found->second.alive = false;
+  ++left_;
+  invariants_.on_left(time, peer);
+  rounds_.killed(time, peer);
+}
+
+void run_observers::on_held_out_loss(duration time, double loss) {
+  advance(time);
+  if (!first_held_out_)
+    first_held_out_ = loss;
+  held_out_ = loss;
+}
+
+void run_observers::on_round(const swarm_round& what) {
+  invariants_.on_round(what);
+  if (!what.completed || what.outcome == actors::outcome::failed)
+    return;
+  for (std::uint32_t i = 0; i < what.members.size(); ++i) {
+    const bool included =
+        std::any_of(what.parts.begin(), what.parts.end(), [&](const actors::part_outcome& part) {
+          return part.begin != part.end &&
+                 std::binary_search(part.senders.begin(), part.senders.end(), i);
+        });
+    if (included)
+      samples_ += what.members[i].weight;
+  }
+}
+
+run_progress run_observers::progress() const {
+  run_progress out;
+  out.time = now_;
+  out.epoch = invariants_.highest_epoch();
+  out.samples = samples_;
+  out.train_loss = train_loss_;
+  out.held_out_loss = held_out_;
+  out.peers_joined = joined_;
+  out.peers_left = left_;
+  out.peers_alive = joined_ - left_;
+  out.peers_in_sync = invariants_.in_sync();
+  out.events = history_.events();
+  for (const invariant& one : invariants_.all())
+    out.violations += one.violated;
+  return out;
+}
+
+const std::optional<failure>& run_observers::write_error() const noexcept {
+  static const std::optional<failure> none;
+  if (csv_ && csv_->error())
+    return csv_->error();
+  return log_ ? log_->error() : none;
+}
+
+result<void> run_observers::finish(const end_facts& facts, summary& into) {
+  advance(facts.time);
+  rounds_.finish(now_);
+  invariants_.finish(now_, facts.leaks);
+  sample(now_);
+
+  into = {};
+  into.scenario = options_.scenario;
+  into.seed = options_.seed;
+  into.world = options_.world;
+  if (facts.deterministic)
+    into.event_hash = history_.current().hex();
+  into.state_hash = facts.state_hash;
+  into.virtual_seconds = to_seconds(now_);
+  into.wall_seconds = facts.wall_seconds;
+  into.peak_rss_bytes = peak_rss_bytes();
+  into.epochs = invariants_.highest_epoch();
+  into.samples = samples_;
+  into.loss = facts.loss;
+  if (!into.loss.first)
+    into.loss.first = first_held_out_;
+  if (!into.loss.final)
+    into.loss.final = held_out_;
+  const round_counts& rounds = rounds_.counts();
+  into.rounds = {rounds.of(actors::outcome::ok), rounds.of(actors::outcome::partial),
+                 rounds.of(actors::outcome::split), rounds.of(actors::outcome::failed),
+                 rounds.by_reason};
+  if (options_.bytes_sent) {
+    const std::array<std::uint64_t, 4> bytes = options_.bytes_sent();
+    into.bytes_sent = {bytes[0], bytes[1], bytes[2], bytes[3]};
+  }
+  into.peers = {joined_, left_, joined_ - left_};
+  for (std::size_t i = 0; i < rule_names.size(); ++i) {
+    const invariant& one = invariants_.all()[i];
+    into.invariants.emplace_back(
+        rule_names[i], summary::check_totals{one.checked, one.violated, one.first_violation});
+  }
+
+  if (directory_ == nullptr)
+    return {};
+  result<void> out;
+  const auto keep_first = [&](result<void> next) {
+    if (out && !next)
+      out = failure{next.error()};
+  };
+  keep_first(csv_->commit());
+  keep_first(log_->close());
+  keep_first(directory_->write("metrics.prom", metrics_.exposition()));
+  csv_.reset();
+  log_.reset();
+  return out;
+}
+
+} // namespace shoal::scenarios

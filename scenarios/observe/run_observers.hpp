@@ -1,0 +1,125 @@
+// All observers of a run behind one object, which the stage tells everything: history's hash, the
+// event log, rounds, invariants, metrics, and at the end the summary. Nothing here influences the
+// run. Thread safety: none; all calls come under one lock. Times never go back.
+#pragma once
+
+#include "scenarios/observe/event_log.hpp"
+#include "scenarios/observe/history.hpp"
+#include "scenarios/observe/invariants.hpp"
+#include "scenarios/observe/metrics.hpp"
+#include "scenarios/observe/rounds.hpp"
+#include "scenarios/observe/run_directory.hpp"
+#include "scenarios/observe/summary.hpp"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace shoal::scenarios {
+
+struct observer_options {
+  std::string scenario; ///< its name
+  std::uint64_t seed = 1;
+  std::string world = "sim";
+  record_options record;
+  /// Machines that are peers; record.peers samples from these.
+  std::vector<std::uint32_t> peer_machines;
+  /// Who a host of the fabric is. Asked once for each; may be asked from on_event.
+  host_names::identify identify;
+  /// Bytes sent so far by traffic class (data, averaging, state, control); may be empty.
+  std::function<std::array<std::uint64_t, 4>()> bytes_sent;
+  invariant_options invariants;
+  duration round_grace = std::chrono::seconds(120); ///< see round_book
+};
+
+/// What only the stage knows, at the end.
+struct end_facts {
+  duration time{};
+  double wall_seconds = 0;
+  bool deterministic = true; ///< false: no event hash (any world but sim)
+  std::optional<std::string> state_hash;
+  summary::losses loss; ///< what is missing is taken from on_held_out_loss
+  leak_facts leaks;
+};
+
+/// For the live line.
+struct run_progress {
+  duration time{};
+  std::uint64_t epoch = 0;
+  std::uint64_t samples = 0;        ///< in completed rounds
+  std::optional<double> train_loss; ///< of the last row of metrics with any
+  std::optional<double> held_out_loss;
+  std::uint64_t peers_joined = 0, peers_left = 0, peers_alive = 0, peers_in_sync = 0;
+  std::uint64_t events = 0;
+  std::uint64_t violations = 0;
+};
+
+class run_observers {
+public:
+  /// `directory` may be null: then nothing is written. Errors: a file cannot be created.
+  static result<std::unique_ptr<run_observers>> create(observer_options options,
+                                                       const run_directory* directory);
+  ~run_observers();
+  run_observers(const run_observers&) = delete;
+
+  /// Each event of the fabric, in order.
+  void on_event(const netem::delivered_event& event);
+  /// What an actor of `peer`, on machine `machine`, observes. Hosts without a peer (the shard's)
+  /// observe too, under an id that never started; the log's sample does not leave them out.
+  void on_observation(duration time, actors::peer_id peer, std::uint32_t machine,
+                      std::string_view host_name, const actors::observation& what);
+  /// An incarnation of a peer's host starts or is killed. Not for hosts without a peer.
+  void on_host_started(duration time, actors::peer_id peer, std::string_view host_name);
+  void on_host_killed(duration time, actors::peer_id peer);
+  void on_held_out_loss(duration time, double loss);
+
+  run_progress progress() const;
+  const round_counts& rounds() const noexcept { return rounds_.counts(); }
+  const invariants& checks() const noexcept { return invariants_; }
+  const metrics& values() const noexcept { return metrics_; }
+  /// Set when a log cannot be written (disk full): the run should end, finish() returns it too.
+  const std::optional<failure>& write_error() const noexcept;
+
+  /// Ends all books and writes metrics.csv, metrics.prom and events.jsonl.zst; summary.json is for
+  /// the caller to write, who may add a baseline. Call once.
+  /// Errors: a file cannot be written. The summary is in `into` all the same.
+  result<void> finish(const end_facts& facts, summary& into);
+
+private:
+  run_observers(observer_options options, const run_directory* directory);
+  void advance(duration time);
+  void sample(duration time);
+  void on_round(const swarm_round& what);
+  void left(duration time, actors::peer_id peer);
+  std::string name_of(actors::peer_id peer) const;
+
+  observer_options options_;
+  const run_directory* directory_;
+  host_names names_;
+  history_hash history_;
+  invariants invariants_;
+  round_book rounds_;
+  metrics metrics_;
+  std::unique_ptr<output_file> csv_;
+  std::unique_ptr<event_log> log_;
+
+  struct peer_entry {
+    std::string name;
+    bool alive = true;
+  };
+  std::unordered_map<actors::peer_id, peer_entry> peers_; // never iterated
+  duration now_{}, next_sample_{}, last_sample_{};
+  std::uint64_t joined_ = 0, left_ = 0, misbehaved_ = 0;
+  std::uint64_t samples_ = 0;  // in completed rounds
+  std::uint64_t computed_ = 0; // since the last row
+  double loss_sum_ = 0;        // of these
+  std::optional<double> train_loss_, first_held_out_, held_out_;
+};
+
+} // namespace shoal::scenarios

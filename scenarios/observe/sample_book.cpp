@@ -1,0 +1,274 @@
+#include "scenarios/observe/sample_book.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shoal::scenarios {
+
+using actors::sample_range;
+using actors::sample_state;
+
+namespace {
+constexpr std::size_t most_suspicions = 10'000;
+
+bool is_sender(const std::vector<actors::part_outcome>& parts, std::uint32_t member) {
+  return std::any_of(parts.begin(), parts.end(), [&](const actors::part_outcome& part) {
+    return part.begin != part.end &&
+           std::binary_search(part.senders.begin(), part.senders.end(), member);
+  });
+}
+} // namespace
+
+sample_book::sample_book(sample_book_options options, invariant& into)
+    : options_(std::move(options)), check_(into) {
+  if (!options_.name_of)
+    options_.name_of = [](actors::peer_id id) { return fmt::format("peer {}", id); };
+}
+
+void sample_book::suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text) {
+  if (suspicions_.size() < most_suspicions) {
+    suspicions_.push_back({begin, end, time, std::move(text)});
+  } else {
+    ++suspicions_dropped_;
+  }
+}
+
+void sample_book::computed(duration time, actors::peer_id peer, const actors::trained& what) {
+  peer_state& of = peers_[peer];
+  for (const sample_range& range : what.samples) {
+    check_.check();
+    of.computed.update(
+        range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, bool& done) {
+          if (done) {
+            check_.violate(time, fmt::format("{} computed samples {} twice for one contribution",
+                                             options_.name_of(peer), range_text(begin, end)));
+          }
+          done = true;
+        });
+    of.given_back.assign(range.first, range.end(), false);
+  }
+}
+
+void sample_book::contributed(duration time, actors::peer_id peer,
+                              const actors::contributed& what) {
+  check_.check();
+  peer_state& of = peers_[peer];
+  std::uint64_t count = 0;
+  interval_map<bool> inside;
+  for (const sample_range& range : what.samples) {
+    count += range.count;
+    inside.update(
+        range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, bool& there) {
+          if (there) {
+            check_.violate(time,
+                           fmt::format("{} lists samples {} twice in its contribution to epoch {}",
+                                       options_.name_of(peer), range_text(begin, end), what.epoch));
+          }
+          there = true;
+        });
+    of.computed.visit(
+        range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, bool done) {
+          if (done)
+            return;
+          of.given_back.visit(begin, end, [&](std::uint64_t b, std::uint64_t e, bool given_back) {
+            if (given_back)
+              return;
+            check_.violate(
+                time,
+                fmt::format("{} contributes samples {} to epoch {} without having computed them",
+                            options_.name_of(peer), range_text(b, e), what.epoch));
+          });
+        });
+  }
+  if (count != what.weight) {
+    check_.violate(time, fmt::format("{} contributes {} samples with weight {} to epoch {}",
+                                     options_.name_of(peer), count, what.weight, what.epoch));
+  }
+  of.computed.for_each([&](std::uint64_t begin, std::uint64_t end, bool) {
+    inside.visit(begin, end, [&](std::uint64_t b, std::uint64_t e, bool there) {
+      if (there)
+        return;
+      check_.violate(time,
+                     fmt::format("{} computed samples {} but does not contribute them to epoch {}",
+                                 options_.name_of(peer), range_text(b, e), what.epoch));
+    });
+  });
+  of.group = what.group;
+  of.contribution = what.samples;
+}
+
+void sample_book::round_ended(duration, actors::peer_id peer, const actors::round_ended& what) {
+  const auto found = peers_.find(peer);
+  if (found == peers_.end() || found->second.group != what.group)
+    return;
+  if (what.outcome == actors::outcome::failed)
+    return; // the gradient is kept for the next attempt
+  peer_state& of = found->second;
+  const bool included = is_sender(what.parts, what.member);
+  for (const sample_range& range : of.contribution) {
+    of.computed.assign(range.first, range.end(), false);
+    // Nobody got our gradient: we may keep it or give it back.
+    of.given_back.assign(range.first, range.end(), !included);
+  }
+  of.contribution.clear();
+  of.group = {};
+}
+
+void sample_book::round_final(const swarm_round& what) {
+  if (!what.completed)
+    return;
+  for (std::uint32_t i = 0; i < what.members.size(); ++i) {
+    const round_member& who = what.members[i];
+    if (!who.contributed || !is_sender(what.parts, i))
+      continue;
+    for (const sample_range& range : who.samples) {
+      check_.check();
+      samples_.update(
+          range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, entry& e) {
+            if (what.outcome == actors::outcome::failed) {
+              e.lost_branch = true;
+              return;
+            }
+            if (e.uses > 0) {
+              suspect(what.ended, begin, end,
+                      fmt::format(
+                          "samples {} of {} are in a second completed round (epoch {}, group {})",
+                          range_text(begin, end), options_.name_of(who.peer), what.epoch,
+                          what.group.hex()));
+            }
+            if (e.uses < 255)
+              ++e.uses;
+            e.used_ns = what.ended.count();
+            e.settle();
+          });
+    }
+  }
+}
+
+void sample_book::moved(duration time, const actors::samples_moved& what) {
+  shard_seen_ = true;
+  const auto of = peers_.find(what.peer);
+  for (const sample_range& range : what.samples) {
+    check_.check();
+    samples_.update(
+        range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, entry& e) {
+          const auto wrong = [&](std::string_view doing) {
+            constexpr std::string_view names[] = {"unknown", "leased", "committed", "returned",
+                                                  "partial"};
+            suspect(time, begin, end,
+                    fmt::format("the shard {} samples {} of {}, which were {}{}", doing,
+                                range_text(begin, end), options_.name_of(what.peer),
+                                names[static_cast<std::size_t>(e.shard)],
+                                e.shard == shard_state::leased ? " to " + options_.name_of(e.holder)
+                                                               : ""));
+          };
+          const bool ours = e.shard == shard_state::leased && e.holder == what.peer;
+          switch (what.to) {
+          case sample_state::leased:
+            if (e.shard != shard_state::unknown && e.shard != shard_state::returned && !ours)
+              wrong("leases");
+            e.shard = shard_state::leased;
+            e.holder = what.peer;
+            break;
+          case sample_state::returned:
+            if (!ours)
+              wrong("takes back");
+            e.shard = shard_state::returned;
+            e.holder = 0;
+            if (of != peers_.end()) {
+              interval_map<bool>& computed = of->second.computed;
+              interval_map<bool>& given_back = of->second.given_back;
+              computed.update(begin, end, [&](std::uint64_t b, std::uint64_t stop, bool& done) {
+                if (done)
+                  given_back.assign(b, stop, true);
+                done = false;
+              });
+            }
+            break;
+          case sample_state::committed:
+          case sample_state::partial:
+            if (!ours && e.shard != shard_state::returned)
+              wrong("commits");
+            e.shard =
+                what.to == sample_state::committed ? shard_state::committed : shard_state::partial;
+            e.holder = 0;
+            break;
+          }
+          e.settle();
+        });
+  }
+}
+
+void sample_book::reported(const actors::samples_reported& what) {
+  const auto of = peers_.find(what.peer);
+  for (const sample_range& range : what.samples) {
+    samples_.update(range.first, range.end(),
+                    [](std::uint64_t, std::uint64_t, entry& e) { e.reported = true; });
+    if (of == peers_.end())
+      continue;
+    of->second.computed.update(range.first, range.end(),
+                               [&](std::uint64_t begin, std::uint64_t end, bool& done) {
+                                 if (done)
+                                   of->second.given_back.assign(begin, end, true);
+                                 done = false;
+                               });
+  }
+}
+
+void sample_book::finish_stretch(
+    duration time, std::uint64_t begin, std::uint64_t end, const entry& e,
+    const std::function<std::optional<duration>(actors::peer_id)>& died) {
+  check_.check();
+  const std::uint64_t count = end - begin;
+  const std::string which = range_text(begin, end);
+  const bool finished = e.shard == shard_state::committed || e.shard == shard_state::partial;
+  if (e.reported)
+    return;
+  if (e.shard == shard_state::unknown) {
+    check_.violate(time, fmt::format("samples {} are in no state: the shard lost them", which),
+                   count);
+  } else if (e.uses > 0 && !finished && time - duration(e.used_ns) > options_.settle_time) {
+    check_.violate(
+        time,
+        fmt::format("samples {} are in a round that ended at {} but were never committed", which,
+                    time_text(duration(e.used_ns))),
+        count);
+  } else if (finished && e.uses == 0 && !e.lost_branch) {
+    check_.violate(time, fmt::format("samples {} are committed but in no completed round", which),
+                   count);
+  } else if (e.shard == shard_state::leased && e.uses == 0) {
+    const std::optional<duration> death = died(e.holder);
+    if (death && time - *death > options_.lease_time + options_.lease_time / 4) {
+      check_.violate(time,
+                     fmt::format("samples {} are still leased to {}, gone since {}", which,
+                                 options_.name_of(e.holder), time_text(*death)),
+                     count);
+    }
+  }
+}
+
+void sample_book::finish(duration time,
+                         const std::function<std::optional<duration>(actors::peer_id)>& died) {
+  for (const suspicion& what : suspicions_) {
+    bool excused = true;
+    samples_.visit(what.begin, what.end, [&](std::uint64_t, std::uint64_t, const entry& e) {
+      excused = excused && e.reported;
+    });
+    if (!excused)
+      check_.violate(what.time, what.text, what.end - what.begin);
+  }
+  if (suspicions_dropped_ > 0) {
+    check_.violate(time, fmt::format("{} further suspicions were not kept", suspicions_dropped_),
+                   suspicions_dropped_);
+  }
+  suspicions_.clear();
+  if (!shard_seen_ || samples_.empty())
+    return; // a run without data only averages
+  samples_.visit(samples_.lowest(), samples_.highest(),
+                 [&](std::uint64_t begin, std::uint64_t end, const entry& e) {
+                   finish_stretch(time, begin, end, e, died);
+                 });
+}
+
+} // namespace shoal::scenarios

@@ -1,0 +1,115 @@
+// Follows every sample index through a run: leased by the shard, computed by a peer, contributed to
+// a round, committed. Checks that none is counted twice or lost without being reported (DESIGN
+// sections 4 and 5: invariant `samples_counted`).
+//
+// At once:
+//  - computed: a peer computes no index that it has computed and not yet used or dropped.
+//  - contributed: the weight is the number of indices; each was computed by that peer exactly once;
+//    everything it had computed is in it (a sample less is a lost sample).
+//  - moved: leased only when free, returned only from a lease of that peer, committed from one or
+//  when
+//    free (a round's commit may come after the lease ended).
+//  - final rounds: no index is in two completed rounds.
+// At the end:
+//  - no index between the lowest and the highest known one is unknown to the shard;
+//  - each leased index is held by a living peer, or by one that died less than `lease_time` ago
+//  (and a
+//    quarter: the shard does not look all the time);
+//  - each index of a completed round is committed or partial, unless the round completed less than
+//    `settle_time` ago (its commit may be under way); each committed index is in a completed round.
+// Indices that are reported (actors::samples_reported, at any time) are excused from double use.
+// A peer's computed indices are forgotten when it drops its gradient: it downloads, adopts, leaves,
+// dies, or reports them; indices that it gives back may be in its next contribution or not.
+//
+// Actors must observe `trained` when a gradient is added to what will be contributed, not for
+// results that are thrown away.
+//
+// Memory: intervals; indices that are through (committed and used once) merge.
+#pragma once
+
+#include "actors/observe.hpp"
+#include "kernels/base/units.hpp"
+#include "scenarios/observe/interval_map.hpp"
+#include "scenarios/observe/invariant.hpp"
+#include "scenarios/observe/rounds.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace shoal::scenarios {
+
+struct sample_book_options {
+  duration lease_time = std::chrono::seconds(60);
+  duration settle_time = std::chrono::seconds(30);
+  std::function<std::string(actors::peer_id)> name_of; ///< for texts
+};
+
+class sample_book {
+public:
+  /// `into` must outlive this.
+  sample_book(sample_book_options options, invariant& into);
+
+  void computed(duration time, actors::peer_id peer, const actors::trained& what);
+  void contributed(duration time, actors::peer_id peer, const actors::contributed& what);
+  void round_ended(duration time, actors::peer_id peer, const actors::round_ended& what);
+  void round_final(const swarm_round& what);
+  void moved(duration time, const actors::samples_moved& what);
+  void reported(const actors::samples_reported& what);
+  /// The peer has thrown its gradient away.
+  void dropped(actors::peer_id peer) { peers_.erase(peer); }
+
+  /// `died(peer)`: when a peer that is not alive was killed or left; nothing if it lives.
+  void finish(duration time, const std::function<std::optional<duration>(actors::peer_id)>& died);
+
+  /// How many stretches of indices are held: what memory grows with.
+  std::size_t pieces() const noexcept { return samples_.pieces(); }
+
+private:
+  enum class shard_state : std::uint8_t { unknown, leased, committed, returned, partial };
+  struct entry {
+    shard_state shard = shard_state::unknown;
+    std::uint8_t uses = 0; // completed rounds it is in
+    bool reported = false;
+    bool lost_branch = false;   // in a round that only members completed who then died
+    actors::peer_id holder = 0; // of the lease
+    std::int64_t used_ns = 0;
+    bool operator==(const entry&) const = default;
+    bool through() const noexcept {
+      return uses == 1 && (shard == shard_state::committed || shard == shard_state::partial);
+    }
+    void settle() noexcept {
+      if (through())
+        holder = 0, used_ns = 0, lost_branch = false;
+    }
+  };
+  struct peer_state {
+    interval_map<bool> computed;   // not yet used
+    interval_map<bool> given_back; // computed, then returned to the shard
+    actors::group_id group;        // of the last contribution
+    std::vector<actors::sample_range> contribution;
+  };
+  /// A violation unless its indices are reported before the end.
+  struct suspicion {
+    std::uint64_t begin, end;
+    duration time;
+    std::string text;
+  };
+
+  void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text);
+  void finish_stretch(duration time, std::uint64_t begin, std::uint64_t end, const entry& what,
+                      const std::function<std::optional<duration>(actors::peer_id)>& died);
+
+  sample_book_options options_;
+  invariant& check_;
+  interval_map<entry> samples_;
+  std::unordered_map<actors::peer_id, peer_state> peers_; // never iterated
+  std::vector<suspicion> suspicions_;
+  std::uint64_t suspicions_dropped_ = 0;
+  bool shard_seen_ = false;
+};
+
+} // namespace shoal::scenarios

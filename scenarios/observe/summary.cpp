@@ -1,0 +1,249 @@
+#include "scenarios/observe/summary.hpp"
+
+#include "actors/reasons.hpp"
+#include "kernels/base/units.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace shoal::scenarios {
+
+using json = nlohmann::ordered_json;
+
+std::uint64_t summary::violations() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& [name, totals] : invariants)
+    sum += totals.violated;
+  return sum;
+}
+
+namespace {
+
+json number(double value) {
+  return std::isfinite(value) ? json(value) : json(nullptr);
+}
+json number(const std::optional<double>& value) {
+  return value ? number(*value) : json(nullptr);
+}
+json text(const std::optional<std::string>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json as_json(const summary& what) {
+  json out;
+  out["scenario"] = what.scenario;
+  out["seed"] = what.seed;
+  out["world"] = what.world;
+  out["event_hash"] = text(what.event_hash);
+  out["state_hash"] = text(what.state_hash);
+  out["virtual_seconds"] = number(what.virtual_seconds);
+  out["wall_seconds"] = number(what.wall_seconds);
+  out["peak_rss_bytes"] = what.peak_rss_bytes;
+  out["epochs"] = what.epochs;
+  out["samples"] = what.samples;
+  out["loss"] = {{"first", number(what.loss.first)},
+                 {"final", number(what.loss.final)},
+                 {"baseline", number(what.loss.baseline)},
+                 {"bigram", number(what.loss.bigram)}};
+  json reasons = json::object();
+  for (const auto& [name, count] : what.rounds.by_reason)
+    reasons[name] = count;
+  out["rounds"] = {{"ok", what.rounds.ok},
+                   {"partial", what.rounds.partial},
+                   {"split", what.rounds.split},
+                   {"failed", what.rounds.failed},
+                   {"by_reason", reasons}};
+  out["bytes_sent"] = {{"data", what.bytes_sent.data},
+                       {"averaging", what.bytes_sent.averaging},
+                       {"state", what.bytes_sent.state},
+                       {"control", what.bytes_sent.control}};
+  out["peers"] = {
+      {"joined", what.peers.joined}, {"left", what.peers.left}, {"alive", what.peers.alive}};
+  json checks = json::object();
+  for (const auto& [name, totals] : what.invariants) {
+    json& one = checks[name] = {{"checked", totals.checked}, {"violated", totals.violated}};
+    if (!totals.first_violation.empty())
+      one["first_violation"] = totals.first_violation;
+  }
+  out["invariants"] = checks;
+  return out;
+}
+
+std::optional<double> optional_number(const json& from) {
+  return from.is_null() ? std::nullopt : std::optional<double>(from.get<double>());
+}
+std::optional<std::string> optional_text(const json& from) {
+  return from.is_null() ? std::nullopt : std::optional<std::string>(from.get<std::string>());
+}
+
+} // namespace
+
+std::string to_json(const summary& what) {
+  // A path may hold bytes that are not UTF-8; the file must be JSON all the same.
+  return as_json(what).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+result<summary> summary_from_json(std::string_view from) {
+  try {
+    const json in = json::parse(from);
+    summary out;
+    out.scenario = in.at("scenario").get<std::string>();
+    out.seed = in.at("seed").get<std::uint64_t>();
+    out.world = in.at("world").get<std::string>();
+    out.event_hash = optional_text(in.at("event_hash"));
+    out.state_hash = optional_text(in.at("state_hash"));
+    out.virtual_seconds = in.at("virtual_seconds").get<double>();
+    out.wall_seconds = in.at("wall_seconds").get<double>();
+    out.peak_rss_bytes = in.at("peak_rss_bytes").get<std::uint64_t>();
+    out.epochs = in.at("epochs").get<std::uint64_t>();
+    out.samples = in.at("samples").get<std::uint64_t>();
+    const json& loss = in.at("loss");
+    out.loss = {optional_number(loss.at("first")), optional_number(loss.at("final")),
+                optional_number(loss.at("baseline")), optional_number(loss.at("bigram"))};
+    const json& rounds = in.at("rounds");
+    out.rounds = {rounds.at("ok").get<std::uint64_t>(),
+                  rounds.at("partial").get<std::uint64_t>(),
+                  rounds.at("split").get<std::uint64_t>(),
+                  rounds.at("failed").get<std::uint64_t>(),
+                  {}};
+    for (const auto& [name, count] : rounds.at("by_reason").items())
+      out.rounds.by_reason[name] = count.get<std::uint64_t>();
+    const json& bytes = in.at("bytes_sent");
+    out.bytes_sent = {
+        bytes.at("data").get<std::uint64_t>(), bytes.at("averaging").get<std::uint64_t>(),
+        bytes.at("state").get<std::uint64_t>(), bytes.at("control").get<std::uint64_t>()};
+    const json& peers = in.at("peers");
+    out.peers = {peers.at("joined").get<std::uint64_t>(), peers.at("left").get<std::uint64_t>(),
+                 peers.at("alive").get<std::uint64_t>()};
+    for (const auto& [name, one] : in.at("invariants").items()) {
+      out.invariants.emplace_back(name,
+                                  summary::check_totals{one.at("checked").get<std::uint64_t>(),
+                                                        one.at("violated").get<std::uint64_t>(),
+                                                        one.value("first_violation", "")});
+    }
+    return out;
+  } catch (const json::exception& e) {
+    return failure{fmt::format("not a summary: {}", e.what())};
+  }
+}
+
+std::optional<double> summary_number(const summary& what, std::string_view path) {
+  const json whole = as_json(what);
+  const json* at = &whole;
+  std::string_view rest = path;
+  while (!rest.empty()) {
+    const std::size_t dot = rest.find('.');
+    const std::string key(rest.substr(0, dot));
+    if (!at->is_object())
+      return std::nullopt;
+    const auto found = at->find(key);
+    if (found == at->end()) {
+      const bool reason = path.starts_with("rounds.by_reason.") &&
+                          std::find(actors::reason_names.begin(), actors::reason_names.end(),
+                                    key) != actors::reason_names.end();
+      return reason ? std::optional<double>(0) : std::nullopt;
+    }
+    at = &*found;
+    rest = dot == std::string_view::npos ? std::string_view{} : rest.substr(dot + 1);
+  }
+  return at->is_number() ? std::optional<double>(at->get<double>()) : std::nullopt;
+}
+
+namespace {
+
+std::string grouped(std::uint64_t value) {
+  std::string out = std::to_string(value);
+  for (std::size_t at = out.size(); at > 3;)
+    out.insert(at -= 3, ",");
+  return out;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
+    value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string seconds_text(double seconds) {
+  if (!std::isfinite(seconds))
+    return "?";
+  if (seconds < 60)
+    return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::uint64_t>(seconds + 0.5);
+  if (whole < 3600)
+    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+} // namespace
+
+std::string table(const summary& what) {
+  std::string out;
+  const auto row = [&](std::string_view name, const std::string& value) {
+    out += fmt::format("  {:<12} {}\n", name, value);
+  };
+  out += fmt::format("{}, seed {}, world {}\n", what.scenario, what.seed, what.world);
+  row("time",
+      fmt::format("{} {}, computed in {}, {} of memory at most", seconds_text(what.virtual_seconds),
+                  what.world == "sim" ? "virtual" : "real", seconds_text(what.wall_seconds),
+                  bytes_text(what.peak_rss_bytes)));
+  row("peers", fmt::format("{} joined, {} left, {} alive", what.peers.joined, what.peers.left,
+                           what.peers.alive));
+  row("training",
+      fmt::format("{} epochs, {} samples", grouped(what.epochs), grouped(what.samples)));
+  if (what.loss.first || what.loss.final) {
+    std::string text;
+    const auto part = [&](std::string_view name, std::optional<double> value) {
+      if (value)
+        text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, *value);
+    };
+    part("first", what.loss.first);
+    part("final", what.loss.final);
+    part("one machine", what.loss.baseline);
+    part("bigrams", what.loss.bigram);
+    row("loss", text);
+  }
+  std::string reasons;
+  for (const auto& [name, count] : what.rounds.by_reason)
+    reasons += fmt::format("{}{} {}", reasons.empty() ? " (" : ", ", name, count);
+  if (!reasons.empty())
+    reasons += ")";
+  row("rounds", fmt::format("{} ok, {} partial, {} split, {} failed{}", what.rounds.ok,
+                            what.rounds.partial, what.rounds.split, what.rounds.failed, reasons));
+  row("sent", fmt::format("data {}, averaging {}, state {}, control {}",
+                          bytes_text(what.bytes_sent.data), bytes_text(what.bytes_sent.averaging),
+                          bytes_text(what.bytes_sent.state), bytes_text(what.bytes_sent.control)));
+  std::uint64_t checked = 0;
+  for (const auto& [name, totals] : what.invariants)
+    checked += totals.checked;
+  row("invariants",
+      fmt::format("{} of {} kinds checked {} times, {} violated",
+                  std::count_if(what.invariants.begin(), what.invariants.end(),
+                                [](const auto& x) { return x.second.checked > 0; }),
+                  what.invariants.size(), grouped(checked), grouped(what.violations())));
+  for (const auto& [name, totals] : what.invariants)
+    if (totals.violated > 0)
+      row("", fmt::format("{} violated {} times, first {}", name, grouped(totals.violated),
+                          totals.first_violation));
+  if (what.event_hash)
+    row("event hash", *what.event_hash);
+  if (what.state_hash)
+    row("state hash", *what.state_hash);
+  return out;
+}
+
+std::uint64_t peak_rss_bytes() {
+  rusage usage{};
+  if (getrusage(RUSAGE_SELF, &usage) != 0)
+    return 0;
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+} // namespace shoal::scenarios

@@ -1,0 +1,77 @@
+// summary.json: what a run came to, for programs; and the short table of it for people.
+#pragma once
+
+#include "kernels/base/result.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shoal::scenarios {
+
+/// What has no value in a run (no model, another world) is null in JSON. A number that is not
+/// finite is null too.
+struct summary {
+  struct losses {
+    std::optional<double> first, final, baseline, bigram;
+    bool operator==(const losses&) const = default;
+  };
+  struct round_totals {
+    std::uint64_t ok = 0, partial = 0, split = 0, failed = 0;
+    std::map<std::string, std::uint64_t> by_reason;
+    bool operator==(const round_totals&) const = default;
+  };
+  struct sent_bytes {
+    std::uint64_t data = 0, averaging = 0, state = 0, control = 0;
+    bool operator==(const sent_bytes&) const = default;
+  };
+  struct peer_totals {
+    std::uint64_t joined = 0, left = 0, alive = 0;
+    bool operator==(const peer_totals&) const = default;
+  };
+  struct check_totals {
+    std::uint64_t checked = 0, violated = 0;
+    std::string first_violation; ///< in JSON only if there is one
+    bool operator==(const check_totals&) const = default;
+  };
+
+  std::string scenario;
+  std::uint64_t seed = 0;
+  std::string world;
+  std::optional<std::string> event_hash, state_hash; ///< hexadecimal
+  double virtual_seconds = 0, wall_seconds = 0;
+  std::uint64_t peak_rss_bytes = 0;
+  std::uint64_t epochs = 0;
+  std::uint64_t samples = 0; ///< in completed rounds
+  losses loss;
+  round_totals rounds;
+  sent_bytes bytes_sent;
+  peer_totals peers;
+  std::vector<std::pair<std::string, check_totals>> invariants; ///< in the order of rule_names
+
+  bool operator==(const summary&) const = default;
+  std::uint64_t violations() const noexcept;
+};
+
+/// Keys in the order above, two spaces of indentation, a newline at the end.
+std::string to_json(const summary& what);
+/// Errors: no JSON, a key missing or of another type; the message names it.
+result<summary> summary_from_json(std::string_view text);
+
+/// A number of summary.json by its path ('loss.final', 'rounds.by_reason.sender_lost',
+/// 'invariants.same_bits.violated'); nothing if there is no such number. A reason that did not
+/// occur is 0.
+std::optional<double> summary_number(const summary& what, std::string_view path);
+
+/// The table at the end of a run, for people.
+std::string table(const summary& what);
+
+/// The most memory that this process has used.
+std::uint64_t peak_rss_bytes();
+
+} // namespace shoal::scenarios

@@ -1,0 +1,60 @@
+#include "scenarios/observe/text.hpp"
+
+#include <fmt/format.h>
+
+namespace shoal::scenarios {
+
+std::string json_quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out += '"';
+}
+
+std::string_view phase_name(actors::peer_phase phase) {
+  switch (phase) {
+  case actors::peer_phase::joining:
+    return "joining";
+  case actors::peer_phase::computing:
+    return "computing";
+  case actors::peer_phase::averaging:
+    return "averaging";
+  case actors::peer_phase::downloading:
+    return "downloading";
+  case actors::peer_phase::gone:
+    return "gone";
+  }
+  return "?";
+}
+
+std::string range_text(std::uint64_t begin, std::uint64_t end) {
+  return end - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}..{}", begin, end - 1);
+}
+
+std::string ranges_text(std::span<const actors::sample_range> ranges) {
+  constexpr std::size_t shown = 8;
+  std::string out;
+  for (std::size_t i = 0; i < ranges.size() && i < shown; ++i) {
+    if (i != 0)
+      out += ", ";
+    out += range_text(ranges[i].first, ranges[i].end());
+  }
+  if (ranges.size() > shown)
+    out += fmt::format(" and {} more", ranges.size() - shown);
+  return out;
+}
+
+std::string time_text(duration time) {
+  const auto ns = time.count();
+  return fmt::format("{}.{:09} s", ns / 1'000'000'000, ns % 1'000'000'000);
+}
+
+} // namespace shoal::scenarios

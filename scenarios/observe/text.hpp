@@ -1,0 +1,25 @@
+// Small texts that the observers share.
+#pragma once
+
+#include "actors/observe.hpp"
+#include "kernels/base/units.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace shoal::scenarios {
+
+/// `text` as a JSON string, quotes included.
+std::string json_quoted(std::string_view text);
+
+std::string_view phase_name(actors::peer_phase phase);
+
+/// '0..7, 12, 32..63'; the first eight ranges and how many more.
+std::string ranges_text(std::span<const actors::sample_range> ranges);
+std::string range_text(std::uint64_t begin, std::uint64_t end);
+
+/// '12.345678901 s'.
+std::string time_text(duration time);
+
+} // namespace shoal::scenarios

@@ -1,0 +1,243 @@
+// Every option of a scenario, named once: key, meaning, range. describe(visitor, struct) calls
+//   v.field(key, member, meaning, rule)     for values, lists, structs and maps of structs
+//   v.keyed(key, groups, meaning)           for a mapping kept as a vector in the file's order, key = name
+//   v.action(kind, scope)                   for the first key of a fault, 'kill: machine'
+// The reader, the YAML printer and the reference page are such visitors. Defaults are the members'
+// initializers in scenario.hpp.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "scenarios/schema/scenario.hpp"
+
+namespace shoal::scenarios {
+
+/// What a value has to be. Bounds are in the value's base unit: seconds, bits/s, bytes.
+struct rule {
+  bool required = false;
+  std::optional<double> above{}, at_least{}, below{}, at_most{};
+  bool fraction = false;             ///< may be written as a percentage
+  bool hide_default = false;         ///< not printed while it has its default value
+  const char* one_of = nullptr;      ///< allowed texts, separated by ", "
+  const char* otherwise = nullptr;   ///< how the reference words the default, where it depends on other options
+};
+
+template <class E>
+using enum_name = std::pair<E, const char*>;
+
+constexpr auto names_of(distribution_kind) {
+  return std::array{enum_name<distribution_kind>{distribution_kind::always, "always"},
+                    enum_name<distribution_kind>{distribution_kind::exponential, "exponential"},
+                    enum_name<distribution_kind>{distribution_kind::weibull, "weibull"}};
+}
+constexpr auto names_of(workload_kind) {
+  return std::array{enum_name<workload_kind>{workload_kind::timing, "timing"},
+                    enum_name<workload_kind>{workload_kind::quadratic, "quadratic"},
+                    enum_name<workload_kind>{workload_kind::transformer, "transformer"}};
+}
+constexpr auto names_of(optimizer_kind) {
+  return std::array{enum_name<optimizer_kind>{optimizer_kind::sgd, "sgd"},
+                    enum_name<optimizer_kind>{optimizer_kind::adamw, "adamw"},
+                    enum_name<optimizer_kind>{optimizer_kind::lamb, "lamb"}};
+}
+constexpr auto names_of(fault_kind) {
+  return std::array{enum_name<fault_kind>{fault_kind::kill, "kill"},
+                    enum_name<fault_kind>{fault_kind::restart, "restart"},
+                    enum_name<fault_kind>{fault_kind::join, "join"}};
+}
+constexpr auto names_of(fault_scope) {
+  return std::array{enum_name<fault_scope>{fault_scope::process, "process"},
+                    enum_name<fault_scope>{fault_scope::machine, "machine"}};
+}
+constexpr auto names_of(event_detail) {
+  return std::array{enum_name<event_detail>{event_detail::all, "all"},
+                    enum_name<event_detail>{event_detail::rounds, "rounds"},
+                    enum_name<event_detail>{event_detail::none, "none"}};
+}
+
+/// The word for an enumerator in scenario files.
+template <class E>
+  requires std::is_enum_v<E>
+constexpr const char* name_of(E value) {
+  for (const auto& [candidate, name] : names_of(E{}))
+    if (candidate == value) return name;
+  return "";
+}
+
+template <class V>
+void describe(V& v, device_class& o) {
+  v.field("samples_per_second", o.samples_per_second, "samples that go forward and backward in a second",
+          {.required = true, .above = 0, .at_most = 1e9});
+  v.field("jitter", o.jitter, "standard deviation of a job's duration as a fraction of it",
+          {.at_least = 0, .below = 1, .fraction = true});
+  v.field("step_time", o.step_time, "duration of one optimizer step");
+}
+
+template <class V>
+void describe(V& v, region_link& o) {
+  v.field("from", o.from, "a region", {.required = true});
+  v.field("to", o.to, "a region; the same one describes its inside", {.required = true});
+  v.field("delay", o.delay, "one way", {.required = true});
+  v.field("jitter", o.jitter, "uniform in ± this, one way; at most `delay`");
+}
+
+template <class V>
+void describe(V& v, network_options& o) {
+  v.field("regions", o.regions, "names of the regions; the first one is the default of every `region`");
+  v.field("default_delay", o.default_delay, "one way, between and inside regions that no link names");
+  v.field("default_jitter", o.default_jitter, "uniform in ± this, one way; at most `default_delay`");
+  v.field("links", o.links, "delay between two regions, both ways");
+  v.field("detection_time", o.detection_time, "how long a lost machine is silent before others know", {.above = 0});
+}
+
+template <class V>
+void describe(V& v, lifetime& o) {
+  v.field("distribution", o.distribution, "`always`: it never ends");
+  v.field("mean", o.mean, "of `exponential` and `weibull`", {.hide_default = true, .otherwise = "required there"});
+  v.field("shape", o.shape, "of `weibull`; below 1: many short, few very long",
+          {.above = 0, .at_most = 100, .hide_default = true});
+}
+
+template <class V>
+void describe(V& v, churn_options& o) {
+  v.field("session", o.session, "how long a host stays", {.hide_default = true});
+  v.field("gap", o.gap, "how long it is away; `always`: it does not come back", {.hide_default = true});
+  v.field("trace", o.trace, "CSV file `peer,start,end` instead of `session` and `gap`, relative to the scenario's folder");
+}
+
+template <class V>
+void describe(V& v, peer_group& o) {
+  v.field("count", o.count, "hosts in the group, named `<group>-0`, `<group>-1`, …", {.at_most = 4'000'000});
+  v.field("region", o.region, "where they are", {.otherwise = "the first region"});
+  v.field("up", o.up, "capacity of each host's uplink", {.required = true, .above = 0});
+  v.field("down", o.down, "capacity of each host's downlink", {.required = true, .above = 0});
+  v.field("device", o.device, "a key of `devices`", {.required = true});
+  v.field("start", o.start, "when the first one starts");
+  v.field("start_spacing", o.start_spacing, "each further one starts this much later");
+  v.field("absent", o.absent, "they start only by a `join` fault");
+  v.field("churn", o.churn, "how they come and go of their own accord", {.hide_default = true});
+}
+
+template <class V>
+void describe(V& v, data_options& o) {
+  v.field("files", o.files, "paths or globs, relative to the scenario's folder");
+  v.field("holdout", o.holdout, "the last part of each file is held out to measure the loss",
+          {.above = 0, .at_most = 0.5, .fraction = true});
+  v.field("region", o.region, "where the data shard's host is", {.otherwise = "the first region"});
+  v.field("up", o.up, "capacity of its uplink", {.above = 0});
+  v.field("down", o.down, "capacity of its downlink", {.above = 0});
+  v.field("prefetch_samples", o.prefetch_samples, "credit: leased, unused samples that one peer may hold",
+          {.at_least = 1, .at_most = 1e6});
+  v.field("lease_time", o.lease_time, "a lease neither renewed nor committed for this long is returned", {.above = 0});
+}
+
+template <class V>
+void describe(V& v, workload_options& o) {
+  v.field("kind", o.kind, "`timing`: only sizes and durations; `quadratic`: an averaging study; "
+                          "`transformer`: bytes in, bytes out");
+  v.field("layers", o.layers, "transformer", {.at_least = 1, .at_most = 1024});
+  v.field("heads", o.heads, "transformer; divides `dim`", {.at_least = 1, .at_most = 1024});
+  v.field("dim", o.dim, "transformer: width; `dim / heads` is even", {.at_least = 2, .at_most = 65536});
+  v.field("context", o.context, "transformer: bytes of text in a sample", {.at_least = 1, .at_most = 65536});
+  v.field("parameters", o.parameters, "timing and quadratic: how many numbers are averaged",
+          {.at_least = 1, .at_most = 1e12});
+  v.field("sample_size", o.sample_size, "timing and quadratic: streamed for one sample; "
+                                        "of the transformer it follows from `context`");
+}
+
+template <class V>
+void describe(V& v, optimizer_options& o) {
+  v.field("kind", o.kind, "what applies the averaged gradient");
+  v.field("learning_rate", o.learning_rate, "its highest value", {.above = 0, .at_most = 1e6});
+  v.field("momentum", o.momentum, "sgd", {.at_least = 0, .below = 1});
+  v.field("beta1", o.beta1, "adamw, lamb", {.at_least = 0, .below = 1});
+  v.field("beta2", o.beta2, "adamw, lamb", {.at_least = 0, .below = 1});
+  v.field("epsilon", o.epsilon, "adamw, lamb", {.above = 0, .at_most = 1});
+  v.field("weight_decay", o.weight_decay, "decoupled, times the learning rate", {.at_least = 0, .at_most = 1e6});
+  v.field("clip_norm", o.clip_norm, "a longer averaged gradient is scaled down to this L2 norm; 0: never", {.at_least = 0});
+  v.field("warmup_steps", o.warmup_steps, "the learning rate rises linearly over so many steps");
+  v.field("total_steps", o.total_steps, "and falls linearly to 0 at this step; 0: it stays");
+}
+
+template <class V>
+void describe(V& v, training_options& o) {
+  v.field("target_batch", o.target_batch, "samples in an epoch (one optimizer step) over the whole swarm",
+          {.at_least = 1, .at_most = 1e12});
+  v.field("micro_batch", o.micro_batch, "samples in one compute job; at most `target_batch`",
+          {.at_least = 1, .at_most = 1e6});
+  v.field("epochs", o.epochs, "the run ends after so many; 0: only `stop_time` ends it");
+  v.field("min_refresh", o.min_refresh, "a peer publishes and reads progress at most this often", {.above = 0});
+  v.field("max_refresh", o.max_refresh, "and at least this often", {.above = 0});
+  v.field("record_lifetime", o.record_lifetime, "a peer whose progress record is older counts as gone", {.above = 0});
+  v.field("optimizer", o.optimizer, "the step at the end of an epoch");
+}
+
+template <class V>
+void describe(V& v, averaging_options& o) {
+  v.field("group_size", o.group_size, "most members of a group", {.at_least = 1, .at_most = 4'000'000});
+  v.field("min_group_size", o.min_group_size, "a smaller group fails with `group_too_small` and tries again",
+          {.at_least = 1, .at_most = 4'000'000});
+  v.field("matchmaking_time", o.matchmaking_time, "the leader waits at most this long for known peers", {.above = 0});
+  v.field("round_timeout", o.round_timeout, "a round that lasts longer fails", {.above = 0});
+  v.field("sender_timeout", o.sender_timeout, "a reducer that hears nothing of a sender for this long goes on without it",
+          {.above = 0});
+  v.field("chunk_size", o.chunk_size, "parts travel in pieces of at most this size", {.at_least = 1});
+}
+
+template <class V>
+void describe(V& v, directory_options& o) {
+  v.field("region", o.region, "where the directory's host is", {.otherwise = "the first region"});
+  v.field("up", o.up, "capacity of its uplink", {.above = 0});
+  v.field("down", o.down, "capacity of its downlink", {.above = 0});
+}
+
+template <class V>
+void describe(V& v, fault& o) {
+  v.action(o.kind, o.scope);
+  v.field("select", o.select, "glob over host names (`*`, `?`, `[a-c]`)", {.required = true});
+  v.field("at", o.at, "virtual time; exactly one of `at` and `on`");
+  v.field("on", o.on, "probe; strikes the selected host that reaches it");
+  v.field("nth", o.nth, "with `on`: at the n-th time that a selected host reaches it",
+          {.at_least = 1, .hide_default = true});
+  v.field("downtime", o.downtime, "of `restart`: how long it is away", {.hide_default = true, .otherwise = "required there"});
+}
+
+template <class V>
+void describe(V& v, record_options& o) {
+  v.field("events", o.events, "what `events.jsonl.zst` holds");
+  v.field("peers", o.peers, "with `events: all`: only events of a sample of so many peers; 0: of all");
+  v.field("metrics_interval", o.metrics_interval, "virtual time between two rows of `metrics.csv`", {.above = 0});
+}
+
+template <class V>
+void describe(V& v, expectation& o) {
+  v.field("min", o.min, "the metric is at least this");
+  v.field("max", o.max, "the metric is at most this");
+}
+
+template <class V>
+void describe(V& v, scenario& o) {
+  v.field("name", o.name, "shown in reports", {.otherwise = "the file's name without its ending"});
+  v.field("description", o.description, "for people");
+  v.field("seed", o.seed, "the same seed gives the same history");
+  v.field("world", o.world, "`sim`: virtual time; `emulate`: real time on one machine", {.one_of = "sim, emulate"});
+  v.field("stop_time", o.stop_time, "virtual time at which the run ends at the latest",
+          {.required = true, .above = 0});
+  v.field("network", o.network, "regions and the delays between them");
+  v.field("devices", o.devices, "what peers compute with, by name");
+  v.keyed("peers", o.peers, "groups of hosts alike, by name");
+  v.field("data", o.data, "the text and the host that streams it");
+  v.field("workload", o.workload, "what is trained");
+  v.field("training", o.training, "epochs and progress");
+  v.field("averaging", o.averaging, "rounds in which gradients are averaged");
+  v.field("directory", o.directory, "the host that keeps peers' records");
+  v.field("faults", o.faults, "what goes wrong, and when");
+  v.field("record", o.record, "what the run directory holds");
+  v.field("expect", o.expect, "what has to be true of `summary.json`, by metric: a run that misses it fails");
+}
+
+}  // namespace shoal::scenarios

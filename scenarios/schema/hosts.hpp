@@ -1,0 +1,33 @@
+// The hosts that a scenario's groups stand for, and names matched against globs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/schema/scenario.hpp"
+
+namespace shoal::scenarios {
+
+struct host_spec {
+  std::string name;      ///< '<group>-<index>'
+  std::string group, region;
+  data_rate up, down;
+  std::string device;
+  duration start{};
+  bool absent = false;
+  bool operator==(const host_spec&) const = default;
+};
+
+/// Every peer's host, groups in the file's order.
+std::vector<host_spec> expand_hosts(const scenario& from);
+
+/// '*' any text, '?' one character, '[a-c]' one of, '[!a]' none of; everything else itself.
+/// Complexity: O(|pattern| |name|).
+bool glob_match(std::string_view pattern, std::string_view name);
+
+/// The regular files that data.files names: symlinks resolved, each once, sorted.
+std::vector<std::string> data_files(const scenario& from);
+std::vector<std::string> files_matching(const std::string& pattern);
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,131 @@
+#include "scenarios/schema/load.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/override.hpp"
+#include "scenarios/schema/reader.hpp"
+
+namespace shoal::scenarios {
+namespace {
+
+constexpr std::size_t most_diagnostics = 100;
+constexpr std::size_t longest_line = 1000;   // a longer one helps nobody
+
+void fill_defaults(scenario& what, const std::string& file_name) {
+  if (what.name.empty()) what.name = std::filesystem::path(file_name).stem().string();
+  const std::string first = what.network.regions.empty() ? "" : what.network.regions.front();
+  for (std::string* region : {&what.data.region, &what.directory.region})
+    if (region->empty()) *region = first;
+  for (peer_group& group : what.peers)
+    if (group.region.empty()) group.region = first;
+}
+
+/// So that the resolved scenario means the same from any folder.
+void make_absolute(scenario& what, const std::string& folder) {
+  for (peer_group& group : what.peers) group.churn.trace = path_from(folder, group.churn.trace);
+  for (std::string& path : what.data.files) path = path_from(folder, path);
+}
+
+std::string folder_of(const std::string& file_name) {
+  std::error_code error;
+  const auto file = std::filesystem::absolute(file_name, error);
+  return error ? "." : file.parent_path().string();
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    at = end + 1;
+  }
+  return lines;
+}
+
+void deliver(std::vector<problem> problems, std::string_view text, const std::string& file_name,
+             std::span<const std::string> sets, load_result& out) {
+  const auto order = [](const problem& what) {
+    return std::tuple(what.where.set, what.where.line, what.where.column, what.message);
+  };
+  std::stable_sort(problems.begin(), problems.end(),
+                   [&](const problem& a, const problem& b) { return order(a) < order(b); });
+  // What an alias repeats is said once.
+  problems.erase(std::unique(problems.begin(), problems.end(),
+                             [&](const problem& a, const problem& b) { return order(a) == order(b); }),
+                 problems.end());
+  const std::vector<std::string_view> lines = lines_of(text);
+  for (problem& what : problems) {
+    auto& list = what.warning ? out.warnings : out.errors;
+    if (list.size() >= most_diagnostics) continue;
+    diagnostic made;
+    made.message = std::move(what.message);
+    made.notes = std::move(what.notes);
+    made.warning = what.warning;
+    if (what.where.set >= 0) {
+      made.file = "--set " + sets[static_cast<std::size_t>(what.where.set)];
+    } else {
+      made.file = file_name;
+      made.line = what.where.line;
+      made.column = what.where.column;
+      made.length = what.where.length;
+      const auto index = static_cast<std::size_t>(made.line - 1);
+      if (index < lines.size() && lines[index].size() <= longest_line && first_bad_byte(lines[index]) == std::string_view::npos) made.source_line = lines[index];
+    }
+    list.push_back(std::move(made));
+  }
+}
+
+}  // namespace
+
+load_result load_text(std::string_view text, const std::string& file_name, std::span<const std::string> sets) {
+  load_result out;
+  document doc = parse_document(text);
+  apply_sets(doc, sets);
+  std::vector<problem> problems = std::move(doc.problems);
+  if (doc.root) {
+    scenario made;
+    source_map sources;
+    read_scenario(*doc.root, made, sources, problems);
+    fill_defaults(made, file_name);
+    const std::string folder = folder_of(file_name);
+    check_scenario(made, sources, folder, problems);
+    make_absolute(made, folder);
+    if (std::all_of(problems.begin(), problems.end(), [](const problem& what) { return what.warning; }))
+      out.value = std::move(made);
+  }
+  deliver(std::move(problems), text, file_name, sets, out);
+  return out;
+}
+
+load_result load(const std::string& path, std::span<const std::string> sets) {
+  load_result out;
+  const auto fail = [&](std::string why) {
+    diagnostic made;
+    made.file = path;
+    made.message = std::move(why);
+    out.errors.push_back(std::move(made));
+    return out;
+  };
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return fail("is a directory, expected a scenario file");
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+  std::string text(max_file_bytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return load_text(text, path, sets);
+}
+
+}  // namespace shoal::scenarios

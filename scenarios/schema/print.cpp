@@ -1,0 +1,112 @@
+// The resolved scenario as YAML: every option with its value, in the order of describe().
+#include <map>
+
+#include "scenarios/schema/load.hpp"
+#include "scenarios/schema/values.hpp"
+
+namespace shoal::scenarios {
+namespace {
+
+/// The default value of each option of a struct, as text.
+struct defaults {
+  std::map<std::string, std::string> text;
+
+  template <class T>
+  void field(const char* key, T& value, const char*, const rule& = {}) {
+    if constexpr (requires { written(value); }) text[key] = written(value);
+  }
+  void keyed(const char*, std::vector<peer_group>&, const char*) {}
+  void action(fault_kind&, fault_scope&) {}
+};
+
+class printer {
+ public:
+  printer(std::string& out, std::size_t indent, defaults known)
+      : out_(out), indent_(indent), defaults_(std::move(known)) {}
+
+  template <class S>
+  static void print(std::string& out, std::size_t indent, const S& value) {
+    S fresh{}, copy = value;   // describe() takes mutable members, for the reader
+    defaults known;
+    describe(known, fresh);
+    printer inner(out, indent, std::move(known));
+    describe(inner, copy);
+  }
+
+  template <class T>
+  void field(const char* key, T& value, const char*, const rule& r = {}) {
+    if constexpr (requires { written(value); }) {
+      const std::string text = written(value);
+      if (r.hide_default && text == defaults_.text[key]) return;
+      if (text != "\"\"") line(key, text);
+    } else if constexpr (requires { value.has_value(); }) {
+      if (value) line(key, written(*value));
+    } else if constexpr (requires { value.push_back({}); }) {
+      if (value.empty()) return;
+      line(key, "");
+      for (auto& item : value) {
+        const std::size_t start = out_.size();
+        print(out_, indent_ + 4, item);
+        if (out_.size() > start) out_[start + indent_ + 2] = '-';
+      }
+    } else if constexpr (requires { value.find(""); }) {
+      if (value.empty()) return;
+      line(key, "");
+      for (auto& [name, item] : value) nested(name, item);
+    } else {
+      if (r.hide_default && value == T{}) return;
+      line(key, "");
+      print(out_, indent_ + 2, value);
+    }
+  }
+
+  void keyed(const char* key, std::vector<peer_group>& groups, const char*) {
+    line(key, groups.empty() ? "{}" : "");
+    for (const peer_group& group : groups) nested(group.name, group);
+  }
+
+  void action(fault_kind& kind, fault_scope& scope) {
+    line(name_of(kind), kind == fault_kind::join ? "host" : name_of(scope));
+  }
+
+ private:
+  template <class S>
+  void nested(const std::string& name, const S& item) {
+    out_ += std::string(indent_ + 2, ' ') + quoted(name) + ":\n";
+    print(out_, indent_ + 4, item);
+  }
+
+  void line(const char* key, const std::string& text) {
+    out_ += std::string(indent_, ' ') + key + (text.empty() ? ":" : ": ") + text + "\n";
+  }
+
+  std::string& out_;
+  std::size_t indent_;
+  defaults defaults_;
+};
+
+}  // namespace
+
+std::string quoted(const std::string& text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/'; };
+  const auto harmless = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '*'; };
+  bool plain = !text.empty() && letter(text.front()) && text != "null" && text != "Null" && text != "NULL";
+  for (char c : text) plain = plain && harmless(c);
+  if (plain) return text;
+  std::string out = "\"";
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') out += '\\', out += c;
+    else if (byte < 0x20 || byte == 0x7F) out += fmt::format("\\x{:02x}", byte);
+    else out += c;
+  }
+  return out + "\"";
+}
+
+std::string to_yaml(const scenario& what) {
+  std::string out;
+  printer::print(out, 0, what);
+  return out;
+}
+
+}  // namespace shoal::scenarios

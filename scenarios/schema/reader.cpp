@@ -1,0 +1,336 @@
+#include "scenarios/schema/reader.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "scenarios/schema/diagnostic.hpp"
+#include "scenarios/schema/rule_text.hpp"
+
+namespace shoal::scenarios {
+namespace {
+
+constexpr std::size_t most_problems = 100;
+
+struct reading {
+  source_map& sources;
+  std::vector<problem>& problems;
+
+  std::set<std::tuple<int, int, int, std::string>> said{};
+
+  /// `reason`: the message without the path. What several aliases share is wrong once.
+  void fail(const std::string& path, const position& where, const std::string& reason, std::string message,
+            std::vector<std::string> notes = {}) {
+    sources.failed.insert(path);
+    if (!said.emplace(where.set, where.line, where.column, reason).second) return;
+    if (problems.size() < most_problems)
+      problems.push_back({where, std::move(message), std::move(notes)});
+  }
+};
+
+std::string join(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+const char* kind_name(const node& value) {
+  switch (value.kind) {
+    case node_kind::null: return "nothing";
+    case node_kind::scalar: return "a single value";
+    case node_kind::sequence: return "a list";
+    case node_kind::mapping: return "a mapping";
+  }
+  return "";
+}
+
+template <class T>
+constexpr bool is_vector = false;
+template <class T>
+constexpr bool is_vector<std::vector<T>> = true;
+template <class T>
+constexpr bool is_map = false;
+template <class T>
+constexpr bool is_map<std::map<std::string, T>> = true;
+template <class T>
+constexpr bool is_optional = false;
+template <class T>
+constexpr bool is_optional<std::optional<T>> = true;
+
+/// Reads one mapping.
+class reader {
+ public:
+  reader(reading& shared, const node& mapping, std::string path, position key)
+      : shared_(shared), mapping_(mapping), path_(std::move(path)), key_(key) {}
+
+  template <class T>
+  void field(const char* key, T& value, const char*, const rule& r = {}) {
+    known_.emplace_back(key);
+    const entry* found = mapping_.find(key);
+    if (!found) {
+      if (r.required) missing_.emplace_back(key);
+      return;
+    }
+    const std::string path = join(path_, key);
+    note(path, *found);
+    read(value, *found->value, path, found->where, r);
+  }
+
+  void keyed(const char* key, std::vector<peer_group>& groups, const char*) {
+    known_.emplace_back(key);
+    const entry* found = mapping_.find(key);
+    if (!found) return;
+    const std::string path = join(path_, key);
+    note(path, *found);
+    if (!expect(node_kind::mapping, *found->value, path, found->where)) return;
+    for (const entry& item : found->value->entries) {
+      const std::string item_path = join(path, item.key);
+      note(item_path, item);
+      peer_group group;
+      group.name = item.key;
+      read(group, *item.value, item_path, item.where, {});
+      groups.push_back(std::move(group));
+    }
+  }
+
+  void action(fault_kind& kind, fault_scope& scope) {
+    const entry* chosen = nullptr;
+    for (const auto& [candidate, key] : names_of(fault_kind{})) {
+      known_.emplace_back(key);
+      const entry* found = mapping_.find(key);
+      if (!found) continue;
+      note(join(path_, key), *found);
+      if (chosen) {
+        shared_.fail(path_, found->where, "both", fmt::format("both '{}' and '{}' in {}: a fault is one of them",
+                                                      chosen->key, key, path_));
+        continue;
+      }
+      chosen = found;
+      kind = candidate;
+    }
+    if (!chosen) {
+      shared_.sources.failed.insert(join(path_, "kill"));
+      no_action_ = true;
+      return;
+    }
+    const std::string path = join(path_, chosen->key);
+    if (kind != fault_kind::join) return read(scope, *chosen->value, path, chosen->where, {});
+    std::string host;
+    read(host, *chosen->value, path, chosen->where, {.one_of = "host"});
+  }
+
+  /// After describe(): what is left over and what is missing.
+  void finish() {
+    std::set<std::string> meant;
+    for (const entry& item : mapping_.entries) {
+      if (std::find(known_.begin(), known_.end(), item.key) != known_.end()) continue;
+      if (path_.empty() && item.key.starts_with("x-")) continue;
+      if (shared_.problems.size() >= most_problems) break;
+      std::vector<std::string> notes;
+      const auto guess = closest(item.key, known_);
+      if (guess) {
+        meant.insert(*guess);
+        shared_.sources.failed.insert(join(path_, *guess));
+        notes.push_back(fmt::format("did you mean '{}'?", *guess));
+      } else if (path_.empty()) {
+        notes.emplace_back("only keys that begin with 'x-' are free");
+      }
+      shared_.fail(join(path_, item.key), item.where, "unknown",
+                   fmt::format("unknown key '{}'{}", item.key, path_.empty() ? "" : " in " + path_), std::move(notes));
+    }
+    for (const std::string& key : missing_) {
+      if (meant.contains(key)) continue;
+      shared_.fail(join(path_, key), key_, key,
+                   fmt::format("missing key '{}'{}", key, path_.empty() ? "" : " in " + path_));
+    }
+    if (no_action_ && !meant.contains("kill") && !meant.contains("restart") && !meant.contains("join"))
+      shared_.fail(path_ + ".kill", key_, "action", fmt::format("missing key 'kill', 'restart' or 'join' in {}", path_));
+  }
+
+ private:
+  void note(const std::string& path, const entry& found) {
+    shared_.sources.values.emplace(path, found.value->kind == node_kind::null ? found.where : found.value->where);
+    shared_.sources.keys.emplace(path, found.where);
+  }
+
+  bool expect(node_kind kind, const node& value, const std::string& path, const position& key) {
+    if (value.kind == kind) return true;
+    // An empty mapping or list may be written as nothing at all.
+    if (value.kind == node_kind::null && kind != node_kind::scalar) return true;
+    const char* wanted = kind == node_kind::scalar ? "a single value" : kind == node_kind::sequence ? "a list" : "a mapping";
+    const bool nothing = value.kind == node_kind::null;
+    const std::string reason = nothing ? "has no value" : fmt::format("is {}, expected {}", kind_name(value), wanted);
+    shared_.fail(path, nothing ? key : value.where, reason, path + " " + reason);
+    return false;
+  }
+
+  template <class T>
+  void read(T& out, const node& value, const std::string& path, const position& key, const rule& r) {
+    if constexpr (is_optional<T>) {
+      out.emplace();
+      read(*out, value, path, key, r);
+    } else if constexpr (is_vector<T>) {
+      if (!expect(node_kind::sequence, value, path, key)) return;
+      out.clear();
+      for (std::size_t i = 0; i < value.items.size(); ++i) {
+        const node& item = *value.items[i];
+        const std::string item_path = join(path, std::to_string(i));
+        shared_.sources.values.emplace(item_path, item.where);
+        shared_.sources.keys.emplace(item_path, item.where);
+        out.emplace_back();
+        read(out.back(), item, item_path, item.where, {});
+      }
+    } else if constexpr (is_map<T>) {
+      if (!expect(node_kind::mapping, value, path, key)) return;
+      for (const entry& item : value.entries) {
+        const std::string item_path = join(path, item.key);
+        note(item_path, item);
+        read(out[item.key], *item.value, item_path, item.where, {});
+      }
+    } else if constexpr (requires { describe(*this, out); }) {
+      if (!expect(node_kind::mapping, value, path, key)) return;
+      reader inner(shared_, value, path, key);
+      describe(inner, out);
+      inner.finish();
+    } else {
+      if (!expect(node_kind::scalar, value, path, key)) return;
+      if (const auto why = parse(value.text, out, r); !why.empty())
+        shared_.fail(path, value.where, why, fmt::format("{}: {}", path, why));
+    }
+  }
+
+  /// Each parse() returns what is wrong, or an empty text.
+  static std::string parse(const std::string& text, std::string& out, const rule& r) {
+    out = text;
+    if (!r.one_of) return {};
+    std::vector<std::string> choices;
+    const std::string_view all = r.one_of;
+    for (std::size_t at = 0; at < all.size();) {
+      const std::size_t end = std::min(all.find(", ", at), all.size());
+      choices.emplace_back(all.substr(at, end - at));
+      at = end + 2;
+    }
+    return choose(text, choices) < choices.size() ? "" : not_one_of(text, choices);
+  }
+
+  static std::string parse(const std::string& text, bool& out, const rule&) {
+    if (text != "true" && text != "false") return fmt::format("expected true or false, not '{}'", text);
+    out = text == "true";
+    return {};
+  }
+
+  static std::string parse(const std::string& text, std::uint64_t& out, const rule& r) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+    if (text.starts_with('-')) return fmt::format("'{}' is negative, expected a count", text);
+    if (error == std::errc::result_out_of_range) return fmt::format("'{}' is too large", text);
+    if (error != std::errc{} || end != text.data() + text.size())
+      return fmt::format("expected a whole number, not '{}'", text);
+    return check_range(r, static_cast<double>(out), "");
+  }
+
+  static std::string parse(const std::string& text, double& out, const rule& r) {
+    const bool percent = text.ends_with('%');
+    const std::size_t size = text.size() - (percent && r.fraction ? 1 : 0);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + size, out);
+    if (error != std::errc{} || end != text.data() + size || !std::isfinite(out))
+      return fmt::format("expected a number{}, not '{}'", r.fraction ? " or a percentage" : "", text);
+    if (size != text.size()) out /= 100;
+    return check_range(r, out, "");
+  }
+
+  static std::string parse(const std::string& text, duration& out, const rule& r) {
+    auto parsed = parse_duration(text);
+    if (!parsed) return parsed.error();
+    out = *parsed;
+    return check_range(r, to_seconds(out), "s");
+  }
+
+  static std::string parse(const std::string& text, data_rate& out, const rule& r) {
+    auto parsed = parse_rate(text);
+    if (!parsed) return parsed.error();
+    out = *parsed;
+    return check_range(r, out.bits_per_second, "bit");
+  }
+
+  static std::string parse(const std::string& text, data_size& out, const rule& r) {
+    auto parsed = parse_size(text);
+    if (!parsed) return parsed.error();
+    out = *parsed;
+    return check_range(r, static_cast<double>(out.bytes), "B");
+  }
+
+  template <class E>
+    requires std::is_enum_v<E>
+  static std::string parse(const std::string& text, E& out, const rule&) {
+    constexpr auto names = names_of(E{});
+    const std::vector<std::string> choices = [&] {
+      std::vector<std::string> all;
+      for (const auto& [value, name] : names) all.emplace_back(name);
+      return all;
+    }();
+    const std::size_t chosen = choose(text, choices);
+    if (chosen == choices.size()) return not_one_of(text, choices);
+    out = names[chosen].first;
+    return {};
+  }
+
+  static std::size_t choose(const std::string& text, const std::vector<std::string>& choices) {
+    return static_cast<std::size_t>(std::find(choices.begin(), choices.end(), text) - choices.begin());
+  }
+
+  static std::string not_one_of(const std::string& text, const std::vector<std::string>& choices) {
+    if (choices.size() == 1) return fmt::format("expected {}, not '{}'", choices.front(), text);
+    return fmt::format("'{}' is not one of {}", text, fmt::join(choices, ", "));
+  }
+
+  static std::string check_range(const rule& r, double value, const char* unit) {
+    const bool fits = (!r.above || value > *r.above) && (!r.at_least || value >= *r.at_least) &&
+                      (!r.below || value < *r.below) && (!r.at_most || value <= *r.at_most);
+    return fits ? "" : "has to be " + range_text(r, unit);
+  }
+
+  reading& shared_;
+  const node& mapping_;
+  std::string path_;
+  position key_;
+  std::vector<std::string> known_, missing_;
+  bool no_action_ = false;   // of a fault
+};
+
+position nearest(const std::map<std::string, position>& first, const std::map<std::string, position>& around,
+                 std::string path) {
+  if (const auto found = first.find(path); found != first.end()) return found->second;
+  while (true) {
+    if (const auto found = around.find(path); found != around.end()) return found->second;
+    const std::size_t dot = path.rfind('.');
+    if (dot == std::string::npos) return {};
+    path.resize(dot);
+  }
+}
+
+}  // namespace
+
+position source_map::value_at(const std::string& path) const { return nearest(values, keys, path); }
+position source_map::key_at(const std::string& path) const { return nearest(keys, keys, path); }
+
+bool source_map::sound(const std::string& path) const {
+  for (std::size_t end = path.size(); end != std::string::npos; end = path.rfind('.', end - 1)) {
+    if (failed.contains(path.substr(0, end))) return false;
+    if (end == 0) break;
+  }
+  return !failed.contains("");
+}
+
+void read_scenario(const node& root, scenario& out, source_map& sources, std::vector<problem>& problems) {
+  reading shared{sources, problems};
+  if (root.kind != node_kind::mapping) {
+    shared.fail("", root.where, "root", fmt::format("a scenario is a mapping of keys to values, not {}", kind_name(root)));
+    return;
+  }
+  reader top(shared, root, "", {});
+  describe(top, out);
+  top.finish();
+}
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,148 @@
+// docs/scenario.md: one table for every part of a scenario, from the descriptions alone.
+#include <deque>
+#include <functional>
+
+#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/load.hpp"
+#include "scenarios/schema/rule_text.hpp"
+#include "scenarios/schema/values.hpp"
+
+namespace shoal::scenarios {
+namespace {
+
+const char* type_word(const std::string&) { return "text"; }
+const char* type_word(bool) { return "true or false"; }
+const char* type_word(std::uint64_t) { return "count"; }
+const char* type_word(double) { return "number"; }
+const char* type_word(duration) { return "duration"; }
+const char* type_word(data_rate) { return "rate"; }
+const char* type_word(data_size) { return "size"; }
+const char* type_word(const std::vector<std::string>&) { return "list of texts"; }
+template <class E>
+  requires std::is_enum_v<E>
+const char* type_word(E) {
+  static const std::string words = [] {
+    std::string out;
+    for (const auto& [value, name] : names_of(E{})) out += (out.empty() ? "`" : ", `") + std::string(name) + "`";
+    return out;
+  }();
+  return words.c_str();
+}
+
+template <class T>
+const char* unit_of(const T&) {
+  if constexpr (std::is_same_v<T, duration>) return "s";
+  else if constexpr (std::is_same_v<T, data_rate>) return "bit";
+  else if constexpr (std::is_same_v<T, data_size>) return "B";
+  else return "";
+}
+
+class documenter {
+ public:
+  template <class S>
+  void section(const std::string& path, const char* meaning, S& value) {
+    out += fmt::format("\n## {}\n\n{}.\n\n| key | type | default | range | meaning |\n|---|---|---|---|---|\n",
+                       path.empty() ? "Top level" : "`" + path + "`", capital(meaning));
+    path_ = path;
+    describe(*this, value);
+    // What was met inside comes right after, depth first, in the file's order.
+    std::deque<std::function<void()>> inner;
+    inner.swap(later_);
+    for (const auto& write : inner) write();
+  }
+
+  template <class T>
+  void field(const char* key, T& value, const char* meaning, const rule& r = {}) {
+    if constexpr (requires { written(value); }) {
+      row(key, r.one_of ? words(r.one_of) : type_word(value), default_text(value, r),
+          range_text(r, unit_of(value)), meaning);
+    } else if constexpr (requires { value.has_value(); }) {
+      row(key, type_word(typename T::value_type{}), "", range_text(r, ""), meaning);
+    } else if constexpr (requires { value.push_back({}); }) {
+      part<typename T::value_type>(key, "[]", "list", meaning);
+    } else if constexpr (requires { value.find(""); }) {
+      part<typename T::mapped_type>(key, ".<name>", "mapping by name", meaning);
+    } else {
+      part<T>(key, "", "mapping", meaning);
+    }
+  }
+
+  void keyed(const char* key, std::vector<peer_group>&, const char* meaning) {
+    part<peer_group>(key, ".<name>", "mapping by name", meaning);
+  }
+
+  void action(fault_kind&, fault_scope&) {
+    row("kill", "`process`, `machine`", "", "", "a process: others see the connection reset; a machine: silence. "
+        "One of `kill`, `restart` and `join`");
+    row("restart", "`process`, `machine`", "", "", "killed, and back after `downtime`");
+    row("join", "`host`", "", "", "an absent host starts");
+  }
+
+  std::string out;
+
+ private:
+  /// 'a, b' as '`a`, `b`'.
+  static std::string words(const std::string& listed) {
+    std::string made = "`";
+    for (char c : listed) made += c == ',' ? std::string("`,") : c == ' ' ? std::string(" `") : std::string(1, c);
+    return made + "`";
+  }
+
+  static std::string capital(std::string text) {
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return text;
+  }
+
+  template <class T>
+  static std::string default_text(const T& value, const rule& r) {
+    if (r.required) return "**required**";
+    if (r.otherwise) return r.otherwise;
+    const std::string text = written(value);
+    return text == "\"\"" ? "" : "`" + text + "`";
+  }
+
+  void row(const std::string& key, const std::string& type, const std::string& value, const std::string& range,
+           const std::string& meaning) {
+    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", key, type, value, range, meaning);
+  }
+
+  template <class S>
+  void part(const char* key, const char* suffix, const char* type, const char* meaning) {
+    const std::string path = (path_.empty() ? "" : path_ + ".") + key + suffix;
+    row(key, fmt::format("{}, see `{}`", type, path), "", "", meaning);
+    later_.push_back([this, path, meaning] {
+      S fresh{};
+      section(path, meaning, fresh);
+    });
+  }
+
+  std::string path_;
+  std::deque<std::function<void()>> later_;
+};
+
+std::string list_of(std::span<const std::string> names) {
+  std::string out;
+  for (const std::string& name : names) out += fmt::format("- `{}`\n", name);
+  return out;
+}
+
+}  // namespace
+
+std::string reference_markdown() {
+  documenter page;
+  page.out =
+      "# Scenario reference\n\n"
+      "Generated from `scenarios/schema/describe.hpp`; a test compares the two.\n\n"
+      "Every quantity has a unit: durations `80ms`, `2h`; rates `100Mbit`; sizes `512KiB`. Any option can be\n"
+      "changed from the command line by its path: `--set peers.home.count=8`, `--set data.files=[a.txt,b.txt]`,\n"
+      "`--set faults.0.at=3s`. YAML anchors, aliases and merge keys (`<<`) work; top-level keys that begin with\n"
+      "`x-` are ignored, so that anchors have a place. `shoal check --show FILE` prints a scenario with every\n"
+      "default filled in.\n";
+  scenario fresh;
+  page.section("", "one file, one run", fresh);
+  page.out += "\n## Probes\n\nFor `faults[].on`:\n\n" + list_of(known_probes());
+  page.out += "\n## Metrics\n\nFor `expect`:\n\n" + list_of(known_metrics());
+  return page.out;
+}
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,189 @@
+// Everything one YAML file says about a run, as plain structs. Each struct has a describe()
+// (scenarios/schema/describe.hpp) that names every option once: the parser, '--set a.b=c', the
+// resolved scenario printed by 'shoal check --show' and the reference page all come from it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/base/units.hpp"
+
+namespace shoal::scenarios {
+
+using namespace std::chrono_literals;
+
+/// What a peer computes with.
+struct device_class {
+  double samples_per_second = 10;      ///< forward and backward of one sample, > 0
+  double jitter = 0;                   ///< standard deviation of a job's duration as a fraction of it, [0, 1)
+  duration step_time{};                ///< one optimizer step
+  bool operator==(const device_class&) const = default;
+};
+
+/// Delay between two regions, both ways.
+struct region_link {
+  std::string from, to;
+  duration delay{};                    ///< one way (required)
+  duration jitter{};                   ///< uniform in [-jitter, +jitter], one way; at most delay
+  bool operator==(const region_link&) const = default;
+};
+
+struct network_options {
+  std::vector<std::string> regions{"everywhere"};
+  duration default_delay = 50ms;       ///< between (and inside) regions that no link names, one way
+  duration default_jitter{};
+  std::vector<region_link> links;      ///< from == to describes the inside of a region
+  duration detection_time = 5s;        ///< how long the silence of a lost machine lasts before others know
+  bool operator==(const network_options&) const = default;
+};
+
+enum class distribution_kind { always, exponential, weibull };
+
+/// How long something lasts. The Weibull's scale follows from its mean and shape.
+struct lifetime {
+  distribution_kind distribution = distribution_kind::always;  ///< always: it never ends
+  duration mean{};                     ///< exponential and weibull, > 0
+  double shape = 1;                    ///< weibull, > 0; below 1: many short, few very long
+  bool operator==(const lifetime&) const = default;
+};
+
+/// How the hosts of a group come and go of their own accord. Either processes or a trace.
+struct churn_options {
+  lifetime session;                    ///< how long a host stays
+  lifetime gap;                        ///< how long it is away; always: it does not come back
+  std::string trace;                   ///< CSV file 'peer,start,end', as data.files relative to the scenario's folder
+  bool operator==(const churn_options&) const = default;
+};
+
+/// `count` hosts alike, named '<group>-0', '<group>-1', ...
+struct peer_group {
+  std::string name;                    ///< the key in the file
+  std::uint64_t count = 1;
+  std::string region;                  ///< default: the first region
+  data_rate up, down;                  ///< required, > 0
+  std::string device;                  ///< required, a key of `devices`
+  duration start{};                    ///< when the first one starts
+  duration start_spacing{};            ///< each further one this much later
+  bool absent = false;                 ///< starts only by a 'join' fault
+  churn_options churn;
+  bool operator==(const peer_group&) const = default;
+};
+
+struct data_options {
+  /// Paths or globs. Relative ones are taken from the scenario's folder and made absolute by load().
+  std::vector<std::string> files{"/usr/share/common-licenses/*"};
+  double holdout = 0.1;                ///< the last part of each file is held out, (0, 0.5]
+  std::string region;                  ///< where the shard's host is; default: the first region
+  data_rate up{1e9}, down{1e9};        ///< the shard host's link
+  std::uint64_t prefetch_samples = 64; ///< credit: at most so many leased, unused samples a peer
+  duration lease_time = 60s;           ///< a lease not renewed or committed for this long is returned
+  bool operator==(const data_options&) const = default;
+};
+
+enum class workload_kind { timing, quadratic, transformer };
+
+struct workload_options {
+  workload_kind kind = workload_kind::transformer;
+  // transformer: bytes in, bytes out
+  std::uint64_t layers = 2, heads = 4, dim = 64, context = 64;
+  // timing and quadratic
+  std::uint64_t parameters = 1'000'000;
+  data_size sample_size{256};          ///< bytes streamed for one sample; for the transformer it follows from `context`
+  bool operator==(const workload_options&) const = default;
+};
+
+enum class optimizer_kind { sgd, adamw, lamb };
+
+struct optimizer_options {
+  optimizer_kind kind = optimizer_kind::adamw;
+  double learning_rate = 1e-3;
+  double momentum = 0;                 ///< sgd
+  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;  ///< adamw and lamb
+  double weight_decay = 0;
+  double clip_norm = 0;                ///< the averaged gradient is scaled down to this L2 norm; 0: never
+  std::uint64_t warmup_steps = 0;      ///< the learning rate rises linearly over so many steps
+  std::uint64_t total_steps = 0;       ///< and falls linearly to 0 at this step; 0: it does not fall
+  bool operator==(const optimizer_options&) const = default;
+};
+
+struct training_options {
+  std::uint64_t target_batch = 256;    ///< samples in an epoch (one optimizer step) over the whole swarm
+  std::uint64_t micro_batch = 8;       ///< samples in one compute job
+  std::uint64_t epochs = 0;            ///< stop after so many; 0: only stop_time ends the run
+  duration min_refresh = 200ms, max_refresh = 5s;  ///< bounds on how often a peer publishes and reads progress
+  duration record_lifetime = 15s;      ///< expiration of a progress record
+  optimizer_options optimizer;
+  bool operator==(const training_options&) const = default;
+};
+
+struct averaging_options {
+  std::uint64_t group_size = 256;      ///< maximum members of a group
+  std::uint64_t min_group_size = 1;    ///< a smaller group fails with 'group_too_small' and tries again
+  duration matchmaking_time = 5s;      ///< the leader waits at most this long for known peers
+  duration round_timeout = 120s;       ///< a round that lasts longer fails
+  duration sender_timeout = 10s;       ///< a reducer that hears nothing of a sender for this long goes on without it
+  data_size chunk_size{256 * 1024};    ///< parts travel in pieces of at most this size
+  bool operator==(const averaging_options&) const = default;
+};
+
+struct directory_options {
+  std::string region;                  ///< default: the first region
+  data_rate up{1e9}, down{1e9};
+  bool operator==(const directory_options&) const = default;
+};
+
+enum class fault_kind { kill, restart, join };
+enum class fault_scope { process, machine };
+
+/// One entry of `faults:`:  {kill: machine, select: home-*, on: all_reduce.half_sent, nth: 2}
+/// {restart: process, select: home-1, at: 90s, downtime: 10s}   {join: host, select: late-*, at: 60s}
+struct fault {
+  fault_kind kind = fault_kind::kill;
+  fault_scope scope = fault_scope::process;
+  std::string select;                  ///< glob over host names (required)
+  std::optional<duration> at;          ///< exactly one of `at` and `on`
+  std::string on;                      ///< probe name; strikes the host that reached it
+  std::uint64_t nth = 1;               ///< the n-th time that a selected host reaches `on`
+  duration downtime{};                 ///< restart: how long it is away
+  bool operator==(const fault&) const = default;
+};
+
+enum class event_detail { all, rounds, none };
+
+struct record_options {
+  event_detail events = event_detail::rounds;
+  std::uint64_t peers = 0;             ///< with events 'all': only events of a sample of so many peers; 0: all
+  duration metrics_interval = 1s;      ///< virtual time between two rows of metrics.csv
+  bool operator==(const record_options&) const = default;
+};
+
+/// What a metric of summary.json has to be for the run to count as a success. At least one bound.
+struct expectation {
+  std::optional<double> min, max;      ///< both inclusive
+  bool operator==(const expectation&) const = default;
+};
+
+struct scenario {
+  std::string name;                    ///< default: the file's stem
+  std::string description;
+  std::uint64_t seed = 1;
+  std::string world = "sim";
+  duration stop_time{};                ///< required: virtual time at which the run ends at the latest
+  network_options network;
+  std::map<std::string, device_class> devices;
+  std::vector<peer_group> peers;       ///< in the file's order
+  data_options data;
+  workload_options workload;
+  training_options training;
+  averaging_options averaging;
+  directory_options directory;
+  std::vector<fault> faults;
+  record_options record;
+  std::map<std::string, expectation> expect;  ///< by metric name
+  bool operator==(const scenario&) const = default;
+};
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,35 @@
+// Values as they are written in scenario files, in the shortest form that reads back to the same value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "scenarios/schema/describe.hpp"
+
+namespace shoal::scenarios {
+
+/// Plain where that is unambiguous, else in double quotes with escapes.
+std::string quoted(const std::string& text);
+
+inline std::string written(const std::string& value) { return quoted(value); }
+inline std::string written(bool value) { return value ? "true" : "false"; }
+inline std::string written(std::uint64_t value) { return std::to_string(value); }
+inline std::string written(double value) { return fmt::format("{}", value); }
+inline std::string written(duration value) { return to_string(value); }
+inline std::string written(data_rate value) { return to_string(value); }
+inline std::string written(data_size value) { return to_string(value); }
+template <class E>
+  requires std::is_enum_v<E>
+std::string written(E value) {
+  return name_of(value);
+}
+inline std::string written(const std::vector<std::string>& values) {
+  std::string out = "[";
+  for (const std::string& value : values) out += (out.size() > 1 ? ", " : "") + quoted(value);
+  return out + "]";
+}
+
+}  // namespace shoal::scenarios

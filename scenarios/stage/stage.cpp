@@ -1,0 +1,351 @@
+#include "scenarios/stage/stage.hpp"
+
+#include <cmath>
+#include <set>
+#include <thread>
+
+#include <caf/send.hpp>
+#include <fmt/format.h>
+
+#include "actors/data/data_shard.hpp"
+#include "actors/data/ledger_file.hpp"
+#include "actors/data/rounds_file.hpp"
+#include "actors/dht/directory.hpp"
+#include "actors/training/peer.hpp"
+#include "scenarios/observe/run_directory.hpp"
+#include "scenarios/schema/hosts.hpp"
+#include "scenarios/schema/load.hpp"
+#include "scenarios/stage/faults.hpp"
+#include "scenarios/stage/workloads.hpp"
+#include "scenarios/stage/world.hpp"
+
+namespace shoal::scenarios {
+
+namespace {
+
+using wall_clock = std::chrono::steady_clock;
+
+double seconds_since(wall_clock::time_point start) {
+  return std::chrono::duration<double>(wall_clock::now() - start).count();
+}
+
+std::optional<double> finite(double value) {
+  return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
+}
+
+actors::peer_config peer_config_of(const scenario& from, const host_spec& host, actors::mutant mutant) {
+  const auto& device = from.devices.at(host.device);
+  actors::peer_config out;
+  out.target_batch = from.training.target_batch;
+  out.micro_batch = from.training.micro_batch;
+  out.epochs = from.training.epochs;
+  out.prefetch_samples = static_cast<std::uint32_t>(from.data.prefetch_samples);
+  out.min_refresh = from.training.min_refresh;
+  out.max_refresh = from.training.max_refresh;
+  out.record_lifetime = from.training.record_lifetime;
+  out.device = {device.samples_per_second, device.jitter, device.step_time};
+  auto& averaging = out.averaging;
+  averaging.group_size = static_cast<std::uint32_t>(from.averaging.group_size);
+  averaging.min_group_size = static_cast<std::uint32_t>(from.averaging.min_group_size);
+  averaging.matchmaking_time = from.averaging.matchmaking_time;
+  averaging.round_timeout = from.averaging.round_timeout;
+  averaging.sender_timeout = from.averaging.sender_timeout;
+  averaging.chunk_bytes = from.averaging.chunk_size.bytes;
+  averaging.mutant = mutant;
+  out.fetch.chunk_bytes = from.averaging.chunk_size.bytes;
+  return out;
+}
+
+}  // namespace
+
+struct stage::state {
+  scenario what;
+  stage_options options;
+  std::unique_ptr<prepared_workload> work;
+
+  // While it runs.
+  std::unique_ptr<run_observers> observers;
+  actors::rounds_recorder rounds;
+  std::shared_ptr<actors::state_pool> pool;
+  std::shared_ptr<actors::sample_ledger> ledger;
+  std::unique_ptr<world> in;
+  std::unique_ptr<fault_engine> faults;
+  std::vector<host_spec> hosts;
+  std::vector<netem::machine_index> machines;            // of the peers
+  std::map<netem::machine_index, std::size_t> peer_of;   // index into hosts
+  std::map<netem::machine_index, caf::actor> peers;      // of those that run
+  caf::actor directory;
+  std::map<actors::peer_id, std::uint64_t> open_rounds;  // contributed and not ended
+  std::uint64_t rounds_asked = 0;
+  bool goal_reached = false, draining = false;
+  duration goal_time{};
+  wall_clock::time_point started = wall_clock::now();
+
+  ~state() {
+    // Addresses do not outlive their world.
+    peers.clear();
+    directory = nullptr;
+    in.reset();
+  }
+
+  void build();
+  void build_network(std::map<std::string, netem::region_index>& regions);
+  void start_peer(netem::machine_index machine);
+  void on_event(const netem::delivered_event& event);
+  void on_observation(const actors::host& from, const actors::observation& seen);
+  void drain();
+  bool quiet() const;
+  duration run_world(bool& interrupted);
+  leak_facts leaks() const;
+  result<void> write(const run_directory& to, const summary& result) const;
+  live_status status(const char* doing) const;
+};
+
+stage::stage(std::unique_ptr<state> s) : state_(std::move(s)) {}
+stage::~stage() = default;
+
+result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options options) {
+  auto s = std::make_unique<state>();
+  if (what.world != "sim") return failure{fmt::format("world '{}' cannot be run by this version; use --world sim", what.world)};
+  if (!options.out.empty())
+    if (auto free = run_directory::check_free(options.out, options.force); !free) return failure{free.error()};
+  auto work = prepare_workload(what);
+  if (!work) return failure{work.error()};
+  if (options.threads == 0) options.threads = std::max(1u, std::thread::hardware_concurrency());
+  s->what = std::move(what);
+  s->options = std::move(options);
+  s->work = std::move(*work);
+  return std::unique_ptr<stage>(new stage(std::move(s)));
+}
+
+// -- building -------------------------------------------------------------------------------------
+
+void stage::state::build_network(std::map<std::string, netem::region_index>& regions) {
+  for (const auto& name : what.network.regions) regions[name] = in->net().add_region(name);
+  for (const auto& [a, index_a] : regions)
+    for (const auto& [b, index_b] : regions)
+      in->net().set_delay(index_a, index_b, {what.network.default_delay, what.network.default_jitter});
+  for (const auto& link : what.network.links)
+    in->net().set_delay(regions.at(link.from), regions.at(link.to), {link.delay, link.jitter});
+}
+
+void stage::state::build() {
+  world_options options_of_world;
+  options_of_world.seed = what.seed;
+  options_of_world.detection_time = what.network.detection_time;
+  options_of_world.compute_threads = options.threads;
+  options_of_world.prepare_compute_thread = prepare_compute_thread;
+  options_of_world.on_event = [this](const netem::delivered_event& event) { on_event(event); };
+  in = std::make_unique<world>(std::move(options_of_world));
+  in->on_observation = [this](const actors::host& from, const actors::observation& seen) { on_observation(from, seen); };
+  in->on_probe = [this](netem::host_index host, std::string_view point) { faults->reached(host, point); };
+
+  std::map<std::string, netem::region_index> regions;
+  build_network(regions);
+  auto region = [&](const std::string& name) { return regions.at(name.empty() ? what.network.regions.front() : name); };
+  auto directory_machine =
+      in->net().add_machine("directory", region(what.directory.region), what.directory.up, what.directory.down);
+  auto shard_machine = in->net().add_machine("shard-0", region(what.data.region), what.data.up, what.data.down);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    auto machine = in->net().add_machine(hosts[i].name, region(hosts[i].region), hosts[i].up, hosts[i].down);
+    machines.push_back(machine);
+    names.push_back(hosts[i].name);
+    peer_of[machine] = i;
+  }
+  faults = std::make_unique<fault_engine>(*in, what.faults, machines, names,
+                                          [this](netem::machine_index machine) { start_peer(machine); });
+
+  directory = in->spawn<actors::directory>(in->boot(directory_machine), actors::directory_config{});
+  actors::data_shard_config shard;
+  shard.lease_time = what.data.lease_time;
+  shard.directory = directory;
+  ledger = std::make_shared<actors::sample_ledger>(what.data.lease_time);
+  in->spawn<actors::data_shard>(in->boot(shard_machine), shard, work->source(), ledger);
+  pool = std::make_shared<actors::state_pool>(work->work(), options.share_states);
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    if (!hosts[i].absent)
+      in->clock().at(hosts[i].start, [this, machine = machines[i]] {
+        if (in->net().host_on(machine) == netem::no_host) start_peer(machine);
+      });
+  faults->schedule();
+}
+
+void stage::state::start_peer(netem::machine_index machine) {
+  if (draining) return;
+  const auto& spec = hosts[peer_of.at(machine)];
+  auto& host = in->boot(machine);
+  observers->on_host_started(in->clock().now(), host.id(), spec.name);
+  peers[machine] = in->spawn<actors::peer>(host, peer_config_of(what, spec, options.mutant), pool, directory);
+}
+
+// -- watching -------------------------------------------------------------------------------------
+
+void stage::state::on_event(const netem::delivered_event& event) {
+  observers->on_event(event);
+  if (event.kind != netem::event_kind::host_killed) return;
+  auto machine = in->net().machine_of(event.to.host);
+  if (!peer_of.contains(machine)) return;
+  auto id = world::peer_id_of(machine, in->net().incarnation(event.to.host));
+  observers->on_host_killed(event.time, id);
+  open_rounds.erase(id);
+  peers.erase(machine);
+}
+
+void stage::state::on_observation(const actors::host& from, const actors::observation& seen) {
+  auto machine = in->net().machine_of(in->index_of(from));
+  observers->on_observation(in->clock().now(), from.id(), machine, from.name(), seen);
+  rounds.observe(from.id(), seen);
+  if (options.on_observation) options.on_observation(from, seen);
+  if (std::holds_alternative<actors::contributed>(seen)) {
+    ++rounds_asked;
+    ++open_rounds[from.id()];
+  } else if (auto* ended = std::get_if<actors::round_ended>(&seen)) {
+    if (!ended->group.is_zero()) --open_rounds[from.id()];
+  } else if (auto* step = std::get_if<actors::stepped>(&seen)) {
+    if (what.training.epochs == 0 || step->epoch < what.training.epochs || goal_reached) return;
+    goal_reached = true;
+    goal_time = in->clock().now();
+    in->clock().at(goal_time, [this] { drain(); });
+  }
+}
+
+live_status stage::state::status(const char* doing) const {
+  return {observers->progress(), observers->rounds(), seconds_since(started), what.training.epochs,
+          options.until.value_or(what.stop_time), doing};
+}
+
+// -- running --------------------------------------------------------------------------------------
+
+void stage::state::drain() {
+  if (std::exchange(draining, true)) return;
+  for (auto& [machine, peer] : peers) caf::anon_send(peer, actors::tick{actors::peer::drain, 0});
+}
+
+bool stage::state::quiet() const {
+  // Each living peer is down to itself and its device, and nothing is under way.
+  for (auto machine : machines) {
+    auto host = in->net().host_on(machine);
+    if (host != netem::no_host && in->net().live_actors(host) > 2) return false;
+  }
+  return in->net().active_flows() == 0;
+}
+
+duration stage::state::run_world(bool& interrupted) {
+  auto limit = std::min(options.until.value_or(what.stop_time), what.stop_time);
+  auto last_status = wall_clock::now() - std::chrono::hours(1);
+  auto look = [&](const char* doing) {
+    if (wall_clock::now() - last_status < std::chrono::milliseconds(200)) return;
+    last_status = wall_clock::now();
+    if (options.on_status) options.on_status(status(doing));
+    if (options.interrupted && options.interrupted()) interrupted = true;
+  };
+  duration slice = std::chrono::milliseconds(100);
+  while (!goal_reached && !interrupted && in->clock().now() < limit && !observers->write_error()) {
+    in->clock().run(std::min(limit, in->clock().now() + slice));
+    look("running");
+  }
+  auto ended = goal_reached ? goal_time : in->clock().now();
+  drain();
+  auto patience = in->clock().now() + 2 * what.averaging.round_timeout;
+  do {
+    in->clock().run(in->clock().now() + std::chrono::seconds(1));
+    look("ending");
+  } while (!quiet() && in->clock().now() < patience);
+  return ended;
+}
+
+leak_facts stage::state::leaks() const {
+  leak_facts out;
+  const auto& net = in->net();
+  out.bypassed = net.bypassed();
+  out.messages = in->clock().messages_resumed();
+  out.requests = rounds_asked;
+  for (const auto& [peer, open] : open_rounds) out.requests_open += open;
+  out.flows_of_dead_hosts = net.orphaned_flows();
+  out.actors_alive = in->clock().live_actors();
+  out.actors_expected = 2 + 2 * peers.size();  // directory and shard; peer and device
+  return out;
+}
+
+result<void> stage::state::write(const run_directory& to, const summary& result) const {
+  auto yaml = to_yaml(what);
+  yaml += fmt::format("\nx-run: {{shoal: 0.1.0, data_digest: \"{}\"}}\n", work->data_digest());
+  if (auto done = to.write("run.yaml", yaml); !done) return done;
+  if (auto done = actors::write_ledger(to.file("ledger.csv").string(), *ledger); !done) return done;
+  if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
+  if (auto best = pool->best())
+    if (auto done = work->save(*best, to.file("final.ckpt").string()); !done) return done;
+  return to.write("summary.json", to_json(result));
+}
+
+result<run_outcome> stage::run() {
+  auto& s = *state_;
+  std::optional<run_directory> directory;
+  if (!s.options.out.empty()) {
+    auto made = run_directory::create(s.options.out, s.options.force);
+    if (!made) return failure{made.error()};
+    directory = std::move(*made);
+  }
+  s.hosts = expand_hosts(s.what);
+
+  observer_options watching;
+  watching.scenario = s.what.name;
+  watching.seed = s.what.seed;
+  watching.world = s.what.world;
+  watching.record = s.what.record;
+  for (std::size_t i = 0; i < s.hosts.size(); ++i) watching.peer_machines.push_back(static_cast<std::uint32_t>(i + 2));
+  watching.identify = [&s](netem::host_index host) {
+    return host_identity{s.in->net().name_of(host), s.in->net().machine_of(host), s.in->net().incarnation(host)};
+  };
+  watching.bytes_sent = [&s] {
+    std::array<std::uint64_t, 4> out{};
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = s.in->net().traffic_bytes(i);
+    return out;
+  };
+  watching.invariants.lease_time = s.what.data.lease_time;
+  auto observers = run_observers::create(std::move(watching), directory ? &*directory : nullptr);
+  if (!observers) return failure{observers.error()};
+  s.observers = std::move(*observers);
+
+  s.build();
+  run_outcome out;
+  auto first = s.pool->initial();
+  auto first_loss = s.work->held_out_loss(*first);
+  if (std::isfinite(first_loss)) s.observers->on_held_out_loss({}, first_loss);
+  out.text_before = s.work->sample_text(*first, s.what.seed);
+
+  auto ended = s.run_world(out.interrupted);
+  auto best = s.pool->best();
+  end_facts facts;
+  facts.time = s.in->clock().now();
+  facts.leaks = s.leaks();
+  facts.loss.first = finite(first_loss);
+  facts.loss.final = finite(s.work->held_out_loss(*best));
+  if (!best->parameters.is_hollow()) facts.state_hash = hash_of(best->parameters.bytes()).hex();
+  out.text_after = s.work->sample_text(*best, s.what.seed);
+  if (s.options.baseline && !out.interrupted && best->epoch > 0) {
+    if (s.options.on_status) s.options.on_status(s.status("baseline"));
+    auto references = s.work->references(best->epoch, s.options.threads);
+    facts.loss.baseline = finite(references.baseline);
+    facts.loss.bigram = finite(references.bigram);
+  }
+  facts.wall_seconds = seconds_since(s.started);
+  auto finished = s.observers->finish(facts, out.summary);
+  out.summary.virtual_seconds = to_seconds(ended);
+  for (const auto& [metric, bound] : s.what.expect) {
+    auto value = metric == "peers_alive" ? static_cast<double>(out.summary.peers.alive) : summary_number(out.summary, metric);
+    if (!value)
+      out.missed.push_back(fmt::format("expect: {} has no value in this run", metric));
+    else if (bound.min && *value < *bound.min)
+      out.missed.push_back(fmt::format("expect: {} is {}, wanted at least {}", metric, *value, *bound.min));
+    else if (bound.max && *value > *bound.max)
+      out.missed.push_back(fmt::format("expect: {} is {}, wanted at most {}", metric, *value, *bound.max));
+  }
+  if (!finished) return failure{finished.error()};
+  if (directory)
+    if (auto written = s.write(*directory, out.summary); !written) return failure{written.error()};
+  return out;
+}
+
+}  // namespace shoal::scenarios

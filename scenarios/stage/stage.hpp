@@ -1,0 +1,67 @@
+// Builds the world that a scenario describes, runs it, and says what came of it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/averaging/round.hpp"
+#include "actors/host.hpp"
+#include "kernels/base/result.hpp"
+#include "scenarios/observe/run_observers.hpp"
+#include "scenarios/observe/summary.hpp"
+#include "scenarios/schema/scenario.hpp"
+
+namespace shoal::scenarios {
+
+/// What a live display shows.
+struct live_status {
+  run_progress progress;
+  round_counts rounds;
+  double wall_seconds = 0;
+  std::uint64_t epochs_target = 0;
+  duration stop_time{};
+  const char* doing = "running";         ///< or 'ending', 'baseline'
+};
+
+struct stage_options {
+  std::string out;                       ///< run directory; empty: nothing is written
+  bool force = false;
+  unsigned threads = 0;                  ///< compute threads; 0: as many as there are cores
+  bool baseline = true;                  ///< measure loss.baseline and loss.bigram
+  std::optional<duration> until;         ///< end at this virtual time at the latest
+  std::function<void(const live_status&)> on_status;   ///< called about five times a second
+  std::function<bool()> interrupted;     ///< asked as often; true ends the run cleanly
+
+  // For tests.
+  actors::mutant mutant = actors::mutant::none;
+  bool share_states = true;
+  std::function<void(const actors::host&, const actors::observation&)> on_observation;
+};
+
+struct run_outcome {
+  scenarios::summary summary;
+  bool interrupted = false;
+  std::vector<std::string> missed;       ///< expectations that did not hold, a sentence each
+  std::string text_before, text_after;   ///< samples of the model, if it writes text
+};
+
+class stage {
+ public:
+  /// Reads data and builds the model. Errors: bad input (exit code 1).
+  static result<std::unique_ptr<stage>> prepare(scenario what, stage_options options);
+  ~stage();
+
+  /// Runs to the end and writes the run directory. Call once.
+  /// Errors: the directory cannot be written (exit code 3).
+  result<run_outcome> run();
+
+ private:
+  struct state;
+  explicit stage(std::unique_ptr<state> s);
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace shoal::scenarios

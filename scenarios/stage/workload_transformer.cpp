@@ -1,0 +1,187 @@
+#include "scenarios/stage/workload_transformer.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/learn/baseline.hpp"
+#include "kernels/learn/bigram.hpp"
+#include "kernels/learn/checkpoint.hpp"
+#include "kernels/learn/generate.hpp"
+#include "kernels/learn/text.hpp"
+#include "kernels/learn/transformer.hpp"
+
+namespace shoal::scenarios {
+
+namespace {
+
+learn::transformer_config model_of(const workload_options& from) {
+  learn::transformer_config out;
+  out.layers = static_cast<std::int64_t>(from.layers);
+  out.heads = static_cast<std::int64_t>(from.heads);
+  out.dim = static_cast<std::int64_t>(from.dim);
+  out.context = static_cast<std::int64_t>(from.context);
+  return out;
+}
+
+learn::optimizer_config optimizer_of(const optimizer_options& from) {
+  learn::optimizer_config out;
+  out.kind = from.kind == optimizer_kind::sgd     ? learn::optimizer_kind::sgd
+             : from.kind == optimizer_kind::adamw ? learn::optimizer_kind::adamw
+                                                  : learn::optimizer_kind::lamb;
+  out.learning_rate = from.learning_rate;
+  out.momentum = from.momentum;
+  out.beta1 = from.beta1;
+  out.beta2 = from.beta2;
+  out.epsilon = from.epsilon;
+  out.weight_decay = from.weight_decay;
+  out.clip_norm = from.clip_norm;
+  out.warmup_steps = static_cast<std::int64_t>(from.warmup_steps);
+  out.decay_steps = static_cast<std::int64_t>(from.total_steps);
+  return out;
+}
+
+std::span<const std::uint8_t> tokens_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+class transformer_work final : public actors::workload {
+ public:
+  transformer_work(const learn::transformer_config& model, const learn::optimizer_config& optimizer,
+                   std::uint64_t seed)
+      : model_(model), optimizer_(optimizer), seed_(seed) {}
+
+  const learn::transformer& model() const noexcept { return model_; }
+  const learn::optimizer_config& optimizer() const noexcept { return optimizer_; }
+
+  std::uint64_t value_count() const override { return model_.parameter_count(); }
+  std::uint64_t sample_bytes() const override { return model_.sample_bytes(); }
+
+  actors::model_state initial() const override {
+    actors::model_state out;
+    out.parameters = payload{model_.initial_parameters(seed_)};
+    out.optimizer = payload{std::vector<float>(learn::state_size(optimizer_, model_.parameter_count()))};
+    return out;
+  }
+
+  double accumulate(const actors::model_state& at, std::span<const std::byte> samples, std::uint64_t count,
+                    std::span<double> gradient_sum) const override {
+    thread_local std::vector<float> gradient;
+    gradient.assign(value_count(), 0.0f);
+    auto loss = model_.accumulate_gradient(at.parameters.floats(), tokens_of(samples), count, gradient);
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient_sum[i] += gradient[i];
+    return loss;
+  }
+
+  actors::model_state step(const actors::model_state& at, const payload& mean_gradient) const override {
+    auto out = at;
+    auto from = at.parameters.floats();
+    auto state_from = at.optimizer.empty() ? std::span<const float>{} : at.optimizer.floats();
+    std::vector<float> parameters(from.begin(), from.end()), state(state_from.begin(), state_from.end());
+    ++out.step;
+    learn::step(optimizer_, static_cast<std::int64_t>(out.step), mean_gradient.floats(), parameters, state,
+                model_.layout());
+    out.parameters = payload{std::move(parameters)};
+    out.optimizer = payload{std::move(state)};
+    return out;
+  }
+
+ private:
+  learn::transformer model_;
+  learn::optimizer_config optimizer_;
+  std::uint64_t seed_;
+};
+
+class text_source final : public actors::sample_source {
+ public:
+  explicit text_source(std::shared_ptr<const learn::text_corpus> corpus) : corpus_(std::move(corpus)) {}
+  std::uint32_t sample_bytes() const override { return static_cast<std::uint32_t>(corpus_->sample_bytes()); }
+  void read(std::uint64_t index, std::span<std::byte> out) const override {
+    corpus_->sample(index, {reinterpret_cast<std::uint8_t*>(out.data()), out.size()});
+  }
+
+ private:
+  std::shared_ptr<const learn::text_corpus> corpus_;
+};
+
+class transformer_workload final : public prepared_workload {
+ public:
+  transformer_workload(const scenario& from, learn::text_corpus corpus)
+      : scenario_(from),
+        corpus_(std::make_shared<const learn::text_corpus>(std::move(corpus))),
+        work_(std::make_shared<const transformer_work>(model_of(from.workload),
+                                                       optimizer_of(from.training.optimizer), from.seed)),
+        source_(std::make_shared<const text_source>(corpus_)),
+        held_out_(corpus_->held_out_samples()) {}
+
+  std::shared_ptr<const actors::workload> work() const override { return work_; }
+  std::shared_ptr<const actors::sample_source> source() const override { return source_; }
+  std::string data_digest() const override { return corpus_->content_digest().hex(); }
+
+  double held_out_loss(const actors::model_state& state) const override {
+    learn::use_one_thread();
+    return work_->model().mean_loss(state.parameters.floats(), held_out_, corpus_->held_out_windows());
+  }
+
+  reference_losses references(std::uint64_t steps, unsigned threads) const override {
+    learn::baseline_options options;
+    options.target_batch = scenario_.training.target_batch;
+    options.micro_batch = scenario_.training.micro_batch;
+    options.steps = static_cast<std::int64_t>(steps);
+    options.threads = threads;
+    auto initial = work_->initial();
+    auto result = learn::train_baseline(
+        work_->model(), work_->optimizer(), initial.parameters.floats(),
+        [this](std::uint64_t index, std::span<std::uint8_t> out) { corpus_->sample(index, out); }, held_out_, options);
+    return {result.final_loss, learn::bigram_loss(corpus_->train_segments(), corpus_->held_out_segments())};
+  }
+
+  result<void> save(const actors::model_state& state, const std::string& path) const override {
+    learn::checkpoint out;
+    out.model = work_->model().config();
+    out.optimizer = work_->optimizer();
+    out.epoch = state.epoch;
+    out.samples = state.samples;
+    out.state_id = state.id.hex();
+    out.notes = {{"scenario", scenario_.name},
+                 {"seed", std::to_string(scenario_.seed)},
+                 {"data_digest", data_digest()}};
+    auto parameters = state.parameters.floats();
+    out.parameters.assign(parameters.begin(), parameters.end());
+    if (!state.optimizer.empty()) {
+      auto moments = state.optimizer.floats();
+      out.optimizer_state.assign(moments.begin(), moments.end());
+    }
+    return learn::save(out, path);
+  }
+
+  std::string sample_text(const actors::model_state& state, std::uint64_t seed) const override {
+    learn::use_one_thread();
+    auto random = stream(seed, "generate");
+    return learn::printable(learn::generate(work_->model(), state.parameters.floats(), "The license ", 160,
+                                            {.temperature = 0.7, .top_k = 40, .top_p = 0.95}, random));
+  }
+
+ private:
+  scenario scenario_;
+  std::shared_ptr<const learn::text_corpus> corpus_;
+  std::shared_ptr<const transformer_work> work_;
+  std::shared_ptr<const actors::sample_source> source_;
+  std::vector<std::uint8_t> held_out_;
+};
+
+}  // namespace
+
+result<std::unique_ptr<prepared_workload>> prepare_transformer(const scenario& from) {
+  learn::text_options options;
+  options.context = static_cast<std::int64_t>(from.workload.context);
+  options.holdout = from.data.holdout;
+  options.seed = from.seed;
+  auto corpus = learn::text_corpus::load(from.data.files, options);
+  if (!corpus) return failure{corpus.error()};
+  if (auto valid = learn::validate(model_of(from.workload)); !valid) return failure{"workload: " + valid.error()};
+  if (auto valid = learn::validate(optimizer_of(from.training.optimizer)); !valid)
+    return failure{"training.optimizer: " + valid.error()};
+  return std::unique_ptr<prepared_workload>{std::make_unique<transformer_workload>(from, std::move(*corpus))};
+}
+
+}  // namespace shoal::scenarios

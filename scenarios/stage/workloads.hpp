@@ -1,0 +1,44 @@
+// The workloads that a scenario can name, and where their samples come from.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "actors/data/sample_source.hpp"
+#include "actors/training/workload.hpp"
+#include "kernels/base/result.hpp"
+#include "scenarios/schema/scenario.hpp"
+
+namespace shoal::scenarios {
+
+/// What is measured beside the swarm.
+struct reference_losses {
+  double baseline = 0, bigram = 0;
+};
+
+class prepared_workload {
+ public:
+  virtual ~prepared_workload() = default;
+
+  virtual std::shared_ptr<const actors::workload> work() const = 0;
+  virtual std::shared_ptr<const actors::sample_source> source() const = 0;
+  /// Of the training data; empty if there is none.
+  virtual std::string data_digest() const { return {}; }
+
+  /// Loss on held-out data; NaN if the workload knows none.
+  virtual double held_out_loss(const actors::model_state& state) const = 0;
+  /// The same training on one machine without actors, for as many steps. NaN where there is none.
+  virtual reference_losses references(std::uint64_t steps, unsigned threads) const = 0;
+  /// Writes the model for the user. Does nothing for workloads without a model.
+  virtual result<void> save(const actors::model_state& state, const std::string& path) const = 0;
+  /// Text that the model continues `prompt` with; empty where that makes no sense.
+  virtual std::string sample_text(const actors::model_state& state, std::uint64_t seed) const = 0;
+};
+
+/// Errors: data files that cannot be read; a workload that this build lacks.
+result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from);
+
+/// To be run once in each compute thread.
+void prepare_compute_thread();
+
+}  // namespace shoal::scenarios

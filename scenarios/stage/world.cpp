@@ -1,0 +1,119 @@
+#include "scenarios/stage/world.hpp"
+
+#include <caf/send.hpp>
+
+#include "actors/messages.hpp"
+#include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
+
+namespace shoal::scenarios {
+
+namespace {
+
+// Virtual worlds begin at a fixed UTC, so that expirations are the same in every run.
+constexpr std::int64_t epoch_utc_ns = 1'700'000'000'000'000'000;
+
+std::uint64_t name_key(std::string_view text) { return hash_of(std::as_bytes(std::span(text))).prefix(); }
+
+netem::message_class classify(const caf::type_erased_tuple& content) {
+  auto kind = actors::kind_of(content);
+  return {static_cast<std::uint8_t>(kind.kind), kind.name};
+}
+
+}  // namespace
+
+class world::emulated_host final : public actors::host {
+ public:
+  emulated_host(world& in, netem::host_index index, netem::machine_index machine)
+      : world_(in),
+        index_(index),
+        name_(in.net().name_of(index)),
+        id_(peer_id_of(machine, in.net().incarnation(index))) {}
+
+  std::string_view name() const override { return name_; }
+  actors::peer_id id() const override { return id_; }
+  netem::host_index index() const noexcept { return index_; }
+
+  std::int64_t utc_ns() const override { return epoch_utc_ns + world_.clock_.now().count(); }
+  rng random_stream(std::string_view name) const override {
+    return stream(world_.seed(), name, name_key(name_), world_.net_->incarnation(index_));
+  }
+  caf::actor address_of(const caf::actor& local) override { return world_.net_->address_of(local); }
+  std::uint64_t rate_up() const override {
+    return static_cast<std::uint64_t>(world_.net_->rate_up(index_).bits_per_second);
+  }
+  std::uint64_t rate_down() const override {
+    return static_cast<std::uint64_t>(world_.net_->rate_down(index_).bits_per_second);
+  }
+
+  void run(std::function<void()> work, duration time, const caf::actor& notify, std::uint64_t token) override {
+    auto done = world_.pool_->submit(std::move(work));
+    world_.clock_.at(world_.clock_.now() + time, [this, done, notify, token] {
+      if (!world_.net_->alive(index_)) return;
+      done.get();
+      world_.clock_.as_host(index_, [&] { caf::anon_send(notify, actors::work_done{token}); });
+    });
+  }
+
+  void probe(std::string_view point) override {
+    if (world_.on_probe) world_.on_probe(index_, point);
+  }
+  void observe(const actors::observation& what) override {
+    // What an actor does after its host died under it happens nowhere.
+    if (world_.on_observation && world_.net_->alive(index_)) world_.on_observation(*this, what);
+  }
+  void arriving() noexcept override { world_.net_->note_arrival(index_); }
+
+ private:
+  world& world_;
+  netem::host_index index_;
+  std::string name_;
+  actors::peer_id id_;
+};
+
+world::world(world_options options)
+    : options_(std::move(options)),
+      config_([this] {
+        auto config = std::make_unique<netem::system_config>(options_.mode);
+        actors::register_messages(*config);
+        return config;
+      }()),
+      system_(std::make_unique<caf::actor_system>(*config_)),
+      clock_(netem::coordinator::of(*system_)) {
+  system_->await_actors_before_shutdown(false);
+  netem::fabric_options net;
+  net.seed = options_.seed;
+  net.detection_time = options_.detection_time;
+  net.classify = classify;
+  net.on_event = options_.on_event;
+  net_ = std::make_unique<netem::fabric>(*system_, std::move(net));
+  pool_ = std::make_unique<compute_pool>(options_.compute_threads, options_.prepare_compute_thread);
+}
+
+world::~world() {
+  // Ends every actor in the ordinary way, so that nothing survives the world.
+  on_observation = {};
+  on_probe = {};
+  net_->stop_reporting();
+  for (auto& [index, host] : hosts_) net_->kill(index, netem::kill_scope::process);
+  pool_.reset();
+  clock_.run(clock_.now());
+  clock_.clock().cancel_all();
+  net_.reset();
+  system_.reset();
+}
+
+actors::host& world::boot(netem::machine_index machine) {
+  auto index = net_->start_host(machine);
+  auto& slot = hosts_[index];
+  slot = std::make_unique<emulated_host>(*this, index, machine);
+  return *slot;
+}
+
+netem::host_index world::index_of(const actors::host& of) const {
+  return static_cast<const emulated_host&>(of).index();
+}
+
+actors::host& world::host_at(netem::host_index index) { return *hosts_.at(index); }
+
+}  // namespace shoal::scenarios

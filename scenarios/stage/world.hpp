@@ -1,0 +1,79 @@
+// A world: CAF, the clock, the emulated network and the compute threads, put together. Hosts in it
+// implement actors::host, so the same protocol actors run in sim and emulate.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <caf/actor_system.hpp>
+
+#include "actors/host.hpp"
+#include "netem/coordinator.hpp"
+#include "netem/fabric.hpp"
+#include "scenarios/stage/compute_pool.hpp"
+
+namespace shoal::scenarios {
+
+struct world_options {
+  netem::time_mode mode = netem::time_mode::virtual_time;
+  std::uint64_t seed = 1;
+  duration detection_time = std::chrono::seconds(5);
+  unsigned compute_threads = 2;
+  std::function<void()> prepare_compute_thread;
+  std::function<void(const netem::delivered_event&)> on_event;
+};
+
+class world {
+ public:
+  explicit world(world_options options);
+  ~world();
+  world(const world&) = delete;
+
+  netem::coordinator& clock() noexcept { return clock_; }
+  netem::fabric& net() noexcept { return *net_; }
+  compute_pool& pool() noexcept { return *pool_; }
+  caf::actor_system& system() noexcept { return *system_; }
+  std::uint64_t seed() const noexcept { return options_.seed; }
+
+  /// What actors tell the observers: (host, what).
+  std::function<void(const actors::host&, const actors::observation&)> on_observation;
+  /// A host reached a probe.
+  std::function<void(netem::host_index, std::string_view point)> on_probe;
+
+  /// Boots `machine` and returns its new incarnation.
+  actors::host& boot(netem::machine_index machine);
+  netem::host_index index_of(const actors::host& of) const;
+  actors::host& host_at(netem::host_index index);
+
+  /// Spawns an actor of class `Actor` on `on`; returns its address.
+  template <class Actor, class... Args>
+  caf::actor spawn(actors::host& on, Args&&... args) {
+    caf::actor out;
+    clock_.as_host(index_of(on), [&] {
+      auto local = system_->spawn<Actor>(std::ref(on), std::forward<Args>(args)...);
+      out = net_->address_of(caf::actor_cast<caf::actor>(local));
+    });
+    return out;
+  }
+
+  /// The peer id of an incarnation: machines in the order of their making, then incarnations.
+  static actors::peer_id peer_id_of(netem::machine_index machine, std::uint32_t incarnation) {
+    return ((std::uint64_t{machine} + 1) << 16) | incarnation;
+  }
+
+ private:
+  class emulated_host;
+
+  world_options options_;
+  std::unique_ptr<netem::system_config> config_;
+  std::unique_ptr<caf::actor_system> system_;
+  netem::coordinator& clock_;
+  std::unique_ptr<netem::fabric> net_;
+  std::unique_ptr<compute_pool> pool_;
+  std::map<netem::host_index, std::unique_ptr<emulated_host>> hosts_;
+};
+
+}  // namespace shoal::scenarios

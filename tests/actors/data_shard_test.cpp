@@ -1,0 +1,285 @@
+#include "actors/data/data_shard.hpp"
+#include "actors/data/sample_ranges.hpp"
+#include "actors/dht/directory.hpp"
+#include "tests/actors/support/mini_world.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+using list = std::vector<sample_range>;
+
+// Every byte of a sample says its index.
+struct numbered_source : sample_source {
+  std::uint32_t size = 16;
+  bool is_hollow = false;
+  std::uint32_t sample_bytes() const override { return size; }
+  void read(std::uint64_t index, std::span<std::byte> out) const override {
+    for (auto& b : out)
+      b = static_cast<std::byte>(index);
+  }
+  bool hollow() const override { return is_hollow; }
+};
+
+using client_log = collector<samples, lease_lost>::log;
+
+struct fixture {
+  mini_world world;
+  mini_host& here = world.add_host("shard");
+  std::shared_ptr<numbered_source> source = std::make_shared<numbered_source>();
+  std::shared_ptr<sample_ledger> ledger;
+  caf::actor directory, shard;
+  std::map<peer_id, caf::actor> clients;
+  std::map<peer_id, std::shared_ptr<client_log>> logs;
+
+  explicit fixture(data_shard_config settings = {}) {
+    settings.lease_time = 16s;
+    settings.chunk_bytes = 64;
+    ledger = std::make_shared<sample_ledger>(settings.lease_time);
+    directory = world.spawn<actors::directory>(here);
+    settings.directory = directory;
+    shard = world.spawn<data_shard>(here, settings, source, ledger);
+    world.settle();
+  }
+  caf::actor& client(peer_id peer) {
+    if (!clients.count(peer)) {
+      logs[peer] = std::make_shared<client_log>();
+      clients[peer] = world.spawn<collector<samples, lease_lost>>(
+          world.add_host("peer " + std::to_string(peer)), logs[peer]);
+    }
+    return clients[peer];
+  }
+  void request(peer_id peer, std::uint32_t credit, list held = {}) {
+    world.send(shard, sample_request{peer, client(peer), credit, std::move(held)});
+    world.settle();
+  }
+  template <class Message>
+  void tell(Message m) {
+    world.send(shard, std::move(m));
+    world.settle();
+  }
+  /// The ranges that arrived since the last call.
+  list got(peer_id peer) {
+    list out;
+    for (auto& s : std::get<0>(*logs.at(peer)))
+      out.push_back(s.range);
+    std::get<0>(*logs.at(peer)).clear();
+    return out;
+  }
+  list lost(peer_id peer) {
+    list out;
+    for (auto& l : std::get<1>(*logs.at(peer)))
+      for (auto& r : l.ranges)
+        append_range(out, r.first, r.end());
+    std::get<1>(*logs.at(peer)).clear();
+    return out;
+  }
+  std::size_t bad() { return world.observed<misbehaved>().size(); }
+  /// All transitions so far, as 'leased 1: 0+4'.
+  std::vector<std::string> moves() {
+    constexpr std::array names{"leased", "committed", "returned", "partial"};
+    std::vector<std::string> out;
+    for (auto& [who, m] : world.observed<samples_moved>()) {
+      std::string line =
+          names.at(static_cast<std::size_t>(m.to)) + (" " + std::to_string(m.peer)) + ":";
+      for (auto& r : m.samples)
+        line += " " + std::to_string(r.first) + "+" + std::to_string(r.count);
+      out.push_back(line);
+    }
+    return out;
+  }
+};
+
+} // namespace
+
+TEST_CASE("the shard streams as many samples as there is credit for, in chunks") {
+  fixture f;
+  f.request(1, 10);
+  const auto& messages = std::get<0>(*f.logs.at(1));
+  REQUIRE(messages.size() == 3);
+  for (const auto& m : messages) {
+    REQUIRE(m.data.size() == m.range.count * 16u);
+    for (std::size_t i = 0; i < m.data.size(); ++i)
+      CHECK(static_cast<std::uint64_t>(m.data.bytes()[i]) == m.range.first + i / 16);
+  }
+  CHECK(f.got(1) == list{{0, 4}, {4, 4}, {8, 2}});
+  f.request(2, 1);
+  CHECK(f.got(2) == list{{10, 1}});
+  f.request(2, 0);
+  CHECK(f.got(2).empty());
+  CHECK(f.moves() == std::vector<std::string>{"leased 1: 0+10", "leased 2: 10+1"});
+}
+
+TEST_CASE("samples larger than a chunk travel alone, and hollow ones have only a size") {
+  fixture f;
+  f.source->size = 100;
+  f.source->is_hollow = true;
+  f.request(1, 2);
+  for (const auto& m : std::get<0>(*f.logs.at(1))) {
+    CHECK(m.data.is_hollow());
+    CHECK(m.data.size() == 100);
+  }
+  CHECK(f.got(1) == list{{0, 1}, {1, 1}});
+}
+
+TEST_CASE("a lease that is not renewed expires, its peer is told, and the samples go to the next") {
+  fixture f;
+  f.request(1, 4);
+  f.request(2, 4);
+  f.got(2);
+  f.world.run_for(8s);
+  f.request(2, 0, {{4, 3}});
+  f.world.run_for(8s);
+  CHECK(f.lost(1) == list{{0, 4}});
+  CHECK(f.lost(2) == list{{7, 1}});
+  f.request(3, 6);
+  CHECK(f.got(3) == list{{0, 4}, {7, 2}});
+  // A peer that comes back believes in what it lost.
+  f.request(1, 0, {{0, 4}});
+  CHECK(f.lost(1) == list{{0, 4}});
+  f.world.run_for(8s + 1s); // the timer looks every sixteenth of a lease
+  CHECK(f.lost(2) == list{{4, 3}});
+  CHECK(f.bad() == 0);
+  f.world.run_for(1h);
+  CHECK(f.ledger->count(index_state::kind::returned) == 9);
+}
+
+TEST_CASE("the samples of a dead peer are committed by the survivors, or leased again") {
+  fixture f;
+  f.request(1, 4);
+  f.request(2, 4);
+  f.world.run_for(17s); // both leases end; peer 2 lives and asks again
+  const commit round{1, {7, 7}, 2, {{1, {{0, 2}}, 2}, {2, {{4, 4}}, 1}}};
+  f.tell(round);
+  f.tell(round);
+  f.request(3, 4);
+  f.got(1);
+  CHECK(f.got(3) == list{{2, 2}, {8, 2}});
+  CHECK(f.moves() == std::vector<std::string>{"leased 1: 0+4", "leased 2: 4+4", "returned 1: 0+4",
+                                              "returned 2: 4+4", "committed 1: 0+2",
+                                              "partial 2: 4+4", "leased 3: 2+2 8+2"});
+  const auto moved = f.world.observed<samples_moved>()[5].second;
+  CHECK(moved.epoch == 1);
+  CHECK(moved.group == group_id{7, 7});
+  CHECK(moved.parts_included == 1);
+  CHECK(moved.parts_total == 2);
+  CHECK(f.world.observed<samples_reported>().empty());
+  CHECK(f.bad() == 0);
+}
+
+TEST_CASE("samples that two peers may have used are reported, and taken from the second") {
+  fixture f;
+  f.request(1, 4);
+  f.world.run_for(17s);
+  f.request(2, 4);
+  f.tell(commit{1, {7, 7}, 1, {{1, {{0, 3}}, 1}}});
+  CHECK(f.lost(2) == list{{0, 3}});
+  REQUIRE(f.world.observed<samples_reported>().size() == 1);
+  CHECK(f.world.observed<samples_reported>()[0].second.samples == list{{0, 3}});
+  f.tell(commit{1, {8, 8}, 1, {{2, {{0, 4}}, 1}}});
+  CHECK(f.world.observed<samples_reported>().size() == 2);
+  CHECK(f.ledger->count(index_state::kind::committed) == 4);
+}
+
+TEST_CASE("samples that no part holds go back, and their peer is told") {
+  fixture f;
+  f.request(1, 4);
+  f.tell(commit{1, {7, 7}, 3, {{1, {{0, 4}}, 0}}});
+  CHECK(f.lost(1) == list{{0, 4}});
+  f.tell(samples_returned{1, {{0, 4}}}); // crossed it: nobody's fault
+  CHECK(f.bad() == 0);
+  f.request(2, 4);
+  CHECK(f.got(2) == list{{0, 4}});
+}
+
+TEST_CASE("returned samples are leased again first") {
+  fixture f;
+  f.request(1, 8);
+  f.tell(samples_returned{1, {{6, 2}, {1, 2}}});
+  f.request(2, 5);
+  CHECK(f.got(2) == list{{1, 2}, {6, 3}}); // then new ones
+}
+
+TEST_CASE("hostile requests are counted and change nothing") {
+  data_shard_config limits;
+  limits.max_credit = 100;
+  limits.max_leased = 150;
+  limits.max_ranges = 4;
+  limits.max_entries = 2;
+  fixture f(limits);
+  f.request(1, 8);
+  f.request(2, 8);
+  f.got(1), f.got(2);
+  const auto before = f.ledger->snapshot();
+  std::size_t bad = 0;
+  auto refused = [&](auto message) {
+    f.tell(std::move(message));
+    CHECK(f.bad() == ++bad);
+    REQUIRE(f.ledger->snapshot().size() == before.size());
+    CHECK(f.ledger->high_water() == 16);
+    CHECK(f.ledger->leased_by(1) == 8);
+    CHECK(f.ledger->leased_by(2) == 8);
+  };
+  const auto top = std::numeric_limits<std::uint64_t>::max();
+  const auto& me = f.client(1);
+  refused(sample_request{1, me, 0xffff'ffffu, {}});
+  refused(sample_request{1, me, 101, {}});
+  refused(sample_request{1, nullptr, 1, {}});
+  refused(sample_request{1, me, 1, {{0, 0}}});
+  refused(sample_request{1, me, 1, {{0, 2}, {1, 2}}});
+  refused(sample_request{1, me, 1, {{top - 2, 3}}});
+  refused(sample_request{1, me, 1, list(5, {0, 1})});
+  refused(sample_request{1, me, 0, {{8, 8}}});             // another's
+  refused(sample_request{1, me, 0, {{16, 0xffff'ffffu}}}); // nobody's
+  refused(samples_returned{1, {{8, 8}}});
+  refused(samples_returned{1, {{top - 0xffff'ffffu, 0xffff'ffffu}}});
+  refused(samples_returned{1, {{top, 0xffff'ffffu}}});
+  refused(samples_returned{99, {{0, 8}}});
+  refused(samples_returned{1, list(100'000, {3, 1})});
+  refused(commit{1, {1, 1}, 0, {}});
+  refused(commit{1, {1, 1}, 1, {{1, {{0, 8}}, 2}}});
+  refused(commit{1, {1, 1}, 1, {{1, {{8, 8}}, 1}}});
+  refused(commit{1, {1, 1}, 1, {{99, {{0, 16}}, 1}}});
+  refused(commit{1, {1, 1}, 1, {{1, {{0, 8}}, 1}, {2, {{top, 2}}, 1}}}); // all or nothing
+  refused(commit{1, {1, 1}, 1, std::vector<commit_entry>(3)});
+  refused(work_done{4});
+  CHECK(f.got(1).empty());
+  CHECK(f.lost(1).empty());
+
+  f.request(1, 100);
+  f.got(1);
+  f.request(1, 100); // would be 208 leases
+  CHECK(f.bad() == ++bad);
+  CHECK(f.got(1).empty());
+  f.request(1, 42);
+  CHECK(f.got(1).size() == 11);
+  CHECK(f.bad() == bad);
+}
+
+TEST_CASE("the shard is in the directory as long as it lives") {
+  fixture f;
+  auto log = std::make_shared<collector<found>::log>();
+  const auto asker = f.world.spawn<collector<found>>(f.world.add_host("asker"), log);
+  for (int minute = 0; minute < 4; ++minute) {
+    f.world.send(f.directory, lookup{std::string{data_shard_key}, asker, 1});
+    f.world.run_for(1min);
+  }
+  REQUIRE(std::get<0>(*log).size() == 4);
+  for (const auto& answer : std::get<0>(*log)) {
+    REQUIRE(answer.records.size() == 1);
+    CHECK(answer.records[0].subkey == "shard");
+    CHECK(answer.records[0].address == f.shard);
+  }
+  std::get<0>(*log).clear();
+  caf::anon_send_exit(f.shard, caf::exit_reason::kill);
+  f.world.run_for(1min);
+  f.world.send(f.directory, lookup{std::string{data_shard_key}, asker, 1});
+  f.world.settle();
+  REQUIRE(std::get<0>(*log).size() == 1);
+  CHECK(std::get<0>(*log)[0].records.empty());
+}

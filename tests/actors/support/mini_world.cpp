@@ -1,0 +1,84 @@
+#include "tests/actors/support/mini_world.hpp"
+
+#include <caf/exit_reason.hpp>
+#include <caf/send.hpp>
+
+namespace shoal::actors::testing {
+
+std::int64_t mini_host::utc_ns() const {
+  return mini_world::utc_start_ns + (world_.now() + skew).count();
+}
+
+rng mini_host::random_stream(std::string_view name) const {
+  return stream(world_.seed(), name, id_);
+}
+
+void mini_host::run(std::function<void()> work, duration time, const caf::actor& notify,
+                    std::uint64_t token) {
+  work();
+  auto element = caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, work_done{token});
+  auto& clock = world_.scheduler().clock();
+  clock.schedule_message(clock.now() + time, caf::actor_cast<caf::strong_actor_ptr>(notify),
+                         std::move(element));
+}
+
+void mini_host::probe(std::string_view point) {
+  if (world_.on_probe)
+    world_.on_probe(*this, point);
+}
+
+void mini_host::observe(const observation& what) {
+  world_.observations.emplace_back(id_, what);
+}
+
+void mini_host::kill() {
+  alive_ = false;
+  for (const auto& one : actors_)
+    caf::anon_send_exit(one, caf::exit_reason::kill);
+}
+
+mini_world::mini_world(std::uint64_t seed)
+    : seed_(seed), config_(std::make_unique<caf::actor_system_config>()) {
+  register_messages(*config_);
+  config_->set("scheduler.policy", caf::atom("testing"));
+  system_ = std::make_unique<caf::actor_system>(*config_);
+  system_->await_actors_before_shutdown(false);
+}
+
+mini_world::~mini_world() {
+  for (auto& one : hosts_)
+    one.kill();
+  settle();
+  for (auto& one : hosts_)
+    one.actors_.clear(); // before the system is gone
+}
+
+mini_host& mini_world::add_host(std::string name) {
+  return hosts_.emplace_back(*this, std::move(name), hosts_.size() + 1);
+}
+
+void mini_world::settle() {
+  while (scheduler().try_run_once()) {
+  }
+}
+
+void mini_world::run_for(duration time) {
+  auto& clock = scheduler().clock();
+  const auto until = clock.now() + time;
+  settle();
+  while (!clock.schedule().empty() && clock.schedule().begin()->first <= until) {
+    clock.trigger_timeout();
+    settle();
+  }
+  clock.current_time = until;
+}
+
+duration mini_world::now() const {
+  return scheduler().clock().now().time_since_epoch();
+}
+
+caf::scheduler::test_coordinator& mini_world::scheduler() const {
+  return dynamic_cast<caf::scheduler::test_coordinator&>(system_->scheduler());
+}
+
+} // namespace shoal::actors::testing

@@ -1,0 +1,140 @@
+// The smallest world in which protocol actors can live: CAF's own deterministic test scheduler,
+// virtual time, and hosts that are only names. Messages between hosts arrive at once and cost
+// nothing; addresses are the actors' own handles. Everything that hosts observe is kept for the
+// test to look at.
+#pragma once
+
+#include "actors/host.hpp"
+#include "actors/messages.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shoal::actors::testing {
+
+class mini_world;
+
+class mini_host : public host {
+public:
+  mini_host(mini_world& world, std::string name, peer_id id)
+      : world_(world), name_(std::move(name)), id_(id) {}
+
+  std::string_view name() const override { return name_; }
+  peer_id id() const override { return id_; }
+  std::int64_t utc_ns() const override;
+  rng random_stream(std::string_view name) const override;
+  caf::actor address_of(const caf::actor& local) override { return local; }
+  std::uint64_t rate_up() const override { return up; }
+  std::uint64_t rate_down() const override { return down; }
+  void run(std::function<void()> work, duration time, const caf::actor& notify,
+           std::uint64_t token) override;
+  void probe(std::string_view point) override;
+  void observe(const observation& what) override;
+  void arriving() noexcept override { ++arrived; }
+
+  /// Kills every actor of this host, in the order of their birth.
+  void kill();
+  bool alive() const noexcept { return alive_; }
+
+  std::uint64_t up = 100'000'000, down = 100'000'000;
+  duration skew{}; ///< how wrong this host's UTC is
+  std::uint64_t arrived = 0;
+
+private:
+  friend mini_world;
+  mini_world& world_;
+  std::string name_;
+  peer_id id_;
+  bool alive_ = true;
+  std::vector<caf::actor> actors_;
+};
+
+class mini_world {
+public:
+  explicit mini_world(std::uint64_t seed = 1);
+  /// Kills all actors first, or periodic timers would keep the scheduler busy for ever.
+  ~mini_world();
+
+  /// Ids ascend from 1 in the order of creation.
+  mini_host& add_host(std::string name);
+
+  template <class Actor, class... Args>
+  caf::actor spawn(mini_host& on, Args&&... args) {
+    auto handle = system_->spawn<Actor>(static_cast<host&>(on), std::forward<Args>(args)...);
+    auto out = caf::actor_cast<caf::actor>(handle);
+    on.actors_.push_back(out);
+    return out;
+  }
+
+  template <class Message>
+  void send(const caf::actor& to, Message message) {
+    caf::anon_send(to, std::move(message));
+  }
+
+  /// Runs all messages and timers up to now + `time`, in the order of their time.
+  void run_for(duration time);
+  /// Delivers what can be delivered without time passing.
+  void settle();
+  duration now() const;
+
+  caf::actor_system& system() { return *system_; }
+  std::uint64_t seed() const noexcept { return seed_; }
+
+  /// All observations of one kind, in order, with who made them.
+  template <class Observation>
+  std::vector<std::pair<peer_id, Observation>> observed() const {
+    std::vector<std::pair<peer_id, Observation>> out;
+    for (const auto& [who, what] : observations)
+      if (const auto* one = std::get_if<Observation>(&what))
+        out.emplace_back(who, *one);
+    return out;
+  }
+
+  std::vector<std::pair<peer_id, observation>> observations;
+  /// Called at each probe; a test kills the host from here.
+  std::function<void(mini_host&, std::string_view)> on_probe;
+
+  /// What UTC is at virtual time 0.
+  static constexpr std::int64_t utc_start_ns = 1'700'000'000'000'000'000;
+
+private:
+  friend mini_host;
+  caf::scheduler::test_coordinator& scheduler() const;
+
+  std::uint64_t seed_;
+  std::unique_ptr<caf::actor_system_config> config_;
+  std::deque<mini_host> hosts_; // must outlive the system
+  std::unique_ptr<caf::actor_system> system_;
+};
+
+/// An actor that keeps the messages of types `Messages` that it gets, for a test to look at.
+template <class... Messages>
+class collector : public caf::event_based_actor {
+public:
+  using log = std::tuple<std::vector<Messages>...>;
+
+  collector(caf::actor_config& config, host&, std::shared_ptr<log> into)
+      : caf::event_based_actor(config), into_(std::move(into)) {
+    set_default_handler(caf::drop);
+  }
+  void on_exit() override { into_.reset(); } // what it got may hold its own handle
+
+protected:
+  caf::behavior make_behavior() override {
+    return {[this](const Messages& m) { std::get<std::vector<Messages>>(*into_).push_back(m); }...};
+  }
+
+private:
+  std::shared_ptr<log> into_;
+};
+
+} // namespace shoal::actors::testing

@@ -1,0 +1,143 @@
+// kernels/learn/checkpoint: what was saved comes back, and what is not a checkpoint is refused with
+// the reason.
+#include "kernels/base/digest.hpp"
+#include "kernels/learn/checkpoint.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+using namespace shoal;
+using namespace shoal::learn;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct scratch_folder {
+  fs::path path;
+  scratch_folder() {
+    std::string pattern = (fs::temp_directory_path() / "shoal_ckpt_XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    path = pattern;
+  }
+  ~scratch_folder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+checkpoint example() {
+  checkpoint c;
+  c.model = {.layers = 1, .heads = 2, .dim = 8, .context = 16};
+  c.optimizer = {.learning_rate = 0.1 + 0.2, .warmup_steps = 7};
+  c.epoch = 12;
+  c.samples = 768;
+  c.state_id = "0011aa";
+  c.notes = {{"scenario", "quickstart"}, {"odd", "line\nfeed \"quoted\""}};
+  c.parameters = initial_parameters(c.model, 1);
+  c.optimizer_state.assign(state_size(c.optimizer, c.parameters.size()), 0.5F);
+  return c;
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string error_for(const fs::path& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary) << content;
+  const auto loaded = load_checkpoint(path);
+  return loaded.ok() ? "" : loaded.error();
+}
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("a checkpoint comes back bit by bit, odd values included") {
+  const scratch_folder folder;
+  auto saved = example();
+  saved.parameters[0] = std::numeric_limits<float>::infinity();
+  saved.parameters[1] = -0.0F;
+  saved.parameters[2] = std::numeric_limits<float>::denorm_min();
+  REQUIRE(save(saved, folder.path / "a.ckpt").ok());
+  const auto loaded = load_checkpoint(folder.path / "a.ckpt");
+  REQUIRE(loaded.ok());
+  CHECK(loaded->model == saved.model);
+  CHECK(loaded->optimizer == saved.optimizer);
+  CHECK(loaded->epoch == 12);
+  CHECK(loaded->samples == 768);
+  CHECK(loaded->state_id == saved.state_id);
+  CHECK(loaded->notes == saved.notes);
+  CHECK(loaded->parameters == saved.parameters);
+  CHECK(std::signbit(loaded->parameters[1]));
+  CHECK(loaded->optimizer_state == saved.optimizer_state);
+}
+
+TEST_CASE("saving replaces the old file and leaves nothing else behind") {
+  const scratch_folder folder;
+  auto c = example();
+  REQUIRE(save(c, folder.path / "a.ckpt").ok());
+  c.epoch = 13;
+  c.optimizer_state.clear();
+  REQUIRE(save(c, folder.path / "a.ckpt").ok());
+  CHECK(load_checkpoint(folder.path / "a.ckpt")->epoch == 13);
+  CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("what cannot be written is reported with the path and the reason") {
+  const auto failed = save(example(), "/nonexistent/folder/a.ckpt");
+  REQUIRE(!failed.ok());
+  CHECK(failed.error() ==
+        "checkpoint: cannot create '/nonexistent/folder/a.ckpt': No such file or directory");
+  if (fs::exists("/dev/full")) {
+    // A full disk: the temporary name is a link to a device that has no room.
+    const scratch_folder folder;
+    fs::create_symlink("/dev/full", folder.path / "a.ckpt.partial");
+    const auto full = save(example(), folder.path / "a.ckpt");
+    REQUIRE(!full.ok());
+    CHECK(contains(full.error(), "No space left on device"));
+    CHECK(!fs::exists(folder.path / "a.ckpt"));
+  }
+}
+
+TEST_CASE("files that are not checkpoints or are damaged are refused with the reason") {
+  const scratch_folder folder;
+  const auto path = folder.path / "a.ckpt";
+  REQUIRE(save(example(), path).ok());
+  const auto good = read(path);
+
+  CHECK(contains(load_checkpoint(folder.path / "none").error(), "does not exist"));
+  CHECK(contains(load_checkpoint(folder.path).error(), "is not a file"));
+  CHECK(contains(error_for(path, ""), "is not a Shoal checkpoint"));
+  CHECK(contains(error_for(path, "PK\3\4 some other format altogether"),
+                 "is not a Shoal checkpoint"));
+
+  auto bad = good;
+  bad[8] = 9;
+  CHECK(contains(error_for(path, bad), "has checkpoint format 9; this program reads format 1"));
+  bad = good;
+  bad[12] = bad[13] = bad[14] = bad[15] = '\xff';
+  CHECK(contains(error_for(path, bad), "truncated in its header"));
+  bad = good;
+  bad[16] = '[';
+  CHECK(contains(error_for(path, bad), "header that cannot be understood"));
+  CHECK(contains(error_for(path, good.substr(0, good.size() - 1)), "truncated"));
+  CHECK(contains(error_for(path, good.substr(0, 40)), "truncated in its header"));
+  CHECK(contains(error_for(path, good + "x"), "bytes too many"));
+  bad = good;
+  bad[bad.size() - 100] ^= 1;
+  CHECK(contains(error_for(path, bad), "digest does not match"));
+  bad = good; // a count that would ask for 16 GB and overflow a product
+  const auto at = bad.find("\"parameters\": ");
+  REQUIRE(at != std::string::npos);
+  bad.replace(at + 14, 4, "9999");
+  CHECK(contains(error_for(path, bad), "truncated or has bytes too many"));
+  CHECK(error_for(path, good).empty());
+}

@@ -1,0 +1,60 @@
+#include "scenarios/observe/metrics.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace shoal;
+using namespace shoal::scenarios;
+
+TEST_CASE("every metric has a column of its own, a unit and a sentence of help") {
+  std::set<std::string_view> columns;
+  for (const metric_definition& d : metric_definitions()) {
+    CHECK(columns.insert(d.column).second);
+    CHECK(!d.unit.empty());
+    CHECK(d.help.ends_with('.'));
+    CHECK(d.name.starts_with("shoal_"));
+    CHECK(d.label.empty() == d.value.empty());
+    CHECK(d.name.ends_with("_total") == (d.kind == metric_kind::counter));
+  }
+}
+
+TEST_CASE("the page of metrics has a row for each of them") {
+  const std::string page = metrics_page();
+  for (const metric_definition& d : metric_definitions())
+    CHECK(page.find("| `" + std::string(d.column) + "` |") != std::string::npos);
+  CHECK(page.find("`shoal_rounds_total{outcome=\"split\"}`") != std::string::npos);
+  CHECK(page.find("nan") == std::string::npos);
+}
+
+TEST_CASE("rows have as many fields as the header, and unknown values are empty") {
+  metrics m;
+  const std::string header = metrics::csv_header();
+  CHECK(header.starts_with(
+      "time,epoch,samples,samples_per_second,loss_train,loss_held_out,peers_alive,"));
+  m.set(metric::virtual_time, 1.5);
+  m.set(metric::epoch, 3);
+  m.set(metric::samples, 12345678901);
+  m.set(metric::loss_train, 0.1);
+  m.set(metric::loss_held_out, std::nan(""));
+  const std::string row = m.csv_row();
+  CHECK(row.starts_with("1.500000000,3,12345678901,,0.1,,,"));
+  CHECK(std::count(row.begin(), row.end(), ',') == std::count(header.begin(), header.end(), ','));
+  CHECK(row.find("nan") == std::string::npos);
+  m.set(metric::loss_train, std::nullopt);
+  CHECK(!m.get(metric::loss_train).has_value());
+}
+
+TEST_CASE("the Prometheus exposition holds the same values") {
+  metrics m;
+  m.set(metric::rounds_partial, 2);
+  m.set(metric::rounds_partial, 5);
+  m.set(metric::peers_alive, 16);
+  const std::string text = m.exposition();
+  CHECK(text.find("shoal_rounds_total{outcome=\"partial\"} 5") != std::string::npos);
+  CHECK(text.find("shoal_peers{is=\"alive\"} 16") != std::string::npos);
+  CHECK(text.find("# TYPE shoal_rounds_total counter") != std::string::npos);
+  CHECK(text.find("# HELP shoal_epoch Highest epoch") != std::string::npos);
+}

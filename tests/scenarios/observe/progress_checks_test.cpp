@@ -1,0 +1,136 @@
+#include "scenarios/observe/progress_checks.hpp"
+#include "tests/scenarios/observe/helpers.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace shoal;
+using namespace shoal::scenarios;
+using namespace shoal::scenarios::test;
+using actors::peer_phase;
+
+namespace {
+
+struct fixture {
+  invariant monotonic, staleness, lineage;
+  progress_checks checks{{.max_epoch_difference = 1, .staleness_allowed = 80s, .name_of = {}},
+                         monotonic,
+                         staleness,
+                         lineage};
+
+  void phase(duration time, actors::peer_id peer, peer_phase what, std::uint64_t epoch) {
+    checks.phase_changed(time, peer, {what, epoch, state(epoch)});
+  }
+  void step(duration time, actors::peer_id peer, std::uint64_t epoch) {
+    checks.stepped(time, peer, {epoch, state(epoch - 1), state(epoch), group(epoch)});
+  }
+};
+
+} // namespace
+
+TEST_CASE("epochs that rise step by step, and peers that do the same steps, violate nothing") {
+  fixture f;
+  for (const actors::peer_id peer : {1, 2, 3})
+    f.phase(0s, peer, peer_phase::computing, 0);
+  for (std::uint64_t epoch = 1; epoch < 200; ++epoch) {
+    for (const actors::peer_id peer : {1, 2, 3}) {
+      f.phase(epoch * 10s, peer, peer_phase::averaging, epoch - 1);
+      f.step(epoch * 10s, peer, epoch);
+      f.phase(epoch * 10s, peer, peer_phase::computing, epoch);
+    }
+  }
+  CHECK(f.checks.in_sync() == 3);
+  CHECK(f.checks.highest_epoch() == 199);
+  for (const invariant* one : {&f.monotonic, &f.staleness, &f.lineage}) {
+    CHECK(one->checked >= 597);
+    CHECK(one->violated == 0);
+  }
+}
+
+TEST_CASE("epoch_monotonic is violated by a peer that goes back or steps where it is") {
+  fixture f;
+  f.phase(0s, 1, peer_phase::computing, 5);
+  f.phase(1s, 1, peer_phase::computing, 4);
+  CHECK(f.monotonic.violated == 1);
+  CHECK(f.monotonic.first_violation ==
+        "at 1.000000000 s: peer 1 computes at epoch 4 after epoch 5");
+  fixture g;
+  g.phase(0s, 1, peer_phase::computing, 5);
+  g.checks.stepped(1s, 1, {5, state(5), state(6), group(6)});
+  CHECK(g.monotonic.violated == 1);
+  fixture h;
+  h.phase(0s, 1, peer_phase::computing, 5);
+  h.checks.contributed(1s, 1, contribution(4, 0, 1, {}, {1}));
+  CHECK(h.monotonic.violated == 1);
+}
+
+TEST_CASE("staleness is violated by a peer that stays behind believing to be in sync") {
+  fixture f;
+  f.phase(0s, 1, peer_phase::computing, 0);
+  f.phase(0s, 2, peer_phase::computing, 0);
+  f.step(10s, 1, 1);
+  f.checks.advance(200s);
+  CHECK(f.staleness.violated == 0); // one epoch is allowed
+  f.step(210s, 1, 2);
+  f.checks.advance(280s);
+  CHECK(f.staleness.violated == 0); // not yet for too long
+  f.checks.advance(310s);
+  CHECK(f.staleness.violated == 1);
+  f.checks.advance(400s);
+  CHECK(f.staleness.violated == 1); // once
+  CHECK(f.staleness.first_violation.find("peer 2 is in sync at epoch 0 while others lead at 2") !=
+        std::string::npos);
+}
+
+TEST_CASE("staleness holds when whoever is behind downloads, dies, or has only just come back") {
+  fixture f;
+  for (const actors::peer_id peer : {1, 2, 3, 4})
+    f.phase(0s, peer, peer_phase::computing, 0);
+  f.step(10s, 1, 1);
+  f.step(20s, 1, 2);
+  f.phase(50s, 2, peer_phase::downloading, 0);
+  f.checks.left(50s, 3);
+  f.phase(50s, 4, peer_phase::downloading, 0);
+  f.phase(200s, 4, peer_phase::computing, 0); // its download failed; it will try again
+  f.checks.advance(270s);
+  CHECK(f.staleness.violated == 0);
+  f.checks.advance(300s);
+  CHECK(f.staleness.violated == 1);
+}
+
+TEST_CASE("staleness is counted anew when the leader is gone") {
+  fixture f;
+  f.phase(0s, 1, peer_phase::computing, 0);
+  f.phase(0s, 2, peer_phase::computing, 0);
+  f.step(10s, 1, 1);
+  f.step(20s, 1, 2);
+  f.checks.left(30s, 1);
+  f.checks.advance(500s);
+  CHECK(f.staleness.violated == 0);
+}
+
+TEST_CASE("state_lineage is violated by one state of two origins, or two states of one round") {
+  fixture f;
+  f.phase(0s, 1, peer_phase::computing, 0);
+  f.phase(0s, 2, peer_phase::computing, 0);
+  f.step(1s, 1, 1);
+  f.checks.stepped(1s, 2, {1, state(0), state(1), group(77)});
+  CHECK(f.lineage.violated == 1);
+
+  fixture g;
+  g.phase(0s, 1, peer_phase::computing, 0);
+  g.phase(0s, 2, peer_phase::computing, 0);
+  g.step(1s, 1, 1);
+  g.checks.stepped(1s, 2, {1, state(0), state(99), group(1)});
+  CHECK(g.lineage.violated == 1);
+}
+
+TEST_CASE("state_lineage is violated by a step from elsewhere and by adopting what nobody had") {
+  fixture f;
+  f.phase(0s, 1, peer_phase::computing, 0);
+  f.checks.stepped(1s, 1, {1, state(50), state(1), group(1)});
+  CHECK(f.lineage.violated == 1);
+  f.checks.adopted(2s, 2, {1, state(1), 100});
+  CHECK(f.lineage.violated == 1);
+  f.checks.adopted(3s, 3, {1, state(51), 100});
+  CHECK(f.lineage.violated == 2);
+}

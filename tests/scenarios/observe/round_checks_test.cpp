@@ -1,0 +1,159 @@
+#include "scenarios/observe/round_checks.hpp"
+#include "tests/scenarios/observe/helpers.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace shoal;
+using namespace shoal::scenarios;
+using namespace shoal::scenarios::test;
+using actors::outcome;
+
+namespace {
+
+invariant denominator(const swarm_round& what) {
+  invariant out;
+  check_denominator(what, out);
+  return out;
+}
+
+invariant mass(const swarm_round& what, mass_options options = {}) {
+  invariant out;
+  check_mass_conserved(what, options, out);
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("same_bits holds where all members hold the same values, to the last bit") {
+  invariant check;
+  std::vector<std::uint64_t> violated;
+  round_book book([&](const swarm_round& what) { check_same_bits(what, check); });
+  const auto run = [&](std::uint64_t epoch, float other) {
+    for (std::uint32_t i = 0; i < 2; ++i)
+      book.contributed(1s, 100 + i, contribution(epoch, i, 2, {{i, 1}}, {1}));
+    book.ended(2s, 100,
+               ending(epoch, 0, 2, outcome::ok, actors::reason::none, {{0, 1, {0, 1}, 2}}, {1}));
+    book.ended(
+        2s, 101,
+        ending(epoch, 1, 2, outcome::ok, actors::reason::none, {{0, 1, {0, 1}, 2}}, {other}));
+  };
+  run(1, 1);
+  CHECK(check.checked == 2);
+  CHECK(check.violated == 0);
+  run(2, std::nextafter(1.0f, 2.0f));
+  CHECK(check.violated == 1);
+  CHECK(check.first_violation.starts_with("at 2.000000000 s: member 1 (peer 65) holds other bits"));
+}
+
+TEST_CASE("denominator holds where each part was divided by the weight of its senders") {
+  const invariant check = denominator(good_round());
+  CHECK(check.checked == 4);
+  CHECK(check.violated == 0);
+}
+
+TEST_CASE("denominator is violated by a count of peers, a stranger, disorder, or another list at "
+          "one member") {
+  swarm_round by_peers = good_round();
+  by_peers.parts[1].weight = 2;
+  CHECK(denominator(by_peers).violated == 1);
+  CHECK(denominator(by_peers).first_violation.find(
+            "part 1 was divided by 2, but its senders weigh 4") != std::string::npos);
+
+  swarm_round stranger = good_round();
+  stranger.parts[0].senders = {0, 1, 2};
+  CHECK(denominator(stranger).violated == 1);
+
+  swarm_round disorder = good_round();
+  disorder.parts[0].senders = {1, 0};
+  CHECK(denominator(disorder).violated >= 1);
+
+  swarm_round other_list = good_round();
+  other_list.members[1].same_parts = false;
+  CHECK(denominator(other_list).violated == 1);
+}
+
+TEST_CASE("denominator wants the outcome that the parts have") {
+  swarm_round missing = good_round();
+  missing.parts[1] = {1, 2, {0}, 3};
+  CHECK(denominator(missing).violated == 2); // both call it ok
+  for (round_member& who : missing.members)
+    who.outcome = outcome::partial;
+  CHECK(denominator(missing).violated == 0);
+
+  swarm_round none_missing = good_round();
+  none_missing.members[0].outcome = outcome::partial;
+  CHECK(denominator(none_missing).violated == 1);
+
+  swarm_round empty_part = good_round();
+  empty_part.parts.push_back({2, 2, {}, 0});
+  CHECK(denominator(empty_part).violated == 0);
+
+  swarm_round weightless = good_round(); // a member that only wants the result
+  weightless.members.push_back(weightless.members[1]);
+  weightless.members[2].weight = 0;
+  CHECK(denominator(weightless).violated == 0);
+}
+
+TEST_CASE("mass_conserved holds for the weighted mean and for a part without one of the senders") {
+  CHECK(mass(good_round()).violated == 0);
+  CHECK(mass(good_round()).checked == 3);
+  swarm_round partial = good_round();
+  partial.parts[1] = {1, 2, {0}, 3};
+  partial.mean = payload(std::vector<float>{2, 2});
+  CHECK(mass(partial).violated == 0);
+}
+
+TEST_CASE("mass_conserved is violated by equal weights, by a division by peers, and by NaN") {
+  swarm_round equal = good_round();
+  equal.mean = payload(std::vector<float>{3, 0});
+  CHECK(mass(equal).violated == 2);
+  CHECK(mass(equal).first_violation.find(
+            "value 0 is 3, but the weighted mean of its 2 senders is 2") != std::string::npos);
+  swarm_round by_peers = good_round();
+  by_peers.mean = payload(std::vector<float>{4, 2});
+  CHECK(mass(by_peers).violated == 2);
+  swarm_round nan = good_round();
+  nan.mean = payload(std::vector<float>{2, std::nanf("")});
+  CHECK(mass(nan).violated == 1);
+  swarm_round slightly = good_round();
+  slightly.mean = payload(std::vector<float>{2, 1.0001f});
+  CHECK(mass(slightly).violated == 1);
+  swarm_round rounded = good_round();
+  rounded.mean = payload(std::vector<float>{2, std::nextafter(1.0f, 2.0f)});
+  CHECK(mass(rounded).violated == 0);
+}
+
+TEST_CASE("mass_conserved wants parts that tile the vector and payloads of one size") {
+  swarm_round gap = good_round();
+  gap.parts[1].begin = 2;
+  CHECK(mass(gap).violated == 1);
+  swarm_round longer = good_round();
+  longer.mean = payload(std::vector<float>{2, 1, 0});
+  CHECK(mass(longer).violated == 1);
+  swarm_round hollow = good_round();
+  hollow.mean = payload::hollow(8);
+  for (round_member& who : hollow.members)
+    who.values = payload::hollow(8);
+  CHECK(mass(hollow).violated == 0);
+  hollow.members[1].values = payload::hollow(12);
+  CHECK(mass(hollow).violated == 1);
+}
+
+TEST_CASE("mass_conserved on a budget looks at other coordinates in every epoch") {
+  swarm_round big = good_round();
+  constexpr std::size_t n = 1000;
+  std::vector<float> mean(n, 1.0f);
+  big.members[0].values = big.members[1].values = payload(mean);
+  mean[500] = 2.0f;
+  big.mean = payload(mean);
+  big.parts = {{0, n, {0, 1}, 4}};
+  int caught = 0;
+  for (std::uint64_t epoch = 0; epoch < 11; ++epoch) {
+    big.epoch = epoch;
+    caught += mass(big, {.tolerance = 1e-5, .budget = 200}).violated > 0 ? 1 : 0; // every 11th
+  }
+  CHECK(caught == 1);
+  CHECK(mass(big).violated == 1);
+}

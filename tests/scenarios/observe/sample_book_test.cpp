@@ -1,0 +1,217 @@
+#include "scenarios/observe/sample_book.hpp"
+#include "tests/scenarios/observe/helpers.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace shoal;
+using namespace shoal::scenarios;
+using namespace shoal::scenarios::test;
+using actors::outcome;
+using actors::reason;
+using actors::sample_state;
+
+namespace {
+
+/// Two peers (100, 101) that train and average one epoch after the other.
+struct fixture {
+  invariant check;
+  sample_book book{{.lease_time = 60s, .settle_time = 30s, .name_of = {}}, check};
+  round_book rounds{[this](const swarm_round& what) { book.round_final(what); }};
+  duration now = 1s;
+
+  void lease(actors::peer_id peer, std::vector<sample_range> ranges) {
+    move(sample_state::leased, peer, std::move(ranges));
+  }
+  void move(sample_state to, actors::peer_id peer, std::vector<sample_range> ranges) {
+    actors::samples_moved what;
+    what.to = to;
+    what.peer = peer;
+    what.samples = std::move(ranges);
+    book.moved(now, what);
+  }
+  void train(actors::peer_id peer, std::vector<sample_range> ranges) {
+    book.computed(now, peer, {0, std::move(ranges), 1.0});
+  }
+  void contribute(std::uint64_t epoch, actors::peer_id peer, std::vector<sample_range> ranges) {
+    const auto what =
+        contribution(epoch, static_cast<std::uint32_t>(peer - 100), 2, std::move(ranges), {1});
+    book.contributed(now, peer, what);
+    rounds.contributed(now, peer, what);
+  }
+  void end(std::uint64_t epoch, outcome how, std::vector<std::uint32_t> senders = {0, 1}) {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const auto what =
+          ending(epoch, i, 2, how, how == outcome::ok ? reason::none : reason::reducer_lost,
+                 {{0, 1, senders, 0}}, {1});
+      book.round_ended(now, 100 + i, what);
+      rounds.ended(now, 100 + i, what);
+    }
+  }
+  /// A whole correct epoch with the samples 20 * epoch ..
+  void epoch(std::uint64_t n) {
+    const std::vector<sample_range> a{{20 * n, 12}}, b{{20 * n + 12, 8}};
+    lease(100, a), lease(101, b);
+    train(100, a), train(101, b);
+    contribute(n, 100, a), contribute(n, 101, b);
+    end(n, outcome::ok);
+    move(sample_state::committed, 100, a), move(sample_state::committed, 101, b);
+    now += 10s;
+  }
+  std::uint64_t finish(duration at = 1000s) {
+    book.finish(at, [](actors::peer_id peer) -> std::optional<duration> {
+      if (peer == 100 || peer == 101)
+        return std::nullopt;
+      return duration(100s);
+    });
+    return check.violated;
+  }
+};
+
+} // namespace
+
+TEST_CASE("samples_counted holds in a correct run and needs memory for what is under way only") {
+  fixture f;
+  for (std::uint64_t n = 0; n < 100; ++n)
+    f.epoch(n);
+  CHECK(f.book.pieces() == 1);
+  CHECK(f.finish() == 0);
+  CHECK(f.check.checked > 100);
+}
+
+TEST_CASE("samples_counted is violated by a sample that is computed and not contributed") {
+  fixture f;
+  f.lease(100, {{0, 8}});
+  f.train(100, {{0, 8}});
+  f.contribute(1, 100, {{0, 7}});
+  CHECK(f.check.violated == 1);
+  CHECK(f.check.first_violation ==
+        "at 1.000000000 s: peer 100 computed samples 7 but does not contribute them to epoch 1");
+}
+
+TEST_CASE("samples_counted is violated by a weight that is not the number of samples") {
+  fixture f;
+  f.train(100, {{0, 8}});
+  auto what = contribution(1, 0, 2, {{0, 8}}, {1});
+  what.weight = 7;
+  f.book.contributed(1s, 100, what);
+  CHECK(f.check.violated == 1);
+}
+
+TEST_CASE(
+    "samples_counted is violated by samples computed twice, or contributed but never computed") {
+  fixture f;
+  f.train(100, {{0, 8}});
+  f.train(100, {{7, 2}});
+  CHECK(f.check.violated == 1);
+  f.contribute(1, 100, {{0, 10}});
+  CHECK(f.check.violated == 2);
+}
+
+TEST_CASE("samples_counted holds when a failed round is run again with the gradients kept") {
+  fixture f;
+  f.lease(100, {{0, 8}}), f.lease(101, {{8, 8}});
+  f.train(100, {{0, 8}}), f.train(101, {{8, 8}});
+  f.contribute(1, 100, {{0, 8}}), f.contribute(1, 101, {{8, 8}});
+  f.end(1, outcome::failed);
+  f.lease(100, {{16, 4}});
+  f.train(100, {{16, 4}});
+  f.contribute(2, 100, {{0, 8}, {16, 4}}), f.contribute(2, 101, {{8, 8}});
+  f.end(2, outcome::ok);
+  f.move(sample_state::committed, 100, {{0, 8}, {16, 4}});
+  f.move(sample_state::committed, 101, {{8, 8}});
+  CHECK(f.finish() == 0);
+}
+
+TEST_CASE(
+    "samples_counted is violated by samples of two completed rounds unless they are reported") {
+  for (const bool reported : {false, true}) {
+    fixture f;
+    f.epoch(0);
+    f.lease(102, {{20, 1}});
+    f.train(101, {{5, 1}});
+    f.contribute(7, 100, {}), f.contribute(7, 101, {{5, 1}});
+    f.end(7, outcome::ok);
+    f.move(sample_state::returned, 102, {{20, 1}});
+    if (reported)
+      f.book.reported({"repeated", 101, 7, {{5, 1}}});
+    CHECK((f.finish() == 0) == reported);
+  }
+}
+
+TEST_CASE("samples_counted is violated when a round's samples are never committed") {
+  fixture f;
+  f.lease(100, {{0, 8}}), f.lease(101, {{8, 8}});
+  f.train(100, {{0, 8}}), f.train(101, {{8, 8}});
+  f.contribute(1, 100, {{0, 8}}), f.contribute(1, 101, {{8, 8}});
+  f.end(1, outcome::ok);
+  f.move(sample_state::committed, 100, {{0, 7}}); // one less
+  f.move(sample_state::committed, 101, {{8, 8}});
+  SUBCASE("which may still be under way at the end") {
+    CHECK(f.finish(20s) == 0);
+  }
+  SUBCASE("but not for ever") {
+    CHECK(f.finish() == 1);
+    CHECK(f.check.first_violation.find(
+              "samples 7 are in a round that ended at 1.000000000 s but were never committed") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("samples_counted is violated by an index that the shard skips") {
+  fixture f;
+  f.lease(100, {{0, 8}});
+  f.lease(101, {{9, 4}});
+  CHECK(f.finish() == 1);
+  CHECK(f.check.first_violation.find("samples 8 are in no state") != std::string::npos);
+}
+
+TEST_CASE("samples_counted is violated by a lease to two peers and by a commit nobody used") {
+  fixture f;
+  f.lease(100, {{0, 8}});
+  f.lease(101, {{7, 1}});
+  CHECK(f.finish() == 1);
+
+  fixture g;
+  g.lease(100, {{0, 8}});
+  g.move(sample_state::committed, 100, {{0, 8}});
+  CHECK(g.finish() == 8);
+}
+
+TEST_CASE(
+    "samples_counted is violated by a lease that outlives its peer by more than the lease's time") {
+  fixture f;
+  f.lease(102, {{0, 8}}); // dies at 100 s
+  SUBCASE("not at first") {
+    CHECK(f.finish(150s) == 0);
+  }
+  SUBCASE("but later") {
+    CHECK(f.finish(200s) == 8);
+  }
+}
+
+TEST_CASE("samples_counted lets a peer give its samples back and another one use them") {
+  fixture f;
+  f.lease(100, {{0, 8}});
+  f.train(100, {{0, 8}});
+  f.book.dropped(100); // it downloads
+  f.move(sample_state::returned, 100, {{0, 8}});
+  f.lease(101, {{0, 8}});
+  f.train(101, {{0, 8}});
+  f.contribute(1, 100, {}), f.contribute(1, 101, {{0, 8}});
+  f.end(1, outcome::ok);
+  f.move(sample_state::committed, 101, {{0, 8}});
+  CHECK(f.finish() == 0);
+}
+
+TEST_CASE("samples_counted does not mind a sender whose data no part holds") {
+  fixture f;
+  f.lease(100, {{0, 8}}), f.lease(101, {{8, 8}});
+  f.train(100, {{0, 8}}), f.train(101, {{8, 8}});
+  f.contribute(1, 100, {{0, 8}}), f.contribute(1, 101, {{8, 8}});
+  f.end(1, outcome::ok, {0});
+  f.move(sample_state::committed, 100, {{0, 8}});
+  f.move(sample_state::returned, 101, {{8, 8}});
+  f.lease(101, {{8, 8}});
+  f.train(101, {{8, 8}});
+  CHECK(f.finish() == 0);
+}

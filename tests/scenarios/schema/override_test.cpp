@@ -1,0 +1,76 @@
+#include <doctest/doctest.h>
+
+#include "tests/scenarios/schema/files.hpp"
+
+using namespace shoal;
+using namespace shoal::scenarios;
+using namespace shoal::scenarios::test;
+
+namespace {
+
+load_result with(const std::string& text, std::vector<std::string> sets) { return load_text(text, "s.yaml", sets); }
+
+}  // namespace
+
+TEST_CASE("settings reach values, maps, lists and list items") {
+  const auto result = with(
+      small("faults:\n  - {kill: process, select: home-0, at: 1s}\n"),
+      {"peers.home.count=8", "devices.laptop.samples_per_second=3", "averaging.matchmaking_time=7s",
+       "data.files=[a, b]", "faults.0.at=3s", "faults.1={kill: machine, select: home-7, on: training.step, nth: 4}",
+       "expect.loss.final.max=2.5", "description=a: b # c", "training.optimizer.kind=lamb"});
+  REQUIRE_MESSAGE(result.value, rendered(result));
+  const scenario& s = *result.value;
+  CHECK(s.peers[0].count == 8);
+  CHECK(s.devices.at("laptop").samples_per_second == 3);
+  CHECK(s.averaging.matchmaking_time == std::chrono::seconds(7));
+  CHECK(s.data.files.size() == 2);
+  REQUIRE(s.faults.size() == 2);
+  CHECK(s.faults[0].at == std::chrono::seconds(3));
+  CHECK(s.faults[1].scope == fault_scope::machine);
+  CHECK(s.faults[1].nth == 4);
+  CHECK(s.expect.at("loss.final").max == 2.5);
+  CHECK(s.description == "a: b # c");
+  CHECK(s.training.optimizer.kind == optimizer_kind::lamb);
+}
+
+TEST_CASE("a later setting wins") {
+  const auto result = with(small(), {"seed=2", "seed=3"});
+  REQUIRE(result.value);
+  CHECK(result.value->seed == 3);
+}
+
+TEST_CASE("a setting changes only the place that it names, not what shares an anchor with it") {
+  const auto result = with(
+      "stop_time: 1h\nworkload: {kind: timing}\ndevices: {laptop: {samples_per_second: 10}}\n"
+      "x-line: &line {up: 10Mbit, down: 50Mbit, device: laptop}\n"
+      "peers: {a: *line, b: *line}\n",
+      {"peers.a.up=20Mbit"});
+  REQUIRE_MESSAGE(result.value, rendered(result));
+  CHECK(result.value->peers[0].up == data_rate{20e6});
+  CHECK(result.value->peers[1].up == data_rate{10e6});
+}
+
+TEST_CASE("a bad setting is reported as a setting") {
+  const auto text = [](std::vector<std::string> sets) { return rendered(with(small(), std::move(sets))); };
+  CHECK(text({"averaging.group_size=0"}) ==
+        "--set averaging.group_size=0: error: averaging.group_size: has to be at least 1 and at most 4000000\n");
+  CHECK(text({"peers.home.bandwith=3"}).starts_with("--set peers.home.bandwith=3: error: unknown key 'bandwith' in peers.home\n"));
+  CHECK(text({"seed"}) == "--set seed: error: expected key=value, for example peers.home.count=8\n");
+  CHECK(text({"=3"}) == "--set =3: error: expected key=value, for example peers.home.count=8\n");
+  CHECK(text({"seed.x=3"}).starts_with("--set seed.x=3: error: unknown key") == false);
+  CHECK(text({"stop_time.x=3"}) == "--set stop_time.x=3: error: 'stop_time' is a single value and has no 'x'\n");
+  CHECK(text({"a..b=3"}) .starts_with("--set a..b=3: error: an empty step in the path\n"));
+  CHECK(text({"data.files=[a"}).starts_with("--set data.files=[a: error: YAML syntax: "));
+  CHECK(text({"faults=[]", "faults.1.at=3s"}) ==
+        "--set faults.1.at=3s: error: faults.1 does not exist: the list has 0 items\n");
+  CHECK(text({"faults=[]", "faults.first.at=3s"}) ==
+        "--set faults.first.at=3s: error: 'faults' is a list: name one of its items by its position, from 0\n");
+  CHECK(text({"peers.home.count=-1"}) == "--set peers.home.count=-1: error: peers.home.count: '-1' is negative, expected a count\n");
+}
+
+TEST_CASE("errors of the file come before those of settings, both are reported") {
+  const auto result = with(small("sed: 3\n"), {"seed=x"});
+  REQUIRE(result.errors.size() == 2);
+  CHECK(result.errors[0].file == "s.yaml");
+  CHECK(result.errors[1].file == "--set seed=x");
+}

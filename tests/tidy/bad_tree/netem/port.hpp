@@ -1,0 +1,2 @@
+// A header without its guard.
+#include "actors/group.hpp"

@@ -1,0 +1,3 @@
+#pragma once
+#include "kernels/learn/model.hpp"
+#include "tests/support/world.hpp"

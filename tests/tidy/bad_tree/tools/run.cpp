@@ -1,0 +1,3 @@
+#include "generated/version.hpp"
+#include "netem/port.cpp"
+#include "scenarios/stage.hpp"

@@ -1,0 +1,37 @@
+#include "tools/arguments.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <CLI/CLI.hpp>
+
+#include "scenarios/schema/load.hpp"
+
+namespace shoal::tools {
+
+void scenario_arguments::add_to(CLI::App& command) {
+  command.add_option("scenario", file, "YAML file of the scenario")->required()->type_name("FILE");
+  command.add_option("--set", sets, "override an option, as in --set averaging.group_size=8; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--seed", seed, "the same as --set seed=N")->type_name("N");
+  command.add_option("--world", world, "the same as --set world=NAME")->type_name("NAME");
+}
+
+std::optional<scenarios::scenario> scenario_arguments::load() const {
+  auto all = sets;
+  if (seed) all.push_back("seed=" + *seed);
+  if (world) all.push_back("world=" + *world);
+  auto loaded = scenarios::load(file, all);
+  for (const auto* list : {&loaded.errors, &loaded.warnings})
+    for (const auto& what : *list) std::fputs(scenarios::render(what, wants_colour(STDERR_FILENO)).c_str(), stderr);
+  return std::move(loaded.value);
+}
+
+bool wants_colour(int descriptor) {
+  return isatty(descriptor) != 0 && std::getenv("NO_COLOR") == nullptr;
+}
+
+}  // namespace shoal::tools

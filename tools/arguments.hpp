@@ -1,0 +1,29 @@
+// Arguments that several subcommands share: a scenario and what overrides it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/schema/scenario.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace shoal::tools {
+
+struct scenario_arguments {
+  std::string file;
+  std::vector<std::string> sets;
+  std::optional<std::string> seed, world;
+
+  void add_to(CLI::App& command);
+  /// Loads the scenario and prints every error and warning to stderr; nothing if there are errors.
+  std::optional<scenarios::scenario> load() const;
+};
+
+/// Whether a stream is a terminal that wants colours.
+bool wants_colour(int descriptor);
+
+}  // namespace shoal::tools

@@ -1,0 +1,61 @@
+# Every library that Shoal uses, as one imported target each. The targets:
+#   shoal::caf shoal::torch shoal::openblas shoal::sodium shoal::zstd
+#   yaml-cpp fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 Eigen3::Eigen
+#   prometheus-cpp::core; in the tests also doctest::doctest and benchmark::benchmark
+# The Debian packages that provide them are listed in tools/bootstrap/.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(yaml-cpp CONFIG REQUIRED)
+find_package(fmt CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(Eigen3 CONFIG REQUIRED)
+find_package(zstd CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+
+# Defines shoal::NAME for a library whose package has no CMake files.
+function(shoal_import name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER" "LIBRARIES;LINK")
+  find_path(SHOAL_${name}_INCLUDE_DIR "${arg_HEADER}" REQUIRED)
+  add_library(shoal::${name} INTERFACE IMPORTED GLOBAL)
+  target_include_directories(shoal::${name} INTERFACE "${SHOAL_${name}_INCLUDE_DIR}")
+  foreach(library IN LISTS arg_LIBRARIES)
+    find_library(SHOAL_${library}_LIBRARY ${library} REQUIRED)
+    target_link_libraries(shoal::${name} INTERFACE "${SHOAL_${library}_LIBRARY}")
+  endforeach()
+  target_link_libraries(shoal::${name} INTERFACE ${arg_LINK})
+endfunction()
+
+# Debian's CAF 0.17 ships no CMake files. Only the core is used: what goes between hosts is ours.
+shoal_import(caf HEADER caf/all.hpp LIBRARIES caf_core LINK Threads::Threads)
+shoal_import(sodium HEADER sodium.h LIBRARIES sodium)
+
+add_library(shoal::zstd INTERFACE IMPORTED GLOBAL)
+target_link_libraries(shoal::zstd INTERFACE zstd::libzstd_shared)
+
+# libtorch asks for `libblas.so.3`, which is whatever Debian's alternatives point at. Linking the
+# pthread OpenBLAS by its own path, first, settles which one is loaded: reference BLAS is 6x slower, and
+# the bits depend on the library. Only the run-time package is needed, not its -dev.
+if(SHOAL_WITH_LEARN)
+  set(openblas_dir "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread")
+  set(openblas_libraries "")
+  foreach(library openblas.so.0 blas.so.3 lapack.so.3)
+    find_library(SHOAL_lib${library} NAMES lib${library} PATHS "${openblas_dir}" NO_DEFAULT_PATH REQUIRED)
+    string(APPEND openblas_libraries ",${SHOAL_lib${library}}")
+  endforeach()
+  # One item, because CMake may reorder several.
+  add_library(shoal::openblas INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(shoal::openblas INTERFACE
+    "-Wl,--push-state,--no-as-needed${openblas_libraries},--pop-state,-rpath,${openblas_dir}")
+
+  find_package(Torch REQUIRED)
+  add_library(shoal::torch INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(shoal::torch INTERFACE shoal::openblas torch)
+endif()
+
+if(SHOAL_BUILD_TESTS)
+  find_package(doctest CONFIG REQUIRED)
+  find_package(benchmark CONFIG REQUIRED)
+endif()

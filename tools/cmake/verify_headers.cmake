@@ -1,0 +1,31 @@
+# Headers that compile alone. `cmake --build DIR --target all_verify_interface_header_sets` compiles each
+# header of each folder as a file of its own, with nothing but its library's public dependencies; it is
+# no part of the default build, and the nightly tests run it.
+
+# What a library gets at its creation, so this stands before the folders are added.
+set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
+
+# shoal_verify_headers(TARGET FOLDER ...): adds the headers under FOLDER that the target did not declare in
+# its own file set, without those of the folders that have a library of their own.
+function(shoal_verify_headers)
+  set(folders ${ARGN})
+  while(folders)
+    list(POP_FRONT folders target folder)
+    if(NOT TARGET ${target})
+      continue()
+    endif()
+    file(GLOB_RECURSE headers "${PROJECT_SOURCE_DIR}/${folder}/*.hpp")
+    if(folder STREQUAL "kernels")
+      list(FILTER headers EXCLUDE REGEX "/kernels/(base|learn)/")
+    endif()
+    # A precompiled header's private ingredients are not an interface.
+    list(FILTER headers EXCLUDE REGEX "_pch\\.hpp$")
+    get_target_property(declared ${target} HEADER_SET)
+    if(declared)
+      list(REMOVE_ITEM headers ${declared})
+    endif()
+    if(headers)
+      target_sources(${target} INTERFACE FILE_SET undeclared TYPE HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers})
+    endif()
+  endwhile()
+endfunction()

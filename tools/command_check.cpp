@@ -1,0 +1,44 @@
+// shoal check FILE: is the scenario right? With --show: what exactly does it say?
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "scenarios/schema/load.hpp"
+#include "scenarios/stage/stage.hpp"
+#include "tools/arguments.hpp"
+#include "tools/commands.hpp"
+#include "tools/exit_codes.hpp"
+
+namespace shoal::tools {
+
+namespace {
+
+struct check_arguments {
+  scenario_arguments scenario;
+  bool show = false, reference = false;
+};
+
+int check(const check_arguments& arguments) {
+  auto scenario = arguments.scenario.load();
+  if (!scenario) return exit_bad_input;
+  if (arguments.show) {
+    std::fputs(scenarios::to_yaml(*scenario).c_str(), stdout);
+    return exit_ok;
+  }
+  auto hosts = scenarios::expand_hosts(*scenario).size();
+  fmt::print("{}: fine ({} peers, {} faults)\n", arguments.scenario.file, hosts, scenario->faults.size());
+  return exit_ok;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, action& chosen) {
+  auto arguments = std::make_shared<check_arguments>();
+  auto* command = app.add_subcommand("check", "check a scenario; --show prints every option with its value");
+  arguments->scenario.add_to(*command);
+  command->add_flag("--show", arguments->show, "print the resolved scenario");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return check(*arguments); }; });
+}
+
+}  // namespace shoal::tools

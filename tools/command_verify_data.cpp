@@ -1,0 +1,37 @@
+// shoal verify-data DIR: was every sample used once, or its fate reported?
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "actors/data/verify_data.hpp"
+#include "tools/commands.hpp"
+#include "tools/exit_codes.hpp"
+
+namespace shoal::tools {
+
+namespace {
+
+int verify(const std::string& directory) {
+  auto report = actors::verify_data(directory);
+  for (const auto& error : report.errors) fmt::print(stderr, "{}\n", error);
+  if (report.errors_left_out > 0) fmt::print(stderr, "... and {} more\n", report.errors_left_out);
+  fmt::print("{} samples were issued in {} epochs: {} committed, {} partial, {} returned, {} leased, {} in flight\n",
+             report.indices, report.epochs, report.committed, report.partial, report.returned, report.leased,
+             report.in_flight);
+  if (report.repeated_reported + report.disputed_reported > 0)
+    fmt::print("reported: {} perhaps used twice, {} disputed\n", report.repeated_reported, report.disputed_reported);
+  fmt::print("{}\n", report.ok() ? "every sample is accounted for exactly once" : "the ledger does not add up");
+  return report.ok() ? exit_ok : exit_bad_input;
+}
+
+}  // namespace
+
+void add_verify_data(CLI::App& app, action& chosen) {
+  auto directory = std::make_shared<std::string>();
+  auto* command = app.add_subcommand("verify-data", "prove from a run directory that no sample was lost or counted twice");
+  command->add_option("directory", *directory, "a run directory")->required()->type_name("DIR");
+  command->callback([directory, &chosen] { chosen = [directory] { return verify(*directory); }; });
+}
+
+}  // namespace shoal::tools

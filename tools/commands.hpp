@@ -1,0 +1,19 @@
+// The subcommands; each is one file, adds itself to the command line, and returns an exit code.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace shoal::tools {
+
+/// Set by a subcommand when it was chosen: does the work.
+using action = std::function<int()>;
+
+void add_run(CLI::App& app, action& chosen);
+void add_check(CLI::App& app, action& chosen);
+void add_verify_data(CLI::App& app, action& chosen);
+
+}  // namespace shoal::tools

@@ -1,0 +1,11 @@
+// What the program's exit status says.
+#pragma once
+
+namespace shoal::tools {
+
+inline constexpr int exit_ok = 0;
+inline constexpr int exit_bad_input = 1;   ///< a scenario, file or directory that cannot be used
+inline constexpr int exit_usage = 2;       ///< the command line itself
+inline constexpr int exit_run_failed = 3;  ///< the run could not go on, or missed an expectation
+
+}  // namespace shoal::tools
