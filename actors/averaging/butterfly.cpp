@@ -88,11 +88,14 @@ std::vector<std::uint32_t> butterfly::others() const {
   // Starts with the next member, so that not everybody sends to the first one at once.
   std::vector<std::uint32_t> out;
   for (std::uint32_t step = 1; step < size_; ++step) out.push_back((self_ + step) % size_);
-  if (config_.mutant == mutant::unordered_peers)
-    std::sort(out.begin(), out.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::less<>{}(caf::actor_cast<caf::abstract_actor*>(group_.members[a].address),
-                           caf::actor_cast<caf::abstract_actor*>(group_.members[b].address));
-    });
+  if (config_.mutant == mutant::unordered_peers) {
+    // As in a hash map keyed by pointers.
+    auto where = [&](std::uint32_t m) {
+      auto address = reinterpret_cast<std::uintptr_t>(caf::actor_cast<caf::abstract_actor*>(group_.members[m].address));
+      return (std::uint64_t{address} >> 4) * 0x9e3779b97f4a7c15u >> 20;
+    };
+    std::sort(out.begin(), out.end(), [&](std::uint32_t a, std::uint32_t b) { return where(a) < where(b); });
+  }
   return out;
 }
 
@@ -189,6 +192,8 @@ void butterfly::reduce() {
       for (const auto& member : group_.members) all += static_cast<double>(member.weight);
       for (auto& x : *result) x = static_cast<float>(x * (mean.total_weight() / all));
     }
+    if (config_.mutant == mutant::divide_by_peers)
+      for (auto& x : *result) x = static_cast<float>(x * (mean.total_weight() / static_cast<double>(used.size())));
     values = payload{std::move(*result)};
   } else {
     used = order;

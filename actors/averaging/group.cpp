@@ -29,6 +29,7 @@ caf::behavior group_actor::make_behavior() {
   set_timer(3 * options_.matchmaking_time, give_up);
   return {
       [this](found& m) { matchmaking_->found_peers(m.records); },
+      [this](expected_now& m) { matchmaking_->expect(m.peers, m.known_samples); },
       [this](join_request& m) { matchmaking_->on(m); },
       [this](join_accepted& m) { matchmaking_->on(m, current_sender()); },
       [this](join_rejected& m) { matchmaking_->on(m, current_sender()); },

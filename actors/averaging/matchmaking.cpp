@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_cast.hpp>
@@ -36,12 +37,23 @@ std::string matchmaking::key(std::uint64_t epoch, const state_id& state) {
   return fmt::format("round.{}.{}", epoch, state.hex());
 }
 
-void matchmaking::start() {
-  for (const auto& peer : request_.expected) {
-    if (peer.peer == self_.peer) continue;
+void matchmaking::start() { expect(request_.expected, request_.known_samples); }
+
+void matchmaking::expect(const std::vector<expected_peer>& peers, std::uint64_t known_samples) {
+  if (over_) return;
+  known_samples_ = known_samples;
+  auto before = std::exchange(expected_, {});
+  for (const auto& peer : peers) {
+    if (peer.peer == self_.peer || is_gone(peer.address)) continue;
     expected_[peer.peer] = peer.address;
-    io_.watch(peer.address);
+    if (auto known = before.find(peer.peer); known == before.end() || known->second != peer.address)
+      io_.watch(peer.address);
   }
+  close_if_complete();
+}
+
+bool matchmaking::is_gone(const caf::actor& address) const {
+  return std::find(gone_.begin(), gone_.end(), caf::actor_cast<caf::actor_addr>(address)) != gone_.end();
 }
 
 void matchmaking::found_peers(const std::vector<record>& records) {
@@ -56,10 +68,14 @@ void matchmaking::found_peers(const std::vector<record>& records) {
 }
 
 void matchmaking::learn(peer_id peer, const caf::actor& address) {
-  if (std::find(gone_.begin(), gone_.end(), caf::actor_cast<caf::actor_addr>(address)) != gone_.end()) return;
+  if (is_gone(address)) return;
   auto& known = ready_[peer];
   if (known == address) return;
   known = address;  // new, or it tries again with a new group actor
+  if (leader_ == peer) {  // what we asked its old one will not be answered
+    leader_.reset();
+    accepted_ = false;
+  }
   io_.watch(address);
 }
 
@@ -202,8 +218,13 @@ void matchmaking::close_if_complete() {
     if (std::any_of(expected_.begin(), expected_.end(), missing)) return;
     if (std::any_of(ready_.begin(), ready_.end(), missing)) return;
   }
-  if (joined_.size() + 1 < config_.min_group_size) return;
-  close();
+  if (joined_.size() + 1 >= config_.min_group_size && quorum()) close();
+}
+
+bool matchmaking::quorum() const {
+  auto weight = self_.weight;
+  for (const auto& [peer, info] : joined_) weight += info.weight;
+  return weight > 0 && 2 * weight >= known_samples_;
 }
 
 void matchmaking::close() {
@@ -230,7 +251,7 @@ void matchmaking::close() {
 
 void matchmaking::on_deadline() {
   if (over_ || leader_) return;
-  if (joined_.size() + 1 >= config_.min_group_size)
+  if (joined_.size() + 1 >= config_.min_group_size && quorum())
     close();
   else
     fail(reason::group_too_small);

@@ -4,7 +4,8 @@
 // Steps: 1. every ready peer stores (key = epoch and state, subkey = its id, its address);
 //   2. each follows the smallest id among the ready peers that it believes alive, itself included;
 //   3. the leader closes the group when everybody it expects has come, when it is full, or when
-//      matchmaking_time is over, and sends group_begun with the members and the part boundaries.
+//      matchmaking_time is over and those who came hold at least half of the samples that are known
+//      (a few stragglers must not go ahead as a branch of their own), and sends group_begun with the members and the part boundaries.
 // No cyclic waits: a peer only ever waits for a peer with a smaller id, so a chain of waits ends at
 //   one that waits for nobody; whoever starts to follow sends its own followers on to its leader.
 #pragma once
@@ -32,6 +33,8 @@ class matchmaking {
   static std::string key(std::uint64_t epoch, const state_id& state);
 
   void start();
+  /// The owner knows better now who will come.
+  void expect(const std::vector<expected_peer>& peers, std::uint64_t known_samples);
   void found_peers(const std::vector<record>& records);
   void on(const join_request& message);
   void on(const join_accepted& message, const caf::strong_actor_ptr& sender);
@@ -54,8 +57,10 @@ class matchmaking {
   void choose_leader();
   void follow(peer_id leader, const caf::actor& address);
   void close_if_complete();
+  bool quorum() const;
   void close();
   void fail(reason why);
+  bool is_gone(const caf::actor& address) const;
   void learn(peer_id peer, const caf::actor& address);
   void forget(const caf::actor_addr& whom, bool died);
   bool valid(const group_begun& message) const;
@@ -73,6 +78,7 @@ class matchmaking {
   std::vector<caf::actor_addr> gone_;          // addresses whose actor has ended, or that are of an older attempt
   std::optional<peer_id> leader_;              // none: I lead
   bool accepted_ = false;
+  std::uint64_t known_samples_ = 0;
   bool lost_leader_ = false;
   reason late_answer_ = reason::group_closed;
 };

@@ -23,6 +23,7 @@ enum class mutant : std::uint8_t {
   lost_sample,         ///< a peer forgets the last sample it computed
   unordered_peers,     ///< members are served in the order in which memory happens to lie
   equal_weights,       ///< every contribution weighs the same
+  divide_by_peers,     ///< a reducer divides by the number of senders instead of their samples
 };
 
 struct averaging_config {
@@ -51,6 +52,7 @@ struct round_request {
   std::vector<sample_range> samples;
   std::uint64_t rate = 0;                    ///< min(up, down), bit/s
   std::vector<expected_peer> expected;
+  std::uint64_t known_samples = 0;           ///< of the branch, ours included: half of it is a quorum
   caf::actor directory;
 };
 
@@ -73,6 +75,12 @@ struct round_report {
   std::shared_ptr<const round_result> result;
 };
 
+/// From the owner to its group actor: who is expected now.
+struct expected_now {
+  std::vector<expected_peer> peers;
+  std::uint64_t known_samples = 0;
+};
+
 /// What the plain state machines of a round may do to the world; the group actor does it.
 class round_io {
  public:
@@ -88,3 +96,4 @@ class round_io {
 }  // namespace shoal::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::round_report)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::expected_now)

@@ -1,6 +1,7 @@
 #include "actors/training/peer.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_cast.hpp>
@@ -91,15 +92,28 @@ void peer::enter(mode next) {
 
 branch peer::own_branch() const { return {state_->epoch, state_->samples, state_->id}; }
 
-std::uint64_t peer::samples_known() const { return samples_ + others_.samples_on(own_branch()); }
+std::uint64_t peer::promised() const { return samples_ + (running_ && !running_->discard ? running_->samples : 0); }
+
+std::uint64_t peer::samples_known() const { return promised() + others_.samples_on(own_branch()); }
+
+std::uint64_t peer::next_job_samples() const {
+  auto expected = static_cast<double>(promised()) + others_.samples_expected_on(own_branch(), now(), stepped_);
+  auto missing = static_cast<double>(options_.target_batch) - expected;
+  if (missing <= 0) return 0;
+  auto own = speed_.value();
+  auto share = own > 0 ? missing * own / (own + others_.samples_per_second_near(state_->epoch)) : missing;
+  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share)), 1, options_.micro_batch);
+}
 
 void peer::publish() {
-  if (draining_ || mode_ == mode::joining || mode_ == mode::downloading) return;  // nobody should count on us yet
+  if (draining_ || mode_ == mode::joining) return;  // nobody should count on us yet
+  if (mode_ == mode::downloading && !arriving_) return;
+  auto where = mode_ == mode::downloading ? *arriving_ : own_branch();
   progress mine;
-  mine.epoch = state_->epoch;
-  mine.state = state_->id;
-  mine.history = state_->samples;
-  mine.samples = samples_;
+  mine.epoch = where.epoch;
+  mine.state = where.state;
+  mine.history = where.history;
+  mine.samples = mode_ == mode::downloading ? 0 : promised();
   mine.millisamples_per_second = static_cast<std::uint64_t>(speed_.value() * 1000);
   mine.rate_up = here().rate_up();
   record entry;
@@ -117,7 +131,7 @@ void peer::refresh() {
   send(directory_, lookup{progress_key, address(), progress_token});
   // Half of the expected time to the target, so that nobody polls much more often than it can matter.
   auto wait = options_.max_refresh;
-  auto speed = speed_.value() + others_.samples_per_second_on(own_branch());
+  auto speed = speed_.value() + others_.samples_per_second_near(state_->epoch);
   if (speed > 0) {
     auto missing = static_cast<double>(options_.target_batch) - static_cast<double>(samples_known());
     wait = from_seconds(std::clamp(missing / speed / 2, to_seconds(options_.min_refresh), to_seconds(options_.max_refresh)));
@@ -137,7 +151,7 @@ void peer::on_found(const found& answer) {
     return;
   }
   heard_ = true;
-  others_.replace(answer.records, here().id());
+  others_.replace(answer.records, here().id(), now());
   decide();
 }
 
@@ -159,7 +173,11 @@ void peer::decide() {
       break;
     case mode::averaging:
       // Somebody went ahead without us: no use waiting for a group that will not come.
-      if (lead != own_branch() && group_) send(group_, tick{group_actor::cancel, 0});
+      if (!group_) return;
+      if (lead != own_branch())
+        send(group_, tick{group_actor::cancel, 0});
+      else
+        send(group_, expected_now{expected(), samples_known()});
       return;
     case mode::stepping:
     case mode::downloading:
@@ -184,6 +202,12 @@ std::vector<sample_range> peer::held() const {
     for (const auto& block : running_->blocks) append(out, block.range);
   for (const auto& block : available_) append(out, block.range);
   return out;
+}
+
+void peer::on_down(const caf::actor_addr& whom) {
+  if (!shard_ || caf::actor_cast<caf::actor_addr>(shard_) != whom) return;
+  shard_ = nullptr;
+  requested_ = 0;  // nobody will honour that credit
 }
 
 void peer::request_samples() {
@@ -224,12 +248,13 @@ void peer::on_lease_lost(const lease_lost& message) {
 void peer::compute_next() {
   if (running_ || mode_ != mode::computing) return;
   if (available_.empty()) return request_samples();
+  auto wanted = next_job_samples();
+  if (wanted == 0) return;  // what is missing is being computed; the next records will say so
   running_job job;
   auto sample_bytes = pool_->work().sample_bytes();
-  while (!available_.empty() && job.samples < options_.micro_batch) {
+  while (!available_.empty() && job.samples < wanted) {
     auto& front = available_.front();
-    auto take = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(front.range.count, options_.micro_batch - job.samples));
+    auto take = static_cast<std::uint32_t>(std::min<std::uint64_t>(front.range.count, wanted - job.samples));
     job.blocks.push_back({{front.range.first, take}, front.data.slice(0, take * sample_bytes)});
     job.samples += take;
     if (take == front.range.count) {
@@ -252,6 +277,13 @@ void peer::compute_next() {
   send(device_, compute_job{std::make_shared<std::function<void()>>(std::move(work)), samples, gradient_job,
                             caf::actor_cast<caf::actor>(this)});
   request_samples();
+  announce();
+}
+
+void peer::announce() {
+  if (now() - last_publish_ < options_.min_refresh) return;
+  publish();
+  send(directory_, lookup{progress_key, address(), progress_token});
 }
 
 void peer::gradient_done() {
@@ -276,11 +308,8 @@ void peer::gradient_done() {
   auto seconds = to_seconds(now() - job.started);
   if (seconds > 0) speed_.add(static_cast<double>(job.samples) / seconds);
   here().probe(probes::training_step);
-  if (now() - last_publish_ >= options_.min_refresh) {
-    publish();
-    send(directory_, lookup{progress_key, address(), progress_token});
-  }
   decide();
+  announce();
 }
 
 void peer::give_back_gradients() {
@@ -304,6 +333,17 @@ void peer::leave() {
 
 // -- averaging ------------------------------------------------------------------------------------
 
+std::vector<expected_peer> peer::expected() const {
+  // Those on our branch, and those who were when it was one step behind: they are just stepping.
+  std::vector<expected_peer> out;
+  for (const auto& [id, entry] : others_.entries()) {
+    auto here = entry.what.epoch == state_->epoch && entry.what.state == state_->id;
+    auto stepping = entry.what.epoch + 1 == state_->epoch && entry.what.state == parent_;
+    if (here || stepping) out.push_back({id, entry.address});
+  }
+  return out;
+}
+
 void peer::start_round() {
   round_request request;
   request.epoch = state_->epoch;
@@ -312,7 +352,8 @@ void peer::start_round() {
   request.samples = accumulated_;
   request.rate = std::min(here().rate_up(), here().rate_down());
   request.directory = directory_;
-  for (auto id : others_.peers_on(own_branch())) request.expected.push_back({id, others_.entries().at(id).address});
+  request.expected = expected();
+  request.known_samples = samples_known();
   auto count = pool_->work().value_count();
   if (pool_->work().hollow()) {
     request.values = payload::hollow(4 * count);
@@ -392,7 +433,7 @@ void peer::start_step(const round_result& result) {
 
 void peer::step_done() {
   if (mode_ != mode::stepping || !next_state_) return;
-  auto before = state_->id;
+  auto before = parent_ = state_->id;
   served_.push_back(state_);
   if (served_.size() > kept_states) served_.pop_front();
   state_ = *std::exchange(next_state_, nullptr);
@@ -400,11 +441,12 @@ void peer::step_done() {
   samples_ = 0;
   sum_ = std::make_shared<gradient_sum>();
   round_attempts_ = 0;
+  stepped_ = now();
   here().observe(stepped{state_->epoch, before, state_->id, step_group_});
   enter(mode::computing);
+  decide();   // starts the next job first, so that what is published promises its samples
   publish();
   send(directory_, lookup{progress_key, address(), progress_token});
-  decide();
 }
 
 // -- state sharing --------------------------------------------------------------------------------
@@ -418,11 +460,20 @@ void peer::start_download() {
   ids.resize(std::min(ids.size(), options_.max_donors));
   give_back_gradients();
   enter(mode::downloading);
-  send(directory_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
   std::vector<caf::actor> donors;
   for (auto id : ids) donors.push_back(others_.entries().at(id).address);
   fetcher_ = spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), options_.fetch,
                                   std::move(donors), state_->bytes(), pool_->work().hollow());
+  // If we shall be there soon, the others may wait for us with the next round: a joiner that is
+  // always just too late would download for ever. If not, nobody should.
+  arriving_.reset();
+  auto seconds = 8 * static_cast<double>(state_->bytes()) / static_cast<double>(here().rate_down());
+  if (2 * seconds < to_seconds(options_.averaging.matchmaking_time)) {
+    arriving_ = lead;
+    publish();
+  } else {
+    send(directory_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+  }
 }
 
 void peer::on_state(const state_ptr& state) {
@@ -433,6 +484,7 @@ void peer::on_state(const state_ptr& state) {
     here().observe(adopted{state_->epoch, state_->id, state_->bytes()});
   }
   enter(mode::computing);
+  publish();
   send(directory_, lookup{progress_key, address(), progress_token});
 }
 

@@ -73,13 +73,22 @@ class peer final : public protocol_actor {
     bool discard = false;            // its state is no longer ours
   };
 
+  /// The shard is gone: another incarnation of it may be found.
+  void on_down(const caf::actor_addr& whom) override;
+
   // records
   void refresh();
   void publish();
   void on_found(const found& answer);
   void decide();
   branch own_branch() const;
+  /// Ours towards the next step, those of the running job included: they are as good as here.
+  std::uint64_t promised() const;
   std::uint64_t samples_known() const;
+  /// Our share of what is still missing, by speed, so that the swarm overshoots little; 0: the others
+  /// are computing it.
+  std::uint64_t next_job_samples() const;
+  void announce();
   void enter(mode next);
 
   // data
@@ -95,6 +104,7 @@ class peer final : public protocol_actor {
   void leave();
 
   // averaging
+  std::vector<expected_peer> expected() const;
   void start_round();
   void on_report(const round_result& result);
   void send_commit(const round_result& result);
@@ -113,6 +123,7 @@ class peer final : public protocol_actor {
   rng backoff_;
   mode mode_ = mode::joining;
   state_ptr state_;
+  state_id parent_;                                 // of the state before our last step
   progress_table others_;
   bool heard_ = false;                              // progress was read at least once
 
@@ -126,6 +137,7 @@ class peer final : public protocol_actor {
   std::vector<sample_range> in_round_;              // of the contribution under way
   std::optional<running_job> running_;
   ema speed_;
+  std::optional<branch> arriving_;                  // what we are downloading, if it will not take long
   bool draining_ = false;
   std::uint64_t round_attempts_ = 0;
   duration not_before_{};                           // of the next attempt
@@ -135,6 +147,7 @@ class peer final : public protocol_actor {
   std::deque<state_ptr> served_;                    // states that joiners may be downloading
   std::uint64_t state_bytes_asked_ = 0;
   duration last_publish_{-1};
+  duration stepped_{};                              // when we took our last step
 };
 
 }  // namespace shoal::actors

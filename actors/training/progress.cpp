@@ -1,8 +1,10 @@
 #include "actors/training/progress.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -30,13 +32,17 @@ std::optional<progress> progress::unpack(const payload& bytes) {
   return progress{words[0], {words[1], words[2]}, words[3], words[4], words[5], words[6]};
 }
 
-void progress_table::replace(const std::vector<record>& records, peer_id self) {
-  entries_.clear();
+void progress_table::replace(const std::vector<record>& records, peer_id self, duration now) {
+  auto before = std::exchange(entries_, {});
   for (const auto& r : records) {
     peer_id id = 0;
     auto [end, error] = std::from_chars(r.subkey.data(), r.subkey.data() + r.subkey.size(), id, 16);
     if (error != std::errc{} || end != r.subkey.data() + r.subkey.size() || id == self || !r.address) continue;
-    if (auto what = progress::unpack(r.value)) entries_.insert_or_assign(id, entry{*what, r.address});
+    auto what = progress::unpack(r.value);
+    if (!what) continue;
+    auto known = before.find(id);
+    auto changed = known != before.end() && known->second.what == *what ? known->second.changed : now;
+    entries_.insert_or_assign(id, entry{*what, r.address, changed});
   }
 }
 
@@ -56,10 +62,25 @@ std::uint64_t progress_table::samples_on(const branch& which) const {
   return sum;
 }
 
-double progress_table::samples_per_second_on(const branch& which) const {
+double progress_table::samples_expected_on(const branch& which, duration now, duration stepped) const {
+  constexpr double furthest_seconds = 1;
+  double sum = 0;
+  for (const auto& [peer, e] : entries_) {
+    auto here = on(e.what, which);
+    if (!here && e.what.epoch + 1 != which.epoch) continue;
+    auto since = to_seconds(now - (here ? e.changed : stepped));
+    if (since > furthest_seconds) since = 0;
+    sum += (here ? static_cast<double>(e.what.samples) : 0.0) +
+           since * static_cast<double>(e.what.millisamples_per_second) / 1000;
+  }
+  return sum;
+}
+
+double progress_table::samples_per_second_near(std::uint64_t epoch) const {
   double sum = 0;
   for (const auto& [peer, e] : entries_)
-    if (on(e.what, which)) sum += static_cast<double>(e.what.millisamples_per_second) / 1000;
+    if (e.what.epoch + 1 >= epoch && e.what.epoch <= epoch + 1)
+      sum += static_cast<double>(e.what.millisamples_per_second) / 1000;
   return sum;
 }
 

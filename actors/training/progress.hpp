@@ -28,6 +28,8 @@ struct progress {
   std::uint64_t millisamples_per_second = 0;
   std::uint64_t rate_up = 0;              ///< bit/s, for choosing donors
 
+  bool operator==(const progress&) const = default;
+
   payload pack() const;
   /// Empty if `bytes` is not what pack() makes.
   static std::optional<progress> unpack(const payload& bytes);
@@ -52,17 +54,23 @@ class progress_table {
   struct entry {
     progress what;
     caf::actor address;
+    duration changed{};        ///< when we first saw it say so
   };
 
   /// Replaces the table by what the directory returned; records of `self` are left out.
-  void replace(const std::vector<record>& records, peer_id self);
+  void replace(const std::vector<record>& records, peer_id self, duration now);
   const std::map<peer_id, entry>& entries() const noexcept { return entries_; }
 
   /// The leading branch among the records and `own`.
   branch leading(const branch& own) const;
   /// Samples of the others on `which`.
   std::uint64_t samples_on(const branch& which) const;
-  double samples_per_second_on(const branch& which) const;
+  /// The same, with what they will have computed since they spoke; those that are one step behind
+  /// are taken to have stepped when we did, at `stepped`. Who has been silent for longer than a second
+  /// waits, or is dead: it counts with what it said.
+  double samples_expected_on(const branch& which, duration now, duration stepped) const;
+  /// Speed of the others that are within one epoch: just after a step not all have said so yet.
+  double samples_per_second_near(std::uint64_t epoch) const;
   std::vector<peer_id> peers_on(const branch& which) const;
 
  private:
