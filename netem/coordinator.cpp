@@ -29,6 +29,9 @@ system_config::system_config(time_mode mode, unsigned workers) : mode_(mode), wo
   set("logger.verbosity", caf::atom("quiet"));
 }
 
+acting_as::acting_as(host_index host) noexcept : before_(std::exchange(running_host, host)) {}
+acting_as::~acting_as() { running_host = before_; }
+
 // -- event_clock ----------------------------------------------------------------------------------
 
 event_clock::time_point event_clock::now() const noexcept { return time_point{owner_.now()}; }
@@ -39,6 +42,7 @@ void event_clock::set_ordinary_timeout(time_point when, caf::abstract_actor* sel
   what.when = since_start(when);
   what.receiver = caf::actor_cast<caf::strong_actor_ptr>(self);
   what.element = caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, caf::timeout_msg{type, id});
+  what.owner = self->id();
   owner_.push(std::move(what));
 }
 
@@ -52,6 +56,7 @@ void event_clock::set_request_timeout(time_point when, caf::abstract_actor* self
   what.when = since_start(when);
   what.receiver = caf::actor_cast<caf::strong_actor_ptr>(self);
   what.element = caf::make_mailbox_element(nullptr, id, {}, caf::make_error(caf::sec::request_timeout));
+  what.owner = self->id();
   std::lock_guard guard(owner_.mutex_);
   owner_.requests_[request_key(self->id(), id)] = owner_.events_.push(std::move(what));
   owner_.events_changed_.notify_one();
@@ -67,6 +72,8 @@ void event_clock::schedule_message(time_point when, caf::strong_actor_ptr receiv
                                    caf::mailbox_element_ptr element) {
   event what;
   what.when = since_start(when);
+  what.on_behalf = coordinator::current_host();
+  if (owner_.is_local(receiver)) what.owner = receiver->id();
   what.receiver = std::move(receiver);
   what.element = std::move(element);
   owner_.push(std::move(what));
@@ -77,8 +84,10 @@ void event_clock::schedule_message(time_point, caf::group, caf::strong_actor_ptr
 }
 
 void event_clock::cancel_all() {
-  std::lock_guard guard(owner_.mutex_);
-  owner_.events_.clear();
+  std::vector<event> dropped;
+  std::lock_guard guard(owner_.mutex_);  // released before what was dropped is destroyed
+  dropped = owner_.events_.take_all();
+  owner_.requests_.clear();
 }
 
 // -- coordinator ----------------------------------------------------------------------------------
@@ -128,16 +137,17 @@ event_handle coordinator::at(duration when, std::function<void()> action) {
 }
 
 bool coordinator::cancel(event_handle handle) {
-  std::lock_guard guard(mutex_);
-  return events_.cancel(handle);
+  std::optional<event> dropped;
+  std::lock_guard guard(mutex_);  // released before what was dropped is destroyed
+  dropped = events_.take(handle);
+  return dropped.has_value();
 }
 
 host_index coordinator::current_host() noexcept { return running_host; }
 
 void coordinator::as_host(host_index host, const std::function<void()>& action) {
-  auto before = std::exchange(running_host, host);
+  acting_as as{host};
   action();
-  running_host = before;
 }
 
 host_index coordinator::host_of(caf::actor_id id) const {
@@ -147,11 +157,24 @@ host_index coordinator::host_of(caf::actor_id id) const {
 }
 
 void coordinator::answered(caf::actor_id requester, caf::message_id response) {
-  std::lock_guard guard(mutex_);
+  std::optional<event> dropped;
+  std::lock_guard guard(mutex_);  // released before what was dropped is destroyed
   auto found = requests_.find(request_key(requester, response));
   if (found == requests_.end()) return;
-  events_.cancel(found->second);
+  dropped = events_.take(found->second);
   requests_.erase(found);
+}
+
+void coordinator::forget_timers(caf::actor_id id) {
+  std::vector<event> dropped;
+  std::lock_guard guard(mutex_);  // released before what was dropped is destroyed
+  dropped = events_.take_owned(id);
+  for (auto& what : dropped)
+    if (what.element->mid.is_response()) requests_.erase(request_key(id, what.element->mid));
+}
+
+bool coordinator::is_local(const caf::strong_actor_ptr& actor) {
+  return actor->node() == system().node();
 }
 
 std::size_t coordinator::pending_events() const {
@@ -173,15 +196,25 @@ void coordinator::enqueue(caf::resumable* job) {
         if (host != no_host) ++live_actors_;
       }
     }
+  }
+  // Before a worker can take the job and end the actor. Not under the lock: the fabric calls us under its own.
+  if (born_on < never_seen && born_) born_(born_on, caf::strong_actor_ptr{actor->ctrl()});
+  {
+    std::lock_guard guard(mutex_);
     jobs_.push_back(job);
   }
-  if (born_on < never_seen && born_) born_(born_on, caf::strong_actor_ptr{actor->ctrl()});
   if (mode_ == time_mode::wall_clock) work_ready_.notify_one();
 }
 
 void coordinator::resume(caf::resumable* job, unit& on) {
   caf::actor_id id = 0;
-  if (job->subtype() == caf::resumable::scheduled_actor) id = static_cast<caf::scheduled_actor*>(job)->id();
+  if (job->subtype() == caf::resumable::scheduled_actor) {
+    auto* actor = static_cast<caf::scheduled_actor*>(job);
+    id = actor->id();
+    // Here, because answers of the same host do not pass the fabric.
+    if (auto* next = actor->peek_at_next_mailbox_element(); next != nullptr && next->mid.is_response())
+      answered(id, next->mid);
+  }
   auto host = id == 0 ? no_host : host_of(id);
   running_host = host;
   ++resumed_;
@@ -195,6 +228,7 @@ void coordinator::resume(caf::resumable* job, unit& on) {
       break;
     }
     case caf::resumable::done:
+      if (id != 0) forget_timers(id);
       if (host != no_host) {
         --live_actors_;
         if (ended_) ended_(id);
@@ -211,15 +245,14 @@ void coordinator::deliver(event& what) {
     what.action();
     return;
   }
-  auto id = what.receiver->id();
-  auto host = host_of(id);
-  if (what.element->mid.is_response()) {
+  auto lives_on = what.owner == 0 ? no_host : host_of(what.owner);
+  if (what.owner != 0 && what.element->mid.is_response()) {
     std::lock_guard guard(mutex_);
-    requests_.erase(request_key(id, what.element->mid));
+    requests_.erase(request_key(what.owner, what.element->mid));
   }
-  if (timer_hook_ && host != no_host) timer_hook_(id, what.element->content());
-  // A timer is the actor's own doing: it arrives on its host's behalf.
-  running_host = host;
+  if (timer_hook_ && lives_on != no_host) timer_hook_(what.owner, what.element->content());
+  // A timer is the doing of the actor that set it: it arrives on behalf of that actor's host.
+  running_host = what.on_behalf != no_host ? what.on_behalf : lives_on;
   what.receiver->enqueue(std::move(what.element), nullptr);
   running_host = no_host;
 }
@@ -230,6 +263,12 @@ void coordinator::drain() {
     jobs_.pop_front();
     resume(job, unit_);
   }
+}
+
+void coordinator::settle() {
+  if (mode_ == time_mode::virtual_time) return drain();
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return workers_.empty() || (jobs_.empty() && busy_workers_ == 0); });
 }
 
 duration coordinator::run(duration limit) {
@@ -285,7 +324,7 @@ void coordinator::work() {
     lock.unlock();
     resume(job, on);
     lock.lock();
-    --busy_workers_;
+    if (--busy_workers_ == 0 && jobs_.empty()) idle_.notify_all();
   }
 }
 
@@ -303,13 +342,15 @@ void coordinator::stop() {
   work_ready_.notify_all();
   for (auto& worker : workers_) worker.join();
   workers_.clear();
-  if (mode_ == time_mode::virtual_time) drain();
+  idle_.notify_all();
   clock_.cancel_all();
+  // No actor's code runs any more. Cleaning one up can make others ready (requests bounce).
   while (!jobs_.empty()) {
     auto* job = jobs_.front();
     jobs_.pop_front();
     cleanup_and_release(job);
   }
+  clock_.cancel_all();
 }
 
 }  // namespace shoal::netem

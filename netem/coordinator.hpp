@@ -29,10 +29,6 @@
 
 namespace shoal::netem {
 
-/// Index of one incarnation of a host; see fabric.
-using host_index = std::uint32_t;
-inline constexpr host_index no_host = 0xffffffff;
-
 enum class time_mode { virtual_time, wall_clock };
 
 /// Load this to get the coordinator:  netem::system_config config{mode};  caf::actor_system system{config};
@@ -48,6 +44,17 @@ class system_config : public caf::actor_system_config {
 };
 
 class coordinator;
+
+/// While it lives, this thread acts on behalf of `host`.
+class acting_as {
+ public:
+  explicit acting_as(host_index host) noexcept;
+  ~acting_as();
+  acting_as(const acting_as&) = delete;
+
+ private:
+  host_index before_;
+};
 
 /// Serves CAF's timers and our events from one queue. `now` starts at zero in both modes.
 class event_clock : public caf::actor_clock {
@@ -96,7 +103,7 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   void before_time_moves(std::function<void()> hook) { hook_ = std::move(hook); }
   /// Called when a scheduled message (a timer) is delivered to an actor.
   void on_timer(std::function<void(caf::actor_id, const caf::type_erased_tuple&)> hook) { timer_hook_ = std::move(hook); }
-  /// Called for each new actor with its host, and when an actor of a host has ended.
+  /// Called for each new actor with its host before it first runs, and when an actor of a host has ended.
   void on_actor(std::function<void(host_index, const caf::strong_actor_ptr&)> born,
                 std::function<void(caf::actor_id)> ended) {
     born_ = std::move(born);
@@ -112,8 +119,9 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   /// The host an actor lives on; no_host for CAF's own actors.
   host_index host_of(caf::actor_id id) const;
 
-  /// An answered request needs its timer no more (CAF never drops it).
-  void answered(caf::actor_id requester, caf::message_id response);
+  /// Lets everything happen that is ready, without moving the virtual time; on the wall clock waits
+  /// until the workers are idle. Requires: not called by an actor.
+  void settle();
 
   std::uint64_t messages_resumed() const noexcept { return resumed_; }
   std::size_t pending_events() const;
@@ -140,11 +148,15 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   };
 
   void push(event what);
+  /// An answered request needs its timer no more (CAF never drops it).
+  void answered(caf::actor_id requester, caf::message_id response);
   void resume(caf::resumable* job, unit& on);
   void deliver(event& what);
   /// Runs ready jobs until none is left. Virtual time only.
   void drain();
   void work();  // a worker thread
+  bool is_local(const caf::strong_actor_ptr& actor);
+  void forget_timers(caf::actor_id id);
 
   time_mode mode_;
   unsigned worker_count_;
@@ -154,7 +166,7 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   std::chrono::steady_clock::time_point wall_start_;
 
   mutable std::mutex mutex_;             // guards events_, jobs_, requests_ and hosts_ on the wall clock
-  std::condition_variable work_ready_, events_changed_;
+  std::condition_variable work_ready_, events_changed_, idle_;
   event_queue events_;
   std::deque<caf::resumable*> jobs_;
   std::unordered_map<std::uint64_t, event_handle> requests_;  // never iterated

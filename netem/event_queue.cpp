@@ -1,6 +1,7 @@
 #include "netem/event_queue.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/base/check.hpp"
 
@@ -18,32 +19,64 @@ event_handle event_queue::push(event what) {
   auto& place = slots_[index];
   heap_.push_back({what.when.count(), sequence_++, index, place.generation});
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>{});
+  if (auto owner = what.owner; owner != 0) {
+    if (owner >= first_of_.size()) first_of_.resize(owner + 1, none);
+    place.next = first_of_[owner];
+    if (place.next != none) slots_[place.next].previous = index;
+    first_of_[owner] = index;
+  }
   place.content = std::move(what);
   place.live = true;
   ++live_;
   return (std::uint64_t{place.generation} << 32) | index;
 }
 
-bool event_queue::cancel(event_handle handle) {
+std::optional<event> event_queue::take(event_handle handle) {
   auto index = static_cast<std::uint32_t>(handle);
   auto generation = static_cast<std::uint32_t>(handle >> 32);
-  if (index >= slots_.size() || slots_[index].generation != generation || !slots_[index].live) return false;
-  release(index);
-  // Timers of answered requests would otherwise pile up until their time comes.
-  if (heap_.size() > 64 && live_ < heap_.size() / 2) drop_cancelled();
-  return true;
+  if (index >= slots_.size() || slots_[index].generation != generation || !slots_[index].live) return {};
+  auto out = release(index);
+  drop_cancelled();
+  return out;
 }
 
-void event_queue::release(std::uint32_t index) {
+std::vector<event> event_queue::take_owned(caf::actor_id owner) {
+  std::vector<event> out;
+  if (owner >= first_of_.size()) return out;
+  while (first_of_[owner] != none) out.push_back(release(first_of_[owner]));
+  drop_cancelled();
+  return out;
+}
+
+std::vector<event> event_queue::take_all() {
+  std::vector<event> out;
+  for (std::uint32_t index = 0; index < slots_.size(); ++index)
+    if (slots_[index].live) out.push_back(release(index));
+  heap_.clear();
+  return out;
+}
+
+event event_queue::release(std::uint32_t index) {
   auto& place = slots_[index];
-  place.content = {};
+  if (auto owner = place.content.owner; owner != 0) {
+    if (place.previous == none)
+      first_of_[owner] = place.next;
+    else
+      slots_[place.previous].next = place.next;
+    if (place.next != none) slots_[place.next].previous = place.previous;
+    place.next = place.previous = none;
+  }
+  auto out = std::exchange(place.content, {});
   place.live = false;
   ++place.generation;
   free_.push_back(index);
   --live_;
+  return out;
 }
 
 void event_queue::drop_cancelled() {
+  // Timers of answered requests would otherwise pile up until their time comes.
+  if (heap_.size() <= 64 || live_ >= heap_.size() / 2) return;
   std::erase_if(heap_, [this](const entry& e) { return slots_[e.slot].generation != e.generation; });
   std::make_heap(heap_.begin(), heap_.end(), std::greater<>{});
 }
@@ -62,18 +95,7 @@ event event_queue::pop() {
   std::pop_heap(heap_.begin(), heap_.end(), std::greater<>{});
   auto index = heap_.back().slot;
   heap_.pop_back();
-  auto out = std::move(slots_[index].content);
-  release(index);
-  return out;
-}
-
-void event_queue::clear() {
-  // Dropping a message can push others (a destroyed mailbox bounces requests); start from empty.
-  auto dropped = std::move(slots_);
-  slots_.clear();
-  heap_.clear();
-  free_.clear();
-  live_ = 0;
+  return release(index);
 }
 
 }  // namespace shoal::netem

@@ -29,6 +29,11 @@ caf::node_id node_of(const std::string& name, std::uint32_t incarnation) {
   return caf::node_id{caf::make_counted<caf::node_id::default_data>(incarnation, host)};
 }
 
+caf::mailbox_element_ptr kill_message(const caf::strong_actor_ptr& actor) {
+  return caf::make_mailbox_element(nullptr, caf::make_message_id(caf::message_priority::high), {},
+                                   caf::exit_msg{caf::actor_cast<caf::actor_addr>(actor), caf::exit_reason::kill});
+}
+
 duration transmission_time(std::uint64_t bytes, data_rate rate) {
   return from_seconds(static_cast<double>(bytes) / rate.bytes_per_second());
 }
@@ -52,6 +57,11 @@ fabric::fabric(caf::actor_system& system, fabric_options options)
 }
 
 fabric::~fabric() {
+  options_.on_event = {};
+  for (host_index host = 0; host < hosts_.size(); ++host) kill(host, kill_scope::process);
+  clock_.settle();
+  clock_.stop();
+  link_->store(nullptr);
   clock_.on_actor({}, {});
   clock_.before_time_moves({});
   clock_.on_timer({});
@@ -60,12 +70,16 @@ fabric::~fabric() {
 // -- building -------------------------------------------------------------------------------------
 
 region_index fabric::add_region(std::string name) {
+  std::lock_guard guard(mutex_);
   regions_.push_back(std::move(name));
+  delays_.resize(regions_.size());
+  for (auto& row : delays_) row.resize(regions_.size());
   return static_cast<region_index>(regions_.size() - 1);
 }
 
 void fabric::set_delay(region_index a, region_index b, path_delay delay) {
-  delays_[{std::min(a, b), std::max(a, b)}] = delay;
+  std::lock_guard guard(mutex_);
+  delays_[a][b] = delays_[b][a] = delay;
 }
 
 machine_index fabric::add_machine(std::string name, region_index region, data_rate up, data_rate down) {
@@ -80,11 +94,11 @@ host_index fabric::start_host(machine_index index) {
   std::lock_guard guard(mutex_);
   auto& m = machines_[index];
   SHOAL_CHECK(m.running == no_host, "a machine runs one incarnation at a time");
-  host_state host;
-  host.machine = index;
-  host.incarnation = m.incarnations++;
-  host.node = node_of(m.name, host.incarnation);
-  hosts_.push_back(std::move(host));
+  auto incarnation = m.incarnations++;
+  hosts_.push_back({.machine = index,
+                    .incarnation = incarnation,
+                    .node = node_of(m.name, incarnation),
+                    .jitter = stream(options_.seed, "netem.jitter", index, incarnation)});
   m.running = static_cast<host_index>(hosts_.size() - 1);
   report({event_kind::host_started, clock_.now(), clock_.now(), {m.running, 0}, {m.running, 0}, "", 0});
   return m.running;
@@ -94,33 +108,25 @@ bool fabric::kill(host_index index, kill_scope scope) {
   std::lock_guard guard(mutex_);
   auto& host = hosts_[index];
   if (!host.alive) return false;
+  auto now = flow_time();
   host.alive = false;
   host.died_by = scope;
+  host.died_at = now;
   machines_[host.machine].running = no_host;
-  auto now = clock_.now();
+  machines_[host.machine].small_free = now;
   report({event_kind::host_killed, now, now, {index, 0}, {index, 0}, "", 0});
-  for (auto key : host.connections) {
-    auto found = connections_.find(key);
-    if (found == connections_.end()) continue;
-    auto& line = found->second;
+  for (auto key : host.bulk) {
+    auto& line = connections_.at(key);
     lost_ += line.waiting.size();
-    if (line.flow) {
-      flows_.cancel(*line.flow, now);
-      flows_changed_ = true;
-    }
-    auto other = line.from == index ? line.to : line.from;
-    if (other != index) hosts_[other].connections.erase(key);
-    connections_.erase(found);
+    flows_.cancel(*line.flow, now);
+    hosts_[line.from == index ? line.to : line.from].bulk.erase(key);
+    line.flow.reset();
+    line.waiting.clear();
+    flows_change();
   }
-  host.connections.clear();
-  clock_.as_host(index, [&] {
-    for (auto& [ordinal, weak] : host.actors)
-      if (auto actor = caf::actor_cast<caf::strong_actor_ptr>(weak))
-        actor->enqueue(caf::make_mailbox_element(nullptr, caf::make_message_id(caf::message_priority::high), {},
-                                                 caf::exit_msg{caf::actor_cast<caf::actor_addr>(actor),
-                                                               caf::exit_reason::kill}),
-                       nullptr);
-  });
+  host.bulk.clear();
+  acting_as as{index};
+  for (auto& [ordinal, actor] : host.actors) actor->enqueue(kill_message(actor), nullptr);
   return true;
 }
 
@@ -157,10 +163,8 @@ host_index fabric::host_on(machine_index machine) const {
 std::size_t fabric::active_flows() const {
   std::lock_guard guard(mutex_);
   std::size_t count = 0;
-  for (auto& host : hosts_)
-    for (auto key : host.connections)
-      if (auto found = connections_.find(key); found != connections_.end() && found->second.flow) ++count;
-  return count / 2;
+  for (auto& host : hosts_) count += host.bulk.size();
+  return count / 2;  // each is known to both of its hosts
 }
 std::size_t fabric::orphaned_flows() const {
   std::lock_guard guard(mutex_);
@@ -183,12 +187,9 @@ void fabric::actor_born(host_index index, const caf::strong_actor_ptr& actor) {
   auto& host = hosts_[index];
   auto ordinal = host.next_ordinal++;
   actors_[actor->id()] = {{index, ordinal}, nullptr};
-  host.actors.emplace(ordinal, caf::actor_cast<caf::weak_actor_ptr>(actor));
-  if (!host.alive)  // spawned by an actor that was killed in the middle of its handler
-    actor->enqueue(caf::make_mailbox_element(
-                       nullptr, caf::make_message_id(caf::message_priority::high), {},
-                       caf::exit_msg{caf::actor_cast<caf::actor_addr>(actor), caf::exit_reason::kill}),
-                   nullptr);
+  host.actors.emplace(ordinal, actor);
+  // Spawned by an actor that was killed in the middle of its handler?
+  if (!host.alive) actor->enqueue(kill_message(actor), nullptr);
 }
 
 void fabric::actor_ended(caf::actor_id id, caf::error reason) {
@@ -214,7 +215,7 @@ caf::strong_actor_ptr fabric::port_of(const caf::strong_actor_ptr& actor) {
   if (!entry.port) {
     caf::actor_config config;
     entry.port = caf::make_actor<port, caf::strong_actor_ptr>(
-        caf::actor_id{entry.where.ordinal} + 1, hosts_[entry.where.host].node, &system_, config, *this,
+        caf::actor_id{entry.where.ordinal} + 1, hosts_[entry.where.host].node, &system_, config, link_,
         actor, entry.where.host, entry.where.ordinal);
   }
   return entry.port;
@@ -229,7 +230,7 @@ caf::actor fabric::address_of(const caf::actor& actor) {
 
 void fabric::observe(port& of, caf::attachable_ptr hook) {
   std::lock_guard guard(mutex_);
-  port::observer observer{std::move(hook), coordinator::current_host()};
+  port::observer observer{std::move(hook), coordinator::current_host(), of.next_observer_++};
   if (of.actor_)
     of.observers_.push_back(std::move(observer));
   else
@@ -238,21 +239,45 @@ void fabric::observe(port& of, caf::attachable_ptr hook) {
 
 std::size_t fabric::forget(port& of, const caf::attachable::token& what) {
   std::lock_guard guard(mutex_);
-  return std::erase_if(of.observers_, [&](const port::observer& o) { return o.hook->matches(what); });
+  return std::erase_if(of.observers_, [&](const port::observer& o) {
+    if (!o.hook->matches(what)) return false;
+    if (o.notice != 0) clock_.cancel(o.notice);
+    return true;
+  });
 }
 
 void fabric::notify(port& of, port::observer observer, const caf::error& reason) {
   auto& host = hosts_[of.host()];
-  auto wait = observer.host == no_host ? duration{} : plain_delay(of.host(), observer.host);
-  if (!host.alive && host.died_by == kill_scope::machine) wait = options_.detection_time;
-  auto hook = std::make_shared<caf::attachable_ptr>(std::move(observer.hook));
-  endpoint from{of.host(), of.ordinal()};
-  clock_.at(clock_.now() + wait, [this, hook, from, to = observer.host, why = reason] {
-    std::lock_guard guard(mutex_);
-    if (to != no_host && !hosts_[to].alive) return;
-    report({event_kind::down, clock_.now(), clock_.now(), from, {to, 0}, "down", 0});
-    clock_.as_host(to, [&] { (*hook)->actor_exited(why, nullptr); });
+  auto when = clock_.now();
+  if (observer.host == of.host()) {
+    // At once.
+  } else if (!host.alive && host.died_by == kill_scope::machine) {
+    when += options_.detection_time;
+  } else if (observer.host != no_host) {
+    when += path(of.host(), observer.host).delay;
+    // The end of a connection does not overtake what is under way on it.
+    if (auto line = connections_.find(key_of(of.host(), observer.host)); line != connections_.end())
+      when = std::max({when, line->second.last_small, line->second.last_bulk});
+  }
+  observer.notice = clock_.at(when, [this, self = caf::actor_cast<caf::strong_actor_ptr>(&of), reason,
+                                     number = observer.number] {
+    tell(*static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(self)), number, reason);
   });
+  of.observers_.push_back(std::move(observer));
+}
+
+void fabric::tell(port& of, std::uint64_t number, const caf::error& reason) {
+  std::unique_lock guard(mutex_);
+  auto found = std::find_if(of.observers_.begin(), of.observers_.end(),
+                            [&](const port::observer& o) { return o.number == number; });
+  if (found == of.observers_.end()) return;
+  auto observer = std::move(*found);
+  of.observers_.erase(found);
+  if (observer.host != no_host && !hosts_[observer.host].alive) return;
+  report({event_kind::down, clock_.now(), clock_.now(), {of.host(), of.ordinal()}, {observer.host, 0}, "down", 0});
+  guard.unlock();
+  acting_as as{observer.host};
+  observer.hook->actor_exited(reason, nullptr);
 }
 
 // -- sending --------------------------------------------------------------------------------------
@@ -267,94 +292,90 @@ std::uint64_t fabric::wire_size(const caf::type_erased_tuple& content, const mes
 
 void fabric::send(port& to, caf::mailbox_element_ptr element) {
   auto from = coordinator::current_host();
-  std::unique_lock guard(mutex_);
   if (from == to.host() || from == no_host) {
-    auto actor = to.actor_;
-    guard.unlock();
-    if (!actor) return;
-    if (element->mid.is_response()) clock_.answered(actor->id(), element->mid);
-    actor->enqueue(std::move(element), nullptr);
-    return;
-  }
-  if (!hosts_[from].alive) {
-    ++lost_;
+    std::unique_lock guard(mutex_);
+    hand_over(guard, to, from, std::move(element));
     return;
   }
   auto what = options_.classify(element->content());
-  if (what.name[0] == '?' && !element->mid.is_response()) {
-    ++refused_;  // exit_msg, down_msg, errors, CAF's own: never accepted from another host
+  auto acceptable = what.name[0] != '?' || element->mid.is_response();
+  auto bytes = acceptable ? wire_size(element->content(), what) : 0;
+  if (element->mid.is_urgent_message()) element->mid = element->mid.with_normal_priority();
+  std::unique_lock guard(mutex_);
+  auto& sending = hosts_[from];
+  if (!sending.alive) {
+    ++lost_;
     return;
   }
-  if (element->mid.is_urgent_message()) element->mid = element->mid.with_normal_priority();
-  endpoint source{from, 0};
-  if (element->sender) {
-    if (auto found = actors_.find(element->sender->id());
-        found != actors_.end() && element->sender->node() == system_.node()) {
-      source = found->second.where;
-      element->sender = port_of(element->sender);
-    }
+  if (!acceptable) {  // exit_msg, down_msg, errors, CAF's own: never taken from another host
+    ++refused_;
+    return;
   }
-  in_transit item{caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, 0, clock_.now(), what};
-  item.bytes = wire_size(item.element->content(), what);
-  traffic_[what.traffic] += item.bytes;
-  auto key = key_of(from, to.host());
+  traffic_[what.traffic] += bytes;
   if (!hosts_[to.host()].alive) {
     ++lost_;
     return;
   }
+  endpoint source{from, 0};
+  if (element->sender && element->sender->node() == system_.node())
+    if (auto found = actors_.find(element->sender->id()); found != actors_.end()) {
+      if (found->second.where.host == from) source = found->second.where;
+      element->sender = port_of(element->sender);
+    }
+  auto now = clock_.now();
+  in_transit item{caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, bytes, now, what};
+  auto key = key_of(from, to.host());
   auto& line = connect(from, to.host());
-  if (item.bytes <= options_.small_message_bytes) {
-    auto& m = machines_[hosts_[from].machine];
-    m.small_free = std::max(m.small_free, clock_.now()) + transmission_time(item.bytes, m.up);
-    auto sent = m.small_free;
-    arrive_later(line, std::move(item), sent, line.last_small);
+  if (bytes <= options_.small_message_bytes) {
+    auto& m = machines_[sending.machine];
+    item.left = m.small_free = std::max(m.small_free, now) + transmission_time(bytes, m.up);
+    arrive_later(line, std::move(item), line.last_small);
     return;
   }
   line.waiting.push_back(std::move(item));
-  if (!line.flow) start_next(key, line);
+  if (!line.flow) start_next(key, line, flow_time());
 }
 
 fabric::connection& fabric::connect(host_index from, host_index to) {
   auto key = key_of(from, to);
   auto found = connections_.find(key);
-  if (found == connections_.end()) {
-    found = connections_
-                .emplace(key, connection{from, to, {}, {}, {}, {}, stream(options_.seed, "netem.jitter", from, to)})
-                .first;
-    hosts_[from].connections.insert(key);
-    hosts_[to].connections.insert(key);
-  }
-  return found->second;
+  if (found != connections_.end()) return found->second;
+  if (connections_.size() >= connections_limit_) drop_idle_connections();
+  return connections_.try_emplace(key, connection{from, to, {}, {}, {}, {}}).first->second;
 }
 
-void fabric::start_next(std::uint64_t key, connection& line) {
+void fabric::drop_idle_connections() {
+  auto now = clock_.now();
+  std::erase_if(connections_, [&](const auto& entry) {
+    auto& line = entry.second;
+    return line.waiting.empty() && line.last_small <= now && line.last_bulk <= now;
+  });
+  connections_limit_ = std::max<std::size_t>(1024, 2 * connections_.size());
+}
+
+void fabric::start_next(std::uint64_t key, connection& line, duration now) {
   link_id path[] = {machines_[hosts_[line.from].machine].uplink, machines_[hosts_[line.to].machine].downlink};
-  line.flow = flows_.start(path, line.waiting.front().bytes, std::numeric_limits<double>::infinity(),
-                           clock_.now(), key);
-  flows_changed_ = true;
+  line.flow = flows_.start(path, line.waiting.front().bytes, std::numeric_limits<double>::infinity(), now, key);
+  hosts_[line.from].bulk.insert(key);
+  hosts_[line.to].bulk.insert(key);
+  flows_change();
 }
 
-duration fabric::plain_delay(host_index from, host_index to) const {
-  auto a = machines_[hosts_[from].machine].region;
-  auto b = machines_[hosts_[to].machine].region;
-  auto found = delays_.find({std::min(a, b), std::max(a, b)});
-  return found == delays_.end() ? duration{} : found->second.delay;
+const path_delay& fabric::path(host_index from, host_index to) const {
+  return delays_[machines_[hosts_[from].machine].region][machines_[hosts_[to].machine].region];
 }
 
-duration fabric::draw_delay(connection& line) {
-  auto a = machines_[hosts_[line.from].machine].region;
-  auto b = machines_[hosts_[line.to].machine].region;
-  auto found = delays_.find({std::min(a, b), std::max(a, b)});
-  if (found == delays_.end()) return {};
-  auto [delay, jitter] = found->second;
+duration fabric::draw_delay(const connection& line) {
+  auto [delay, jitter] = path(line.from, line.to);
   if (jitter.count() == 0) return delay;
-  auto offset = static_cast<std::int64_t>(line.jitter.below(2 * static_cast<std::uint64_t>(jitter.count()) + 1)) -
+  auto& draws = hosts_[line.from].jitter;
+  auto offset = static_cast<std::int64_t>(draws.below(2 * static_cast<std::uint64_t>(jitter.count()) + 1)) -
                 jitter.count();
   return std::max(duration{}, delay + duration{offset});
 }
 
-void fabric::arrive_later(connection& line, in_transit what, duration sent, duration& last) {
-  last = std::max(last, sent + draw_delay(line));
+void fabric::arrive_later(connection& line, in_transit what, duration& last) {
+  last = std::max(last, what.left + draw_delay(line));
   auto item = std::make_shared<in_transit>(std::move(what));
   clock_.at(last, [this, item] { arrive(std::move(*item)); });
 }
@@ -362,35 +383,53 @@ void fabric::arrive_later(connection& line, in_transit what, duration sent, dura
 void fabric::arrive(in_transit what) {
   std::unique_lock guard(mutex_);
   auto& to = *static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(what.to));
-  if (!hosts_[to.host()].alive) {
+  auto& source = hosts_[what.from.host];
+  if (!hosts_[to.host()].alive || (!source.alive && source.died_at < what.left)) {
     ++lost_;
     return;
   }
   report({event_kind::message, clock_.now(), what.sent, what.from, {to.host(), to.ordinal()}, what.what.name,
           what.bytes});
+  hand_over(guard, to, to.host(), std::move(what.element));
+}
+
+void fabric::hand_over(std::unique_lock<std::recursive_mutex>& guard, port& to, host_index on_behalf,
+                       caf::mailbox_element_ptr element) {
   auto actor = to.actor_;
+  guard.unlock();
+  acting_as as{on_behalf};
   if (!actor) {
     // The host lives but the actor has ended: a request is refused, as a closed port would.
-    if (what.element->mid.is_request() && what.element->sender)
-      clock_.as_host(to.host(), [&] {
-        what.element->sender->enqueue(
-            caf::make_mailbox_element(nullptr, what.element->mid.response_id(), {},
-                                      caf::make_error(caf::sec::request_receiver_down)),
-            nullptr);
+    // As an event, so that an asker of the same host does not see the answer before it has asked.
+    if (element->mid.is_request() && element->sender)
+      clock_.at(clock_.now(), [asker = element->sender, answer = element->mid.response_id(), on_behalf] {
+        acting_as as{on_behalf};
+        asker->enqueue(caf::make_mailbox_element(nullptr, answer, {}, caf::make_error(caf::sec::request_receiver_down)),
+                       nullptr);
       });
     return;
   }
-  guard.unlock();
-  if (what.element->mid.is_response()) clock_.answered(actor->id(), what.element->mid);
-  actor->enqueue(std::move(what.element), nullptr);
+  actor->enqueue(std::move(element), nullptr);
 }
 
 // -- flows ----------------------------------------------------------------------------------------
 
+duration fabric::flow_time() {
+  // On the wall clock a completion may be served late: what has ended by now must be taken out first.
+  auto now = clock_.now();
+  if (clock_.mode() == time_mode::wall_clock) finish_flows(now);
+  return now;
+}
+
+void fabric::flows_change() {
+  // The wall clock does not stop for the hook between two instants.
+  if (!std::exchange(flows_changed_, true) && clock_.mode() == time_mode::wall_clock)
+    clock_.at(clock_.now(), [this] { settle(); });
+}
+
 void fabric::settle() {
   std::lock_guard guard(mutex_);
-  if (!flows_changed_) return;
-  flows_changed_ = false;
+  if (!std::exchange(flows_changed_, false)) return;
   auto next = flows_.next_completion();
   if (next_flow_event_ != 0) {
     if (next && *next == next_flow_time_) return;
@@ -405,18 +444,26 @@ void fabric::settle() {
 void fabric::flows_due() {
   std::lock_guard guard(mutex_);
   next_flow_event_ = 0;
-  flows_changed_ = true;
+  flows_change();
+  finish_flows(clock_.now());
+}
+
+void fabric::finish_flows(duration now) {
   std::vector<finished_flow> done;
-  flows_.advance(clock_.now(), done);
+  flows_.advance(now, done);
   for (auto& flow : done) {
-    auto found = connections_.find(flow.tag);
-    if (found == connections_.end()) continue;
-    auto& line = found->second;
+    auto& line = connections_.at(flow.tag);
     line.flow.reset();
     auto item = std::move(line.waiting.front());
     line.waiting.pop_front();
-    arrive_later(line, std::move(item), clock_.now(), line.last_bulk);
-    if (!line.waiting.empty()) start_next(flow.tag, line);
+    item.left = flow.at;
+    arrive_later(line, std::move(item), line.last_bulk);
+    if (!line.waiting.empty()) {
+      start_next(flow.tag, line, now);
+    } else {
+      hosts_[line.from].bulk.erase(flow.tag);
+      hosts_[line.to].bulk.erase(flow.tag);
+    }
   }
 }
 

@@ -11,15 +11,19 @@
 // for each 1448 bytes; the same figure in all worlds.
 //
 // Failure (DESIGN section 1): nothing enters or leaves a dead host, bytes that had not left are
-// lost, bytes under way arrive. Observers of its actors learn of it one delay later (process) or
-// after the detection time (machine). A restarted host is a new incarnation: old addresses stay dead.
+// lost, bytes under way arrive. An actor lives until it quits or its host dies; dropped handles do not
+// end it. Observers of its actors learn of it one delay later (process) or
+// after the detection time (machine), and after what it had under way to them. A restarted host is a new incarnation: old addresses stay dead.
 //
 // Left out: packet loss, slow start, queueing delay, routing changes (see the issue on the flow model).
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -82,9 +86,13 @@ struct path_delay {
   duration jitter{};               ///< uniform in [-jitter, jitter]
 };
 
+/// Thread safety: all but construction and destruction may be called from any thread. No lock is held
+/// while `classify` runs; `on_event` runs under the fabric's lock, so events come one at a time.
 class fabric {
  public:
   fabric(caf::actor_system& system, fabric_options options);
+  /// Kills every host without reporting it, lets the actors end, and stops the coordinator. Requires:
+  /// the actor_system is alive; what actors and pending events refer to is, too.
   ~fabric();
   fabric(const fabric&) = delete;
 
@@ -151,10 +159,12 @@ class fabric {
     std::uint32_t incarnation = 0;
     bool alive = true;
     kill_scope died_by = kill_scope::process;
+    duration died_at{};
     caf::node_id node;
     std::uint32_t next_ordinal = 0;
-    std::map<std::uint32_t, caf::weak_actor_ptr> actors;   // by ordinal
-    std::set<std::uint64_t> connections;                   // keys of connections_ it takes part in
+    std::map<std::uint32_t, caf::strong_actor_ptr> actors{};  // by ordinal
+    std::set<std::uint64_t> bulk{};  // keys of the connections with bulk to send, in or out
+    rng jitter;                      // of what it sends
   };
   struct actor_state {
     endpoint where;
@@ -167,14 +177,14 @@ class fabric {
     std::uint64_t bytes = 0;
     duration sent{};
     message_class what;
+    duration left{};                 // when its last byte was on its way
   };
-  /// One direction between two hosts.
+  /// One direction between two hosts; forgotten when it is idle.
   struct connection {
     host_index from, to;
-    std::deque<in_transit> waiting;  // front is being sent
+    std::list<in_transit> waiting;   // front is being sent
     std::optional<flow_id> flow;
     duration last_small{}, last_bulk{};   // latest arrival so far: keeps order under jitter
-    rng jitter;
   };
 
   void send(port& to, caf::mailbox_element_ptr element);
@@ -185,14 +195,21 @@ class fabric {
   void actor_ended(caf::actor_id id, caf::error reason);
   caf::strong_actor_ptr port_of(const caf::strong_actor_ptr& actor);
   connection& connect(host_index from, host_index to);
-  void start_next(std::uint64_t key, connection& line);
-  void arrive_later(connection& line, in_transit what, duration sent, duration& last);
+  void start_next(std::uint64_t key, connection& line, duration now);
+  void arrive_later(connection& line, in_transit what, duration& last);
   void arrive(in_transit what);
+  void hand_over(std::unique_lock<std::recursive_mutex>& guard, port& to, host_index on_behalf,
+                 caf::mailbox_element_ptr element);
   void notify(port& of, port::observer observer, const caf::error& reason);
-  duration draw_delay(connection& line);
-  duration plain_delay(host_index from, host_index to) const;
+  void tell(port& of, std::uint64_t observer, const caf::error& reason);
+  const path_delay& path(host_index from, host_index to) const;
+  duration draw_delay(const connection& line);
+  void drop_idle_connections();
   void settle();                      // re-solves the flows and plans the next completion
   void flows_due();
+  void finish_flows(duration now);
+  duration flow_time();
+  void flows_change();
   std::uint64_t wire_size(const caf::type_erased_tuple& content, const message_class& what);
   void report(const delivered_event& what);
 
@@ -201,19 +218,21 @@ class fabric {
   fabric_options options_;
   mutable std::recursive_mutex mutex_;
   std::vector<std::string> regions_;
-  std::map<std::pair<region_index, region_index>, path_delay> delays_;
-  std::vector<machine> machines_;
+  std::vector<std::vector<path_delay>> delays_;   // by region, twice
+  std::deque<machine> machines_;                  // their names are handed out
   std::vector<host_state> hosts_;
   std::unordered_map<caf::actor_id, actor_state> actors_;          // never iterated
-  std::unordered_map<std::uint64_t, connection> connections_;      // never iterated
+  std::unordered_map<std::uint64_t, connection> connections_;      // iterated only to drop idle ones
+  std::size_t connections_limit_ = 1024;
   flow_network flows_;
   bool flows_changed_ = false;
   event_handle next_flow_event_ = 0;
   duration next_flow_time_{};
-  std::array<std::uint64_t, traffic_classes> traffic_{};
+  std::array<std::atomic<std::uint64_t>, traffic_classes> traffic_{};
   std::atomic<std::uint64_t> bypassed_{0};
-  std::uint64_t refused_ = 0;
-  std::uint64_t lost_ = 0;
+  std::atomic<std::uint64_t> refused_{0};
+  std::atomic<std::uint64_t> lost_{0};
+  fabric_link link_ = std::make_shared<std::atomic<fabric*>>(this);
 };
 
 }  // namespace shoal::netem

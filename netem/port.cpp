@@ -1,7 +1,5 @@
 #include "netem/port.hpp"
 
-#include <atomic>
-
 #include "netem/fabric.hpp"
 
 namespace shoal::netem {
@@ -10,9 +8,9 @@ namespace {
 std::atomic<std::size_t> live_ports{0};
 }
 
-port::port(caf::actor_config& config, fabric& net, caf::strong_actor_ptr actor, host_index host,
+port::port(caf::actor_config& config, fabric_link net, caf::strong_actor_ptr actor, host_index host,
            std::uint32_t ordinal)
-    : caf::actor_proxy(config), net_(net), actor_(std::move(actor)), host_(host), ordinal_(ordinal) {
+    : caf::actor_proxy(config), net_(std::move(net)), actor_(std::move(actor)), host_(host), ordinal_(ordinal) {
   ++live_ports;
 }
 
@@ -21,12 +19,17 @@ port::~port() { --live_ports; }
 std::size_t port::live() noexcept { return live_ports; }
 
 void port::enqueue(caf::mailbox_element_ptr element, caf::execution_unit*) {
-  net_.send(*this, std::move(element));
+  if (auto* net = net_->load()) net->send(*this, std::move(element));
 }
 
-void port::attach(caf::attachable_ptr observer) { net_.observe(*this, std::move(observer)); }
+void port::attach(caf::attachable_ptr observer) {
+  if (auto* net = net_->load()) net->observe(*this, std::move(observer));
+}
 
-std::size_t port::detach(const caf::attachable::token& what) { return net_.forget(*this, what); }
+std::size_t port::detach(const caf::attachable::token& what) {
+  auto* net = net_->load();
+  return net != nullptr ? net->forget(*this, what) : 0;
+}
 
 void port::kill_proxy(caf::execution_unit* unit, caf::error reason) {
   cleanup(std::move(reason), unit);

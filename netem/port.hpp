@@ -3,6 +3,8 @@
 // know. One port for each published actor; it is erased when its actor ends.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <vector>
 
 #include <caf/actor_proxy.hpp>
@@ -14,9 +16,12 @@ namespace shoal::netem {
 
 class fabric;
 
+/// The fabric, or null once it is gone: handles may outlive their world.
+using fabric_link = std::shared_ptr<std::atomic<fabric*>>;
+
 class port final : public caf::actor_proxy {
  public:
-  port(caf::actor_config& config, fabric& net, caf::strong_actor_ptr actor, host_index host,
+  port(caf::actor_config& config, fabric_link net, caf::strong_actor_ptr actor, host_index host,
        std::uint32_t ordinal);
   ~port() override;
 
@@ -36,13 +41,16 @@ class port final : public caf::actor_proxy {
   struct observer {
     caf::attachable_ptr hook;
     host_index host;
+    std::uint64_t number = 0;
+    event_handle notice = 0;    // planned once the actor has ended
   };
 
-  fabric& net_;
+  fabric_link net_;
   caf::strong_actor_ptr actor_;  // empty once the actor has ended; guarded by the fabric
   host_index host_;
   std::uint32_t ordinal_;
   std::vector<observer> observers_;
+  std::uint64_t next_observer_ = 0;
 };
 
 }  // namespace shoal::netem

@@ -1,9 +1,9 @@
 // shoal run FILE: runs a scenario.
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -13,24 +13,19 @@
 #include "scenarios/stage/stage.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
+#include "tools/determinism.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/interrupts.hpp"
 #include "tools/live_line.hpp"
 
 namespace shoal::tools {
 
 namespace {
 
-volatile std::sig_atomic_t interrupts = 0;
-
-void on_interrupt(int) {
-  interrupts = interrupts + 1;
-  if (interrupts > 2) _exit(130);  // the third one means it
-}
-
 struct run_arguments {
   scenario_arguments scenario;
   std::string out, until;
-  bool force = false, json = false, quiet = false, no_baseline = false;
+  bool force = false, json = false, quiet = false, no_baseline = false, check_determinism = false;
   unsigned workers = 0;
 };
 
@@ -59,17 +54,24 @@ int run(const run_arguments& arguments) {
   }
   live_line line(isatty(STDERR_FILENO) != 0);
   if (!arguments.quiet) options.on_status = [&](const scenarios::live_status& status) { line.show(status); };
-  options.interrupted = [] { return interrupts > 0; };
-  struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  options.interrupted = interrupted;
+  catch_interrupts();
+  std::optional<determinism_check> determinism;
+  if (arguments.check_determinism) {
+    auto begun = determinism_check::begin(*scenario, options);
+    if (!begun) {
+      fmt::print(stderr, "error: {}\n", begun.error());
+      return exit_bad_input;
+    }
+    determinism = std::move(*begun);
+  }
 
   auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
   if (!stage) {
     fmt::print(stderr, "error: {}\n", stage.error());
     return exit_bad_input;
   }
+  if (auto advice = (*stage)->advice(); !advice.empty()) fmt::print(stderr, "warning: {}\n", advice);
   auto outcome = (*stage)->run();
   line.clear();
   if (!outcome) {
@@ -80,6 +82,15 @@ int run(const run_arguments& arguments) {
     std::fputs(scenarios::to_json(outcome->summary).c_str(), stdout);
   else
     print_people(*outcome, arguments);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    fmt::print(stderr, "error: cannot write to stdout\n");
+    return exit_run_failed;
+  }
+  if (outcome->late.excess() > 0.05)
+    fmt::print(stderr,
+               "warning: {} of {} steps ended late, {:.1f} s in all ({:.0f} % of the computing): this machine was too slow "
+               "for the emulation, its times predict nothing\n",
+               outcome->late.late_steps, outcome->late.steps, outcome->late.late_seconds, 100 * outcome->late.excess());
   if (outcome->interrupted) fmt::print(stderr, "interrupted: the run was ended early\n");
   bool failed = false;
   for (const auto& missed : outcome->missed) {
@@ -91,6 +102,11 @@ int run(const run_arguments& arguments) {
       fmt::print(stderr, "error: invariant {} violated {} times, first {}\n", name, check.violated, check.first_violation);
       failed = true;
     }
+  if (determinism) {
+    int code = determinism->finish(*outcome, arguments.json);
+    line.clear();
+    if (code != exit_ok) return code;
+  }
   return failed ? exit_run_failed : outcome->interrupted ? 128 + SIGINT : exit_ok;
 }
 
@@ -106,6 +122,8 @@ void add_run(CLI::App& app, action& chosen) {
   command->add_flag("--json", arguments->json, "print summary.json on stdout and nothing else there");
   command->add_flag("-q,--quiet", arguments->quiet, "no progress on stderr");
   command->add_flag("--no-baseline", arguments->no_baseline, "do not train the same on one machine to compare with");
+  command->add_flag("--check-determinism", arguments->check_determinism,
+                    "run a second time, recording every event, and show the first one that differs");
   command->add_option("-j,--workers", arguments->workers, "compute threads (default: one for each core)")
       ->type_name("N")
       ->check(CLI::Range(1u, 1024u));

@@ -13,7 +13,11 @@ namespace shoal::tools {
 using action = std::function<int()>;
 
 void add_run(CLI::App& app, action& chosen);
+void add_new(CLI::App& app, action& chosen);
 void add_check(CLI::App& app, action& chosen);
+void add_replay(CLI::App& app, action& chosen);
+void add_diff(CLI::App& app, action& chosen);
+void add_generate(CLI::App& app, action& chosen);
 void add_verify_data(CLI::App& app, action& chosen);
 
 }  // namespace shoal::tools

@@ -185,6 +185,7 @@ void butterfly::reduce() {
       used.push_back(m);
       weight += group_.members[m].weight;
     }
+    if (used.empty()) return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
     auto result = mean.finish();
     if (!result) return fail(reason::bad_message);
     if (config_.mutant == mutant::wrong_denominator) {
@@ -196,6 +197,7 @@ void butterfly::reduce() {
       for (auto& x : *result) x = static_cast<float>(x * (mean.total_weight() / static_cast<double>(used.size())));
     values = payload{std::move(*result)};
   } else {
+    if (order.empty()) return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
     used = order;
     for (auto m : order) weight += group_.members[m].weight;
   }

@@ -55,6 +55,7 @@ void group_actor::on_exit() {
   round_.reset();
   owner_ = nullptr;
   request_ = {};
+  protocol_actor::on_exit();
 }
 
 template <class Message>

@@ -224,7 +224,9 @@ void matchmaking::close_if_complete() {
 bool matchmaking::quorum() const {
   auto weight = self_.weight;
   for (const auto& [peer, info] : joined_) weight += info.weight;
-  return weight > 0 && 2 * weight >= known_samples_;
+  if (weight == 0) return false;
+  // A full group cannot grow: in a swarm of more than twice the group size it never holds half.
+  return joined_.size() + 1 >= config_.group_size || 2 * weight >= known_samples_;
 }
 
 void matchmaking::close() {

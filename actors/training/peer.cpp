@@ -77,6 +77,7 @@ void peer::on_exit() {
   served_.clear();
   available_.clear();
   pool_.reset();
+  protocol_actor::on_exit();
 }
 
 void peer::enter(mode next) {
@@ -116,6 +117,7 @@ void peer::publish() {
   mine.samples = mode_ == mode::downloading ? 0 : promised();
   mine.millisamples_per_second = static_cast<std::uint64_t>(speed_.value() * 1000);
   mine.rate_up = here().rate_up();
+  mine.arriving = mode_ == mode::downloading ? 1 : 0;
   record entry;
   entry.subkey = fmt::format("{:016x}", here().id());
   entry.address = address();
@@ -457,7 +459,16 @@ void peer::start_download() {
   std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) {
     return others_.entries().at(a).what.rate_up > others_.entries().at(b).what.rate_up;
   });
+  // Records outlive who wrote them: those who could not deliver are not asked again before the others.
+  std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id); });
+  if (now() < download_not_before_) return;
+  if (ids.empty()) {
+    tried_donors_.clear();
+    download_not_before_ = now() + options_.max_refresh;
+    return set_timer(options_.max_refresh, retry_timer);
+  }
   ids.resize(std::min(ids.size(), options_.max_donors));
+  tried_donors_.insert(ids.begin(), ids.end());
   give_back_gradients();
   enter(mode::downloading);
   std::vector<caf::actor> donors;
@@ -482,6 +493,7 @@ void peer::on_state(const state_ptr& state) {
   if (state && branch{state->epoch, state->samples, state->id}.leads(own_branch())) {
     state_ = pool_->intern(state);
     here().observe(adopted{state_->epoch, state_->id, state_->bytes()});
+    tried_donors_.clear();
   }
   enter(mode::computing);
   publish();

@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "actors/averaging/round.hpp"
@@ -137,10 +138,12 @@ class peer final : public protocol_actor {
   std::vector<sample_range> in_round_;              // of the contribution under way
   std::optional<running_job> running_;
   ema speed_;
+  std::set<peer_id> tried_donors_;                  // since the last state that we got
   std::optional<branch> arriving_;                  // what we are downloading, if it will not take long
   bool draining_ = false;
   std::uint64_t round_attempts_ = 0;
   duration not_before_{};                           // of the next attempt
+  duration download_not_before_{};
 
   std::shared_ptr<state_ptr> next_state_;           // written by the step job
   group_id step_group_;

@@ -10,7 +10,7 @@ namespace shoal::actors {
 
 namespace {
 
-using packed = std::array<std::uint64_t, 7>;
+using packed = std::array<std::uint64_t, 8>;
 
 bool on(const progress& what, const branch& which) {
   return what.epoch == which.epoch && what.state == which.state;
@@ -19,7 +19,7 @@ bool on(const progress& what, const branch& which) {
 }  // namespace
 
 payload progress::pack() const {
-  packed words{epoch, state.high, state.low, history, samples, millisamples_per_second, rate_up};
+  packed words{epoch, state.high, state.low, history, samples, millisamples_per_second, rate_up, arriving};
   std::vector<std::byte> bytes(sizeof words);
   std::memcpy(bytes.data(), words.data(), sizeof words);
   return payload{std::move(bytes)};
@@ -29,7 +29,7 @@ std::optional<progress> progress::unpack(const payload& bytes) {
   packed words;
   if (bytes.size() != sizeof words || bytes.is_hollow()) return std::nullopt;
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
-  return progress{words[0], {words[1], words[2]}, words[3], words[4], words[5], words[6]};
+  return progress{words[0], {words[1], words[2]}, words[3], words[4], words[5], words[6], words[7]};
 }
 
 void progress_table::replace(const std::vector<record>& records, peer_id self, duration now) {
@@ -49,6 +49,7 @@ void progress_table::replace(const std::vector<record>& records, peer_id self, d
 branch progress_table::leading(const branch& own) const {
   auto best = own;
   for (const auto& [peer, e] : entries_) {
+    if (e.what.arriving != 0) continue;
     branch theirs{e.what.epoch, e.what.history, e.what.state};
     if (theirs.leads(best)) best = theirs;
   }
@@ -87,7 +88,7 @@ double progress_table::samples_per_second_near(std::uint64_t epoch) const {
 std::vector<peer_id> progress_table::peers_on(const branch& which) const {
   std::vector<peer_id> out;
   for (const auto& [peer, e] : entries_)
-    if (on(e.what, which)) out.push_back(peer);
+    if (on(e.what, which) && e.what.arriving == 0) out.push_back(peer);
   return out;
 }
 

@@ -27,6 +27,7 @@ struct progress {
   std::uint64_t samples = 0;              ///< accumulated towards the next step
   std::uint64_t millisamples_per_second = 0;
   std::uint64_t rate_up = 0;              ///< bit/s, for choosing donors
+  std::uint64_t arriving = 0;             ///< 1: is still downloading `state`
 
   bool operator==(const progress&) const = default;
 
@@ -61,7 +62,8 @@ class progress_table {
   void replace(const std::vector<record>& records, peer_id self, duration now);
   const std::map<peer_id, entry>& entries() const noexcept { return entries_; }
 
-  /// The leading branch among the records and `own`.
+  /// The leading branch among the records and `own`. Who is only arriving proves no branch: two joiners that
+  /// believed each other would keep one alive that everybody who had it has taken along.
   branch leading(const branch& own) const;
   /// Samples of the others on `which`.
   std::uint64_t samples_on(const branch& which) const;
@@ -71,6 +73,7 @@ class progress_table {
   double samples_expected_on(const branch& which, duration now, duration stepped) const;
   /// Speed of the others that are within one epoch: just after a step not all have said so yet.
   double samples_per_second_near(std::uint64_t epoch) const;
+  /// Those who have its state.
   std::vector<peer_id> peers_on(const branch& which) const;
 
  private:

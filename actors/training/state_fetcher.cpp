@@ -43,6 +43,7 @@ void state_fetcher::on_exit() {
   donors_.clear();
   owner_ = nullptr;
   bytes_ = {};
+  protocol_actor::on_exit();
 }
 
 state_fetcher::donor* state_fetcher::sender_donor() {

@@ -249,6 +249,10 @@ void round_book::close(iterator at, bool unfinished) {
     ++counts_.unfinished;
   } else {
     count(last, +1);
+    if (last.completed > 0) {
+      ++counts_.completed;
+      counts_.completed_seconds += to_seconds(what.ended - what.started);
+    }
     recent_.push_back(last);
     if (recent_.size() > kept_rounds)
       recent_.pop_front();

@@ -70,6 +70,8 @@ struct swarm_round {
 struct round_counts {
   std::array<std::uint64_t, 4> by_outcome{}; ///< by actors::outcome
   std::map<std::string, std::uint64_t> by_reason;
+  std::uint64_t completed = 0;                 ///< rounds that somebody completed
+  double completed_seconds = 0;                ///< from group_begun to their last member's end, summed
   std::uint64_t unfinished = 0;
   std::uint64_t late = 0; ///< members that ended after their round was final
   std::uint64_t of(actors::outcome which) const {

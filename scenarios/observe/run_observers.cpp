@@ -244,7 +244,10 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
   const round_counts& rounds = rounds_.counts();
   into.rounds = {rounds.of(actors::outcome::ok), rounds.of(actors::outcome::partial),
                  rounds.of(actors::outcome::split), rounds.of(actors::outcome::failed),
-                 rounds.by_reason};
+                 rounds.by_reason,
+                 rounds.completed > 0
+                     ? std::optional(rounds.completed_seconds / static_cast<double>(rounds.completed))
+                     : std::nullopt};
   if (options_.bytes_sent) {
     const std::array<std::uint64_t, 4> bytes = options_.bytes_sent();
     into.bytes_sent = {bytes[0], bytes[1], bytes[2], bytes[3]};

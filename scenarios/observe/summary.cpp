@@ -56,7 +56,8 @@ json as_json(const summary& what) {
                    {"partial", what.rounds.partial},
                    {"split", what.rounds.split},
                    {"failed", what.rounds.failed},
-                   {"by_reason", reasons}};
+                   {"by_reason", reasons},
+                   {"mean_seconds", number(what.rounds.mean_seconds)}};
   out["bytes_sent"] = {{"data", what.bytes_sent.data},
                        {"averaging", what.bytes_sent.averaging},
                        {"state", what.bytes_sent.state},
@@ -69,6 +70,9 @@ json as_json(const summary& what) {
     if (!totals.first_violation.empty())
       one["first_violation"] = totals.first_violation;
   }
+  out["distortion"] = what.distortion ? json{{"late_steps", what.distortion->late_steps},
+                                            {"late_seconds", number(what.distortion->late_seconds)}}
+                                     : json(nullptr);
   out["invariants"] = checks;
   return out;
 }
@@ -109,7 +113,8 @@ result<summary> summary_from_json(std::string_view from) {
                   rounds.at("partial").get<std::uint64_t>(),
                   rounds.at("split").get<std::uint64_t>(),
                   rounds.at("failed").get<std::uint64_t>(),
-                  {}};
+                  {},
+                  rounds.contains("mean_seconds") ? optional_number(rounds.at("mean_seconds")) : std::nullopt};
     for (const auto& [name, count] : rounds.at("by_reason").items())
       out.rounds.by_reason[name] = count.get<std::uint64_t>();
     const json& bytes = in.at("bytes_sent");
@@ -119,6 +124,10 @@ result<summary> summary_from_json(std::string_view from) {
     const json& peers = in.at("peers");
     out.peers = {peers.at("joined").get<std::uint64_t>(), peers.at("left").get<std::uint64_t>(),
                  peers.at("alive").get<std::uint64_t>()};
+    if (in.contains("distortion") && !in.at("distortion").is_null()) {
+      const json& late = in.at("distortion");
+      out.distortion = {late.at("late_steps").get<std::uint64_t>(), late.at("late_seconds").get<double>()};
+    }
     for (const auto& [name, one] : in.at("invariants").items()) {
       out.invariants.emplace_back(name,
                                   summary::check_totals{one.at("checked").get<std::uint64_t>(),

@@ -24,11 +24,18 @@ struct summary {
   struct round_totals {
     std::uint64_t ok = 0, partial = 0, split = 0, failed = 0;
     std::map<std::string, std::uint64_t> by_reason;
+    std::optional<double> mean_seconds;   ///< of the rounds that somebody completed
     bool operator==(const round_totals&) const = default;
   };
   struct sent_bytes {
     std::uint64_t data = 0, averaging = 0, state = 0, control = 0;
     bool operator==(const sent_bytes&) const = default;
+  };
+  /// Compute steps that took longer than their profile; emulate only.
+  struct late_totals {
+    std::uint64_t late_steps = 0;
+    double late_seconds = 0;
+    bool operator==(const late_totals&) const = default;
   };
   struct peer_totals {
     std::uint64_t joined = 0, left = 0, alive = 0;
@@ -52,6 +59,7 @@ struct summary {
   round_totals rounds;
   sent_bytes bytes_sent;
   peer_totals peers;
+  std::optional<late_totals> distortion;
   std::vector<std::pair<std::string, check_totals>> invariants; ///< in the order of rule_names
 
   bool operator==(const summary&) const = default;

@@ -99,14 +99,17 @@ void describe(V& v, lifetime& o) {
   v.field("distribution", o.distribution, "`always`: it never ends");
   v.field("mean", o.mean, "of `exponential` and `weibull`", {.hide_default = true, .otherwise = "required there"});
   v.field("shape", o.shape, "of `weibull`; below 1: many short, few very long",
-          {.above = 0, .at_most = 100, .hide_default = true});
+          {.at_least = 0.1, .at_most = 100, .hide_default = true});
 }
 
 template <class V>
 void describe(V& v, churn_options& o) {
-  v.field("session", o.session, "how long a host stays", {.hide_default = true});
+  v.field("session", o.session, "how long a host stays, at least 1ms; the first session begins at `start`", {.hide_default = true});
   v.field("gap", o.gap, "how long it is away; `always`: it does not come back", {.hide_default = true});
-  v.field("trace", o.trace, "CSV file `peer,start,end` instead of `session` and `gap`, relative to the scenario's folder");
+  v.field("trace", o.trace, "CSV file `peer,start,end` instead of `session` and `gap`, relative to the scenario's folder; "
+                            "times are seconds, or have a unit, and count from the host's `start`");
+  v.field("ending", o.ending, "how a session ends: `process`: its connections are reset; `machine`: it falls silent, "
+                              "as a closed laptop does", {.hide_default = true});
 }
 
 template <class V>

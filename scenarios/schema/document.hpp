@@ -29,6 +29,9 @@ struct problem {
   std::string message;
   std::vector<std::string> notes;
   bool warning = false;
+  std::string other_file{};      ///< where it is, if not in the scenario; `where` then names who refers to it
+  position there{};              ///< the place in `other_file`
+  std::string source_line{};     ///< of `other_file`
 };
 
 struct node;

@@ -56,7 +56,8 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 void deliver(std::vector<problem> problems, std::string_view text, const std::string& file_name,
              std::span<const std::string> sets, load_result& out) {
   const auto order = [](const problem& what) {
-    return std::tuple(what.where.set, what.where.line, what.where.column, what.message);
+    return std::tuple(what.where.set, what.where.line, what.where.column, what.other_file, what.there.line,
+                      what.there.column, what.message);
   };
   std::stable_sort(problems.begin(), problems.end(),
                    [&](const problem& a, const problem& b) { return order(a) < order(b); });
@@ -72,7 +73,13 @@ void deliver(std::vector<problem> problems, std::string_view text, const std::st
     made.message = std::move(what.message);
     made.notes = std::move(what.notes);
     made.warning = what.warning;
-    if (what.where.set >= 0) {
+    if (!what.other_file.empty()) {
+      made.file = what.other_file;
+      made.line = what.there.line;
+      made.column = what.there.column;
+      made.length = what.there.length;
+      if (first_bad_byte(what.source_line) == std::string_view::npos) made.source_line = std::move(what.source_line);
+    } else if (what.where.set >= 0) {
       made.file = "--set " + sets[static_cast<std::size_t>(what.where.set)];
     } else {
       made.file = file_name;

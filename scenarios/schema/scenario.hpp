@@ -50,11 +50,15 @@ struct lifetime {
   bool operator==(const lifetime&) const = default;
 };
 
-/// How the hosts of a group come and go of their own accord. Either processes or a trace.
+/// What ends with a host: its process (others see the connection reset) or the machine (silence).
+enum class fault_scope { process, machine };
+
+/// How the hosts of a group come and go of their own accord, from their `start` on. Either processes or a trace.
 struct churn_options {
   lifetime session;                    ///< how long a host stays
   lifetime gap;                        ///< how long it is away; always: it does not come back
   std::string trace;                   ///< CSV file 'peer,start,end', as data.files relative to the scenario's folder
+  fault_scope ending = fault_scope::process;  ///< how a session ends
   bool operator==(const churn_options&) const = default;
 };
 
@@ -65,7 +69,7 @@ struct peer_group {
   std::string region;                  ///< default: the first region
   data_rate up, down;                  ///< required, > 0
   std::string device;                  ///< required, a key of `devices`
-  duration start{};                    ///< when the first one starts
+  duration start{};                    ///< when the first one starts, or begins with its churn
   duration start_spacing{};            ///< each further one this much later
   bool absent = false;                 ///< starts only by a 'join' fault
   churn_options churn;
@@ -136,7 +140,6 @@ struct directory_options {
 };
 
 enum class fault_kind { kill, restart, join };
-enum class fault_scope { process, machine };
 
 /// One entry of `faults:`:  {kill: machine, select: home-*, on: all_reduce.half_sent, nth: 2}
 /// {restart: process, select: home-1, at: 90s, downtime: 10s}   {join: host, select: late-*, at: 60s}

@@ -27,7 +27,11 @@ void fault_engine::reached(netem::host_index host, std::string_view point) {
   for (std::size_t i = 0; i < faults_.size(); ++i) {
     const auto& f = faults_[i];
     if (f.on != point || !glob_match(f.select, world_.net().name_of(host)) || !world_.net().alive(host)) continue;
-    if (++counts_[i] == f.nth) strike(f, world_.net().machine_of(host));
+    {
+      std::lock_guard guard(mutex_);
+      if (++counts_[i] != f.nth) continue;
+    }
+    strike(f, world_.net().machine_of(host));
   }
 }
 

@@ -2,7 +2,9 @@
 // n-th time.
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,11 +31,12 @@ class fault_engine {
 
   world& world_;
   std::vector<fault> faults_;
+  std::mutex mutex_;                         // guards counts_: probes are reached in several threads
   std::vector<std::uint64_t> counts_;        // how often a selected host reached `on`, by fault
   std::vector<netem::machine_index> machines_;
   std::vector<std::string> names_;
   std::function<void(netem::machine_index)> start_;
-  std::uint64_t struck_ = 0;
+  std::atomic<std::uint64_t> struck_{0};
 };
 
 }  // namespace shoal::scenarios

@@ -1,6 +1,8 @@
 #include "scenarios/stage/stage.hpp"
 
+#include <atomic>
 #include <cmath>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -12,9 +14,12 @@
 #include "actors/data/rounds_file.hpp"
 #include "actors/dht/directory.hpp"
 #include "actors/training/peer.hpp"
+#include "scenarios/compare/provenance.hpp"
+#include "scenarios/compare/version.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/load.hpp"
+#include "scenarios/stage/churn.hpp"
 #include "scenarios/stage/faults.hpp"
 #include "scenarios/stage/workloads.hpp"
 #include "scenarios/stage/world.hpp"
@@ -62,12 +67,18 @@ struct stage::state {
   scenario what;
   stage_options options;
   std::unique_ptr<prepared_workload> work;
+  std::vector<std::optional<churned_host>> comings;     // by host
 
-  // While it runs.
+  // While it runs. On the wall clock actors of several threads observe at once: `watching` guards the
+  // observers and what stands between here and `started`. It is the last lock that is taken: under
+  // it nobody calls the world.
+  std::recursive_mutex watching;
+  duration last_event{};                                 // observers' time never goes back
   std::unique_ptr<run_observers> observers;
   actors::rounds_recorder rounds;
   std::shared_ptr<actors::state_pool> pool;
   std::shared_ptr<actors::sample_ledger> ledger;
+  std::unique_ptr<churn_engine> churn;
   std::unique_ptr<world> in;
   std::unique_ptr<fault_engine> faults;
   std::vector<host_spec> hosts;
@@ -77,7 +88,7 @@ struct stage::state {
   caf::actor directory;
   std::map<actors::peer_id, std::uint64_t> open_rounds;  // contributed and not ended
   std::uint64_t rounds_asked = 0;
-  bool goal_reached = false, draining = false;
+  std::atomic<bool> goal_reached{false}, draining{false};
   duration goal_time{};
   wall_clock::time_point started = wall_clock::now();
 
@@ -88,6 +99,8 @@ struct stage::state {
     in.reset();
   }
 
+  bool simulated() const { return what.world == "sim"; }
+  duration stamp(duration time) { return last_event = std::max(last_event, time); }
   void build();
   void build_network(std::map<std::string, netem::region_index>& regions);
   void start_peer(netem::machine_index machine);
@@ -97,8 +110,8 @@ struct stage::state {
   bool quiet() const;
   duration run_world(bool& interrupted);
   leak_facts leaks() const;
-  result<void> write(const run_directory& to, const summary& result) const;
-  live_status status(const char* doing) const;
+  result<void> write(const run_directory& to, const summary& result, bool interrupted) const;
+  live_status status(const char* doing);
 };
 
 stage::stage(std::unique_ptr<state> s) : state_(std::move(s)) {}
@@ -106,15 +119,21 @@ stage::~stage() = default;
 
 result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options options) {
   auto s = std::make_unique<state>();
-  if (what.world != "sim") return failure{fmt::format("world '{}' cannot be run by this version; use --world sim", what.world)};
+  if (what.world != "sim" && what.world != "emulate")
+    return failure{fmt::format("world '{}' cannot be run by this version; use --world sim or emulate", what.world)};
   if (!options.out.empty())
     if (auto free = run_directory::check_free(options.out, options.force); !free) return failure{free.error()};
   auto work = prepare_workload(what);
   if (!work) return failure{work.error()};
-  if (options.threads == 0) options.threads = std::max(1u, std::thread::hardware_concurrency());
+  auto comings = plan_churn(what, expand_hosts(what));
+  if (!comings) return failure{comings.error()};
+  auto cores = std::max(1u, std::thread::hardware_concurrency());
+  // On the wall clock one core is for the actors.
+  if (options.threads == 0) options.threads = what.world == "sim" ? cores : std::max(1u, cores - 1);
   s->what = std::move(what);
   s->options = std::move(options);
   s->work = std::move(*work);
+  s->comings = std::move(*comings);
   return std::unique_ptr<stage>(new stage(std::move(s)));
 }
 
@@ -131,6 +150,7 @@ void stage::state::build_network(std::map<std::string, netem::region_index>& reg
 
 void stage::state::build() {
   world_options options_of_world;
+  if (!simulated()) options_of_world.mode = netem::time_mode::wall_clock;
   options_of_world.seed = what.seed;
   options_of_world.detection_time = what.network.detection_time;
   options_of_world.compute_threads = options.threads;
@@ -163,8 +183,18 @@ void stage::state::build() {
   ledger = std::make_shared<actors::sample_ledger>(what.data.lease_time);
   in->spawn<actors::data_shard>(in->boot(shard_machine), shard, work->source(), ledger);
   pool = std::make_shared<actors::state_pool>(work->work(), options.share_states);
+  churn = std::make_unique<churn_engine>(churn_engine::hooks{
+      [this](duration when, std::function<void()> action) { in->clock().at(when, std::move(action)); },
+      [this](netem::machine_index machine) { return in->net().host_on(machine) != netem::no_host; },
+      [this](netem::machine_index machine) { start_peer(machine); },
+      [this](netem::machine_index machine, fault_scope ending) {
+        in->net().kill(in->net().host_on(machine), ending == fault_scope::machine ? netem::kill_scope::machine
+                                                                                  : netem::kill_scope::process);
+      }});
   for (std::size_t i = 0; i < hosts.size(); ++i)
-    if (!hosts[i].absent)
+    if (comings[i])
+      churn->add(machines[i], std::move(*comings[i]));
+    else if (!hosts[i].absent)
       in->clock().at(hosts[i].start, [this, machine = machines[i]] {
         if (in->net().host_on(machine) == netem::no_host) start_peer(machine);
       });
@@ -175,26 +205,36 @@ void stage::state::start_peer(netem::machine_index machine) {
   if (draining) return;
   const auto& spec = hosts[peer_of.at(machine)];
   auto& host = in->boot(machine);
-  observers->on_host_started(in->clock().now(), host.id(), spec.name);
-  peers[machine] = in->spawn<actors::peer>(host, peer_config_of(what, spec, options.mutant), pool, directory);
+  {
+    std::lock_guard guard(watching);
+    observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name);
+  }
+  auto address = in->spawn<actors::peer>(host, peer_config_of(what, spec, options.mutant), pool, directory);
+  std::lock_guard guard(watching);
+  peers[machine] = address;
 }
 
 // -- watching -------------------------------------------------------------------------------------
 
 void stage::state::on_event(const netem::delivered_event& event) {
-  observers->on_event(event);
-  if (event.kind != netem::event_kind::host_killed) return;
-  auto machine = in->net().machine_of(event.to.host);
-  if (!peer_of.contains(machine)) return;
-  auto id = world::peer_id_of(machine, in->net().incarnation(event.to.host));
-  observers->on_host_killed(event.time, id);
+  auto killed = event.kind == netem::event_kind::host_killed;
+  auto machine = killed ? in->net().machine_of(event.to.host) : 0;
+  auto id = killed ? world::peer_id_of(machine, in->net().incarnation(event.to.host)) : 0;
+  std::lock_guard guard(watching);
+  auto in_order = event;
+  in_order.time = stamp(event.time);
+  observers->on_event(in_order);
+  if (!killed || !peer_of.contains(machine)) return;
+  observers->on_host_killed(in_order.time, id);
   open_rounds.erase(id);
   peers.erase(machine);
 }
 
 void stage::state::on_observation(const actors::host& from, const actors::observation& seen) {
   auto machine = in->net().machine_of(in->index_of(from));
-  observers->on_observation(in->clock().now(), from.id(), machine, from.name(), seen);
+  auto now = in->clock().now();
+  std::lock_guard guard(watching);
+  observers->on_observation(stamp(now), from.id(), machine, from.name(), seen);
   rounds.observe(from.id(), seen);
   if (options.on_observation) options.on_observation(from, seen);
   if (std::holds_alternative<actors::contributed>(seen)) {
@@ -204,13 +244,14 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
     if (!ended->group.is_zero()) --open_rounds[from.id()];
   } else if (auto* step = std::get_if<actors::stepped>(&seen)) {
     if (what.training.epochs == 0 || step->epoch < what.training.epochs || goal_reached) return;
+    goal_time = now;
     goal_reached = true;
-    goal_time = in->clock().now();
-    in->clock().at(goal_time, [this] { drain(); });
+    in->clock().at(now, [this] { drain(); });
   }
 }
 
-live_status stage::state::status(const char* doing) const {
+live_status stage::state::status(const char* doing) {
+  std::lock_guard guard(watching);
   return {observers->progress(), observers->rounds(), seconds_since(started), what.training.epochs,
           options.until.value_or(what.stop_time), doing};
 }
@@ -218,8 +259,13 @@ live_status stage::state::status(const char* doing) const {
 // -- running --------------------------------------------------------------------------------------
 
 void stage::state::drain() {
-  if (std::exchange(draining, true)) return;
-  for (auto& [machine, peer] : peers) caf::anon_send(peer, actors::tick{actors::peer::drain, 0});
+  if (draining.exchange(true)) return;
+  churn->stop();
+  auto alive = [this] {
+    std::lock_guard guard(watching);
+    return peers;
+  }();
+  for (auto& [machine, peer] : alive) caf::anon_send(peer, actors::tick{actors::peer::drain, 0});
 }
 
 bool stage::state::quiet() const {
@@ -268,15 +314,43 @@ leak_facts stage::state::leaks() const {
   return out;
 }
 
-result<void> stage::state::write(const run_directory& to, const summary& result) const {
+result<void> stage::state::write(const run_directory& to, const summary& result, bool interrupted) const {
   auto yaml = to_yaml(what);
-  yaml += fmt::format("\nx-run: {{shoal: 0.1.0, data_digest: \"{}\"}}\n", work->data_digest());
+  yaml += to_yaml(provenance{std::string(version()), work->data_digest(), options.until, interrupted});
   if (auto done = to.write("run.yaml", yaml); !done) return done;
   if (auto done = actors::write_ledger(to.file("ledger.csv").string(), *ledger); !done) return done;
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
   if (auto best = pool->best())
     if (auto done = work->save(*best, to.file("final.ckpt").string()); !done) return done;
   return to.write("summary.json", to_json(result));
+}
+
+std::string stage::advice() const {
+  const auto& s = *state_;
+  const auto& work = *s.work->work();
+  if (s.simulated() || work.hollow()) return {};
+  // All devices at full rate against what the compute threads can do.
+  auto batch = s.what.training.micro_batch;
+  std::vector<std::byte> samples(batch * work.sample_bytes());
+  for (std::uint64_t i = 0; i < batch; ++i)
+    s.work->source()->read(i, std::span(samples).subspan(i * work.sample_bytes(), work.sample_bytes()));
+  auto state = work.initial();
+  std::vector<double> gradient(work.value_count());
+  prepare_compute_thread();
+  work.accumulate(state, samples, batch, gradient);  // warms up
+  auto start = wall_clock::now();
+  work.accumulate(state, samples, batch, gradient);
+  auto possible = static_cast<double>(batch) / seconds_since(start) * s.options.threads;
+  double wanted = 0;
+  for (const auto& host : expand_hosts(s.what)) wanted += s.what.devices.at(host.device).samples_per_second;
+  if (wanted <= 0.9 * possible) return {};
+  std::string fits;
+  for (const auto& [name, device] : s.what.devices)
+    fits += fmt::format(" --set devices.{}.samples_per_second={:.2g}", name,
+                        device.samples_per_second * 0.8 * possible / wanted);
+  return fmt::format("the devices compute {:.0f} samples/s together, this machine about {:.0f}: steps will be late and "
+                     "times will not be those of the scenario. This fits:{}",
+                     wanted, possible, fits);
 }
 
 result<run_outcome> stage::run() {
@@ -319,6 +393,7 @@ result<run_outcome> stage::run() {
   auto best = s.pool->best();
   end_facts facts;
   facts.time = s.in->clock().now();
+  facts.deterministic = s.simulated();
   facts.leaks = s.leaks();
   facts.loss.first = finite(first_loss);
   facts.loss.final = finite(s.work->held_out_loss(*best));
@@ -332,6 +407,8 @@ result<run_outcome> stage::run() {
   }
   facts.wall_seconds = seconds_since(s.started);
   auto finished = s.observers->finish(facts, out.summary);
+  out.late = s.in->late();
+  if (!s.simulated()) out.summary.distortion = summary::late_totals{out.late.late_steps, out.late.late_seconds};
   out.summary.virtual_seconds = to_seconds(ended);
   for (const auto& [metric, bound] : s.what.expect) {
     auto value = metric == "peers_alive" ? static_cast<double>(out.summary.peers.alive) : summary_number(out.summary, metric);
@@ -344,7 +421,7 @@ result<run_outcome> stage::run() {
   }
   if (!finished) return failure{finished.error()};
   if (directory)
-    if (auto written = s.write(*directory, out.summary); !written) return failure{written.error()};
+    if (auto written = s.write(*directory, out.summary, out.interrupted); !written) return failure{written.error()};
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include "scenarios/observe/run_observers.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/schema/scenario.hpp"
+#include "scenarios/stage/world.hpp"
 
 namespace shoal::scenarios {
 
@@ -44,6 +45,7 @@ struct stage_options {
 struct run_outcome {
   scenarios::summary summary;
   bool interrupted = false;
+  distortion late;                       ///< emulate only
   std::vector<std::string> missed;       ///< expectations that did not hold, a sentence each
   std::string text_before, text_after;   ///< samples of the model, if it writes text
 };
@@ -53,6 +55,10 @@ class stage {
   /// Reads data and builds the model. Errors: bad input (exit code 1).
   static result<std::unique_ptr<stage>> prepare(scenario what, stage_options options);
   ~stage();
+
+  /// What to change before an emulation that this machine cannot keep up with, a sentence with the --set
+  /// arguments that would fit; empty if it can, and in sim. Measures one real step.
+  std::string advice() const;
 
   /// Runs to the end and writes the run directory. Call once.
   /// Errors: the directory cannot be written (exit code 3).

@@ -47,11 +47,33 @@ class world::emulated_host final : public actors::host {
   }
 
   void run(std::function<void()> work, duration time, const caf::actor& notify, std::uint64_t token) override {
-    auto done = world_.pool_->submit(std::move(work));
-    world_.clock_.at(world_.clock_.now() + time, [this, done, notify, token] {
+    auto due = world_.clock_.now() + time;
+    auto tell = [this, notify, token] {
       if (!world_.net_->alive(index_)) return;
-      done.get();
       world_.clock_.as_host(index_, [&] { caf::anon_send(notify, actors::work_done{token}); });
+    };
+    if (world_.options_.mode == netem::time_mode::virtual_time) {
+      auto done = world_.pool_->submit(std::move(work));
+      world_.clock_.at(due, [done, tell] {
+        done.get();
+        tell();
+      });
+      return;
+    }
+    // A step lasts as long as its profile says, or as long as it really takes.
+    world_.pool_->submit([this, work = std::move(work), due, time, tell] {
+      work();
+      auto late = world_.clock_.now() - due;
+      {
+        std::lock_guard guard(world_.mutex_);
+        ++world_.late_.steps;
+        world_.late_.profile_seconds += to_seconds(time);
+        if (late > duration{}) {
+          ++world_.late_.late_steps;
+          world_.late_.late_seconds += to_seconds(late);
+        }
+      }
+      world_.clock_.at(due, tell);
     });
   }
 
@@ -74,7 +96,7 @@ class world::emulated_host final : public actors::host {
 world::world(world_options options)
     : options_(std::move(options)),
       config_([this] {
-        auto config = std::make_unique<netem::system_config>(options_.mode);
+        auto config = std::make_unique<netem::system_config>(options_.mode, options_.actor_threads);
         actors::register_messages(*config);
         return config;
       }()),
@@ -92,19 +114,25 @@ world::world(world_options options)
 
 world::~world() {
   // Ends every actor in the ordinary way, so that nothing survives the world.
-  on_observation = {};
-  on_probe = {};
   net_->stop_reporting();
   for (auto& [index, host] : hosts_) net_->kill(index, netem::kill_scope::process);
   pool_.reset();
-  clock_.run(clock_.now());
+  clock_.settle();
   clock_.clock().cancel_all();
+  on_observation = {};
+  on_probe = {};
   net_.reset();
   system_.reset();
 }
 
+distortion world::late() const {
+  std::lock_guard guard(mutex_);
+  return late_;
+}
+
 actors::host& world::boot(netem::machine_index machine) {
   auto index = net_->start_host(machine);
+  std::lock_guard guard(mutex_);
   auto& slot = hosts_[index];
   slot = std::make_unique<emulated_host>(*this, index, machine);
   return *slot;
@@ -114,6 +142,9 @@ netem::host_index world::index_of(const actors::host& of) const {
   return static_cast<const emulated_host&>(of).index();
 }
 
-actors::host& world::host_at(netem::host_index index) { return *hosts_.at(index); }
+actors::host& world::host_at(netem::host_index index) {
+  std::lock_guard guard(mutex_);
+  return *hosts_.at(index);
+}
 
 }  // namespace shoal::scenarios

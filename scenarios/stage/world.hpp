@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,19 @@
 
 namespace shoal::scenarios {
 
+/// Steps that took longer in reality than their profile says. Above a few percent the emulation is
+/// slower than what it emulates, and its times predict nothing.
+struct distortion {
+  std::uint64_t steps = 0, late_steps = 0;
+  double profile_seconds = 0, late_seconds = 0;
+
+  /// Share of compute time that came on top.
+  double excess() const noexcept { return profile_seconds > 0 ? late_seconds / profile_seconds : 0; }
+};
+
 struct world_options {
   netem::time_mode mode = netem::time_mode::virtual_time;
+  unsigned actor_threads = 2;            ///< wall clock only
   std::uint64_t seed = 1;
   duration detection_time = std::chrono::seconds(5);
   unsigned compute_threads = 2;
@@ -38,6 +50,10 @@ class world {
   caf::actor_system& system() noexcept { return *system_; }
   std::uint64_t seed() const noexcept { return options_.seed; }
 
+  /// Real time only; zeros in virtual time.
+  distortion late() const;
+
+  // Wall clock: these are called from several threads at once.
   /// What actors tell the observers: (host, what).
   std::function<void(const actors::host&, const actors::observation&)> on_observation;
   /// A host reached a probe.
@@ -73,7 +89,9 @@ class world {
   netem::coordinator& clock_;
   std::unique_ptr<netem::fabric> net_;
   std::unique_ptr<compute_pool> pool_;
+  mutable std::mutex mutex_;                     // guards hosts_ and late_
   std::map<netem::host_index, std::unique_ptr<emulated_host>> hosts_;
+  distortion late_;
 };
 
 }  // namespace shoal::scenarios

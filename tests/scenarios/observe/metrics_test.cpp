@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <set>
+#include <string>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -27,6 +31,15 @@ TEST_CASE("the page of metrics has a row for each of them") {
     CHECK(page.find("| `" + std::string(d.column) + "` |") != std::string::npos);
   CHECK(page.find("`shoal_rounds_total{outcome=\"split\"}`") != std::string::npos);
   CHECK(page.find("nan") == std::string::npos);
+}
+
+TEST_CASE("docs/metrics.md is the page that the definitions give") {
+  if (std::getenv("SHOAL_UPDATE_EXPECTED") != nullptr)
+    std::ofstream("docs/metrics.md", std::ios::binary) << metrics_page();
+  std::ifstream in("docs/metrics.md", std::ios::binary);
+  const std::string page{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  CHECK_MESSAGE(page == metrics_page(),
+                "set SHOAL_UPDATE_EXPECTED=1 and run this test to write docs/metrics.md");
 }
 
 TEST_CASE("rows have as many fields as the header, and unknown values are empty") {

@@ -1,0 +1,39 @@
+#include "scenarios/compare/model_file.hpp"
+
+#include "scenarios/compare/option_diff.hpp"
+#include "scenarios/observe/run_directory.hpp"
+
+#include <fmt/format.h>
+
+namespace shoal::scenarios {
+
+namespace fs = std::filesystem;
+
+result<fs::path> model_file(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found)
+    return failure{fmt::format("'{}' does not exist", path.string())};
+  if (status.type() == fs::file_type::none)
+    return failure{fmt::format("cannot use '{}': {}", path.string(), error.message())};
+  if (status.type() != fs::file_type::directory)
+    return path;
+  const fs::path inside = path / "final.ckpt";
+  if (fs::exists(inside, error))
+    return inside;
+  if (!fs::exists(path / "run.yaml", error))
+    return failure{
+        fmt::format("'{}' has no final.ckpt, and is no directory of a run", path.string())};
+  if (const auto yaml = read_file(path / "run.yaml")) {
+    const auto options = option_values(parse_document(*yaml));
+    const auto kind = options.find("workload.kind");
+    if (kind != options.end() && kind->second != "transformer")
+      return failure{fmt::format(
+          "the run in '{}' has workload.kind {}, which trains no model that writes text",
+          path.string(), kind->second)};
+  }
+  return failure{fmt::format("'{}' has no final.ckpt: the run did not end, or trained nothing",
+                             path.string())};
+}
+
+} // namespace shoal::scenarios

@@ -1,0 +1,49 @@
+#include "scenarios/compare/provenance.hpp"
+
+#include "scenarios/compare/version.hpp"
+
+#include <fmt/format.h>
+
+namespace shoal::scenarios {
+
+std::string to_yaml(const provenance& what) {
+  std::string out =
+      fmt::format("\nx-run: {{shoal: \"{}\", data_digest: \"{}\"", what.shoal, what.data_digest);
+  if (what.until)
+    out += fmt::format(", until: {}", to_string(*what.until));
+  if (what.interrupted)
+    out += ", interrupted: true";
+  return out + "}\n";
+}
+
+result<provenance> provenance_of(const document& run_yaml) {
+  provenance out;
+  const entry* found = run_yaml.root ? run_yaml.root->find("x-run") : nullptr;
+  if (found == nullptr || !found->value)
+    return out;
+  if (found->value->kind != node_kind::mapping)
+    return failure{"x-run: expected a mapping"};
+  for (const entry& item : found->value->entries) {
+    const bool known = item.key == "shoal" || item.key == "data_digest" || item.key == "until" ||
+                       item.key == "interrupted";
+    if (!known)
+      continue;
+    // An empty text in quotes and no value at all are the same here.
+    if (item.value->kind != node_kind::scalar && item.value->kind != node_kind::null)
+      return failure{fmt::format("x-run.{}: expected a single value", item.key)};
+    const std::string& text = item.value->text;
+    if (item.key == "shoal")
+      out.shoal = text;
+    else if (item.key == "data_digest")
+      out.data_digest = text;
+    else if (item.key == "interrupted")
+      out.interrupted = text == "true";
+    else if (auto until = parse_duration(text))
+      out.until = *until;
+    else
+      return failure{fmt::format("x-run.until: {}", until.error())};
+  }
+  return out;
+}
+
+} // namespace shoal::scenarios

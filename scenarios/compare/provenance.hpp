@@ -1,0 +1,30 @@
+// What run.yaml says about the run that wrote it, besides the scenario: the key `x-run`, which
+// loading a scenario ignores.
+//   x-run: {shoal: 0.1.0, data_digest: "9f…", until: 90s, interrupted: true}
+#pragma once
+
+#include "kernels/base/result.hpp"
+#include "kernels/base/units.hpp"
+#include "scenarios/schema/document.hpp"
+
+#include <optional>
+#include <string>
+
+namespace shoal::scenarios {
+
+struct provenance {
+  std::string shoal;             ///< version of the program; empty: not said
+  std::string data_digest;       ///< of the training data; empty: the workload had none
+  std::optional<duration> until; ///< --until, if it was given
+  bool interrupted = false;      ///< ended early by a signal
+  bool operator==(const provenance&) const = default;
+};
+
+/// The line for run.yaml, with a newline before and after it.
+std::string to_yaml(const provenance& what);
+
+/// Of a parsed run.yaml; empty without `x-run`. Unknown keys in it are ignored: other versions may
+/// write more. Errors: a value of the wrong kind.
+result<provenance> provenance_of(const document& run_yaml);
+
+} // namespace shoal::scenarios

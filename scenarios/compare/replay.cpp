@@ -1,0 +1,134 @@
+#include "scenarios/compare/replay.hpp"
+
+#include "scenarios/compare/option_diff.hpp"
+#include "scenarios/compare/value_diff.hpp"
+#include "scenarios/compare/version.hpp"
+#include "scenarios/observe/run_directory.hpp"
+#include "scenarios/schema/load.hpp"
+
+#include <fmt/format.h>
+
+namespace shoal::scenarios {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What this version takes for options that `file` does not name.
+std::vector<std::string> new_options(const document& file, const scenario& loaded) {
+  const auto before = option_values(file), now = option_values(parse_document(to_yaml(loaded)));
+  std::vector<std::string> out;
+  for (const auto& [path, value] : now)
+    if (!before.contains(path))
+      out.push_back(fmt::format("run.yaml does not say {}: {} is taken", path, value));
+  return out;
+}
+
+std::string indented(const std::vector<diagnostic>& errors) {
+  std::string out;
+  for (const diagnostic& error : errors)
+    out += "\n" + render(error);
+  while (out.ends_with('\n'))
+    out.pop_back();
+  return out;
+}
+
+result<run_hashes> hashes_of(const fs::path& summary) {
+  auto text = read_file(summary);
+  if (!text)
+    return failure{text.error()};
+  const auto values = summary_values_of(*text);
+  if (!values)
+    return failure{fmt::format("'{}': {}", summary.string(), values.error())};
+  const auto find = [&](const char* name) -> std::optional<std::string> {
+    const auto found = values->find(name);
+    return found == values->end() ? std::nullopt : found->second.text;
+  };
+  const auto event = find("event_hash");
+  if (!event)
+    return failure{fmt::format("'{}' has no event_hash to compare with", summary.string())};
+  return run_hashes{*event, find("state_hash")};
+}
+
+} // namespace
+
+result<replay_plan> plan_replay(const fs::path& directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error))
+    return failure{fmt::format("'{}' is no directory", directory.string())};
+  const fs::path file = directory / "run.yaml";
+  auto text = read_file(file);
+  if (!text)
+    return failure{fmt::format("{}: it is no directory of a finished run", text.error())};
+  const document parsed = parse_document(*text);
+  auto made_by = provenance_of(parsed);
+  if (!made_by)
+    return failure{fmt::format("'{}': {}", file.string(), made_by.error())};
+
+  replay_plan out;
+  out.made_by = std::move(*made_by);
+  const std::string writer =
+      out.made_by.shoal.empty() ? "an unknown version" : "shoal " + out.made_by.shoal;
+  const bool other_version = out.made_by.shoal != version();
+  auto loaded = load_text(*text, file.string());
+  if (!loaded.value)
+    return failure{fmt::format(
+        "'{}' cannot be replayed: {}{}", directory.string(),
+        other_version
+            ? fmt::format("it was made by {}, and this is shoal {}, which does not understand it",
+                          writer, version())
+            : "its scenario is not right",
+        indented(loaded.errors))};
+  out.what = std::move(*loaded.value);
+  if (out.what.world != "sim")
+    return failure{
+        fmt::format("'{}' was run in world {}, on the wall clock: only runs in sim repeat exactly",
+                    directory.string(), out.what.world)};
+  if (out.made_by.interrupted)
+    return failure{fmt::format("'{}' was interrupted; a replay cannot end at the same event",
+                               directory.string())};
+  auto hashes = hashes_of(directory / "summary.json");
+  if (!hashes)
+    return failure{hashes.error()};
+  out.recorded = std::move(*hashes);
+
+  if (other_version) {
+    out.notes.push_back(fmt::format("the run was made by {}, and this is shoal {}: where they "
+                                    "behave differently, so will the hashes",
+                                    writer, version()));
+    for (std::string& note : new_options(parsed, out.what))
+      out.notes.push_back(std::move(note));
+  }
+  return out;
+}
+
+std::optional<std::string> data_note(const provenance& made_by, const std::string& digest_now) {
+  if (made_by.data_digest == digest_now)
+    return std::nullopt;
+  if (made_by.data_digest.empty())
+    return "the run does not say which training data it had; they may be others now";
+  return fmt::format("the training data have changed since the run (digest {} then, {} now): the "
+                     "state hash may differ",
+                     made_by.data_digest.substr(0, 16),
+                     digest_now.empty() ? "none" : digest_now.substr(0, 16));
+}
+
+replay_verdict judge_replay(const run_hashes& recorded, const run_hashes& now) {
+  replay_verdict out;
+  const bool events = recorded.event == now.event, states = recorded.state == now.state;
+  const auto line = [&](const char* name, const std::string& then, const std::string& again,
+                        bool same) {
+    out.text += same ? fmt::format("{} is the same: {}\n", name, then)
+                     : fmt::format("{} differs: {} then, {} now\n", name, then, again);
+  };
+  line("event hash", recorded.event, now.event, events);
+  if (recorded.state || now.state)
+    line("state hash", recorded.state.value_or("none"), now.state.value_or("none"), states);
+  if (events && !states)
+    out.text += "the history is the same, the numbers in it are not: other data, another type of "
+                "CPU, or other libraries\n";
+  out.same = events && states;
+  return out;
+}
+
+} // namespace shoal::scenarios

@@ -1,0 +1,9 @@
+#include "scenarios/compare/version.hpp"
+
+namespace shoal::scenarios {
+
+std::string_view version() noexcept {
+  return SHOAL_VERSION;
+}
+
+} // namespace shoal::scenarios

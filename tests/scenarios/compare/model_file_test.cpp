@@ -1,0 +1,23 @@
+#include "scenarios/compare/model_file.hpp"
+#include "tests/scenarios/compare/helpers.hpp"
+
+using namespace shoal::scenarios;
+using namespace shoal::scenarios::test;
+
+TEST_CASE("the model of a run is its final.ckpt, and a file is itself") {
+  scratch temp;
+  write(temp.path / "final.ckpt", "?");
+  CHECK(*model_file(temp.path) == temp.path / "final.ckpt");
+  CHECK(*model_file(temp.path / "final.ckpt") == temp.path / "final.ckpt");
+}
+
+TEST_CASE("where there is no model, the reason is said") {
+  scratch temp;
+  const auto error = [&] { return model_file(temp.path).error(); };
+  CHECK(model_file(temp.path / "none").error().find("does not exist") != std::string::npos);
+  CHECK(error().find("no directory of a run") != std::string::npos);
+  write(temp.path / "run.yaml", run_yaml());
+  CHECK(error().find("workload.kind timing") != std::string::npos);
+  write(temp.path / "run.yaml", "workload: {kind: transformer}\n");
+  CHECK(error().find("did not end") != std::string::npos);
+}

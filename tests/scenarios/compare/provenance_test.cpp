@@ -1,0 +1,26 @@
+#include "scenarios/compare/provenance.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace shoal;
+using namespace shoal::scenarios;
+
+TEST_CASE("what run.yaml says about its run reads back") {
+  for (const auto& what : {provenance{"0.1.0", "9f", std::chrono::seconds(90), true},
+                           provenance{"1.0", "", {}, false}}) {
+    const auto back = provenance_of(parse_document("seed: 1" + to_yaml(what)));
+    REQUIRE(back.ok());
+    CHECK(*back == what);
+  }
+}
+
+TEST_CASE("a run.yaml without x-run says nothing, and what another version added is ignored") {
+  CHECK(*provenance_of(parse_document("seed: 1\n")) == provenance{});
+  CHECK(provenance_of(parse_document("x-run: {shoal: 9.9, colour: blue, list: [1]}\n"))->shoal ==
+        "9.9");
+}
+
+TEST_CASE("an x-run with values of the wrong kind is an error") {
+  for (const char* text : {"x-run: 7\n", "x-run: {shoal: [1]}\n", "x-run: {until: soon}\n"})
+    CHECK(!provenance_of(parse_document(text)).ok());
+}

@@ -1,0 +1,118 @@
+// shoal generate DIR|CKPT: text from a trained model.
+#include "scenarios/compare/model_file.hpp"
+#include "tools/commands.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/interrupts.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#if SHOAL_WITH_LEARN
+#include "kernels/learn/checkpoint.hpp"
+#include "kernels/learn/generate.hpp"
+#include "kernels/learn/transformer.hpp"
+#endif
+
+namespace shoal::tools {
+
+namespace {
+
+struct generate_arguments {
+  std::string from, prompt = "The license ";
+  std::uint64_t tokens = 300, seed = 1, top_k = 40;
+  double temperature = 0.7, top_p = 0.95;
+};
+
+int fail(const std::string& why) {
+  fmt::print(stderr, "error: {}\n", why);
+  return exit_bad_input;
+}
+
+#if SHOAL_WITH_LEARN
+
+int generate(const generate_arguments& arguments) {
+  auto file = scenarios::model_file(arguments.from);
+  if (!file)
+    return fail(file.error());
+  auto state = learn::load_checkpoint(*file);
+  if (!state)
+    return fail(state.error());
+  learn::sampling_options options;
+  options.temperature = arguments.temperature;
+  options.top_k = arguments.top_k;
+  options.top_p = arguments.top_p;
+  if (auto valid = learn::validate(options); !valid)
+    return fail(valid.error());
+
+  learn::use_one_thread();
+  const learn::transformer model(state->model);
+  auto random = stream(arguments.seed, "generate");
+  // A terminal gets only what it can show; a file gets the bytes.
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  auto print = [&](const std::string& bytes) {
+    auto shown = terminal ? learn::printable(bytes) : bytes;
+    return std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() &&
+           std::fflush(stdout) == 0;
+  };
+  catch_interrupts();
+  std::string text = arguments.prompt;
+  bool good = print(text);
+  for (std::uint64_t i = 0; i < arguments.tokens && good && !interrupted(); ++i) {
+    auto next = learn::generate(model, state->parameters, text, 1, options, random);
+    good = print(next);
+    text += next;
+    // Of a long text only the end is looked at.
+    if (const auto seen = static_cast<std::size_t>(state->model.context); text.size() > 2 * seen)
+      text.erase(0, text.size() - seen);
+  }
+  good = good && print("\n");
+  if (!good)
+    return fail("cannot write the text");
+  return interrupted() ? 128 + SIGINT : exit_ok;
+}
+
+#else
+
+int generate(const generate_arguments&) {
+  return fail("this shoal was built without libtorch (SHOAL_WITH_LEARN=OFF) and cannot use models");
+}
+
+#endif
+
+} // namespace
+
+void add_generate(CLI::App& app, action& chosen) {
+  auto arguments = std::make_shared<generate_arguments>();
+  auto* command = app.add_subcommand("generate", "let a trained model write text");
+  command->add_option("model", arguments->from, "a run directory or its final.ckpt")
+      ->required()
+      ->type_name("DIR|CKPT");
+  command->add_option("--prompt", arguments->prompt, "what the text begins with")
+      ->type_name("TEXT")
+      ->capture_default_str();
+  command->add_option("--tokens", arguments->tokens, "bytes to write after it")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(1ul, 100'000'000ul));
+  command->add_option("--temperature", arguments->temperature, "0 always takes the likeliest byte")
+      ->type_name("T")
+      ->capture_default_str();
+  command->add_option("--top-k", arguments->top_k, "choose among so many likeliest; 0: all")
+      ->type_name("K")
+      ->capture_default_str();
+  command
+      ->add_option("--top-p", arguments->top_p,
+                   "choose among the likeliest that make up this probability")
+      ->type_name("P")
+      ->capture_default_str();
+  command->add_option("--seed", arguments->seed, "the same seed writes the same text")
+      ->type_name("N")
+      ->capture_default_str();
+  command->callback(
+      [arguments, &chosen] { chosen = [arguments] { return generate(*arguments); }; });
+}
+
+} // namespace shoal::tools

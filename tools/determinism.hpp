@@ -1,0 +1,34 @@
+// shoal run --check-determinism: the same run a second time has to have the same history and end in
+// the same state.
+#pragma once
+
+#include "kernels/base/result.hpp"
+#include "scenarios/stage/stage.hpp"
+#include "tools/scratch_directory.hpp"
+
+#include <string>
+
+namespace shoal::tools {
+
+class determinism_check {
+public:
+  /// Prepares the first run: it records every event, in a temporary directory unless `options`
+  /// names another. Errors: a world on the wall clock; no temporary directory.
+  static result<determinism_check> begin(scenarios::scenario& what,
+                                         scenarios::stage_options& options);
+
+  /// Runs a second time, without the baseline, and compares. Says on stdout, or on stderr if
+  /// `quiet`, what came of it. Returns an exit code.
+  int finish(const scenarios::run_outcome& first, bool quiet);
+
+private:
+  determinism_check(scratch_directory scratch, scenarios::scenario what,
+                    scenarios::stage_options options)
+      : scratch_(std::move(scratch)), what_(std::move(what)), options_(std::move(options)) {}
+
+  scratch_directory scratch_;
+  scenarios::scenario what_;
+  scenarios::stage_options options_;
+};
+
+} // namespace shoal::tools

@@ -1,0 +1,32 @@
+#include "tools/interrupts.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+
+namespace shoal::tools {
+
+namespace {
+
+volatile std::sig_atomic_t count = 0;
+
+void on_interrupt(int) {
+  count = count + 1;
+  if (count > 2)
+    _exit(130); // the third one means it
+}
+
+} // namespace
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool interrupted() noexcept {
+  return count > 0;
+}
+
+} // namespace shoal::tools

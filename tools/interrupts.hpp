@@ -1,0 +1,10 @@
+// Ctrl-C and SIGTERM end a run cleanly, so that what it found is not lost.
+#pragma once
+
+namespace shoal::tools {
+
+/// From now on the first two signals are only counted; the third one ends the process.
+void catch_interrupts();
+bool interrupted() noexcept;
+
+} // namespace shoal::tools
