@@ -26,7 +26,8 @@ bool in_set(std::string_view pattern, std::size_t& at, char c) {
       found = found || (pattern[i] <= c && c <= pattern[i + 2]);
       i += 3;
     } else {
-      found = found || pattern[i++] == c;
+      found = found || pattern[i] == c;
+      ++i;
     }
   }
   at = end + 1;

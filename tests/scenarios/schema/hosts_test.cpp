@@ -15,6 +15,9 @@ TEST_CASE("globs match whole names") {
   CHECK(glob_match("home-?", "home-1"));
   CHECK(glob_match("home-[0-3]", "home-2"));
   CHECK_FALSE(glob_match("home-[0-3]", "home-4"));
+  for (const char* name : {"home-1", "home-2", "home-3"}) CHECK(glob_match("home-[123]", name));
+  CHECK_FALSE(glob_match("home-[123]", "home-4"));
+  CHECK(glob_match("home-[1230-9]", "home-1"));
   CHECK(glob_match("home-[!0-3]", "home-4"));
   CHECK(glob_match("*-*-7", "a-b-7"));
   CHECK(glob_match("*a*b", "xxaxxaxb"));

@@ -1,0 +1,176 @@
+// A synchronous step of the swarm is numerically a step with one large batch on one machine: for each
+// epoch the exact sample indices of the round are replayed in one process, from the swarm's own
+// parameters, so that differences do not add up over epochs.
+//   gradient: |a - b| / |b| <= 1e-6     update: |a - b| / |b| <= 1e-4     (Euclidean norms)
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "kernels/learn/optimizer.hpp"
+#include "kernels/learn/text.hpp"
+#include "kernels/learn/transformer.hpp"
+#include "tests/e2e/support/swarm.hpp"
+
+using namespace shoal;
+using namespace shoal::e2e;
+
+namespace {
+
+constexpr std::uint64_t epochs = 6;
+constexpr const char* text = "/usr/share/common-licenses/GPL-3";
+
+std::string scenario(const std::string& optimizer) {
+  return fmt::format(
+      "seed: 3\n"
+      "stop_time: 10min\n"
+      "network: {{default_delay: 20ms, default_jitter: 5ms}}\n"
+      "devices:\n"
+      "  a: {{samples_per_second: 5, jitter: 10%}}\n"
+      "  b: {{samples_per_second: 11, jitter: 10%}}\n"
+      "  c: {{samples_per_second: 23, jitter: 10%}}\n"
+      "  d: {{samples_per_second: 37, jitter: 10%}}\n"
+      "peers:\n"
+      "  a: {{up: 5Mbit, down: 20Mbit, device: a}}\n"
+      "  b: {{up: 10Mbit, down: 20Mbit, device: b}}\n"
+      "  c: {{up: 20Mbit, down: 20Mbit, device: c}}\n"
+      "  d: {{up: 20Mbit, down: 50Mbit, device: d}}\n"
+      "data: {{files: [{}]}}\n"
+      "workload: {{kind: transformer, layers: 2, heads: 2, dim: 32, context: 32}}\n"
+      "training: {{target_batch: 48, micro_batch: 4, epochs: {}, optimizer: {}}}\n"
+      "record: {{events: none}}\n",
+      text, epochs, optimizer);
+}
+
+/// What the swarm did in one epoch.
+struct epoch_record {
+  std::map<std::uint32_t, std::uint64_t> weights;      // by member
+  std::vector<std::uint64_t> indices;
+  std::vector<float> gradient;
+  bool ok = false;
+};
+
+struct errors {
+  double gradient = 0, update = 0;                     // the largest of all epochs
+  std::size_t epochs = 0;
+  std::size_t different_weights = 0;                   // epochs whose members did unequal work
+};
+
+double distance(std::span<const float> a, std::span<const float> b) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+    size += double{b[i]} * b[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+std::vector<float> minus(std::span<const float> a, std::span<const float> b) {
+  std::vector<float> out(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) out[i] = a[i] - b[i];
+  return out;
+}
+
+errors compare(const std::string& optimizer_yaml, const learn::optimizer_config& optimizer, actors::mutant mutant) {
+  std::map<std::uint64_t, epoch_record> seen;
+  std::map<actors::group_id, std::map<std::uint32_t, actors::contributed>> rounds;
+  scenarios::stage_options options;
+  options.share_states = false;
+  options.mutant = mutant;
+  options.on_observation = [&](const actors::host&, const actors::observation& what) {
+    if (auto* contribution = std::get_if<actors::contributed>(&what))
+      rounds[contribution->group][contribution->member] = *contribution;
+    auto* ended = std::get_if<actors::round_ended>(&what);
+    if (ended == nullptr || ended->outcome != actors::outcome::ok || seen.contains(ended->epoch)) return;
+    auto& record = seen[ended->epoch];
+    record.ok = true;
+    for (const auto& [member, contribution] : rounds.at(ended->group)) {
+      record.weights[member] = contribution.weight;
+      for (const auto& range : contribution.samples)
+        for (auto index = range.first; index < range.end(); ++index) record.indices.push_back(index);
+    }
+    std::sort(record.indices.begin(), record.indices.end());
+    record.gradient.assign(ended->values.floats().begin(), ended->values.floats().end());
+  };
+  auto run = run_yaml(scenario(optimizer_yaml), epochs, std::move(options));
+  if (mutant == actors::mutant::none) CHECK(run.errors.empty());
+
+  learn::transformer model({.layers = 2, .heads = 2, .dim = 32, .context = 32});
+  auto corpus = learn::text_corpus::load(std::vector<std::string>{text}, {.context = 32, .seed = 3});
+  REQUIRE(corpus);
+  auto parameters = model.initial_parameters(3);
+  std::vector<float> state(learn::state_size(optimizer, parameters.size()));
+  errors out;
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+    const auto& record = seen.at(epoch);
+    std::vector<std::uint8_t> batch(record.indices.size() * model.sample_bytes());
+    for (std::size_t i = 0; i < record.indices.size(); ++i)
+      corpus->sample(record.indices[i], std::span(batch).subspan(i * model.sample_bytes(), model.sample_bytes()));
+    std::vector<float> gradient(parameters.size());
+    model.accumulate_gradient(parameters, batch, record.indices.size(), gradient);
+    for (auto& g : gradient) g /= static_cast<float>(record.indices.size());
+
+    auto ours = parameters, theirs = parameters;
+    auto our_state = state, their_state = state;
+    auto number = static_cast<std::int64_t>(epoch) + 1;
+    learn::step(optimizer, number, gradient, ours, our_state, model.layout());
+    learn::step(optimizer, number, record.gradient, theirs, their_state, model.layout());
+    out.gradient = std::max(out.gradient, distance(record.gradient, gradient));
+    out.update = std::max(out.update, distance(minus(theirs, parameters), minus(ours, parameters)));
+    std::vector<std::uint64_t> weights;
+    for (const auto& [member, weight] : record.weights) weights.push_back(weight);
+    if (std::adjacent_find(weights.begin(), weights.end(), std::not_equal_to<>{}) != weights.end()) ++out.different_weights;
+    ++out.epochs;
+    parameters = std::move(theirs);
+    state = std::move(their_state);
+  }
+  // The steps above are those of the swarm, to the last bit.
+  if (mutant == actors::mutant::none)
+    CHECK(run.summary().state_hash.value() == hash_of(std::as_bytes(std::span(parameters))).hex());
+  return out;
+}
+
+struct optimizer_case {
+  const char* yaml;
+  learn::optimizer_config config;
+};
+
+const optimizer_case sgd{"{kind: sgd, learning_rate: 0.2, momentum: 0.9}",
+                         {.kind = learn::optimizer_kind::sgd, .learning_rate = 0.2, .momentum = 0.9}};
+const optimizer_case adamw{
+    "{kind: adamw, learning_rate: 0.003, beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weight_decay: 0.01}",
+    {.kind = learn::optimizer_kind::adamw, .learning_rate = 0.003, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
+     .weight_decay = 0.01}};
+
+void check_equivalent(const optimizer_case& with) {
+  auto result = compare(with.yaml, with.config, actors::mutant::none);
+  MESSAGE("gradient " << result.gradient << ", update " << result.update << ", epochs of unequal work "
+                      << result.different_weights << " of " << result.epochs);
+  CHECK(result.epochs == epochs);
+  CHECK(result.different_weights == epochs);
+  CHECK(result.gradient <= 1e-6);
+  CHECK(result.update <= 1e-4);
+}
+
+void check_not_equivalent(const optimizer_case& with, actors::mutant mutant) {
+  auto result = compare(with.yaml, with.config, mutant);
+  MESSAGE("gradient " << result.gradient << ", update " << result.update);
+  CHECK(result.gradient > 1e-3);
+  CHECK(result.update > 1e-3);
+}
+
+}  // namespace
+
+TEST_CASE("four peers of unequal speed step as one machine with one large batch, with SGD") { check_equivalent(sgd); }
+TEST_CASE("four peers of unequal speed step as one machine with one large batch, with AdamW") { check_equivalent(adamw); }
+TEST_CASE("equal weights for unequal work are not equivalent to one machine") {
+  check_not_equivalent(sgd, actors::mutant::equal_weights);
+  check_not_equivalent(adamw, actors::mutant::equal_weights);
+}
+TEST_CASE("dividing by peers instead of samples is not equivalent to one machine") {
+  check_not_equivalent(sgd, actors::mutant::divide_by_peers);
+}

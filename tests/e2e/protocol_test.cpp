@@ -1,0 +1,257 @@
+// The protocols in virtual time: members die at each point of a round, leaders go, donors go, the shard
+// goes; those who live on always end, reach their epochs, and no invariant breaks.
+#include <set>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "actors/probes.hpp"
+#include "kernels/base/rng.hpp"
+#include "tests/e2e/support/swarm.hpp"
+
+using namespace shoal;
+using namespace shoal::e2e;
+
+namespace {
+
+void check_fine(const swarm& what, const finished_run& run) {
+  INFO(run.text(what.yaml()));
+  CHECK(run.errors.empty());
+}
+
+finished_run run_fine(const swarm& what) {
+  auto run = run_swarm(what);
+  check_fine(what, run);
+  return run;
+}
+
+/// Kills each member of a swarm of `peers` at each probe, in each of its first rounds.
+void kill_at_each_probe(unsigned peers, const std::string& scope) {
+  std::set<std::string> reasons;
+  for (auto probe : actors::probes::all)
+    for (unsigned who = 0; who < peers; ++who)
+      for (unsigned nth : {1u, 3u}) {
+        swarm what;
+        what.peers = peers;
+        what.faults = {fmt::format("{{kill: {}, select: p-{}, on: {}, nth: {}}}", scope, who, probe, nth)};
+        auto run = run_fine(what);
+        for (const auto& [reason, count] : run.summary().rounds.by_reason) reasons.insert(reason);
+      }
+  CHECK(reasons.contains("sender_lost"));
+}
+
+}  // namespace
+
+TEST_CASE("a swarm of three without trouble finishes with every round ok and the same bits everywhere") {
+  swarm what;
+  auto run = run_fine(what);
+  CHECK(run.summary().rounds.ok == what.epochs);
+  CHECK(run.summary().rounds.failed == 0);
+  CHECK(*run.summary().loss.final < 0.5 * *run.summary().loss.first);
+  std::set<std::string> states;
+  for (const auto& [peer, state] : run.state_of) states.insert(state);
+  CHECK(states.size() == 1);
+}
+
+TEST_CASE("one peer alone trains") {
+  swarm what;
+  what.peers = 1;
+  CHECK(run_fine(what).summary().rounds.ok == what.epochs);
+}
+
+TEST_CASE("two peers train together") {
+  swarm what;
+  what.peers = 2;
+  auto run = run_fine(what);
+  CHECK(run.summary().rounds.ok == what.epochs);
+  CHECK(run.summary().bytes_sent.averaging > 0);
+}
+
+TEST_CASE("two peers survive the death of either process at each probe") { kill_at_each_probe(2, "process"); }
+TEST_CASE("two peers survive the loss of either machine at each probe") { kill_at_each_probe(2, "machine"); }
+TEST_CASE("three peers survive the death of any process at each probe") { kill_at_each_probe(3, "process"); }
+TEST_CASE("three peers survive the loss of any machine at each probe") { kill_at_each_probe(3, "machine"); }
+TEST_CASE("four peers survive the death of any process at each probe") { kill_at_each_probe(4, "process"); }
+TEST_CASE("four peers survive the loss of any machine at each probe") { kill_at_each_probe(4, "machine"); }
+
+TEST_CASE("two of four peers may die in the same round") {
+  for (auto first : actors::probes::all)
+    for (auto second : {actors::probes::group_begun, actors::probes::half_sent, actors::probes::half_replied}) {
+      swarm what;
+      what.peers = 4;
+      what.faults = {fmt::format("{{kill: process, select: p-0, on: {}, nth: 2}}", first),
+                     fmt::format("{{kill: machine, select: p-2, on: {}, nth: 2}}", second)};
+      run_fine(what);
+    }
+}
+
+TEST_CASE("the leader may die at any moment of the first rounds") {
+  for (int ms = 200; ms < 6000; ms += 130)
+    for (const char* scope : {"process", "machine"}) {
+      swarm what;
+      what.faults = {fmt::format("{{kill: {}, select: p-0, at: {}ms}}", scope, ms)};
+      run_fine(what);
+    }
+}
+
+TEST_CASE("a follower may be restarted at any moment of the first rounds") {
+  for (int ms = 200; ms < 5000; ms += 230)
+    for (const char* downtime : {"1ms", "700ms", "4s"}) {
+      swarm what;
+      what.epochs = 10;
+      what.faults = {fmt::format("{{restart: process, select: p-1, at: {}ms, downtime: {}}}", ms, downtime)};
+      auto run = run_fine(what);
+      CHECK(run.summary().peers.joined == 4);
+    }
+}
+
+TEST_CASE("a restarted leader takes over again or follows, and nobody waits for its old self") {
+  for (int ms = 200; ms < 5000; ms += 310) {
+    swarm what;
+    what.epochs = 10;
+    what.faults = {fmt::format("{{restart: machine, select: p-0, at: {}ms, downtime: 100ms}}", ms)};
+    run_fine(what);
+  }
+}
+
+TEST_CASE("late joiners download the state, pay for its bytes and take part") {
+  swarm what;
+  what.epochs = 14;
+  what.late = "  late: {count: 2, up: 1Mbit, down: 4Mbit, device: fast, start: 4s, start_spacing: 300ms}\n";
+  auto run = run_fine(what);
+  CHECK(run.adopted >= 2);
+  CHECK(run.summary().bytes_sent.state >= 2 * 16'000);
+  CHECK(run.summary().peers.joined == 5);
+  // They end where the others do: at most one epoch behind when the last one was reached.
+  for (const auto& [peer, epoch] : run.epoch_of) CHECK(epoch + 1 >= what.epochs);
+}
+
+TEST_CASE("a donor that dies in the middle of a download is replaced") {
+  for (const char* scope : {"process", "machine"})
+    for (unsigned nth : {1u, 2u, 3u}) {
+      swarm what;
+      what.epochs = 14;
+      what.parameters = "40000";
+      what.up = "8Mbit";
+      what.down = "30Mbit";
+      what.late = "  late: {count: 1, up: 1Mbit, down: 4Mbit, device: fast, start: 4s}\n";
+      what.faults = {fmt::format("{{kill: {}, select: p-*, on: state.half_sent, nth: {}}}", scope, nth)};
+      CHECK(run_fine(what).adopted >= 1);
+    }
+}
+
+TEST_CASE("the only donor dies in the middle of a download and the joiner goes on alone") {
+  swarm what;
+  what.peers = 1;
+  what.epochs = 8;
+  what.parameters = "40000";
+  what.late = "  late: {count: 1, up: 1Mbit, down: 1Mbit, device: fast, start: 2s}\n";
+  what.faults = {"{kill: process, select: p-0, on: state.half_sent}"};
+  run_fine(what);
+}
+
+TEST_CASE("when everybody who had the state is gone, joiners do not wait for each other's copy of it") {
+  // Each of the two reads old records of a higher epoch; what they say while downloading proves nothing.
+  swarm what;
+  what.peers = 2;
+  what.faults = {"{restart: machine, select: p-0, at: 5s, downtime: 2500ms}",
+                 "{restart: process, select: p-1, at: 5s, downtime: 2500ms}"};
+  CHECK(run_fine(what).summary().virtual_seconds < 60);
+}
+
+TEST_CASE("a joiner whose donors are dead asks another, and not at the pace of the network") {
+  swarm what;
+  what.peers = 5;
+  what.epochs = 12;
+  what.late = "  late: {count: 1, up: 1Mbit, down: 4Mbit, device: fast, start: 4400ms}\n";
+  what.faults = {"{kill: machine, select: 'p-[123]', at: 4300ms}"};
+  std::uint64_t downloads = 0;
+  scenarios::stage_options options;
+  options.on_observation = [&](const actors::host&, const actors::observation& seen) {
+    auto* phase = std::get_if<actors::phase_changed>(&seen);
+    if (phase != nullptr && phase->phase == actors::peer_phase::downloading) ++downloads;
+  };
+  auto run = run_swarm(what, std::move(options));
+  check_fine(what, run);
+  CHECK(run.adopted >= 1);
+  CHECK(downloads <= 10);
+}
+
+TEST_CASE("a group size below the number of peers leaves some out of sync, who come back") {
+  for (unsigned size : {2u, 3u}) {
+    swarm what;
+    what.peers = 5;
+    what.epochs = 8;
+    what.averaging = fmt::format(", group_size: {}", size);
+    auto run = run_fine(what);
+    CHECK(run.adopted > 0);
+  }
+}
+
+TEST_CASE("a smallest group that is briefly not there makes the round fail and be run again") {
+  swarm what;
+  what.epochs = 8;
+  what.averaging = ", min_group_size: 3";
+  what.faults = {"{restart: process, select: p-2, at: 2s, downtime: 6s}"};
+  run_fine(what);
+}
+
+TEST_CASE("a peer killed during matchmaking does not take the others along") {
+  for (unsigned nth = 1; nth <= 6; ++nth)
+    for (const char* scope : {"process", "machine"}) {
+      swarm what;
+      what.peers = 4;
+      what.faults = {fmt::format("{{kill: {}, select: p-*, on: matchmaking.joined, nth: {}}}", scope, nth)};
+      run_fine(what);
+    }
+}
+
+TEST_CASE("in a swarm of more than twice the group size a full group goes ahead without half of the samples") {
+  // 'quorum' counts samples that the group has no room for.
+  swarm what;
+  what.peers = 8;
+  what.epochs = 8;
+  what.averaging = ", group_size: 3";
+  auto run = run_fine(what);
+  CHECK(run.summary().virtual_seconds < 60);
+}
+
+TEST_CASE("unequal lines and devices still end each round with the same bits") {
+  swarm what;
+  what.epochs = 8;
+  what.late = "  slow: {count: 2, up: 100kbit, down: 300kbit, device: slow}\n";
+  auto yaml = what.yaml();
+  auto at = yaml.find("peers:");
+  yaml.insert(at, "  slow: {samples_per_second: 3, jitter: 30%, step_time: 100ms}\n");
+  auto run = run_yaml(yaml, what.epochs);
+  INFO(run.text(yaml));
+  CHECK(run.errors.empty());
+}
+
+TEST_CASE("random deaths, restarts and arrivals break nothing") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    auto random = stream(seed, "e2e.chaos");
+    swarm what;
+    what.seed = seed;
+    what.peers = 2 + static_cast<unsigned>(random.below(7));
+    what.epochs = 12;
+    if (random.below(3) == 0) what.averaging = fmt::format(", group_size: {}", 2 + random.below(6));
+    if (random.below(3) == 0) what.averaging += fmt::format(", min_group_size: 2");
+    if (what.averaging.find("group_size: 2") == std::string::npos && random.below(2) == 0)
+      what.late = "  late: {count: 2, up: 2Mbit, down: 8Mbit, device: fast, start: 3s, start_spacing: 2s}\n";
+    auto faults = 1 + random.below(5);
+    for (std::uint64_t i = 0; i < faults; ++i) {
+      auto scope = random.below(2) == 0 ? "process" : "machine";
+      auto who = 1 + random.below(what.peers - 1);
+      bool back = random.below(2) == 0 || what.averaging.find("min_group_size") != std::string::npos;
+      auto when = random.below(2) == 0
+                      ? fmt::format("at: {}ms", 100 + random.below(9000))
+                      : fmt::format("on: {}, nth: {}", actors::probes::all[random.below(actors::probes::all.size())],
+                                    1 + random.below(8));
+      what.faults.push_back(back ? fmt::format("{{restart: {}, select: p-{}, {}, downtime: {}ms}}", scope, who, when,
+                                               1 + random.below(5000))
+                                 : fmt::format("{{kill: {}, select: p-{}, {}}}", scope, who, when));
+    }
+    run_fine(what);
+  }
+}

@@ -1,0 +1,48 @@
+// Every scenario that comes with the project loads, runs for a while and breaks nothing.
+#include <algorithm>
+#include <filesystem>
+
+#include <doctest/doctest.h>
+
+#include "scenarios/schema/load.hpp"
+#include "scenarios/stage/stage.hpp"
+
+using namespace shoal;
+
+namespace {
+
+std::vector<std::string> shipped_scenarios() {
+  std::vector<std::string> out;
+  for (const auto& item : std::filesystem::recursive_directory_iterator("scenarios"))
+    if (item.path().extension() == ".yaml") out.push_back(item.path().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every scenario of the project runs for its first half minute without a violation") {
+  auto files = shipped_scenarios();
+  REQUIRE(!files.empty());
+  for (const auto& file : files) {
+    INFO(file);
+    auto loaded = scenarios::load(file);
+    REQUIRE(loaded.value);
+    CHECK(loaded.warnings.empty());
+    if (SHOAL_WITH_LEARN == 0 && loaded.value->workload.kind == scenarios::workload_kind::transformer) continue;
+    loaded.value->expect.clear();
+    scenarios::stage_options options;
+    options.until = std::chrono::seconds(30);
+    options.baseline = false;
+    auto stage = scenarios::stage::prepare(std::move(*loaded.value), std::move(options));
+    REQUIRE(stage);
+    auto run = (*stage)->run();
+    REQUIRE(run);
+    for (const auto& [name, check] : run->summary.invariants) {
+      INFO(name << ": " << check.first_violation);
+      CHECK(check.violated == 0);
+    }
+    CHECK(run->summary.peers.joined > 0);
+    CHECK(run->summary.virtual_seconds <= 30.5);
+  }
+}
