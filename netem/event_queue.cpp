@@ -18,7 +18,7 @@ event_handle event_queue::push(event what) {
   }
   auto& place = slots_[index];
   heap_.push_back({what.when.count(), sequence_++, index, place.generation});
-  std::push_heap(heap_.begin(), heap_.end(), std::greater<>{});
+  sift_up(heap_.size() - 1);
   if (auto owner = what.owner; owner != 0) {
     if (owner >= first_of_.size()) first_of_.resize(owner + 1, none);
     place.next = first_of_[owner];
@@ -78,23 +78,55 @@ void event_queue::drop_cancelled() {
   // Timers of answered requests would otherwise pile up until their time comes.
   if (heap_.size() <= 64 || live_ >= heap_.size() / 2) return;
   std::erase_if(heap_, [this](const entry& e) { return slots_[e.slot].generation != e.generation; });
-  std::make_heap(heap_.begin(), heap_.end(), std::greater<>{});
+  for (auto at = heap_.size() / 4 + 1; at-- > 0;) sift_down(at);
+}
+
+void event_queue::sift_up(std::size_t at) {
+  auto moving = heap_[at];
+  while (at > 0) {
+    auto parent = (at - 1) / 4;
+    if (!(moving < heap_[parent])) break;
+    heap_[at] = heap_[parent];
+    at = parent;
+  }
+  heap_[at] = moving;
+}
+
+void event_queue::sift_down(std::size_t at) {
+  if (at >= heap_.size()) return;
+  auto moving = heap_[at];
+  for (;;) {
+    auto child = 4 * at + 1;
+    if (child >= heap_.size()) break;
+    auto end = std::min(child + 4, heap_.size());
+    auto least = child;
+    for (auto i = child + 1; i < end; ++i)
+      if (heap_[i] < heap_[least]) least = i;
+    if (!(heap_[least] < moving)) break;
+    heap_[at] = heap_[least];
+    at = least;
+  }
+  heap_[at] = moving;
+}
+
+void event_queue::drop_first() {
+  heap_.front() = heap_.back();
+  heap_.pop_back();
+  sift_down(0);
+  if (!heap_.empty()) __builtin_prefetch(&slots_[heap_.front().slot]);
 }
 
 duration event_queue::next_time() {
   SHOAL_CHECK(!empty(), "next_time() of an empty queue");
-  while (slots_[heap_.front().slot].generation != heap_.front().generation) {
-    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>{});
-    heap_.pop_back();
-  }
+  // Without cancelled entries there is no need to look at the slots.
+  while (heap_.size() != live_ && slots_[heap_.front().slot].generation != heap_.front().generation) drop_first();
   return duration{heap_.front().when};
 }
 
 event event_queue::pop() {
   next_time();
-  std::pop_heap(heap_.begin(), heap_.end(), std::greater<>{});
-  auto index = heap_.back().slot;
-  heap_.pop_back();
+  auto index = heap_.front().slot;
+  drop_first();
   return release(index);
 }
 

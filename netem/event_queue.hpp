@@ -63,15 +63,18 @@ class event_queue {
     std::uint64_t sequence;
     std::uint32_t slot;
     std::uint32_t generation;
-    bool operator>(const entry& other) const noexcept {
-      return when != other.when ? when > other.when : sequence > other.sequence;
+    bool operator<(const entry& other) const noexcept {
+      return when != other.when ? when < other.when : sequence < other.sequence;
     }
   };
 
   event release(std::uint32_t index);
   void drop_cancelled();
+  void sift_up(std::size_t at);
+  void sift_down(std::size_t at);
+  void drop_first();
 
-  std::vector<entry> heap_;
+  std::vector<entry> heap_;  // four children each: half as many levels, siblings in two cache lines
   std::vector<slot> slots_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> first_of_;  // by owner

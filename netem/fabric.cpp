@@ -48,10 +48,10 @@ fabric::fabric(caf::actor_system& system, fabric_options options)
   clock_.on_timer([this](caf::actor_id id, const caf::type_erased_tuple& content) {
     if (!options_.on_event) return;
     std::lock_guard guard(mutex_);
-    auto found = actors_.find(id);
-    if (found == actors_.end()) return;
+    auto* found = actors_.find(id);
+    if (found == nullptr) return;
     auto now = clock_.now();
-    report({event_kind::timer, now, now, found->second.where, found->second.where,
+    report({event_kind::timer, now, now, found->where, found->where,
             options_.classify(content).name, 0});
   });
 }
@@ -60,6 +60,13 @@ fabric::~fabric() {
   options_.on_event = {};
   for (host_index host = 0; host < hosts_.size(); ++host) kill(host, kill_scope::process);
   clock_.settle();
+  {
+    // What is under way may hold the last reference to an actor: it goes while the coordinator can clean up.
+    std::vector<in_transit> dropped;
+    std::lock_guard guard(mutex_);  // released before what was dropped is destroyed
+    dropped.swap(in_flight_);
+    in_flight_free_.clear();
+  }
   clock_.stop();
   link_->store(nullptr);
   clock_.on_actor({}, {});
@@ -96,6 +103,8 @@ host_index fabric::start_host(machine_index index) {
   SHOAL_CHECK(m.running == no_host, "a machine runs one incarnation at a time");
   auto incarnation = m.incarnations++;
   hosts_.push_back({.machine = index,
+                    .region = m.region,
+                    .up = m.up,
                     .incarnation = incarnation,
                     .node = node_of(m.name, incarnation),
                     .jitter = stream(options_.seed, "netem.jitter", index, incarnation)});
@@ -113,7 +122,6 @@ bool fabric::kill(host_index index, kill_scope scope) {
   host.died_by = scope;
   host.died_at = now;
   machines_[host.machine].running = no_host;
-  machines_[host.machine].small_free = now;
   report({event_kind::host_killed, now, now, {index, 0}, {index, 0}, "", 0});
   for (auto key : host.bulk) {
     auto& line = connections_.at(key);
@@ -143,6 +151,10 @@ std::uint32_t fabric::incarnation(host_index host) const {
 machine_index fabric::machine_of(host_index host) const {
   std::lock_guard guard(mutex_);
   return hosts_[host].machine;
+}
+kill_scope fabric::died_by(host_index host) const {
+  std::lock_guard guard(mutex_);
+  return hosts_[host].died_by;
 }
 const std::string& fabric::name_of(host_index host) const {
   std::lock_guard guard(mutex_);
@@ -194,11 +206,11 @@ void fabric::actor_born(host_index index, const caf::strong_actor_ptr& actor) {
 
 void fabric::actor_ended(caf::actor_id id, caf::error reason) {
   std::lock_guard guard(mutex_);
-  auto found = actors_.find(id);
-  if (found == actors_.end()) return;
-  auto where = found->second.where;
-  auto published = std::move(found->second.port);
-  actors_.erase(found);
+  auto* found = actors_.find(id);
+  if (found == nullptr) return;
+  auto where = found->where;
+  auto published = std::move(found->port);
+  actors_.erase(id);
   hosts_[where.host].actors.erase(where.ordinal);
   if (!published) return;
   auto& of = *static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(published));
@@ -209,9 +221,9 @@ void fabric::actor_ended(caf::actor_id id, caf::error reason) {
 }
 
 caf::strong_actor_ptr fabric::port_of(const caf::strong_actor_ptr& actor) {
-  auto found = actors_.find(actor->id());
-  if (found == actors_.end()) return nullptr;
-  auto& entry = found->second;
+  auto* found = actors_.find(actor->id());
+  if (found == nullptr) return nullptr;
+  auto& entry = *found;
   if (!entry.port) {
     caf::actor_config config;
     entry.port = caf::make_actor<port, caf::strong_actor_ptr>(
@@ -256,8 +268,10 @@ void fabric::notify(port& of, port::observer observer, const caf::error& reason)
   } else if (observer.host != no_host) {
     when += path(of.host(), observer.host).delay;
     // The end of a connection does not overtake what is under way on it.
-    if (auto line = connections_.find(key_of(of.host(), observer.host)); line != connections_.end())
-      when = std::max({when, line->second.last_small, line->second.last_bulk});
+    auto key = key_of(of.host(), observer.host);
+    if (auto* last = last_small_.find(key)) when = std::max(when, *last);
+    if (auto line = connections_.find(key); line != connections_.end())
+      when = std::max(when, line->second.last_arrival);
   }
   observer.notice = clock_.at(when, [this, self = caf::actor_cast<caf::strong_actor_ptr>(&of), reason,
                                      number = observer.number] {
@@ -318,39 +332,40 @@ void fabric::send(port& to, caf::mailbox_element_ptr element) {
   }
   endpoint source{from, 0};
   if (element->sender && element->sender->node() == system_.node())
-    if (auto found = actors_.find(element->sender->id()); found != actors_.end()) {
-      if (found->second.where.host == from) source = found->second.where;
-      element->sender = port_of(element->sender);
+    if (auto* found = actors_.find(element->sender->id())) {
+      if (found->where.host == from) source = found->where;
+      element->sender = found->port ? found->port : port_of(element->sender);
     }
   auto now = clock_.now();
   in_transit item{caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, bytes, now, what};
-  auto key = key_of(from, to.host());
-  auto& line = connect(from, to.host());
   if (bytes <= options_.small_message_bytes) {
-    auto& m = machines_[sending.machine];
-    item.left = m.small_free = std::max(m.small_free, now) + transmission_time(bytes, m.up);
-    arrive_later(line, std::move(item), line.last_small);
+    item.left = sending.small_free = std::max(sending.small_free, now) + transmission_time(bytes, sending.up);
+    arrive_later(to.host(), std::move(item), last_small(from, to.host()));
     return;
   }
+  auto& line = connect(from, to.host());
   line.waiting.push_back(std::move(item));
-  if (!line.flow) start_next(key, line, flow_time());
+  if (!line.flow) start_next(key_of(from, to.host()), line, flow_time());
+}
+
+duration& fabric::last_small(host_index from, host_index to) {
+  if (last_small_.size() >= last_small_.capacity())
+    last_small_.erase_if([now = clock_.now()](std::uint64_t, duration last) { return last <= now; });
+  return last_small_[key_of(from, to)];
 }
 
 fabric::connection& fabric::connect(host_index from, host_index to) {
   auto key = key_of(from, to);
   auto found = connections_.find(key);
   if (found != connections_.end()) return found->second;
-  if (connections_.size() >= connections_limit_) drop_idle_connections();
-  return connections_.try_emplace(key, connection{from, to, {}, {}, {}, {}}).first->second;
-}
-
-void fabric::drop_idle_connections() {
-  auto now = clock_.now();
-  std::erase_if(connections_, [&](const auto& entry) {
-    auto& line = entry.second;
-    return line.waiting.empty() && line.last_small <= now && line.last_bulk <= now;
-  });
-  connections_limit_ = std::max<std::size_t>(1024, 2 * connections_.size());
+  if (connections_.size() >= connections_limit_) {
+    auto now = clock_.now();
+    std::erase_if(connections_, [now](const auto& entry) {
+      return entry.second.waiting.empty() && entry.second.last_arrival <= now;
+    });
+    connections_limit_ = std::max<std::size_t>(1024, 2 * connections_.size());
+  }
+  return connections_.try_emplace(key, connection{from, to, {}, {}, {}}).first->second;
 }
 
 void fabric::start_next(std::uint64_t key, connection& line, duration now) {
@@ -362,30 +377,41 @@ void fabric::start_next(std::uint64_t key, connection& line, duration now) {
 }
 
 const path_delay& fabric::path(host_index from, host_index to) const {
-  return delays_[machines_[hosts_[from].machine].region][machines_[hosts_[to].machine].region];
+  return delays_[hosts_[from].region][hosts_[to].region];
 }
 
-duration fabric::draw_delay(const connection& line) {
-  auto [delay, jitter] = path(line.from, line.to);
+duration fabric::draw_delay(host_index from, host_index to) {
+  auto [delay, jitter] = path(from, to);
   if (jitter.count() == 0) return delay;
-  auto& draws = hosts_[line.from].jitter;
+  auto& draws = hosts_[from].jitter;
   auto offset = static_cast<std::int64_t>(draws.below(2 * static_cast<std::uint64_t>(jitter.count()) + 1)) -
                 jitter.count();
   return std::max(duration{}, delay + duration{offset});
 }
 
-void fabric::arrive_later(connection& line, in_transit what, duration& last) {
-  last = std::max(last, what.left + draw_delay(line));
-  auto item = std::make_shared<in_transit>(std::move(what));
-  clock_.at(last, [this, item] { arrive(std::move(*item)); });
+void fabric::arrive_later(host_index to, in_transit what, duration& last) {
+  last = std::max(last, what.left + draw_delay(what.from.host, to));
+  std::uint32_t index;
+  if (in_flight_free_.empty()) {
+    index = static_cast<std::uint32_t>(in_flight_.size());
+    in_flight_.push_back(std::move(what));
+  } else {
+    index = in_flight_free_.back();
+    in_flight_free_.pop_back();
+    in_flight_[index] = std::move(what);
+  }
+  clock_.at(last, [this, index] { arrive(index); });  // small enough for std::function not to allocate
 }
 
-void fabric::arrive(in_transit what) {
+void fabric::arrive(std::uint32_t in_flight) {
   std::unique_lock guard(mutex_);
+  auto what = std::move(in_flight_[in_flight]);
+  in_flight_free_.push_back(in_flight);
   auto& to = *static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(what.to));
   auto& source = hosts_[what.from.host];
   if (!hosts_[to.host()].alive || (!source.alive && source.died_at < what.left)) {
     ++lost_;
+    guard.unlock();  // before what is lost is destroyed
     return;
   }
   report({event_kind::message, clock_.now(), what.sent, what.from, {to.host(), to.ordinal()}, what.what.name,
@@ -457,7 +483,7 @@ void fabric::finish_flows(duration now) {
     auto item = std::move(line.waiting.front());
     line.waiting.pop_front();
     item.left = flow.at;
-    arrive_later(line, std::move(item), line.last_bulk);
+    arrive_later(line.to, std::move(item), line.last_arrival);
     if (!line.waiting.empty()) {
       start_next(flow.tag, line, now);
     } else {

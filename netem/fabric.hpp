@@ -39,6 +39,7 @@
 #include "kernels/base/rng.hpp"
 #include "kernels/base/units.hpp"
 #include "netem/coordinator.hpp"
+#include "netem/flat_map.hpp"
 #include "netem/flow_network.hpp"
 #include "netem/port.hpp"
 
@@ -112,6 +113,8 @@ class fabric {
   bool alive(host_index host) const;
   std::uint32_t incarnation(host_index host) const;
   machine_index machine_of(host_index host) const;
+  /// How a dead host was killed.
+  kill_scope died_by(host_index host) const;
   const std::string& name_of(host_index host) const;
   data_rate rate_up(host_index host) const;
   data_rate rate_down(host_index host) const;
@@ -150,16 +153,19 @@ class fabric {
     region_index region;
     data_rate up, down;
     link_id uplink, downlink;
-    duration small_free{};           // when the uplink is done with the small messages so far
     std::uint32_t incarnations = 0;
     host_index running = no_host;
   };
   struct host_state {
+    // What every message needs comes first, in one cache line.
     machine_index machine = 0;
-    std::uint32_t incarnation = 0;
+    region_index region = 0;
     bool alive = true;
     kill_scope died_by = kill_scope::process;
     duration died_at{};
+    data_rate up;
+    duration small_free{};           // when the uplink is done with the small messages so far
+    std::uint32_t incarnation = 0;
     caf::node_id node;
     std::uint32_t next_ordinal = 0;
     std::map<std::uint32_t, caf::strong_actor_ptr> actors{};  // by ordinal
@@ -179,12 +185,12 @@ class fabric {
     message_class what;
     duration left{};                 // when its last byte was on its way
   };
-  /// One direction between two hosts; forgotten when it is idle.
+  /// The bulk of one direction between two hosts; forgotten when it is idle.
   struct connection {
     host_index from, to;
     std::list<in_transit> waiting;   // front is being sent
     std::optional<flow_id> flow;
-    duration last_small{}, last_bulk{};   // latest arrival so far: keeps order under jitter
+    duration last_arrival{};         // latest so far: keeps order under jitter
   };
 
   void send(port& to, caf::mailbox_element_ptr element);
@@ -196,15 +202,15 @@ class fabric {
   caf::strong_actor_ptr port_of(const caf::strong_actor_ptr& actor);
   connection& connect(host_index from, host_index to);
   void start_next(std::uint64_t key, connection& line, duration now);
-  void arrive_later(connection& line, in_transit what, duration& last);
-  void arrive(in_transit what);
+  void arrive_later(host_index to, in_transit what, duration& last);
+  void arrive(std::uint32_t in_flight);
   void hand_over(std::unique_lock<std::recursive_mutex>& guard, port& to, host_index on_behalf,
                  caf::mailbox_element_ptr element);
   void notify(port& of, port::observer observer, const caf::error& reason);
   void tell(port& of, std::uint64_t observer, const caf::error& reason);
   const path_delay& path(host_index from, host_index to) const;
-  duration draw_delay(const connection& line);
-  void drop_idle_connections();
+  duration draw_delay(host_index from, host_index to);
+  duration& last_small(host_index from, host_index to);
   void settle();                      // re-solves the flows and plans the next completion
   void flows_due();
   void finish_flows(duration now);
@@ -221,9 +227,13 @@ class fabric {
   std::vector<std::vector<path_delay>> delays_;   // by region, twice
   std::deque<machine> machines_;                  // their names are handed out
   std::vector<host_state> hosts_;
-  std::unordered_map<caf::actor_id, actor_state> actors_;          // never iterated
-  std::unordered_map<std::uint64_t, connection> connections_;      // iterated only to drop idle ones
+  flat_map<actor_state> actors_;                  // by actor id
+  // By the pair of hosts. Iterated only to drop idle ones.
+  flat_map<duration> last_small_;                 // latest arrival of a small message so far
+  std::unordered_map<std::uint64_t, connection> connections_;
   std::size_t connections_limit_ = 1024;
+  std::vector<in_transit> in_flight_;             // has left, will arrive; named by index
+  std::vector<std::uint32_t> in_flight_free_;
   flow_network flows_;
   bool flows_changed_ = false;
   event_handle next_flow_event_ = 0;

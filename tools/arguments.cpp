@@ -13,7 +13,7 @@ namespace shoal::tools {
 
 void scenario_arguments::add_to(CLI::App& command) {
   command.add_option("scenario", file, "YAML file of the scenario")->required()->type_name("FILE");
-  command.add_option("--set", sets, "override an option, as in --set averaging.group_size=8; repeatable")
+  command.add_option("--set", sets, "override an option, as in --set peers.home.count=12; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command.add_option("--seed", seed, "the same as --set seed=N")->type_name("N");

@@ -26,8 +26,9 @@ int check(const check_arguments& arguments) {
     std::fputs(scenarios::to_yaml(*scenario).c_str(), stdout);
     return exit_ok;
   }
-  auto hosts = scenarios::expand_hosts(*scenario).size();
-  fmt::print("{}: fine ({} peers, {} faults)\n", arguments.scenario.file, hosts, scenario->faults.size());
+  auto hosts = scenarios::expand_hosts(*scenario).size(), faults = scenario->faults.size();
+  fmt::print("{}: fine ({} peer{}, {} fault{})\n", arguments.scenario.file, hosts, hosts == 1 ? "" : "s", faults,
+             faults == 1 ? "" : "s");
   return exit_ok;
 }
 

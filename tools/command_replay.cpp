@@ -3,6 +3,7 @@
 #include "scenarios/compare/run_diff.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "scenarios/stage/workloads.hpp"
+#include "tools/build_identity.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
@@ -45,7 +46,7 @@ int say_what_changed(const scenarios::replay_plan& plan) {
 }
 
 int replay(const replay_arguments& arguments) {
-  auto plan = scenarios::plan_replay(arguments.directory);
+  auto plan = scenarios::plan_replay(arguments.directory, build_identity());
   if (!plan)
     return fail(exit_bad_input, plan.error());
   if (!arguments.out.empty()) {
@@ -69,6 +70,7 @@ int replay(const replay_arguments& arguments) {
   }
   options.threads = arguments.workers;
   options.baseline = false;
+  options.build = build_identity();
   options.until = plan->made_by.until;
   live_line line(isatty(STDERR_FILENO) != 0);
   if (!arguments.quiet)

@@ -1,6 +1,7 @@
 // shoal run FILE: runs a scenario.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <optional>
@@ -12,11 +13,13 @@
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "tools/arguments.hpp"
+#include "tools/build_identity.hpp"
 #include "tools/commands.hpp"
 #include "tools/determinism.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/live_line.hpp"
+#include "tools/terminal.hpp"
 
 namespace shoal::tools {
 
@@ -31,9 +34,17 @@ struct run_arguments {
 
 void print_people(const scenarios::run_outcome& outcome, const run_arguments& arguments) {
   fmt::print("{}", scenarios::table(outcome.summary));
-  if (!outcome.text_after.empty() && outcome.summary.epochs > 0)
-    fmt::print("\nIt wrote, before training:  {}\nand after:                  {}\n", outcome.text_before, outcome.text_after);
-  if (!arguments.out.empty()) fmt::print("\nEverything is in {}\n", arguments.out);
+  if (!outcome.text_after.empty() && outcome.summary.epochs > 0) {
+    constexpr std::string_view before = "  before training  ", after = "  after            ";
+    auto columns = terminal_columns(STDOUT_FILENO).value_or(120);
+    auto room = columns > after.size() + 20 ? columns - after.size() : 20;
+    fmt::print("\nIt continues '{}'\n{}{}\n{}{}\n", outcome.text_prompt, before,
+               one_line(outcome.text_before, std::min<std::size_t>(room, 60)), after, one_line(outcome.text_after, room));
+  }
+  if (arguments.out.empty())
+    fmt::print("\nNothing was kept; --out DIR keeps the run\n");
+  else
+    fmt::print("\nEverything is in {}\n", arguments.out);
 }
 
 int run(const run_arguments& arguments) {
@@ -44,6 +55,7 @@ int run(const run_arguments& arguments) {
   options.force = arguments.force;
   options.threads = arguments.workers;
   options.baseline = !arguments.no_baseline;
+  options.build = build_identity();
   if (!arguments.until.empty()) {
     auto until = parse_duration(arguments.until);
     if (!until) {
@@ -92,6 +104,7 @@ int run(const run_arguments& arguments) {
                "for the emulation, its times predict nothing\n",
                outcome->late.late_steps, outcome->late.steps, outcome->late.late_seconds, 100 * outcome->late.excess());
   if (outcome->interrupted) fmt::print(stderr, "interrupted: the run was ended early\n");
+  if (!outcome->expectations_judged) fmt::print(stderr, "expect: not judged, the run was ended early\n");
   bool failed = false;
   for (const auto& missed : outcome->missed) {
     fmt::print(stderr, "error: {}\n", missed);

@@ -1,5 +1,6 @@
 // shoal verify-data DIR: was every sample used once, or its fate reported?
 #include <cstdio>
+#include <filesystem>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -13,6 +14,13 @@ namespace shoal::tools {
 namespace {
 
 int verify(const std::string& directory) {
+  std::error_code error;
+  if (!std::filesystem::exists(std::filesystem::path(directory) / "ledger.csv", error)) {
+    const bool folder = std::filesystem::is_directory(directory, error);
+    fmt::print(stderr, "error: '{}' is no run directory ({})\n", directory,
+               folder ? "it has no ledger.csv" : "it is no directory");
+    return exit_bad_input;
+  }
   auto report = actors::verify_data(directory);
   for (const auto& error : report.errors) fmt::print(stderr, "{}\n", error);
   if (report.errors_left_out > 0) fmt::print(stderr, "... and {} more\n", report.errors_left_out);

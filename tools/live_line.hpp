@@ -20,6 +20,8 @@ class live_line {
 
   /// The text, without control characters.
   static std::string text(const scenarios::live_status& status);
+  /// The text in so many columns: gaps go first, then the end.
+  static std::string fitted(const scenarios::live_status& status, std::size_t columns);
 
  private:
   bool terminal_;

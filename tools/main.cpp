@@ -1,22 +1,40 @@
 // shoal: decentralized training over the Internet, simulated and real.
 #include <csignal>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "scenarios/compare/version.hpp"
+#include "tools/build_identity.hpp"
+#include "tools/command_line.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
+
+namespace {
+
+std::string version_text() {
+  const std::string build = shoal::tools::build_identity();
+  return fmt::format("shoal {}{}", shoal::scenarios::version(), build.empty() ? "" : " (" + build + ")");
+}
+
+int wrong(const std::string& what, const std::string& help) {
+  fmt::print(stderr, "{}\nRun 'shoal {}' for more information.\n", what, help);
+  return shoal::tools::exit_usage;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace shoal::tools;
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error, as on a full disk
   CLI::App app{"shoal runs decentralized training over the Internet, simulated and real"};
   app.name("shoal");
-  app.set_version_flag("--version", fmt::format("shoal {}", shoal::scenarios::version()));
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  app.footer("'./shoal test' runs the test suite. Scenarios: docs/scenario.md");
+  app.footer("'shoal help COMMAND' has a command's options. './shoal test' runs the test suite. Scenarios: docs/scenario.md");
   action chosen;
   add_run(app, chosen);
   add_new(app, chosen);
@@ -25,9 +43,15 @@ int main(int argc, char** argv) {
   add_diff(app, chosen);
   add_generate(app, chosen);
   add_verify_data(app, chosen);
+  auto arguments = without_help_command({argv + 1, argv + argc});
+  if (auto what = unknown_command(app, arguments); !what.empty()) return wrong(what, "help");
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));   // the parser takes them from the end
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
+    if (auto what = unknown_option(app); !what.empty())
+      return wrong(what, app.get_subcommands().empty() ? "help" : "help " + app.get_subcommands().front()->get_name());
     return app.exit(error) == 0 ? exit_ok : exit_usage;
   }
   return chosen();

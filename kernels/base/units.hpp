@@ -44,9 +44,9 @@ result<data_size> parse_size(std::string_view text);
 /// Errors: anything else, negative values.
 result<double> parse_fraction(std::string_view text);
 
-/// Shortest text that parses back to the same value, among those that do not begin with '0.' (so
-/// 100ms, not 0.1s); on equal lengths the larger unit. Rates are in bits unless KiB/s and the like
-/// are shorter. A negative or infinite value gets a text too, which does not parse.
+/// Shortest text that parses back to the same value and does not begin with '0.' (100ms, not 0.1s),
+/// by digits in durations (10min, not 600s); on ties the larger unit. Rates are in bits unless KiB/s
+/// and the like are shorter. A negative or infinite value gets a text too, which does not parse.
 std::string to_string(duration value);
 std::string to_string(data_rate value);
 std::string to_string(data_size value);

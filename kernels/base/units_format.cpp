@@ -64,6 +64,24 @@ std::string plain(std::string_view digits, int exponent) {
   return out.insert(out.size() - decimals, ".");
 }
 
+/// As many digits as needed and no more, then the shorter text, then the larger unit.
+std::string roundest(std::uint64_t value) {
+  std::string best;
+  std::size_t best_digits = 0;
+  for (const unit& u : duration_units) {
+    auto number = quotient(value, u.scale);
+    if (!number || (!best.empty() && number->starts_with("0.")))
+      continue;
+    const std::size_t digits = number->size();
+    number->append(u.name);
+    if (!best.empty() && (digits > best_digits || (digits == best_digits && number->size() > best.size())))
+      continue;
+    best = std::move(*number);
+    best_digits = digits;
+  }
+  return best;
+}
+
 } // namespace
 
 std::string to_string(duration value) {
@@ -71,8 +89,8 @@ std::string to_string(duration value) {
   if (value.count() == 0)
     return "0s";
   if (value.count() < 0)
-    return "-" + shortest(0 - count, duration_units);
-  return shortest(count, duration_units);
+    return "-" + roundest(0 - count);
+  return roundest(count);
 }
 
 std::string to_string(data_size value) {

@@ -110,7 +110,7 @@ std::string to_yaml(const new_scenario& what) {
       "# A scenario for Shoal. Every option, with its default: docs/scenario.md\n"
       "#   shoal check {0}.yaml            is it right? --show prints every option with its value\n"
       "#   shoal run {0}.yaml --out DIR    runs it and leaves everything in DIR\n"
-      "# Any option can be changed from the command line: --set averaging.group_size=8\n\n"
+      "# Any option can be changed from the command line: --set peers.home.count=12\n\n"
       "name: {3}\n"
       "seed: 1                  # the same seed gives the same history, to the last message\n"
       "stop_time: {1:<13} # virtual time\n\n"
@@ -150,7 +150,7 @@ std::string to_yaml(const new_scenario& what) {
   out += "\n" + workload_lines(what, batch);
   out +=
       "\naveraging:               # everyone in a group gets the mean of its members' gradients\n"
-      "  group_size: 256\n"
+      "  group_size: " + std::to_string(std::max<std::uint64_t>(256, what.peers)) + "\n"
       "  matchmaking_time: 5s\n"
       "  round_timeout: 1min\n"
       "  sender_timeout: 8s     # a member that is silent this long is left out\n\n"

@@ -7,8 +7,10 @@
 namespace shoal::scenarios {
 
 std::string to_yaml(const provenance& what) {
-  std::string out =
-      fmt::format("\nx-run: {{shoal: \"{}\", data_digest: \"{}\"", what.shoal, what.data_digest);
+  std::string out = fmt::format("\nx-run: {{shoal: \"{}\"", what.shoal);
+  if (!what.build.empty())
+    out += fmt::format(", build: \"{}\"", what.build);
+  out += fmt::format(", data_digest: \"{}\"", what.data_digest);
   if (what.until)
     out += fmt::format(", until: {}", to_string(*what.until));
   if (what.interrupted)
@@ -24,7 +26,7 @@ result<provenance> provenance_of(const document& run_yaml) {
   if (found->value->kind != node_kind::mapping)
     return failure{"x-run: expected a mapping"};
   for (const entry& item : found->value->entries) {
-    const bool known = item.key == "shoal" || item.key == "data_digest" || item.key == "until" ||
+    const bool known = item.key == "shoal" || item.key == "build" || item.key == "data_digest" || item.key == "until" ||
                        item.key == "interrupted";
     if (!known)
       continue;
@@ -34,6 +36,8 @@ result<provenance> provenance_of(const document& run_yaml) {
     const std::string& text = item.value->text;
     if (item.key == "shoal")
       out.shoal = text;
+    else if (item.key == "build")
+      out.build = text;
     else if (item.key == "data_digest")
       out.data_digest = text;
     else if (item.key == "interrupted")

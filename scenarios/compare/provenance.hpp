@@ -1,6 +1,6 @@
 // What run.yaml says about the run that wrote it, besides the scenario: the key `x-run`, which
 // loading a scenario ignores.
-//   x-run: {shoal: 0.1.0, data_digest: "9f…", until: 90s, interrupted: true}
+//   x-run: {shoal: 0.1.0, build: 9f2c28a, data_digest: "9f…", until: 90s, interrupted: true}
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -17,6 +17,7 @@ struct provenance {
   std::string data_digest;       ///< of the training data; empty: the workload had none
   std::optional<duration> until; ///< --until, if it was given
   bool interrupted = false;      ///< ended early by a signal
+  std::string build{};           ///< commit of its sources; empty: not known
   bool operator==(const provenance&) const = default;
 };
 

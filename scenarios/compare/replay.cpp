@@ -24,6 +24,10 @@ std::vector<std::string> new_options(const document& file, const scenario& loade
   return out;
 }
 
+std::string build_name(std::string_view build) {
+  return build.empty() ? "an unknown build" : fmt::format("build {}", build);
+}
+
 std::string indented(const std::vector<diagnostic>& errors) {
   std::string out;
   for (const diagnostic& error : errors)
@@ -52,7 +56,7 @@ result<run_hashes> hashes_of(const fs::path& summary) {
 
 } // namespace
 
-result<replay_plan> plan_replay(const fs::path& directory) {
+result<replay_plan> plan_replay(const fs::path& directory, std::string_view build) {
   std::error_code error;
   if (!fs::is_directory(directory, error))
     return failure{fmt::format("'{}' is no directory", directory.string())};
@@ -92,6 +96,9 @@ result<replay_plan> plan_replay(const fs::path& directory) {
     return failure{hashes.error()};
   out.recorded = std::move(*hashes);
 
+  if (!other_version && out.made_by.build != build)
+    out.notes.push_back(fmt::format("the run was made by {}, and this is {}: they may behave differently",
+                                    build_name(out.made_by.build), build_name(build)));
   if (other_version) {
     out.notes.push_back(fmt::format("the run was made by {}, and this is shoal {}: where they "
                                     "behave differently, so will the hashes",

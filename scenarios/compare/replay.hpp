@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shoal::scenarios {
@@ -29,7 +30,8 @@ struct replay_plan {
 
 /// Errors: run.yaml or summary.json is missing or damaged; this version cannot read the scenario;
 /// the run was interrupted; it was in real time, where no two histories are alike.
-result<replay_plan> plan_replay(const std::filesystem::path& directory);
+/// `build` is this program's.
+result<replay_plan> plan_replay(const std::filesystem::path& directory, std::string_view build = {});
 
 /// A note if the training data are not those of the run. `digest_now`: of the workload as prepared.
 std::optional<std::string> data_note(const provenance& made_by, const std::string& digest_now);

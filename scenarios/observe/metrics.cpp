@@ -31,7 +31,7 @@ constexpr metric_definition definitions[] = {
     {metric::loss_train, "loss_train", "shoal_loss", "split", "train", gauge, "nats",
      "Mean loss of the samples computed since the row before."},
     {metric::loss_held_out, "loss_held_out", "shoal_loss", "split", "held_out", gauge, "nats",
-     "Last known mean loss on the held-out text."},
+     "Last known mean loss on the held-out text, measured every `record.held_out_every` epochs."},
     {metric::peers_alive, "peers_alive", "shoal_peers", "is", "alive", gauge, "peers",
      "Peers whose host is up and that have not left."},
     {metric::peers_in_sync, "peers_in_sync", "shoal_peers", "is", "in_sync", gauge, "peers",

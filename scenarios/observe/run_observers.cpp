@@ -143,7 +143,7 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
     rounds_.ended(time, peer, *x);
   if (const auto* x = std::get_if<actors::phase_changed>(&what);
       x && x->phase == actors::peer_phase::gone)
-    left(time, peer);
+    left(time, peer, "left");
   if (log_)
     log_->on_observation(time, peers_.contains(peer) ? std::optional(machine) : std::nullopt,
                          host_name, what);
@@ -152,31 +152,37 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
 void run_observers::on_host_started(duration time, actors::peer_id peer,
                                     std::string_view host_name) {
   advance(time);
-  peers_.insert_or_assign(peer, peer_entry{std::string(host_name), true});
+  peers_.insert_or_assign(peer, peer_entry{std::string(host_name), time});
   ++joined_;
   invariants_.on_started(time, peer);
 }
 
-void run_observers::on_host_killed(duration time, actors::peer_id peer) {
+void run_observers::on_host_killed(duration time, actors::peer_id peer,
+                                   std::string_view reason) {
   advance(time);
-  left(time, peer);
+  left(time, peer, reason);
 }
 
-void run_observers::left(duration time, actors::peer_id peer) {
+void run_observers::left(duration time, actors::peer_id peer, std::string_view reason) {
   const auto found = peers_.find(peer);
   if (found == peers_.end() || !found->second.alive)
     return; // it left before it was killed
   found->second.alive = false;
+  found->second.ended = time;
+  found->second.reason = reason;
   ++left_;
   invariants_.on_left(time, peer);
   rounds_.killed(time, peer);
 }
 
 void run_observers::on_held_out_loss(duration time, double loss) {
-  advance(time);
+  if (time > next_sample_)
+    advance(time);
+  // A row of this very moment has it already.
   if (!first_held_out_)
     first_held_out_ = loss;
   held_out_ = loss;
+  advance(time);
 }
 
 void run_observers::on_round(const swarm_round& what) {
@@ -208,6 +214,21 @@ run_progress run_observers::progress() const {
   out.events = history_.events();
   for (const invariant& one : invariants_.all())
     out.violations += one.violated;
+  return out;
+}
+
+std::string run_observers::peers_csv() const {
+  std::string out = "id,name,machine,incarnation,started_s,ended_s,reason\n";
+  std::vector<actors::peer_id> ids;
+  for (const auto& [id, peer] : peers_)
+    ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  for (const actors::peer_id id : ids) {
+    const peer_entry& peer = peers_.at(id);
+    out += fmt::format("{},{},{},{},{:.9f},{},{}\n", id, peer.name, (id >> 16) - 1, id & 0xffff,
+                       to_seconds(peer.started),
+                       peer.alive ? "" : fmt::format("{:.9f}", to_seconds(peer.ended)), peer.reason);
+  }
   return out;
 }
 
@@ -269,6 +290,7 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
   keep_first(csv_->commit());
   keep_first(log_->close());
   keep_first(directory_->write("metrics.prom", metrics_.exposition()));
+  keep_first(directory_->write("peers.csv", peers_csv()));
   csv_.reset();
   log_.reset();
   return out;

@@ -74,9 +74,10 @@ public:
   /// observe too, under an id that never started; the log's sample does not leave them out.
   void on_observation(duration time, actors::peer_id peer, std::uint32_t machine,
                       std::string_view host_name, const actors::observation& what);
-  /// An incarnation of a peer's host starts or is killed. Not for hosts without a peer.
+  /// An incarnation of a peer's host starts or is killed. Not for hosts without a peer. `reason` is a
+  /// word for peers.csv.
   void on_host_started(duration time, actors::peer_id peer, std::string_view host_name);
-  void on_host_killed(duration time, actors::peer_id peer);
+  void on_host_killed(duration time, actors::peer_id peer, std::string_view reason = "killed");
   void on_held_out_loss(duration time, double loss);
 
   run_progress progress() const;
@@ -86,7 +87,7 @@ public:
   /// Set when a log cannot be written (disk full): the run should end, finish() returns it too.
   const std::optional<failure>& write_error() const noexcept;
 
-  /// Ends all books and writes metrics.csv, metrics.prom and events.jsonl.zst; summary.json is for
+  /// Ends all books and writes metrics.csv, metrics.prom, peers.csv and events.jsonl.zst; summary.json is for
   /// the caller to write, who may add a baseline. Call once.
   /// Errors: a file cannot be written. The summary is in `into` all the same.
   result<void> finish(const end_facts& facts, summary& into);
@@ -96,7 +97,8 @@ private:
   void advance(duration time);
   void sample(duration time);
   void on_round(const swarm_round& what);
-  void left(duration time, actors::peer_id peer);
+  void left(duration time, actors::peer_id peer, std::string_view reason);
+  std::string peers_csv() const;
   std::string name_of(actors::peer_id peer) const;
 
   observer_options options_;
@@ -111,9 +113,12 @@ private:
 
   struct peer_entry {
     std::string name;
+    duration started{};
     bool alive = true;
+    duration ended{};
+    std::string reason{}; // why it is not alive
   };
-  std::unordered_map<actors::peer_id, peer_entry> peers_; // never iterated
+  std::unordered_map<actors::peer_id, peer_entry> peers_; // iterated only in the order of the ids
   duration now_{}, next_sample_{}, last_sample_{};
   std::uint64_t joined_ = 0, left_ = 0, misbehaved_ = 0;
   std::uint64_t samples_ = 0;  // in completed rounds

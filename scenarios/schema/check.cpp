@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -65,8 +66,8 @@ class checker {
   void error_at_key(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
     problems_.push_back({sources_.key_at(path), std::move(message), std::move(notes)});
   }
-  void warn(const std::string& path, std::string message) {
-    problems_.push_back({sources_.value_at(path), std::move(message), {}, true});
+  void warn(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
+    problems_.push_back({sources_.value_at(path), std::move(message), std::move(notes), true});
   }
   bool sound(std::initializer_list<std::string> paths) const {
     return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return sources_.sound(path); });
@@ -119,8 +120,19 @@ class checker {
     for (const auto& [name, device] : s_.devices) {
       const bool used = std::any_of(s_.peers.begin(), s_.peers.end(),
                                     [&name = name](const peer_group& group) { return group.device == name; });
-      if (!used && sound({"peers"})) warn("devices." + name, fmt::format("no peer uses the device '{}'", name));
+      if (used || !sound({"peers"})) continue;
+      std::vector<std::string> notes;
+      if (const auto meant = closest(name, others(name))) notes.push_back(fmt::format("did you mean '{}'?", *meant));
+      warn("devices." + name, fmt::format("no peer uses the device '{}'", name), std::move(notes));
     }
+  }
+
+  /// The devices but one.
+  std::vector<std::string> others(const std::string& but) const {
+    std::vector<std::string> out;
+    for (const auto& [name, device] : s_.devices)
+      if (name != but) out.push_back(name);
+    return out;
   }
 
   void peers() {
@@ -347,6 +359,11 @@ class checker {
       else if (a.min_group_size > a.group_size)
         error(culprit, fmt::format("min_group_size {} is above group_size {}", a.min_group_size, a.group_size));
     }
+    if (sound({"averaging.group_size"}) && a.group_size < hosts && hosts <= most_hosts &&
+        a.min_group_size <= a.group_size)
+      warn("averaging.group_size",
+           fmt::format("group_size {} is less than the {} peers: those who do not fit in the group fall out of sync",
+                       a.group_size, hosts));
     if (rate < 0 || !sound({"training.target_batch", "stop_time"})) return;
     const double possible = rate * to_seconds(s_.stop_time);
     if (possible < static_cast<double>(s_.training.target_batch))
@@ -445,6 +462,8 @@ void check_scenario(const scenario& what, const source_map& sources, const std::
 
 std::string path_from(const std::string& folder, const std::string& path) {
   if (path.empty() || path.front() == '/') return path;
+  if (path == "~" || path.starts_with("~/"))
+    if (const char* home = std::getenv("HOME"); home && *home == '/') return home + path.substr(1);
   return (std::filesystem::path(folder) / path).lexically_normal().string();
 }
 

@@ -127,14 +127,14 @@ void describe(V& v, peer_group& o) {
 
 template <class V>
 void describe(V& v, data_options& o) {
-  v.field("files", o.files, "paths or globs, relative to the scenario's folder");
+  v.field("files", o.files, "paths or globs, relative to the scenario's folder; `~` at the start is your home folder");
   v.field("holdout", o.holdout, "the last part of each file is held out to measure the loss",
           {.above = 0, .at_most = 0.5, .fraction = true});
   v.field("region", o.region, "where the data shard's host is", {.otherwise = "the first region"});
   v.field("up", o.up, "capacity of its uplink", {.above = 0});
   v.field("down", o.down, "capacity of its downlink", {.above = 0});
   v.field("prefetch_samples", o.prefetch_samples, "credit: leased, unused samples that one peer may hold",
-          {.at_least = 1, .at_most = 1e6});
+          {.at_least = 1, .at_most = 65536});
   v.field("lease_time", o.lease_time, "a lease neither renewed nor committed for this long is returned", {.above = 0});
 }
 
@@ -214,6 +214,7 @@ void describe(V& v, record_options& o) {
   v.field("events", o.events, "what `events.jsonl.zst` holds");
   v.field("peers", o.peers, "with `events: all`: only events of a sample of so many peers; 0: of all");
   v.field("metrics_interval", o.metrics_interval, "virtual time between two rows of `metrics.csv`", {.above = 0});
+  v.field("held_out_every", o.held_out_every, "epochs between two measurements of the held-out loss; 0: only at the start and the end");
 }
 
 template <class V>

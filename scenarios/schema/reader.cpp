@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,6 +22,8 @@ struct reading {
   std::vector<problem>& problems;
 
   std::set<std::tuple<int, int, int, std::string>> said{};
+  /// By path: what to say if the entry that a --set created turns out to lack something.
+  std::map<std::string, std::string> created{};
 
   /// `reason`: the message without the path. What several aliases share is wrong once.
   void fail(const std::string& path, const position& where, const std::string& reason, std::string message,
@@ -87,6 +91,7 @@ class reader {
     for (const entry& item : found->value->entries) {
       const std::string item_path = join(path, item.key);
       note(item_path, item);
+      created(*found->value, item, item_path, "group");
       peer_group group;
       group.name = item.key;
       read(group, *item.value, item_path, item.where, {});
@@ -139,16 +144,29 @@ class reader {
       shared_.fail(join(path_, item.key), item.where, "unknown",
                    fmt::format("unknown key '{}'{}", item.key, path_.empty() ? "" : " in " + path_), std::move(notes));
     }
+    std::vector<std::string> created;   // said with the first one
+    if (const auto found = shared_.created.find(path_); found != shared_.created.end()) created.push_back(found->second);
     for (const std::string& key : missing_) {
       if (meant.contains(key)) continue;
       shared_.fail(join(path_, key), key_, key,
-                   fmt::format("missing key '{}'{}", key, path_.empty() ? "" : " in " + path_));
+                   fmt::format("missing key '{}'{}", key, path_.empty() ? "" : " in " + path_), std::exchange(created, {}));
     }
     if (no_action_ && !meant.contains("kill") && !meant.contains("restart") && !meant.contains("join"))
       shared_.fail(path_ + ".kill", key_, "action", fmt::format("missing key 'kill', 'restart' or 'join' in {}", path_));
   }
 
  private:
+  /// Remembers that a --set made this entry, whose name may be a mistake.
+  void created(const node& siblings, const entry& item, const std::string& path, const char* what) {
+    if (item.where.set < 0) return;
+    std::vector<std::string> names;
+    for (const entry& other : siblings.entries)
+      if (other.key != item.key) names.push_back(other.key);
+    std::string text = fmt::format("a new {} '{}'", what, item.key);
+    if (const auto meant = closest(item.key, names)) text += fmt::format("; did you mean '{}'?", *meant);
+    shared_.created.emplace(path, std::move(text));
+  }
+
   void note(const std::string& path, const entry& found) {
     shared_.sources.values.emplace(path, found.value->kind == node_kind::null ? found.where : found.value->where);
     shared_.sources.keys.emplace(path, found.where);
@@ -171,6 +189,18 @@ class reader {
       out.emplace();
       read(*out, value, path, key, r);
     } else if constexpr (is_vector<T>) {
+      if constexpr (std::is_same_v<T, std::vector<std::string>>)
+        if (value.kind == node_kind::scalar) {
+          // On the command line one value is a list of one; a file shows how lists are written.
+          if (value.where.set >= 0) {
+            out = {value.text};
+            shared_.sources.values.emplace(join(path, "0"), value.where);
+            return;
+          }
+          shared_.fail(path, value.where, "list", path + " is a single value, expected a list",
+                       {fmt::format("write [{}]", value.text)});
+          return;
+        }
       if (!expect(node_kind::sequence, value, path, key)) return;
       out.clear();
       for (std::size_t i = 0; i < value.items.size(); ++i) {
@@ -186,6 +216,7 @@ class reader {
       for (const entry& item : value.entries) {
         const std::string item_path = join(path, item.key);
         note(item_path, item);
+        created(value, item, item_path, "entry");
         read(out[item.key], *item.value, item_path, item.where, {});
       }
     } else if constexpr (requires { describe(*this, out); }) {

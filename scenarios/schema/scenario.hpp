@@ -160,6 +160,7 @@ struct record_options {
   event_detail events = event_detail::rounds;
   std::uint64_t peers = 0;             ///< with events 'all': only events of a sample of so many peers; 0: all
   duration metrics_interval = 1s;      ///< virtual time between two rows of metrics.csv
+  std::uint64_t held_out_every = 10;   ///< epochs between two held-out losses; 0: only the first and the last
   bool operator==(const record_options&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include <caf/send.hpp>
 #include <fmt/format.h>
@@ -88,6 +89,8 @@ struct stage::state {
   caf::actor directory;
   std::map<actors::peer_id, std::uint64_t> open_rounds;  // contributed and not ended
   std::uint64_t rounds_asked = 0;
+  std::uint64_t held_out_next = 0;                       // epoch of the next held-out loss; 0: none
+  bool held_out_due = false;
   std::atomic<bool> goal_reached{false}, draining{false};
   duration goal_time{};
   wall_clock::time_point started = wall_clock::now();
@@ -108,6 +111,7 @@ struct stage::state {
   void on_observation(const actors::host& from, const actors::observation& seen);
   void drain();
   bool quiet() const;
+  void measure_held_out();
   duration run_world(bool& interrupted);
   leak_facts leaks() const;
   result<void> write(const run_directory& to, const summary& result, bool interrupted) const;
@@ -225,7 +229,8 @@ void stage::state::on_event(const netem::delivered_event& event) {
   in_order.time = stamp(event.time);
   observers->on_event(in_order);
   if (!killed || !peer_of.contains(machine)) return;
-  observers->on_host_killed(in_order.time, id);
+  auto by = in->net().died_by(event.to.host);
+  observers->on_host_killed(in_order.time, id, by == netem::kill_scope::machine ? "machine_killed" : "process_killed");
   open_rounds.erase(id);
   peers.erase(machine);
 }
@@ -243,6 +248,11 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
   } else if (auto* ended = std::get_if<actors::round_ended>(&seen)) {
     if (!ended->group.is_zero()) --open_rounds[from.id()];
   } else if (auto* step = std::get_if<actors::stepped>(&seen)) {
+    if (held_out_next > 0 && step->epoch >= held_out_next) {
+      auto every = what.record.held_out_every;
+      held_out_next = (step->epoch / every + 1) * every;
+      held_out_due = true;
+    }
     if (what.training.epochs == 0 || step->epoch < what.training.epochs || goal_reached) return;
     goal_time = now;
     goal_reached = true;
@@ -253,7 +263,7 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
 live_status stage::state::status(const char* doing) {
   std::lock_guard guard(watching);
   return {observers->progress(), observers->rounds(), seconds_since(started), what.training.epochs,
-          options.until.value_or(what.stop_time), doing};
+          options.until.value_or(what.stop_time), doing, simulated()};
 }
 
 // -- running --------------------------------------------------------------------------------------
@@ -277,6 +287,18 @@ bool stage::state::quiet() const {
   return in->net().active_flows() == 0;
 }
 
+/// Between two slices, on this thread: in sim at a time that is the same in each run, in emulate away
+/// from the actors' threads. Neither virtual time nor history notices.
+void stage::state::measure_held_out() {
+  {
+    std::lock_guard guard(watching);
+    if (!std::exchange(held_out_due, false)) return;
+  }
+  auto loss = work->held_out_loss(*pool->best());
+  std::lock_guard guard(watching);
+  observers->on_held_out_loss(stamp(in->clock().now()), loss);
+}
+
 duration stage::state::run_world(bool& interrupted) {
   auto limit = std::min(options.until.value_or(what.stop_time), what.stop_time);
   auto last_status = wall_clock::now() - std::chrono::hours(1);
@@ -289,6 +311,7 @@ duration stage::state::run_world(bool& interrupted) {
   duration slice = std::chrono::milliseconds(100);
   while (!goal_reached && !interrupted && in->clock().now() < limit && !observers->write_error()) {
     in->clock().run(std::min(limit, in->clock().now() + slice));
+    if (!goal_reached) measure_held_out();
     look("running");
   }
   auto ended = goal_reached ? goal_time : in->clock().now();
@@ -316,7 +339,7 @@ leak_facts stage::state::leaks() const {
 
 result<void> stage::state::write(const run_directory& to, const summary& result, bool interrupted) const {
   auto yaml = to_yaml(what);
-  yaml += to_yaml(provenance{std::string(version()), work->data_digest(), options.until, interrupted});
+  yaml += to_yaml(provenance{std::string(version()), work->data_digest(), options.until, interrupted, options.build});
   if (auto done = to.write("run.yaml", yaml); !done) return done;
   if (auto done = actors::write_ledger(to.file("ledger.csv").string(), *ledger); !done) return done;
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
@@ -386,7 +409,11 @@ result<run_outcome> stage::run() {
   run_outcome out;
   auto first = s.pool->initial();
   auto first_loss = s.work->held_out_loss(*first);
-  if (std::isfinite(first_loss)) s.observers->on_held_out_loss({}, first_loss);
+  if (std::isfinite(first_loss)) {
+    s.observers->on_held_out_loss({}, first_loss);
+    s.held_out_next = s.what.record.held_out_every;
+  }
+  out.text_prompt = s.work->sample_prompt();
   out.text_before = s.work->sample_text(*first, s.what.seed);
 
   auto ended = s.run_world(out.interrupted);
@@ -397,6 +424,7 @@ result<run_outcome> stage::run() {
   facts.leaks = s.leaks();
   facts.loss.first = finite(first_loss);
   facts.loss.final = finite(s.work->held_out_loss(*best));
+  if (facts.loss.final) s.observers->on_held_out_loss(s.stamp(facts.time), *facts.loss.final);
   if (!best->parameters.is_hollow()) facts.state_hash = hash_of(best->parameters.bytes()).hex();
   out.text_after = s.work->sample_text(*best, s.what.seed);
   if (s.options.baseline && !out.interrupted && best->epoch > 0) {
@@ -410,7 +438,11 @@ result<run_outcome> stage::run() {
   out.late = s.in->late();
   if (!s.simulated()) out.summary.distortion = summary::late_totals{out.late.late_steps, out.late.late_seconds};
   out.summary.virtual_seconds = to_seconds(ended);
+  // What holds at the end of a run need not hold before it.
+  bool early = out.interrupted || (!s.goal_reached && s.options.until && *s.options.until < s.what.stop_time);
+  out.expectations_judged = !early || s.what.expect.empty();
   for (const auto& [metric, bound] : s.what.expect) {
+    if (early) break;
     auto value = metric == "peers_alive" ? static_cast<double>(out.summary.peers.alive) : summary_number(out.summary, metric);
     if (!value)
       out.missed.push_back(fmt::format("expect: {} has no value in this run", metric));

@@ -25,12 +25,14 @@ struct live_status {
   std::uint64_t epochs_target = 0;
   duration stop_time{};
   const char* doing = "running";         ///< or 'ending', 'baseline'
+  bool virtual_time = true;              ///< else the wall clock's
 };
 
 struct stage_options {
   std::string out;                       ///< run directory; empty: nothing is written
   bool force = false;
   unsigned threads = 0;                  ///< compute threads; 0: as many as there are cores
+  std::string build;                     ///< which sources the program was made of, for run.yaml
   bool baseline = true;                  ///< measure loss.baseline and loss.bigram
   std::optional<duration> until;         ///< end at this virtual time at the latest
   std::function<void(const live_status&)> on_status;   ///< called about five times a second
@@ -45,9 +47,10 @@ struct stage_options {
 struct run_outcome {
   scenarios::summary summary;
   bool interrupted = false;
+  bool expectations_judged = true;       ///< false if the run was ended early and there are any
   distortion late;                       ///< emulate only
   std::vector<std::string> missed;       ///< expectations that did not hold, a sentence each
-  std::string text_before, text_after;   ///< samples of the model, if it writes text
+  std::string text_prompt, text_before, text_after;   ///< samples of the model, if it writes text
 };
 
 class stage {

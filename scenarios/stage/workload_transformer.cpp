@@ -154,10 +154,12 @@ class transformer_workload final : public prepared_workload {
     return learn::save(out, path);
   }
 
+  std::string sample_prompt() const override { return "The license "; }
+
   std::string sample_text(const actors::model_state& state, std::uint64_t seed) const override {
     learn::use_one_thread();
     auto random = stream(seed, "generate");
-    return learn::printable(learn::generate(work_->model(), state.parameters.floats(), "The license ", 160,
+    return learn::printable(learn::generate(work_->model(), state.parameters.floats(), sample_prompt(), 160,
                                             {.temperature = 0.7, .top_k = 40, .top_p = 0.95}, random));
   }
 

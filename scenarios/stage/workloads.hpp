@@ -31,7 +31,9 @@ class prepared_workload {
   virtual reference_losses references(std::uint64_t steps, unsigned threads) const = 0;
   /// Writes the model for the user. Does nothing for workloads without a model.
   virtual result<void> save(const actors::model_state& state, const std::string& path) const = 0;
-  /// Text that the model continues `prompt` with; empty where that makes no sense.
+  /// What sample_text() continues; empty where that makes no sense.
+  virtual std::string sample_prompt() const { return {}; }
+  /// Text that the model continues sample_prompt() with; empty where that makes no sense.
   virtual std::string sample_text(const actors::model_state& state, std::uint64_t seed) const = 0;
 };
 

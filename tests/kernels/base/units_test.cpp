@@ -168,6 +168,10 @@ TEST_CASE("quantities are written in their shortest form") {
   CHECK(to_string(duration(7200s)) == "2h");
   CHECK(to_string(duration(90s)) == "90s");
   CHECK(to_string(duration(300s)) == "5min");
+  CHECK(to_string(duration(600s)) == "10min");
+  CHECK(to_string(duration(60s)) == "1min");
+  CHECK(to_string(duration(150s)) == "150s");
+  CHECK(to_string(duration(3600s)) == "1h");
   CHECK(to_string(duration(36h)) == "36h");
   CHECK(to_string(duration(24h)) == "1d");
   CHECK(to_string(duration(1ns)) == "1ns");

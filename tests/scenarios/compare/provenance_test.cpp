@@ -6,7 +6,7 @@ using namespace shoal;
 using namespace shoal::scenarios;
 
 TEST_CASE("what run.yaml says about its run reads back") {
-  for (const auto& what : {provenance{"0.1.0", "9f", std::chrono::seconds(90), true},
+  for (const auto& what : {provenance{"0.1.0", "9f", std::chrono::seconds(90), true, "9f2c28a-dirty"},
                            provenance{"1.0", "", {}, false}}) {
     const auto back = provenance_of(parse_document("seed: 1" + to_yaml(what)));
     REQUIRE(back.ok());

@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include <doctest/doctest.h>
 
 #include "tests/scenarios/schema/files.hpp"
@@ -31,6 +33,47 @@ TEST_CASE("settings reach values, maps, lists and list items") {
   CHECK(s.expect.at("loss.final").max == 2.5);
   CHECK(s.description == "a: b # c");
   CHECK(s.training.optimizer.kind == optimizer_kind::lamb);
+}
+
+TEST_CASE("one value is enough for a list of texts, and ~ at the start of a path is the home folder") {
+  const auto one = with(small(), {"data.files=/x.txt", "network.regions=eu"});
+  REQUIRE_MESSAGE(one.value, rendered(one));
+  CHECK(one.value->data.files == std::vector<std::string>{"/x.txt"});
+  CHECK(one.value->network.regions == std::vector<std::string>{"eu"});
+  REQUIRE(std::getenv("HOME") != nullptr);
+  const auto home = with(small(), {"data.files=[~/x.txt, a~/b, ~c]"});
+  REQUIRE(home.value);
+  CHECK(home.value->data.files[0] == std::string(std::getenv("HOME")) + "/x.txt");
+  CHECK(home.value->data.files[1].ends_with("/a~/b"));
+  CHECK(home.value->data.files[2].ends_with("/~c"));
+  // In a file a list is a list.
+  CHECK(rendered(with(small("data: {files: /x.txt}\n"), {})).find("note: write [/x.txt]\n") != std::string::npos);
+}
+
+TEST_CASE("a setting that makes a new group by mistake is told which one was meant") {
+  const std::string line = "--set peers.hom.count=8: error: missing key '";
+  CHECK(rendered(with(small(), {"peers.hom.count=8"})) ==
+        line + "device' in peers.hom\n" + line + "down' in peers.hom\n" + line +
+            "up' in peers.hom\nnote: a new group 'hom'; did you mean 'home'?\n");
+  CHECK(with(small(), {"peers.lab={up: 1Gbit, down: 1Gbit, device: laptop}"}).value.has_value());
+  const auto device = with(small(), {"devices.lapto.samples_per_second=8"});
+  REQUIRE(device.value);
+  CHECK(rendered(device).find("no peer uses the device 'lapto'\nnote: did you mean 'laptop'?\n") != std::string::npos);
+}
+
+TEST_CASE("groups smaller than the swarm are warned of") {
+  const auto few = with(small(), {"averaging.group_size=3"});
+  REQUIRE(few.value);
+  CHECK(rendered(few) == "--set averaging.group_size=3: warning: group_size 3 is less than the 4 peers: those who do not "
+                         "fit in the group fall out of sync\n");
+  CHECK(with(small(), {"averaging.group_size=4"}).warnings.empty());
+  // By default, too.
+  CHECK(with(small(), {"peers.home.count=257"}).warnings.size() == 1);
+}
+
+TEST_CASE("a prefetch that the shard would refuse is out of range") {
+  CHECK(with(small(), {"data.prefetch_samples=65536"}).value.has_value());
+  CHECK(rendered(with(small(), {"data.prefetch_samples=65537"})).find("at most 65536") != std::string::npos);
 }
 
 TEST_CASE("a later setting wins") {

@@ -1,0 +1,78 @@
+#include "tools/command_line.hpp"
+
+#include <filesystem>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "scenarios/schema/diagnostic.hpp"
+
+namespace shoal::tools {
+
+namespace {
+
+/// Whether leaving out letters of `whole` makes `word`.
+bool shortens(const std::string& word, const std::string& whole) {
+  std::size_t found = 0;
+  for (char c : whole)
+    if (found < word.size() && word[found] == c) ++found;
+  return found == word.size();
+}
+
+/// Of '--seed' and '--set', '--sed' lacks a letter of the first.
+std::optional<std::string> meant_option(const std::string& word, const std::vector<std::string>& known) {
+  std::optional<std::string> out;
+  for (const auto& name : known) {
+    const bool likely = name.starts_with(word) || (shortens(word, name) && name.size() <= word.size() + 2);
+    if (word.size() > 1 && likely && (!out || name.size() < out->size())) out = name;
+  }
+  return out ? out : scenarios::closest(word, known);
+}
+
+}  // namespace
+
+std::vector<std::string> without_help_command(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+  return arguments;
+}
+
+std::string unknown_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front().starts_with('-')) return {};
+  const auto& word = arguments.front();
+  std::vector<std::string> known;
+  for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->check_name(word)) return {};
+    known.push_back(command->get_name());
+  }
+  std::string out = fmt::format("unknown command '{}'", word);
+  std::error_code ignored;
+  if (const auto meant = scenarios::closest(word, known))
+    out += fmt::format("; did you mean '{}'?", *meant);
+  else if (std::filesystem::is_regular_file(word, ignored))
+    out += fmt::format("; did you mean 'run {}'?", word);
+  else
+    out += fmt::format("; the commands are {}", fmt::join(known, ", "));
+  return out;
+}
+
+std::string unknown_option(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen.front();
+  for (const auto& word : app.remaining(true)) {
+    if (!word.starts_with('-') || word.size() < 2) continue;
+    const auto name = word.substr(0, word.find('='));
+    std::vector<std::string> known;
+    for (const auto* option : command.get_options())
+      for (const auto& long_name : option->get_lnames()) known.push_back(long_name);
+    std::string out = fmt::format("unknown option {}", name);
+    if (name.starts_with("--"))
+      if (const auto meant = meant_option(name.substr(2), known)) out += fmt::format("; did you mean --{}?", *meant);
+    return out;
+  }
+  return {};
+}
+
+}  // namespace shoal::tools
