@@ -1,11 +1,14 @@
 #include "netem/coordinator.hpp"
 
+#include <algorithm>
+
 #include <caf/actor_cast.hpp>
 #include <caf/scheduled_actor.hpp>
 #include <caf/sec.hpp>
 #include <caf/system_messages.hpp>
 
 #include "kernels/base/check.hpp"
+#include "netem/thread_sanitizer.hpp"
 
 namespace shoal::netem {
 
@@ -212,8 +215,9 @@ void coordinator::resume(caf::resumable* job, unit& on) {
     auto* actor = static_cast<caf::scheduled_actor*>(job);
     id = actor->id();
     // Here, because answers of the same host do not pass the fabric.
-    if (auto* next = actor->peek_at_next_mailbox_element(); next != nullptr && next->mid.is_response())
-      answered(id, next->mid);
+    auto* next = actor->peek_at_next_mailbox_element();
+    after_arrival();
+    if (next != nullptr && next->mid.is_response()) answered(id, next->mid);
   }
   auto host = id == 0 ? no_host : host_of(id);
   running_host = host;
@@ -312,26 +316,37 @@ duration coordinator::run(duration limit) {
 
 void coordinator::request_stop() noexcept { stop_ = true; }
 
-void coordinator::work() {
+void coordinator::work(std::size_t worker) {
   unit on(&system(), this);
   std::unique_lock lock(mutex_);
+  // An actor is ready again before the worker that ran it has let go of it: nobody else takes it until then.
+  auto next = [this] {
+    return std::find_if(jobs_.begin(), jobs_.end(), [this](caf::resumable* job) {
+      return std::find(running_.begin(), running_.end(), job) == running_.end();
+    });
+  };
   for (;;) {
-    work_ready_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
+    work_ready_.wait(lock, [&] { return closing_ || next() != jobs_.end(); });
     if (closing_) return;
-    auto* job = jobs_.front();
-    jobs_.pop_front();
+    auto found = next();
+    auto* job = *found;
+    jobs_.erase(found);
+    running_[worker] = job;
     ++busy_workers_;
     lock.unlock();
     resume(job, on);
     lock.lock();
+    running_[worker] = nullptr;
+    if (!jobs_.empty()) work_ready_.notify_one();
     if (--busy_workers_ == 0 && jobs_.empty()) idle_.notify_all();
   }
 }
 
 void coordinator::start() {
   // No printer actor: it would be a detached thread (and CAF's aout prints to stdout).
+  if (mode_ == time_mode::wall_clock) running_.resize(worker_count_);
   if (mode_ == time_mode::wall_clock)
-    for (unsigned i = 0; i < worker_count_; ++i) workers_.emplace_back([this] { work(); });
+    for (unsigned i = 0; i < worker_count_; ++i) workers_.emplace_back([this, i] { work(i); });
 }
 
 void coordinator::stop() {

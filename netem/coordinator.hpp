@@ -154,7 +154,7 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   void deliver(event& what);
   /// Runs ready jobs until none is left. Virtual time only.
   void drain();
-  void work();  // a worker thread
+  void work(std::size_t worker);  // a worker thread
   bool is_local(const caf::strong_actor_ptr& actor);
   void forget_timers(caf::actor_id id);
 
@@ -169,6 +169,7 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   std::condition_variable work_ready_, events_changed_, idle_;
   event_queue events_;
   std::deque<caf::resumable*> jobs_;
+  std::vector<caf::resumable*> running_; // by worker: what it resumes, wall clock only
   std::unordered_map<std::uint64_t, event_handle> requests_;  // never iterated
   std::vector<host_index> hosts_;        // by actor id
   std::size_t busy_workers_ = 0;

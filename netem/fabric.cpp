@@ -11,6 +11,7 @@
 
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
+#include "netem/thread_sanitizer.hpp"
 
 namespace shoal::netem {
 
@@ -41,12 +42,15 @@ duration transmission_time(std::uint64_t bytes, data_rate rate) {
 }  // namespace
 
 fabric::fabric(caf::actor_system& system, fabric_options options)
-    : system_(system), clock_(coordinator::of(system)), options_(std::move(options)) {
+    : system_(system),
+      clock_(coordinator::of(system)),
+      options_(std::move(options)),
+      reporting_(static_cast<bool>(options_.on_event)) {
   clock_.on_actor([this](host_index host, const caf::strong_actor_ptr& actor) { actor_born(host, actor); },
                   [this](caf::actor_id id) { actor_ended(id, {}); });
   clock_.before_time_moves([this] { settle(); });
   clock_.on_timer([this](caf::actor_id id, const caf::type_erased_tuple& content) {
-    if (!options_.on_event) return;
+    if (!reporting_) return;
     std::lock_guard guard(mutex_);
     auto* found = actors_.find(id);
     if (found == nullptr) return;
@@ -57,7 +61,7 @@ fabric::fabric(caf::actor_system& system, fabric_options options)
 }
 
 fabric::~fabric() {
-  options_.on_event = {};
+  stop_reporting();
   for (host_index host = 0; host < hosts_.size(); ++host) kill(host, kill_scope::process);
   clock_.settle();
   {
@@ -188,6 +192,7 @@ std::size_t fabric::live_actors(host_index host) const {
 }
 
 void fabric::note_arrival(host_index receiver) noexcept {
+  before_arrival();
   auto running = coordinator::current_host();
   if (running != no_host && running != receiver) ++bypassed_;
 }
@@ -494,7 +499,12 @@ void fabric::finish_flows(duration now) {
 }
 
 void fabric::report(const delivered_event& what) {
-  if (options_.on_event) options_.on_event(what);
+  if (reporting_) options_.on_event(what);
+}
+
+void fabric::stop_reporting() {
+  std::lock_guard guard(mutex_);
+  reporting_ = false;
 }
 
 }  // namespace shoal::netem

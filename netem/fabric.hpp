@@ -140,7 +140,7 @@ class fabric {
   std::size_t live_actors(host_index host) const;
 
   /// From now on nobody is told of events: the world is being taken down.
-  void stop_reporting() { options_.on_event = {}; }
+  void stop_reporting();
 
   /// Called by a mailbox of `receiver` for each arriving message.
   void note_arrival(host_index receiver) noexcept;
@@ -235,6 +235,7 @@ class fabric {
   std::vector<in_transit> in_flight_;             // has left, will arrive; named by index
   std::vector<std::uint32_t> in_flight_free_;
   flow_network flows_;
+  std::atomic<bool> reporting_{false};
   bool flows_changed_ = false;
   event_handle next_flow_event_ = 0;
   duration next_flow_time_{};

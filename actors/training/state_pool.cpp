@@ -43,15 +43,17 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
   key which{before->id, after, gradient};
   std::unique_lock lock(mutex_);
   if (auto found = steps_.find(which); found != steps_.end()) {
-    // Whoever computes it has started already and waits for nobody, so this ends.
-    computed_.wait(lock, [&] { return steps_.at(which) != nullptr; });
-    return steps_.at(which);
+    // Whoever computes it has started already and waits for nobody, so this ends. The entry itself may
+    // be gone when we wake.
+    auto slot = found->second;
+    computed_.wait(lock, [&] { return *slot != nullptr; });
+    return *slot;
   }
-  steps_[which] = nullptr;
+  auto slot = steps_[which] = std::make_shared<state_ptr>();
   lock.unlock();
   auto next = compute();
   lock.lock();
-  steps_[which] = next;
+  *slot = next;
   known_[after] = next;
   remember(next);
   order_.push_back(which);

@@ -47,7 +47,7 @@ class state_pool {
   std::mutex mutex_;
   std::condition_variable computed_;
   state_ptr initial_, best_;
-  std::map<key, state_ptr> steps_;             // empty pointer: being computed
+  std::map<key, std::shared_ptr<state_ptr>> steps_;   // to an empty pointer: being computed
   std::deque<key> order_;                      // oldest first
   std::map<state_id, std::weak_ptr<const model_state>> known_;
 };

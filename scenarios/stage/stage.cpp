@@ -88,6 +88,7 @@ struct stage::state {
   std::map<netem::machine_index, caf::actor> peers;      // of those that run
   caf::actor directory;
   std::map<actors::peer_id, std::uint64_t> open_rounds;  // contributed and not ended
+  std::set<actors::peer_id> dead;                        // wall clock only
   std::uint64_t rounds_asked = 0;
   std::uint64_t held_out_next = 0;                       // epoch of the next held-out loss; 0: none
   bool held_out_due = false;
@@ -214,8 +215,14 @@ void stage::state::start_peer(netem::machine_index machine) {
     observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name);
   }
   auto address = in->spawn<actors::peer>(host, peer_config_of(what, spec, options.mutant), pool, directory);
+  {
+    std::lock_guard guard(watching);
+    peers[machine] = address;
+  }
+  // A probe may have killed it meanwhile, in another thread, and found nothing to forget.
+  if (in->net().alive(in->index_of(host))) return;
   std::lock_guard guard(watching);
-  peers[machine] = address;
+  if (auto found = peers.find(machine); found != peers.end() && found->second == address) peers.erase(found);
 }
 
 // -- watching -------------------------------------------------------------------------------------
@@ -225,6 +232,7 @@ void stage::state::on_event(const netem::delivered_event& event) {
   auto machine = killed ? in->net().machine_of(event.to.host) : 0;
   auto id = killed ? world::peer_id_of(machine, in->net().incarnation(event.to.host)) : 0;
   std::lock_guard guard(watching);
+  if (killed && !simulated()) dead.insert(id);
   auto in_order = event;
   in_order.time = stamp(event.time);
   observers->on_event(in_order);
@@ -239,6 +247,8 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
   auto machine = in->net().machine_of(in->index_of(from));
   auto now = in->clock().now();
   std::lock_guard guard(watching);
+  // Killed by another thread while it was about to say this: it happened nowhere.
+  if (dead.contains(from.id())) return;
   observers->on_observation(stamp(now), from.id(), machine, from.name(), seen);
   rounds.observe(from.id(), seen);
   if (options.on_observation) options.on_observation(from, seen);
@@ -309,7 +319,11 @@ duration stage::state::run_world(bool& interrupted) {
     if (options.interrupted && options.interrupted()) interrupted = true;
   };
   duration slice = std::chrono::milliseconds(100);
-  while (!goal_reached && !interrupted && in->clock().now() < limit && !observers->write_error()) {
+  auto written = [&] {
+    std::lock_guard guard(watching);
+    return !observers->write_error();
+  };
+  while (!goal_reached && !interrupted && in->clock().now() < limit && written()) {
     in->clock().run(std::min(limit, in->clock().now() + slice));
     if (!goal_reached) measure_held_out();
     look("running");
@@ -318,9 +332,11 @@ duration stage::state::run_world(bool& interrupted) {
   drain();
   auto patience = in->clock().now() + 2 * what.averaging.round_timeout;
   do {
-    in->clock().run(in->clock().now() + std::chrono::seconds(1));
+    in->clock().run(in->clock().now() + (simulated() ? duration(std::chrono::seconds(1)) : slice));
     look("ending");
   } while (!quiet() && in->clock().now() < patience);
+  // From here on nobody serves the clock and no actor runs: what the observers know can be read.
+  in->clock().settle();
   return ended;
 }
 

@@ -115,7 +115,13 @@ world::world(world_options options)
 world::~world() {
   // Ends every actor in the ordinary way, so that nothing survives the world.
   net_->stop_reporting();
-  for (auto& [index, host] : hosts_) net_->kill(index, netem::kill_scope::process);
+  auto hosts = [this] {
+    std::lock_guard guard(mutex_);
+    std::vector<netem::host_index> out;
+    for (auto& [index, host] : hosts_) out.push_back(index);
+    return out;
+  }();
+  for (auto index : hosts) net_->kill(index, netem::kill_scope::process);
   pool_.reset();
   clock_.settle();
   clock_.clock().cancel_all();

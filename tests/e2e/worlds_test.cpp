@@ -1,0 +1,211 @@
+// The seam, seen from outside: the same scenario in virtual time and on the wall clock comes to the same
+// outcome, and a round takes as long.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <ostream>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "actors/data/verify_data.hpp"
+#include "tests/e2e/support/program.hpp"
+#include "tests/e2e/support/swarm.hpp"
+#include "tests/support/skip.hpp"
+
+using namespace shoal;
+using namespace shoal::e2e;
+
+namespace {
+
+/// Epochs of about a quarter of a second, and timeouts to match, because emulation takes the time it says.
+struct quick_swarm {
+  unsigned peers = 3;
+  unsigned epochs = 8;
+  unsigned parameters = 4000;
+  std::string late;
+  std::string faults;
+
+  std::string yaml(const std::string& world) const {
+    return fmt::format(
+        "world: {}\n"
+        "stop_time: 20s\n"
+        "network: {{default_delay: 10ms, default_jitter: 2ms, detection_time: 400ms}}\n"
+        "devices:\n"
+        "  fast: {{samples_per_second: 150, jitter: 10%, step_time: 2ms}}\n"
+        "peers:\n"
+        "  p: {{count: {}, up: 20Mbit, down: 50Mbit, device: fast, start_spacing: 10ms}}\n{}"
+        "data: {{prefetch_samples: 32}}\n"
+        "workload: {{kind: quadratic, parameters: {}, sample_size: 64B}}\n"
+        "training: {{target_batch: 48, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, "
+        "record_lifetime: 2s, optimizer: {{kind: sgd, learning_rate: 0.1}}}}\n"
+        "averaging: {{matchmaking_time: 600ms, round_timeout: 6s, sender_timeout: 1s, chunk_size: 2KiB}}\n"
+        "record: {{events: rounds}}\n{}",
+        world, peers, late, parameters, epochs, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
+  }
+};
+
+/// What a run came to, without the times.
+struct fate {
+  bool all_epochs = false, learnt = false;
+  std::uint64_t violated = 0, refused = 0;
+  std::uint64_t joined = 0, left = 0;
+  bool troubled_rounds = false;            ///< some were partial or failed
+  bool adopted = false;                    ///< somebody downloaded a state
+  std::string data;                        ///< what verify-data finds wrong
+  bool operator==(const fate&) const = default;
+
+  friend std::ostream& operator<<(std::ostream& out, const fate& f) {
+    return out << fmt::format("all epochs {} learnt {} violated {} refused {} joined {} left {} troubled {} adopted {} data '{}'",
+                              f.all_epochs, f.learnt, f.violated, f.refused, f.joined, f.left, f.troubled_rounds,
+                              f.adopted, f.data);
+  }
+};
+
+fate fate_in(const std::string& world, const quick_swarm& what) {
+  scratch_folder folder;
+  scenarios::stage_options options;
+  options.out = (folder / "out").string();
+  auto run = run_yaml(what.yaml(world), what.epochs, std::move(options));
+  const auto& summary = run.summary();
+  INFO(run.text(what.yaml(world)));
+  CHECK(run.errors.empty());
+  CHECK(summary.event_hash.has_value() == (world == "sim"));
+  CHECK(summary.distortion.has_value() == (world == "emulate"));
+  fate out;
+  out.all_epochs = summary.epochs >= what.epochs;
+  out.learnt = *summary.loss.final < 0.6 * *summary.loss.first;
+  out.violated = summary.violations();
+  out.refused = run.misbehaved;
+  out.joined = summary.peers.joined;
+  out.left = summary.peers.left;
+  out.troubled_rounds = summary.rounds.partial + summary.rounds.failed > 0;
+  out.adopted = run.adopted > 0;
+  auto data = actors::verify_data((folder / "out").string());
+  for (const auto& error : data.errors) out.data += error + "; ";
+  return out;
+}
+
+fate same_in_both_worlds(const quick_swarm& what) {
+  auto simulated = fate_in("sim", what), emulated = fate_in("emulate", what);
+  CHECK(emulated == simulated);
+  CHECK(simulated.all_epochs);
+  CHECK(simulated.learnt);
+  CHECK(simulated.data.empty());
+  return simulated;
+}
+
+/// How late this machine wakes a thread that asked for a time: what emulation cannot do better than.
+class lateness {
+ public:
+  lateness()
+      : thread_([this] {
+          while (!ended_) {
+            auto due = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+            std::this_thread::sleep_until(due);
+            seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - due).count();
+            ++wakes_;
+          }
+        }) {}
+  /// Mean, in seconds. Call once.
+  double end() {
+    ended_ = true;
+    thread_.join();
+    return seconds_ / static_cast<double>(std::max<std::size_t>(wakes_, 1));
+  }
+
+ private:
+  std::atomic<bool> ended_{false};
+  double seconds_ = 0;
+  std::size_t wakes_ = 0;
+  std::thread thread_;
+};
+
+double mean_round_seconds(const std::string& world) {
+  auto yaml = fmt::format(
+      "world: {}\n"
+      "stop_time: 60s\n"
+      "network: {{default_delay: 40ms, default_jitter: 5ms}}\n"
+      "devices:\n"
+      "  fast: {{samples_per_second: 40, jitter: 5%, step_time: 10ms}}\n"
+      "peers:\n"
+      "  p: {{count: 4, up: 5Mbit, down: 20Mbit, device: fast, start_spacing: 10ms}}\n"
+      "workload: {{kind: timing, parameters: 50000}}\n"
+      "training: {{target_batch: 32, micro_batch: 4, epochs: 6, max_refresh: 1s}}\n"
+      "averaging: {{matchmaking_time: 2s}}\n"
+      "record: {{events: none}}\n",
+      world);
+  auto run = run_yaml(yaml, 6);
+  INFO(run.text(yaml));
+  CHECK(run.errors.empty());
+  REQUIRE(run.summary().rounds.mean_seconds);
+  return *run.summary().rounds.mean_seconds;
+}
+
+}  // namespace
+
+TEST_CASE("one peer alone trains alike in both worlds") {
+  quick_swarm what;
+  what.peers = 1;
+  auto out = same_in_both_worlds(what);
+  CHECK(!out.troubled_rounds);
+}
+
+TEST_CASE("two peers train alike in both worlds") {
+  quick_swarm what;
+  what.peers = 2;
+  auto out = same_in_both_worlds(what);
+  CHECK(!out.troubled_rounds);
+  CHECK(out.left == 0);
+}
+
+TEST_CASE("a late joiner downloads the state in both worlds") {
+  quick_swarm what;
+  what.epochs = 10;
+  what.late = "  late: {count: 1, up: 20Mbit, down: 50Mbit, device: fast, start: 800ms}\n";
+  auto out = same_in_both_worlds(what);
+  CHECK(out.joined == 4);
+  CHECK(out.adopted);
+}
+
+TEST_CASE("a machine lost half-way through sending costs the same in both worlds") {
+  quick_swarm what;
+  what.peers = 4;
+  what.epochs = 6;
+  what.parameters = 60'000;  // a round takes a third of a second, so that its middle is not over at once
+  what.faults = "{kill: machine, select: p-1, on: all_reduce.half_sent, nth: 2}";
+  auto out = same_in_both_worlds(what);
+  CHECK(out.troubled_rounds);
+}
+
+TEST_CASE("a leader that dies during a round is replaced in both worlds") {
+  quick_swarm what;
+  what.faults = "{kill: process, select: p-0, on: group.begun, nth: 3}";
+  auto out = same_in_both_worlds(what);
+  CHECK(out.joined == 3);
+}
+
+TEST_CASE("a restarted process comes back in both worlds") {
+  quick_swarm what;
+  what.epochs = 10;
+  what.faults = "{restart: process, select: p-1, on: training.step, nth: 15, downtime: 300ms}";
+  auto out = same_in_both_worlds(what);
+  CHECK(out.joined == 4);
+}
+
+TEST_CASE("a round takes as long on the wall clock as in virtual time, within a tenth") {
+  auto simulated = mean_round_seconds("sim");
+  std::vector<double> emulated;
+  lateness machine;
+  for (int i = 0; i < 3; ++i) emulated.push_back(mean_round_seconds("emulate"));
+  auto late = machine.end();
+  std::sort(emulated.begin(), emulated.end());
+  MESSAGE("mean round: sim " << simulated << " s, emulate " << emulated[0] << " " << emulated[1] << " " << emulated[2]
+                             << " s; the machine wakes " << 1000 * late << " ms late");
+  auto agrees = std::abs(emulated[1] - simulated) <= 0.1 * simulated;
+  // A round waits for a message or a timer some twenty times.
+  if (!agrees && 20 * late > 0.05 * simulated)
+    SHOAL_SKIP("this machine wakes threads too late for times to mean anything: something else keeps it busy");
+  CHECK(agrees);
+}
