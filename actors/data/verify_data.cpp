@@ -227,7 +227,7 @@ void verifier::check_uses() {
       if (use.value.first == 0)
         continue; // nothing of it was used
       auto at = use.first;
-      auto fail = [&](std::uint64_t first, std::uint64_t end, std::string_view why) {
+      auto fail = [&, &key = key](std::uint64_t first, std::uint64_t end, std::string_view why) {
         error(fmt::format("rounds.csv: {} were used, and the ledger {}", describe(key, first, end),
                           why));
       };
