@@ -1,6 +1,7 @@
 #include "netem/fabric.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <caf/actor_cast.hpp>
 #include <caf/detail/serialized_size.hpp>
@@ -20,6 +21,8 @@ namespace {
 constexpr std::uint64_t framing_bytes = 32;
 constexpr std::uint64_t segment_bytes = 1448;
 constexpr std::uint64_t segment_header_bytes = 40;
+/// A connection without bulk for so long is closed; the next bulk opens another (model `tcp`).
+constexpr duration idle_connection = std::chrono::seconds(60);
 
 std::uint64_t key_of(host_index from, host_index to) { return (std::uint64_t{from} << 32) | to; }
 
@@ -35,6 +38,18 @@ caf::mailbox_element_ptr kill_message(const caf::strong_actor_ptr& actor) {
                                    caf::exit_msg{caf::actor_cast<caf::actor_addr>(actor), caf::exit_reason::kill});
 }
 
+/// Two losses one after the other. Of two bursty ones the second is taken as independent losses.
+loss_model both(loss_model a, loss_model b) {
+  if (!a.any()) return b;
+  if (!b.any()) return a;
+  if (!a.bursts() && b.bursts()) std::swap(a, b);
+  if (a.bursts())
+    a.in_good = 1 - (1 - a.in_good) * (1 - b.mean());
+  else
+    a.rate = 1 - (1 - a.rate) * (1 - b.rate);
+  return a;
+}
+
 duration transmission_time(std::uint64_t bytes, data_rate rate) {
   return from_seconds(static_cast<double>(bytes) / rate.bytes_per_second());
 }
@@ -45,10 +60,17 @@ fabric::fabric(caf::actor_system& system, fabric_options options)
     : system_(system),
       clock_(coordinator::of(system)),
       options_(std::move(options)),
+      flows_(options_.model, options_.tcp),
       reporting_(static_cast<bool>(options_.on_event)) {
   clock_.on_actor([this](host_index host, const caf::strong_actor_ptr& actor) { actor_born(host, actor); },
                   [this](caf::actor_id id) { actor_ended(id, {}); });
   clock_.before_time_moves([this] { settle(); });
+  if (options_.on_transfer)
+    flows_.on_rate([this](const rate_change& what) {
+      auto found = connections_.find(what.tag);
+      if (found == connections_.end() || !found->second.record) return;
+      found->second.record->steps.push_back({what.at, what.bits_per_second, what.why, what.link, what.sharers});
+    });
   clock_.on_timer([this](caf::actor_id id, const caf::type_erased_tuple& content) {
     if (!reporting_) return;
     std::lock_guard guard(mutex_);
@@ -83,22 +105,85 @@ fabric::~fabric() {
 region_index fabric::add_region(std::string name) {
   std::lock_guard guard(mutex_);
   regions_.push_back(std::move(name));
-  delays_.resize(regions_.size());
-  for (auto& row : delays_) row.resize(regions_.size());
+  between_.resize(regions_.size());
+  for (auto& row : between_) row.resize(regions_.size());
   return static_cast<region_index>(regions_.size() - 1);
 }
 
-void fabric::set_delay(region_index a, region_index b, path_delay delay) {
+void fabric::set_path(region_index a, region_index b, const path_quality& path) {
   std::lock_guard guard(mutex_);
-  delays_[a][b] = delays_[b][a] = delay;
+  between_[a][b] = between_[b][a] = path;
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    for (std::size_t j = 0; j < places_.size(); ++j) ways_[i][j] = combine(places_[i], places_[j]);
 }
 
-machine_index fabric::add_machine(std::string name, region_index region, data_rate up, data_rate down) {
+site_index fabric::add_site(std::string name, data_rate up, data_rate down, site_index inside) {
   std::lock_guard guard(mutex_);
-  machine m{std::move(name), region, up, down, flows_.add_link(up.bits_per_second),
-            flows_.add_link(down.bits_per_second)};
-  machines_.push_back(std::move(m));
-  return static_cast<machine_index>(machines_.size() - 1);
+  const auto depth = inside == no_site ? 0 : sites_[inside].depth + 1;
+  SHOAL_CHECK(depth < 3, "sites nest at most three deep");
+  const auto index = static_cast<site_index>(sites_.size());
+  sites_.push_back({std::move(name), flows_.add_link(up.bits_per_second), flows_.add_link(down.bits_per_second),
+                    inside, depth});
+  link_owners_.push_back(2 * ~index);
+  link_owners_.push_back(2 * ~index + 1);
+  return index;
+}
+
+machine_index fabric::add_machine(const machine_options& what) {
+  std::lock_guard guard(mutex_);
+  const auto index = static_cast<machine_index>(machines_.size());
+  machines_.push_back({what.name, place_of({what.region, what.line}), what.up, what.down,
+                       flows_.add_link(what.up.bits_per_second), flows_.add_link(what.down.bits_per_second),
+                       what.site});
+  link_owners_.push_back(2 * index);
+  link_owners_.push_back(2 * index + 1);
+  if (what.at || !coordinates_.empty()) {
+    coordinates_.resize(index, {std::numeric_limits<double>::quiet_NaN(), 0, 0});
+    coordinates_.push_back(what.at.value_or(coordinates{std::numeric_limits<double>::quiet_NaN(), 0, 0}));
+  }
+  return index;
+}
+
+std::uint32_t fabric::place_of(const place& what) {
+  const auto same = [&](const place& p) { return p.region == what.region && p.line == what.line; };
+  const auto found = std::find_if(places_.rbegin(), places_.rend(), same);
+  if (found != places_.rend()) return static_cast<std::uint32_t>(places_.rend() - found) - 1;
+  places_.push_back(what);
+  ways_.resize(places_.size());
+  for (auto& row : ways_) row.resize(places_.size());
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    ways_[i].back() = combine(places_[i], what);
+    ways_.back()[i] = combine(what, places_[i]);
+  }
+  return static_cast<std::uint32_t>(places_.size() - 1);
+}
+
+fabric::way fabric::combine(const place& from, const place& to) const {
+  const auto& regions = between_[from.region][to.region];
+  way out;
+  auto& q = out.quality;
+  q = regions;
+  out.lines = from.line.delay + to.line.delay;
+  q.delay += out.lines;
+  double variance = 0;
+  for (const auto* part : {&regions, &from.line, &to.line}) {
+    const double jitter = to_seconds(part->jitter);
+    variance += jitter * jitter;
+    if (part == &regions || jitter == 0) continue;
+    if (regions.jitter < part->jitter) {  // the widest one gives the shape
+      q.shape = part->shape;
+      q.correlation = part->correlation;
+    }
+  }
+  if (from.line.jitter.count() != 0 || to.line.jitter.count() != 0) q.jitter = from_seconds(std::sqrt(variance));
+  for (const auto* line : {&from.line, &to.line}) {
+    q.flow_cap = std::min(q.flow_cap, line->flow_cap);
+    q.duplicate = 1 - (1 - q.duplicate) * (1 - line->duplicate);
+    q.reorder = 1 - (1 - q.reorder) * (1 - line->reorder);
+    q.loss = both(q.loss, line->loss);
+  }
+  out.remembers = q.correlation > 0 || q.loss.bursts();
+  return out;
 }
 
 host_index fabric::start_host(machine_index index) {
@@ -107,7 +192,7 @@ host_index fabric::start_host(machine_index index) {
   SHOAL_CHECK(m.running == no_host, "a machine runs one incarnation at a time");
   auto incarnation = m.incarnations++;
   hosts_.push_back({.machine = index,
-                    .region = m.region,
+                    .place = m.place,
                     .up = m.up,
                     .incarnation = incarnation,
                     .node = node_of(m.name, incarnation),
@@ -131,6 +216,8 @@ bool fabric::kill(host_index index, kill_scope scope) {
     auto& line = connections_.at(key);
     lost_ += line.waiting.size();
     flows_.cancel(*line.flow, now);
+    end_record(line, now, now, true);
+    line.window = {};
     hosts_[line.from == index ? line.to : line.from].bulk.erase(key);
     line.flow.reset();
     line.waiting.clear();
@@ -189,6 +276,18 @@ std::size_t fabric::orphaned_flows() const {
 std::size_t fabric::live_actors(host_index host) const {
   std::lock_guard guard(mutex_);
   return hosts_[host].actors.size();
+}
+
+std::string fabric::name_of(link_id link) const {
+  std::lock_guard guard(mutex_);
+  const auto owner = link_owners_[static_cast<std::uint32_t>(link)];
+  const auto index = owner / 2;
+  const std::string direction = owner % 2 == 0 ? "uplink of " : "downlink of ";
+  return direction + (index < machines_.size() ? machines_[index].name : sites_[~(index | 0x80000000)].name);
+}
+duration fabric::delay_between(host_index from, host_index to) const {
+  std::lock_guard guard(mutex_);
+  return delay_of(from, to);
 }
 
 void fabric::note_arrival(host_index receiver) noexcept {
@@ -271,7 +370,7 @@ void fabric::notify(port& of, port::observer observer, const caf::error& reason)
   } else if (!host.alive && host.died_by == kill_scope::machine) {
     when += options_.detection_time;
   } else if (observer.host != no_host) {
-    when += path(of.host(), observer.host).delay;
+    when += delay_of(of.host(), observer.host);
     // The end of a connection does not overtake what is under way on it.
     auto key = key_of(of.host(), observer.host);
     if (auto* last = last_small_.find(key)) when = std::max(when, *last);
@@ -344,8 +443,13 @@ void fabric::send(port& to, caf::mailbox_element_ptr element) {
   auto now = clock_.now();
   in_transit item{caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, bytes, now, what};
   if (bytes <= options_.small_message_bytes) {
-    item.left = sending.small_free = std::max(sending.small_free, now) + transmission_time(bytes, sending.up);
-    arrive_later(to.host(), std::move(item), last_small(from, to.host()));
+    auto begin = std::max(sending.small_free, now);
+    if (flows_.model() == transfer_model::tcp) {
+      const auto ahead = flows_.flows_on(machines_[sending.machine].uplink);
+      if (ahead > 0) begin = std::max(begin, now + transmission_time(ahead * (segment_bytes + segment_header_bytes), sending.up));
+    }
+    item.left = sending.small_free = begin + transmission_time(bytes, sending.up);
+    arrive_later(std::move(item), last_small(from, to.host()), small_delay(from, to.host(), bytes, what));
     return;
   }
   auto& line = connect(from, to.host());
@@ -365,8 +469,9 @@ fabric::connection& fabric::connect(host_index from, host_index to) {
   if (found != connections_.end()) return found->second;
   if (connections_.size() >= connections_limit_) {
     auto now = clock_.now();
-    std::erase_if(connections_, [now](const auto& entry) {
-      return entry.second.waiting.empty() && entry.second.last_arrival <= now;
+    const auto keep = flows_.model() == transfer_model::tcp ? idle_connection : duration{};
+    std::erase_if(connections_, [now, keep](const auto& entry) {
+      return entry.second.waiting.empty() && entry.second.last_arrival + keep <= now;
     });
     connections_limit_ = std::max<std::size_t>(1024, 2 * connections_.size());
   }
@@ -374,28 +479,127 @@ fabric::connection& fabric::connect(host_index from, host_index to) {
 }
 
 void fabric::start_next(std::uint64_t key, connection& line, duration now) {
-  link_id path[] = {machines_[hosts_[line.from].machine].uplink, machines_[hosts_[line.to].machine].downlink};
-  line.flow = flows_.start(path, line.waiting.front().bytes, std::numeric_limits<double>::infinity(), now, key);
+  const auto& on = way_between(line.from, line.to);
+  const auto& next = line.waiting.front();
+  const auto& from = machines_[hosts_[line.from].machine];
+  const auto& to = machines_[hosts_[line.to].machine];
+  const auto path = route_between(from, to);
+  transfer_request what;
+  what.path = {path.links, path.length};
+  what.bytes = next.bytes;
+  if (on.quality.duplicate > 0) what.bytes += static_cast<std::uint64_t>(on.quality.duplicate * static_cast<double>(next.bytes));
+  what.cap = on.quality.flow_cap;
+  what.tag = key;
+  route back;
+  if (flows_.model() != transfer_model::max_min) {
+    what.delay = delay_of(line.from, line.to);
+    what.round_trip = what.delay + delay_of(line.to, line.from);
+    what.loss_events = on.quality.loss.event_rate();
+    if (now - line.window.used_until > idle_connection) line.window = {};
+    what.connection = line.window;
+    if (flows_.model() == transfer_model::lv08) {
+      back = route_between(to, from);
+      what.way_back = {back.links, back.length};
+    }
+  }
+  if (options_.on_transfer) {
+    line.record = std::make_unique<transfer_record>();
+    line.record->number = next_transfer_++;
+    line.record->from = next.from;
+    const auto& receiver = *static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(next.to));
+    line.record->to = {receiver.host(), receiver.ordinal()};
+    line.record->type = next.what.name;
+    line.record->bytes = next.bytes;
+    line.record->sent = next.sent;
+    line.record->begun = now;
+    line.record->round_trip = delay_of(line.from, line.to) + delay_of(line.to, line.from);
+  }
+  line.flow = flows_.start(what, now);
   hosts_[line.from].bulk.insert(key);
   hosts_[line.to].bulk.insert(key);
   flows_change();
 }
 
-const path_delay& fabric::path(host_index from, host_index to) const {
-  return delays_[hosts_[from].region][hosts_[to].region];
+void fabric::end_record(connection& line, duration left, duration arrives, bool cut) {
+  if (!line.record) return;
+  line.record->left = left;
+  line.record->arrives = arrives;
+  line.record->cut = cut;
+  if (reporting_) options_.on_transfer(*line.record);
+  line.record.reset();
 }
 
-duration fabric::draw_delay(host_index from, host_index to) {
-  auto [delay, jitter] = path(from, to);
-  if (jitter.count() == 0) return delay;
+fabric::route fabric::route_between(const machine& from, const machine& to) const {
+  route out;
+  auto add = [&out](link_id link) { out.links[out.length++] = link; };
+  add(from.uplink);
+  // Up from the sender to the innermost site that holds both, then down to the receiver.
+  site_index a = from.site, b = to.site;
+  link_id down[4];
+  std::size_t downs = 0;
+  while (a != b) {
+    const bool a_deeper = b == no_site || (a != no_site && sites_[a].depth >= sites_[b].depth);
+    if (a_deeper) {
+      add(sites_[a].uplink);
+      a = sites_[a].inside;
+    } else {
+      down[downs++] = sites_[b].downlink;
+      b = sites_[b].inside;
+    }
+  }
+  while (downs > 0) add(down[--downs]);
+  add(to.downlink);
+  return out;
+}
+
+const fabric::way& fabric::way_between(host_index from, host_index to) const {
+  return ways_[hosts_[from].place][hosts_[to].place];
+}
+
+duration fabric::delay_of(host_index from, host_index to) const {
+  const auto& on = way_between(from, to);
+  if (coordinates_.empty()) return on.quality.delay;
+  const auto a = hosts_[from].machine, b = hosts_[to].machine;
+  if (a >= coordinates_.size() || b >= coordinates_.size()) return on.quality.delay;
+  const auto &at = coordinates_[a], &there = coordinates_[b];
+  return std::isnan(at.x) || std::isnan(there.x) ? on.quality.delay : on.lines + distance(at, there);
+}
+
+path_memory* fabric::memory_of(const way& on, host_index from, host_index to) {
+  return on.remembers ? &memories_[key_of(from, to)] : nullptr;
+}
+
+duration fabric::drawn_delay(host_index from, host_index to) {
+  const auto& on = way_between(from, to);
   auto& draws = hosts_[from].jitter;
-  auto offset = static_cast<std::int64_t>(draws.below(2 * static_cast<std::uint64_t>(jitter.count()) + 1)) -
-                jitter.count();
-  return std::max(duration{}, delay + duration{offset});
+  auto* memory = memory_of(on, from, to);
+  if (coordinates_.empty()) return draw_delay(on.quality, draws, memory);
+  path_quality here = on.quality;
+  here.delay = delay_of(from, to);
+  return draw_delay(here, draws, memory);
 }
 
-void fabric::arrive_later(host_index to, in_transit what, duration& last) {
-  last = std::max(last, what.left + draw_delay(what.from.host, to));
+/// The delay of a small message: what it waits for because of losses is in it.
+duration fabric::small_delay(host_index from, host_index to, std::uint64_t bytes, message_class what) {
+  const auto& on = way_between(from, to);
+  const auto* quality = &on.quality;
+  auto& draws = hosts_[from].jitter;
+  auto delay = drawn_delay(from, to);
+  if (quality->reorder > 0 && draws.uniform() < quality->reorder) delay = duration{};
+  if (quality->duplicate > 0 && draws.uniform() < quality->duplicate) traffic_[what.traffic] += bytes;
+  if (quality->loss.any()) {
+    const auto packets = (bytes + segment_bytes - 1) / segment_bytes;
+    if (const auto again = draw_retransmissions(quality->loss, packets, draws, memory_of(on, from, to))) {
+      traffic_[what.traffic] += again * bytes;
+      const auto timeout = retransmission_timeout(flows_.tcp(), delay_of(from, to) + delay_of(to, from));
+      delay += timeout * ((std::int64_t{1} << again) - 1);
+    }
+  }
+  return delay;
+}
+
+void fabric::arrive_later(in_transit what, duration& last, duration delay) {
+  last = std::max(last, what.left + delay);
   std::uint32_t index;
   if (in_flight_free_.empty()) {
     index = static_cast<std::uint32_t>(in_flight_.size());
@@ -461,7 +665,7 @@ void fabric::flows_change() {
 void fabric::settle() {
   std::lock_guard guard(mutex_);
   if (!std::exchange(flows_changed_, false)) return;
-  auto next = flows_.next_completion();
+  auto next = flows_.next_event();
   if (next_flow_event_ != 0) {
     if (next && *next == next_flow_time_) return;
     clock_.cancel(next_flow_event_);
@@ -480,7 +684,7 @@ void fabric::flows_due() {
 }
 
 void fabric::finish_flows(duration now) {
-  std::vector<finished_flow> done;
+  std::vector<finished_transfer> done;
   flows_.advance(now, done);
   for (auto& flow : done) {
     auto& line = connections_.at(flow.tag);
@@ -488,7 +692,11 @@ void fabric::finish_flows(duration now) {
     auto item = std::move(line.waiting.front());
     line.waiting.pop_front();
     item.left = flow.at;
-    arrive_later(line.to, std::move(item), line.last_arrival);
+    line.window = flow.connection;
+    duration delay{};
+    if (flows_.delay_follows()) delay = drawn_delay(line.from, line.to);
+    arrive_later(std::move(item), line.last_arrival, delay);
+    end_record(line, flow.at, line.last_arrival, false);
     if (!line.waiting.empty()) {
       start_next(flow.tag, line, now);
     } else {

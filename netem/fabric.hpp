@@ -1,11 +1,14 @@
 // The emulated Internet: hosts in regions, joined by links that take time. Everything that one
 // host's actor sends to another's address passes here.
 //
-// Bulk (a message of more than `small_message_bytes`) is a flow: it shares its sender's uplink and
-// its receiver's downlink max-min fairly with all other flows (netem/flow_network.hpp) and arrives
-// one delay after its last byte has left. Messages of one pair of hosts follow each other on one
-// connection. Small messages leave behind each other at the uplink's rate, do not wait for bulk, and
-// arrive one delay later. Order is kept for each pair of hosts within each of the two classes.
+// Bulk (a message of more than `small_message_bytes`) is a transfer: it shares the links on its way with all
+// others as the chosen model says (netem/transport.hpp) and arrives one delay after its last byte has left.
+// Links: the sender's uplink, the shared links of the sites it is in (a home, a region) as far as the receiver
+// is not in them too, then those of the receiver downwards. Messages of one pair of hosts follow each other on
+// one connection. Small messages go on another: they leave behind each other at the uplink's rate (with model
+// `tcp` also behind one packet of each transfer that is using the uplink, as fair queueing has it), take nothing
+// from the rates of bulk, and arrive one delay later. Order is kept for each pair of hosts within each of the two
+// classes. What the way does to them besides: netem/path_quality.hpp.
 //
 // Wire size: CAF's serialized size + type name + 32 bytes of framing, + 40 bytes of TCP/IP header
 // for each 1448 bytes; the same figure in all worlds.
@@ -15,7 +18,7 @@
 // end it. Observers of its actors learn of it one delay later (process) or
 // after the detection time (machine), and after what it had under way to them. A restarted host is a new incarnation: old addresses stay dead.
 //
-// Left out: packet loss, slow start, queueing delay, routing changes (see the issue on the flow model).
+// Left out: queueing delay of small messages at shared links and downlinks, routing changes.
 #pragma once
 
 #include <array>
@@ -25,6 +28,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -40,13 +44,16 @@
 #include "kernels/base/units.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/flat_map.hpp"
-#include "netem/flow_network.hpp"
+#include "netem/path_quality.hpp"
 #include "netem/port.hpp"
+#include "netem/transport.hpp"
 
 namespace shoal::netem {
 
 using region_index = std::uint32_t;
 using machine_index = std::uint32_t;
+using site_index = std::uint32_t;
+inline constexpr site_index no_site = 0xffffffff;
 
 enum class kill_scope { process, machine };
 
@@ -74,17 +81,49 @@ struct message_class {
   const char* name = "?";
 };
 
+/// From `at` on a transfer had this rate.
+struct transfer_step {
+  duration at{};
+  double bits_per_second = 0;
+  rate_limit why = rate_limit::link;
+  link_id link{};                  ///< of rate_limit::link
+  std::uint32_t sharers = 0;       ///< transfers on that link, this one among them
+};
+
+/// One transfer of bulk, told when it ends.
+struct transfer_record {
+  std::uint64_t number = 0;        ///< in the order of their beginnings, from 1
+  endpoint from, to;
+  const char* type = "";
+  std::uint64_t bytes = 0;
+  duration sent{};                 ///< when the actor sent it
+  duration begun{};                ///< when those before it on its connection had left
+  duration left{};                 ///< when its last byte had left, or it was cut off
+  duration arrives{};
+  duration round_trip{};           ///< of the path, without jitter
+  bool cut = false;                ///< by the death of a host
+  std::vector<transfer_step> steps;
+};
+
 struct fabric_options {
   std::uint64_t seed = 1;
   duration detection_time = std::chrono::seconds(5);
   std::uint64_t small_message_bytes = 4096;
   std::function<message_class(const caf::type_erased_tuple&)> classify;
   std::function<void(const delivered_event&)> on_event;   ///< may be empty
+  transfer_model model = transfer_model::max_min;
+  tcp_options tcp;
+  std::function<void(const transfer_record&)> on_transfer;  ///< may be empty
 };
 
-struct path_delay {
-  duration delay{};
-  duration jitter{};               ///< uniform in [-jitter, jitter]
+/// A computer and its access line.
+struct machine_options {
+  std::string name;
+  region_index region = 0;
+  data_rate up, down;
+  path_quality line{};             ///< delay, jitter and so on of the line, added to those between the regions
+  site_index site = no_site;       ///< whose shared links it is behind
+  std::optional<coordinates> at{}; ///< where both ends have some, their distance is the delay between the regions
 };
 
 /// Thread safety: all but construction and destruction may be called from any thread. No lock is held
@@ -100,8 +139,14 @@ class fabric {
   // -- building -------------------------------------------------------------
 
   region_index add_region(std::string name);
-  void set_delay(region_index a, region_index b, path_delay delay);
-  machine_index add_machine(std::string name, region_index region, data_rate up, data_rate down);
+  /// Between two regions, both ways.
+  void set_path(region_index a, region_index b, const path_quality& path);
+  /// Links that all machines and sites inside share on their way out and in. Sites may lie in sites.
+  site_index add_site(std::string name, data_rate up, data_rate down, site_index inside = no_site);
+  machine_index add_machine(const machine_options& what);
+  machine_index add_machine(std::string name, region_index region, data_rate up, data_rate down) {
+    return add_machine({.name = std::move(name), .region = region, .up = up, .down = down});
+  }
 
   /// Boots a machine: a new incarnation. Requires: no incarnation of it is alive.
   host_index start_host(machine_index machine);
@@ -120,6 +165,11 @@ class fabric {
   data_rate rate_down(host_index host) const;
   /// The living incarnation of a machine, or no_host.
   host_index host_on(machine_index machine) const;
+
+  /// "uplink of home-3".
+  std::string name_of(link_id link) const;
+  /// One way, without jitter.
+  duration delay_between(host_index from, host_index to) const;
 
   /// The address under which other hosts reach `actor`, which must live on a host.
   caf::actor address_of(const caf::actor& actor);
@@ -150,16 +200,37 @@ class fabric {
 
   struct machine {
     std::string name;
-    region_index region;
+    std::uint32_t place;             // index into paths_
     data_rate up, down;
     link_id uplink, downlink;
+    site_index site = no_site;
     std::uint32_t incarnations = 0;
     host_index running = no_host;
+  };
+  struct site {
+    std::string name;
+    link_id uplink, downlink;
+    site_index inside;
+    std::uint32_t depth;
+  };
+  /// Machines of one region with equal lines.
+  struct place {
+    region_index region;
+    path_quality line;
+  };
+  struct way {
+    path_quality quality;            // of the lines and the regions together
+    duration lines{};                // the lines' part of the delay
+    bool remembers = false;
+  };
+  struct route {
+    link_id links[8];
+    std::uint32_t length = 0;
   };
   struct host_state {
     // What every message needs comes first, in one cache line.
     machine_index machine = 0;
-    region_index region = 0;
+    std::uint32_t place = 0;
     bool alive = true;
     kill_scope died_by = kill_scope::process;
     duration died_at{};
@@ -189,8 +260,10 @@ class fabric {
   struct connection {
     host_index from, to;
     std::list<in_transit> waiting;   // front is being sent
-    std::optional<flow_id> flow;
+    std::optional<transport::transfer_id> flow;
     duration last_arrival{};         // latest so far: keeps order under jitter
+    tcp_window window{};
+    std::unique_ptr<transfer_record> record{};  // of the transfer, if somebody wants to know
   };
 
   void send(port& to, caf::mailbox_element_ptr element);
@@ -202,14 +275,21 @@ class fabric {
   caf::strong_actor_ptr port_of(const caf::strong_actor_ptr& actor);
   connection& connect(host_index from, host_index to);
   void start_next(std::uint64_t key, connection& line, duration now);
-  void arrive_later(host_index to, in_transit what, duration& last);
+  void arrive_later(in_transit what, duration& last, duration delay);
   void arrive(std::uint32_t in_flight);
   void hand_over(std::unique_lock<std::recursive_mutex>& guard, port& to, host_index on_behalf,
                  caf::mailbox_element_ptr element);
   void notify(port& of, port::observer observer, const caf::error& reason);
   void tell(port& of, std::uint64_t observer, const caf::error& reason);
-  const path_delay& path(host_index from, host_index to) const;
-  duration draw_delay(host_index from, host_index to);
+  const way& way_between(host_index from, host_index to) const;
+  way combine(const place& from, const place& to) const;
+  std::uint32_t place_of(const place& what);
+  path_memory* memory_of(const way& on, host_index from, host_index to);
+  duration delay_of(host_index from, host_index to) const;
+  duration drawn_delay(host_index from, host_index to);
+  duration small_delay(host_index from, host_index to, std::uint64_t bytes, message_class what);
+  route route_between(const machine& from, const machine& to) const;
+  void end_record(connection& line, duration left, duration arrives, bool cut);
   duration& last_small(host_index from, host_index to);
   void settle();                      // re-solves the flows and plans the next completion
   void flows_due();
@@ -224,7 +304,14 @@ class fabric {
   fabric_options options_;
   mutable std::recursive_mutex mutex_;
   std::vector<std::string> regions_;
-  std::vector<std::vector<path_delay>> delays_;   // by region, twice
+  std::vector<std::vector<path_quality>> between_;   // by region, twice
+  std::vector<place> places_;
+  std::vector<std::vector<way>> ways_;            // by place, twice
+  std::vector<site> sites_;
+  std::vector<std::uint32_t> link_owners_;        // by link: 2 * (machine or ~site) + (1 for down)
+  std::vector<coordinates> coordinates_;          // by machine, empty if none has any
+  flat_map<path_memory> memories_;                // by the pair of hosts
+  std::uint64_t next_transfer_ = 1;
   std::deque<machine> machines_;                  // their names are handed out
   std::vector<host_state> hosts_;
   flat_map<actor_state> actors_;                  // by actor id
@@ -234,7 +321,7 @@ class fabric {
   std::size_t connections_limit_ = 1024;
   std::vector<in_transit> in_flight_;             // has left, will arrive; named by index
   std::vector<std::uint32_t> in_flight_free_;
-  flow_network flows_;
+  transport flows_;
   std::atomic<bool> reporting_{false};
   bool flows_changed_ = false;
   event_handle next_flow_event_ = 0;

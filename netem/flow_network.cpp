@@ -184,7 +184,16 @@ void flow_network::move_to(duration now) {
 
 void flow_network::settle() {
   if (!solver_.changed()) return;
-  for (const auto f : solver_.solve()) set_rate(slot_of_[f], solver_.rate(f));
+  const auto changed = solver_.solve();
+  for (const auto f : changed) set_rate(slot_of_[f], solver_.rate(f));
+  if (watch_ == nullptr) return;
+  for (const auto f : changed) {
+    const auto link = solver_.bottleneck(f);
+    const bool none_there = link == max_min::no_link;
+    watch_->push_back({flows_[slot_of_[f]].tag, now_, solver_.rate(f),
+                       none_there ? std::nullopt : std::optional{link},
+                       none_there ? 0 : static_cast<std::uint32_t>(solver_.flows_on(link))});
+  }
 }
 
 void flow_network::set_rate(std::uint32_t slot, double rate) {

@@ -79,7 +79,19 @@ class flow_network {
   double used(link_id link);
   /// The flows on a link, by start.
   std::vector<flow_id> flows_on(link_id link) const;
+  std::size_t count_on(link_id link) const { return solver_.flows_on(link); }
   std::size_t link_count() const noexcept { return solver_.link_count(); }
+
+  /// A flow has this rate from `at` on.
+  struct rate_note {
+    std::uint64_t tag = 0;
+    duration at{};
+    double rate = 0;
+    std::optional<link_id> bottleneck;
+    std::uint32_t sharers = 0;    ///< flows on the bottleneck
+  };
+  /// Appends to `notes` from now on, until told null.
+  void watch(std::vector<rate_note>* notes) noexcept { watch_ = notes; }
   std::size_t active() const noexcept { return active_; }
   duration now() const noexcept { return now_; }
   /// Rates computed again so far, for benchmarks.
@@ -131,6 +143,7 @@ class flow_network {
   duration now_{};
   std::uint64_t next_sequence_ = 0;
   std::size_t active_ = 0;
+  std::vector<rate_note>* watch_ = nullptr;
 };
 
 }  // namespace shoal::netem

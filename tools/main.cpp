@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   add_check(app, chosen);
   add_replay(app, chosen);
   add_diff(app, chosen);
+  add_explain(app, chosen);
   add_generate(app, chosen);
   add_verify_data(app, chosen);
   auto arguments = without_help_command({argv + 1, argv + argc});

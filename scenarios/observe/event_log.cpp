@@ -26,44 +26,15 @@ std::vector<std::uint32_t> sample_machines(std::uint64_t seed, std::vector<std::
   return machines;
 }
 
-struct event_log::compressor {
-  ZSTD_CCtx* context = ZSTD_createCCtx();
-  std::vector<char> out = std::vector<char>(ZSTD_CStreamOutSize());
-  std::string pending; // lines, until there are enough to be worth a call
-  std::string current; // the line being built
-
-  compressor() { SHOAL_CHECK(context != nullptr, "no memory for zstd"); }
-  ~compressor() { ZSTD_freeCCtx(context); }
-  compressor(const compressor&) = delete;
-
-  void run(output_file& file, ZSTD_EndDirective how) {
-    ZSTD_inBuffer in{pending.data(), pending.size(), 0};
-    std::size_t left = 0;
-    do {
-      ZSTD_outBuffer room{out.data(), out.size(), 0};
-      left = ZSTD_compressStream2(context, &room, &in, how);
-      SHOAL_CHECK(!ZSTD_isError(left), "zstd refuses its own stream");
-      file.write({out.data(), room.pos});
-    } while (how == ZSTD_e_end ? left != 0 : in.pos < in.size);
-    pending.clear();
-  }
-};
-
 event_log::event_log(std::unique_ptr<output_file> file, event_detail detail, host_names& names,
                      bool everyone, const std::vector<std::uint32_t>& machines)
-    : file_(std::move(file)), zstd_(std::make_unique<compressor>()), detail_(detail), names_(names),
+    : lines_(std::move(file)), detail_(detail), names_(names),
       everyone_(everyone), machines_(machines.begin(), machines.end()) {}
 
 event_log::~event_log() = default;
 
 bool event_log::watched(const netem::endpoint& where) {
   return where.host != netem::no_host && watched(names_.of(where.host).machine);
-}
-
-void event_log::line(std::string_view text) {
-  zstd_->pending.append(text).push_back('\n');
-  if (zstd_->pending.size() > 65536)
-    zstd_->run(*file_, ZSTD_e_continue);
 }
 
 void event_log::on_event(const netem::delivered_event& event) {
@@ -77,7 +48,7 @@ void event_log::on_event(const netem::delivered_event& event) {
   if (!everyone_ && !watched(event.from) && !watched(event.to))
     return;
 
-  std::string& out = zstd_->current;
+  std::string& out = current_;
   out.clear();
   auto into = std::back_inserter(out);
   const auto time = event.time.count();
@@ -104,7 +75,7 @@ void event_log::on_event(const netem::delivered_event& event) {
         json_quoted(names_.actor(event.to)), json_quoted(event.type), event.wire_bytes);
     break;
   }
-  line(out);
+  lines_.line(out);
 }
 
 namespace {
@@ -155,17 +126,12 @@ void event_log::on_observation(duration time, std::optional<std::uint32_t> machi
   const std::string fields = std::visit(describe{}, what);
   if (fields.empty())
     return;
-  line(fmt::format(R"({{"time_ns":{},"host":{},{}}})", time.count(), json_quoted(host), fields));
+  lines_.line(fmt::format(R"({{"time_ns":{},"host":{},{}}})", time.count(), json_quoted(host), fields));
 }
 
-const std::optional<failure>& event_log::error() const noexcept {
-  return file_->error();
-}
+const std::optional<failure>& event_log::error() const noexcept { return lines_.error(); }
 
-result<void> event_log::close() {
-  zstd_->run(*file_, ZSTD_e_end);
-  return file_->commit();
-}
+result<void> event_log::close() { return lines_.close(); }
 
 struct event_log_reader::state {
   std::filesystem::path path;

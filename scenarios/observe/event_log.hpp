@@ -9,6 +9,7 @@
 
 #include "actors/observe.hpp"
 #include "kernels/base/result.hpp"
+#include "scenarios/observe/json_lines.hpp"
 #include "scenarios/observe/names.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/scenario.hpp"
@@ -47,13 +48,11 @@ public:
   result<void> close();
 
 private:
-  struct compressor;
   bool watched(std::uint32_t machine) const { return everyone_ || machines_.contains(machine); }
   bool watched(const netem::endpoint& where);
-  void line(std::string_view text);
 
-  std::unique_ptr<output_file> file_;
-  std::unique_ptr<compressor> zstd_;
+  json_lines lines_;
+  std::string current_; // the line being built
   event_detail detail_;
   host_names& names_;
   bool everyone_;

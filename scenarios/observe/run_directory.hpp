@@ -44,8 +44,9 @@ private:
 class run_directory {
 public:
   /// What a run may write; `force` removes these, and nothing else, from a directory that exists.
-  static constexpr std::array<std::string_view, 10> known_files{
+  static constexpr std::array<std::string_view, 11> known_files{
       "run.yaml",   "summary.json", "metrics.csv", "metrics.prom", "events.jsonl.zst",
+      "transfers.jsonl.zst",
       "ledger.csv", "rounds.csv",   "peers.csv",   "final.ckpt",   "report.html"};
 
   /// Whether a run may go to `path`: bad input if not.

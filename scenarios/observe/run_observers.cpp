@@ -51,7 +51,19 @@ result<std::unique_ptr<run_observers>> run_observers::create(observer_options op
   const bool everyone = record.peers == 0 || sampled.size() == out->options_.peer_machines.size();
   out->log_ =
       std::make_unique<event_log>(std::move(*log), record.events, out->names_, everyone, sampled);
+  if (record.transfers > 0 && out->options_.link_name) {
+    auto transfers = directory->open("transfers.jsonl.zst");
+    if (!transfers)
+      return failure{transfers.error()};
+    out->transfers_ = std::make_unique<transfer_log>(std::move(*transfers), record.transfers, out->names_,
+                                                     out->options_.link_name);
+  }
   return out;
+}
+
+void run_observers::on_transfer(const netem::transfer_record& what) {
+  if (transfers_)
+    transfers_->on_transfer(what);
 }
 
 std::string run_observers::name_of(actors::peer_id peer) const {
@@ -236,6 +248,8 @@ const std::optional<failure>& run_observers::write_error() const noexcept {
   static const std::optional<failure> none;
   if (csv_ && csv_->error())
     return csv_->error();
+  if (transfers_ && transfers_->error())
+    return transfers_->error();
   return log_ ? log_->error() : none;
 }
 
@@ -289,10 +303,13 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
   };
   keep_first(csv_->commit());
   keep_first(log_->close());
+  if (transfers_)
+    keep_first(transfers_->close());
   keep_first(directory_->write("metrics.prom", metrics_.exposition()));
   keep_first(directory_->write("peers.csv", peers_csv()));
   csv_.reset();
   log_.reset();
+  transfers_.reset();
   return out;
 }
 

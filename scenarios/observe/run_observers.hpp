@@ -10,6 +10,7 @@
 #include "scenarios/observe/rounds.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/observe/summary.hpp"
+#include "scenarios/observe/transfer_log.hpp"
 
 #include <array>
 #include <cstdint>
@@ -32,6 +33,8 @@ struct observer_options {
   std::vector<std::uint32_t> peer_machines;
   /// Who a host of the fabric is. Asked once for each; may be asked from on_event.
   host_names::identify identify;
+  /// What a link of the fabric is called, for transfers.jsonl.zst; empty: no such file.
+  transfer_log::link_names link_name;
   /// Bytes sent so far by traffic class (data, averaging, state, control); may be empty.
   std::function<std::array<std::uint64_t, 4>()> bytes_sent;
   invariant_options invariants;
@@ -70,6 +73,8 @@ public:
 
   /// Each event of the fabric, in order.
   void on_event(const netem::delivered_event& event);
+  /// Each transfer of bulk, when it ends.
+  void on_transfer(const netem::transfer_record& what);
   /// What an actor of `peer`, on machine `machine`, observes. Hosts without a peer (the shard's)
   /// observe too, under an id that never started; the log's sample does not leave them out.
   void on_observation(duration time, actors::peer_id peer, std::uint32_t machine,
@@ -87,7 +92,7 @@ public:
   /// Set when a log cannot be written (disk full): the run should end, finish() returns it too.
   const std::optional<failure>& write_error() const noexcept;
 
-  /// Ends all books and writes metrics.csv, metrics.prom, peers.csv and events.jsonl.zst; summary.json is for
+  /// Ends all books and writes metrics.csv, metrics.prom, peers.csv, events.jsonl.zst and transfers.jsonl.zst; summary.json is for
   /// the caller to write, who may add a baseline. Call once.
   /// Errors: a file cannot be written. The summary is in `into` all the same.
   result<void> finish(const end_facts& facts, summary& into);
@@ -110,6 +115,7 @@ private:
   metrics metrics_;
   std::unique_ptr<output_file> csv_;
   std::unique_ptr<event_log> log_;
+  std::unique_ptr<transfer_log> transfers_;
 
   struct peer_entry {
     std::string name;

@@ -13,6 +13,7 @@
 #include "netem/trace.hpp"
 #include "scenarios/schema/diagnostic.hpp"
 #include "scenarios/schema/hosts.hpp"
+#include "scenarios/schema/lines.hpp"
 
 namespace shoal::scenarios {
 namespace {
@@ -106,14 +107,53 @@ class checker {
       if (!sound({path, path + ".from", path + ".to"})) continue;
       region(path + ".from", link.from);
       region(path + ".to", link.to);
-      if (sound({path + ".delay", path + ".jitter"}) && link.jitter > link.delay)
-        error(path + ".jitter", fmt::format("the jitter {} is larger than the delay {}", to_string(link.jitter),
-                                            to_string(link.delay)));
+      quality(link.path, path);
       const auto [first, fresh] = seen.emplace(std::minmax(link.from, link.to), i);
       if (!fresh)
         error(path, fmt::format("the link between '{}' and '{}' is given twice, first as network.links.{}", link.from,
                                 link.to, first->second));
     }
+    std::map<std::string, std::string> shared;   // by region
+    for (const auto& [name, link] : n.shared_links) {
+      const std::string path = "network.shared_links." + name;
+      if (!sound({path})) continue;
+      region(path + ".region", link.region);
+      const auto [first, fresh] = shared.emplace(link.region, name);
+      if (!fresh) error_at_key(path, fmt::format("the region '{}' already has the shared link '{}'", link.region, first->second));
+    }
+    delays();
+  }
+
+  /// What a line or a link does to messages.
+  void quality(const path_options& q, const std::string& path) {
+    if (sound({path + ".delay", path + ".jitter", path + ".distribution"}) &&
+        q.distribution == netem::jitter_shape::uniform && q.jitter > q.delay)
+      error(path + ".jitter", fmt::format("the jitter {} is larger than the delay {}", to_string(q.jitter), to_string(q.delay)));
+    for (const char* key : {".distribution", ".correlation"})
+      if (q.jitter == duration::zero() && sources_.given(path + key) && sound({path + key, path + ".jitter"}))
+        error_at_key(path + key, fmt::format("'{}' needs a 'jitter'", key + 1));
+    if (q.loss > 0 && sources_.given(path + ".bursts") && sound({path + ".loss", path + ".bursts"}))
+      error_at_key(path + ".bursts", "'loss' and 'bursts' both say how packets are lost");
+  }
+
+  /// A delay longer than what anybody waits for.
+  void delays() {
+    const network_options& n = s_.network;
+    const auto judge = [&](const std::string& path, duration delay) {
+      if (!sound({path, "averaging.round_timeout", "averaging.sender_timeout", "averaging.matchmaking_time"})) return;
+      const averaging_options& a = s_.averaging;
+      if (2 * delay >= a.round_timeout)
+        error(path, fmt::format("a round trip of {} is longer than averaging.round_timeout {}: no round can end",
+                                to_string(2 * delay), to_string(a.round_timeout)));
+      else if (2 * delay >= std::min(a.sender_timeout, a.matchmaking_time))
+        warn(path, fmt::format("a round trip of {} is longer than averaging.{}: these hosts will miss most rounds",
+                               to_string(2 * delay), a.sender_timeout <= a.matchmaking_time
+                                                         ? "sender_timeout " + to_string(a.sender_timeout)
+                                                         : "matchmaking_time " + to_string(a.matchmaking_time)));
+    };
+    judge("network.default_delay", n.default_delay);
+    for (std::size_t i = 0; i < n.links.size(); ++i) judge(fmt::format("network.links.{}.delay", i), n.links[i].path.delay);
+    for (const peer_group& group : s_.peers) judge("peers." + group.name + ".delay", group.access.delay);
   }
 
   void devices() {
@@ -146,6 +186,11 @@ class checker {
       if (!named)
         error_at_key(path, fmt::format("'{}' cannot name a group: use a-z, 0-9, '_' and '-'", group.name));
       region(path + ".region", group.region);
+      if (group.line.empty())
+        for (const char* key : {"up", "down"})
+          if (sound({path, path + "." + key, path + ".line"}) && !sources_.given(path + "." + key))
+            error_at_key(path, fmt::format("missing key '{}' in {}: give it, or a 'line' ({})", key, path, line_names));
+      quality(group.access, path);
       if (sound({path, path + ".device", "devices"}) && !s_.devices.contains(group.device))
         error(path + ".device", fmt::format("unknown device '{}'", group.device), guess(group.device, known));
       starts(group, path);

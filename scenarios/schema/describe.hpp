@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "scenarios/schema/lines.hpp"
 #include "scenarios/schema/scenario.hpp"
 
 namespace shoal::scenarios {
@@ -59,6 +60,25 @@ constexpr auto names_of(event_detail) {
                     enum_name<event_detail>{event_detail::none, "none"}};
 }
 
+constexpr auto names_of(netem::jitter_shape) {
+  using netem::jitter_shape;
+  return std::array{enum_name<jitter_shape>{jitter_shape::uniform, "uniform"},
+                    enum_name<jitter_shape>{jitter_shape::normal, "normal"},
+                    enum_name<jitter_shape>{jitter_shape::pareto, "pareto"},
+                    enum_name<jitter_shape>{jitter_shape::paretonormal, "paretonormal"}};
+}
+constexpr auto names_of(netem::transfer_model) {
+  using netem::transfer_model;
+  return std::array{enum_name<transfer_model>{transfer_model::max_min, "max_min"},
+                    enum_name<transfer_model>{transfer_model::lv08, "lv08"},
+                    enum_name<transfer_model>{transfer_model::tcp, "tcp"}};
+}
+constexpr auto names_of(netem::congestion_control) {
+  using netem::congestion_control;
+  return std::array{enum_name<congestion_control>{congestion_control::reno, "reno"},
+                    enum_name<congestion_control>{congestion_control::cubic, "cubic"}};
+}
+
 /// The word for an enumerator in scenario files.
 template <class E>
   requires std::is_enum_v<E>
@@ -78,20 +98,71 @@ void describe(V& v, device_class& o) {
 }
 
 template <class V>
+void describe(V& v, burst_options& o) {
+  v.field("p", o.p, "probability that a packet finds the good state turned bad", {.at_least = 0, .at_most = 1, .fraction = true});
+  v.field("r", o.r, "probability that a packet finds the bad state turned good; `1/r` packets is a burst's mean length",
+          {.above = 0, .at_most = 1, .fraction = true});
+  v.field("in_bad", o.in_bad, "packets lost in the bad state", {.at_least = 0, .at_most = 1, .fraction = true});
+  v.field("in_good", o.in_good, "packets lost in the good state", {.at_least = 0, .below = 1, .fraction = true});
+}
+
+/// What follows `delay` of a line or a link.
+template <class V>
+void describe_impairments(V& v, path_options& o) {
+  v.field("jitter", o.jitter, "`uniform`: ± this, at most `delay`; others: its standard deviation", {.hide_default = true});
+  v.field("distribution", o.distribution, "of the jitter, as in tc netem", {.hide_default = true});
+  v.field("correlation", o.correlation, "of a message's jitter with the one before it", {.at_least = 0, .below = 1, .fraction = true, .hide_default = true});
+  v.field("loss", o.loss, "packets lost, independently; slows bulk down, delays small messages",
+          {.at_least = 0, .below = 1, .fraction = true, .hide_default = true});
+  v.field("bursts", o.bursts, "packets lost in bursts instead (Gilbert-Elliott, tc netem's `loss gemodel`)", {.hide_default = true});
+  v.field("duplicate", o.duplicate, "packets sent twice; costs bytes", {.at_least = 0, .at_most = 1, .fraction = true, .hide_default = true});
+  v.field("reorder", o.reorder, "messages that skip the delay, but nothing before them on their connection",
+          {.at_least = 0, .at_most = 1, .fraction = true, .hide_default = true});
+  v.field("flow_rate", o.flow_rate, "the most that one connection gets; 0: no limit", {.hide_default = true});
+}
+
+template <class V>
 void describe(V& v, region_link& o) {
   v.field("from", o.from, "a region", {.required = true});
   v.field("to", o.to, "a region; the same one describes its inside", {.required = true});
-  v.field("delay", o.delay, "one way", {.required = true});
-  v.field("jitter", o.jitter, "uniform in ± this, one way; at most `delay`");
+  v.field("delay", o.path.delay, "one way", {.required = true});
+  describe_impairments(v, o.path);
+}
+
+template <class V>
+void describe(V& v, shared_link& o) {
+  v.field("region", o.region, "whose hosts share it", {.otherwise = "the first region"});
+  v.field("up", o.up, "capacity out of the region", {.required = true, .above = 0});
+  v.field("down", o.down, "capacity into the region", {.required = true, .above = 0});
+}
+
+template <class V>
+void describe(V& v, tcp_options& o) {
+  v.field("congestion", o.congestion, "how windows grow and shrink");
+  v.field("initial_window", o.initial_window, "packets of a new or idle connection", {.at_least = 1, .at_most = 1000});
+  v.field("max_window", o.max_window, "bytes under way on one connection at most; Linux takes 4 to 6 MiB", {.at_least = 1448});
+  v.field("queue", o.queue, "in front of each link, at its full rate");
 }
 
 template <class V>
 void describe(V& v, network_options& o) {
+  v.field("model", o.model, "of bulk transfers. `max_min`: fair shares, no TCP; `lv08`: SimGrid's default; "
+                            "`tcp`: connection set-up, slow start, window, loss");
+  v.field("tcp", o.tcp, "of the model `tcp`");
   v.field("regions", o.regions, "names of the regions; the first one is the default of every `region`");
   v.field("default_delay", o.default_delay, "one way, between and inside regions that no link names");
   v.field("default_jitter", o.default_jitter, "uniform in ± this, one way; at most `default_delay`");
-  v.field("links", o.links, "delay between two regions, both ways");
+  v.field("links", o.links, "the way between two regions, both ways");
+  v.field("shared_links", o.shared_links, "what all hosts of a region share on their way out and in, by name");
   v.field("detection_time", o.detection_time, "how long a lost machine is silent before others know", {.above = 0});
+}
+
+template <class V>
+void describe(V& v, coordinate_options& o) {
+  v.field("x", o.x, "in a plane of round-trip halves");
+  v.field("y", o.y, "");
+  v.field("height", o.height, "of the access line");
+  v.field("spread", o.spread, "standard deviation of x and of y within the group");
 }
 
 template <class V>
@@ -116,8 +187,15 @@ template <class V>
 void describe(V& v, peer_group& o) {
   v.field("count", o.count, "hosts in the group, named `<group>-0`, `<group>-1`, …", {.at_most = 4'000'000});
   v.field("region", o.region, "where they are", {.otherwise = "the first region"});
-  v.field("up", o.up, "capacity of each host's uplink", {.required = true, .above = 0});
-  v.field("down", o.down, "capacity of each host's downlink", {.required = true, .above = 0});
+  v.field("line", o.line, "a typical access line, for whatever of the following is not given", {.hide_default = true, .one_of = line_names});
+  v.field("up", o.up, "capacity of each host's uplink", {.above = 0, .otherwise = "required without `line`"});
+  v.field("down", o.down, "capacity of each host's downlink", {.above = 0, .otherwise = "required without `line`"});
+  v.field("delay", o.access.delay, "one way, of the host's line; comes on top of the delay between the regions", {.hide_default = true});
+  describe_impairments(v, o.access);
+  v.field("hosts_per_line", o.hosts_per_line, "so many consecutive hosts share one line, as in one home",
+          {.at_least = 1, .at_most = 4'000'000, .hide_default = true});
+  v.field("coordinates", o.coordinates, "of the hosts (Vivaldi): where both ends have some, their distance is the delay between the regions",
+          {.hide_default = true});
   v.field("device", o.device, "a key of `devices`", {.required = true});
   v.field("start", o.start, "when the first one starts");
   v.field("start_spacing", o.start_spacing, "each further one starts this much later");
@@ -213,6 +291,7 @@ template <class V>
 void describe(V& v, record_options& o) {
   v.field("events", o.events, "what `events.jsonl.zst` holds");
   v.field("peers", o.peers, "with `events: all`: only events of a sample of so many peers; 0: of all");
+  v.field("transfers", o.transfers, "`transfers.jsonl.zst` holds the first so many transfers of bulk, for `shoal explain`; 0: none");
   v.field("metrics_interval", o.metrics_interval, "virtual time between two rows of `metrics.csv`", {.above = 0});
   v.field("held_out_every", o.held_out_every, "epochs between two measurements of the held-out loss; 0: only at the start and the end");
 }

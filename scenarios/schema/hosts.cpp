@@ -38,11 +38,13 @@ bool in_set(std::string_view pattern, std::size_t& at, char c) {
 
 std::vector<host_spec> expand_hosts(const scenario& from) {
   std::vector<host_spec> hosts;
+  std::size_t line = 0;
   for (const peer_group& group : from.peers) {
     for (std::uint64_t i = 0; i < group.count; ++i) {
-      hosts.push_back({group.name + "-" + std::to_string(i), group.name, group.region, group.up, group.down,
-                       group.device, group.start + static_cast<duration::rep>(i) * group.start_spacing,
-                       group.absent});
+      if (i % group.hosts_per_line == 0) ++line;
+      hosts.push_back({group.name + "-" + std::to_string(i), group.name, group.region, group.up, group.down, group.access,
+                       group.coordinates, line, group.device,
+                       group.start + static_cast<duration::rep>(i) * group.start_spacing, group.absent});
     }
   }
   return hosts;

@@ -13,6 +13,9 @@ struct host_spec {
   std::string name;      ///< '<group>-<index>'
   std::string group, region;
   data_rate up, down;
+  path_options access{};
+  coordinate_options coordinates{};
+  std::size_t line = 0;  ///< hosts of one line have the same number
   std::string device;
   duration start{};
   bool absent = false;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/schema/check.hpp"
+#include "scenarios/schema/lines.hpp"
 #include "scenarios/schema/override.hpp"
 #include "scenarios/schema/reader.hpp"
 
@@ -19,13 +20,31 @@ namespace {
 constexpr std::size_t most_diagnostics = 100;
 constexpr std::size_t longest_line = 1000;   // a longer one helps nobody
 
-void fill_defaults(scenario& what, const std::string& file_name) {
+/// What the group's `line` says and the group does not.
+void fill_line(peer_group& group, const source_map& sources) {
+  const line_preset* preset = find_line(group.line);
+  if (preset == nullptr) return;
+  const auto fill = [&](const char* key, auto& value, const auto& from) {
+    if (!sources.given("peers." + group.name + "." + key)) value = from;
+  };
+  fill("up", group.up, preset->up);
+  fill("down", group.down, preset->down);
+  fill("delay", group.access.delay, preset->access.delay);
+  fill("jitter", group.access.jitter, preset->access.jitter);
+  fill("distribution", group.access.distribution, preset->access.distribution);
+  fill("loss", group.access.loss, preset->access.loss);
+}
+
+void fill_defaults(scenario& what, const source_map& sources, const std::string& file_name) {
   if (what.name.empty()) what.name = std::filesystem::path(file_name).stem().string();
   const std::string first = what.network.regions.empty() ? "" : what.network.regions.front();
   for (std::string* region : {&what.data.region, &what.directory.region})
     if (region->empty()) *region = first;
   for (peer_group& group : what.peers)
     if (group.region.empty()) group.region = first;
+  for (auto& [name, link] : what.network.shared_links)
+    if (link.region.empty()) link.region = first;
+  for (peer_group& group : what.peers) fill_line(group, sources);
 }
 
 /// So that the resolved scenario means the same from any folder.
@@ -104,7 +123,7 @@ load_result load_text(std::string_view text, const std::string& file_name, std::
     scenario made;
     source_map sources;
     read_scenario(*doc.root, made, sources, problems);
-    fill_defaults(made, file_name);
+    fill_defaults(made, sources, file_name);
     const std::string folder = folder_of(file_name);
     check_scenario(made, sources, folder, problems);
     make_absolute(made, folder);

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "kernels/base/units.hpp"
+#include "netem/transport.hpp"
+#include "netem/path_quality.hpp"
 
 namespace shoal::scenarios {
 
@@ -23,21 +25,65 @@ struct device_class {
   bool operator==(const device_class&) const = default;
 };
 
-/// Delay between two regions, both ways.
+/// Losses in bursts (Gilbert and Elliott); p = 0: none.
+struct burst_options {
+  double p = 0, r = 1;                 ///< a packet turns the good state bad, the bad one good
+  double in_bad = 1, in_good = 0;      ///< a packet is lost there
+  bool operator==(const burst_options&) const = default;
+};
+
+/// What a line or the way between two regions does to messages: netem/path_quality.hpp.
+struct path_options {
+  duration delay{};                    ///< one way
+  duration jitter{};                   ///< uniform: +- this, at most delay; others: standard deviation
+  netem::jitter_shape distribution = netem::jitter_shape::uniform;
+  double correlation = 0;              ///< [0, 1)
+  double loss = 0;                     ///< of packets, independent, [0, 1)
+  burst_options bursts;
+  double duplicate = 0, reorder = 0;   ///< probabilities
+  data_rate flow_rate;                 ///< most that one connection gets; 0: no limit
+  bool operator==(const path_options&) const = default;
+};
+
+/// The way between two regions, both ways.
 struct region_link {
   std::string from, to;
-  duration delay{};                    ///< one way (required)
-  duration jitter{};                   ///< uniform in [-jitter, +jitter], one way; at most delay
+  path_options path;
   bool operator==(const region_link&) const = default;
 };
 
+/// Everything that goes in and out of a region passes here.
+struct shared_link {
+  std::string region;
+  data_rate up, down;                  ///< out of the region and into it, required, > 0
+  bool operator==(const shared_link&) const = default;
+};
+
+struct tcp_options {
+  netem::congestion_control congestion = netem::congestion_control::cubic;
+  std::uint64_t initial_window = 10;   ///< packets
+  data_size max_window{4 * 1024 * 1024};
+  duration queue = 50ms;               ///< in front of each link
+  bool operator==(const tcp_options&) const = default;
+};
+
 struct network_options {
+  netem::transfer_model model = netem::transfer_model::tcp;
+  tcp_options tcp;
   std::vector<std::string> regions{"everywhere"};
   duration default_delay = 50ms;       ///< between (and inside) regions that no link names, one way
   duration default_jitter{};
   std::vector<region_link> links;      ///< from == to describes the inside of a region
+  std::map<std::string, shared_link> shared_links;
   duration detection_time = 5s;        ///< how long the silence of a lost machine lasts before others know
   bool operator==(const network_options&) const = default;
+};
+
+/// Network coordinates of a group's hosts; all zero: none.
+struct coordinate_options {
+  duration x{}, y{}, height{};
+  duration spread{};                   ///< standard deviation of x and y around the group's, from the run's seed
+  bool operator==(const coordinate_options&) const = default;
 };
 
 enum class distribution_kind { always, exponential, weibull };
@@ -67,7 +113,11 @@ struct peer_group {
   std::string name;                    ///< the key in the file
   std::uint64_t count = 1;
   std::string region;                  ///< default: the first region
-  data_rate up, down;                  ///< required, > 0
+  std::string line;                    ///< a preset for what follows and is not given: lines.hpp
+  data_rate up, down;                  ///< required without `line`, > 0
+  path_options access;                 ///< of each host's line, on top of what is between the regions
+  std::uint64_t hosts_per_line = 1;    ///< so many consecutive hosts share one line
+  coordinate_options coordinates;
   std::string device;                  ///< required, a key of `devices`
   duration start{};                    ///< when the first one starts, or begins with its churn
   duration start_spacing{};            ///< each further one this much later
@@ -161,6 +211,7 @@ struct record_options {
   std::uint64_t peers = 0;             ///< with events 'all': only events of a sample of so many peers; 0: all
   duration metrics_interval = 1s;      ///< virtual time between two rows of metrics.csv
   std::uint64_t held_out_every = 10;   ///< epochs between two held-out losses; 0: only the first and the last
+  std::uint64_t transfers = 200'000;   ///< transfers.jsonl.zst holds the first so many; 0: none
   bool operator==(const record_options&) const = default;
 };
 

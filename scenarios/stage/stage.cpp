@@ -22,6 +22,7 @@
 #include "scenarios/schema/load.hpp"
 #include "scenarios/stage/churn.hpp"
 #include "scenarios/stage/faults.hpp"
+#include "scenarios/stage/network.hpp"
 #include "scenarios/stage/workloads.hpp"
 #include "scenarios/stage/world.hpp"
 
@@ -106,7 +107,6 @@ struct stage::state {
   bool simulated() const { return what.world == "sim"; }
   duration stamp(duration time) { return last_event = std::max(last_event, time); }
   void build();
-  void build_network(std::map<std::string, netem::region_index>& regions);
   void start_peer(netem::machine_index machine);
   void on_event(const netem::delivered_event& event);
   void on_observation(const actors::host& from, const actors::observation& seen);
@@ -144,15 +144,6 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
 
 // -- building -------------------------------------------------------------------------------------
 
-void stage::state::build_network(std::map<std::string, netem::region_index>& regions) {
-  for (const auto& name : what.network.regions) regions[name] = in->net().add_region(name);
-  for (const auto& [a, index_a] : regions)
-    for (const auto& [b, index_b] : regions)
-      in->net().set_delay(index_a, index_b, {what.network.default_delay, what.network.default_jitter});
-  for (const auto& link : what.network.links)
-    in->net().set_delay(regions.at(link.from), regions.at(link.to), {link.delay, link.jitter});
-}
-
 void stage::state::build() {
   world_options options_of_world;
   if (!simulated()) options_of_world.mode = netem::time_mode::wall_clock;
@@ -160,33 +151,34 @@ void stage::state::build() {
   options_of_world.detection_time = what.network.detection_time;
   options_of_world.compute_threads = options.threads;
   options_of_world.prepare_compute_thread = prepare_compute_thread;
+  options_of_world.model = what.network.model;
+  options_of_world.tcp = tcp_of(what.network.tcp);
   options_of_world.on_event = [this](const netem::delivered_event& event) { on_event(event); };
+  if (!options.out.empty() && what.record.transfers > 0)
+    options_of_world.on_transfer = [this](const netem::transfer_record& transfer) {
+      std::lock_guard guard(watching);
+      observers->on_transfer(transfer);
+    };
   in = std::make_unique<world>(std::move(options_of_world));
   in->on_observation = [this](const actors::host& from, const actors::observation& seen) { on_observation(from, seen); };
   in->on_probe = [this](netem::host_index host, std::string_view point) { faults->reached(host, point); };
 
-  std::map<std::string, netem::region_index> regions;
-  build_network(regions);
-  auto region = [&](const std::string& name) { return regions.at(name.empty() ? what.network.regions.front() : name); };
-  auto directory_machine =
-      in->net().add_machine("directory", region(what.directory.region), what.directory.up, what.directory.down);
-  auto shard_machine = in->net().add_machine("shard-0", region(what.data.region), what.data.up, what.data.down);
+  const auto network = build_network(what, hosts, in->net());
+  machines = network.peers;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    auto machine = in->net().add_machine(hosts[i].name, region(hosts[i].region), hosts[i].up, hosts[i].down);
-    machines.push_back(machine);
     names.push_back(hosts[i].name);
-    peer_of[machine] = i;
+    peer_of[machines[i]] = i;
   }
   faults = std::make_unique<fault_engine>(*in, what.faults, machines, names,
                                           [this](netem::machine_index machine) { start_peer(machine); });
 
-  directory = in->spawn<actors::directory>(in->boot(directory_machine), actors::directory_config{});
+  directory = in->spawn<actors::directory>(in->boot(network.directory), actors::directory_config{});
   actors::data_shard_config shard;
   shard.lease_time = what.data.lease_time;
   shard.directory = directory;
   ledger = std::make_shared<actors::sample_ledger>(what.data.lease_time);
-  in->spawn<actors::data_shard>(in->boot(shard_machine), shard, work->source(), ledger);
+  in->spawn<actors::data_shard>(in->boot(network.shard), shard, work->source(), ledger);
   pool = std::make_shared<actors::state_pool>(work->work(), options.share_states);
   churn = std::make_unique<churn_engine>(churn_engine::hooks{
       [this](duration when, std::function<void()> action) { in->clock().at(when, std::move(action)); },
@@ -408,6 +400,7 @@ result<run_outcome> stage::run() {
   watching.world = s.what.world;
   watching.record = s.what.record;
   for (std::size_t i = 0; i < s.hosts.size(); ++i) watching.peer_machines.push_back(static_cast<std::uint32_t>(i + 2));
+  watching.link_name = [&s](netem::link_id link) { return s.in->net().name_of(link); };
   watching.identify = [&s](netem::host_index host) {
     return host_identity{s.in->net().name_of(host), s.in->net().machine_of(host), s.in->net().incarnation(host)};
   };

@@ -108,6 +108,9 @@ world::world(world_options options)
   net.detection_time = options_.detection_time;
   net.classify = classify;
   net.on_event = options_.on_event;
+  net.model = options_.model;
+  net.tcp = options_.tcp;
+  net.on_transfer = options_.on_transfer;
   net_ = std::make_unique<netem::fabric>(*system_, std::move(net));
   pool_ = std::make_unique<compute_pool>(options_.compute_threads, options_.prepare_compute_thread);
 }

@@ -36,6 +36,9 @@ struct world_options {
   unsigned compute_threads = 2;
   std::function<void()> prepare_compute_thread;
   std::function<void(const netem::delivered_event&)> on_event;
+  netem::transfer_model model = netem::transfer_model::max_min;
+  netem::tcp_options tcp;
+  std::function<void(const netem::transfer_record&)> on_transfer;  ///< may be empty
 };
 
 class world {

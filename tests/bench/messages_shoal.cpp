@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   };
   netem::fabric net(system, std::move(options));
   auto here = net.add_region("here");
-  net.set_delay(here, here, {std::chrono::milliseconds(20), jitter});
+  net.set_path(here, here, {std::chrono::milliseconds(20), jitter});
 
   auto before = resident_bytes();
   std::vector<netem::host_index> hosts;

@@ -50,7 +50,7 @@ struct two_hosts {
   caf::actor address, raw;
 
   two_hosts() {
-    world.net().set_delay(region, region, {std::chrono::milliseconds(10), {}});
+    world.net().set_path(region, region, {std::chrono::milliseconds(10), {}});
     world.clock().as_host(world.index_of(host_a), [this] {
       raw = caf::actor_cast<caf::actor>(world.system().spawn<sink>(std::ref(host_a), std::ref(received)));
     });

@@ -38,7 +38,7 @@ struct small_world {
         world({.seed = 5, .detection_time = 2s, .compute_threads = 1}) {
     auto& net = world.net();
     auto region = net.add_region("here");
-    net.set_delay(region, region, {20ms, 5ms});
+    net.set_path(region, region, {20ms, 5ms});
     directory_machine = net.add_machine("directory", region, data_rate{1e9}, data_rate{1e9});
     shard_machine = net.add_machine("shard-0", region, data_rate{1e8}, data_rate{1e8});
     for (auto name : {"p-0", "p-1", "p-2"})

@@ -59,7 +59,7 @@ TEST_CASE("one hundred thousand answered requests leave no timers and idle does 
 
 TEST_CASE("answers that cross the network drop the timers of their requests too") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(), b = w.host();
   std::vector<received> got;
   auto server = w.collector(b, got);
@@ -159,7 +159,7 @@ TEST_CASE("on the wall clock timers and requests are served at their time and no
   std::atomic<int> answers{0}, overlaps{0}, timers{0};
   {
     small_world w(time_mode::wall_clock, 1, 4);
-    w.net->set_delay(w.here, w.here, {1ms, 0ms});
+    w.net->set_path(w.here, w.here, {1ms, 0ms});
     std::vector<caf::actor> servers;
     for (int i = 0; i < 8; ++i)
       servers.push_back(w.spawn_public(w.host(8e9), [&](puppet&) -> caf::behavior {
@@ -182,7 +182,7 @@ TEST_CASE("on the wall clock timers and requests are served at their time and no
         self.become(caf::behavior{[&](const note&) { ++timers; }});
         self.delayed_send(&self, 50ms, note{1});
       });
-    for (int i = 0; i < 200 && (answers < 8 * 8 * 200 || timers < 8); ++i) w.clock.run(w.now() + 100ms);
+    for (int i = 0; i < 200 && (answers < 8 * 8 * 200 || timers < 8 || w.clock.pending_events() > 0); ++i) w.clock.run(w.now() + 100ms);
     CHECK(answers == 8 * 8 * 200);
     CHECK(timers == 8);
     CHECK(overlaps == 0);

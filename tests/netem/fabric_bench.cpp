@@ -39,7 +39,7 @@ void measure(std::size_t actors, std::size_t hosts, std::size_t messages, bool h
     put(event.to.host), put(event.to.ordinal), put(event.wire_bytes);
     hash.add(std::span<const std::byte>(bytes, used));
   };
-  w.net->set_delay(w.here, w.here, {20ms, jitter});
+  w.net->set_path(w.here, w.here, {20ms, jitter});
   auto before = resident_mb();
   std::vector<host_index> where;
   for (std::size_t i = 0; i < hosts; ++i) where.push_back(w.host(1e9));

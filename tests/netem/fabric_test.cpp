@@ -28,7 +28,7 @@ std::uint64_t stated_wire_size(small_world& w, const T& x, const char* type) {
 
 std::vector<delivered_event> jittery_run(std::uint64_t seed) {
   small_world w{time_mode::virtual_time, seed};
-  w.net->set_delay(w.here, w.here, {50ms, 40ms});
+  w.net->set_path(w.here, w.here, {50ms, 40ms});
   std::vector<received> got;
   std::vector<host_index> hosts;
   std::vector<caf::actor> sinks;
@@ -58,7 +58,7 @@ bool same(const delivered_event& a, const delivered_event& b) {
 
 TEST_CASE("a small message takes its serialization at the uplink and one delay") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {30ms, 0ms});
+  w.net->set_path(w.here, w.here, {30ms, 0ms});
   auto a = w.host(1e6, 1e3), b = w.host(1e3, 1e6);  // the slow directions are not in use
   std::vector<received> got;
   auto sink = w.collector(b, got);
@@ -75,7 +75,7 @@ TEST_CASE("a small message takes its serialization at the uplink and one delay")
 
 TEST_CASE("a bulk message takes its bytes over the narrower of both links and one delay") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {30ms, 0ms});
+  w.net->set_path(w.here, w.here, {30ms, 0ms});
   auto a = w.host(4e6), b = w.host(1e6), c = w.host(8e6);
   std::vector<received> got;
   auto to_b = w.collector(b, got), to_c = w.collector(c, got);
@@ -138,7 +138,7 @@ TEST_CASE("bulk of one pair goes one after the other") {
 
 TEST_CASE("a small message does not wait for bulk that was sent before it") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {30ms, 0ms});
+  w.net->set_path(w.here, w.here, {30ms, 0ms});
   auto a = w.host(1e6), b = w.host(1e6);
   std::vector<received> got;
   auto sink = w.collector(b, got);
@@ -154,7 +154,7 @@ TEST_CASE("a small message does not wait for bulk that was sent before it") {
 
 TEST_CASE("messages of one pair and class keep their order under jitter") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {50ms, 50ms});
+  w.net->set_path(w.here, w.here, {50ms, 50ms});
   auto a = w.host(80e6), b = w.host(80e6);
   std::vector<received> got;
   auto sink = w.collector(b, got);
@@ -175,7 +175,7 @@ TEST_CASE("messages of one pair and class keep their order under jitter") {
 
 TEST_CASE("jitter stays within its bounds and uses all of them") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {50ms, 20ms});
+  w.net->set_path(w.here, w.here, {50ms, 20ms});
   auto a = w.host(8e12), b = w.host(8e12);
   std::vector<received> got;
   auto sink = w.collector(b, got);
@@ -221,7 +221,7 @@ TEST_CASE("the wire size is that of the serializer and the stated overhead") {
 
 TEST_CASE("messages between actors of one host take no time and no bytes") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {30ms, 0ms});
+  w.net->set_path(w.here, w.here, {30ms, 0ms});
   auto a = w.host(1e3);
   std::vector<received> got;
   auto sink = w.collector(a, got);
@@ -237,8 +237,8 @@ TEST_CASE("messages between actors of one host take no time and no bytes") {
 TEST_CASE("delays are those of the pair of regions in both directions") {
   small_world w;
   auto far = w.net->add_region("far");
-  w.net->set_delay(w.here, far, {80ms, 0ms});
-  w.net->set_delay(far, far, {2ms, 0ms});
+  w.net->set_path(w.here, far, {80ms, 0ms});
+  w.net->set_path(far, far, {2ms, 0ms});
   auto a = w.host(8e12);
   auto b = w.net->start_host(w.net->add_machine("b", far, {8e12}, {8e12}));
   auto c = w.net->start_host(w.net->add_machine("c", far, {8e12}, {8e12}));
@@ -256,7 +256,7 @@ TEST_CASE("delays are those of the pair of regions in both directions") {
 
 TEST_CASE("connections that nobody uses are forgotten and order is kept nevertheless") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 10ms});
+  w.net->set_path(w.here, w.here, {10ms, 10ms});
   std::vector<received> got;
   std::vector<host_index> hosts;
   std::vector<caf::actor> sinks;

@@ -36,8 +36,8 @@ caf::actor idle(small_world& w, host_index on) {
 TEST_CASE("the kill of a process is seen by each observer after its own delay") {
   small_world w;
   auto near = w.net->add_region("near"), far = w.net->add_region("far");
-  w.net->set_delay(w.here, near, {10ms, 0ms});
-  w.net->set_delay(w.here, far, {200ms, 0ms});
+  w.net->set_path(w.here, near, {10ms, 0ms});
+  w.net->set_path(w.here, far, {200ms, 0ms});
   auto dying = w.host();
   auto b = w.net->start_host(w.net->add_machine("b", near, {fast}, {fast}));
   auto c = w.net->start_host(w.net->add_machine("c", far, {fast}, {fast}));
@@ -52,7 +52,7 @@ TEST_CASE("the kill of a process is seen by each observer after its own delay") 
 
 TEST_CASE("the kill of a machine is seen after the detection time") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto dying = w.host(), b = w.host();
   auto target = idle(w, dying);
   std::vector<received> downs;
@@ -64,7 +64,7 @@ TEST_CASE("the kill of a machine is seen after the detection time") {
 
 TEST_CASE("the end of an actor is seen after one delay and by its own host at once") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(), b = w.host();
   auto target = w.spawn_public(a, [](puppet& self) -> caf::behavior {
     self.delayed_send(&self, 1s, note{1});
@@ -79,7 +79,7 @@ TEST_CASE("the end of an actor is seen after one delay and by its own host at on
 
 TEST_CASE("the end of an actor does not overtake what it had under way") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(8e3), b = w.host(fast);
   std::vector<received> got, downs;
   caf::actor sink = w.collector(b, got);
@@ -100,7 +100,7 @@ TEST_CASE("the end of an actor does not overtake what it had under way") {
 TEST_CASE("a pending request to a lost host ends by its own timeout") {
   for (auto scope : {kill_scope::process, kill_scope::machine}) {
     small_world w;
-    w.net->set_delay(w.here, w.here, {10ms, 0ms});
+    w.net->set_path(w.here, w.here, {10ms, 0ms});
     auto dying = w.host(), b = w.host();
     auto silent = w.spawn_public(dying, [](puppet& self) -> caf::behavior {
       return {[&self](const ask&) { return self.make_response_promise<note>(); }};
@@ -124,7 +124,7 @@ TEST_CASE("a pending request to a lost host ends by its own timeout") {
 
 TEST_CASE("bytes that had not left a dead host are lost and bytes under way arrive") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {1s, 0ms});
+  w.net->set_path(w.here, w.here, {1s, 0ms});
   auto dying = w.host(8e6), b = w.host(8e6);
   std::vector<received> got;
   auto sink = w.collector(b, got);
@@ -145,7 +145,7 @@ TEST_CASE("bytes that had not left a dead host are lost and bytes under way arri
 
 TEST_CASE("small messages that wait for the uplink die with their host") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {1s, 0ms});
+  w.net->set_path(w.here, w.here, {1s, 0ms});
   auto dying = w.host(8e3), b = w.host(fast);  // 1000 bytes a second
   std::vector<received> got;
   auto sink = w.collector(b, got);
@@ -216,7 +216,7 @@ TEST_CASE("nothing leaves a dead host even in the middle of the handler that was
 
 TEST_CASE("nothing enters a dead host") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {100ms, 0ms});
+  w.net->set_path(w.here, w.here, {100ms, 0ms});
   auto a = w.host(), dying = w.host();
   std::vector<received> got;
   auto sink = w.collector(dying, got);
@@ -267,7 +267,7 @@ TEST_CASE("a dead host cannot be killed again and its machine can") {
 
 TEST_CASE("who begins to monitor an ended actor learns of it after the delay") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto dying = w.host(), b = w.host();
   auto target = idle(w, dying);
   w.run();
@@ -281,7 +281,7 @@ TEST_CASE("who begins to monitor an ended actor learns of it after the delay") {
 
 TEST_CASE("who stops to monitor learns nothing even if the end is on its way") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {100ms, 0ms});
+  w.net->set_path(w.here, w.here, {100ms, 0ms});
   auto dying = w.host(), b = w.host();
   auto target = idle(w, dying);
   int downs = 0;
@@ -302,7 +302,7 @@ TEST_CASE("who stops to monitor learns nothing even if the end is on its way") {
 
 TEST_CASE("an observer whose host has died is not told") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {100ms, 0ms});
+  w.net->set_path(w.here, w.here, {100ms, 0ms});
   auto dying = w.host(), b = w.host();
   auto target = idle(w, dying);
   std::vector<received> downs;

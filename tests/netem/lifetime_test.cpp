@@ -43,7 +43,7 @@ class self_aware final : public puppet {
 
 TEST_CASE("one hundred thousand lives and deaths of published actors leave nothing") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(), b = w.host();
   auto cycle = [&](int count) {
     for (int i = 0; i < count; ++i) {
@@ -143,7 +143,7 @@ TEST_CASE("a world ends cleanly with everything in flight") {
   for (auto stop_at : {0ms, 1ms, 15ms, 60ms, 400ms}) {
     {
       small_world w;
-      w.net->set_delay(w.here, w.here, {20ms, 10ms});
+      w.net->set_path(w.here, w.here, {20ms, 10ms});
       std::vector<host_index> hosts;
       std::vector<caf::actor> addresses;
       for (int i = 0; i < 20; ++i) {
@@ -177,7 +177,7 @@ TEST_CASE("a world ends cleanly with everything in flight") {
 TEST_CASE("a world on the wall clock ends cleanly with everything in flight") {
   for (auto stop_at : {1ms, 30ms}) {
     small_world w{time_mode::wall_clock, 1, 3};
-    w.net->set_delay(w.here, w.here, {5ms, 2ms});
+    w.net->set_path(w.here, w.here, {5ms, 2ms});
     std::vector<host_index> hosts;
     std::vector<caf::actor> addresses;
     for (int i = 0; i < 10; ++i) {

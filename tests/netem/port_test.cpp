@@ -23,7 +23,7 @@ TEST_CASE("an actor has one address and it is not the actor itself") {
 
 TEST_CASE("an answer comes to the asker by its address and takes the way back") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(8e12), b = w.host(8e12);
   std::vector<received> got;
   auto sink = w.collector(b, got);
@@ -44,7 +44,7 @@ TEST_CASE("an answer comes to the asker by its address and takes the way back") 
 
 TEST_CASE("a delegated request is charged to the host that delegates and answered to the asker") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(8e12), b = w.host(8e12), c = w.host(8e12);
   std::vector<received> got;
   auto last = w.collector(c, got);
@@ -65,7 +65,7 @@ TEST_CASE("a delegated request is charged to the host that delegates and answere
 
 TEST_CASE("a delayed message to an address leaves when its time has come from the host that sent it") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   w.host();  // so that the numbers of actors and hosts and ordinals are not the same by chance
   auto a = w.host(8e12), b = w.host(8e12);
   std::vector<received> got;
@@ -80,7 +80,7 @@ TEST_CASE("a delayed message to an address leaves when its time has come from th
 
 TEST_CASE("an address in a message reaches its actor over the network") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(8e12), b = w.host(8e12), c = w.host(8e12);
   std::vector<received> got;
   auto sink = w.collector(c, got);
@@ -166,7 +166,7 @@ TEST_CASE("priority does not overtake across hosts") {
 
 TEST_CASE("a request to an ended actor of a living host is refused after a round trip") {
   small_world w;
-  w.net->set_delay(w.here, w.here, {10ms, 0ms});
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(8e12), b = w.host(8e12);
   auto ended = w.spawn_public(b, [](puppet& self) -> caf::behavior {
     self.quit();

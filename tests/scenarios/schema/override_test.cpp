@@ -1,7 +1,9 @@
 #include <cstdlib>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include "scenarios/schema/lines.hpp"
 #include "tests/scenarios/schema/files.hpp"
 
 using namespace shoal;
@@ -52,9 +54,10 @@ TEST_CASE("one value is enough for a list of texts, and ~ at the start of a path
 
 TEST_CASE("a setting that makes a new group by mistake is told which one was meant") {
   const std::string line = "--set peers.hom.count=8: error: missing key '";
+  const std::string or_line = fmt::format(" in peers.hom: give it, or a 'line' ({})\n", line_names);
   CHECK(rendered(with(small(), {"peers.hom.count=8"})) ==
-        line + "device' in peers.hom\n" + line + "down' in peers.hom\n" + line +
-            "up' in peers.hom\nnote: a new group 'hom'; did you mean 'home'?\n");
+        line + "device' in peers.hom\nnote: a new group 'hom'; did you mean 'home'?\n" + line + "down'" + or_line + line +
+            "up'" + or_line);
   CHECK(with(small(), {"peers.lab={up: 1Gbit, down: 1Gbit, device: laptop}"}).value.has_value());
   const auto device = with(small(), {"devices.lapto.samples_per_second=8"});
   REQUIRE(device.value);

@@ -1,0 +1,100 @@
+#include "netem/path_quality.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/portable_math.hpp"
+
+namespace shoal::netem {
+
+namespace {
+
+constexpr double cut = 4;
+
+/// 1 - P(Z <= z) of the standard normal distribution, to 1.5e-7 absolute and better in relative terms than
+/// the jitter of any line is known. Source: Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.2.17.
+double upper_tail(double z) {
+  const double t = 1 / (1 + 0.2316419 * std::abs(z));
+  const double density = 0.3989422804014327 * portable::exp(-z * z / 2);
+  const double tail = density * t *
+      (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))));
+  return std::clamp(z >= 0 ? tail : 1 - tail, 1e-12, 1.0);
+}
+
+double pareto(double z) {
+  return (portable::exp(-portable::log(upper_tail(z)) / 3) - 1.5) / 0.8660254037844386;
+}
+
+}  // namespace
+
+double loss_model::mean() const noexcept {
+  if (!bursts()) return rate;
+  const double bad = p / (p + r);
+  return bad * in_bad + (1 - bad) * in_good;
+}
+
+double loss_model::event_rate() const noexcept {
+  if (!bursts()) return rate;
+  const double good = r / (p + r);
+  // Each stay in the bad state in which anything is lost is one event.
+  const double seen = in_bad >= 1 ? 1 : in_bad / (in_bad + (1 - in_bad) * r);
+  return std::min(mean(), good * (p * seen + in_good));
+}
+
+double jitter_factor(jitter_shape shape, double z) {
+  double x = 0;
+  switch (shape) {
+    case jitter_shape::uniform: x = 1 - 2 * upper_tail(z); break;
+    case jitter_shape::normal: x = z; break;
+    case jitter_shape::pareto: x = pareto(z); break;
+    case jitter_shape::paretonormal: x = (3 * pareto(z) + z) / 4; break;
+  }
+  return std::clamp(x, -cut, cut);
+}
+
+duration draw_delay(const path_quality& path, rng& draws, path_memory* memory) {
+  if (path.jitter.count() == 0) return path.delay;
+  const bool correlated = path.correlation > 0 && memory != nullptr;
+  duration offset;
+  if (path.shape == jitter_shape::uniform && !correlated) {
+    const auto width = static_cast<std::uint64_t>(path.jitter.count());
+    offset = duration{static_cast<std::int64_t>(draws.below(2 * width + 1)) - path.jitter.count()};
+  } else {
+    double z = draws.normal();
+    if (correlated) {
+      if (memory->drawn) z = path.correlation * memory->z + std::sqrt(1 - path.correlation * path.correlation) * z;
+      memory->z = z;
+      memory->drawn = true;
+    }
+    offset = from_seconds(to_seconds(path.jitter) * jitter_factor(path.shape, z));
+  }
+  return std::max(duration{}, path.delay + offset);
+}
+
+unsigned draw_retransmissions(const loss_model& loss, std::uint64_t packets, rng& draws, path_memory* memory) {
+  unsigned again = 0;
+  for (; again < 15; ++again) {
+    bool lost = false;
+    if (!loss.bursts()) {
+      // 1 - (1 - rate)^packets
+      lost = draws.uniform() < 1 - portable::pow(1 - loss.rate, static_cast<double>(packets));
+    } else {
+      for (std::uint64_t i = 0; i < packets; ++i) {
+        const double change = draws.uniform();
+        bool now_bad = memory != nullptr && memory->bad;
+        now_bad = now_bad ? change >= loss.r : change < loss.p;
+        if (memory != nullptr) memory->bad = now_bad;
+        if (draws.uniform() < (now_bad ? loss.in_bad : loss.in_good)) lost = true;
+      }
+    }
+    if (!lost) break;
+  }
+  return again;
+}
+
+duration distance(const coordinates& a, const coordinates& b) {
+  const double dx = a.x - b.x, dy = a.y - b.y;
+  return from_seconds(std::sqrt(dx * dx + dy * dy) + std::abs(a.height) + std::abs(b.height));
+}
+
+}  // namespace shoal::netem

@@ -1,0 +1,80 @@
+#include "netem/tcp.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/base/portable_math.hpp"
+
+namespace shoal::netem {
+
+namespace {
+
+constexpr double cubic_c = 0.4;
+
+double beta_of(congestion_control control) { return control == congestion_control::reno ? 0.5 : 0.7; }
+
+double cbrt(double x) { return x <= 0 ? 0 : portable::pow(x, 1.0 / 3); }
+
+}  // namespace
+
+double loss_cap(const tcp_options& options, double p, duration round_trip) {
+  if (p <= 0) return std::numeric_limits<double>::infinity();
+  const double rtt = std::max(to_seconds(round_trip), 1e-6);
+  const double timeout = to_seconds(retransmission_timeout(options, round_trip));
+  const double acked = 2;  // b: packets for each acknowledgement
+  const double reno = options.segment / (rtt * std::sqrt(2 * acked * p / 3) +
+                                         timeout * std::min(1.0, 3 * std::sqrt(3 * acked * p / 8)) * p * (1 + 32 * p * p));
+  double bytes = reno;
+  if (options.control == congestion_control::cubic)
+    bytes = std::max(bytes, 1.054 * options.segment / rtt * portable::pow(rtt / p, 0.75));
+  return 8 * bytes;
+}
+
+void begin_transfer(const tcp_options& options, tcp_window& state, duration now, duration round_trip) {
+  const double initial = options.initial_window * options.segment;
+  const bool idle = now - state.used_until > retransmission_timeout(options, round_trip);
+  if (state.window > 0 && !idle) return;
+  if (state.window > 0) state.threshold = std::max(state.avoiding ? 0.0 : state.threshold, state.window);
+  state.window = initial;
+  state.avoiding = false;
+}
+
+bool next_round_trip(const tcp_options& options, tcp_window& state, const round_trip_seen& seen) {
+  const double beta = beta_of(options.control);
+  const double carried = seen.rate / 8 * to_seconds(seen.round_trip);  // in one round trip
+  if (!state.avoiding) {
+    const double growth = options.slow_start_growth;
+    if (seen.window_limited)
+      state.window *= seen.round_trips == 1 ? growth : portable::pow(growth, seen.round_trips);
+    else
+      state.window += (growth - 1) * carried * seen.round_trips;
+    if (state.window >= state.threshold) {
+      state.window = state.threshold;
+      state.avoiding = true;
+      state.before_loss = state.window / beta;
+      state.loss_at = seen.now;
+    }
+  } else if (options.control == congestion_control::reno) {
+    state.window += options.segment * seen.round_trips;
+  } else {
+    const double w_max = state.before_loss / options.segment;
+    const double k = cbrt(w_max * (1 - beta) / cubic_c);
+    const double t = to_seconds(seen.now - state.loss_at);
+    const double rtt = std::max(to_seconds(seen.round_trip), 1e-6);
+    const double reno = w_max * beta + 3 * (1 - beta) / (1 + beta) * t / rtt;
+    const double from_k = t - k;
+    state.window = options.segment * std::max(cubic_c * from_k * from_k * from_k + w_max, reno);
+  }
+  state.window = std::min(state.window, options.max_window);
+  const double held = carried + seen.queue_bytes;
+  if (seen.window_limited || state.window <= held) return false;
+  state.before_loss = std::min(state.window, (state.avoiding ? 1.0 : options.slow_start_growth) * held);
+  state.window = std::max(beta * state.before_loss, options.segment);
+  state.threshold = state.window;
+  state.avoiding = true;
+  state.loss_at = seen.now;
+  return true;
+}
+
+}  // namespace shoal::netem

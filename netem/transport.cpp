@@ -1,0 +1,266 @@
+#include "netem/transport.hpp"
+
+#include <algorithm>
+
+#include "kernels/base/check.hpp"
+
+namespace shoal::netem {
+
+namespace {
+
+// SimGrid 3.32: network/latency-factor, bandwidth-factor, TCP-gamma (bytes), weight-S, and its cross-traffic share.
+constexpr double lv08_latency_factor = 13.01;
+constexpr double lv08_bandwidth_factor = 0.97;
+constexpr double lv08_gamma = 4194304;
+constexpr double lv08_weight_s = 20537;
+constexpr double lv08_cross_traffic = 0.05;
+
+/// Below this a window is never what limits a transfer for long.
+constexpr duration least_round_trip = std::chrono::milliseconds(1);
+
+}  // namespace
+
+const char* name_of(rate_limit why) {
+  switch (why) {
+    case rate_limit::connecting: return "connecting";
+    case rate_limit::latency: return "latency";
+    case rate_limit::slow_start: return "slow_start";
+    case rate_limit::window: return "window";
+    case rate_limit::max_window: return "max_window";
+    case rate_limit::loss: return "loss";
+    case rate_limit::cap: return "cap";
+    case rate_limit::link: return "link";
+  }
+  return "";
+}
+
+transport::transport(transfer_model model, tcp_options tcp) : model_(model), tcp_(tcp) {}
+
+link_id transport::add_link(double bits_per_second) {
+  return flows_.add_link(bits_per_second * (model_ == transfer_model::lv08 ? lv08_bandwidth_factor : 1));
+}
+
+void transport::set_capacity(link_id link, double bits_per_second, duration now) {
+  flows_.set_capacity(link, bits_per_second * (model_ == transfer_model::lv08 ? lv08_bandwidth_factor : 1), now);
+  tell_rates();
+}
+
+double transport::capacity(link_id link) const {
+  return flows_.capacity(link) / (model_ == transfer_model::lv08 ? lv08_bandwidth_factor : 1);
+}
+
+transport::transfer_id transport::start(const transfer_request& what, duration now) {
+  if (model_ == transfer_model::max_min) return flows_.start(what.path, what.bytes, what.cap, now, what.tag);
+  SHOAL_CHECK(what.path.size() <= most_links && what.way_back.size() <= most_links, "a path has at most 8 links");
+  std::uint32_t slot;
+  if (free_.empty()) {
+    slot = static_cast<std::uint32_t>(records_.size());
+    records_.emplace_back();
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  auto& r = records_[slot];
+  const auto generation = r.generation + 1;
+  r = {};
+  r.generation = generation;
+  r.alive = true;
+  r.tag = what.tag;
+  r.bytes = what.bytes;
+  r.path_length = static_cast<std::uint32_t>(what.path.size());
+  std::copy(what.path.begin(), what.path.end(), r.path);
+  r.back_length = static_cast<std::uint32_t>(what.way_back.size());
+  std::copy(what.way_back.begin(), what.way_back.end(), r.back);
+  r.delay = what.delay;
+  r.round_trip = what.round_trip;
+  r.cap = what.cap;
+  r.connection = what.connection;
+  ++active_;
+  if (model_ == transfer_model::lv08) {
+    say(slot, now, 0, rate_limit::latency);
+    set_timer(slot, now + from_seconds(lv08_latency_factor * to_seconds(r.delay)));
+  } else {
+    r.loss_cap = loss_cap(tcp_, what.loss_events, r.round_trip);
+    if (!r.connection.connected && r.round_trip > duration{}) {
+      say(slot, now, 0, rate_limit::connecting);
+      set_timer(slot, now + r.round_trip);
+    } else {
+      begin_flow(slot, now);
+    }
+  }
+  return {slot, generation};
+}
+
+std::uint64_t transport::cancel(transfer_id id, duration now) {
+  if (model_ == transfer_model::max_min) {
+    const auto left = flows_.cancel(id, now);
+    tell_rates();
+    return left;
+  }
+  auto& r = records_.at(id.slot);
+  SHOAL_CHECK(r.alive && r.generation == id.generation, "no such transfer");
+  const auto left = r.flowing ? flows_.cancel(r.flow, now) : r.bytes;
+  r.alive = false;
+  free_.push_back(id.slot);
+  --active_;
+  tell_rates();
+  return left;
+}
+
+std::optional<duration> transport::next_event() {
+  auto next = flows_.next_completion();
+  tell_rates();
+  if (next_timer() && (!next || timers_.top().at < *next)) next = timers_.top().at;
+  return next;
+}
+
+void transport::advance(duration now, std::vector<finished_transfer>& out) {
+  while (next_timer() && timers_.top().at <= now) {
+    const auto [at, number, slot] = timers_.top();
+    finish(at, out);  // what ends before the timer; the timer's transfer may be among them
+    if (!next_timer() || timers_.top().number != number) continue;
+    timers_.pop();
+    records_[slot].timer = 0;
+    due(slot, at);
+  }
+  finish(now, out);
+}
+
+void transport::finish(duration now, std::vector<finished_transfer>& out) {
+  ended_.clear();
+  flows_.advance(now, ended_);
+  tell_rates();
+  for (const auto& ended : ended_) {
+    if (model_ == transfer_model::max_min) {
+      out.push_back({ended.tag, ended.at, {}});
+      continue;
+    }
+    auto& r = records_[ended.tag];
+    r.connection.connected = true;
+    r.connection.used_until = ended.at;
+    out.push_back({r.tag, ended.at, r.connection});
+    r.alive = false;
+    free_.push_back(static_cast<std::uint32_t>(ended.tag));
+    --active_;
+  }
+}
+
+void transport::set_timer(std::uint32_t slot, duration at) {
+  records_[slot].timer = next_timer_;
+  timers_.push({at, next_timer_++, slot});
+}
+
+/// Drops what no longer counts; true if a timer is left.
+bool transport::next_timer() {
+  while (!timers_.empty()) {
+    const auto& top = timers_.top();
+    if (records_[top.slot].alive && records_[top.slot].timer == top.number) return true;
+    timers_.pop();
+  }
+  return false;
+}
+
+void transport::due(std::uint32_t slot, duration now) {
+  auto& r = records_[slot];
+  if (r.flowing) {
+    round_trip_over(slot, now);
+  } else {
+    r.connection.connected = true;
+    begin_flow(slot, now);
+  }
+}
+
+void transport::begin_flow(std::uint32_t slot, duration now) {
+  auto& r = records_[slot];
+  r.flowing = true;
+  if (model_ == transfer_model::lv08) {
+    link_use uses[2 * most_links];
+    std::size_t count = 0;
+    double penalty = to_seconds(r.delay);
+    for (std::uint32_t i = 0; i < r.path_length; ++i) {
+      uses[count++] = {r.path[i], 1};
+      penalty += lv08_weight_s / (capacity(r.path[i]) / 8);
+    }
+    for (std::uint32_t i = 0; i < r.back_length; ++i) uses[count++] = {r.back[i], lv08_cross_traffic};
+    r.now_cap = r.cap;
+    if (r.delay > duration{}) {
+      const double window = 8 * lv08_gamma / (2 * to_seconds(r.delay));
+      if (window < r.now_cap) {
+        r.now_cap = window;
+        r.cap_why = rate_limit::max_window;
+      }
+    }
+    r.flow = flows_.start(std::span(uses, count), r.bytes, r.now_cap, penalty > 0 ? 1 / penalty : 1, now, slot);
+    return;
+  }
+  begin_transfer(tcp_, r.connection, now, r.round_trip);
+  r.now_cap = window_cap(r, r.cap_why);
+  r.flow = flows_.start(std::span(r.path, r.path_length), r.bytes, r.now_cap, now, slot);
+  if (r.round_trip >= least_round_trip) set_timer(slot, now + r.round_trip);
+}
+
+double transport::window_cap(const record& r, rate_limit& why) const {
+  double cap = r.cap;
+  why = rate_limit::cap;
+  auto at_most = [&](double other, rate_limit reason) {
+    if (other < cap) {
+      cap = other;
+      why = reason;
+    }
+  };
+  at_most(r.loss_cap, rate_limit::loss);
+  if (r.round_trip <= duration{}) return cap;
+  const double rtt = to_seconds(r.round_trip);
+  at_most(8 * tcp_.max_window / rtt, rate_limit::max_window);
+  if (r.round_trip >= least_round_trip)
+    at_most(8 * r.connection.window / rtt, r.connection.avoiding ? rate_limit::window : rate_limit::slow_start);
+  return cap;
+}
+
+void transport::round_trip_over(std::uint32_t slot, duration now) {
+  auto& r = records_[slot];
+  round_trip_seen seen;
+  seen.now = now;
+  seen.round_trip = r.round_trip;
+  seen.rate = flows_.rate(r.flow);
+  const auto link = flows_.bottleneck(r.flow);
+  seen.window_limited = !link;
+  if (link)
+    seen.queue_bytes = (flows_.capacity(*link) / 8 * to_seconds(tcp_.queue) + 1500 * tcp_.queue_packets) /
+                       static_cast<double>(flows_.count_on(*link));
+  next_round_trip(tcp_, r.connection, seen);
+  const double cap = window_cap(r, r.cap_why);
+  if (cap != r.now_cap) {
+    r.now_cap = cap;
+    flows_.set_cap(r.flow, cap, now);
+  }
+  set_timer(slot, now + r.round_trip);
+}
+
+void transport::on_rate(std::function<void(const rate_change&)> told) {
+  told_ = std::move(told);
+  flows_.watch(told_ ? &rates_ : nullptr);
+}
+
+void transport::say(std::uint32_t slot, duration at, double rate, rate_limit why) {
+  if (told_) told_({records_[slot].tag, at, rate, why, {}, 0});
+}
+
+void transport::tell_rates() {
+  if (!told_) return;
+  for (const auto& note : rates_) {
+    rate_change change{note.tag, note.at, note.rate, rate_limit::cap, {}, note.sharers};
+    if (model_ != transfer_model::max_min) {
+      change.tag = records_[note.tag].tag;
+      change.why = records_[note.tag].cap_why;
+    }
+    if (note.bottleneck) {
+      change.why = rate_limit::link;
+      change.link = *note.bottleneck;
+    }
+    told_(change);
+  }
+  rates_.clear();
+}
+
+}  // namespace shoal::netem

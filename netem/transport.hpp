@@ -1,0 +1,145 @@
+// Transfers of bytes over paths: what a named model makes of them on top of max-min sharing
+// (netem/flow_network.hpp).
+//
+//   max_min   a transfer has its share of the links at once; it arrives one delay after its last byte has left. Exact.
+//   lv08      SimGrid's default, for cross-checks. time = 13.01 * delay + size / share; links carry 97 % of their
+//             capacity; the way back is charged 5 % of the rate; rate <= 4 MiB / (2 delay); share ~ 1 / (delay + sum
+//             20537 / capacity). Source: Velho and Legrand, "Accuracy study and improvement of network simulation
+//             in the SimGrid framework", SIMUTools 2009; parameters of SimGrid 3.32.
+//   tcp       connection set-up, slow start, window over RTT, loss (netem/tcp.hpp).
+// In all of them a cap holds for each transfer.
+//
+// Left out by all: queueing delay of bulk, routes that change, losses at links that are not the bottleneck.
+// Determinism: the same calls in the same order give the same results in the same order.
+// Complexity: max_min adds nothing to flow_network; lv08 one timer, tcp one timer for each round trip in which the
+// window can matter.
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <span>
+#include <vector>
+
+#include "netem/flow_network.hpp"
+#include "netem/tcp.hpp"
+
+namespace shoal::netem {
+
+enum class transfer_model : std::uint8_t { max_min, lv08, tcp };
+
+/// Why a transfer is as fast as it is at some time.
+enum class rate_limit : std::uint8_t { connecting, latency, slow_start, window, max_window, loss, cap, link };
+const char* name_of(rate_limit why);
+
+struct transfer_request {
+  std::span<const link_id> path;
+  std::span<const link_id> way_back;  ///< lv08 only
+  duration delay{};                   ///< one way
+  duration round_trip{};
+  double loss_events = 0;             ///< for each packet
+  double cap = unlimited;             ///< bits/s
+  std::uint64_t bytes = 0;            ///< on the wire
+  std::uint64_t tag = 0;              ///< comes back with everything said about the transfer
+  tcp_window connection;              ///< of the last transfer's end; tcp only
+};
+
+struct finished_transfer {
+  std::uint64_t tag = 0;
+  duration at{};                      ///< max_min, tcp: the last byte left; lv08: it arrived
+  tcp_window connection;
+};
+
+/// From `at` on a transfer has this rate.
+struct rate_change {
+  std::uint64_t tag = 0;
+  duration at{};
+  double bits_per_second = 0;
+  rate_limit why = rate_limit::link;
+  link_id link{};                     ///< of rate_limit::link
+  std::uint32_t sharers = 0;          ///< transfers on that link
+};
+
+class transport {
+ public:
+  using transfer_id = flow_id;
+
+  explicit transport(transfer_model model = transfer_model::max_min, tcp_options tcp = {});
+
+  transfer_model model() const noexcept { return model_; }
+  /// A finished transfer needs one more delay until it has arrived.
+  bool delay_follows() const noexcept { return model_ != transfer_model::lv08; }
+
+  link_id add_link(double bits_per_second);
+  void set_capacity(link_id link, double bits_per_second, duration now);
+  double capacity(link_id link) const;
+  std::size_t flows_on(link_id link) const { return flows_.count_on(link); }
+
+  /// Time is given with every change and never goes back; what ends before `now` was taken out by advance().
+  transfer_id start(const transfer_request& what, duration now);
+  /// Returns the bytes that have not left, a started byte counting as whole.
+  std::uint64_t cancel(transfer_id transfer, duration now);
+
+  /// When advance() has something to do next.
+  std::optional<duration> next_event();
+  /// Moves on to `now` and appends what ends on the way, by time and then by start.
+  void advance(duration now, std::vector<finished_transfer>& out);
+
+  std::size_t active() const noexcept { return model_ == transfer_model::max_min ? flows_.active() : active_; }
+  /// Is told of every change of a rate, in order of time for each transfer.
+  void on_rate(std::function<void(const rate_change&)> told);
+
+  const tcp_options& tcp() const noexcept { return tcp_; }
+
+ private:
+  static constexpr std::uint32_t most_links = 8;
+
+  struct record {
+    std::uint64_t tag = 0;
+    std::uint64_t bytes = 0;
+    flow_id flow;
+    bool flowing = false;
+    bool alive = false;
+    std::uint32_t generation = 0;
+    std::uint32_t path_length = 0, back_length = 0;
+    std::uint64_t timer = 0;           // number of the one that counts
+    link_id path[most_links], back[most_links];
+    duration delay{}, round_trip{};
+    double loss_cap = unlimited, cap = unlimited;
+    double now_cap = unlimited;
+    rate_limit cap_why = rate_limit::cap;
+    tcp_window connection;
+  };
+  struct timer {
+    duration at;
+    std::uint64_t number;
+    std::uint32_t slot;
+    bool operator>(const timer& other) const { return at != other.at ? at > other.at : number > other.number; }
+  };
+
+  void set_timer(std::uint32_t slot, duration at);
+  bool next_timer();
+  void due(std::uint32_t slot, duration now);
+  void begin_flow(std::uint32_t slot, duration now);
+  void round_trip_over(std::uint32_t slot, duration now);
+  double window_cap(const record& r, rate_limit& why) const;
+  void finish(duration now, std::vector<finished_transfer>& out);
+  void say(std::uint32_t slot, duration at, double rate, rate_limit why);
+  void tell_rates();
+
+  transfer_model model_;
+  tcp_options tcp_;
+  flow_network flows_;
+  std::vector<record> records_;
+  std::vector<std::uint32_t> free_;
+  std::priority_queue<timer, std::vector<timer>, std::greater<>> timers_;
+  std::uint64_t next_timer_ = 1;
+  std::size_t active_ = 0;
+  std::vector<finished_flow> ended_;
+  std::vector<flow_network::rate_note> rates_;
+  std::function<void(const rate_change&)> told_;
+};
+
+}  // namespace shoal::netem

@@ -1,0 +1,23 @@
+// Typical access lines by name, for `line:` of a group of peers.
+#pragma once
+
+#include <string_view>
+
+#include "scenarios/schema/scenario.hpp"
+
+namespace shoal::scenarios {
+
+struct line_preset {
+  std::string_view name;
+  data_rate up, down;
+  path_options access;
+};
+
+/// What `line:` may say.
+inline constexpr const char* line_names =
+    "dsl, cable, fibre, lte, wifi, satellite_geo, satellite_leo, lan, data_centre";
+
+/// Null if there is no such line.
+const line_preset* find_line(std::string_view name);
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,25 @@
+// The emulated network that a scenario describes.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "netem/fabric.hpp"
+#include "scenarios/schema/hosts.hpp"
+#include "scenarios/schema/scenario.hpp"
+
+namespace shoal::scenarios {
+
+netem::path_quality quality_of(const path_options& what);
+netem::tcp_options tcp_of(const tcp_options& what);
+
+struct network_machines {
+  netem::machine_index directory = 0, shard = 0;
+  std::vector<netem::machine_index> peers;   ///< as `hosts`
+};
+
+/// Adds regions, links, sites and machines to a fabric that has none yet.
+network_machines build_network(const scenario& what, const std::vector<host_spec>& hosts, netem::fabric& net);
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,52 @@
+// shoal explain RUN: why a transfer, or a round, took as long as it did.
+#include "scenarios/compare/explain.hpp"
+#include "tools/commands.hpp"
+#include "tools/exit_codes.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+namespace shoal::tools {
+
+namespace {
+
+struct explain_arguments {
+  std::string run;
+  std::optional<std::uint64_t> flow, round;
+  bool json = false;
+};
+
+template <class What>
+int show(const result<What>& what, bool json) {
+  if (!what) {
+    fmt::print(stderr, "error: {}\n", what.error());
+    return exit_bad_input;
+  }
+  std::fputs((json ? scenarios::to_json(*what) : scenarios::to_text(*what)).c_str(), stdout);
+  return exit_ok;
+}
+
+int explain(const explain_arguments& arguments) {
+  if (arguments.flow)
+    return show(scenarios::explain_transfer(arguments.run, *arguments.flow), arguments.json);
+  return show(scenarios::explain_round(arguments.run, *arguments.round), arguments.json);
+}
+
+} // namespace
+
+void add_explain(CLI::App& app, action& chosen) {
+  auto arguments = std::make_shared<explain_arguments>();
+  auto* command = app.add_subcommand("explain", "why a transfer or a round took as long as it did");
+  command->add_option("RUN", arguments->run, "a run directory")->required()->type_name("DIR");
+  auto* which = command->add_option_group("what");
+  which->add_option("--flow", arguments->flow, "a transfer's number")->type_name("N");
+  which->add_option("--round", arguments->round, "the rounds of epoch N")->type_name("N");
+  which->require_option(1);
+  command->add_flag("--json", arguments->json, "print JSON on stdout");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return explain(*arguments); }; });
+}
+
+} // namespace shoal::tools
