@@ -11,6 +11,7 @@ namespace shoal::netem {
 namespace {
 
 constexpr double cubic_c = 0.4;
+constexpr double least_held = 4;  // segments: below, timeouts would rule, which are left out
 
 double beta_of(congestion_control control) { return control == congestion_control::reno ? 0.5 : 0.7; }
 
@@ -56,7 +57,7 @@ bool next_round_trip(const tcp_options& options, tcp_window& state, const round_
       state.loss_at = seen.now;
     }
   } else if (options.control == congestion_control::reno) {
-    state.window += options.segment * seen.round_trips;
+    state.window += (options.slow_start_growth - 1) * options.segment * seen.round_trips;
   } else {
     const double w_max = state.before_loss / options.segment;
     const double k = cbrt(w_max * (1 - beta) / cubic_c);
@@ -67,9 +68,9 @@ bool next_round_trip(const tcp_options& options, tcp_window& state, const round_
     state.window = options.segment * std::max(cubic_c * from_k * from_k * from_k + w_max, reno);
   }
   state.window = std::min(state.window, options.max_window);
-  const double held = carried + seen.queue_bytes;
+  const double held = std::max(carried + seen.queue_bytes, least_held * options.segment);
   if (seen.window_limited || state.window <= held) return false;
-  state.before_loss = std::min(state.window, (state.avoiding ? 1.0 : options.slow_start_growth) * held);
+  state.before_loss = std::min(state.window, (state.avoiding ? 1 : 1 + options.overshoot / seen.sharers) * held);
   state.window = std::max(beta * state.before_loss, options.segment);
   state.threshold = state.window;
   state.avoiding = true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/portable_math.hpp"
 
 namespace shoal::netem {
 
@@ -195,7 +196,12 @@ void transport::begin_flow(std::uint32_t slot, duration now) {
   }
   begin_transfer(tcp_, r.connection, now, r.round_trip);
   r.now_cap = window_cap(r, r.cap_why);
-  r.flow = flows_.start(std::span(r.path, r.path_length), r.bytes, r.now_cap, now, slot);
+  link_use uses[most_links];
+  for (std::uint32_t i = 0; i < r.path_length; ++i) uses[i] = {r.path[i], 1};
+  double weight = 1;
+  if (tcp_.rtt_bias > 0 && r.round_trip > duration{})
+    weight = portable::pow(0.1 / std::max(to_seconds(r.round_trip + tcp_.queue), 1e-3), tcp_.rtt_bias);
+  r.flow = flows_.start(std::span(uses, r.path_length), r.bytes, r.now_cap, weight, now, slot);
   if (r.round_trip >= least_round_trip) set_timer(slot, now + r.round_trip);
 }
 
@@ -225,9 +231,11 @@ void transport::round_trip_over(std::uint32_t slot, duration now) {
   seen.rate = flows_.rate(r.flow);
   const auto link = flows_.bottleneck(r.flow);
   seen.window_limited = !link;
-  if (link)
-    seen.queue_bytes = (flows_.capacity(*link) / 8 * to_seconds(tcp_.queue) + 1500 * tcp_.queue_packets) /
-                       static_cast<double>(flows_.count_on(*link));
+  if (link) {
+    seen.sharers = static_cast<double>(flows_.count_on(*link));
+    seen.queue_bytes =
+        (flows_.capacity(*link) / 8 * to_seconds(tcp_.queue) + 1500 * tcp_.queue_packets) / seen.sharers;
+  }
   next_round_trip(tcp_, r.connection, seen);
   const double cap = window_cap(r, r.cap_why);
   if (cap != r.now_cap) {

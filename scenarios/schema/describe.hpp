@@ -141,7 +141,7 @@ void describe(V& v, tcp_options& o) {
   v.field("congestion", o.congestion, "how windows grow and shrink");
   v.field("initial_window", o.initial_window, "packets of a new or idle connection", {.at_least = 1, .at_most = 1000});
   v.field("max_window", o.max_window, "bytes under way on one connection at most; Linux takes 4 to 6 MiB", {.at_least = 1448});
-  v.field("queue", o.queue, "in front of each link, at its full rate");
+  v.field("queue", o.queue, "packets that wait in front of each link before one is dropped", {.at_least = 1, .at_most = 1e6});
 }
 
 template <class V>

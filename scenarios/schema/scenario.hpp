@@ -63,7 +63,7 @@ struct tcp_options {
   netem::congestion_control congestion = netem::congestion_control::cubic;
   std::uint64_t initial_window = 10;   ///< packets
   data_size max_window{4 * 1024 * 1024};
-  duration queue = 50ms;               ///< in front of each link
+  std::uint64_t queue = 100;           ///< packets in front of each link
   bool operator==(const tcp_options&) const = default;
 };
 

@@ -35,7 +35,7 @@ netem::tcp_options tcp_of(const tcp_options& what) {
   tcp.control = what.congestion;
   tcp.initial_window = static_cast<double>(what.initial_window);
   tcp.max_window = static_cast<double>(what.max_window.bytes);
-  tcp.queue = what.queue;
+  tcp.queue_packets = static_cast<double>(what.queue);
   return tcp;
 }
 
