@@ -1,13 +1,19 @@
 // Runs a transfer pattern in ns-3: one TCP connection per flow, packet by packet.
-// Every host has a point-to-point link to one router; the host's device sends at its up rate, the router's at
-// its down rate. IPv4, segments of 1448 bytes, initial window of 10 segments, SACK and timestamps on, delayed
-// acknowledgements, buffers that never limit. The rest is ns-3's default: each device has 100 packets of
-// drop-tail below an FqCoDel of 10240 packets; recovery is PRR; the least retransmission timeout is 1 s.
-// Prints `index end_seconds` for each flow: when its last byte reached the receiving application.
+// Every host has a point-to-point link to one router; the host's device sends at its up rate, the
+// router's at its down rate. IPv4, segments of 1448 bytes, initial window of 10 segments, SACK and
+// timestamps on, delayed acknowledgements, buffers that never limit. The rest is ns-3's default:
+// each device has 100 packets of drop-tail below an FqCoDel of 10240 packets; recovery is PRR; the
+// least retransmission timeout is 1 s. Prints `index end_seconds` for each flow: when its last byte
+// reached the receiving application.
 //
-//   ns3_reference PATTERN [--tcp newreno|cubic] [--fifo PACKETS] [--device-queue PACKETS] [--trace FLOW]
-//     --fifo N     drop-tail of N packets in each device instead of the default queues
-//     --trace I    also the congestion window of flow I, drops of packets, and queue lengths, on standard error
+//   ns3_reference PATTERN [--tcp newreno|cubic] [--fifo PACKETS] [--device-queue PACKETS]
+//                         [--delayed-ack SEGMENTS] [--trace FLOW]
+//     --fifo N           drop-tail of N packets in each device instead of the default queues
+//     --device-queue N   the default disciplines over devices of N packets
+//     --delayed-ack N    acknowledge every N segments (2); 1 lets slow start double per round trip,
+//     as Linux does
+//     --trace I          also the congestion window of flow I, drops of packets, and queue lengths,
+//     on standard error
 
 #include "pattern.hpp"
 
@@ -30,6 +36,7 @@ struct options {
   std::string tcp = "newreno";
   int fifo = 0;
   int device_queue = 0;
+  int delayed_ack = 0;
   int trace = -1;
 };
 
@@ -40,7 +47,9 @@ struct arrival {
 
 constexpr std::uint16_t first_port = 1000;
 
-double now() { return ns3::Simulator::Now().GetSeconds(); }
+double now() {
+  return ns3::Simulator::Now().GetSeconds();
+}
 
 void set_defaults(const options& o) {
   using ns3::Config::SetDefault;
@@ -50,6 +59,8 @@ void set_defaults(const options& o) {
   SetDefault("ns3::TcpSocket::InitialCwnd", ns3::UintegerValue(10));
   SetDefault("ns3::TcpSocket::SndBufSize", ns3::UintegerValue(64u << 20));
   SetDefault("ns3::TcpSocket::RcvBufSize", ns3::UintegerValue(64u << 20));
+  if (o.delayed_ack > 0)
+    SetDefault("ns3::TcpSocket::DelAckCount", ns3::UintegerValue(o.delayed_ack));
   const int packets = o.fifo > 0 ? o.fifo : o.device_queue;
   if (packets > 0)
     SetDefault("ns3::DropTailQueue<Packet>::MaxSize",
@@ -63,24 +74,23 @@ void trace_socket(ns3::Ptr<ns3::BulkSendApplication> sender) {
     return;
   }
   socket->TraceConnectWithoutContext(
-      "CongestionWindow", ns3::Callback<void, std::uint32_t, std::uint32_t>(
-                              [](std::uint32_t from, std::uint32_t to) {
-                                std::fprintf(stderr, "%.6f cwnd %u %u\n", now(), from, to);
-                              }));
+      "CongestionWindow",
+      ns3::Callback<void, std::uint32_t, std::uint32_t>([](std::uint32_t from, std::uint32_t to) {
+        std::fprintf(stderr, "%.6f cwnd %u %u\n", now(), from, to);
+      }));
   socket->TraceConnectWithoutContext(
-      "SlowStartThreshold", ns3::Callback<void, std::uint32_t, std::uint32_t>(
-                                [](std::uint32_t from, std::uint32_t to) {
-                                  std::fprintf(stderr, "%.6f ssthresh %u %u\n", now(), from, to);
-                                }));
+      "SlowStartThreshold",
+      ns3::Callback<void, std::uint32_t, std::uint32_t>([](std::uint32_t from, std::uint32_t to) {
+        std::fprintf(stderr, "%.6f ssthresh %u %u\n", now(), from, to);
+      }));
   socket->TraceConnectWithoutContext(
-      "CongState", ns3::Callback<void, ns3::TcpSocketState::TcpCongState_t,
-                                 ns3::TcpSocketState::TcpCongState_t>(
-                       [](ns3::TcpSocketState::TcpCongState_t from,
-                          ns3::TcpSocketState::TcpCongState_t to) {
-                         std::fprintf(stderr, "%.6f state %s %s\n", now(),
-                                      ns3::TcpSocketState::TcpCongStateName[from],
-                                      ns3::TcpSocketState::TcpCongStateName[to]);
-                       }));
+      "CongState",
+      ns3::Callback<void, ns3::TcpSocketState::TcpCongState_t, ns3::TcpSocketState::TcpCongState_t>(
+          [](ns3::TcpSocketState::TcpCongState_t from, ns3::TcpSocketState::TcpCongState_t to) {
+            std::fprintf(stderr, "%.6f state %s %s\n", now(),
+                         ns3::TcpSocketState::TcpCongStateName[from],
+                         ns3::TcpSocketState::TcpCongStateName[to]);
+          }));
   socket->TraceConnectWithoutContext(
       "RTT", ns3::Callback<void, ns3::Time, ns3::Time>([](ns3::Time, ns3::Time to) {
         std::fprintf(stderr, "%.6f rtt %.6f\n", now(), to.GetSeconds());
@@ -100,19 +110,20 @@ void trace_drops(ns3::Ptr<ns3::NetDevice> device, const char* name) {
   auto control = device->GetNode()->GetObject<ns3::TrafficControlLayer>();
   auto root = control ? control->GetRootQueueDiscOnDevice(device) : nullptr;
   if (root)
-    root->TraceConnect(
-        "Drop", name,
-        ns3::Callback<void, std::string, ns3::Ptr<const ns3::QueueDiscItem>>(
-            [](std::string where, ns3::Ptr<const ns3::QueueDiscItem> item) {
-              std::fprintf(stderr, "%.6f drop %s after %.6f\n", now(), where.c_str(),
-                           (ns3::Simulator::Now() - item->GetTimeStamp()).GetSeconds());
-            }));
+    root->TraceConnect("Drop", name,
+                       ns3::Callback<void, std::string, ns3::Ptr<const ns3::QueueDiscItem>>(
+                           [](std::string where, ns3::Ptr<const ns3::QueueDiscItem> item) {
+                             std::fprintf(
+                                 stderr, "%.6f drop %s after %.6f\n", now(), where.c_str(),
+                                 (ns3::Simulator::Now() - item->GetTimeStamp()).GetSeconds());
+                           }));
   auto link = ns3::DynamicCast<ns3::PointToPointNetDevice>(device);
-  link->GetQueue()->TraceConnect(
-      "Drop", name, ns3::Callback<void, std::string, ns3::Ptr<const ns3::Packet>>(
-                        [](std::string where, ns3::Ptr<const ns3::Packet>) {
-                          std::fprintf(stderr, "%.6f drop %s device\n", now(), where.c_str());
-                        }));
+  link->GetQueue()->TraceConnect("Drop", name,
+                                 ns3::Callback<void, std::string, ns3::Ptr<const ns3::Packet>>(
+                                     [](std::string where, ns3::Ptr<const ns3::Packet>) {
+                                       std::fprintf(stderr, "%.6f drop %s device\n", now(),
+                                                    where.c_str());
+                                     }));
 }
 
 std::vector<arrival> simulate(const pattern& p, const options& o) {
@@ -196,6 +207,8 @@ bool parse(int argc, char** argv, options& o) {
       o.fifo = std::atoi(argv[++i]);
     else if (word == "--device-queue" && !last)
       o.device_queue = std::atoi(argv[++i]);
+    else if (word == "--delayed-ack" && !last)
+      o.delayed_ack = std::atoi(argv[++i]);
     else if (word == "--trace" && !last)
       o.trace = std::atoi(argv[++i]);
     else if (word[0] != '-' && o.path.empty())
@@ -212,13 +225,14 @@ int main(int argc, char** argv) {
   options o;
   if (!parse(argc, argv, o)) {
     std::fprintf(stderr, "usage: ns3_reference PATTERN [--tcp newreno|cubic] [--fifo PACKETS] "
-                         "[--device-queue PACKETS] [--trace FLOW]\n");
+                         "[--device-queue PACKETS] [--delayed-ack SEGMENTS] [--trace FLOW]\n");
     return 2;
   }
   try {
     const pattern p = shoal::accuracy::read_pattern(o.path);
     const auto arrivals = simulate(p, o);
-    std::printf("# ns-3, %s, %s\n", o.tcp.c_str(),
+    std::printf("# ns-3, %s%s, %s\n", o.tcp.c_str(),
+                o.delayed_ack == 1 ? ", every segment acknowledged" : "",
                 o.fifo > 0 ? ("drop-tail of " + std::to_string(o.fifo) + " packets").c_str()
                            : "default queues");
     bool complete = true;

@@ -1,4 +1,5 @@
-// A transfer pattern: hosts on access links to one ideal core switch, and flows among them (README.md).
+// A transfer pattern: hosts on access links to one ideal core switch, and flows among them
+// (README.md).
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,131 @@
+// The core of the emulated network: takes IPv4 packets from one TUN device per host, holds each for
+// the delay of both access links, and gives it back to the kernel, which routes it to its host.
+// Stands in for netem, which not every kernel has. Host i is 10.77.i.0/24; its device is d<i>,
+// created here.
+//
+//   delay_line DELAY_ns ...      the one-way delay of each host's access link
+//
+// Prints `ready` once the devices exist, then runs until SIGTERM, and says then how late packets
+// were.
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <queue>
+#include <string>
+#include <vector>
+
+namespace {
+
+volatile sig_atomic_t stopped = 0;
+
+struct held {
+  std::int64_t due_ns;
+  std::uint64_t order; // packets due at once leave as they came
+  std::size_t from;
+  std::vector<unsigned char> bytes;
+  bool operator<(const held& other) const {
+    return due_ns != other.due_ns ? due_ns > other.due_ns : order > other.order;
+  }
+};
+
+std::int64_t now_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+}
+
+int open_tun(const std::string& name) {
+  const int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK);
+  ifreq request{};
+  request.ifr_flags = IFF_TUN | IFF_NO_PI;
+  std::strncpy(request.ifr_name, name.c_str(), IFNAMSIZ - 1);
+  if (fd < 0 || ioctl(fd, TUNSETIFF, &request) < 0) {
+    std::perror(("delay_line: " + name).c_str());
+    std::exit(1);
+  }
+  return fd;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::int64_t> delay_ns;
+  std::vector<int> tun;
+  const int events = epoll_create1(0);
+  for (int i = 1; i < argc; ++i) {
+    delay_ns.push_back(std::atoll(argv[i]));
+    tun.push_back(open_tun("d" + std::to_string(i - 1)));
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u32 = static_cast<std::uint32_t>(i - 1);
+    epoll_ctl(events, EPOLL_CTL_ADD, tun.back(), &event);
+  }
+  struct sigaction action {};
+  action.sa_handler = [](int) { stopped = 1; };
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  sched_param priority{};
+  priority.sched_priority = 1;
+  sched_setscheduler(0, SCHED_FIFO, &priority); // without the right to it, only less punctual
+  std::printf("ready\n");
+  std::fflush(stdout);
+
+  std::priority_queue<held> waiting;
+  std::vector<std::int64_t> late_ns;
+  std::uint64_t order = 0, refused = 0;
+  unsigned char buffer[65536];
+  while (!stopped) {
+    timespec wait{1, 0};
+    if (!waiting.empty()) {
+      const std::int64_t left = std::max<std::int64_t>(0, waiting.top().due_ns - now_ns());
+      wait = {left / 1'000'000'000, left % 1'000'000'000};
+    }
+    epoll_event ready[64];
+    const int count = epoll_pwait2(events, ready, 64, &wait, nullptr);
+    for (int e = 0; e < count; ++e) {
+      const std::size_t from = ready[e].data.u32;
+      // Some at a time, so that one busy device does not delay what is due.
+      for (int burst = 0; burst < 32; ++burst) {
+        const ssize_t size = read(tun[from], buffer, sizeof buffer);
+        if (size < 20)
+          break;
+        const std::size_t to = buffer[18]; // the third byte of the destination
+        if (buffer[0] >> 4 != 4 || to >= delay_ns.size())
+          continue;
+        waiting.push(
+            {now_ns() + delay_ns[from] + delay_ns[to], order++, from, {buffer, buffer + size}});
+      }
+    }
+    while (!waiting.empty() && waiting.top().due_ns <= now_ns()) {
+      const held& packet = waiting.top();
+      if (write(tun[packet.from], packet.bytes.data(), packet.bytes.size()) < 0)
+        ++refused;
+      late_ns.push_back(now_ns() - packet.due_ns);
+      waiting.pop();
+    }
+  }
+  if (!late_ns.empty()) {
+    std::sort(late_ns.begin(), late_ns.end());
+    const auto at = [&](double share) {
+      return 1e-3 * static_cast<double>(late_ns[static_cast<std::size_t>(
+                        share * static_cast<double>(late_ns.size() - 1))]);
+    };
+    std::printf(
+        "%zu packets, late by %.0f us (median), %.0f us (99 %%), %.0f us (most), %llu refused\n",
+        late_ns.size(), at(0.5), at(0.99), at(1), static_cast<unsigned long long>(refused));
+  }
+}
