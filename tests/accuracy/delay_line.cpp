@@ -68,7 +68,9 @@ int main(int argc, char** argv) {
   const int events = epoll_create1(0);
   for (int i = 1; i < argc; ++i) {
     delay_ns.push_back(std::atoll(argv[i]));
-    tun.push_back(open_tun("d" + std::to_string(i - 1)));
+    std::string name = "d";
+    name += std::to_string(i - 1);
+    tun.push_back(open_tun(name));
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u32 = static_cast<std::uint32_t>(i - 1);

@@ -1,8 +1,9 @@
 // The lower bound of a transfer pattern: every flow gets its max-min fair share of the access links
 // at once, without headers, delay or start-up. Prints `index end_seconds` for each flow.
 
-#include "pattern.hpp"
+#include "tests/accuracy/pattern.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 

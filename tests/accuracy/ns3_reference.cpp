@@ -15,7 +15,7 @@
 //     --trace I          also the congestion window of flow I, drops of packets, and queue lengths,
 //     on standard error
 
-#include "pattern.hpp"
+#include "tests/accuracy/pattern.hpp"
 
 #include <ns3/applications-module.h>
 #include <ns3/core-module.h>

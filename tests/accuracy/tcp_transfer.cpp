@@ -5,7 +5,7 @@
 //
 //   tcp_transfer PATTERN PREFIX [CONGESTION_CONTROL]
 
-#include "pattern.hpp"
+#include "tests/accuracy/pattern.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
