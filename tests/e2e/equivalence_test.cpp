@@ -146,6 +146,10 @@ const optimizer_case adamw{
     {.kind = learn::optimizer_kind::adamw, .learning_rate = 0.003, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
      .weight_decay = 0.01}};
 
+const optimizer_case lamb{"{kind: lamb, learning_rate: 0.01, beta1: 0.9, beta2: 0.95, epsilon: 1e-6, weight_decay: 0.01}",
+                          {.kind = learn::optimizer_kind::lamb, .learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6,
+                           .weight_decay = 0.01}};
+
 void check_equivalent(const optimizer_case& with) {
   auto result = compare(with.yaml, with.config, actors::mutant::none);
   MESSAGE("gradient " << result.gradient << ", update " << result.update << ", epochs of unequal work "
@@ -167,9 +171,11 @@ void check_not_equivalent(const optimizer_case& with, actors::mutant mutant) {
 
 TEST_CASE("four peers of unequal speed step as one machine with one large batch, with SGD") { check_equivalent(sgd); }
 TEST_CASE("four peers of unequal speed step as one machine with one large batch, with AdamW") { check_equivalent(adamw); }
+TEST_CASE("four peers of unequal speed step as one machine with one large batch, with LAMB") { check_equivalent(lamb); }
 TEST_CASE("equal weights for unequal work are not equivalent to one machine") {
   check_not_equivalent(sgd, actors::mutant::equal_weights);
   check_not_equivalent(adamw, actors::mutant::equal_weights);
+  check_not_equivalent(lamb, actors::mutant::equal_weights);
 }
 TEST_CASE("dividing by peers instead of samples is not equivalent to one machine") {
   check_not_equivalent(sgd, actors::mutant::divide_by_peers);
