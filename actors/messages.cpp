@@ -13,10 +13,11 @@ namespace {
   X(sample_request, control) X(samples, data) X(samples_returned, control) X(commit_entry, control)  \
   X(commit, control) X(lease_lost, control) X(member_info, control) X(join_request, control)         \
   X(join_accepted, control) X(join_rejected, control) X(join_withdrawn, control)                     \
-  X(group_begun, control) X(part_chunk, averaging) X(reduced_chunk, averaging)                       \
-  X(chunk_received, control) X(part_query, control) X(part_answer, control)                          \
-  X(member_finished, control) X(state_request, control) X(state_offer, control)                      \
-  X(state_chunk_request, control) X(state_chunk, state) X(work_done, control) X(tick, control)
+  X(group_begun, control) X(member_declined, control) X(part_chunk, averaging)                       \
+  X(reduced_chunk, averaging) X(chunk_received, control) X(part_query, control)                      \
+  X(part_answer, control) X(member_finished, control) X(state_request, control)                      \
+  X(state_offer, control) X(state_chunk_request, control) X(state_chunk, state)                      \
+  X(work_done, control) X(tick, control)
 
 }  // namespace
 

@@ -167,6 +167,14 @@ struct group_begun {
   SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.boundaries)
 };
 
+/// To every other member of a group: its leader counted on `member`, who had gone elsewhere meanwhile. For
+/// that round it is as good as dead.
+struct member_declined {
+  group_id group;
+  std::uint32_t member = 0;
+  SHOAL_MESSAGE(member_declined, x.group, x.member)
+};
+
 // ---- butterfly all-reduce -----------------------------------------------------------------------
 
 /// A piece of `sender`'s values for part `part`; `offset` in bytes from the part's start.

@@ -311,7 +311,7 @@ void butterfly::recover(std::uint32_t number) {
     for (auto asker : std::exchange(part.askers, {})) answer(number, asker, false);
   for (std::uint32_t m = 0; m < size_; ++m)
     if (m != self_ && !members_[m].down && !part.no.contains(m)) return;  // somebody may still have it
-  fail(reason::reducer_lost);
+  fail(members_[number].lost == reason::member_declined ? reason::member_declined : reason::reducer_lost);
 }
 
 void butterfly::on(const part_answer& message, const caf::strong_actor_ptr& sender) {
@@ -331,20 +331,30 @@ void butterfly::on(const member_finished& message, const caf::strong_actor_ptr& 
 }
 
 void butterfly::on_down(const caf::actor_addr& whom) {
-  for (std::uint32_t m = 0; m < size_; ++m) {
-    auto& member = members_[m];
-    if (m == self_ || member.down || caf::actor_cast<caf::actor_addr>(group_.members[m].address) != whom) continue;
-    member.down = true;
-    member.waiting.clear();
-    member.in_flight = 0;
-    for (auto& part : parts_) {
-      part.yes.erase(m);
-      part.incoming.erase(m);
-      if (!part.values && part.incoming.empty()) part.senders.clear();
-    }
-    leave_out(m, reason::sender_lost);
-  }
+  for (std::uint32_t m = 0; m < size_; ++m)
+    if (m != self_ && caf::actor_cast<caf::actor_addr>(group_.members[m].address) == whom) lose(m, reason::sender_lost);
   for (std::uint32_t part = 0; part < size_; ++part) recover(part);
+}
+
+void butterfly::on(const member_declined& message, const caf::strong_actor_ptr& sender) {
+  if (!from_member(message.member, sender)) return io_.suspect(0, "refusal of a group by a stranger");
+  lose(message.member, reason::member_declined);
+  for (std::uint32_t part = 0; part < size_; ++part) recover(part);
+}
+
+void butterfly::lose(std::uint32_t m, reason why) {
+  auto& member = members_[m];
+  if (member.down) return;
+  member.down = true;
+  member.lost = why;
+  member.waiting.clear();
+  member.in_flight = 0;
+  for (auto& part : parts_) {
+    part.yes.erase(m);
+    part.incoming.erase(m);
+    if (!part.values && part.incoming.empty()) part.senders.clear();
+  }
+  leave_out(m, why);
 }
 
 // -- the end --------------------------------------------------------------------------------------
@@ -367,15 +377,16 @@ void butterfly::finish_if_complete() {
   }
   auto givers = static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
                                                        [](const member_info& m) { return m.weight > 0; }));
-  bool somebody_down = false;
-  for (const auto& member : members_) somebody_down = somebody_down || (member.down && !member.finished);
+  auto lost = reason::sender_timeout;
+  for (const auto& member : members_)
+    if (member.down && !member.finished) lost = member.lost;
   for (std::uint32_t part = 0; part < size_; ++part) {
     if (part_bytes(part) == 0) continue;
     result.parts.push_back(
         {group_.boundaries[part], group_.boundaries[part + 1], parts_[part].senders, parts_[part].weight});
     if (parts_[part].senders.size() < givers) {
       result.outcome = outcome::partial;
-      if (trouble_ == reason::none) trouble_ = somebody_down ? reason::sender_lost : reason::sender_timeout;
+      if (trouble_ == reason::none) trouble_ = lost;
     }
   }
   result.reason = result.outcome == outcome::ok ? reason::none : trouble_;
@@ -398,6 +409,8 @@ void butterfly::finish(round_result result) {
   result.epoch = group_.epoch;
   result.member = self_;
   result.members = group_.members;
+  for (std::uint32_t m = 0; m < size_; ++m)
+    if (members_[m].lost == reason::member_declined) result.declined.push_back(m);
   result.started = started_;
   for (std::uint32_t part = 0; part < size_; ++part)
     for (auto asker : std::exchange(parts_[part].askers, {})) answer(part, asker, parts_[part].values.has_value());

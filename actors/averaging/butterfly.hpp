@@ -8,7 +8,7 @@
 //      exactly those senders, and sends the part with that list back to everybody;
 //   3. a member that holds all parts is done: `ok` if every part holds every sender, else `partial`.
 // A sender that dies or is silent for sender_timeout before its slice is complete is left out of that
-// part, weight and all. For a reducer that dies, members ask each other for the finished part; when
+// part, weight and all. A member that declines the group is treated as one that died. For a reducer that dies, members ask each other for the finished part; when
 // nobody alive has it the round is `failed: reducer_lost`.
 // Bytes on the wire per member: up and down S (1 - w_i) + S w_i (P - 1), w_i = share of its part.
 #pragma once
@@ -30,6 +30,7 @@ class butterfly {
             peer_id self, round_io& io, std::function<void(round_result)> done);
 
   void start();
+  void on(const member_declined& message, const caf::strong_actor_ptr& sender);
   void on(const part_chunk& message, const caf::strong_actor_ptr& sender);
   void on(const reduced_chunk& message, const caf::strong_actor_ptr& sender);
   void on(const chunk_received& message, const caf::strong_actor_ptr& sender);
@@ -57,6 +58,7 @@ class butterfly {
   };
   struct member_state {
     bool down = false;
+    reason lost = reason::none;        // why it is down
     bool finished = false;
     std::deque<chunk> waiting;         // to be sent to it
     std::uint32_t in_flight = 0;
@@ -90,6 +92,7 @@ class butterfly {
   std::vector<std::uint32_t> others() const;
   void queue(std::uint32_t to, bool reduced, std::uint32_t part, const payload& data);
   void pump(std::uint32_t to);
+  void lose(std::uint32_t member, reason why);
   void leave_out(std::uint32_t sender, reason why);
   void reduce_if_ready();
   void reduce();

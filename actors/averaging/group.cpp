@@ -35,6 +35,7 @@ caf::behavior group_actor::make_behavior() {
       [this](join_rejected& m) { matchmaking_->on(m, current_sender()); },
       [this](join_withdrawn& m) { matchmaking_->on(m, current_sender()); },
       [this](group_begun& m) { matchmaking_->on(m, current_sender()); },
+      [this](member_declined& m) { for_round(m); },
       [this](part_chunk& m) { for_round(m); },
       [this](reduced_chunk& m) { for_round(m); },
       [this](part_query& m) { for_round(m); },
@@ -61,10 +62,8 @@ void group_actor::on_exit() {
 template <class Message>
 void group_actor::for_round(Message& message) {
   if (round_) {
-    if (message.group == round_->group().group)
-      round_->on(message, current_sender());
-    else
-      misbehaviour(0, "message of another group");
+    // What is of another group comes from members that do not know yet that we declined it.
+    if (message.group == round_->group().group) round_->on(message, current_sender());
     return leave_if_idle();
   }
   // A fast member's first chunks overtake the leader's group_begun. Every member has at most a

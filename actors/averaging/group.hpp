@@ -26,7 +26,7 @@ class group_actor final : public protocol_actor, private round_io {
   void on_exit() override;
 
  private:
-  using early_message = std::variant<part_chunk, reduced_chunk, part_query, member_finished>;
+  using early_message = std::variant<member_declined, part_chunk, reduced_chunk, part_query, member_finished>;
   enum timer : std::uint32_t { poll, deadline, give_up, round_over, look_at_senders, leave };
 
   void on_down(const caf::actor_addr& whom) override;

@@ -93,7 +93,7 @@ void matchmaking::choose_leader() {
 }
 
 void matchmaking::follow(peer_id leader, const caf::actor& address) {
-  if (leader_ && accepted_)
+  if (leader_)  // its answer may still be under way: it may count on us already
     if (auto old = ready_.find(*leader_); old != ready_.end())
       io_.send_to(old->second, caf::make_message(join_withdrawn{self_.peer}));
   for (const auto& [peer, info] : joined_)
@@ -176,13 +176,26 @@ bool matchmaking::valid(const group_begun& message) const {
 }
 
 void matchmaking::on(const group_begun& message, const caf::strong_actor_ptr& sender) {
-  if (over_ || !leader_ || !is(ready_.at(*leader_), sender)) return;
+  if (over_ || !leader_ || !is(ready_.at(*leader_), sender)) return decline(message, sender);
   if (!valid(message)) {
     io_.suspect(*leader_, "group_begun that contradicts what was agreed");
     return fail(reason::bad_message);
   }
   over_ = true;
+  begun_ = message.group;
   on_.begun(message);
+}
+
+void matchmaking::decline(const group_begun& message, const caf::strong_actor_ptr& sender) {
+  const auto& m = message.members;
+  if (message.group == begun_ || m.size() > config_.group_size) return;
+  auto me = std::find_if(m.begin(), m.end(), [&](const member_info& x) { return x.address == self_.address; });
+  auto by_member = std::any_of(m.begin(), m.end(), [&](const member_info& x) { return is(x.address, sender); });
+  if (me == m.end() || !by_member) return io_.suspect(0, "group_begun of a group that we never asked to join");
+  auto index = static_cast<std::uint32_t>(me - m.begin());
+  for (auto other = m.begin(); other != m.end(); ++other)
+    if (other != me && other->address)
+      io_.send_to(other->address, caf::make_message(member_declined{message.group, index}));
 }
 
 void matchmaking::on_down(const caf::actor_addr& whom) {
@@ -247,6 +260,7 @@ void matchmaking::close() {
   begin.group = group_id::from(id.finish());
   begin.boundaries = kernels::part_boundaries(request_.values.size() / 4, kernels::balanced_shares(rates));
   over_ = true;
+  begun_ = begin.group;
   for (const auto& [peer, info] : joined_) io_.send_to(info.address, caf::make_message(begin));
   on_.begun(begin);
 }

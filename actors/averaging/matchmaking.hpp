@@ -8,6 +8,8 @@
 //      (a few stragglers must not go ahead as a branch of their own), and sends group_begun with the members and the part boundaries.
 // No cyclic waits: a peer only ever waits for a peer with a smaller id, so a chain of waits ends at
 //   one that waits for nobody; whoever starts to follow sends its own followers on to its leader.
+// A leader may close its group while one of its followers goes over to a smaller id: the follower is then a
+//   member that will never come, and says so to all of that group (member_declined).
 #pragma once
 
 #include <functional>
@@ -64,6 +66,7 @@ class matchmaking {
   void learn(peer_id peer, const caf::actor& address);
   void forget(const caf::actor_addr& whom, bool died);
   bool valid(const group_begun& message) const;
+  void decline(const group_begun& message, const caf::strong_actor_ptr& sender);
 
   const averaging_config& config_;
   const round_request& request_;
@@ -80,6 +83,7 @@ class matchmaking {
   bool accepted_ = false;
   std::uint64_t known_samples_ = 0;
   bool lost_leader_ = false;
+  group_id begun_;                             // the group that we are in, once it is
   reason late_answer_ = reason::group_closed;
 };
 

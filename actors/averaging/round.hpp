@@ -63,6 +63,7 @@ struct round_result {
   std::uint64_t epoch = 0;
   std::uint32_t member = 0;
   std::vector<member_info> members;
+  std::vector<std::uint32_t> declined;       ///< members that are in another group, with their samples
   std::vector<part_outcome> parts;           ///< one for each part that is not empty; ok and partial only
   payload values;                            ///< the mean; ok and partial only
   duration started{};

@@ -405,7 +405,9 @@ void peer::send_commit(const round_result& result) {
   for (std::uint32_t step = 0; step < std::min<std::uint32_t>(size, 4); ++step) {
     auto m = (result.member + step) % size;
     const auto& info = result.members[m];
-    if (info.samples.empty()) continue;
+    // Who is in another group has its samples there; they are not ours to give back.
+    auto elsewhere = std::binary_search(result.declined.begin(), result.declined.end(), m);
+    if (info.samples.empty() || elsewhere) continue;
     commit_entry entry{info.peer, info.samples, 0};
     for (const auto& part : result.parts)
       if (std::binary_search(part.senders.begin(), part.senders.end(), m)) ++entry.parts_included;

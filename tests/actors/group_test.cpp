@@ -1,0 +1,176 @@
+#include "actors/averaging/group.hpp"
+#include "tests/actors/support/mini_world.hpp"
+
+#include <caf/send.hpp>
+#include <doctest/doctest.h>
+
+#include <fmt/format.h>
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+using script = collector<join_request, join_accepted, join_withdrawn, group_begun, member_declined, part_chunk>;
+
+// Group actors whose directory says what the test wants each of them to know.
+struct fixture {
+  mini_world world;
+  caf::actor directory = add_script("directory").first;
+
+  std::pair<caf::actor, std::shared_ptr<script::log>> add_script(const std::string& name) {
+    auto log = std::make_shared<script::log>();
+    return {world.spawn<script>(world.add_host(name), log), log};
+  }
+
+  static round_request request(std::uint64_t weight) {
+    round_request out;
+    out.epoch = 7;
+    out.values = payload{std::vector<float>(60, 1.0f)};
+    out.weight = weight;
+    out.samples = {{weight * 100, static_cast<std::uint32_t>(weight)}};
+    out.rate = 1'000'000;
+    out.known_samples = 1;
+    return out;
+  }
+
+  caf::actor add_member(const std::string& name, round_request with) {
+    auto& host = world.add_host(name);
+    with.directory = directory;
+    averaging_config config;
+    config.poll_interval = 1h;
+    auto owner = world.spawn<collector<round_report>>(host, std::make_shared<collector<round_report>::log>());
+    return world.spawn<group_actor>(host, owner, config, std::move(with));
+  }
+
+  /// The directory tells `whom` who is ready.
+  void tell(const caf::actor& whom, std::vector<std::pair<peer_id, caf::actor>> ready) {
+    found answer;
+    for (const auto& [id, address] : ready) answer.records.push_back({fmt::format("{:016x}", id), address, {}, 0});
+    world.send(whom, answer);
+  }
+
+  std::map<peer_id, round_ended> ended() const {
+    std::map<peer_id, round_ended> out;
+    for (const auto& [who, what] : world.observed<round_ended>()) out[who] = what;
+    return out;
+  }
+};
+
+template <class T>
+const std::vector<T>& seen(const std::pair<caf::actor, std::shared_ptr<script::log>>& by) {
+  return std::get<std::vector<T>>(*by.second);
+}
+
+}  // namespace
+
+TEST_CASE("a group that counted on a follower who went to another leader ends at once, and both groups know why") {
+  // Hosts: 1 the directory, 2 a late small id, 3 the old leader, 4 a member, 5 who changes sides.
+  fixture f;
+  auto small = f.add_member("small", f.request(2));
+  auto leader = f.add_member("leader", f.request(3));
+  auto member = f.add_member("member", f.request(4));
+  auto follower = f.add_member("follower", f.request(5));
+  f.world.settle();
+  f.tell(member, {{3, leader}});
+  f.tell(leader, {{4, member}, {5, follower}});
+  f.tell(small, {{5, follower}});
+  f.world.settle();
+  CHECK(f.ended().empty());
+  // It asks to join, and in the same breath learns of the smaller id; the leader closes the group.
+  f.tell(follower, {{3, leader}});
+  f.tell(follower, {{2, small}, {3, leader}});
+  f.world.settle();
+
+  CHECK(f.world.now() < 1ms);
+  auto ended = f.ended();
+  REQUIRE(ended.size() == 4);
+  CHECK(ended.at(2).outcome == outcome::ok);
+  CHECK(ended.at(5).outcome == outcome::ok);
+  CHECK(ended.at(2).group == ended.at(5).group);
+  CHECK(ended.at(3).group == ended.at(4).group);
+  CHECK(ended.at(3).group != ended.at(2).group);
+  for (peer_id id : {3, 4}) {
+    CHECK(ended.at(id).members == 3);
+    CHECK(ended.at(id).outcome == outcome::failed);  // the follower's part has nobody to reduce it
+    CHECK(to_string(ended.at(id).reason) == "member_declined");
+  }
+  CHECK(f.world.observed<misbehaved>().empty());
+  // Nobody stays for somebody who will not come.
+  f.world.run_for(1s);
+  for (const auto& one : {small, leader, member, follower})
+    CHECK(caf::actor_cast<caf::strong_actor_ptr>(one)->get()->getf(caf::abstract_actor::is_terminated_flag));
+}
+
+TEST_CASE("a member that declines and reduces nothing leaves the others a partial round") {
+  // Hosts: 1 the directory, 2 leads, 3 follows, 4 is played by the test and has hardly any line.
+  fixture f;
+  auto leader = f.add_member("leader", f.request(3));
+  auto member = f.add_member("member", f.request(4));
+  auto ghost = f.add_script("ghost");
+  f.world.settle();
+  f.tell(member, {{2, leader}});
+  f.tell(leader, {{3, member}, {4, ghost.first}});
+  f.world.settle();
+  caf::send_as(ghost.first, leader, join_request{7, {}, 60, {4, ghost.first, 5, 1, {{500, 5}}}});
+  f.world.settle();
+  REQUIRE(seen<group_begun>(ghost).size() == 1);
+  const auto& group = seen<group_begun>(ghost).front();
+  REQUIRE(group.members.size() == 3);
+  REQUIRE(group.boundaries[2] == group.boundaries[3]);
+  CHECK(f.ended().empty());
+  caf::send_as(ghost.first, leader, member_declined{group.group, 2});
+  caf::send_as(ghost.first, member, member_declined{group.group, 2});
+  f.world.settle();
+  auto ended = f.ended();
+  REQUIRE(ended.size() == 2);
+  for (peer_id id : {2, 3}) {
+    CHECK(ended.at(id).outcome == outcome::partial);
+    CHECK(to_string(ended.at(id).reason) == "member_declined");
+    for (const auto& part : ended.at(id).parts) CHECK(part.weight == 7);
+  }
+  CHECK(f.world.observed<misbehaved>().empty());
+}
+
+TEST_CASE("who is asked to a group after it changed its leader declines, also to members that know of no group yet") {
+  // Hosts: 1 the directory, 2 and 3 and 5 are played by the test, 4 is the follower.
+  fixture f;
+  auto small = f.add_script("small"), leader = f.add_script("leader");
+  auto follower = f.add_member("follower", f.request(5));
+  auto member = f.add_script("member");
+  f.tell(follower, {{3, leader.first}});
+  f.world.settle();
+  REQUIRE(seen<join_request>(leader).size() == 1);
+  f.tell(follower, {{2, small.first}, {3, leader.first}});
+  f.world.settle();
+  CHECK(seen<join_withdrawn>(leader).size() == 1);
+  auto joined = seen<join_request>(leader).front().member;
+  group_begun old{id128{1, 2}, 7, {}, {{3, leader.first, 1, 1, {}}, joined, {5, member.first, 1, 1, {}}}, {0, 20, 40, 60}};
+  for (int times = 0; times < 2; ++times) {
+    caf::send_as(leader.first, follower, old);
+    f.world.settle();
+  }
+  CHECK(seen<member_declined>(leader).size() == 2);
+  REQUIRE(seen<member_declined>(member).size() == 2);
+  CHECK(seen<member_declined>(member).front().group == old.group);
+  CHECK(seen<member_declined>(member).front().member == 1);
+  CHECK(f.world.observed<contributed>().empty());
+  // The group it wants still takes it; what is left of the other one does no harm.
+  group_begun wanted{id128{3, 4}, 7, {}, {{2, small.first, 1, 1, {}}, joined}, {0, 30, 60}};
+  caf::send_as(small.first, follower, wanted);
+  f.world.settle();
+  REQUIRE(f.world.observed<contributed>().size() == 1);
+  caf::send_as(member.first, follower, part_chunk{old.group, 2, 1, 0, payload{std::vector<float>(20)}});
+  caf::send_as(leader.first, follower, old);
+  caf::send_as(small.first, follower, wanted);  // a second time: not declined
+  f.world.settle();
+  CHECK(seen<member_declined>(leader).size() == 3);
+  CHECK(seen<member_declined>(small).empty());
+  CHECK(f.world.observed<misbehaved>().empty());
+  // Only members are answered, and only for groups that we are in.
+  caf::send_as(member.first, follower, group_begun{id128{5, 6}, 7, {}, {{5, member.first, 1, 1, {}}}, {0, 60}});
+  f.world.settle();
+  CHECK(f.world.observed<misbehaved>().size() == 1);
+}
