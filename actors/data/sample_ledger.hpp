@@ -16,8 +16,8 @@
 // changes nothing.
 #pragma once
 
-#include "actors/data/interval_map.hpp"
 #include "actors/ids.hpp"
+#include "kernels/base/interval_map.hpp"
 #include "kernels/base/units.hpp"
 
 #include <array>

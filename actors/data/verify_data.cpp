@@ -1,8 +1,8 @@
 #include "actors/data/verify_data.hpp"
 
-#include "actors/data/interval_map.hpp"
 #include "actors/data/ledger_file.hpp"
 #include "actors/data/rounds_file.hpp"
+#include "kernels/base/interval_map.hpp"
 
 #include <fmt/format.h>
 

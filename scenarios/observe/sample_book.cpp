@@ -46,7 +46,7 @@ void sample_book::computed(duration time, actors::peer_id peer, const actors::tr
           }
           done = true;
         });
-    of.given_back.assign(range.first, range.end(), false);
+    of.given_back.erase(range.first, range.end());
   }
 }
 
@@ -85,15 +85,15 @@ void sample_book::contributed(duration time, actors::peer_id peer,
     check_.violate(time, fmt::format("{} contributes {} samples with weight {} to epoch {}",
                                      options_.name_of(peer), count, what.weight, what.epoch));
   }
-  of.computed.for_each([&](std::uint64_t begin, std::uint64_t end, bool) {
-    inside.visit(begin, end, [&](std::uint64_t b, std::uint64_t e, bool there) {
+  for (const auto& stretch : of.computed.pieces()) {
+    inside.visit(stretch.first, stretch.end, [&](std::uint64_t b, std::uint64_t e, bool there) {
       if (there)
         return;
       check_.violate(time,
                      fmt::format("{} computed samples {} but does not contribute them to epoch {}",
                                  options_.name_of(peer), range_text(b, e), what.epoch));
     });
-  });
+  }
   of.group = what.group;
   of.contribution = what.samples;
 }
@@ -107,9 +107,11 @@ void sample_book::round_ended(duration, actors::peer_id peer, const actors::roun
   peer_state& of = found->second;
   const bool included = is_sender(what.parts, what.member);
   for (const sample_range& range : of.contribution) {
-    of.computed.assign(range.first, range.end(), false);
-    // Nobody got our gradient: we may keep it or give it back.
-    of.given_back.assign(range.first, range.end(), !included);
+    of.computed.erase(range.first, range.end());
+    if (included)
+      of.given_back.erase(range.first, range.end());
+    else // nobody got our gradient: we may keep it or give it back
+      of.given_back.assign(range.first, range.end(), true);
   }
   of.contribution.clear();
   of.group = {};
@@ -265,7 +267,7 @@ void sample_book::finish(duration time,
   suspicions_.clear();
   if (!shard_seen_ || samples_.empty())
     return; // a run without data only averages
-  samples_.visit(samples_.lowest(), samples_.highest(),
+  samples_.visit(samples_.front().first, samples_.back().end,
                  [&](std::uint64_t begin, std::uint64_t end, const entry& e) {
                    finish_stretch(time, begin, end, e, died);
                  });

@@ -28,8 +28,8 @@
 #pragma once
 
 #include "actors/observe.hpp"
+#include "kernels/base/interval_map.hpp"
 #include "kernels/base/units.hpp"
-#include "scenarios/observe/interval_map.hpp"
 #include "scenarios/observe/invariant.hpp"
 #include "scenarios/observe/rounds.hpp"
 
@@ -66,7 +66,7 @@ public:
   void finish(duration time, const std::function<std::optional<duration>(actors::peer_id)>& died);
 
   /// How many stretches of indices are held: what memory grows with.
-  std::size_t pieces() const noexcept { return samples_.pieces(); }
+  std::size_t pieces() const noexcept { return samples_.piece_count(); }
 
 private:
   enum class shard_state : std::uint8_t { unknown, leased, committed, returned, partial };

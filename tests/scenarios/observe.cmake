@@ -2,7 +2,6 @@
 set(SHOAL_OBSERVE_TESTS
   ${CMAKE_CURRENT_LIST_DIR}/observe/event_log_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/history_test.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/observe/interval_map_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/metrics_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/progress_checks_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/round_checks_test.cpp
