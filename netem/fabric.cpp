@@ -340,8 +340,7 @@ caf::strong_actor_ptr fabric::port_of(const caf::strong_actor_ptr& actor) {
 caf::actor fabric::address_of(const caf::actor& actor) {
   std::lock_guard guard(mutex_);
   auto out = port_of(caf::actor_cast<caf::strong_actor_ptr>(actor));
-  SHOAL_CHECK(out != nullptr, "only a living actor of a host has an address");
-  return caf::actor_cast<caf::actor>(out);
+  return out ? caf::actor_cast<caf::actor>(out) : caf::actor{};
 }
 
 void fabric::observe(port& of, caf::attachable_ptr hook) {

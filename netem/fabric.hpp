@@ -171,7 +171,8 @@ class fabric {
   /// One way, without jitter.
   duration delay_between(host_index from, host_index to) const;
 
-  /// The address under which other hosts reach `actor`, which must live on a host.
+  /// The address under which other hosts reach `actor`; nothing if it has ended (wall clock: somebody else may
+  /// kill its host right after it was spawned).
   caf::actor address_of(const caf::actor& actor);
 
   // -- what happened --------------------------------------------------------

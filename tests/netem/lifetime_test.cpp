@@ -202,3 +202,11 @@ TEST_CASE("a world on the wall clock ends cleanly with everything in flight") {
   }
 }
 
+TEST_CASE("an actor that was killed before it was published has no address") {
+  small_world w;
+  auto a = w.host();
+  auto local = w.spawn(a, [](puppet&) -> caf::behavior { return {[](const note&) {}}; });
+  w.net->kill(a, kill_scope::process);
+  w.run();
+  CHECK_FALSE(w.address(local));
+}
