@@ -16,8 +16,8 @@ namespace {
   X(group_begun, control) X(member_declined, control) X(part_chunk, averaging)                       \
   X(reduced_chunk, averaging) X(chunk_received, control) X(part_query, control)                      \
   X(part_answer, control) X(member_finished, control) X(state_request, control)                      \
-  X(state_offer, control) X(state_chunk_request, control) X(state_chunk, state)                      \
-  X(work_done, control) X(tick, control)
+  X(state_offer, control) X(state_refused, control) X(state_chunk_request, control)                  \
+  X(state_chunk, state) X(work_done, control) X(tick, control)
 
 }  // namespace
 

@@ -251,6 +251,12 @@ struct state_offer {
   SHOAL_MESSAGE(state_offer, x.epoch, x.state, x.step, x.size, x.parameter_bytes, x.samples, x.content)
 };
 
+/// Instead of an offer: the asked peer has no state to give. `why` is a reason.
+struct state_refused {
+  std::uint8_t why = 0;
+  SHOAL_MESSAGE(state_refused, x.why)
+};
+
 struct state_chunk_request {
   state_id state;
   std::uint64_t offset = 0;

@@ -503,7 +503,10 @@ void peer::on_state(const state_ptr& state) {
 }
 
 void peer::on_state_request(const state_request& message) {
-  if (!message.reply_to || mode_ == mode::downloading || mode_ == mode::joining) return;
+  if (!message.reply_to) return misbehaviour(0, "state request without an address");
+  // Ours is not worth having: whoever asks had better ask somebody else at once.
+  if (mode_ == mode::downloading || mode_ == mode::joining)
+    return send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::out_of_sync)});
   state_offer offer;
   offer.epoch = state_->epoch;
   offer.state = state_->id;

@@ -31,6 +31,7 @@ caf::behavior state_fetcher::make_behavior() {
   set_timer(options_.donor_timeout / 4, look_timer);
   return {
       [this](state_offer& m) { on_offer(m); },
+      [this](state_refused&) { on_refused(); },
       [this](state_chunk& m) { on_chunk(m); },
       [this](tick&) {
         look_for_silence();
@@ -70,6 +71,11 @@ void state_fetcher::on_offer(const state_offer& offer) {
     return drop(*from);  // on another branch, or a step ahead
   }
   ask();
+}
+
+void state_fetcher::on_refused() {
+  if (auto* from = sender_donor()) return drop(*from);
+  misbehaviour(0, "refusal of a state by a stranger");
 }
 
 void state_fetcher::ask() {

@@ -1,6 +1,6 @@
 // Downloads the leading state for a joiner: parameters, optimizer state and epoch, in chunks from
 // several donors at once, checked by hash. One actor for one attempt; its owner gets one
-// state_report. A donor that dies, lacks the state or is silent is left out; its chunks are asked of
+// state_report. A donor that dies, refuses, lacks the state or is silent is left out; its chunks are asked of
 // the others.
 // Bytes on the wire: the state once, plus what dead donors had not finished.
 #pragma once
@@ -48,6 +48,7 @@ class state_fetcher final : public protocol_actor {
 
   void on_down(const caf::actor_addr& whom) override;
   void on_offer(const state_offer& offer);
+  void on_refused();
   void on_chunk(const state_chunk& chunk);
   void ask();
   void drop(donor& which);
