@@ -39,8 +39,9 @@ class host {
   virtual std::uint64_t rate_down() const = 0;
 
   /// Runs `work` on a compute thread; when it and `time` are over, sends work_done{token} to
-  /// `notify`, an actor of this host. `work` must not touch actors.
-  virtual void run(std::function<void()> work, duration time, const caf::actor& notify,
+  /// `notify`, an actor of this host. `work` must not touch actors. If it throws, the whole run ends
+  /// with an error that names `job`.
+  virtual void run(std::string_view job, std::function<void()> work, duration time, const caf::actor& notify,
                    std::uint64_t token) = 0;
 
   /// A named point of a protocol has been reached; a fault may strike here (then the calling actor

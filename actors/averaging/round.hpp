@@ -24,6 +24,8 @@ enum class mutant : std::uint8_t {
   unordered_peers,     ///< members are served in the order in which memory happens to lie
   equal_weights,       ///< every contribution weighs the same
   divide_by_peers,     ///< a reducer divides by the number of senders instead of their samples
+  throwing_gradient,   ///< from the second epoch on, computing a gradient throws
+  throwing_step,       ///< so does the second optimizer step
 };
 
 struct averaging_config {

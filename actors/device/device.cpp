@@ -23,14 +23,17 @@ caf::behavior device::make_behavior() {
   };
 }
 
-void device::on_exit() { jobs_.clear(); }
+void device::on_exit() {
+  jobs_.clear();
+  protocol_actor::on_exit();
+}
 
 void device::start_next() {
   const auto& job = jobs_.front();
   auto seconds = job.samples == 0 ? to_seconds(profile_.step_time)
                                   : static_cast<double>(job.samples) / profile_.samples_per_second;
   if (profile_.jitter > 0) seconds *= std::max(0.1, jitter_.normal(1, profile_.jitter));
-  here().run(*job.work, from_seconds(seconds), caf::actor_cast<caf::actor>(this), job.token);
+  here().run(job.samples == 0 ? "optimizer step" : "gradient", *job.work, from_seconds(seconds), caf::actor_cast<caf::actor>(this), job.token);
 }
 
 }  // namespace shoal::actors

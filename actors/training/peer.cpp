@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_cast.hpp>
@@ -267,7 +268,8 @@ void peer::compute_next() {
     }
   }
   job.started = now();
-  auto work = [pool = pool_, at = state_, sum = sum_, blocks = job.blocks] {
+  auto work = [pool = pool_, at = state_, sum = sum_, blocks = job.blocks, bug = options_.averaging.mutant] {
+    if (bug == mutant::throwing_gradient && at->epoch > 0) throw std::runtime_error("no more gradients");
     if (pool->work().hollow()) return;
     sum->values.resize(pool->work().value_count());
     for (const auto& block : blocks)
@@ -428,7 +430,9 @@ void peer::start_step(const round_result& result) {
   auto after = state_id::from(id.finish());
   step_group_ = result.group;
   next_state_ = std::make_shared<state_ptr>();
-  auto work = [pool = pool_, before = state_, gradient = result.values, after, weight, out = next_state_] {
+  auto work = [pool = pool_, before = state_, gradient = result.values, after, weight, out = next_state_,
+               bug = options_.averaging.mutant] {
+    if (bug == mutant::throwing_step && before->epoch > 0) throw std::runtime_error("no more steps");
     *out = pool->step(before, gradient, after, weight);
   };
   send(device_, compute_job{std::make_shared<std::function<void()>>(std::move(work)), 0, step_job,

@@ -45,15 +45,25 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
   if (auto found = steps_.find(which); found != steps_.end()) {
     // Whoever computes it has started already and waits for nobody, so this ends. The entry itself may
     // be gone when we wake.
-    auto slot = found->second;
-    computed_.wait(lock, [&] { return *slot != nullptr; });
-    return *slot;
+    auto step = found->second;
+    computed_.wait(lock, [&] { return !step->computing(); });
+    if (step->thrown) std::rethrow_exception(step->thrown);
+    return step->state;
   }
-  auto slot = steps_[which] = std::make_shared<state_ptr>();
+  auto step = steps_[which] = std::make_shared<slot>();
   lock.unlock();
-  auto next = compute();
+  state_ptr next;
+  try {
+    next = compute();
+  } catch (...) {
+    lock.lock();
+    step->thrown = std::current_exception();
+    steps_.erase(which);
+    computed_.notify_all();
+    throw;
+  }
   lock.lock();
-  *slot = next;
+  step->state = next;
   known_[after] = next;
   remember(next);
   order_.push_back(which);

@@ -23,7 +23,8 @@ class state_pool {
   /// The initial state; one copy.
   state_ptr initial();
 
-  /// workload::step, with epoch, id and samples set. Equal (before, gradient bits) give one result.
+  /// workload::step, with epoch, id and samples set. Equal (before, gradient bits) give one result. Throws what
+  /// the workload throws, to everybody who waits for the same step.
   state_ptr step(const state_ptr& before, const payload& mean_gradient, const state_id& after,
                  std::uint64_t weight);
 
@@ -47,7 +48,12 @@ class state_pool {
   std::mutex mutex_;
   std::condition_variable computed_;
   state_ptr initial_, best_;
-  std::map<key, std::shared_ptr<state_ptr>> steps_;   // to an empty pointer: being computed
+  struct slot {
+    state_ptr state;
+    std::exception_ptr thrown;
+    bool computing() const noexcept { return !state && !thrown; }
+  };
+  std::map<key, std::shared_ptr<slot>> steps_;
   std::deque<key> order_;                      // oldest first
   std::map<state_id, std::weak_ptr<const model_state>> known_;
 };

@@ -209,7 +209,7 @@ void stage::state::start_peer(netem::machine_index machine) {
   auto address = in->spawn<actors::peer>(host, peer_config_of(what, spec, options.mutant), pool, directory);
   {
     std::lock_guard guard(watching);
-    peers[machine] = address;
+    if (address) peers[machine] = address;
   }
   // A probe may have killed it meanwhile, in another thread, and found nothing to forget.
   if (in->net().alive(in->index_of(host))) return;
@@ -315,9 +315,9 @@ duration stage::state::run_world(bool& interrupted) {
     std::lock_guard guard(watching);
     return !observers->write_error();
   };
-  while (!goal_reached && !interrupted && in->clock().now() < limit && written()) {
+  while (!goal_reached && !interrupted && in->clock().now() < limit && written() && !in->broken()) {
     in->clock().run(std::min(limit, in->clock().now() + slice));
-    if (!goal_reached) measure_held_out();
+    if (!goal_reached && !in->broken()) measure_held_out();
     look("running");
   }
   auto ended = goal_reached ? goal_time : in->clock().now();
@@ -326,7 +326,7 @@ duration stage::state::run_world(bool& interrupted) {
   do {
     in->clock().run(in->clock().now() + (simulated() ? duration(std::chrono::seconds(1)) : slice));
     look("ending");
-  } while (!quiet() && in->clock().now() < patience);
+  } while (!quiet() && in->clock().now() < patience && !in->broken());
   // From here on nobody serves the clock and no actor runs: what the observers know can be read.
   in->clock().settle();
   return ended;
@@ -406,6 +406,7 @@ result<run_outcome> stage::run() {
   };
   watching.bytes_sent = [&s] {
     std::array<std::uint64_t, 4> out{};
+    if (!s.in) return out;
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = s.in->net().traffic_bytes(i);
     return out;
   };
@@ -414,18 +415,20 @@ result<run_outcome> stage::run() {
   if (!observers) return failure{observers.error()};
   s.observers = std::move(*observers);
 
-  s.build();
+  // Before there is a world, so that the row of time 0 has it, and the wall clock does not pay for it.
   run_outcome out;
-  auto first = s.pool->initial();
-  auto first_loss = s.work->held_out_loss(*first);
+  auto first = s.work->work()->initial();
+  auto first_loss = s.work->held_out_loss(first);
   if (std::isfinite(first_loss)) {
     s.observers->on_held_out_loss({}, first_loss);
     s.held_out_next = s.what.record.held_out_every;
   }
   out.text_prompt = s.work->sample_prompt();
-  out.text_before = s.work->sample_text(*first, s.what.seed);
+  out.text_before = s.work->sample_text(first, s.what.seed);
 
+  s.build();
   auto ended = s.run_world(out.interrupted);
+  if (auto broken = s.in->broken()) return failure{*broken};
   auto best = s.pool->best();
   end_facts facts;
   facts.time = s.in->clock().now();
@@ -436,7 +439,7 @@ result<run_outcome> stage::run() {
   if (facts.loss.final) s.observers->on_held_out_loss(s.stamp(facts.time), *facts.loss.final);
   if (!best->parameters.is_hollow()) facts.state_hash = hash_of(best->parameters.bytes()).hex();
   out.text_after = s.work->sample_text(*best, s.what.seed);
-  if (s.options.baseline && !out.interrupted && best->epoch > 0) {
+  if (s.options.baseline && s.work->has_references() && !out.interrupted && best->epoch > 0) {
     if (s.options.on_status) s.options.on_status(s.status("baseline"));
     auto references = s.work->references(best->epoch, s.options.threads);
     facts.loss.baseline = finite(references.baseline);

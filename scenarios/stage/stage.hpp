@@ -64,7 +64,7 @@ class stage {
   std::string advice() const;
 
   /// Runs to the end and writes the run directory. Call once.
-  /// Errors: the directory cannot be written (exit code 3).
+  /// Errors: the directory cannot be written, a compute job threw (exit code 3).
   result<run_outcome> run();
 
  private:

@@ -122,6 +122,7 @@ class transformer_workload final : public prepared_workload {
     return work_->model().mean_loss(state.parameters.floats(), held_out_, corpus_->held_out_windows());
   }
 
+  bool has_references() const override { return true; }
   reference_losses references(std::uint64_t steps, unsigned threads) const override {
     learn::baseline_options options;
     options.target_batch = scenario_.training.target_batch;

@@ -27,6 +27,8 @@ class prepared_workload {
 
   /// Loss on held-out data; NaN if the workload knows none.
   virtual double held_out_loss(const actors::model_state& state) const = 0;
+  /// Whether references() has anything to say.
+  virtual bool has_references() const { return false; }
   /// The same training on one machine without actors, for as many steps. NaN where there is none.
   virtual reference_losses references(std::uint64_t steps, unsigned threads) const = 0;
   /// Writes the model for the user. Does nothing for workloads without a model.

@@ -1,6 +1,7 @@
 #include "scenarios/stage/world.hpp"
 
 #include <caf/send.hpp>
+#include <fmt/format.h>
 
 #include "actors/messages.hpp"
 #include "kernels/base/check.hpp"
@@ -46,7 +47,8 @@ class world::emulated_host final : public actors::host {
     return static_cast<std::uint64_t>(world_.net_->rate_down(index_).bits_per_second);
   }
 
-  void run(std::function<void()> work, duration time, const caf::actor& notify, std::uint64_t token) override {
+  void run(std::string_view job, std::function<void()> work, duration time, const caf::actor& notify,
+           std::uint64_t token) override {
     auto due = world_.clock_.now() + time;
     auto tell = [this, notify, token] {
       if (!world_.net_->alive(index_)) return;
@@ -54,15 +56,23 @@ class world::emulated_host final : public actors::host {
     };
     if (world_.options_.mode == netem::time_mode::virtual_time) {
       auto done = world_.pool_->submit(std::move(work));
-      world_.clock_.at(due, [done, tell] {
-        done.get();
+      world_.clock_.at(due, [this, job = std::string(job), done, tell] {
+        try {
+          done.get();
+        } catch (...) {
+          return world_.job_threw(job, name_, std::current_exception());
+        }
         tell();
       });
       return;
     }
     // A step lasts as long as its profile says, or as long as it really takes.
-    world_.pool_->submit([this, work = std::move(work), due, time, tell] {
-      work();
+    world_.pool_->submit([this, job = std::string(job), work = std::move(work), due, time, tell] {
+      try {
+        work();
+      } catch (...) {
+        return world_.job_threw(job, name_, std::current_exception());
+      }
       auto late = world_.clock_.now() - due;
       {
         std::lock_guard guard(world_.mutex_);
@@ -137,6 +147,26 @@ world::~world() {
 distortion world::late() const {
   std::lock_guard guard(mutex_);
   return late_;
+}
+
+std::optional<std::string> world::broken() const {
+  std::lock_guard guard(mutex_);
+  return broken_;
+}
+
+void world::job_threw(std::string_view job, std::string_view host, std::exception_ptr what) {
+  std::string why = "unknown exception";
+  try {
+    std::rethrow_exception(what);
+  } catch (const std::exception& e) {
+    why = e.what();
+  } catch (...) {
+  }
+  {
+    std::lock_guard guard(mutex_);
+    if (!broken_) broken_ = fmt::format("internal error: compute job '{}' of {} threw: {}", job, host, why);
+  }
+  clock_.request_stop();
 }
 
 actors::host& world::boot(netem::machine_index machine) {

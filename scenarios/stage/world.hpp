@@ -2,10 +2,12 @@
 // implement actors::host, so the same protocol actors run in sim and emulate.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +58,9 @@ class world {
   /// Real time only; zeros in virtual time.
   distortion late() const;
 
+  /// Why this world cannot go on: a compute job threw. Its actor would wait for ever.
+  std::optional<std::string> broken() const;
+
   // Wall clock: these are called from several threads at once.
   /// What actors tell the observers: (host, what).
   std::function<void(const actors::host&, const actors::observation&)> on_observation;
@@ -67,7 +72,8 @@ class world {
   netem::host_index index_of(const actors::host& of) const;
   actors::host& host_at(netem::host_index index);
 
-  /// Spawns an actor of class `Actor` on `on`; returns its address.
+  /// Spawns an actor of class `Actor` on `on`; returns its address, or nothing if it was killed meanwhile
+  /// (wall clock only).
   template <class Actor, class... Args>
   caf::actor spawn(actors::host& on, Args&&... args) {
     caf::actor out;
@@ -92,9 +98,12 @@ class world {
   netem::coordinator& clock_;
   std::unique_ptr<netem::fabric> net_;
   std::unique_ptr<compute_pool> pool_;
-  mutable std::mutex mutex_;                     // guards hosts_ and late_
+  void job_threw(std::string_view job, std::string_view host, std::exception_ptr what);
+
+  mutable std::mutex mutex_;                     // guards hosts_, late_ and broken_
   std::map<netem::host_index, std::unique_ptr<emulated_host>> hosts_;
   distortion late_;
+  std::optional<std::string> broken_;
 };
 
 }  // namespace shoal::scenarios

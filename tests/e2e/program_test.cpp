@@ -1,5 +1,7 @@
 // The program and its run directory: --force, full disks, unwritable folders, Ctrl-C.
+#include <algorithm>
 #include <csignal>
+#include <sstream>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -152,4 +154,27 @@ TEST_CASE("verify-data of a folder without a run is refused") {
   auto run = run_program({"verify-data", folder.path().string()});
   CHECK(run.exit == 1);
   CHECK(run.err.find("ledger.csv") != std::string::npos);
+}
+
+TEST_CASE("a workload without a baseline does not claim to train one, and the first row of metrics has its loss") {
+  auto text = scenario(4);
+  setting t(text.replace(text.find("timing"), 6, "quadratic"));
+  auto run = run_program({"run", t.file, "--out", t.out});
+  INFO(run.err);
+  CHECK(run.exit == 0);
+  CHECK(run.err.find("epoch") != std::string::npos);
+  CHECK(run.err.find("on one machine") == std::string::npos);
+  std::istringstream rows(slurp(fs::path(t.out) / "metrics.csv"));
+  std::string header, first;
+  std::getline(rows, header);
+  std::getline(rows, first);
+  auto field = [](const std::string& row, std::ptrdiff_t n) {
+    std::istringstream fields(row);
+    std::string out;
+    for (; n >= 0; --n) std::getline(fields, out, ',');
+    return out;
+  };
+  auto column = std::count(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(header.find("loss_held_out")), ',');
+  CHECK(field(first, 0) == "0.000000000");
+  CHECK_FALSE(field(first, column).empty());
 }

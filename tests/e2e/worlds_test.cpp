@@ -209,3 +209,24 @@ TEST_CASE("a round takes as long on the wall clock as in virtual time, within a 
     SHOAL_SKIP("this machine wakes threads too late for times to mean anything: something else keeps it busy");
   CHECK(agrees);
 }
+
+TEST_CASE("a compute job that throws ends the run with an internal error that names it, in both worlds") {
+  for (const char* world : {"sim", "emulate"})
+    for (auto [bug, job] : {std::pair{actors::mutant::throwing_gradient, "gradient"},
+                            std::pair{actors::mutant::throwing_step, "optimizer step"}}) {
+      swarm what;
+      what.more = fmt::format("world: {}\n", world);
+      what.stop_time = "30s";
+      scenarios::stage_options options;
+      options.mutant = bug;
+      std::string error;
+      try {
+        run_swarm(what, std::move(options));
+      } catch (const std::runtime_error& e) {
+        error = e.what();
+      }
+      INFO(world << ": " << error);
+      CHECK(error.starts_with(fmt::format("internal error: compute job '{}' of p-", job)));
+      CHECK(error.find(" threw: no more ") != std::string::npos);
+    }
+}

@@ -13,8 +13,8 @@ rng mini_host::random_stream(std::string_view name) const {
   return stream(world_.seed(), name, id_);
 }
 
-void mini_host::run(std::function<void()> work, duration time, const caf::actor& notify,
-                    std::uint64_t token) {
+void mini_host::run(std::string_view, std::function<void()> work, duration time,
+                    const caf::actor& notify, std::uint64_t token) {
   work();
   auto element = caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, work_done{token});
   auto& clock = world_.scheduler().clock();

@@ -35,8 +35,8 @@ public:
   caf::actor address_of(const caf::actor& local) override { return local; }
   std::uint64_t rate_up() const override { return up; }
   std::uint64_t rate_down() const override { return down; }
-  void run(std::function<void()> work, duration time, const caf::actor& notify,
-           std::uint64_t token) override;
+  void run(std::string_view job, std::function<void()> work, duration time,
+           const caf::actor& notify, std::uint64_t token) override;
   void probe(std::string_view point) override;
   void observe(const observation& what) override;
   void arriving() noexcept override { ++arrived; }
