@@ -105,7 +105,7 @@ struct commit_entry {
 /// Sent by every member of a finished round, for itself and for members that may be dead; the same
 /// commit may arrive several times.
 struct commit {
-  std::uint64_t epoch = 0;           ///< the epoch that these samples completed
+  std::uint64_t epoch = 0;           ///< of the round: the epoch that its gradients were computed on, from 0
   group_id group;
   std::uint32_t parts_total = 0;
   std::vector<commit_entry> entries;

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <optional>
 
@@ -120,7 +119,7 @@ int run(const run_arguments& arguments) {
     line.clear();
     if (code != exit_ok) return code;
   }
-  return failed ? exit_run_failed : outcome->interrupted ? 128 + SIGINT : exit_ok;
+  return failed ? exit_run_failed : outcome->interrupted ? exit_interrupted : exit_ok;
 }
 
 }  // namespace

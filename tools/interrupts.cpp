@@ -1,5 +1,7 @@
 #include "tools/interrupts.hpp"
 
+#include "tools/exit_codes.hpp"
+
 #include <unistd.h>
 
 #include <csignal>
@@ -13,7 +15,7 @@ volatile std::sig_atomic_t count = 0;
 void on_interrupt(int) {
   count = count + 1;
   if (count > 2)
-    _exit(130); // the third one means it
+    _exit(exit_interrupted); // the third one means it
 }
 
 } // namespace

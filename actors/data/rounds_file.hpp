@@ -3,9 +3,11 @@
 // ledger.
 //
 //   epoch,group,peer,first,count,parts_included,parts_total
-//   1,00..2a,3,0,64,4,4      64 samples of peer 3 are in 4 of the 4 parts of the round that made
-//   epoch 1 1,00..2a,7,64,8,0,4      peer 7 took part and delivered nothing
+//   1,00..2a,3,0,64,4,4      64 samples of peer 3 are in 4 of the 4 parts of a round of epoch 1
+//   1,00..2a,7,64,8,0,4      peer 7 took part and delivered nothing
 //
+// The epoch is that of the state that the gradients were computed on, as in ledger.csv: the first round
+// is of epoch 0 and makes epoch 1.
 // Rounds that no member finished (failed) are not in it. parts_total is the number of part_outcomes
 // of the first member that finished, which must be the parts_total of its commit.
 #pragma once
