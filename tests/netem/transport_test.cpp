@@ -1,0 +1,185 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/base/rng.hpp"
+#include "netem/transport.hpp"
+
+using namespace shoal;
+using namespace shoal::netem;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<finished_transfer> run(transport& net) {
+  std::vector<finished_transfer> done;
+  while (const auto next = net.next_event()) net.advance(*next, done);
+  return done;
+}
+
+double seconds_of(transport& net, transfer_request what, duration at = {}) {
+  net.start(what, at);
+  const auto done = run(net);
+  REQUIRE(done.size() == 1);
+  return to_seconds(done.front().at - at);
+}
+
+}  // namespace
+
+TEST_CASE("tcp, one flow on a fast link: set-up, then windows of 10, 20, 40 ... segments") {
+  // 10 + 20 + 40 + 80 segments fit into the first four round trips; the fifth window carries the rest.
+  transport net(transfer_model::tcp);
+  const link_id path[] = {net.add_link(1e10)};
+  transfer_request what;
+  what.path = path;
+  what.delay = 50ms;
+  what.round_trip = 100ms;
+  what.bytes = 200 * 1448;
+  const double rest = 50.0 / 160;  // of the fifth window, 160 segments, sent evenly over its round trip
+  CHECK(seconds_of(net, what) == doctest::Approx(0.1 + 0.4 + 0.1 * rest).epsilon(1e-6));
+}
+
+TEST_CASE("tcp, a connection that is in use needs no set-up and keeps its window; an idle one begins again") {
+  transport net(transfer_model::tcp);
+  const link_id path[] = {net.add_link(1e8)};
+  transfer_request what;
+  what.path = path;
+  what.round_trip = 80ms;
+  what.delay = 40ms;
+  what.bytes = 2'000'000;
+  net.start(what, {});
+  auto done = run(net);
+  REQUIRE(done.size() == 1);
+  const double first = to_seconds(done[0].at);
+  what.connection = done[0].connection;
+  const double second = seconds_of(net, what, done[0].at);
+  CHECK(second < first - 0.08);
+  CHECK(second == doctest::Approx(2e6 * 8 / 1e8).epsilon(0.05));
+  transport idle(transfer_model::tcp);
+  const link_id same[] = {idle.add_link(1e8)};
+  what.path = same;
+  const double later = seconds_of(idle, what, done[0].at + 10s);
+  CHECK(later == doctest::Approx(first - 0.08).epsilon(0.1));
+}
+
+TEST_CASE("tcp, a fat long path is limited by the largest window") {
+  tcp_options tcp;
+  tcp.max_window = 1e6;
+  transport net(transfer_model::tcp, tcp);
+  const link_id path[] = {net.add_link(1e10)};
+  std::vector<rate_change> rates;
+  net.on_rate([&](const rate_change& change) { rates.push_back(change); });
+  transfer_request what;
+  what.path = path;
+  what.delay = 100ms;
+  what.round_trip = 200ms;
+  what.bytes = 100'000'000;
+  const double seconds = seconds_of(net, what);
+  CHECK(seconds == doctest::Approx(100e6 / (1e6 / 0.2)).epsilon(0.1));
+  REQUIRE(!rates.empty());
+  CHECK(rates.front().why == rate_limit::connecting);
+  CHECK(rates.back().why == rate_limit::max_window);
+  CHECK(rates.back().bits_per_second == doctest::Approx(4e7));
+}
+
+TEST_CASE("loss caps a long transfer by the named formula") {
+  tcp_options reno;
+  reno.control = congestion_control::reno;
+  // Padhye et al., eq. (30) with b = 2, p = 1 %, RTT 100 ms, T0 = RTT + 200 ms.
+  const double p = 0.01, rtt = 0.1, t0 = 0.3;
+  const double expected = 1448 / (rtt * std::sqrt(4 * p / 3) + t0 * std::min(1.0, 3 * std::sqrt(6 * p / 8)) * p * (1 + 32 * p * p));
+  CHECK(loss_cap(reno, p, 100ms) == doctest::Approx(8 * expected));
+  CHECK(std::isinf(loss_cap(reno, 0, 100ms)));
+  CHECK(loss_cap(tcp_options{}, p, 100ms) >= loss_cap(reno, p, 100ms));
+  transport net(transfer_model::tcp, reno);
+  const link_id path[] = {net.add_link(1e9)};
+  transfer_request what;
+  what.path = path;
+  what.delay = 50ms;
+  what.round_trip = 100ms;
+  what.loss_events = p;
+  what.bytes = 20'000'000;
+  CHECK(seconds_of(net, what) == doctest::Approx(20e6 / expected).epsilon(0.05));
+}
+
+TEST_CASE("in every model a path's cap holds, and zero bytes end") {
+  for (const auto model : {transfer_model::max_min, transfer_model::lv08, transfer_model::tcp}) {
+    transport net(model);
+    const link_id path[] = {net.add_link(1e9)};
+    transfer_request what;
+    what.path = path;
+    what.cap = 1e6;
+    what.bytes = 1'000'000;
+    CHECK(seconds_of(net, what) == doctest::Approx(8).epsilon(0.01));
+    what.bytes = 0;
+    net.start(what, 100s);
+    CHECK(run(net).size() == 1);
+    CHECK(net.active() == 0);
+  }
+}
+
+TEST_CASE("under random transfers of every model all end once, none before it can, and cancelling leaves nothing") {
+  for (const auto model : {transfer_model::max_min, transfer_model::lv08, transfer_model::tcp}) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      auto draws = stream(seed, "transport");
+      transport net(model);
+      std::vector<link_id> up, down;
+      const std::size_t hosts = 2 + draws.below(12);
+      for (std::size_t i = 0; i < hosts; ++i) {
+        up.push_back(net.add_link(draws.uniform(1e6, 1e8)));
+        down.push_back(net.add_link(draws.uniform(1e6, 1e8)));
+      }
+      struct begun {
+        duration at;
+        double fastest;
+        transport::transfer_id id;
+        bool ended = false, cancelled = false;
+      };
+      std::vector<begun> all;
+      std::vector<finished_transfer> done;
+      duration now{};
+      std::size_t expected = 0;
+      for (int i = 0; i < 200; ++i) {
+        now += from_seconds(draws.exponential(0.02));
+        net.advance(now, done);
+        for (const auto& f : done) {
+          REQUIRE(!all[f.tag].ended);
+          all[f.tag].ended = true;
+          CHECK(to_seconds(f.at - all[f.tag].at) >= all[f.tag].fastest * (1 - 1e-9));
+        }
+        done.clear();
+        if (!all.empty() && draws.uniform() < 0.1) {
+          auto& victim = all[draws.below(all.size())];
+          if (!victim.ended && !victim.cancelled) {
+            net.cancel(victim.id, now);
+            victim.cancelled = true;
+            --expected;
+          }
+          continue;
+        }
+        const auto a = draws.below(hosts), b = draws.below(hosts);
+        const link_id path[] = {up[a], down[b]};
+        const link_id back[] = {up[b], down[a]};
+        transfer_request what;
+        what.path = path;
+        if (a != b) what.way_back = back;
+        what.delay = from_seconds(draws.uniform(0.001, 0.1));
+        what.round_trip = 2 * what.delay;
+        what.bytes = 1000 + draws.below(1'000'000);
+        what.tag = all.size();
+        all.push_back({now, static_cast<double>(what.bytes) * 8 / std::min(net.capacity(up[a]), net.capacity(down[b])),
+                       net.start(what, now)});
+        ++expected;
+      }
+      for (const auto& f : run(net)) all[f.tag].ended = true;
+      std::size_t ended = 0;
+      for (const auto& t : all) {
+        CHECK(!(t.ended && t.cancelled));
+        ended += t.ended ? 1 : 0;
+      }
+      CHECK(ended == expected);
+      CHECK(net.active() == 0);
+    }
+  }
+}
