@@ -104,6 +104,38 @@ TEST_CASE("a group that counted on a follower who went to another leader ends at
     CHECK(caf::actor_cast<caf::strong_actor_ptr>(one)->get()->getf(caf::abstract_actor::is_terminated_flag));
 }
 
+TEST_CASE("a group does not wait for a follower whose new round takes until its timeout") {
+  // Hosts: 1 the directory, 2 a late small id that begins a round and then says nothing, 3 the old leader, 4 a member,
+  // 5 who changes sides.
+  fixture f;
+  auto small = f.add_script("small");
+  auto leader = f.add_member("leader", f.request(3));
+  auto member = f.add_member("member", f.request(4));
+  auto follower = f.add_member("follower", f.request(5));
+  f.world.settle();
+  f.tell(member, {{3, leader}});
+  f.tell(leader, {{4, member}, {5, follower}});
+  f.world.settle();
+  f.tell(follower, {{3, leader}});
+  f.tell(follower, {{2, small.first}, {3, leader}});
+  f.world.settle();
+  REQUIRE(seen<join_request>(small).size() == 1);
+  auto joined = seen<join_request>(small).front().member;
+  caf::send_as(small.first, follower, group_begun{id128{1, 2}, 7, {}, {{2, small.first, 1, 1, {}}, joined}, {0, 30, 60}});
+  f.world.run_for(1ms);
+  auto ended = f.ended();
+  CHECK(ended.size() == 2);
+  for (peer_id id : {3, 4}) {
+    REQUIRE(ended.contains(id));
+    CHECK(to_string(ended.at(id).reason) == "member_declined");
+  }
+  f.world.run_for(119s);
+  CHECK(f.ended().size() == 2);
+  f.world.run_for(2s);  // round_timeout
+  REQUIRE(f.ended().contains(5));
+  CHECK(to_string(f.ended().at(5).reason) == "reducer_timeout");
+}
+
 TEST_CASE("a member that declines and reduces nothing leaves the others a partial round") {
   // Hosts: 1 the directory, 2 leads, 3 follows, 4 is played by the test and has hardly any line.
   fixture f;
