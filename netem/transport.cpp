@@ -137,6 +137,7 @@ void transport::finish(duration now, std::vector<finished_transfer>& out) {
       continue;
     }
     auto& r = records_[ended.tag];
+    if (model_ == transfer_model::tcp) last_round_trip(r, ended.at);
     r.connection.connected = true;
     r.connection.used_until = ended.at;
     out.push_back({r.tag, ended.at, r.connection});
@@ -195,6 +196,7 @@ void transport::begin_flow(std::uint32_t slot, duration now) {
     return;
   }
   begin_transfer(tcp_, r.connection, now, r.round_trip);
+  r.flowing_since = r.counted_until = now;
   r.now_cap = window_cap(r, r.cap_why);
   link_use uses[most_links];
   for (std::uint32_t i = 0; i < r.path_length; ++i) uses[i] = {r.path[i], 1};
@@ -237,12 +239,26 @@ void transport::round_trip_over(std::uint32_t slot, duration now) {
         (flows_.capacity(*link) / 8 * to_seconds(tcp_.queue) + 1500 * tcp_.queue_packets) / seen.sharers;
   }
   next_round_trip(tcp_, r.connection, seen);
+  r.counted_until = now;
   const double cap = window_cap(r, r.cap_why);
   if (cap != r.now_cap) {
     r.now_cap = cap;
     flows_.set_cap(r.flow, cap, now);
   }
   set_timer(slot, now + r.round_trip);
+}
+
+/// What was sent since the last whole round trip lets the window grow, too: for the connection's next transfer.
+void transport::last_round_trip(record& r, duration now) {
+  if (r.round_trip < least_round_trip || now <= r.counted_until) return;
+  round_trip_seen seen;
+  seen.now = now;
+  seen.round_trip = r.round_trip;
+  seen.round_trips = to_seconds(now - r.counted_until) / to_seconds(r.round_trip);
+  seen.rate = 8 * static_cast<double>(r.bytes) / to_seconds(now - r.flowing_since);
+  seen.window_limited = seen.rate > 0.99 * r.now_cap;
+  seen.queue_bytes = unlimited;  // whatever overflows is seen in a whole round trip
+  next_round_trip(tcp_, r.connection, seen);
 }
 
 void transport::on_rate(std::function<void(const rate_change&)> told) {

@@ -109,6 +109,7 @@ class transport {
     duration delay{}, round_trip{};
     double loss_cap = unlimited, cap = unlimited;
     double now_cap = unlimited;
+    duration flowing_since{}, counted_until{};  // the window has grown for the time until then
     rate_limit cap_why = rate_limit::cap;
     tcp_window connection;
   };
@@ -123,6 +124,7 @@ class transport {
   bool next_timer();
   void due(std::uint32_t slot, duration now);
   void begin_flow(std::uint32_t slot, duration now);
+  void last_round_trip(record& r, duration now);
   void round_trip_over(std::uint32_t slot, duration now);
   double window_cap(const record& r, rate_limit& why) const;
   void finish(duration now, std::vector<finished_transfer>& out);

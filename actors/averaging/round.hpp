@@ -35,7 +35,7 @@ struct averaging_config {
   duration round_timeout = std::chrono::seconds(120);
   duration sender_timeout = std::chrono::seconds(10);
   std::uint64_t chunk_bytes = 256 * 1024;
-  std::uint32_t window_chunks = 2;           ///< unacknowledged chunks to one member
+  std::uint32_t window_chunks = 8;           ///< unacknowledged chunks to one member
   duration poll_interval = std::chrono::milliseconds(500);
   actors::mutant mutant = mutant::none;
 };

@@ -32,7 +32,7 @@ void fill_line(peer_group& group, const source_map& sources) {
   fill("delay", group.access.delay, preset->access.delay);
   fill("jitter", group.access.jitter, preset->access.jitter);
   fill("distribution", group.access.distribution, preset->access.distribution);
-  fill("loss", group.access.loss, preset->access.loss);
+  if (!sources.given("peers." + group.name + ".bursts")) fill("loss", group.access.loss, preset->access.loss);
 }
 
 void fill_defaults(scenario& what, const source_map& sources, const std::string& file_name) {

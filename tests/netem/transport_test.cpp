@@ -63,6 +63,29 @@ TEST_CASE("tcp, a connection that is in use needs no set-up and keeps its window
   CHECK(later == doctest::Approx(first - 0.08).epsilon(0.1));
 }
 
+TEST_CASE("tcp, many short transfers on one connection let its window grow as one long transfer would") {
+  const auto time_of = [](int pieces) {
+    transport net(transfer_model::tcp);
+    const link_id path[] = {net.add_link(1e9)};
+    transfer_request what;
+    what.path = path;
+    what.round_trip = 100ms;
+    what.delay = 50ms;
+    what.bytes = 4'000'000 / static_cast<std::uint64_t>(pieces);
+    std::vector<finished_transfer> done;
+    duration now{};
+    for (int i = 0; i < pieces; ++i) {
+      done.clear();
+      net.start(what, now);
+      while (const auto next = net.next_event()) net.advance(*next, done);
+      now = done.front().at;
+      what.connection = done.front().connection;
+    }
+    return to_seconds(now);
+  };
+  CHECK(time_of(400) == doctest::Approx(time_of(1)).epsilon(0.2));
+}
+
 TEST_CASE("tcp, a fat long path is limited by the largest window") {
   tcp_options tcp;
   tcp.max_window = 1e6;

@@ -110,3 +110,27 @@ TEST_CASE("the reference page is the one that the descriptions give") {
   CHECK_MESSAGE(read_file("docs/scenario.md") == reference_markdown(),
                 "set SHOAL_UPDATE_EXPECTED=1 and run this test to write docs/scenario.md");
 }
+
+TEST_CASE("a line fills what its group does not give, and nothing else") {
+  const auto result = load_text(
+      "stop_time: 10min\n"
+      "devices: {d: {samples_per_second: 9}}\n"
+      "peers:\n"
+      "  plain: {line: cable, device: d}\n"
+      "  own: {line: cable, up: 3Mbit, jitter: 1ms, distribution: uniform, bursts: {p: 1%, r: 30%}, hosts_per_line: 2, device: d}\n"
+      "workload: {kind: timing}\n"
+      "training: {target_batch: 16}\n",
+      "s.yaml");
+  REQUIRE_MESSAGE(result.value, rendered(result));
+  const auto& plain = result.value->peers[0];
+  CHECK(plain.up.bits_per_second == 20e6);
+  CHECK(plain.down.bits_per_second == 100e6);
+  CHECK(plain.access.delay == std::chrono::milliseconds(14));
+  CHECK(plain.access.loss == 0.0005);
+  const auto& own = result.value->peers[1];
+  CHECK(own.up.bits_per_second == 3e6);
+  CHECK(own.down.bits_per_second == 100e6);
+  CHECK(own.access.jitter == std::chrono::milliseconds(1));
+  CHECK(own.access.loss == 0);
+  CHECK(own.access.bursts.p == 0.01);
+}
