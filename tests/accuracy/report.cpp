@@ -41,6 +41,8 @@ int main(int argc, char** argv) {
   table(data / "blind", "ns3-newreno", shoal::netem::ns3_newreno(), "Not looked at before the parameters were fixed: ns-3, NewReno");
   table(data / "validation", "ns3-newreno", shoal::netem::ns3_newreno(), "Further patterns, looked at while the model was made: ns-3, NewReno");
   table(data / "linux", "linux", {}, "A real kernel: Linux 6.18, CUBIC, Shoal's defaults");
+  table(data / "validation", "linux", {}, "A real kernel, further patterns: Linux 6.18, CUBIC");
+  table(data / "calibration", "linux", {}, "A real kernel, the calibration patterns that this could be measured on: Linux 6.18, CUBIC");
   table(data / "linux", "linux-reno", [] { shoal::netem::tcp_options o; o.control = shoal::netem::congestion_control::reno; return o; }(),
         "A real kernel: Linux 6.18, Reno");
   auto cubic = shoal::netem::ns3_newreno();
