@@ -403,6 +403,7 @@ std::uint64_t fabric::wire_size(const caf::type_erased_tuple& content, const mes
   caf::detail::serialized_size_inspector counter{system_};
   if (auto err = counter(const_cast<caf::type_erased_tuple&>(content)))
     check_failed(__FILE__, __LINE__, "every message can be serialized", what.name);
+  if (!options_.wire_overhead) return counter.result();
   auto body = counter.result() + std::char_traits<char>::length(what.name) + framing_bytes;
   return body + segment_header_bytes * ((body + segment_bytes - 1) / segment_bytes);
 }

@@ -109,6 +109,7 @@ struct fabric_options {
   std::uint64_t seed = 1;
   duration detection_time = std::chrono::seconds(5);
   std::uint64_t small_message_bytes = 4096;
+  bool wire_overhead = true;       ///< false: serialized bytes alone, to compare with models that know no headers
   std::function<message_class(const caf::type_erased_tuple&)> classify;
   std::function<void(const delivered_event&)> on_event;   ///< may be empty
   transfer_model model = transfer_model::max_min;
