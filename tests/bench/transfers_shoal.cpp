@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
   };
   netem::fabric net(system, std::move(options));
   auto here = net.add_region("here");
-  net.set_delay(here, here, {from_seconds(2 * transfers_work::link_delay_seconds), {}});
+  net.set_path(here, here, {from_seconds(2 * transfers_work::link_delay_seconds), {}});
   for (std::size_t i = 0; i < work->peers; ++i) {
     auto host = net.start_host(net.add_machine("peer-" + std::to_string(i), here, {8 * work->up_bytes_per_second(i)},
                                                {8 * work->down_bytes_per_second(i)}));
