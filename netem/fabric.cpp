@@ -67,9 +67,8 @@ fabric::fabric(caf::actor_system& system, fabric_options options)
   clock_.before_time_moves([this] { settle(); });
   if (options_.on_transfer)
     flows_.on_rate([this](const rate_change& what) {
-      auto found = connections_.find(what.tag);
-      if (found == connections_.end() || !found->second.record) return;
-      found->second.record->steps.push_back({what.at, what.bits_per_second, what.why, what.link, what.sharers});
+      auto& record = connections_[what.tag].record;
+      if (record) record->steps.push_back({what.at, what.bits_per_second, what.why, what.link, what.sharers});
     });
   clock_.on_timer([this](caf::actor_id id, const caf::type_erased_tuple& content) {
     if (!reporting_) return;
@@ -194,6 +193,8 @@ host_index fabric::start_host(machine_index index) {
   hosts_.push_back({.machine = index,
                     .place = m.place,
                     .up = m.up,
+                    .uplink = m.uplink,
+                    .downlink = m.downlink,
                     .incarnation = incarnation,
                     .node = node_of(m.name, incarnation),
                     .jitter = stream(options_.seed, "netem.jitter", index, incarnation)});
@@ -212,18 +213,27 @@ bool fabric::kill(host_index index, kill_scope scope) {
   host.died_at = now;
   machines_[host.machine].running = no_host;
   report({event_kind::host_killed, now, now, {index, 0}, {index, 0}, "", 0});
-  for (auto key : host.bulk) {
-    auto& line = connections_.at(key);
-    lost_ += line.waiting.size();
-    flows_.cancel(*line.flow, now);
+  std::vector<std::uint32_t> broken;
+  for (auto at = host.first_out; at != none; at = connections_[at].out.next) broken.push_back(at);
+  for (auto at = host.first_in; at != none; at = connections_[at].in.next) broken.push_back(at);
+  // In an order that does not depend on how they were listed.
+  std::sort(broken.begin(), broken.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return key_of(connections_[a].from, connections_[a].to) < key_of(connections_[b].from, connections_[b].to);
+  });
+  for (auto at : broken) {
+    auto& line = connections_[at];
+    flows_.cancel(line.flow, now);
     end_record(line, now, now, true);
-    line.window = {};
-    hosts_[line.from == index ? line.to : line.from].bulk.erase(key);
-    line.flow.reset();
-    line.waiting.clear();
+    for (auto next = line.first; next != none;) {
+      ++lost_;
+      auto lost = std::exchange(in_flight_[next], {});
+      in_flight_free_.push_back(std::exchange(next, lost.next));
+    }
+    line.first = line.last = none;
+    link_out(at);
+    forget_if_idle(at);
     flows_change();
   }
-  host.bulk.clear();
   acting_as as{index};
   for (auto& [ordinal, actor] : host.actors) actor->enqueue(kill_message(actor), nullptr);
   return true;
@@ -265,9 +275,7 @@ host_index fabric::host_on(machine_index machine) const {
 }
 std::size_t fabric::active_flows() const {
   std::lock_guard guard(mutex_);
-  std::size_t count = 0;
-  for (auto& host : hosts_) count += host.bulk.size();
-  return count / 2;  // each is known to both of its hosts
+  return sending_;
 }
 std::size_t fabric::orphaned_flows() const {
   std::lock_guard guard(mutex_);
@@ -373,8 +381,7 @@ void fabric::notify(port& of, port::observer observer, const caf::error& reason)
     // The end of a connection does not overtake what is under way on it.
     auto key = key_of(of.host(), observer.host);
     if (auto* last = last_small_.find(key)) when = std::max(when, *last);
-    if (auto line = connections_.find(key); line != connections_.end())
-      when = std::max(when, line->second.last_arrival);
+    if (auto* line = line_of_.find(key)) when = std::max(when, connections_[*line - 1].last_arrival);
   }
   observer.notice = clock_.at(when, [this, self = caf::actor_cast<caf::strong_actor_ptr>(&of), reason,
                                      number = observer.number] {
@@ -441,20 +448,35 @@ void fabric::send(port& to, caf::mailbox_element_ptr element) {
       element->sender = found->port ? found->port : port_of(element->sender);
     }
   auto now = clock_.now();
-  in_transit item{caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, bytes, now, what};
+  auto at = keep({caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, bytes, now, what.name});
   if (bytes <= options_.small_message_bytes) {
     auto begin = std::max(sending.small_free, now);
     if (flows_.model() == transfer_model::tcp) {
-      const auto ahead = flows_.flows_on(machines_[sending.machine].uplink);
+      const auto ahead = flows_.flows_on(sending.uplink);
       if (ahead > 0) begin = std::max(begin, now + transmission_time(ahead * (segment_bytes + segment_header_bytes), sending.up));
     }
-    item.left = sending.small_free = begin + transmission_time(bytes, sending.up);
-    arrive_later(std::move(item), last_small(from, to.host()), small_delay(from, to.host(), bytes, what));
+    in_flight_[at].left = sending.small_free = begin + transmission_time(bytes, sending.up);
+    arrive_later(at, last_small(from, to.host()), small_delay(from, to.host(), bytes, what));
     return;
   }
-  auto& line = connect(from, to.host());
-  line.waiting.push_back(std::move(item));
-  if (!line.flow) start_next(key_of(from, to.host()), line, flow_time());
+  auto index = in_flight_[at].line = connect(from, to.host());
+  auto& line = connections_[index];
+  (line.first == none ? line.first : in_flight_[line.last].next) = at;
+  line.last = at;
+  if (line.first != at) return;
+  link_in(index);
+  start_next(index, flow_time());
+}
+
+std::uint32_t fabric::keep(in_transit what) {
+  if (in_flight_free_.empty()) {
+    in_flight_.push_back(std::move(what));
+    return static_cast<std::uint32_t>(in_flight_.size() - 1);
+  }
+  auto at = in_flight_free_.back();
+  in_flight_free_.pop_back();
+  in_flight_[at] = std::move(what);
+  return at;
 }
 
 duration& fabric::last_small(host_index from, host_index to) {
@@ -463,24 +485,56 @@ duration& fabric::last_small(host_index from, host_index to) {
   return last_small_[key_of(from, to)];
 }
 
-fabric::connection& fabric::connect(host_index from, host_index to) {
-  auto key = key_of(from, to);
-  auto found = connections_.find(key);
-  if (found != connections_.end()) return found->second;
-  if (connections_.size() >= connections_limit_) {
-    auto now = clock_.now();
-    const auto keep = flows_.model() == transfer_model::tcp ? idle_connection : duration{};
-    std::erase_if(connections_, [now, keep](const auto& entry) {
-      return entry.second.waiting.empty() && entry.second.last_arrival + keep <= now;
-    });
-    connections_limit_ = std::max<std::size_t>(1024, 2 * connections_.size());
+std::uint32_t fabric::connect(host_index from, host_index to) {
+  auto& named = line_of_[key_of(from, to)];
+  if (named != 0) return named - 1;
+  if (connections_free_.empty()) {
+    connections_free_.push_back(static_cast<std::uint32_t>(connections_.size()));
+    connections_.emplace_back();
   }
-  return connections_.try_emplace(key, connection{from, to, {}, {}, {}}).first->second;
+  auto line = connections_free_.back();
+  connections_free_.pop_back();
+  auto& made = connections_[line] = {};
+  made.from = from;
+  made.to = to;
+  named = line + 1;
+  return line;
 }
 
-void fabric::start_next(std::uint64_t key, connection& line, duration now) {
+void fabric::forget_if_idle(std::uint32_t index) {
+  auto& line = connections_[index];
+  if (line.first != none || line.under_way > 0) return;
+  line_of_.erase(key_of(line.from, line.to));
+  connections_free_.push_back(index);
+}
+
+// Both hosts know a connection while it has bulk to send.
+void fabric::link_in(std::uint32_t index) {
+  auto add = [&](std::uint32_t& first, neighbours connection::*list) {
+    (connections_[index].*list) = {first, none};
+    if (first != none) (connections_[first].*list).previous = index;
+    first = index;
+  };
+  add(hosts_[connections_[index].from].first_out, &connection::out);
+  add(hosts_[connections_[index].to].first_in, &connection::in);
+  ++sending_;
+}
+
+void fabric::link_out(std::uint32_t index) {
+  auto drop = [&](std::uint32_t& first, neighbours connection::*list) {
+    auto [next, previous] = connections_[index].*list;
+    (previous == none ? first : (connections_[previous].*list).next) = next;
+    if (next != none) (connections_[next].*list).previous = previous;
+  };
+  drop(hosts_[connections_[index].from].first_out, &connection::out);
+  drop(hosts_[connections_[index].to].first_in, &connection::in);
+  --sending_;
+}
+
+void fabric::start_next(std::uint32_t index, duration now) {
+  auto& line = connections_[index];
   const auto& on = way_between(line.from, line.to);
-  const auto& next = line.waiting.front();
+  const auto& next = in_flight_[line.first];
   const auto& from = machines_[hosts_[line.from].machine];
   const auto& to = machines_[hosts_[line.to].machine];
   const auto path = route_between(from, to);
@@ -489,14 +543,13 @@ void fabric::start_next(std::uint64_t key, connection& line, duration now) {
   what.bytes = next.bytes;
   if (on.quality.duplicate > 0) what.bytes += static_cast<std::uint64_t>(on.quality.duplicate * static_cast<double>(next.bytes));
   what.cap = on.quality.flow_cap;
-  what.tag = key;
+  what.tag = index;
   route back;
   if (flows_.model() != transfer_model::max_min) {
     what.delay = delay_of(line.from, line.to);
     what.round_trip = what.delay + delay_of(line.to, line.from);
     what.loss_events = on.quality.loss.event_rate();
-    if (now - line.window.used_until > idle_connection) line.window = {};
-    what.connection = line.window;
+    if (flows_.model() == transfer_model::tcp) what.connection = window_of(line.from, line.to, now);
     if (flows_.model() == transfer_model::lv08) {
       back = route_between(to, from);
       what.way_back = {back.links, back.length};
@@ -508,15 +561,13 @@ void fabric::start_next(std::uint64_t key, connection& line, duration now) {
     line.record->from = next.from;
     const auto& receiver = *static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(next.to));
     line.record->to = {receiver.host(), receiver.ordinal()};
-    line.record->type = next.what.name;
+    line.record->type = next.type;
     line.record->bytes = next.bytes;
     line.record->sent = next.sent;
     line.record->begun = now;
     line.record->round_trip = delay_of(line.from, line.to) + delay_of(line.to, line.from);
   }
   line.flow = flows_.start(what, now);
-  hosts_[line.from].bulk.insert(key);
-  hosts_[line.to].bulk.insert(key);
   flows_change();
 }
 
@@ -565,6 +616,15 @@ duration fabric::delay_of(host_index from, host_index to) const {
   return std::isnan(at.x) || std::isnan(there.x) ? on.quality.delay : on.lines + distance(at, there);
 }
 
+/// What a pair of hosts knows from its last transfer; nothing if that is long ago.
+tcp_window& fabric::window_of(host_index from, host_index to, duration now) {
+  if (windows_.size() >= windows_.capacity())
+    windows_.erase_if([now](std::uint64_t, const tcp_window& w) { return now - w.used_until > idle_connection; });
+  auto& window = windows_[key_of(from, to)];
+  if (now - window.used_until > idle_connection) window = {};
+  return window;
+}
+
 path_memory* fabric::memory_of(const way& on, host_index from, host_index to) {
   return on.remembers ? &memories_[key_of(from, to)] : nullptr;
 }
@@ -598,17 +658,8 @@ duration fabric::small_delay(host_index from, host_index to, std::uint64_t bytes
   return delay;
 }
 
-void fabric::arrive_later(in_transit what, duration& last, duration delay) {
-  last = std::max(last, what.left + delay);
-  std::uint32_t index;
-  if (in_flight_free_.empty()) {
-    index = static_cast<std::uint32_t>(in_flight_.size());
-    in_flight_.push_back(std::move(what));
-  } else {
-    index = in_flight_free_.back();
-    in_flight_free_.pop_back();
-    in_flight_[index] = std::move(what);
-  }
+void fabric::arrive_later(std::uint32_t index, duration& last, duration delay) {
+  last = std::max(last, in_flight_[index].left + delay);
   clock_.at(last, [this, index] { arrive(index); });  // small enough for std::function not to allocate
 }
 
@@ -616,6 +667,10 @@ void fabric::arrive(std::uint32_t in_flight) {
   std::unique_lock guard(mutex_);
   auto what = std::move(in_flight_[in_flight]);
   in_flight_free_.push_back(in_flight);
+  if (what.line != none) {
+    --connections_[what.line].under_way;
+    forget_if_idle(what.line);
+  }
   auto& to = *static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(what.to));
   auto& source = hosts_[what.from.host];
   if (!hosts_[to.host()].alive || (!source.alive && source.died_at < what.left)) {
@@ -623,7 +678,7 @@ void fabric::arrive(std::uint32_t in_flight) {
     guard.unlock();  // before what is lost is destroyed
     return;
   }
-  report({event_kind::message, clock_.now(), what.sent, what.from, {to.host(), to.ordinal()}, what.what.name,
+  report({event_kind::message, clock_.now(), what.sent, what.from, {to.host(), to.ordinal()}, what.type,
           what.bytes});
   hand_over(guard, to, to.host(), std::move(what.element));
 }
@@ -687,22 +742,19 @@ void fabric::finish_flows(duration now) {
   std::vector<finished_transfer> done;
   flows_.advance(now, done);
   for (auto& flow : done) {
-    auto& line = connections_.at(flow.tag);
-    line.flow.reset();
-    auto item = std::move(line.waiting.front());
-    line.waiting.pop_front();
-    item.left = flow.at;
-    line.window = flow.connection;
-    duration delay{};
-    if (flows_.delay_follows()) delay = drawn_delay(line.from, line.to);
-    arrive_later(std::move(item), line.last_arrival, delay);
+    auto index = static_cast<std::uint32_t>(flow.tag);
+    auto& line = connections_[index];
+    auto item = line.first;
+    line.first = in_flight_[item].next;
+    in_flight_[item].left = flow.at;
+    ++line.under_way;
+    if (flows_.model() == transfer_model::tcp) window_of(line.from, line.to, flow.at) = flow.connection;
+    arrive_later(item, line.last_arrival, flows_.delay_follows() ? drawn_delay(line.from, line.to) : duration{});
     end_record(line, flow.at, line.last_arrival, false);
-    if (!line.waiting.empty()) {
-      start_next(flow.tag, line, now);
-    } else {
-      hosts_[line.from].bulk.erase(flow.tag);
-      hosts_[line.to].bulk.erase(flow.tag);
-    }
+    if (line.first != none)
+      start_next(index, now);
+    else
+      link_out(index);
   }
 }
 

@@ -26,14 +26,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include <caf/actor.hpp>
@@ -199,6 +196,7 @@ class fabric {
 
  private:
   friend class port;
+  static constexpr std::uint32_t none = 0xffffffff;
 
   struct machine {
     std::string name;
@@ -238,11 +236,13 @@ class fabric {
     duration died_at{};
     data_rate up;
     duration small_free{};           // when the uplink is done with the small messages so far
+    link_id uplink{}, downlink{};    // its machine's
+    std::uint32_t first_out = none;  // connections with bulk to send: a list through connection::out
+    std::uint32_t first_in = none;   // the same through connection::in
     std::uint32_t incarnation = 0;
-    caf::node_id node;
     std::uint32_t next_ordinal = 0;
+    caf::node_id node;
     std::map<std::uint32_t, caf::strong_actor_ptr> actors{};  // by ordinal
-    std::set<std::uint64_t> bulk{};  // keys of the connections with bulk to send, in or out
     rng jitter;                      // of what it sends
   };
   struct actor_state {
@@ -255,17 +255,24 @@ class fabric {
     endpoint from;
     std::uint64_t bytes = 0;
     duration sent{};
-    message_class what;
+    const char* type = "";
     duration left{};                 // when its last byte was on its way
+    std::uint32_t line = none;       // bulk: its connection
+    std::uint32_t next = none;       // bulk: what is sent after it
   };
-  /// The bulk of one direction between two hosts; forgotten when it is idle.
+  struct neighbours {
+    std::uint32_t next = none, previous = none;
+  };
+  /// The bulk of one direction between two hosts; forgotten when all of it has arrived.
   struct connection {
     host_index from, to;
-    std::list<in_transit> waiting;   // front is being sent
-    std::optional<transport::transfer_id> flow;
+    std::uint32_t first = none;      // is being sent, the others after it
+    std::uint32_t last = none;
+    std::uint32_t under_way = 0;     // has left, will arrive
+    transport::transfer_id flow{};   // of what is being sent
     duration last_arrival{};         // latest so far: keeps order under jitter
-    tcp_window window{};
-    std::unique_ptr<transfer_record> record{};  // of the transfer, if somebody wants to know
+    neighbours out, in;              // among the connections with bulk to send of either host
+    std::unique_ptr<transfer_record> record{};  // of what is being sent, if somebody wants to know
   };
 
   void send(port& to, caf::mailbox_element_ptr element);
@@ -275,9 +282,13 @@ class fabric {
   void actor_born(host_index host, const caf::strong_actor_ptr& actor);
   void actor_ended(caf::actor_id id, caf::error reason);
   caf::strong_actor_ptr port_of(const caf::strong_actor_ptr& actor);
-  connection& connect(host_index from, host_index to);
-  void start_next(std::uint64_t key, connection& line, duration now);
-  void arrive_later(in_transit what, duration& last, duration delay);
+  std::uint32_t connect(host_index from, host_index to);
+  void link_in(std::uint32_t line);
+  void link_out(std::uint32_t line);
+  void forget_if_idle(std::uint32_t line);
+  void start_next(std::uint32_t line, duration now);
+  std::uint32_t keep(in_transit what);
+  void arrive_later(std::uint32_t what, duration& last, duration delay);
   void arrive(std::uint32_t in_flight);
   void hand_over(std::unique_lock<std::recursive_mutex>& guard, port& to, host_index on_behalf,
                  caf::mailbox_element_ptr element);
@@ -286,6 +297,7 @@ class fabric {
   const way& way_between(host_index from, host_index to) const;
   way combine(const place& from, const place& to) const;
   std::uint32_t place_of(const place& what);
+  tcp_window& window_of(host_index from, host_index to, duration now);
   path_memory* memory_of(const way& on, host_index from, host_index to);
   duration delay_of(host_index from, host_index to) const;
   duration drawn_delay(host_index from, host_index to);
@@ -313,15 +325,18 @@ class fabric {
   std::vector<std::uint32_t> link_owners_;        // by link: 2 * (machine or ~site) + (1 for down)
   std::vector<coordinates> coordinates_;          // by machine, empty if none has any
   flat_map<path_memory> memories_;                // by the pair of hosts
+  flat_map<tcp_window> windows_;                  // by the pair of hosts; model `tcp` alone
   std::uint64_t next_transfer_ = 1;
   std::deque<machine> machines_;                  // their names are handed out
   std::vector<host_state> hosts_;
   flat_map<actor_state> actors_;                  // by actor id
   // By the pair of hosts. Iterated only to drop idle ones.
   flat_map<duration> last_small_;                 // latest arrival of a small message so far
-  std::unordered_map<std::uint64_t, connection> connections_;
-  std::size_t connections_limit_ = 1024;
-  std::vector<in_transit> in_flight_;             // has left, will arrive; named by index
+  flat_map<std::uint32_t> line_of_;               // index of the connection + 1
+  std::vector<connection> connections_;           // named by index
+  std::vector<std::uint32_t> connections_free_;
+  std::size_t sending_ = 0;                       // connections with bulk to send
+  std::vector<in_transit> in_flight_;             // waits, is being sent or will arrive; named by index
   std::vector<std::uint32_t> in_flight_free_;
   transport flows_;
   std::atomic<bool> reporting_{false};

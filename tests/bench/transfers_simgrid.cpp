@@ -1,6 +1,6 @@
 // The same transfers on SimGrid mailboxes with a receiver set (host-to-host communications keep a list that is
-// searched for each). Nobody takes them out of the mailbox and no acknowledgement is sent: the sender waits for
-// the end of its own sends and then sleeps for one delay, which is the cheapest way to the same times.
+// searched for each). No acknowledgement is sent: the sender waits for the end of its own sends and then sleeps
+// for one delay, which is the cheapest way to the same times. What has come in is taken out once a round.
 // Models: `same` is CM02 without cross-traffic and window, plain max-min sharing as Shoal's; `lv08` is the default.
 // Usage: transfers_simgrid (groups N M R | random N R) [same | lv08]
 #include <string>
@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
         for (auto& send : sends) send->wait();
         sends.clear();
         finished += work->sends_per_round();
+        while (mailboxes[i]->ready()) mailboxes[i]->get<char>();
         end = sg4::Engine::get_clock();
         if (round + 1 < work->rounds) sg4::this_actor::sleep_for(2 * transfers_work::link_delay_seconds);
       }
