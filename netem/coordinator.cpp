@@ -214,6 +214,9 @@ void coordinator::resume(caf::resumable* job, unit& on) {
   if (job->subtype() == caf::resumable::scheduled_actor) {
     auto* actor = static_cast<caf::scheduled_actor*>(job);
     id = actor->id();
+    running_host = host_of(id);
+    // CAF's first resume makes the behavior and then handles a message: one may have come meanwhile.
+    if (!actor->getf(caf::abstract_actor::is_initialized_flag)) actor->activate(&on);
     // Here, because answers of the same host do not pass the fabric.
     auto* next = actor->peek_at_next_mailbox_element();
     after_arrival();
