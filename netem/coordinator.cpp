@@ -123,7 +123,7 @@ duration coordinator::now() const noexcept {
   return std::chrono::steady_clock::now() - wall_start_;
 }
 
-void coordinator::push(event what) {
+void coordinator::push(event&& what) {
   std::lock_guard guard(mutex_);
   events_.push(std::move(what));
   events_changed_.notify_one();

@@ -147,7 +147,7 @@ class coordinator : public caf::scheduler::abstract_coordinator {
     coordinator* owner_;
   };
 
-  void push(event what);
+  void push(event&& what);
   /// An answered request needs its timer no more (CAF never drops it).
   void answered(caf::actor_id requester, caf::message_id response);
   void resume(caf::resumable* job, unit& on);

@@ -7,7 +7,7 @@
 
 namespace shoal::netem {
 
-event_handle event_queue::push(event what) {
+event_handle event_queue::push(event&& what) {
   std::uint32_t index;
   if (free_.empty()) {
     index = static_cast<std::uint32_t>(slots_.size());
@@ -66,7 +66,8 @@ event event_queue::release(std::uint32_t index) {
     if (place.next != none) slots_[place.next].previous = place.previous;
     place.next = place.previous = none;
   }
-  auto out = std::exchange(place.content, {});
+  auto out = std::move(place.content);
+  place.content.action = nullptr;  // moving need not empty it
   place.live = false;
   ++place.generation;
   free_.push_back(index);

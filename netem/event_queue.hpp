@@ -35,7 +35,7 @@ struct event {
 
 class event_queue {
  public:
-  event_handle push(event what);
+  event_handle push(event&& what);
   /// None if it has happened or was taken before. Complexity: amortized O(log size()).
   std::optional<event> take(event_handle handle);
   bool cancel(event_handle handle) { return take(handle).has_value(); }
