@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
   };
   netem::fabric net(system, std::move(options));
   auto here = net.add_region("here");
-  net.set_delay(here, here, {std::chrono::milliseconds(40), std::chrono::milliseconds(10)});
+  net.set_path(here, here, {std::chrono::milliseconds(40), std::chrono::milliseconds(10)});
   in.all.reserve(in.peers);
   for (std::size_t i = 0; i < in.peers; ++i) {
     auto host = net.start_host(net.add_machine("peer-" + std::to_string(i), here, {20e6}, {100e6}));
