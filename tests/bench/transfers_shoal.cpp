@@ -1,6 +1,6 @@
 // The transfers through ports and fabric: one actor for each peer, on a host of its own. A message takes exactly
 // its serialized bytes here, without framing and TCP headers, as in a model that knows none.
-// Usage: transfers_shoal (groups N M R | random N R)
+// Usage: transfers_shoal (groups N M R | random N R) [lv08]
 #include <caf/all.hpp>
 #include <caf/meta/type_name.hpp>
 
@@ -88,6 +88,7 @@ int main(int argc, char** argv) {
   auto& clock = netem::coordinator::of(system);
   netem::fabric_options options;
   options.wire_overhead = false;
+  if (std::string_view(argv[argc - 1]) == "lv08") options.model = netem::transfer_model::lv08;
   options.classify = [](const caf::type_erased_tuple& content) {
     if (content.match_elements<chunk>()) return netem::message_class{0, "chunk"};
     return content.match_elements<arrived>() ? netem::message_class{1, "arrived"} : netem::message_class{};
