@@ -28,6 +28,41 @@ void table(const std::filesystem::path& folder, const char* suffix, shoal::netem
   std::printf("\n");
 }
 
+/// Equations of max-min sharing without start-up, and what the solver makes of them.
+void closed_forms() {
+  std::printf("\n## Closed forms, model max_min\n\n| pattern | equation | expected, s | model, s |\n|---|---|---|---|\n");
+  const auto row = [](const char* name, const char* equation, double expected, const pattern& what) {
+    const auto ends = times_of(run_pattern(what, shoal::netem::transfer_model::max_min, {}));
+    std::printf("| %s | `%s` | %.9f | %.9f |\n", name, equation, expected, ends.last);
+  };
+  const std::uint64_t size = 10'000'000;
+  const double bits = 8 * static_cast<double>(size);
+  const auto host = [](double up, double down) {
+    return shoal::accuracy::host{"h", static_cast<std::uint64_t>(up), static_cast<std::uint64_t>(down), 20'000'000};
+  };
+  const double d = 0.04;
+  row("one flow", "d + S / min(u, v)", d + bits / 40e6, {{host(40e6, 1e8), host(1e8, 60e6)}, {{0, 1, size, 0}}});
+  row("two on one link", "d + 2 S / C", d + 2 * bits / 40e6,
+      {{host(40e6, 1e8), host(1e8, 1e8), host(1e8, 1e8)}, {{0, 1, size, 0}, {0, 2, size, 0}}});
+  row("unequal caps u1 < C/2: the other gets C - u1, then all of it", "d + S / u1", d + bits / 10e6,
+      {{host(10e6, 1e8), host(1e8, 1e8), host(1e8, 60e6)}, {{0, 2, size, 0}, {1, 2, 5 * size, 0}}});
+  pattern incast{{host(1e8, 50e6)}, {}};
+  for (std::size_t i = 1; i <= 7; ++i) {
+    incast.hosts.push_back(host(1e8, 1e8));
+    incast.flows.push_back({i, 0, size, 0});
+  }
+  row("incast of 7", "d + 7 S / v", d + 7 * bits / 50e6, incast);
+  pattern ring;
+  double slowest = 1e18;
+  for (std::size_t i = 0; i < 16; ++i) ring.hosts.push_back(host(50e6 + 5e6 * static_cast<double>(i), 120e6 - 4e6 * static_cast<double>(i)));
+  for (std::size_t i = 0; i < 16; ++i) {
+    const auto to = (i + 1) % 16;
+    ring.flows.push_back({i, to, size, 0});
+    slowest = std::min({slowest, static_cast<double>(ring.hosts[i].up_bits_per_second), static_cast<double>(ring.hosts[to].down_bits_per_second)});
+  }
+  row("ring of 16", "d + S / min over i of min(u_i, v_(i+1))", d + bits / slowest, ring);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -37,6 +72,7 @@ int main(int argc, char** argv) {
               "Command: `tests/accuracy/write_report`. The references and how they were measured: `tests/accuracy/README.md`. "
               "An error is (model - reference) / reference of the time at which the last flow of a pattern ends, or of the mean "
               "over its flows.\n");
+  closed_forms();
   table(data / "calibration", "ns3-newreno", shoal::netem::ns3_newreno(), "Calibrated on: six patterns, ns-3 3.37, NewReno");
   table(data / "blind", "ns3-newreno", shoal::netem::ns3_newreno(), "Not looked at before the parameters were fixed: ns-3, NewReno");
   table(data / "validation", "ns3-newreno", shoal::netem::ns3_newreno(), "Further patterns, looked at while the model was made: ns-3, NewReno");
