@@ -18,7 +18,15 @@
 // end it. Observers of its actors learn of it one delay later (process) or
 // after the detection time (machine), and after what it had under way to them. A restarted host is a new incarnation: old addresses stay dead.
 //
-// Left out: queueing delay of small messages at shared links and downlinks, routing changes.
+// Cuts (netem/cut.hpp) are connections without a sign of life. What is sent into one waits, as TCP sends it again and
+// again; heals the cut within the detection time, it goes on at the next of these retries (model `tcp`; others: at
+// once), if not, the connection is given up: what waited is lost, and observers on the other side are told
+// `unreachable`, once, though the observed lives. What is sent later tries again. A paused host keeps its connections
+// and takes what arrives, but nobody there runs; after the detection time others are told the same of it.
+// docs/failures.md has it all.
+//
+// Left out: queueing delay of small messages at shared links and downlinks, routing changes; acknowledgements of a
+// direction that is cut one way get through; a paused host's receive buffers have no end.
 #pragma once
 
 #include <array>
@@ -40,6 +48,7 @@
 #include "kernels/base/rng.hpp"
 #include "kernels/base/units.hpp"
 #include "netem/coordinator.hpp"
+#include "netem/cut.hpp"
 #include "netem/flat_map.hpp"
 #include "netem/path_quality.hpp"
 #include "netem/port.hpp"
@@ -148,8 +157,27 @@ class fabric {
 
   /// Boots a machine: a new incarnation. Requires: no incarnation of it is alive.
   host_index start_host(machine_index machine);
-  /// Kills a host. False if it is dead already.
+  /// Kills a host, a paused one too. False if it is dead already.
   bool kill(host_index host, kill_scope scope);
+
+  // -- what changes while it is used ----------------------------------------
+
+  /// Capacities from now on; what the owner says of the line (rate_up, rate_down) stays.
+  void set_rates(machine_index machine, data_rate up, data_rate down);
+  void set_rates_of_site(site_index site, data_rate up, data_rate down);
+  /// What the machine's line does to what it sends and to what it is sent.
+  void set_line(machine_index machine, const path_quality& out, const path_quality& in);
+  /// Adds a cut; heal() takes it away again.
+  std::uint64_t add_cut(cut what);
+  void heal(std::uint64_t cut_number);
+  /// Nobody on the host runs and no compute job goes on until it is resumed. False if it is dead or paused already.
+  bool pause(host_index host);
+  bool resume(host_index host);
+  bool paused(host_index host) const;
+  /// How long a host has been paused in its life so far.
+  duration paused_time(host_index host) const;
+  /// Runs `action` when the host is resumed; never if it dies before. Requires: it is paused.
+  void when_resumed(host_index host, std::function<void()> action);
 
   // -- what hosts look like -------------------------------------------------
 
@@ -183,6 +211,8 @@ class fabric {
   std::uint64_t refused() const noexcept { return refused_; }
   /// Messages lost because their sender or receiver was dead.
   std::uint64_t lost() const noexcept { return lost_; }
+  /// Messages lost on connections that a cut made them give up.
+  std::uint64_t given_up() const noexcept { return given_up_; }
   std::size_t active_flows() const;
   /// Flows that no living connection owns; 0 unless there is a bug.
   std::size_t orphaned_flows() const;
@@ -206,6 +236,7 @@ class fabric {
     site_index site = no_site;
     std::uint32_t incarnations = 0;
     host_index running = no_host;
+    data_rate up_now;                // `up` and `down` are what the owner says
   };
   struct site {
     std::string name;
@@ -216,7 +247,8 @@ class fabric {
   /// Machines of one region with equal lines.
   struct place {
     region_index region;
-    path_quality line;
+    path_quality out, in;            // of the line, for what they send and for what they are sent
+    std::uint32_t users = 0;         // machines; without any it is used again for others
   };
   struct way {
     path_quality quality;            // of the lines and the regions together
@@ -244,6 +276,19 @@ class fabric {
     caf::node_id node;
     std::map<std::uint32_t, caf::strong_actor_ptr> actors{};  // by ordinal
     rng jitter;                      // of what it sends
+    bool paused = false;
+    duration paused_at{}, paused_for{};  // paused_for: before the present pause
+  };
+  struct active_cut {
+    std::uint64_t number;
+    cut what;
+    duration since;
+  };
+  /// What one host cannot send to another because of a cut, besides its bulk.
+  struct stall {
+    std::uint64_t number;
+    duration since{};
+    std::vector<std::uint32_t> small;  // in_transit, in order
   };
   struct actor_state {
     endpoint where;
@@ -269,6 +314,7 @@ class fabric {
     std::uint32_t first = none;      // is being sent, the others after it
     std::uint32_t last = none;
     std::uint32_t under_way = 0;     // has left, will arrive
+    bool stopped = false;            // by a cut
     transport::transfer_id flow{};   // of what is being sent
     duration last_arrival{};         // latest so far: keeps order under jitter
     neighbours out, in;              // among the connections with bulk to send of either host
@@ -292,6 +338,17 @@ class fabric {
   void arrive(std::uint32_t in_flight);
   void hand_over(std::unique_lock<std::recursive_mutex>& guard, port& to, host_index on_behalf,
                  caf::mailbox_element_ptr element);
+  bool blocked(host_index from, host_index to) const;
+  bool silent_for(host_index a, host_index b, duration time) const;
+  path_now path_of(host_index from, host_index to) const;
+  void retune(std::uint32_t line, duration now);
+  void break_line(std::uint32_t line, duration now, std::atomic<std::uint64_t>& count);
+  stall& stall_of(host_index from, host_index to);
+  void stop_line(std::uint32_t line, duration now);
+  void give_up(std::uint64_t pair, std::uint64_t number);
+  void go_on(std::uint64_t pair, stall what);
+  void suspect();
+  void use_place(machine_index machine, const place& what);
   void notify(port& of, port::observer observer, const caf::error& reason);
   void tell(port& of, std::uint64_t observer, const caf::error& reason);
   const way& way_between(host_index from, host_index to) const;
@@ -322,6 +379,10 @@ class fabric {
   std::vector<place> places_;
   std::vector<std::vector<way>> ways_;            // by place, twice
   std::vector<site> sites_;
+  std::vector<active_cut> cuts_;
+  std::map<std::uint64_t, stall> stalls_;         // by the pair of hosts
+  std::map<host_index, std::vector<std::function<void()>>> when_resumed_;
+  std::uint64_t next_number_ = 1;                 // of cuts and stalls
   std::vector<std::uint32_t> link_owners_;        // by link: 2 * (machine or ~site) + (1 for down)
   std::vector<coordinates> coordinates_;          // by machine, empty if none has any
   flat_map<path_memory> memories_;                // by the pair of hosts
@@ -347,6 +408,7 @@ class fabric {
   std::atomic<std::uint64_t> bypassed_{0};
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> lost_{0};
+  std::atomic<std::uint64_t> given_up_{0};
   fabric_link link_ = std::make_shared<std::atomic<fabric*>>(this);
 };
 

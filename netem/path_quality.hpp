@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 
 #include "kernels/base/rng.hpp"
@@ -55,6 +56,10 @@ struct path_quality {
   double flow_cap = std::numeric_limits<double>::infinity();  ///< bits/s of each connection
   bool operator==(const path_quality&) const = default;
 };
+
+/// What parts of a way, one after the other, do together. Delays add, losses and the like combine, jitters add as
+/// deviations do; the widest one gives the shape. Of two bursty losses the second is taken as independent ones.
+path_quality in_series(std::initializer_list<const path_quality*> parts);
 
 /// What one message's draw depends on from the last one of its pair of hosts; only where a path has correlation or bursts.
 struct path_memory {
