@@ -42,6 +42,9 @@ public:
   void on_observation(duration time, std::optional<std::uint32_t> machine, std::string_view host,
                       const actors::observation& what);
 
+  void on_fault(duration time, std::size_t number, const char* action, bool begins,
+                const std::vector<std::string>& hosts);
+
   /// The error so far, if any (disk full, say): the run may stop early because of it.
   const std::optional<failure>& error() const noexcept;
   /// Ends the stream and gives the file its name.

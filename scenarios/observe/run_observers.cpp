@@ -187,6 +187,15 @@ void run_observers::left(duration time, actors::peer_id peer, std::string_view r
   rounds_.killed(time, peer);
 }
 
+void run_observers::on_fault(duration time, std::size_t number, const char* action, bool begins,
+                             const std::vector<std::string>& hosts) {
+  advance(time);
+  if (begins)
+    faults_struck_ += std::max<std::size_t>(hosts.size(), 1);
+  if (log_)
+    log_->on_fault(time, number, action, begins, hosts);
+}
+
 void run_observers::on_held_out_loss(duration time, double loss) {
   if (time > next_sample_)
     advance(time);
@@ -288,6 +297,7 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
     into.bytes_sent = {bytes[0], bytes[1], bytes[2], bytes[3]};
   }
   into.peers = {joined_, left_, joined_ - left_};
+  into.faults_struck = faults_struck_;
   for (std::size_t i = 0; i < rule_names.size(); ++i) {
     const invariant& one = invariants_.all()[i];
     into.invariants.emplace_back(

@@ -83,6 +83,9 @@ public:
   /// word for peers.csv.
   void on_host_started(duration time, actors::peer_id peer, std::string_view host_name);
   void on_host_killed(duration time, actors::peer_id peer, std::string_view reason = "killed");
+  /// A fault of the scenario strikes these hosts, or what it did to them is over; `hosts` is empty if that is about all.
+  void on_fault(duration time, std::size_t number, const char* action, bool begins,
+                const std::vector<std::string>& hosts);
   void on_held_out_loss(duration time, double loss);
 
   run_progress progress() const;
@@ -126,7 +129,7 @@ private:
   };
   std::unordered_map<actors::peer_id, peer_entry> peers_; // iterated only in the order of the ids
   duration now_{}, next_sample_{}, last_sample_{};
-  std::uint64_t joined_ = 0, left_ = 0, misbehaved_ = 0;
+  std::uint64_t joined_ = 0, left_ = 0, misbehaved_ = 0, faults_struck_ = 0;
   std::uint64_t samples_ = 0;  // in completed rounds
   std::uint64_t computed_ = 0; // since the last row
   double loss_sum_ = 0;        // of these

@@ -64,6 +64,7 @@ json as_json(const summary& what) {
                        {"control", what.bytes_sent.control}};
   out["peers"] = {
       {"joined", what.peers.joined}, {"left", what.peers.left}, {"alive", what.peers.alive}};
+  out["faults"] = {{"struck", what.faults_struck}};
   json checks = json::object();
   for (const auto& [name, totals] : what.invariants) {
     json& one = checks[name] = {{"checked", totals.checked}, {"violated", totals.violated}};
@@ -124,6 +125,8 @@ result<summary> summary_from_json(std::string_view from) {
     const json& peers = in.at("peers");
     out.peers = {peers.at("joined").get<std::uint64_t>(), peers.at("left").get<std::uint64_t>(),
                  peers.at("alive").get<std::uint64_t>()};
+    if (in.contains("faults"))  // older versions did not count them
+      out.faults_struck = in.at("faults").at("struck").get<std::uint64_t>();
     if (in.contains("distortion") && !in.at("distortion").is_null()) {
       const json& late = in.at("distortion");
       out.distortion = {late.at("late_steps").get<std::uint64_t>(), late.at("late_seconds").get<double>()};
@@ -203,8 +206,10 @@ std::string table(const summary& what) {
       fmt::format("{} {}, computed in {}, {} of memory at most", seconds_text(what.virtual_seconds),
                   what.world == "sim" ? "virtual" : "real", seconds_text(what.wall_seconds),
                   bytes_text(what.peak_rss_bytes)));
-  row("peers", fmt::format("{} joined, {} left, {} alive", what.peers.joined, what.peers.left,
-                           what.peers.alive));
+  row("peers", fmt::format("{} joined, {} left, {} alive{}", what.peers.joined, what.peers.left,
+                           what.peers.alive,
+                           what.faults_struck == 0 ? ""
+                                                   : fmt::format("; {} struck by faults", what.faults_struck)));
   row("training",
       fmt::format("{} epochs, {} samples", grouped(what.epochs), grouped(what.samples)));
   if (what.loss.first || what.loss.final) {

@@ -59,6 +59,7 @@ struct summary {
   round_totals rounds;
   sent_bytes bytes_sent;
   peer_totals peers;
+  std::uint64_t faults_struck = 0; ///< hosts struck by faults, each time counted
   std::optional<late_totals> distortion;
   std::vector<std::pair<std::string, check_totals>> invariants; ///< in the order of rule_names
 

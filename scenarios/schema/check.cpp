@@ -5,13 +5,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "netem/trace.hpp"
-#include "scenarios/schema/diagnostic.hpp"
+#include "scenarios/schema/check_faults.hpp"
+#include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/lines.hpp"
 
@@ -19,18 +19,7 @@ namespace shoal::scenarios {
 namespace {
 
 constexpr std::uint64_t most_hosts = 4'000'000;
-constexpr std::size_t most_faults = 10'000;
 constexpr double longest_seconds = 3e9;   // nanoseconds in 64 bits reach 9.2e9 s
-
-/// `word` in quotes and, if it is close to something known, a note that says so.
-std::vector<std::string> guess(const std::string& word, std::span<const std::string> all) {
-  if (const auto meant = closest(word, all)) return {fmt::format("did you mean '{}'?", *meant)};
-  std::vector<std::string> known;
-  for (const std::string& name : all)
-    if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
-  if (known.empty() || known.size() > 12) return {};
-  return {fmt::format("known: {}", fmt::join(known, ", "))};
-}
 
 /// `path` as seen from here, if it is below.
 std::string shown(const std::string& path) {
@@ -39,10 +28,10 @@ std::string shown(const std::string& path) {
   return error || near.empty() || near.starts_with("..") ? path : near;
 }
 
-class checker {
+class checker : checking {
  public:
   checker(const scenario& what, const source_map& sources, const std::string& folder, std::vector<problem>& problems)
-      : s_(what), sources_(sources), folder_(folder), problems_(problems) {}
+      : checking(sources, problems), s_(what), folder_(folder) {}
 
   void run() {
     times();
@@ -53,7 +42,7 @@ class checker {
     data();
     training();
     swarm();
-    faults();
+    check_faults(s_, sources_, problems_);
     traces();
     expectations();
     // A misspelt name is not also an unused one.
@@ -61,19 +50,6 @@ class checker {
   }
 
  private:
-  void error(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
-    problems_.push_back({sources_.value_at(path), std::move(message), std::move(notes)});
-  }
-  void error_at_key(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
-    problems_.push_back({sources_.key_at(path), std::move(message), std::move(notes)});
-  }
-  void warn(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
-    problems_.push_back({sources_.value_at(path), std::move(message), std::move(notes), true});
-  }
-  bool sound(std::initializer_list<std::string> paths) const {
-    return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return sources_.sound(path); });
-  }
-
   void times() {
     if (sound({"stop_time"}) && to_seconds(s_.stop_time) > longest_seconds)
       error("stop_time", fmt::format("stop_time: has to be at most {:.0f}s", longest_seconds));
@@ -122,18 +98,6 @@ class checker {
       if (!fresh) error_at_key(path, fmt::format("the region '{}' already has the shared link '{}'", link.region, first->second));
     }
     delays();
-  }
-
-  /// What a line or a link does to messages.
-  void quality(const path_options& q, const std::string& path) {
-    if (sound({path + ".delay", path + ".jitter", path + ".distribution"}) &&
-        q.distribution == netem::jitter_shape::uniform && q.jitter > q.delay)
-      error(path + ".jitter", fmt::format("the jitter {} is larger than the delay {}", to_string(q.jitter), to_string(q.delay)));
-    for (const char* key : {".distribution", ".correlation"})
-      if (q.jitter == duration::zero() && sources_.given(path + key) && sound({path + key, path + ".jitter"}))
-        error_at_key(path + key, fmt::format("'{}' needs a 'jitter'", key + 1));
-    if (q.loss > 0 && sources_.given(path + ".bursts") && sound({path + ".loss", path + ".bursts"}))
-      error_at_key(path + ".bursts", "'loss' and 'bursts' both say how packets are lost");
   }
 
   /// A delay longer than what anybody waits for.
@@ -216,14 +180,8 @@ class checker {
 
   bool joins(const peer_group& group) const {
     return std::any_of(s_.faults.begin(), s_.faults.end(), [&](const fault& f) {
-      return f.kind == fault_kind::join && selects(f.select, group);
+      return f.kind == fault_kind::join && (f.select.empty() || selects(f.select, group));
     });
-  }
-
-  static bool selects(const std::string& pattern, const peer_group& group) {
-    for (std::uint64_t i = 0; i < std::min(group.count, most_hosts); ++i)
-      if (glob_match(pattern, group.name + "-" + std::to_string(i))) return true;
-    return false;
   }
 
   void churn(const churn_options& c, const std::string& path) {
@@ -419,47 +377,6 @@ class checker {
                          rate, possible)});
   }
 
-  void faults() {
-    if (!sound({"faults"})) return;
-    if (s_.faults.size() > most_faults)
-      return error("faults", fmt::format("{} faults: at most {} are possible", s_.faults.size(), most_faults));
-    for (std::size_t i = 0; i < s_.faults.size(); ++i) strike(s_.faults[i], fmt::format("faults.{}", i));
-  }
-
-  void strike(const fault& f, const std::string& path) {
-    if (!sound({path, path + ".at", path + ".on"})) return;
-    const bool on = sources_.given(path + ".on");
-    if (f.at.has_value() == on)
-      error_at_key(on ? path + ".on" : path, on ? "both 'at' and 'on': a fault has one of them"
-                                                : "a fault needs 'at' (a time) or 'on' (a probe)");
-    if (on && std::find(known_probes().begin(), known_probes().end(), f.on) == known_probes().end())
-      error(path + ".on", fmt::format("unknown probe '{}'", f.on), guess(f.on, known_probes()));
-    if (!on && f.at && sources_.given(path + ".nth")) error_at_key(path + ".nth", "'nth' goes with 'on'");
-    if (f.at && sound({"stop_time"}) && *f.at >= s_.stop_time)
-      warn(path + ".at", fmt::format("{} is not before stop_time: this never happens", to_string(*f.at)));
-    if (sound({path + ".downtime", path + ".kill"})) {
-      if (f.kind == fault_kind::restart && f.downtime <= duration::zero())
-        error(path + ".downtime", "a restart needs a 'downtime' above 0s");
-      if (f.kind != fault_kind::restart && sources_.given(path + ".downtime"))
-        error_at_key(path + ".downtime", "'downtime' goes with 'restart'");
-    }
-    select(f, path + ".select");
-  }
-
-  void select(const fault& f, const std::string& path) {
-    if (!sound({path, "peers"})) return;
-    std::vector<std::string> names;
-    for (const peer_group& group : s_.peers) {
-      if (!sound({"peers." + group.name + ".count"})) return;
-      if (selects(f.select, group)) return;
-      if (group.count > 0) names.push_back(group.name + "-*");
-      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(group.count, 32); ++i)
-        names.push_back(group.name + "-" + std::to_string(i));
-    }
-    if (names.empty()) return;   // no peers: said elsewhere
-    error(path, fmt::format("'{}' selects no host", f.select), guess(f.select, names));
-  }
-
   void expectations() {
     for (const auto& [metric, wanted] : s_.expect) {
       const std::string path = "expect." + metric;
@@ -478,9 +395,7 @@ class checker {
   }
 
   const scenario& s_;
-  const source_map& sources_;
   const std::string& folder_;
-  std::vector<problem>& problems_;
 };
 
 }  // namespace

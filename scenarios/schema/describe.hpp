@@ -1,7 +1,7 @@
 // Every option of a scenario, named once: key, meaning, range. describe(visitor, struct) calls
 //   v.field(key, member, meaning, rule)     for values, lists, structs and maps of structs
 //   v.keyed(key, groups, meaning)           for a mapping kept as a vector in the file's order, key = name
-//   v.action(kind, scope)                   for the first key of a fault, 'kill: machine'
+//   v.action(fault)                         for the first key of a fault, 'kill: machine'
 // The reader, the YAML printer and the reference page are such visitors. Defaults are the members'
 // initializers in scenario.hpp.
 #pragma once
@@ -27,9 +27,6 @@ struct rule {
   const char* otherwise = nullptr;   ///< how the reference words the default, where it depends on other options
 };
 
-template <class E>
-using enum_name = std::pair<E, const char*>;
-
 constexpr auto names_of(distribution_kind) {
   return std::array{enum_name<distribution_kind>{distribution_kind::always, "always"},
                     enum_name<distribution_kind>{distribution_kind::exponential, "exponential"},
@@ -44,15 +41,6 @@ constexpr auto names_of(optimizer_kind) {
   return std::array{enum_name<optimizer_kind>{optimizer_kind::sgd, "sgd"},
                     enum_name<optimizer_kind>{optimizer_kind::adamw, "adamw"},
                     enum_name<optimizer_kind>{optimizer_kind::lamb, "lamb"}};
-}
-constexpr auto names_of(fault_kind) {
-  return std::array{enum_name<fault_kind>{fault_kind::kill, "kill"},
-                    enum_name<fault_kind>{fault_kind::restart, "restart"},
-                    enum_name<fault_kind>{fault_kind::join, "join"}};
-}
-constexpr auto names_of(fault_scope) {
-  return std::array{enum_name<fault_scope>{fault_scope::process, "process"},
-                    enum_name<fault_scope>{fault_scope::machine, "machine"}};
 }
 constexpr auto names_of(event_detail) {
   return std::array{enum_name<event_detail>{event_detail::all, "all"},
@@ -278,13 +266,33 @@ void describe(V& v, directory_options& o) {
 
 template <class V>
 void describe(V& v, fault& o) {
-  v.action(o.kind, o.scope);
-  v.field("select", o.select, "glob over host names (`*`, `?`, `[a-c]`)", {.required = true});
-  v.field("at", o.at, "virtual time; exactly one of `at` and `on`");
-  v.field("on", o.on, "probe; strikes the selected host that reaches it");
+  v.action(o);
+  v.field("select", o.select, "glob over host names (`*`, `?`, `[a-c]`); `shard-0` by its name alone",
+          {.otherwise = "required, but for `swizzle-clog` and shapes of `partition`: all peers"});
+  v.field("regions", o.regions, "only hosts in these regions", {.hide_default = true});
+  v.field("mode", o.mode, "how many of the selected hosts that run, drawn each time", {.hide_default = true});
+  v.field("value", o.value, "of `fixed`: hosts; of `fixed-percent` and `random-max-percent`: of the selected, `20%`",
+          {.at_least = 0, .fraction = true, .hide_default = true});
+  v.field("at", o.at, "when; of `every`: the first time");
+  v.field("every", o.every, "again and again", {.above = 0});
+  v.field("until", o.until, "of `every`: not after this");
+  v.field("on", o.on, "instead: a probe; strikes the selected host that reaches it");
   v.field("nth", o.nth, "with `on`: at the n-th time that a selected host reaches it",
           {.at_least = 1, .hide_default = true});
+  v.field("probability", o.probability, "that it strikes, drawn each time; with `on`: from the n-th time on",
+          {.above = 0, .at_most = 1, .fraction = true, .hide_default = true});
+  v.field("duration", o.lasts, "how long it lasts; 0: until the run ends", {.hide_default = true});
   v.field("downtime", o.downtime, "of `restart`: how long it is away", {.hide_default = true, .otherwise = "required there"});
+  v.field("direction", o.cut, "of `partition`: what is lost. `from`: what the selected send to others; `to`: what they are sent",
+          {.hide_default = true});
+  v.field("rate", o.rate, "of `throttle` and `netem`: the line has at most this", {.above = 0, .hide_default = true});
+  v.field("factor", o.factor, "of `throttle`: the line has this share of its rate", {.above = 0, .at_most = 1, .fraction = true, .hide_default = true});
+  v.field("delay", o.path.delay, "of `netem`: this much more, one way", {.hide_default = true});
+  describe_impairments(v, o.path);
+  v.field("ahead", o.ahead, "of `clock: bump`: the clock is set forward", {.hide_default = true});
+  v.field("behind", o.behind, "of `clock: bump`: the clock is set back", {.hide_default = true});
+  v.field("drift", o.drift, "of `clock: skew`: how much faster it runs, `-5%`: slower",
+          {.above = -1, .at_most = 10, .fraction = true, .hide_default = true});
 }
 
 template <class V>

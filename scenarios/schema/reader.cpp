@@ -99,7 +99,7 @@ class reader {
     }
   }
 
-  void action(fault_kind& kind, fault_scope& scope) {
+  void action(fault& what) {
     const entry* chosen = nullptr;
     for (const auto& [candidate, key] : names_of(fault_kind{})) {
       known_.emplace_back(key);
@@ -112,17 +112,16 @@ class reader {
         continue;
       }
       chosen = found;
-      kind = candidate;
+      what.kind = candidate;
     }
     if (!chosen) {
-      shared_.sources.failed.insert(join(path_, "kill"));
+      shared_.sources.failed.insert(join(path_, action_path));
       no_action_ = true;
       return;
     }
     const std::string path = join(path_, chosen->key);
-    if (kind != fault_kind::join) return read(scope, *chosen->value, path, chosen->where, {});
-    std::string host;
-    read(host, *chosen->value, path, chosen->where, {.one_of = "host"});
+    with_action_value(what, [&](auto& value) { read(value, *chosen->value, path, chosen->where, {}); });
+    if (shared_.sources.failed.contains(path)) shared_.sources.failed.insert(join(path_, action_path));
   }
 
   /// After describe(): what is left over and what is missing.
@@ -151,8 +150,12 @@ class reader {
       shared_.fail(join(path_, key), key_, key,
                    fmt::format("missing key '{}'{}", key, path_.empty() ? "" : " in " + path_), std::exchange(created, {}));
     }
-    if (no_action_ && !meant.contains("kill") && !meant.contains("restart") && !meant.contains("join"))
-      shared_.fail(path_ + ".kill", key_, "action", fmt::format("missing key 'kill', 'restart' or 'join' in {}", path_));
+    if (!no_action_) return;
+    std::vector<std::string> actions;
+    for (const auto& [kind, key] : names_of(fault_kind{})) actions.emplace_back(key);
+    if (std::any_of(actions.begin(), actions.end(), [&](const std::string& key) { return meant.contains(key); })) return;
+    shared_.fail(join(path_, action_path), key_, "action",
+                 fmt::format("{} says nothing of what happens: one of {} is needed", path_, fmt::join(actions, ", ")));
   }
 
  private:

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "kernels/base/units.hpp"
-#include "netem/transport.hpp"
 #include "netem/path_quality.hpp"
+#include "netem/transport.hpp"
+#include "scenarios/schema/fault.hpp"
 
 namespace shoal::scenarios {
 
@@ -23,26 +24,6 @@ struct device_class {
   double jitter = 0;                   ///< standard deviation of a job's duration as a fraction of it, [0, 1)
   duration step_time{};                ///< one optimizer step
   bool operator==(const device_class&) const = default;
-};
-
-/// Losses in bursts (Gilbert and Elliott); p = 0: none.
-struct burst_options {
-  double p = 0, r = 1;                 ///< a packet turns the good state bad, the bad one good
-  double in_bad = 1, in_good = 0;      ///< a packet is lost there
-  bool operator==(const burst_options&) const = default;
-};
-
-/// What a line or the way between two regions does to messages: netem/path_quality.hpp.
-struct path_options {
-  duration delay{};                    ///< one way
-  duration jitter{};                   ///< uniform: +- this, at most delay; others: standard deviation
-  netem::jitter_shape distribution = netem::jitter_shape::uniform;
-  double correlation = 0;              ///< [0, 1)
-  double loss = 0;                     ///< of packets, independent, [0, 1)
-  burst_options bursts;
-  double duplicate = 0, reorder = 0;   ///< probabilities
-  data_rate flow_rate;                 ///< most that one connection gets; 0: no limit
-  bool operator==(const path_options&) const = default;
 };
 
 /// The way between two regions, both ways.
@@ -95,9 +76,6 @@ struct lifetime {
   double shape = 1;                    ///< weibull, > 0; below 1: many short, few very long
   bool operator==(const lifetime&) const = default;
 };
-
-/// What ends with a host: its process (others see the connection reset) or the machine (silence).
-enum class fault_scope { process, machine };
 
 /// How the hosts of a group come and go of their own accord, from their `start` on. Either processes or a trace.
 struct churn_options {
@@ -187,21 +165,6 @@ struct directory_options {
   std::string region;                  ///< default: the first region
   data_rate up{1e9}, down{1e9};
   bool operator==(const directory_options&) const = default;
-};
-
-enum class fault_kind { kill, restart, join };
-
-/// One entry of `faults:`:  {kill: machine, select: home-*, on: all_reduce.half_sent, nth: 2}
-/// {restart: process, select: home-1, at: 90s, downtime: 10s}   {join: host, select: late-*, at: 60s}
-struct fault {
-  fault_kind kind = fault_kind::kill;
-  fault_scope scope = fault_scope::process;
-  std::string select;                  ///< glob over host names (required)
-  std::optional<duration> at;          ///< exactly one of `at` and `on`
-  std::string on;                      ///< probe name; strikes the host that reached it
-  std::uint64_t nth = 1;               ///< the n-th time that a selected host reaches `on`
-  duration downtime{};                 ///< restart: how long it is away
-  bool operator==(const fault&) const = default;
 };
 
 enum class event_detail { all, rounds, none };

@@ -82,6 +82,7 @@ struct stage::state {
   std::shared_ptr<actors::sample_ledger> ledger;
   std::unique_ptr<churn_engine> churn;
   std::unique_ptr<world> in;
+  std::unique_ptr<effects> on_hosts;
   std::unique_ptr<fault_engine> faults;
   std::vector<host_spec> hosts;
   std::vector<netem::machine_index> machines;            // of the peers
@@ -165,13 +166,23 @@ void stage::state::build() {
 
   const auto network = build_network(what, hosts, in->net());
   machines = network.peers;
-  std::vector<std::string> names;
+  on_hosts = std::make_unique<effects>(*in);
+  std::vector<fault_target> targets;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    names.push_back(hosts[i].name);
     peer_of[machines[i]] = i;
+    targets.push_back({machines[i], hosts[i].name, hosts[i].region, true});
+    on_hosts->add_line(machines[i], {hosts[i].up, hosts[i].down, quality_of(hosts[i].access)});
   }
-  faults = std::make_unique<fault_engine>(*in, what.faults, machines, names,
-                                          [this](netem::machine_index machine) { start_peer(machine); });
+  targets.push_back({network.shard, shard_host, what.data.region, false});
+  on_hosts->add_line(network.shard, {what.data.up, what.data.down, {}});
+  faults = std::make_unique<fault_engine>(
+      *in, *on_hosts, what.faults, std::move(targets), what.seed,
+      fault_engine::hooks{[this](netem::machine_index machine) { start_peer(machine); },
+                          [this](const fault_note& note) {
+                            const auto now = in->clock().now();
+                            std::lock_guard guard(watching);
+                            observers->on_fault(stamp(now), note.fault, action_name(note.kind), note.begins, note.hosts);
+                          }});
 
   directory = in->spawn<actors::directory>(in->boot(network.directory), actors::directory_config{});
   actors::data_shard_config shard;
@@ -273,6 +284,7 @@ live_status stage::state::status(const char* doing) {
 void stage::state::drain() {
   if (draining.exchange(true)) return;
   churn->stop();
+  faults->end();
   auto alive = [this] {
     std::lock_guard guard(watching);
     return peers;

@@ -1,0 +1,33 @@
+#include "scenarios/schema/checking.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace shoal::scenarios {
+
+std::vector<std::string> guess(const std::string& word, std::span<const std::string> all) {
+  if (const auto meant = closest(word, all)) return {fmt::format("did you mean '{}'?", *meant)};
+  std::vector<std::string> known;
+  for (const std::string& name : all)
+    if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+  if (known.empty() || known.size() > 12) return {};
+  return {fmt::format("known: {}", fmt::join(known, ", "))};
+}
+
+bool checking::sound(std::initializer_list<std::string> paths) const {
+  return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return sources_.sound(path); });
+}
+
+void checking::quality(const path_options& q, const std::string& path) {
+  if (sound({path + ".delay", path + ".jitter", path + ".distribution"}) &&
+      q.distribution == netem::jitter_shape::uniform && q.jitter > q.delay)
+    error(path + ".jitter", fmt::format("the jitter {} is larger than the delay {}", to_string(q.jitter), to_string(q.delay)));
+  for (const char* key : {".distribution", ".correlation"})
+    if (q.jitter == duration::zero() && sources_.given(path + key) && sound({path + key, path + ".jitter"}))
+      error_at_key(path + key, fmt::format("'{}' needs a 'jitter'", key + 1));
+  if (q.loss > 0 && sources_.given(path + ".bursts") && sound({path + ".loss", path + ".bursts"}))
+    error_at_key(path + ".bursts", "'loss' and 'bursts' both say how packets are lost");
+}
+
+}  // namespace shoal::scenarios
