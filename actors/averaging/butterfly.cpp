@@ -217,6 +217,7 @@ void butterfly::reduce() {
 void butterfly::on(const chunk_received& message, const caf::strong_actor_ptr& sender) {
   if (!from_member(message.member, sender)) return io_.suspect(0, "acknowledgement by a stranger");
   auto& to = members_[message.member];
+  if (to.down) return;  // it was taken for dead: what it had sent before that may still arrive
   if (to.in_flight == 0) return io_.suspect(group_.members[message.member].peer, "acknowledgement of nothing");
   --to.in_flight;
   if (!message.reduced) {

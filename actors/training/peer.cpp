@@ -209,7 +209,7 @@ std::vector<sample_range> peer::held() const {
 
 void peer::on_down(const caf::actor_addr& whom) {
   if (!shard_ || caf::actor_cast<caf::actor_addr>(shard_) != whom) return;
-  shard_ = nullptr;
+  former_shard_ = std::exchange(shard_, nullptr);
   requested_ = 0;  // nobody will honour that credit
 }
 
@@ -228,6 +228,8 @@ void peer::request_samples() {
 }
 
 void peer::on_samples(samples& message) {
+  // It was taken for dead while this was under way. It takes the lease back.
+  if (!shard_ && former_shard_ && caf::actor_cast<caf::strong_actor_ptr>(former_shard_) == current_sender()) return;
   if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender() || message.range.count == 0 ||
       message.data.size() != message.range.count * pool_->work().sample_bytes())
     return misbehaviour(0, "samples that nobody asked for");

@@ -121,6 +121,7 @@ class peer final : public protocol_actor {
   peer_config options_;
   std::shared_ptr<state_pool> pool_;
   caf::actor directory_, shard_, device_, group_, fetcher_;
+  caf::actor former_shard_;  // the last one that was lost
   rng backoff_;
   mode mode_ = mode::joining;
   state_ptr state_;

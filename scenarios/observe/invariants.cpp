@@ -41,6 +41,7 @@ void invariants::on_observation(duration time, actors::peer_id peer,
     progress_.phase_changed(time, peer, *x);
   } else if (const auto* x = std::get_if<actors::stepped>(&what)) {
     progress_.stepped(time, peer, *x);
+    samples_.stepped(*x);
   } else if (const auto* x = std::get_if<actors::adopted>(&what)) {
     samples_.dropped(peer);
     progress_.adopted(time, peer, *x);
@@ -58,14 +59,15 @@ void invariants::on_round(const swarm_round& what) {
   samples_.round_final(what);
 }
 
-void invariants::finish(duration time, const leak_facts& facts) {
+void invariants::finish(duration time, const leak_facts& facts,
+                        const std::optional<actors::state_id>& leading) {
   progress_.advance(time);
   samples_.finish(time, [this](actors::peer_id peer) -> std::optional<duration> {
     const auto found = left_.find(peer);
     if (found == left_.end())
       return duration{}; // nobody ever heard of it
     return found->second;
-  });
+  }, leading);
 
   invariant& bypass = at(rule::no_bypass);
   bypass.check(std::max<std::uint64_t>(facts.messages, 1));

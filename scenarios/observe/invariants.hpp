@@ -68,7 +68,9 @@ public:
   void on_round(const swarm_round& what);
   void advance(duration time) { progress_.advance(time); }
   /// After round_book::finish.
-  void finish(duration time, const leak_facts& facts);
+  /// `leading`: the state that the run ends with, if known.
+  void finish(duration time, const leak_facts& facts,
+              const std::optional<actors::state_id>& leading = {});
 
   const invariant& of(rule which) const { return all_[static_cast<std::size_t>(which)]; }
   const std::array<invariant, rule_names.size()>& all() const noexcept { return all_; }

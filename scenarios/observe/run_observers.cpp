@@ -265,7 +265,7 @@ const std::optional<failure>& run_observers::write_error() const noexcept {
 result<void> run_observers::finish(const end_facts& facts, summary& into) {
   advance(facts.time);
   rounds_.finish(now_);
-  invariants_.finish(now_, facts.leaks);
+  invariants_.finish(now_, facts.leaks, facts.leading);
   sample(now_);
 
   into = {};

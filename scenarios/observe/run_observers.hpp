@@ -49,6 +49,7 @@ struct end_facts {
   std::optional<std::string> state_hash;
   summary::losses loss; ///< what is missing is taken from on_held_out_loss
   leak_facts leaks;
+  std::optional<actors::state_id> leading; ///< the state that the run ends with
 };
 
 /// For the live line.

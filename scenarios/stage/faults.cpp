@@ -46,8 +46,12 @@ void fault_engine::due(std::size_t index) {
   strike(index, choose(f));
 }
 
-/// Of the selected hosts that run (or, to join, do not) as many as the mode says.
+/// Of the selected hosts that run (or, to join, do not) as many as the mode says. Lines and clocks are there when nobody
+/// runs, too: there `all` are all.
 std::vector<std::size_t> fault_engine::choose(state& f) {
+  const bool about_life = f.what.kind == fault_kind::kill || f.what.kind == fault_kind::restart ||
+                          f.what.kind == fault_kind::join || f.what.kind == fault_kind::pause;
+  if (!about_life && f.what.mode == fault_mode::all) return f.selected;
   std::vector<std::uint32_t> there;
   for (const auto i : f.selected)
     if ((world_.net().host_on(targets_[i].machine) == netem::no_host) == (f.what.kind == fault_kind::join))

@@ -446,6 +446,7 @@ result<run_outcome> stage::run() {
   facts.time = s.in->clock().now();
   facts.deterministic = s.simulated();
   facts.leaks = s.leaks();
+  if (best) facts.leading = best->id;
   facts.loss.first = finite(first_loss);
   facts.loss.final = finite(s.work->held_out_loss(*best));
   if (facts.loss.final) s.observers->on_held_out_loss(s.stamp(facts.time), *facts.loss.final);
