@@ -11,7 +11,7 @@ namespace {
 #define SHOAL_MESSAGE_LIST(X)                                                                        \
   X(record, control) X(store, control) X(withdraw, control) X(lookup, control) X(found, control)     \
   X(sample_request, control) X(samples, data) X(samples_returned, control) X(commit_entry, control)  \
-  X(commit, control) X(lease_lost, control) X(member_info, control) X(join_request, control)         \
+  X(commit, control) X(commit_received, control) X(lease_lost, control) X(member_info, control) X(join_request, control)         \
   X(join_accepted, control) X(join_rejected, control) X(join_withdrawn, control)                     \
   X(group_begun, control) X(member_declined, control) X(part_chunk, averaging)                       \
   X(reduced_chunk, averaging) X(chunk_received, control) X(part_query, control)                      \

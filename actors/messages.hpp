@@ -102,14 +102,20 @@ struct commit_entry {
   SHOAL_MESSAGE(commit_entry, x.peer, x.ranges, x.parts_included)
 };
 
-/// Sent by every member of a finished round, for itself and for members that may be dead; the same
-/// commit may arrive several times.
+/// Sent by every member of a finished round, for itself and for members that may be dead, until it is answered with
+/// commit_received; the same commit may arrive several times.
 struct commit {
   std::uint64_t epoch = 0;           ///< of the round: the epoch that its gradients were computed on, from 0
   group_id group;
   std::uint32_t parts_total = 0;
   std::vector<commit_entry> entries;
   SHOAL_MESSAGE(commit, x.epoch, x.group, x.parts_total, x.entries)
+};
+
+/// The shard has a commit of this round from the receiver, good or bad.
+struct commit_received {
+  group_id group;
+  SHOAL_MESSAGE(commit_received, x.group)
 };
 
 /// The shard took leases back (they expired): the peer must not use these samples any more.

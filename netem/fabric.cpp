@@ -211,12 +211,13 @@ bool fabric::kill(host_index index, kill_scope scope) {
     }
     return true;
   });
+  acting_as as{index};
+  for (auto& [ordinal, actor] : host.actors) actor->enqueue(kill_message(actor), nullptr);
+  // Only now: nobody may handle anything before the end that is urgent.
   if (std::exchange(host.paused, false)) {
     when_resumed_.erase(index);
     clock_.release(index);
   }
-  acting_as as{index};
-  for (auto& [ordinal, actor] : host.actors) actor->enqueue(kill_message(actor), nullptr);
   return true;
 }
 

@@ -47,6 +47,7 @@ caf::behavior peer::make_behavior() {
       [this](found& m) { on_found(m); },
       [this](samples& m) { on_samples(m); },
       [this](lease_lost& m) { on_lease_lost(m); },
+      [this](commit_received& m) { on_commit_received(m); },
       [this](work_done& m) { m.token == gradient_job ? gradient_done() : step_done(); },
       [this](round_report& m) { on_report(*m.result); },
       [this](state_report& m) { on_state(m.state); },
@@ -72,7 +73,8 @@ caf::behavior peer::make_behavior() {
 void peer::on_exit() {
   for (auto* child : {&device_, &group_, &fetcher_})
     if (*child) send_exit(*child, caf::exit_reason::user_shutdown);
-  directory_ = shard_ = device_ = group_ = fetcher_ = nullptr;
+  directory_ = shard_ = former_shard_ = device_ = group_ = fetcher_ = nullptr;
+  uncommitted_.clear();
   others_ = {};
   state_.reset();
   served_.clear();
@@ -143,6 +145,12 @@ void peer::refresh() {
   set_timer(wait, refresh_timer);
 }
 
+void peer::on_commit_received(const commit_received& what) {
+  const auto is_sender = [this](const caf::actor& a) { return a && caf::actor_cast<caf::strong_actor_ptr>(a) == current_sender(); };
+  if (!is_sender(shard_) && !is_sender(former_shard_)) return misbehaviour(0, "commit_received: from a stranger");
+  std::erase_if(uncommitted_, [&](const commit& sent) { return sent.group == what.group; });
+}
+
 void peer::on_found(const found& answer) {
   if (answer.token == shard_token) {
     for (const auto& r : answer.records)
@@ -150,6 +158,8 @@ void peer::on_found(const found& answer) {
         shard_ = r.address;
         monitor(shard_);
         request_samples();
+        // What it did not answer before it was lost may be lost, too.
+        for (const auto& round : uncommitted_) send(shard_, round);
       }
     return;
   }
@@ -398,7 +408,6 @@ void peer::on_report(const round_result& result) {
 }
 
 void peer::send_commit(const round_result& result) {
-  if (!shard_) return;
   commit message;
   message.epoch = result.epoch;
   message.group = result.group;
@@ -417,7 +426,9 @@ void peer::send_commit(const round_result& result) {
       if (std::binary_search(part.senders.begin(), part.senders.end(), m)) ++entry.parts_included;
     message.entries.push_back(std::move(entry));
   }
-  send(shard_, std::move(message));
+  if (shard_) send(shard_, message);
+  if (uncommitted_.size() == most_uncommitted) uncommitted_.pop_front();
+  uncommitted_.push_back(std::move(message));
 }
 
 void peer::start_step(const round_result& result) {

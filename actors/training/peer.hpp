@@ -80,6 +80,7 @@ class peer final : public protocol_actor {
   // records
   void refresh();
   void publish();
+  void on_commit_received(const commit_received& what);
   void on_found(const found& answer);
   void decide();
   branch own_branch() const;
@@ -122,6 +123,8 @@ class peer final : public protocol_actor {
   std::shared_ptr<state_pool> pool_;
   caf::actor directory_, shard_, device_, group_, fetcher_;
   caf::actor former_shard_;  // the last one that was lost
+  static constexpr std::size_t most_uncommitted = 64;
+  std::deque<commit> uncommitted_;  // not answered by the shard yet
   rng backoff_;
   mode mode_ = mode::joining;
   state_ptr state_;

@@ -23,7 +23,7 @@ struct type_list {};
 
 using all_messages =
     type_list<record, store, withdraw, lookup, found, sample_request, samples, samples_returned,
-              commit_entry, commit, lease_lost, member_info, join_request, join_accepted,
+              commit_entry, commit, commit_received, lease_lost, member_info, join_request, join_accepted,
               join_rejected, join_withdrawn, group_begun, member_declined, part_chunk, reduced_chunk,
               chunk_received, part_query, part_answer, member_finished, state_request,
               state_offer, state_refused, state_chunk_request, state_chunk, work_done, tick>;
