@@ -1,17 +1,16 @@
 #include "scenarios/schema/check.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include <fmt/format.h>
 
-#include "netem/trace.hpp"
+#include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/check_faults.hpp"
 #include "scenarios/schema/checking.hpp"
+#include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/lines.hpp"
 
@@ -20,13 +19,6 @@ namespace {
 
 constexpr std::uint64_t most_hosts = 4'000'000;
 constexpr double longest_seconds = 3e9;   // nanoseconds in 64 bits reach 9.2e9 s
-
-/// `path` as seen from here, if it is below.
-std::string shown(const std::string& path) {
-  std::error_code error;
-  const std::string near = std::filesystem::proximate(path, error).string();
-  return error || near.empty() || near.starts_with("..") ? path : near;
-}
 
 class checker : checking {
  public:
@@ -43,7 +35,7 @@ class checker : checking {
     training();
     swarm();
     check_faults(s_, sources_, problems_);
-    traces();
+    check_churn(s_, sources_, folder_, problems_);
     expectations();
     // A misspelt name is not also an unused one.
     if (std::all_of(problems_.begin(), problems_.end(), [](const problem& what) { return what.warning; })) devices();
@@ -158,7 +150,6 @@ class checker : checking {
       if (sound({path, path + ".device", "devices"}) && !s_.devices.contains(group.device))
         error(path + ".device", fmt::format("unknown device '{}'", group.device), guess(group.device, known));
       starts(group, path);
-      churn(group.churn, path + ".churn");
       if (group.absent && churns(group.churn) && sound({path, path + ".absent", path + ".churn"}))
         error_at_key(path + ".absent", "'absent' and 'churn' both say when the hosts start");
       if (group.absent && sound({path, "faults"}) && !joins(group))
@@ -184,108 +175,6 @@ class checker : checking {
     });
   }
 
-  void churn(const churn_options& c, const std::string& path) {
-    if (!sound({path})) return;
-    span(c.session, path + ".session");
-    span(c.gap, path + ".gap");
-    if (!c.trace.empty()) {
-      for (const char* other : {".session", ".gap"})
-        if (sources_.given(path + other)) error_at_key(path + other, "a trace already says when hosts come and go");
-      std::error_code failed;
-      const auto kind = std::filesystem::status(path_from(folder_, c.trace), failed).type();
-      if (!std::filesystem::exists(std::filesystem::file_status(kind)))
-        error(path + ".trace", fmt::format("no such file: '{}'", c.trace));
-      else if (kind != std::filesystem::file_type::regular)
-        error(path + ".trace", fmt::format("'{}' is not a file", c.trace));
-    } else if (c.session.distribution == distribution_kind::always && sources_.given(path + ".gap") &&
-               sound({path + ".session"})) {
-      error_at_key(path + ".gap", "a gap needs a 'session' that ends");
-    }
-    if (!churns(c) && sources_.given(path + ".ending") && sound({path + ".session", path + ".ending"}))
-      error_at_key(path + ".ending", "'ending' needs a 'session' that ends, or a 'trace'");
-  }
-
-  static bool churns(const churn_options& c) {
-    return !c.trace.empty() || c.session.distribution != distribution_kind::always;
-  }
-
-  /// Reads each trace once, whichever groups use it.
-  void traces() {
-    std::map<std::string, std::vector<const peer_group*>> users;   // by file
-    std::vector<std::string> order;
-    for (const peer_group& group : s_.peers) {
-      const std::string path = "peers." + group.name;
-      if (!sound({path, path + ".churn", path + ".churn.trace", path + ".count"}) || group.churn.trace.empty()) continue;
-      const std::string file = path_from(folder_, group.churn.trace);
-      if (!users.contains(file)) order.push_back(file);
-      users[file].push_back(&group);
-    }
-    for (const std::string& file : order) check_trace(file, users.at(file));
-  }
-
-  /// The group that has a host of this name, or null.
-  const peer_group* group_of(std::string_view host, std::span<const peer_group* const> among) const {
-    for (const peer_group* group : among) {
-      if (host.size() <= group->name.size() + 1 || !host.starts_with(group->name) || host[group->name.size()] != '-')
-        continue;
-      const std::string_view digits = host.substr(group->name.size() + 1);
-      std::uint64_t index = 0;
-      const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-      const bool canonical = digits.size() == 1 || digits.front() != '0';
-      if (bad == std::errc{} && end == digits.data() + digits.size() && canonical && index < group->count) return group;
-    }
-    return nullptr;
-  }
-
-  void check_trace(const std::string& file, const std::vector<const peer_group*>& users) {
-    const position used = sources_.value_at("peers." + users.front()->name + ".churn.trace");
-    std::error_code failed;
-    if (!std::filesystem::is_regular_file(file, failed)) return;   // said at its group
-    std::ifstream in(file, std::ios::binary);
-    if (!in) return problems_.push_back({used, fmt::format("cannot be read: '{}'", users.front()->churn.trace), {}});
-    const auto known = [&](std::string_view host) { return group_of(host, users) != nullptr; };
-    const netem::trace_result read = netem::read_trace(in, known);
-    for (const netem::trace_problem& what : read.problems) {
-      problem made{used, what.message, {}, false, shown(file), {}, what.source_line};
-      made.there = {-1, static_cast<int>(what.line), static_cast<int>(what.column), static_cast<int>(what.length)};
-      if (!what.unknown_peer.empty()) made.notes = about_peer(what.unknown_peer, users);
-      problems_.push_back(std::move(made));
-    }
-    if (!read.problems.empty()) return;
-    std::map<const peer_group*, std::uint64_t> named;
-    for (const auto& peer : read.value.peers()) ++named[group_of(peer.name, users)];
-    for (const peer_group* group : users)
-      if (named[group] < group->count)
-        warn("peers." + group->name + ".churn.trace",
-             fmt::format("{} of the {} hosts of '{}' are not in the trace: they never start",
-                         group->count - named[group], group->count, group->name));
-  }
-
-  std::vector<std::string> about_peer(const std::string& name, const std::vector<const peer_group*>& users) const {
-    std::vector<const peer_group*> all;
-    for (const peer_group& group : s_.peers) all.push_back(&group);
-    if (const peer_group* other = group_of(name, all))
-      return {fmt::format("the group '{}' does not use this trace", other->name)};
-    std::vector<std::string> names;
-    for (const peer_group* group : users)
-      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(group->count, 32); ++i)
-        names.push_back(group->name + "-" + std::to_string(i));
-    return guess(name, names);
-  }
-
-  void span(const lifetime& l, const std::string& path) {
-    if (!sound({path, path + ".distribution", path + ".mean", path + ".shape"})) return;
-    const char* name = l.distribution == distribution_kind::weibull ? "weibull" : "exponential";
-    if (l.distribution == distribution_kind::always) {
-      for (const char* other : {".mean", ".shape"})
-        if (sources_.given(path + other)) error_at_key(path + other, fmt::format("'{}' needs a 'distribution' other than always", other + 1));
-      return;
-    }
-    if (l.mean <= duration::zero())
-      error(path + ".mean", fmt::format("{}: the distribution {} needs a 'mean' above 0s", path, name));
-    if (l.distribution == distribution_kind::exponential && sources_.given(path + ".shape"))
-      error_at_key(path + ".shape", "only the distribution weibull has a shape");
-  }
 
   void places() {
     region("data.region", s_.data.region);

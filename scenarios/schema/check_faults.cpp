@@ -6,6 +6,7 @@
 
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/checking.hpp"
+#include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"
 
 namespace shoal::scenarios {

@@ -6,15 +6,6 @@
 
 namespace shoal::scenarios {
 
-std::vector<std::string> guess(const std::string& word, std::span<const std::string> all) {
-  if (const auto meant = closest(word, all)) return {fmt::format("did you mean '{}'?", *meant)};
-  std::vector<std::string> known;
-  for (const std::string& name : all)
-    if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
-  if (known.empty() || known.size() > 12) return {};
-  return {fmt::format("known: {}", fmt::join(known, ", "))};
-}
-
 bool checking::sound(std::initializer_list<std::string> paths) const {
   return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return sources_.sound(path); });
 }

@@ -11,9 +11,6 @@
 
 namespace shoal::scenarios {
 
-/// A note for an unknown `word`: what is close to it, or else what there is, if that is not too much.
-std::vector<std::string> guess(const std::string& word, std::span<const std::string> all);
-
 class checking {
  protected:
   checking(const source_map& sources, std::vector<problem>& problems) : sources_(sources), problems_(problems) {}

@@ -12,26 +12,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "scenarios/schema/describe_churn.hpp"
 #include "scenarios/schema/lines.hpp"
+#include "scenarios/schema/rule.hpp"
 #include "scenarios/schema/scenario.hpp"
 
 namespace shoal::scenarios {
 
-/// What a value has to be. Bounds are in the value's base unit: seconds, bits/s, bytes.
-struct rule {
-  bool required = false;
-  std::optional<double> above{}, at_least{}, below{}, at_most{};
-  bool fraction = false;             ///< may be written as a percentage
-  bool hide_default = false;         ///< not printed while it has its default value
-  const char* one_of = nullptr;      ///< allowed texts, separated by ", "
-  const char* otherwise = nullptr;   ///< how the reference words the default, where it depends on other options
-};
-
-constexpr auto names_of(distribution_kind) {
-  return std::array{enum_name<distribution_kind>{distribution_kind::always, "always"},
-                    enum_name<distribution_kind>{distribution_kind::exponential, "exponential"},
-                    enum_name<distribution_kind>{distribution_kind::weibull, "weibull"}};
-}
 constexpr auto names_of(workload_kind) {
   return std::array{enum_name<workload_kind>{workload_kind::timing, "timing"},
                     enum_name<workload_kind>{workload_kind::quadratic, "quadratic"},
@@ -151,24 +138,6 @@ void describe(V& v, coordinate_options& o) {
   v.field("y", o.y, "");
   v.field("height", o.height, "of the access line");
   v.field("spread", o.spread, "standard deviation of x and of y within the group");
-}
-
-template <class V>
-void describe(V& v, lifetime& o) {
-  v.field("distribution", o.distribution, "`always`: it never ends");
-  v.field("mean", o.mean, "of `exponential` and `weibull`", {.hide_default = true, .otherwise = "required there"});
-  v.field("shape", o.shape, "of `weibull`; below 1: many short, few very long",
-          {.at_least = 0.1, .at_most = 100, .hide_default = true});
-}
-
-template <class V>
-void describe(V& v, churn_options& o) {
-  v.field("session", o.session, "how long a host stays, at least 1ms; the first session begins at `start`", {.hide_default = true});
-  v.field("gap", o.gap, "how long it is away; `always`: it does not come back", {.hide_default = true});
-  v.field("trace", o.trace, "CSV file `peer,start,end` instead of `session` and `gap`, relative to the scenario's folder; "
-                            "times are seconds, or have a unit, and count from the host's `start`");
-  v.field("ending", o.ending, "how a session ends: `process`: its connections are reset; `machine`: it falls silent, "
-                              "as a closed laptop does", {.hide_default = true});
 }
 
 template <class V>

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kernels/base/units.hpp"
 #include "netem/cut.hpp"
 #include "netem/path_quality.hpp"
+#include "scenarios/schema/rule.hpp"
 
 namespace shoal::scenarios {
 
@@ -93,9 +93,6 @@ struct fault {
   double drift = 0;                    ///< clock: skew; 0.01: one percent fast
   bool operator==(const fault&) const = default;
 };
-
-template <class E>
-using enum_name = std::pair<E, const char*>;
 
 constexpr auto names_of(fault_kind) {
   using enum fault_kind;

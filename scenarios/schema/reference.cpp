@@ -15,6 +15,7 @@ const char* type_word(bool) { return "true or false"; }
 const char* type_word(std::uint64_t) { return "count"; }
 const char* type_word(double) { return "number"; }
 const char* type_word(duration) { return "duration"; }
+const char* type_word(time_offset) { return "duration with a sign"; }
 const char* type_word(data_rate) { return "rate"; }
 const char* type_word(data_size) { return "size"; }
 const char* type_word(const std::vector<std::string>&) { return "list of texts"; }
@@ -62,7 +63,10 @@ class documenter {
       part<typename T::value_type>(key, "[]", "list", meaning);
     } else if constexpr (requires { value.find(""); }) {
       part<typename T::mapped_type>(key, ".<name>", "mapping by name", meaning);
+    } else if (std::is_same_v<T, lifetime> && !lifetimes_.empty()) {
+      row(key, fmt::format("mapping, as `{}`", lifetimes_), "", "", meaning);
     } else {
+      if (std::is_same_v<T, lifetime>) lifetimes_ = path_ + "." + key;
       part<T>(key, "", "mapping", meaning);
     }
   }
@@ -134,7 +138,7 @@ class documenter {
     });
   }
 
-  std::string path_;
+  std::string path_, lifetimes_;   // the first lifetime, which stands for all
   std::deque<std::function<void()>> later_;
 };
 

@@ -12,6 +12,7 @@
 #include "kernels/base/units.hpp"
 #include "netem/path_quality.hpp"
 #include "netem/transport.hpp"
+#include "scenarios/schema/churn_options.hpp"
 #include "scenarios/schema/fault.hpp"
 
 namespace shoal::scenarios {
@@ -67,24 +68,6 @@ struct coordinate_options {
   bool operator==(const coordinate_options&) const = default;
 };
 
-enum class distribution_kind { always, exponential, weibull };
-
-/// How long something lasts. The Weibull's scale follows from its mean and shape.
-struct lifetime {
-  distribution_kind distribution = distribution_kind::always;  ///< always: it never ends
-  duration mean{};                     ///< exponential and weibull, > 0
-  double shape = 1;                    ///< weibull, > 0; below 1: many short, few very long
-  bool operator==(const lifetime&) const = default;
-};
-
-/// How the hosts of a group come and go of their own accord, from their `start` on. Either processes or a trace.
-struct churn_options {
-  lifetime session;                    ///< how long a host stays
-  lifetime gap;                        ///< how long it is away; always: it does not come back
-  std::string trace;                   ///< CSV file 'peer,start,end', as data.files relative to the scenario's folder
-  fault_scope ending = fault_scope::process;  ///< how a session ends
-  bool operator==(const churn_options&) const = default;
-};
 
 /// `count` hosts alike, named '<group>-0', '<group>-1', ...
 struct peer_group {
