@@ -3,6 +3,7 @@ add_library(shoal_churn STATIC
   ${CMAKE_CURRENT_LIST_DIR}/churn.cpp
   ${CMAKE_CURRENT_LIST_DIR}/distributions.cpp
   ${CMAKE_CURRENT_LIST_DIR}/lifetime_fit.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/line_trace.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace_counts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace_events.cpp

@@ -36,6 +36,7 @@ class checker : checking {
     swarm();
     check_faults(s_, sources_, problems_);
     check_churn(s_, sources_, folder_, problems_);
+    check_over_time(s_, sources_, folder_, problems_);
     expectations();
     // A misspelt name is not also an unused one.
     if (std::all_of(problems_.begin(), problems_.end(), [](const problem& what) { return what.warning; })) devices();

@@ -11,17 +11,11 @@
 
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/churn_traces.hpp"
+#include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/guess.hpp"
 
 namespace shoal::scenarios {
 namespace {
-
-/// `path` as seen from here, if it is below.
-std::string shown(const std::string& path) {
-  std::error_code error;
-  const std::string near = std::filesystem::proximate(path, error).string();
-  return error || near.empty() || near.starts_with("..") ? path : near;
-}
 
 class churn_checker {
  public:
@@ -165,7 +159,7 @@ class churn_checker {
       if (!in) return problems_.push_back({used, fmt::format("cannot be read: '{}'", use.groups.front()->churn.trace), {}});
       const netem::trace_result read = netem::read_trace_as(in, std::filesystem::path(file).stem().string(), how);
       for (const netem::trace_problem& what : read.problems) {
-        problem made{used, what.message, {}, false, shown(file), {}, what.source_line};
+        problem made{used, what.message, {}, false, seen_from_here(file), {}, what.source_line};
         made.there = {-1, static_cast<int>(what.line), static_cast<int>(what.column), static_cast<int>(what.length)};
         if (!what.unknown_peer.empty()) made.notes = about_peer(what.unknown_peer, use.groups);
         problems_.push_back(std::move(made));

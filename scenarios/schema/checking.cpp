@@ -1,10 +1,17 @@
 #include "scenarios/schema/checking.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 namespace shoal::scenarios {
+
+std::string seen_from_here(const std::string& path) {
+  std::error_code error;
+  const std::string near = std::filesystem::proximate(path, error).string();
+  return error || near.empty() || near.starts_with("..") ? path : near;
+}
 
 bool checking::sound(std::initializer_list<std::string> paths) const {
   return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return sources_.sound(path); });

@@ -11,6 +11,9 @@
 
 namespace shoal::scenarios {
 
+/// `path` as seen from here, if it is below.
+std::string seen_from_here(const std::string& path);
+
 class checking {
  protected:
   checking(const source_map& sources, std::vector<problem>& problems) : sources_(sources), problems_(problems) {}

@@ -97,11 +97,28 @@ void describe_impairments(V& v, path_options& o) {
 }
 
 template <class V>
+void describe(V& v, netem::line_change& o) {
+  v.field("at", o.at, "from then on", {.required = true});
+  v.field("up", o.up, "of groups and shared links", {.above = 0});
+  v.field("down", o.down, "of groups and shared links", {.above = 0});
+  v.field("delay", o.delay, "one way, of groups and ways between regions");
+  v.field("loss", o.loss, "of groups and ways between regions", {.at_least = 0, .below = 1, .fraction = true});
+}
+
+template <class V>
+void describe(V& v, over_time_options& o) {
+  v.field("steps", o.steps, "changes in the order of their times; what a step does not name stays");
+  v.field("trace", o.trace, "instead: CSV file `time,up,down,delay,loss`, relative to the scenario's folder");
+  v.field("repeat", o.repeat, "all over again after this; 0: never", {.hide_default = true});
+}
+
+template <class V>
 void describe(V& v, region_link& o) {
   v.field("from", o.from, "a region", {.required = true});
   v.field("to", o.to, "a region; the same one describes its inside", {.required = true});
   v.field("delay", o.path.delay, "one way", {.required = true});
   describe_impairments(v, o.path);
+  v.field("over_time", o.over_time, "how `delay` and `loss` change", {.hide_default = true});
 }
 
 template <class V>
@@ -109,6 +126,7 @@ void describe(V& v, shared_link& o) {
   v.field("region", o.region, "whose hosts share it", {.otherwise = "the first region"});
   v.field("up", o.up, "capacity out of the region", {.required = true, .above = 0});
   v.field("down", o.down, "capacity into the region", {.required = true, .above = 0});
+  v.field("over_time", o.over_time, "how `up` and `down` change", {.hide_default = true});
 }
 
 template <class V>
@@ -149,6 +167,7 @@ void describe(V& v, peer_group& o) {
   v.field("down", o.down, "capacity of each host's downlink", {.above = 0, .otherwise = "required without `line`"});
   v.field("delay", o.access.delay, "one way, of the host's line; comes on top of the delay between the regions", {.hide_default = true});
   describe_impairments(v, o.access);
+  v.field("over_time", o.over_time, "how `up`, `down`, `delay` and `loss` change", {.hide_default = true});
   v.field("hosts_per_line", o.hosts_per_line, "so many consecutive hosts share one line, as in one home",
           {.at_least = 1, .at_most = 4'000'000, .hide_default = true});
   v.field("coordinates", o.coordinates, "of the hosts (Vivaldi): where both ends have some, their distance is the delay between the regions",

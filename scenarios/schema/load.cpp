@@ -51,7 +51,12 @@ void fill_defaults(scenario& what, const source_map& sources, const std::string&
 
 /// So that the resolved scenario means the same from any folder.
 void make_absolute(scenario& what, const std::string& folder) {
-  for (peer_group& group : what.peers) group.churn.trace = path_from(folder, group.churn.trace);
+  for (peer_group& group : what.peers) {
+    group.churn.trace = path_from(folder, group.churn.trace);
+    group.over_time.trace = path_from(folder, group.over_time.trace);
+  }
+  for (region_link& link : what.network.links) link.over_time.trace = path_from(folder, link.over_time.trace);
+  for (auto& [name, link] : what.network.shared_links) link.over_time.trace = path_from(folder, link.over_time.trace);
   for (std::string& path : what.data.files) path = path_from(folder, path);
 }
 

@@ -14,6 +14,7 @@
 #include "netem/transport.hpp"
 #include "scenarios/schema/churn_options.hpp"
 #include "scenarios/schema/fault.hpp"
+#include "scenarios/schema/over_time.hpp"
 
 namespace shoal::scenarios {
 
@@ -31,6 +32,7 @@ struct device_class {
 struct region_link {
   std::string from, to;
   path_options path;
+  over_time_options over_time;         ///< delay and loss
   bool operator==(const region_link&) const = default;
 };
 
@@ -38,6 +40,7 @@ struct region_link {
 struct shared_link {
   std::string region;
   data_rate up, down;                  ///< out of the region and into it, required, > 0
+  over_time_options over_time;         ///< up and down
   bool operator==(const shared_link&) const = default;
 };
 
@@ -77,6 +80,7 @@ struct peer_group {
   std::string line;                    ///< a preset for what follows and is not given: lines.hpp
   data_rate up, down;                  ///< required without `line`, > 0
   path_options access;                 ///< of each host's line, on top of what is between the regions
+  over_time_options over_time;         ///< how all that changes
   std::uint64_t hosts_per_line = 1;    ///< so many consecutive hosts share one line
   coordinate_options coordinates;
   std::string device;                  ///< required, a key of `devices`

@@ -75,7 +75,10 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     }
     line = host.line;
     made.peers.push_back(net.add_machine(machine));
+    made.homes.push_back(per_line.at(host.group) > 1 ? home : netem::no_site);
   }
+  made.regions = std::move(regions);
+  made.shared = std::move(behind);
   return made;
 }
 

@@ -1,5 +1,6 @@
 #include "scenarios/stage/stage.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <mutex>
@@ -23,6 +24,7 @@
 #include "scenarios/stage/churn.hpp"
 #include "scenarios/stage/faults.hpp"
 #include "scenarios/stage/network.hpp"
+#include "scenarios/stage/over_time.hpp"
 #include "scenarios/stage/workloads.hpp"
 #include "scenarios/stage/world.hpp"
 
@@ -84,6 +86,8 @@ struct stage::state {
   std::unique_ptr<world> in;
   std::unique_ptr<effects> on_hosts;
   std::unique_ptr<fault_engine> faults;
+  std::vector<line_plan> line_plans;
+  std::unique_ptr<line_engine> lines;
   std::vector<host_spec> hosts;
   std::vector<netem::machine_index> machines;            // of the peers
   std::map<netem::machine_index, std::size_t> peer_of;   // index into hosts
@@ -133,6 +137,8 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
   if (!work) return failure{work.error()};
   auto comings = plan_churn(what, expand_hosts(what));
   if (!comings) return failure{comings.error()};
+  auto lines = plan_lines(what);
+  if (!lines) return failure{lines.error()};
   auto cores = std::max(1u, std::thread::hardware_concurrency());
   // On the wall clock one core is for the actors.
   if (options.threads == 0) options.threads = what.world == "sim" ? cores : std::max(1u, cores - 1);
@@ -140,6 +146,7 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
   s->options = std::move(options);
   s->work = std::move(*work);
   s->comings = std::move(*comings);
+  s->line_plans = std::move(*lines);
   return std::unique_ptr<stage>(new stage(std::move(s)));
 }
 
@@ -207,6 +214,13 @@ void stage::state::build() {
         if (in->net().host_on(machine) == netem::no_host) start_peer(machine);
       });
   faults->schedule();
+  std::vector<std::size_t> groups;
+  for (const auto& host : hosts)
+    groups.push_back(static_cast<std::size_t>(std::find_if(what.peers.begin(), what.peers.end(), [&](const peer_group& g) {
+      return g.name == host.group;
+    }) - what.peers.begin()));
+  lines = std::make_unique<line_engine>(*in, *on_hosts, what, network, std::move(groups), std::move(line_plans));
+  lines->schedule();
 }
 
 void stage::state::start_peer(netem::machine_index machine) {
@@ -285,6 +299,7 @@ void stage::state::drain() {
   if (draining.exchange(true)) return;
   churn->stop();
   faults->end();
+  lines->stop();
   auto alive = [this] {
     std::lock_guard guard(watching);
     return peers;

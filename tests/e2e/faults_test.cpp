@@ -95,6 +95,28 @@ TEST_CASE("half the uplink makes rounds of sizes alone last twice as long") {
   CHECK(same == half);
 }
 
+TEST_CASE("a line that has half its rate over time makes rounds last twice as long") {
+  swarm what;
+  what.kind = "timing";
+  what.parameters = "400000";
+  what.up = "4Mbit";
+  what.down = "100Mbit";
+  const auto flow = [](swarm s, const std::string& over_time) {
+    // The group's line in swarm::yaml() is a flow mapping.
+    auto yaml = s.yaml();
+    yaml.replace(yaml.find(", start_spacing"), 0, ", over_time: " + over_time);
+    auto run = run_yaml(yaml, s.epochs);
+    INFO(run.text(yaml));
+    CHECK(run.errors.empty());
+    return *run.summary().rounds.mean_seconds;
+  };
+  const auto whole = flow(what, "{steps: [{at: 1s, up: 4Mbit}]}");
+  CHECK(flow(what, "{steps: [{at: 0s, up: 2Mbit}]}") / whole == doctest::Approx(2).epsilon(0.1));
+  // Half of the time at half the rate, half at the whole one.
+  CHECK(flow(what, "{steps: [{at: 0s, up: 2Mbit}, {at: 1s, up: 4Mbit}], repeat: 2s}") / whole == doctest::Approx(4.0 / 3).epsilon(0.1));
+  CHECK(flow(what, "{steps: [{at: 0s, delay: 300ms}]}") > whole + 0.5);
+}
+
 TEST_CASE("a peer that was paused for long finds itself behind and downloads the state") {
   auto what = five();
   what.epochs = 20;
