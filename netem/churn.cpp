@@ -33,7 +33,7 @@ duration end_of_gap(const daily_rhythm& day, duration from, duration length) {
     const double passed = middle + swing * (portable::sin_turns(begin + middle / seconds) - sine);
     (passed < rest ? low : high) = middle;
   }
-  return later(from, later(whole, std::max(from_seconds(high), shortest_lifetime)));
+  return later(from, std::max(later(whole, from_seconds(high)), shortest_lifetime));
 }
 
 session_source session_source::drawn(std::uint64_t seed, std::string_view host, const lifetime& stay, const lifetime& gap,
