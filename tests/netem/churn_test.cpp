@@ -197,7 +197,7 @@ TEST_CASE("a stationary host is there at any time with the share of time that it
   const std::vector<duration> times{0s, 90min, 9h};
   for (int i = 0; i < hosts; ++i) {
     auto source = session_source::drawn(4, "s-" + std::to_string(i), stay, away, {true, {}});
-    std::vector<session> all = first(source, 200);
+    std::vector<session> all = first(std::move(source), 200);
     for (std::size_t t = 0; t < times.size(); ++t)
       there[t] += std::any_of(all.begin(), all.end(), [&](const session& s) { return s.start <= times[t] && times[t] < s.end; });
   }
