@@ -9,6 +9,7 @@ add_library(shoal_churn STATIC
   ${CMAKE_CURRENT_LIST_DIR}/trace_events.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace_formats.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace_fta.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/trace_peers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace_simgrid.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace_statistics.cpp)
 target_include_directories(shoal_churn PUBLIC ${PROJECT_SOURCE_DIR})

@@ -33,7 +33,7 @@ duration end_of_gap(const daily_rhythm& day, duration from, duration length) {
     const double passed = middle + swing * (portable::sin_turns(begin + middle / seconds) - sine);
     (passed < rest ? low : high) = middle;
   }
-  return later(from, later(whole, std::max(from_seconds(high), shortest_lifetime)));
+  return later(from, std::max(later(whole, from_seconds(high)), shortest_lifetime));
 }
 
 session_source session_source::drawn(std::uint64_t seed, std::string_view host, const lifetime& stay, const lifetime& gap,
@@ -69,9 +69,10 @@ session_source session_source::replayed(std::shared_ptr<const std::vector<sessio
 session_source session_source::interrupted(std::uint64_t seed, std::string_view group, std::string_view host,
                                            const outages& by, duration offset) && {
   const std::string name(group);
-  interruptions_ = interruptions{lifetime_draws(stream(seed, "churn.outages:" + name + ".every"), by.every),
-                                 lifetime_draws(stream(seed, "churn.outages:" + name + ".lasting"), by.lasting),
-                                 stream(seed, "churn.outage:" + std::string(host)), by.share, offset};
+  interruptions_ = std::make_unique<interruptions>(
+      interruptions{lifetime_draws(stream(seed, "churn.outages:" + name + ".every"), by.every),
+                    lifetime_draws(stream(seed, "churn.outages:" + name + ".lasting"), by.lasting),
+                    stream(seed, "churn.outage:" + std::string(host)), by.share, offset});
   next_outage();
   return std::move(*this);
 }

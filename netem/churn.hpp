@@ -106,7 +106,7 @@ class session_source {
 
   std::optional<process> process_;
   replay replay_;
-  std::optional<interruptions> interruptions_;
+  std::unique_ptr<interruptions> interruptions_;   // few hosts have some
 };
 
 }  // namespace shoal::netem

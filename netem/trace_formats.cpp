@@ -25,7 +25,7 @@ using namespace trace_text;
 
 constexpr std::array formats{std::pair{trace_format::csv, "csv"}, std::pair{trace_format::fta, "fta"},
                              std::pair{trace_format::simgrid, "simgrid"}, std::pair{trace_format::counts, "counts"},
-                             std::pair{trace_format::events, "events"}};
+                             std::pair{trace_format::events, "events"}, std::pair{trace_format::peers, "peers"}};
 
 /// `value` / `speed`, never out of reach.
 duration quickened(duration value, double speed) {
@@ -136,7 +136,7 @@ trace_format detect_trace_format(std::string_view beginning) {
     if (comma.size() == 1 && spaced.size() == 2 && is_number(spaced[0].text) && is_number(spaced[1].text))
       return trace_format::simgrid;
     if (comma.size() == 2 && (comma[1].text == "count" || is_number(comma[1].text))) return trace_format::counts;
-    return trace_format::csv;
+    return line.starts_with("id,name,machine") ? trace_format::peers : trace_format::csv;
   }
   return trace_format::csv;
 }
@@ -161,6 +161,7 @@ trace_result read_trace_as(std::istream& in, const std::string& name, const trac
       case trace_format::simgrid: return read_simgrid(in, unit, name);
       case trace_format::counts: return read_counts(in, unit, how.seed);
       case trace_format::events: return read_events(in, unit);
+      case trace_format::peers: return read_peers(in, how.known);
     }
   } catch (const std::ios_base::failure&) {   // a folder, a broken disk
   }
@@ -233,6 +234,7 @@ void write_trace_as(std::ostream& out, const trace& what, trace_format format) {
     case trace_format::simgrid: return write_simgrid(out, what);
     case trace_format::counts: return write_counts(out, what);
     case trace_format::events: return write_events(out, what);
+    case trace_format::peers: SHOAL_CHECK(false, "peers.csv is written by runs alone");
   }
 }
 

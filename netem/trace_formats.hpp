@@ -15,6 +15,7 @@
 //          are as many nodes as the highest count, and every seed gives the same number at every time.
 // events   JSON lines `[ms, "add" | "remove", {"nodes": ["node-0"], "duration": ms}]`; other words name no nodes.
 //          Source: the preemption logs of Parcae, Duan et al., NSDI 2024.
+// peers    `peers.csv` of a run directory: who was there in an earlier run.
 //
 // Times without a unit are seconds, in events milliseconds. Nodes that are there at the end stay.
 #pragma once
@@ -33,9 +34,9 @@
 
 namespace shoal::netem {
 
-enum class trace_format { csv, fta, simgrid, counts, events };
+enum class trace_format { csv, fta, simgrid, counts, events, peers };
 
-inline constexpr const char* trace_format_names = "csv, fta, simgrid, counts, events";
+inline constexpr const char* trace_format_names = "csv, fta, simgrid, counts, events, peers";
 std::string_view name_of(trace_format what);
 std::optional<trace_format> trace_format_of(std::string_view name);
 
@@ -46,7 +47,7 @@ struct trace_options {
   std::optional<trace_format> format;   ///< none: what it looks like
   std::string unit;                     ///< of times without one: ms, s, min, h; empty: the format's
   std::uint64_t seed = 1;               ///< of counts
-  std::function<bool(std::string_view)> known;   ///< csv: whether a host is called so; empty: all are
+  std::function<bool(std::string_view)> known;   ///< csv and peers: whether a host is called so; empty: all are
 };
 
 /// Reads any format. `name`: of the host of a simgrid profile.
@@ -67,7 +68,7 @@ struct trace_window {
 trace windowed(const trace& what, const trace_window& how);
 
 /// Writes what reads back as the same sessions; of counts, as the same numbers.
-/// Requires: for simgrid, exactly one peer. What loops is written once round, but for simgrid.
+/// Requires: not peers; for simgrid, exactly one peer. What loops is written once round, but for simgrid.
 void write_trace_as(std::ostream& out, const trace& what, trace_format format);
 
 }  // namespace shoal::netem

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <string>
+#include <string_view>
 
 #include "netem/trace.hpp"
 
@@ -15,5 +17,6 @@ trace_result read_fta(std::istream& in, const std::string& unit);
 trace_result read_simgrid(std::istream& in, const std::string& unit, const std::string& host);
 trace_result read_counts(std::istream& in, const std::string& unit, std::uint64_t seed);
 trace_result read_events(std::istream& in, const std::string& unit);
+trace_result read_peers(std::istream& in, const std::function<bool(std::string_view)>& known);
 
 }  // namespace shoal::netem

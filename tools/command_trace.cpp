@@ -39,7 +39,7 @@ struct trace_arguments {
 
 std::optional<trace_format> format_named(const std::string& word, const char* option) {
   if (const auto found = netem::trace_format_of(word)) return found;
-  const std::vector<std::string> known{"csv", "fta", "simgrid", "counts", "events"};
+  const std::vector<std::string> known{"csv", "fta", "simgrid", "counts", "events", "peers"};
   std::string more = fmt::format("they are {}", netem::trace_format_names);
   if (const auto meant = scenarios::closest(word, known)) more = fmt::format("did you mean '{}'?", *meant);
   fmt::print(stderr, "error: {}: unknown format '{}'; {}\n", option, word, more);
@@ -198,6 +198,10 @@ int info(const trace_arguments& arguments) {
 int convert(const trace_arguments& arguments) {
   const auto to = format_named(arguments.to, "--to");
   if (!to) return exit_usage;
+  if (*to == trace_format::peers) {
+    fmt::print(stderr, "error: --to: 'peers' is written by runs alone\n");
+    return exit_usage;
+  }
   trace_format format{};
   int status = exit_ok;
   const auto found = read(arguments, format, status);
@@ -242,7 +246,7 @@ void add_trace(CLI::App& app, action& chosen) {
   show->callback([arguments, &chosen] { chosen = [arguments] { return info(*arguments); }; });
   auto* change = command->add_subcommand("convert", "write a trace in another format");
   add_input(*change, *arguments);
-  change->add_option("--to", arguments->to, netem::trace_format_names)->required()->type_name("FORMAT");
+  change->add_option("--to", arguments->to, "csv, fta, simgrid, counts or events")->required()->type_name("FORMAT");
   change->add_option("-o,--out", arguments->out, "default: stdout")->type_name("FILE");
   change->callback([arguments, &chosen] { chosen = [arguments] { return convert(*arguments); }; });
 }

@@ -151,7 +151,7 @@ class churn_checker {
     netem::trace_options how = use.how;
     if (use.by_name) how.known = [&](std::string_view host) { return group_of(host, use.groups) != nullptr; };
     std::vector<std::string> peers;
-    bool fine = true;
+    bool fine = !use.files.empty();   // else said at its group
     for (const std::string& file : use.files) {
       std::error_code failed;
       if (!std::filesystem::is_regular_file(file, failed)) return;   // said at its group

@@ -57,7 +57,7 @@ struct outage_options {
 
 enum class time_unit { as_format, ms, s, min, h };
 enum class trace_match { as_format, name, order };
-enum class trace_format_choice { detect, csv, fta, simgrid, counts, events };
+enum class trace_format_choice { detect, csv, fta, simgrid, counts, events, peers };
 
 /// How the hosts of a group come and go of their own accord, from their `start` on. Either processes or a trace.
 struct churn_options {

@@ -40,7 +40,8 @@ std::vector<trace_use> trace_uses(const scenario& from, const std::string& folde
     use.how.format = format_of(c.format, use.files);
     use.how.unit = c.unit == time_unit::as_format ? "" : name_of(c.unit);
     use.how.seed = from.seed;
-    use.by_name = c.match == trace_match::as_format ? *use.how.format == netem::trace_format::csv : c.match == trace_match::name;
+    const bool named = use.how.format == netem::trace_format::csv || use.how.format == netem::trace_format::peers;
+    use.by_name = c.match == trace_match::as_format ? named : c.match == trace_match::name;
     const auto same = std::find_if(out.begin(), out.end(), [&](const trace_use& other) {
       return other.files == use.files && other.how.format == use.how.format && other.how.unit == use.how.unit &&
              other.by_name == use.by_name;

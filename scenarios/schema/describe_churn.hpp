@@ -31,7 +31,8 @@ constexpr auto names_of(trace_format_choice) {
   using enum trace_format_choice;
   return std::array{enum_name<trace_format_choice>{detect, "detect"}, enum_name<trace_format_choice>{csv, "csv"},
                     enum_name<trace_format_choice>{fta, "fta"}, enum_name<trace_format_choice>{simgrid, "simgrid"},
-                    enum_name<trace_format_choice>{counts, "counts"}, enum_name<trace_format_choice>{events, "events"}};
+                    enum_name<trace_format_choice>{counts, "counts"}, enum_name<trace_format_choice>{events, "events"},
+                    enum_name<trace_format_choice>{peers, "peers"}};
 }
 
 template <class V>
@@ -80,10 +81,10 @@ void describe(V& v, churn_options& o) {
   v.field("trace", o.trace, "file instead of `session` and `gap`, relative to the scenario's folder; a glob: one file for each host or more. "
                             "Times count from the host's `start`. `shoal trace info FILE` shows what it holds");
   v.field("format", o.format, "of the trace: `csv`: rows `peer,start,end`; `fta`: Failure Trace Archive's event_trace; `simgrid`: a host's profile; "
-                              "`counts`: `time,count`; `events`: JSON lines that add and remove nodes", {.hide_default = true});
+                              "`counts`: `time,count`; `events`: JSON lines that add and remove nodes; `peers`: `peers.csv` of an earlier run", {.hide_default = true});
   v.field("time_unit", o.unit, "of times without one; `format`: milliseconds in `events`, else seconds", {.hide_default = true});
   v.field("match", o.match, "`name`: hosts are called as the trace's peers; `order`: the n-th peer of the trace is the n-th host of the "
-                            "groups that use it; `format`: `name` for `csv`, else `order`", {.hide_default = true});
+                            "groups that use it; `format`: `name` for `csv` and `peers`, else `order`", {.hide_default = true});
   v.field("offset", o.offset, "a host's `start` is this far into the trace", {.hide_default = true});
   v.field("speed", o.speed, "10: the trace passes ten times as fast", {.above = 0, .at_most = 1e9, .hide_default = true});
   v.field("loop", o.loop, "the trace begins again after its end", {.hide_default = true});
