@@ -174,7 +174,7 @@ double lifetime_draws::length_biased() {
   return longest_seconds;
 }
 
-duration lifetime_draws::next() { return std::min(as_length(whole()), at_most_); }
+duration lifetime_draws::next() { return std::max(std::min(as_length(whole()), at_most_), shortest_lifetime); }
 
 std::optional<duration> lifetime_draws::rest() {
   SHOAL_CHECK(kind_ != lifetime_kind::always, "what never ends has no middle");

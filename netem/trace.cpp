@@ -133,7 +133,7 @@ void trace::add(std::string_view peer) {
 }
 
 void trace::set_loop(duration period) {
-  SHOAL_CHECK(period >= end_ && period > duration::zero(), "a loop is not shorter than what it repeats");
+  SHOAL_CHECK(period >= end_ && period > duration::zero() && period <= longest_loop, "a loop is not shorter than what it repeats");
   loop_ = period;
   for (const peer& of : peers_)
     if (!of.sessions->empty()) of.sessions->back().end = std::min(of.sessions->back().end, period);

@@ -25,6 +25,7 @@
 namespace shoal::netem {
 
 inline constexpr std::size_t most_trace_problems = 20;
+inline constexpr duration longest_loop = forever / 4;        ///< so that the next one can be reckoned
 inline constexpr std::size_t longest_trace_line = 1000;   ///< bytes
 
 class trace {
@@ -49,7 +50,7 @@ class trace {
   void seen_until(duration when) { end_ = std::max(end_, when); }
   /// After so long it begins again; 0: never. Sessions end before.
   duration loop() const noexcept { return loop_; }
-  /// Requires: >= end(). Cuts the sessions that have no end.
+  /// Requires: >= end(), <= longest_loop. Cuts the sessions that have no end.
   void set_loop(duration period);
 
   bool operator==(const trace& other) const;

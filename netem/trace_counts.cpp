@@ -79,9 +79,8 @@ class counts_reader : reader {
     auto old = static_cast<std::size_t>(
         std::find_if(there_.begin(), there_.end(), [&](const present& p) { return p.since == now_; }) - there_.begin());
     for (; count > 0 && old > 0; --count, --old) {
-      const auto chosen = static_cast<std::ptrdiff_t>(draws_.below(old));
-      const present gone = there_[static_cast<std::size_t>(chosen)];
-      there_.erase(there_.begin() + chosen);
+      const present gone = std::exchange(there_[draws_.below(old)], there_[old - 1]);
+      there_.erase(there_.begin() + static_cast<std::ptrdiff_t>(old) - 1);
       sessions_[gone.node].push_back({gone.since, now_});
       away_.push_back(gone.node);
     }
@@ -105,7 +104,7 @@ class counts_reader : reader {
 
   rng draws_;
   std::vector<std::vector<session>> sessions_;   // by node
-  std::vector<present> there_;                   // in the order of their coming
+  std::vector<present> there_;                   // those who came just now at the back
   std::deque<std::size_t> away_;                 // longest first
   bool any_ = false;
   duration now_{};

@@ -11,6 +11,8 @@ namespace {
 using namespace trace_text;
 using nlohmann::json;
 
+constexpr std::size_t most_nesting = 64;
+
 class events_reader : reader {
  public:
   events_reader(std::istream& in, const std::string& unit) : reader(in, unit, longest_event_line) {}
@@ -38,17 +40,34 @@ class events_reader : reader {
     return at == std::string::npos ? field{lines_.text, 1} : field{std::string_view(lines_.text).substr(at, text.size()), at + 1};
   }
 
+  /// Levels of the line, in which brackets in names count too.
+  std::size_t nesting() const {
+    std::size_t level = 0, most = 0;
+    for (char c : lines_.text) {
+      if (c == '[' || c == '{') most = std::max(most, ++level);
+      if ((c == ']' || c == '}') && level > 0) --level;
+    }
+    return most;
+  }
+
   /// A number of the file as a time.
   std::optional<duration> number(const json& value, const char* name) {
-    if (!value.is_number() || !(value.get<double>() >= 0)) {
-      problem(place(value.dump()), fmt::format("{}: expected a number that is not negative, not {}", name, in_quotes(value.dump())));
+    if (!value.is_number()) {
+      problem({lines_.text, 1}, fmt::format("{}: expected a number", name));
       return std::nullopt;
     }
+    // As the file has it, if it is written plainly: that is exact.
     const std::string text = value.dump();
-    return time({is_number(text) ? std::string_view(text) : std::string_view(), place(text).column}, name);
+    if (is_number(text)) return time({text, place(text).column}, name);
+    const auto unit = parse_duration("1" + unit_);
+    const double seconds = value.get<double>() * (unit ? to_seconds(*unit) : 1e-3);
+    if (seconds >= 0 && seconds < 9e9) return from_seconds(seconds);
+    problem(place(text), fmt::format("{}: {} is {}", name, in_quotes(text), seconds < 0 ? "negative" : "too long"));
+    return std::nullopt;
   }
 
   void line() {
+    if (nesting() > most_nesting) return problem({lines_.text, 1}, fmt::format("more than {} levels", most_nesting));
     json read;
     try {
       read = json::parse(lines_.text);

@@ -95,7 +95,10 @@ void write_events(std::ostream& out, const trace& what) {
       if (s.end != forever) changes[s.end].first.push_back(peer.name);
     }
   const auto line = [&](duration when, const char* word, const std::vector<std::string>& nodes) {
-    out << '[' << seconds(when * 1000) << ", \"" << word << "\", " << nlohmann::json{{"nodes", nodes}}.dump() << "]\n";
+    std::string ms = fmt::format("{}.{:06}", when.count() / 1'000'000, when.count() % 1'000'000);
+    ms.erase(ms.find_last_not_of('0') + 1);
+    if (ms.ends_with('.')) ms.pop_back();
+    out << '[' << ms << ", \"" << word << "\", " << nlohmann::json{{"nodes", nodes}}.dump() << "]\n";
   };
   for (const auto& [when, both] : changes) {
     if (!both.first.empty()) line(when, "remove", both.first);
@@ -199,7 +202,7 @@ result<trace> load_traces(std::span<const std::string> files, const trace_option
 }
 
 trace windowed(const trace& what, const trace_window& how) {
-  const bool loops = how.loop || what.loop() > duration::zero();
+  const bool loops = (how.loop && what.end() <= longest_loop) || what.loop() > duration::zero();
   const duration period = what.loop() > duration::zero() ? what.loop() : what.end();
   if (loops && period == duration::zero()) return what;
   const duration begin = loops ? how.offset % period : how.offset;
@@ -223,7 +226,7 @@ trace windowed(const trace& what, const trace_window& how) {
     }
   }
   out.seen_until(quickened(loops ? period : std::max(what.end() - begin, duration::zero()), how.speed));
-  if (loops && out.end() > duration::zero()) out.set_loop(out.end());
+  if (loops && out.end() >= shortest_lifetime && out.end() <= longest_loop) out.set_loop(out.end());
   return out;
 }
 

@@ -86,7 +86,7 @@ void describe(V& v, churn_options& o) {
   v.field("match", o.match, "`name`: hosts are called as the trace's peers; `order`: the n-th peer of the trace is the n-th host of the "
                             "groups that use it; `format`: `name` for `csv` and `peers`, else `order`", {.hide_default = true});
   v.field("offset", o.offset, "a host's `start` is this far into the trace", {.hide_default = true});
-  v.field("speed", o.speed, "10: the trace passes ten times as fast", {.above = 0, .at_most = 1e9, .hide_default = true});
+  v.field("speed", o.speed, "10: the trace passes ten times as fast", {.above = 0, .at_most = 1e6, .hide_default = true});
   v.field("loop", o.loop, "the trace begins again after its end", {.hide_default = true});
   v.field("ending", o.ending, "how a session ends: `process`: its connections are reset; `machine`: it falls silent, "
                               "as a closed laptop does", {.hide_default = true});

@@ -97,6 +97,8 @@ TEST_CASE("a SimGrid profile says when its host is there, and begins again") {
   CHECK(*read_well("LOOPAFTER 10\n5 1\n9 0\n").sessions_of("host") == sessions{{5s, 9s}});
   CHECK(problems("0 1\n9 0\n4 1\n") == "3:1: out of order: the line before this one is at 9s\n");
   CHECK(problems("0 up\n", as(trace_format::simgrid)) == "1:3: expected a value of 0 (unavailable) or more, not 'up'\n");
+  CHECK(problems("LOOPAFTER 9e9\n0 1\n").starts_with("1:11: the pause before the loop: "));
+  CHECK(problems("LOOPAFTER 80000d\n0 1\n") == "2:1: it begins again too late to be reckoned\n");
   CHECK(problems("LOOPAFTER\n0 1\n") == "1:1: expected 'time value', or 'LOOPAFTER seconds'\n");
 }
 
@@ -159,6 +161,11 @@ TEST_CASE("an event log adds and removes nodes by name") {
   CHECK(problems("[9, \"add\", {\"nodes\": [\"a\"]}]\n[5, \"no-op\", {\"nodes\": []}]\n") ==
         "2:2: out of order: the line before this one is at 9ms\n");
   CHECK(problems("[9, \"add\"\n") == "1:10: this is not JSON\n");
+  CHECK(problems("[\"soon\", \"add\", {\"nodes\": [\"a\"]}]\n") == "1:1: time: expected a number\n");
+  CHECK(problems("[1e300, \"add\", {\"nodes\": [\"a\"]}]\n") == "1:1: time: '1e+300' is too long\n");
+  CHECK(problems("[-5, \"add\", {\"nodes\": [\"a\"]}]\n") == "1:2: time: '-5' is negative\n");
+  CHECK(problems(std::string(3'000'000, '[')) == "1:1: more than 64 levels\n");
+  CHECK(*read_well("[1.5e3, \"add\", {\"nodes\": [\"a\"]}]\n").sessions_of("a") == sessions{{1500ms, forever}});
   CHECK(problems("[9, \"swap\", {\"nodes\": [\"a\"]}]\n").starts_with("1:5: 'swap' with nodes"));
 }
 
