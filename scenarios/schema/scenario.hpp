@@ -12,6 +12,7 @@
 #include "kernels/base/units.hpp"
 #include "netem/transport.hpp"
 #include "netem/path_quality.hpp"
+#include "netem/reachability.hpp"
 
 namespace shoal::scenarios {
 
@@ -67,6 +68,14 @@ struct tcp_options {
   bool operator==(const tcp_options&) const = default;
 };
 
+/// Passes on what peers behind address translation cannot send each other.
+struct relay_options {
+  std::string region;                  ///< default: the first region
+  data_rate up{1e9}, down{1e9};
+  data_size budget;                    ///< bytes relayed in a run, required, > 0
+  bool operator==(const relay_options&) const = default;
+};
+
 struct network_options {
   netem::transfer_model model = netem::transfer_model::tcp;
   tcp_options tcp;
@@ -75,6 +84,8 @@ struct network_options {
   duration default_jitter{};
   std::vector<region_link> links;      ///< from == to describes the inside of a region
   std::map<std::string, shared_link> shared_links;
+  std::map<std::string, relay_options> relays;
+  double hole_punching = 0.7;          ///< probability that it works for a pair that can, [0, 1]
   duration detection_time = 5s;        ///< how long the silence of a lost machine lasts before others know
   bool operator==(const network_options&) const = default;
 };
@@ -116,6 +127,7 @@ struct peer_group {
   std::string line;                    ///< a preset for what follows and is not given: lines.hpp
   data_rate up, down;                  ///< required without `line`, > 0
   path_options access;                 ///< of each host's line, on top of what is between the regions
+  netem::nat_class nat = netem::nat_class::open;
   std::uint64_t hosts_per_line = 1;    ///< so many consecutive hosts share one line
   coordinate_options coordinates;
   std::string device;                  ///< required, a key of `devices`
