@@ -130,7 +130,7 @@ struct member_info {
   peer_id peer = 0;
   caf::actor address;                ///< its group actor
   std::uint64_t weight = 0;          ///< samples in its contribution
-  std::uint64_t rate = 0;            ///< min(up, down) of its line in bit/s, decides its share
+  std::uint64_t rate = 0;            ///< min(up, down) of its line in bit/s, decides its share; 0: cannot be reached
   std::vector<sample_range> samples;
   SHOAL_MESSAGE(member_info, x.peer, x.address, x.weight, x.rate, x.samples)
 };
@@ -279,12 +279,51 @@ struct state_chunk {
   SHOAL_MESSAGE(state_chunk, x.state, x.offset, x.data)
 };
 
+// ---- reachability -------------------------------------------------------------------------------
+
+/// What do you see me as? And have `third` dial `reply_to`, if there is one.
+struct address_query {
+  caf::actor reply_to;
+  caf::actor third;
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(address_query, x.reply_to, x.third, x.token)
+};
+
+/// `seen`: the address that the asker's datagrams come from; 0: none come.
+struct address_answer {
+  std::uint64_t token = 0;
+  std::uint64_t seen = 0;
+  SHOAL_MESSAGE(address_answer, x.token, x.seen)
+};
+
+/// To a third peer: dial `target` as if you had never met.
+struct dial_request {
+  caf::actor reply_to;
+  caf::actor target;
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(dial_request, x.reply_to, x.target, x.token)
+};
+
+/// From the third peer to the asked one, and on to the asker.
+struct dial_answer {
+  std::uint64_t token = 0;
+  std::uint8_t opened = 0;
+  SHOAL_MESSAGE(dial_answer, x.token, x.opened)
+};
+
 // ---- inside one host ----------------------------------------------------------------------------
 
 /// host::run() is over.
 struct work_done {
   std::uint64_t token = 0;
   SHOAL_MESSAGE(work_done, x.token)
+};
+
+/// host::dial() is over.
+struct dialled {
+  std::uint64_t token = 0;
+  bool opened = false;
+  SHOAL_MESSAGE(dialled, x.token, x.opened)
 };
 
 /// A timer of the receiving actor: what it means and for which attempt it was set.

@@ -76,8 +76,10 @@ fabric::~fabric() {
   {
     // What is under way may hold the last reference to an actor: it goes while the coordinator can clean up.
     std::vector<in_transit> dropped;
+    decltype(held_) held;
     std::lock_guard guard(mutex_);  // released before what was dropped is destroyed
     dropped.swap(in_flight_);
+    held.swap(held_);
     in_flight_free_.clear();
   }
   clock_.stop();
@@ -126,7 +128,8 @@ machine_index fabric::add_machine(const machine_options& what) {
   ++places_[where].users;
   machines_.push_back({what.name, where, what.up, what.down,
                        flows_.add_link(what.up.bits_per_second), flows_.add_link(what.down.bits_per_second),
-                       what.site, 0, no_host, what.up});
+                       what.site, what.nat, 0, no_host, what.up});
+  if (what.nat != nat_class::open) nat_rules();
   link_owners_.push_back(2 * index);
   link_owners_.push_back(2 * index + 1);
   if (what.at || !coordinates_.empty()) {
@@ -134,6 +137,21 @@ machine_index fabric::add_machine(const machine_options& what) {
     coordinates_.push_back(what.at.value_or(coordinates{std::numeric_limits<double>::quiet_NaN(), 0, 0}));
   }
   return index;
+}
+
+host_index fabric::add_relay(const machine_options& what, std::uint64_t budget_bytes) {
+  std::lock_guard guard(mutex_);
+  nat_rules();
+  const auto host = start_host(add_machine(what));
+  reach_->add_relay(host, budget_bytes);
+  return host;
+}
+
+reachability& fabric::nat_rules() {
+  if (!reach_)
+    reach_ = std::make_unique<reachability>(options_.seed, options_.hole_punching,
+                                            [this](host_index a, host_index b) { return delay_of(a, b); });
+  return *reach_;
 }
 
 std::uint32_t fabric::place_of(const place& what) {
@@ -180,6 +198,7 @@ host_index fabric::start_host(machine_index index) {
                     .node = node_of(m.name, incarnation),
                     .jitter = stream(options_.seed, "netem.jitter", index, incarnation)});
   m.running = static_cast<host_index>(hosts_.size() - 1);
+  if (reach_) reach_->add(m.running, index, m.nat);
   report({event_kind::host_started, clock_.now(), clock_.now(), {m.running, 0}, {m.running, 0}, "", 0});
   return m.running;
 }
@@ -193,6 +212,7 @@ bool fabric::kill(host_index index, kill_scope scope) {
   host.died_by = scope;
   host.died_at = now;
   machines_[host.machine].running = no_host;
+  if (reach_) reach_->forget(index);
   report({event_kind::host_killed, now, now, {index, 0}, {index, 0}, "", 0});
   std::vector<std::uint32_t> broken;
   for (auto at = host.first_out; at != none; at = connections_[at].out.next) broken.push_back(at);
@@ -275,7 +295,17 @@ void fabric::set_line(machine_index index, const path_quality& out, const path_q
   for (auto at = host.first_in; at != none; at = connections_[at].in.next) retune(at, now);
 }
 
-path_now fabric::path_of(host_index from, host_index to) const {
+path_now fabric::path_of(host_index from, host_index to, host_index relay) const {
+  if (relay != no_host) {
+    const auto quality = netem::in_series({&way_between(from, relay).quality, &way_between(relay, to).quality});
+    path_now out;
+    out.cap = quality.flow_cap;
+    if (flows_.model() == transfer_model::max_min) return out;
+    out.delay = delay_of(from, relay) + delay_of(relay, to);
+    out.round_trip = out.delay + delay_of(to, relay) + delay_of(relay, from);
+    out.loss_events = quality.loss.event_rate();
+    return out;
+  }
   const auto& quality = way_between(from, to).quality;
   path_now out;
   out.cap = quality.flow_cap;
@@ -289,13 +319,15 @@ path_now fabric::path_of(host_index from, host_index to) const {
 void fabric::retune(std::uint32_t index, duration now) {
   const auto& line = connections_[index];
   if (line.first == none || line.stopped) return;
-  flows_.change(line.flow, path_of(line.from, line.to), now);
+  flows_.change(line.flow, path_of(line.from, line.to, in_flight_[line.first].relay), now);
   flows_change();
 }
 
 // Cuts.
 
-bool fabric::blocked(host_index from, host_index to) const {
+/// Over `relay`, if there is one.
+bool fabric::blocked(host_index from, host_index to, host_index relay) const {
+  if (relay != no_host) return blocked(from, relay) || blocked(relay, to);
   return std::any_of(cuts_.begin(), cuts_.end(), [&](const active_cut& c) {
     return c.what.blocks(hosts_[from].machine, hosts_[to].machine);
   });
@@ -307,7 +339,7 @@ std::uint64_t fabric::add_cut(cut what) {
   cuts_.push_back({next_number_++, std::move(what), now});
   for (std::uint32_t line = 0; line < connections_.size(); ++line) {
     const auto& c = connections_[line];
-    if (c.first != none && blocked(c.from, c.to)) stop_line(line, now);
+    if (c.first != none && blocked(c.from, c.to, in_flight_[c.first].relay)) stop_line(line, now);
   }
   clock_.at(now + options_.detection_time, [this] { suspect(); });
   return cuts_.back().number;
@@ -318,7 +350,7 @@ void fabric::heal(std::uint64_t number) {
   std::erase_if(cuts_, [&](const active_cut& c) { return c.number == number; });
   for (auto at = stalls_.begin(); at != stalls_.end();) {
     const auto [pair, what] = *at;
-    if (blocked(static_cast<host_index>(pair >> 32), static_cast<host_index>(pair))) {
+    if (blocked(static_cast<host_index>(pair >> 32), static_cast<host_index>(pair), what.relay)) {
       ++at;
       continue;
     }
@@ -328,12 +360,13 @@ void fabric::heal(std::uint64_t number) {
 }
 
 /// The stall of a pair; the first thing that waits starts the detection time.
-fabric::stall& fabric::stall_of(host_index from, host_index to) {
+fabric::stall& fabric::stall_of(host_index from, host_index to, host_index relay) {
   const auto pair = key_of(from, to);
   const auto [found, fresh] = stalls_.try_emplace(pair);
   if (fresh) {
     found->second.number = next_number_++;
     found->second.since = clock_.now();
+    found->second.relay = relay;
     clock_.at(clock_.now() + options_.detection_time, [this, pair, number = found->second.number] { give_up(pair, number); });
   }
   return found->second;
@@ -341,7 +374,7 @@ fabric::stall& fabric::stall_of(host_index from, host_index to) {
 
 void fabric::stop_line(std::uint32_t index, duration now) {
   auto& line = connections_[index];
-  stall_of(line.from, line.to);
+  stall_of(line.from, line.to, in_flight_[line.first].relay);
   if (std::exchange(line.stopped, true)) return;
   flows_.stop(line.flow, now);
   flows_change();
@@ -375,16 +408,18 @@ void fabric::go_on(std::uint64_t pair, stall what) {
   }
   for (auto at : what.small) {
     in_flight_[at].left = again;
-    arrive_later(at, last_small(from, to), drawn_delay(from, to));
+    arrive_later(at, last_small(from, to), drawn_delay(from, what.relay, to));
   }
   const auto* line = line_of_.find(pair);
   if (line == nullptr || !connections_[*line - 1].stopped) return;
   clock_.at(again, [this, index = *line - 1, flow = connections_[*line - 1].flow] {
     std::lock_guard guard(mutex_);
     auto& sent = connections_[index];
-    if (sent.first == none || sent.flow != flow || !sent.stopped || blocked(sent.from, sent.to)) return;
+    if (sent.first == none || sent.flow != flow || !sent.stopped) return;
+    const auto relay = in_flight_[sent.first].relay;
+    if (blocked(sent.from, sent.to, relay)) return;
     sent.stopped = false;
-    flows_.go_on(sent.flow, path_of(sent.from, sent.to), flow_time());
+    flows_.go_on(sent.flow, path_of(sent.from, sent.to, relay), flow_time());
     flows_change();
   });
 }
@@ -532,6 +567,38 @@ std::string fabric::name_of(link_id link) const {
 duration fabric::delay_between(host_index from, host_index to) const {
   std::lock_guard guard(mutex_);
   return delay_of(from, to);
+}
+
+fabric::dial_outcome fabric::dial(host_index from, host_index to) const {
+  std::lock_guard guard(mutex_);
+  if (from >= hosts_.size() || to >= hosts_.size()) return {};
+  const bool opens = hosts_[from].alive && hosts_[to].alive && machines_[hosts_[to].machine].nat == nat_class::open;
+  return {opens, delay_of(from, to) + delay_of(to, from)};
+}
+nat_class fabric::nat_of(host_index host) const {
+  std::lock_guard guard(mutex_);
+  return machines_[hosts_[host].machine].nat;
+}
+std::uint64_t fabric::public_address(host_index of, host_index by) const {
+  std::lock_guard guard(mutex_);
+  if (of >= hosts_.size()) return 0;
+  return reach_ ? reach_->address_of(of, by) : std::uint64_t{hosts_[of].machine} + 1;
+}
+bool fabric::relay_left() const {
+  std::lock_guard guard(mutex_);
+  return reach_ && reach_->relay_left();
+}
+std::optional<reachability_counts> fabric::reachability_totals() const {
+  std::lock_guard guard(mutex_);
+  return reach_ ? std::optional(reach_->counts()) : std::nullopt;
+}
+host_index fabric::host_of(const caf::actor& actor) const {
+  auto* it = caf::actor_cast<caf::abstract_actor*>(actor);
+  if (it == nullptr) return no_host;
+  if (auto* address = dynamic_cast<port*>(it)) return address->host();
+  std::lock_guard guard(mutex_);
+  auto* found = actors_.find(actor.id());
+  return found != nullptr ? found->where.host : no_host;
 }
 
 void fabric::note_arrival(host_index receiver) noexcept {
@@ -685,20 +752,77 @@ void fabric::send(port& to, caf::mailbox_element_ptr element) {
       if (found->where.host == from) source = found->where;
       element->sender = found->port ? found->port : port_of(element->sender);
     }
+  in_transit item{caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, bytes, clock_.now(), what.name};
+  if (reach_ && !reaches(item, to.host(), what)) {
+    element = std::move(item.element);  // if it is lost, it ends after the lock
+    return;
+  }
+  depart(std::move(item), to.host(), what);
+}
+
+/// Whether `what` may depart now, and over which relay; if not, it is held or lost.
+bool fabric::reaches(in_transit& what, host_index to, message_class kind) {
+  const auto from = what.from.host;
+  const auto key = key_of(from, to);
+  if (auto before = held_.find(key); before != held_.end()) {  // the event that releases them comes
+    before->second.push_back({std::move(what), to, kind});
+    return false;
+  }
+  const auto answer = reach_->ask(from, to, what.bytes, clock_.now());
+  switch (answer.what) {
+    case reachability::answer::kind::go:
+      what.relay = answer.relay;
+      return true;
+    case reachability::answer::kind::wait:
+      held_[key].push_back({std::move(what), to, kind});
+      clock_.at(answer.ready, [this, key] { release(static_cast<host_index>(key >> 32), static_cast<host_index>(key)); });
+      return false;
+    case reachability::answer::kind::never:
+      traffic_[kind.traffic] -= what.bytes;
+      return false;
+  }
+  return false;
+}
+
+void fabric::release(host_index from, host_index to) {
+  std::vector<held_message> waiting;
+  std::lock_guard guard(mutex_);  // released before what is lost is destroyed
+  auto found = held_.find(key_of(from, to));
+  if (found == held_.end()) return;
+  waiting = std::move(found->second);
+  held_.erase(found);
+  for (auto& each : waiting) {
+    if (!hosts_[from].alive || !hosts_[to].alive)
+      ++lost_;
+    else if (reaches(each.what, to, each.kind))
+      depart(std::move(each.what), to, each.kind);
+  }
+}
+
+void fabric::depart(in_transit item, host_index to, message_class what) {
+  const auto from = item.from.host;
+  const auto relay = item.relay;
+  const auto bytes = item.bytes;
+  auto& sending = hosts_[from];
   auto now = clock_.now();
-  auto at = keep({caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, bytes, now, what.name});
+  auto at = keep(std::move(item));
   if (bytes <= options_.small_message_bytes) {
-    if (!cuts_.empty() && blocked(from, to.host())) return stall_of(from, to.host()).small.push_back(at);
+    if (!cuts_.empty() && blocked(from, to, relay)) return stall_of(from, to, relay).small.push_back(at);
     auto begin = std::max(sending.small_free, now);
     if (flows_.model() == transfer_model::tcp) {
       const auto ahead = flows_.flows_on(sending.uplink);
       if (ahead > 0) begin = std::max(begin, now + transmission_time(ahead * (segment_bytes + segment_header_bytes), sending.up));
     }
     in_flight_[at].left = sending.small_free = begin + transmission_time(bytes, sending.up);
-    arrive_later(at, last_small(from, to.host()), small_delay(from, to.host(), bytes, what));
+    auto delay = small_delay(from, relay == no_host ? to : relay, bytes, what);
+    if (relay != no_host) {
+      delay += transmission_time(bytes, hosts_[relay].up);
+      delay += small_delay(relay, to, bytes, what);
+    }
+    arrive_later(at, last_small(from, to), delay);
     return;
   }
-  auto index = in_flight_[at].line = connect(from, to.host());
+  auto index = in_flight_[at].line = connect(from, to);
   auto& line = connections_[index];
   (line.first == none ? line.first : in_flight_[line.last].next) = at;
   line.last = at;
@@ -776,18 +900,22 @@ void fabric::start_next(std::uint32_t index, duration now) {
   const auto& next = in_flight_[line.first];
   const auto& from = machines_[hosts_[line.from].machine];
   const auto& to = machines_[hosts_[line.to].machine];
-  const auto path = route_between(from, to);
+  const auto relay = next.relay;
+  const auto path = relay == no_host ? route_between(from, to) : route_through(from, relay, to);
+  const auto one_way = [&](host_index a, host_index b) {
+    return relay == no_host ? delay_of(a, b) : delay_of(a, relay) + delay_of(relay, b);
+  };
   transfer_request what;
   what.path = {path.links, path.length};
   what.bytes = next.bytes;
   if (on.quality.duplicate > 0) what.bytes += static_cast<std::uint64_t>(on.quality.duplicate * static_cast<double>(next.bytes));
   what.tag = index;
   route back;
-  static_cast<path_now&>(what) = path_of(line.from, line.to);
+  static_cast<path_now&>(what) = path_of(line.from, line.to, relay);
   if (flows_.model() != transfer_model::max_min) {
     if (flows_.model() == transfer_model::tcp) what.connection = window_of(line.from, line.to, now);
     if (flows_.model() == transfer_model::lv08) {
-      back = route_between(to, from);
+      back = relay == no_host ? route_between(to, from) : route_through(to, relay, from);
       what.way_back = {back.links, back.length};
     }
   }
@@ -801,11 +929,11 @@ void fabric::start_next(std::uint32_t index, duration now) {
     line.record->bytes = next.bytes;
     line.record->sent = next.sent;
     line.record->begun = now;
-    line.record->round_trip = delay_of(line.from, line.to) + delay_of(line.to, line.from);
+    line.record->round_trip = one_way(line.from, line.to) + one_way(line.to, line.from);
   }
   line.flow = flows_.start(what, now);
   flows_change();
-  if (!cuts_.empty() && blocked(line.from, line.to)) stop_line(index, now);
+  if (!cuts_.empty() && blocked(line.from, line.to, relay)) stop_line(index, now);
 }
 
 void fabric::end_record(connection& line, duration left, duration arrives, bool cut) {
@@ -837,6 +965,15 @@ fabric::route fabric::route_between(const machine& from, const machine& to) cons
   }
   while (downs > 0) add(down[--downs]);
   add(to.downlink);
+  return out;
+}
+
+fabric::route fabric::route_through(const machine& from, host_index relay, const machine& to) const {
+  const auto& by = machines_[hosts_[relay].machine];
+  auto out = route_between(from, by);
+  const auto rest = route_between(by, to);
+  std::copy_n(rest.links, rest.length, out.links + out.length);
+  out.length += rest.length;
   return out;
 }
 
@@ -874,6 +1011,12 @@ duration fabric::drawn_delay(host_index from, host_index to) {
   path_quality here = on.quality;
   here.delay = delay_of(from, to);
   return draw_delay(here, draws, memory);
+}
+
+duration fabric::drawn_delay(host_index from, host_index relay, host_index to) {
+  if (relay == no_host) return drawn_delay(from, to);
+  const auto first = drawn_delay(from, relay);
+  return first + drawn_delay(relay, to);
 }
 
 /// The delay of a small message: what it waits for because of losses is in it.
@@ -986,7 +1129,8 @@ void fabric::finish_flows(duration now) {
     in_flight_[item].left = flow.at;
     ++line.under_way;
     if (flows_.model() == transfer_model::tcp) window_of(line.from, line.to, flow.at) = flow.connection;
-    arrive_later(item, line.last_arrival, flows_.delay_follows() ? drawn_delay(line.from, line.to) : duration{});
+    arrive_later(item, line.last_arrival,
+                 flows_.delay_follows() ? drawn_delay(line.from, in_flight_[item].relay, line.to) : duration{});
     end_record(line, flow.at, line.last_arrival, false);
     if (line.first != none)
       start_next(index, now);

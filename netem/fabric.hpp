@@ -10,6 +10,11 @@
 // from the rates of bulk, and arrive one delay later. Order is kept for each pair of hosts within each of the two
 // classes. What the way does to them besides: netem/path_quality.hpp.
 //
+// Hosts behind address translation and relays: netem/reachability.hpp. What waits for a connection follows in its order when
+// there is one; what reaches nobody is dropped and counted. Relayed bulk shares the links of both ways, the relay's among them;
+// relayed small messages pay the delays and losses of both and the relay's rate, but do not queue there.
+// The death of a host is told to all its observers, connected or not.
+//
 // Wire size: CAF's serialized size + type name + 32 bytes of framing, + 40 bytes of TCP/IP header
 // for each 1448 bytes; the same figure in all worlds.
 //
@@ -52,6 +57,7 @@
 #include "netem/flat_map.hpp"
 #include "netem/path_quality.hpp"
 #include "netem/port.hpp"
+#include "netem/reachability.hpp"
 #include "netem/transport.hpp"
 
 namespace shoal::netem {
@@ -121,6 +127,7 @@ struct fabric_options {
   transfer_model model = transfer_model::max_min;
   tcp_options tcp;
   std::function<void(const transfer_record&)> on_transfer;  ///< may be empty
+  double hole_punching = 0.7;      ///< netem/reachability.hpp
 };
 
 /// A computer and its access line.
@@ -131,6 +138,7 @@ struct machine_options {
   path_quality line{};             ///< delay, jitter and so on of the line, added to those between the regions
   site_index site = no_site;       ///< whose shared links it is behind
   std::optional<coordinates> at{}; ///< where both ends have some, their distance is the delay between the regions
+  nat_class nat = nat_class::open;
 };
 
 /// Thread safety: all but construction and destruction may be called from any thread. No lock is held
@@ -154,6 +162,9 @@ class fabric {
   machine_index add_machine(std::string name, region_index region, data_rate up, data_rate down) {
     return add_machine({.name = std::move(name), .region = region, .up = up, .down = down});
   }
+
+  /// A machine and its first host that pass on what others cannot send each other. Requires: no host was started that is not open.
+  host_index add_relay(const machine_options& what, std::uint64_t budget_bytes);
 
   /// Boots a machine: a new incarnation. Requires: no incarnation of it is alive.
   host_index start_host(machine_index machine);
@@ -197,6 +208,21 @@ class fabric {
   /// One way, without jitter.
   duration delay_between(host_index from, host_index to) const;
 
+  /// Whether a new connection from one to the other, by no relay and on none there is, would open; and when both know, at the earliest.
+  struct dial_outcome {
+    bool opens = false;
+    duration round_trip{};
+  };
+  dial_outcome dial(host_index from, host_index to) const;
+  nat_class nat_of(host_index host) const;
+  /// As reachability::address_of: what `by` sees datagrams of `of` come from.
+  std::uint64_t public_address(host_index of, host_index by) const;
+  bool relay_left() const;
+  /// Nothing if all machines are open.
+  std::optional<reachability_counts> reachability_totals() const;
+  /// The host of an actor, by its address or itself; no_host if it is unknown.
+  host_index host_of(const caf::actor& actor) const;
+
   /// The address under which other hosts reach `actor`; nothing if it has ended (wall clock: somebody else may
   /// kill its host right after it was spawned).
   caf::actor address_of(const caf::actor& actor);
@@ -234,6 +260,7 @@ class fabric {
     data_rate up, down;
     link_id uplink, downlink;
     site_index site = no_site;
+    nat_class nat = nat_class::open;
     std::uint32_t incarnations = 0;
     host_index running = no_host;
     data_rate up_now;                // `up` and `down` are what the owner says
@@ -256,7 +283,7 @@ class fabric {
     bool remembers = false;
   };
   struct route {
-    link_id links[8];
+    link_id links[16];
     std::uint32_t length = 0;
   };
   struct host_state {
@@ -288,6 +315,7 @@ class fabric {
   struct stall {
     std::uint64_t number;
     duration since{};
+    host_index relay = no_host;
     std::vector<std::uint32_t> small;  // in_transit, in order
   };
   struct actor_state {
@@ -304,6 +332,7 @@ class fabric {
     duration left{};                 // when its last byte was on its way
     std::uint32_t line = none;       // bulk: its connection
     std::uint32_t next = none;       // bulk: what is sent after it
+    host_index relay = no_host;      // passes it on
   };
   struct neighbours {
     std::uint32_t next = none, previous = none;
@@ -321,7 +350,18 @@ class fabric {
     std::unique_ptr<transfer_record> record{};  // of what is being sent, if somebody wants to know
   };
 
+  /// What waits for its connection.
+  struct held_message {
+    in_transit what;
+    host_index to;
+    message_class kind;
+  };
+
   void send(port& to, caf::mailbox_element_ptr element);
+  void depart(in_transit what, host_index to, message_class kind);
+  bool reaches(in_transit& what, host_index to, message_class kind);
+  void release(host_index from, host_index to);
+  reachability& nat_rules();
   void observe(port& of, caf::attachable_ptr observer);
   std::size_t forget(port& of, const caf::attachable::token& what);
 
@@ -338,12 +378,12 @@ class fabric {
   void arrive(std::uint32_t in_flight);
   void hand_over(std::unique_lock<std::recursive_mutex>& guard, port& to, host_index on_behalf,
                  caf::mailbox_element_ptr element);
-  bool blocked(host_index from, host_index to) const;
+  bool blocked(host_index from, host_index to, host_index relay = no_host) const;
   bool silent_for(host_index a, host_index b, duration time) const;
-  path_now path_of(host_index from, host_index to) const;
+  path_now path_of(host_index from, host_index to, host_index relay) const;
   void retune(std::uint32_t line, duration now);
   void break_line(std::uint32_t line, duration now, std::atomic<std::uint64_t>& count);
-  stall& stall_of(host_index from, host_index to);
+  stall& stall_of(host_index from, host_index to, host_index relay);
   void stop_line(std::uint32_t line, duration now);
   void give_up(std::uint64_t pair, std::uint64_t number);
   void go_on(std::uint64_t pair, stall what);
@@ -358,8 +398,10 @@ class fabric {
   path_memory* memory_of(const way& on, host_index from, host_index to);
   duration delay_of(host_index from, host_index to) const;
   duration drawn_delay(host_index from, host_index to);
+  duration drawn_delay(host_index from, host_index relay, host_index to);
   duration small_delay(host_index from, host_index to, std::uint64_t bytes, message_class what);
   route route_between(const machine& from, const machine& to) const;
+  route route_through(const machine& from, host_index relay, const machine& to) const;
   void end_record(connection& line, duration left, duration arrives, bool cut);
   duration& last_small(host_index from, host_index to);
   void settle();                      // re-solves the flows and plans the next completion
@@ -399,6 +441,8 @@ class fabric {
   std::size_t sending_ = 0;                       // connections with bulk to send
   std::vector<in_transit> in_flight_;             // waits, is being sent or will arrive; named by index
   std::vector<std::uint32_t> in_flight_free_;
+  std::unique_ptr<reachability> reach_;           // none if all are open
+  std::map<std::uint64_t, std::vector<held_message>> held_;  // by the pair of hosts
   transport flows_;
   std::atomic<bool> reporting_{false};
   bool flows_changed_ = false;

@@ -104,7 +104,7 @@ class transport {
   const tcp_options& tcp() const noexcept { return tcp_; }
 
  private:
-  static constexpr std::uint32_t most_links = 8;
+  static constexpr std::uint32_t most_links = 16;
 
   struct record {
     std::uint64_t tag = 0;

@@ -69,6 +69,7 @@ void butterfly::start() {
   for (std::uint32_t m = 0; m < size_; ++m) {
     contributions_[m].last_progress = started_;
     contributions_[m].left_out = group_.members[m].weight == 0;  // it only wants the result
+    members_[m].finished = apart(m);
     if (m != self_) io_.watch(group_.members[m].address);
   }
   if (request_.weight > 0) {
@@ -97,6 +98,10 @@ std::vector<std::uint32_t> butterfly::others() const {
     std::sort(out.begin(), out.end(), [&](std::uint32_t a, std::uint32_t b) { return where(a) < where(b); });
   }
   return out;
+}
+
+bool butterfly::apart(std::uint32_t member) const {
+  return member != self_ && group_.members[self_].rate == 0 && group_.members[member].rate == 0;
 }
 
 void butterfly::queue(std::uint32_t to, bool reduced, std::uint32_t part, const payload& data) {
@@ -305,7 +310,9 @@ void butterfly::recover(std::uint32_t number) {
     part.incoming.erase(number);
     if (part.incoming.empty()) part.senders.clear();
     for (std::uint32_t m = 0; m < size_; ++m)
-      if (m != self_ && !members_[m].down)
+      if (apart(m))
+        part.no.insert(m);
+      else if (m != self_ && !members_[m].down)
         io_.send_to(group_.members[m].address, caf::make_message(part_query{group_.group, self_, number}));
   }
   if (part.yes.empty())
@@ -416,7 +423,7 @@ void butterfly::finish(round_result result) {
   for (std::uint32_t part = 0; part < size_; ++part)
     for (auto asker : std::exchange(parts_[part].askers, {})) answer(part, asker, parts_[part].values.has_value());
   for (std::uint32_t m = 0; m < size_; ++m)
-    if (m != self_ && !members_[m].down)
+    if (m != self_ && !members_[m].down && !apart(m))
       io_.send_to(group_.members[m].address, caf::make_message(member_finished{group_.group, self_}));
   done_(std::move(result));
 }

@@ -34,6 +34,7 @@ peer::peer(caf::actor_config& config, host& on, peer_config options, std::shared
       pool_(std::move(pool)),
       directory_(std::move(directory)),
       backoff_(on.random_stream("peer.backoff")),
+      reach_(options_.reachability, on.random_stream("peer.reachability")),
       speed_(0.2) {}
 
 caf::behavior peer::make_behavior() {
@@ -53,6 +54,14 @@ caf::behavior peer::make_behavior() {
       [this](state_report& m) { on_state(m.state); },
       [this](state_request& m) { on_state_request(m); },
       [this](state_chunk_request& m) { on_chunk_request(m); },
+      [this](address_query& m) { on_address_query(m); },
+      [this](address_answer& m) {
+        reach_.on(m, current_sender());
+        if (reach_.looking() && reach_.complete()) looked();
+      },
+      [this](dial_request& m) { on_dial_request(m); },
+      [this](dial_answer& m) { on_dial_answer(m); },
+      [this](dialled& m) { on_dialled(m); },
       [this](tick& m) {
         switch (m.kind) {
           case refresh_timer: return refresh();
@@ -60,6 +69,13 @@ caf::behavior peer::make_behavior() {
           case data_timer:
             request_samples();
             return set_timer(options_.max_refresh, data_timer);
+          case look_timer:
+            if (reach_.looking() && m.token == reach_.token()) looked();
+            return;
+          case look_again_timer:
+            if (!reach_.looking() || m.token != reach_.token()) return;
+            for (auto& [to, query] : reach_.again()) send(to, std::move(query));
+            return;
           case drain:
             draining_ = true;
             if (group_) send(group_, tick{group_actor::cancel, 0});
@@ -75,6 +91,8 @@ void peer::on_exit() {
     if (*child) send_exit(*child, caf::exit_reason::user_shutdown);
   directory_ = shard_ = former_shard_ = device_ = group_ = fetcher_ = nullptr;
   uncommitted_.clear();
+  reach_ = {{}, backoff_};
+  helper_ = {};
   others_ = {};
   state_.reset();
   served_.clear();
@@ -121,6 +139,10 @@ void peer::publish() {
   mine.millisamples_per_second = static_cast<std::uint64_t>(speed_.value() * 1000);
   mine.rate_up = here().rate_up();
   mine.arriving = mode_ == mode::downloading ? 1 : 0;
+  if (options_.reachability.enabled) {
+    mine.reach = reach_.known();
+    mine.unreachable = reducing_rate() == 0 ? 1 : 0;
+  }
   record entry;
   entry.subkey = fmt::format("{:016x}", here().id());
   entry.address = address();
@@ -165,6 +187,7 @@ void peer::on_found(const found& answer) {
   }
   heard_ = true;
   others_.replace(answer.records, here().id(), now());
+  look_around();
   decide();
 }
 
@@ -199,7 +222,8 @@ void peer::decide() {
   if (now() < not_before_) return;
   if (options_.epochs != 0 && state_->epoch >= options_.epochs) return enter(mode::stopped);
   if (samples_known() >= options_.target_batch) {
-    if (!running_) start_round();
+    // Who does not know yet whether it can be reached would be a bad leader; the look is short.
+    if (!running_ && (reach_.settled() || others_.entries().empty())) start_round();
     return;
   }
   compute_next();
@@ -366,7 +390,7 @@ void peer::start_round() {
   request.state = state_->id;
   request.weight = samples_;
   request.samples = accumulated_;
-  request.rate = std::min(here().rate_up(), here().rate_down());
+  request.rate = reducing_rate();
   request.directory = directory_;
   request.expected = expected();
   request.known_samples = samples_known();
@@ -470,6 +494,63 @@ void peer::step_done() {
   send(directory_, lookup{progress_key, address(), progress_token});
 }
 
+// -- reachability ---------------------------------------------------------------------------------
+
+std::uint64_t peer::reducing_rate() const {
+  const auto line = std::min(here().rate_up(), here().rate_down());
+  const auto known = reach_.known();
+  if (known == reach::open) return line;
+  if (!here().has_relay()) return 0;
+  // A relay's signals are enough for most connections with a cone; with the others it would carry every byte.
+  return known == reach::cone ? line : relayed_rate;
+}
+
+void peer::look_around() {
+  if (!options_.reachability.enabled || reach_.looking() || now() < reach_.next_look() || draining_) return;
+  std::vector<reachability::other> others;
+  for (const auto& [id, entry] : others_.entries()) others.push_back({entry.address, entry.what.reach == reach::open});
+  auto queries = reach_.look(std::move(others), address());
+  for (auto& [to, query] : queries) send(to, std::move(query));
+  if (queries.empty()) return;
+  // Once more while a dialling that fails can still be told of.
+  set_timer(options_.reachability.patience / 4, look_again_timer, reach_.token());
+  set_timer(options_.reachability.patience, look_timer, reach_.token());
+}
+
+void peer::looked() {
+  const bool changed = reach_.conclude(now());
+  if (changed) {
+    here().observe(reach_learned{reach_.known()});
+    publish();
+  }
+  decide();
+}
+
+void peer::on_address_query(const address_query& message) {
+  // Only in one's own name: nobody has others dialled.
+  if (!message.reply_to || caf::actor_cast<caf::strong_actor_ptr>(message.reply_to) != current_sender())
+    return misbehaviour(0, "address query in another's name");
+  send(message.reply_to, address_answer{message.token, here().seen_address(message.reply_to)});
+  if (auto request = helper_.asked(message, address(), now(), options_.reachability.patience))
+    send(message.third, std::move(*request));
+}
+
+void peer::on_dial_request(const dial_request& message) {
+  if (!message.reply_to || !message.target) return misbehaviour(0, "dial request without an address");
+  if (auto token = helper_.third(message))
+    here().dial(message.target, options_.reachability.patience / 2, caf::actor_cast<caf::actor>(this), *token);
+}
+
+void peer::on_dial_answer(const dial_answer& message) {
+  if (auto answer = helper_.passed_on(message, current_sender())) return send(answer->to, answer->what);
+  reach_.on(message, current_sender());
+  if (reach_.looking() && reach_.complete()) looked();
+}
+
+void peer::on_dialled(const dialled& message) {
+  if (auto answer = helper_.done(message)) send(answer->to, answer->what);
+}
+
 // -- state sharing --------------------------------------------------------------------------------
 
 void peer::start_download() {
@@ -478,6 +559,9 @@ void peer::start_download() {
   std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) {
     return others_.entries().at(a).what.rate_up > others_.entries().at(b).what.rate_up;
   });
+  // Who cannot be reached is a donor only to those that it has dialled.
+  const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
+  if (std::any_of(ids.begin(), ids.end(), reachable)) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
   // Records outlive who wrote them: those who could not deliver are not asked again before the others.
   std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id); });
   if (now() < download_not_before_) return;

@@ -118,6 +118,9 @@ struct describe {
     return fmt::format(R"("what":"misbehaved","culprit":{},"why":{})", x.culprit,
                        json_quoted(x.why));
   }
+  std::string operator()(const actors::reach_learned& x) const {
+    return fmt::format(R"("what":"reach_learned","reach":"{}")", actors::to_string(x.reach));
+  }
   std::string operator()(const actors::samples_reported& x) const {
     return fmt::format(R"("what":"samples_reported","peer":{},"epoch":{},"why":{},"samples":"{}")",
                        x.peer, x.epoch, json_quoted(x.why), ranges_text(x.samples));

@@ -1,6 +1,6 @@
 // events.jsonl.zst: what happened, one JSON object a line, compressed as it is written. With
 // `rounds`: hosts that started or were killed, and the observations round_ended, stepped, adopted,
-// phase_changed, misbehaved and samples_reported. With `all`: each delivered event too. A sample of
+// phase_changed, reach_learned, misbehaved and samples_reported. With `all`: each delivered event too. A sample of
 // hosts keeps the logs of large runs small. Times are integers (virtual nanoseconds), so that two
 // logs can be compared byte by byte.
 //   {"time_ns":5,"what":"message","sent_ns":1,"from":"home-3#0/2","to":"home-4#1/0","type":"part_chunk","bytes":40}

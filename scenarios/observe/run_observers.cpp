@@ -147,6 +147,11 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
     loss_sum_ += x->loss_sum;
   } else if (std::holds_alternative<actors::misbehaved>(what)) {
     ++misbehaved_;
+  } else if (const auto* learned = std::get_if<actors::reach_learned>(&what)) {
+    if (const auto found = peers_.find(peer); found != peers_.end())
+      found->second.reach = learned->reach;
+    if (options_.true_reach && learned->reach != actors::reach::unknown)
+      ++(learned->reach == options_.true_reach(machine) ? learned_right_ : learned_wrong_);
   }
   invariants_.on_observation(time, peer, what);
   if (const auto* x = std::get_if<actors::contributed>(&what))
@@ -298,6 +303,17 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
   }
   into.peers = {joined_, left_, joined_ - left_};
   into.faults_struck = faults_struck_;
+  if (options_.true_reach) {
+    auto& totals = into.reachability.emplace();
+    for (const auto& [id, peer] : peers_)
+      ++(peer.reach == actors::reach::open            ? totals.open
+         : peer.reach == actors::reach::cone          ? totals.cone
+         : peer.reach == actors::reach::symmetric     ? totals.symmetric
+         : peer.reach == actors::reach::outbound_only ? totals.outbound_only
+                                                      : totals.unknown);
+    totals.right = learned_right_;
+    totals.wrong = learned_wrong_;
+  }
   for (std::size_t i = 0; i < rule_names.size(); ++i) {
     const invariant& one = invariants_.all()[i];
     into.invariants.emplace_back(

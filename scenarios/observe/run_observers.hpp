@@ -37,6 +37,8 @@ struct observer_options {
   transfer_log::link_names link_name;
   /// Bytes sent so far by traffic class (data, averaging, state, control); may be empty.
   std::function<std::array<std::uint64_t, 4>()> bytes_sent;
+  /// What a peer's machine really is; empty where all are open.
+  std::function<actors::reach(std::uint32_t machine)> true_reach;
   invariant_options invariants;
   duration round_grace = std::chrono::seconds(120); ///< see round_book
 };
@@ -127,10 +129,12 @@ private:
     bool alive = true;
     duration ended{};
     std::string reason{}; // why it is not alive
+    actors::reach reach = actors::reach::unknown; // as it last believed
   };
   std::unordered_map<actors::peer_id, peer_entry> peers_; // iterated only in the order of the ids
   duration now_{}, next_sample_{}, last_sample_{};
   std::uint64_t joined_ = 0, left_ = 0, misbehaved_ = 0, faults_struck_ = 0;
+  std::uint64_t learned_right_ = 0, learned_wrong_ = 0;
   std::uint64_t samples_ = 0;  // in completed rounds
   std::uint64_t computed_ = 0; // since the last row
   double loss_sum_ = 0;        // of these

@@ -90,7 +90,23 @@ class checker : checking {
       const auto [first, fresh] = shared.emplace(link.region, name);
       if (!fresh) error_at_key(path, fmt::format("the region '{}' already has the shared link '{}'", link.region, first->second));
     }
+    for (const auto& [name, relay] : n.relays) {
+      const std::string path = "network.relays." + name;
+      if (!sound({path})) continue;
+      if (!good_name(name))
+        error_at_key(path, fmt::format("'{}' cannot name a relay: use a-z, 0-9, '_' and '-'", name));
+      region(path + ".region", relay.region);
+    }
+    if (sound({"network.relays", "peers"}) && !n.relays.empty() &&
+        std::all_of(s_.peers.begin(), s_.peers.end(), [](const peer_group& g) { return g.nat == netem::nat_class::open; }))
+      warn("network.relays", "all peers are open: nobody needs a relay", {"say so with 'nat' in a group of 'peers'"});
     delays();
+  }
+
+  static bool good_name(const std::string& name) {
+    return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    });
   }
 
   /// A delay longer than what anybody waits for.
@@ -137,10 +153,7 @@ class checker : checking {
     for (const auto& [name, device] : s_.devices) known.push_back(name);
     for (const peer_group& group : s_.peers) {
       const std::string path = "peers." + group.name;
-      const bool named = !group.name.empty() && std::all_of(group.name.begin(), group.name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-      });
-      if (!named)
+      if (!good_name(group.name))
         error_at_key(path, fmt::format("'{}' cannot name a group: use a-z, 0-9, '_' and '-'", group.name));
       region(path + ".region", group.region);
       if (group.line.empty())

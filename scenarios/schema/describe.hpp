@@ -48,6 +48,12 @@ constexpr auto names_of(netem::transfer_model) {
                     enum_name<transfer_model>{transfer_model::lv08, "lv08"},
                     enum_name<transfer_model>{transfer_model::tcp, "tcp"}};
 }
+constexpr auto names_of(netem::nat_class) {
+  using netem::nat_class;
+  return std::array{enum_name<nat_class>{nat_class::open, "open"}, enum_name<nat_class>{nat_class::cone, "cone"},
+                    enum_name<nat_class>{nat_class::symmetric, "symmetric"},
+                    enum_name<nat_class>{nat_class::outbound_only, "outbound_only"}};
+}
 constexpr auto names_of(netem::congestion_control) {
   using netem::congestion_control;
   return std::array{enum_name<congestion_control>{congestion_control::reno, "reno"},
@@ -138,6 +144,14 @@ void describe(V& v, tcp_options& o) {
 }
 
 template <class V>
+void describe(V& v, relay_options& o) {
+  v.field("region", o.region, "where it is", {.otherwise = "the first region"});
+  v.field("up", o.up, "capacity of its uplink", {.above = 0});
+  v.field("down", o.down, "capacity of its downlink", {.above = 0});
+  v.field("budget", o.budget, "what it relays in a run; then it refuses", {.required = true, .at_least = 1});
+}
+
+template <class V>
 void describe(V& v, network_options& o) {
   v.field("model", o.model, "of bulk transfers. `max_min`: fair shares, no TCP; `lv08`: SimGrid's default; "
                             "`tcp`: connection set-up, slow start, window, loss");
@@ -147,6 +161,9 @@ void describe(V& v, network_options& o) {
   v.field("default_jitter", o.default_jitter, "uniform in ± this, one way; at most `default_delay`");
   v.field("links", o.links, "the way between two regions, both ways");
   v.field("shared_links", o.shared_links, "what all hosts of a region share on their way out and in, by name");
+  v.field("relays", o.relays, "hosts that pass on what peers behind address translation cannot send each other, by name", {.hide_default = true});
+  v.field("hole_punching", o.hole_punching, "probability that two peers behind address translation that could connect directly do",
+          {.at_least = 0, .at_most = 1, .fraction = true, .hide_default = true});
   v.field("detection_time", o.detection_time, "how long a lost machine is silent before others know", {.above = 0});
 }
 
@@ -168,6 +185,8 @@ void describe(V& v, peer_group& o) {
   v.field("delay", o.access.delay, "one way, of the host's line; comes on top of the delay between the regions", {.hide_default = true});
   describe_impairments(v, o.access);
   v.field("over_time", o.over_time, "how `up`, `down`, `delay` and `loss` change", {.hide_default = true});
+  v.field("nat", o.nat, "whom the host lets in: everybody; those that it has sent to (`cone`, `symmetric`); nobody, and it sends "
+                        "no datagrams (`outbound_only`)", {.hide_default = true});
   v.field("hosts_per_line", o.hosts_per_line, "so many consecutive hosts share one line, as in one home",
           {.at_least = 1, .at_most = 4'000'000, .hide_default = true});
   v.field("coordinates", o.coordinates, "of the hosts (Vivaldi): where both ends have some, their distance is the delay between the regions",

@@ -45,6 +45,8 @@ void fill_defaults(scenario& what, const source_map& sources, const std::string&
     if (group.region.empty()) group.region = first;
   for (auto& [name, link] : what.network.shared_links)
     if (link.region.empty()) link.region = first;
+  for (auto& [name, relay] : what.network.relays)
+    if (relay.region.empty()) relay.region = first;
   for (peer_group& group : what.peers) fill_line(group, sources);
   for (peer_group& group : what.peers) fill_churn(group, sources);
 }

@@ -11,6 +11,7 @@
 
 #include "kernels/base/units.hpp"
 #include "netem/path_quality.hpp"
+#include "netem/reachability.hpp"
 #include "netem/transport.hpp"
 #include "scenarios/schema/churn_options.hpp"
 #include "scenarios/schema/fault.hpp"
@@ -52,6 +53,14 @@ struct tcp_options {
   bool operator==(const tcp_options&) const = default;
 };
 
+/// Passes on what peers behind address translation cannot send each other.
+struct relay_options {
+  std::string region;                  ///< default: the first region
+  data_rate up{1e9}, down{1e9};
+  data_size budget;                    ///< bytes relayed in a run, required, > 0
+  bool operator==(const relay_options&) const = default;
+};
+
 struct network_options {
   netem::transfer_model model = netem::transfer_model::tcp;
   tcp_options tcp;
@@ -60,6 +69,8 @@ struct network_options {
   duration default_jitter{};
   std::vector<region_link> links;      ///< from == to describes the inside of a region
   std::map<std::string, shared_link> shared_links;
+  std::map<std::string, relay_options> relays;
+  double hole_punching = 0.7;          ///< probability that it works for a pair that can, [0, 1]
   duration detection_time = 5s;        ///< how long the silence of a lost machine lasts before others know
   bool operator==(const network_options&) const = default;
 };
@@ -81,6 +92,7 @@ struct peer_group {
   data_rate up, down;                  ///< required without `line`, > 0
   path_options access;                 ///< of each host's line, on top of what is between the regions
   over_time_options over_time;         ///< how all that changes
+  netem::nat_class nat = netem::nat_class::open;
   std::uint64_t hosts_per_line = 1;    ///< so many consecutive hosts share one line
   coordinate_options coordinates;
   std::string device;                  ///< required, a key of `devices`

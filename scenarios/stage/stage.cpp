@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <caf/send.hpp>
@@ -42,6 +43,11 @@ std::optional<double> finite(double value) {
   return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
 }
 
+bool has_nat(const scenario& what) {
+  return std::any_of(what.peers.begin(), what.peers.end(),
+                     [](const peer_group& group) { return group.nat != netem::nat_class::open; });
+}
+
 actors::peer_config peer_config_of(const scenario& from, const host_spec& host, actors::mutant mutant) {
   const auto& device = from.devices.at(host.device);
   actors::peer_config out;
@@ -62,6 +68,9 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   averaging.chunk_bytes = from.averaging.chunk_size.bytes;
   averaging.mutant = mutant;
   out.fetch.chunk_bytes = from.averaging.chunk_size.bytes;
+  out.reachability.enabled = has_nat(from);
+  // In a swarm that is quick about everything else, waiting for who does not answer is quicker, too.
+  out.reachability.patience = std::min(out.reachability.patience, 2 * out.max_refresh);
   return out;
 }
 
@@ -161,6 +170,7 @@ void stage::state::build() {
   options_of_world.prepare_compute_thread = prepare_compute_thread;
   options_of_world.model = what.network.model;
   options_of_world.tcp = tcp_of(what.network.tcp);
+  options_of_world.hole_punching = what.network.hole_punching;
   options_of_world.on_event = [this](const netem::delivered_event& event) { on_event(event); };
   if (!options.out.empty() && what.record.transfers > 0)
     options_of_world.on_transfer = [this](const netem::transfer_record& transfer) {
@@ -437,6 +447,13 @@ result<run_outcome> stage::run() {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = s.in->net().traffic_bytes(i);
     return out;
   };
+  if (has_nat(s.what))
+    watching.true_reach = [&s](std::uint32_t machine) {
+      // The classes stand in the order of actors::reach, which begins with unknown.
+      const auto found = s.peer_of.find(machine);
+      return found == s.peer_of.end() ? actors::reach::unknown
+                                      : static_cast<actors::reach>(static_cast<int>(s.hosts[found->second].nat) + 1);
+    };
   watching.invariants.lease_time = s.what.data.lease_time;
   auto observers = run_observers::create(std::move(watching), directory ? &*directory : nullptr);
   if (!observers) return failure{observers.error()};
@@ -476,6 +493,14 @@ result<run_outcome> stage::run() {
   facts.wall_seconds = seconds_since(s.started);
   auto finished = s.observers->finish(facts, out.summary);
   out.late = s.in->late();
+  if (const auto totals = s.in->net().reachability_totals(); totals && out.summary.reachability) {
+    auto& into = *out.summary.reachability;
+    const auto& c = totals->connections;
+    std::tie(into.direct, into.reversed, into.punched, into.relayed) = std::tie(c[0], c[1], c[2], c[3]);
+    into.relayed_bytes = totals->relayed_bytes;
+    into.no_relay = totals->unreachable[0];
+    into.relay_spent = totals->unreachable[1];
+  }
   if (!s.simulated()) out.summary.distortion = summary::late_totals{out.late.late_steps, out.late.late_seconds};
   out.summary.virtual_seconds = to_seconds(ended);
   // What holds at the end of a run need not hold before it.

@@ -48,6 +48,16 @@ class world::emulated_host final : public actors::host {
     return static_cast<std::uint64_t>(world_.net_->rate_down(index_).bits_per_second);
   }
 
+  std::uint64_t seen_address(const caf::actor& other) override {
+    return world_.net_->public_address(world_.net_->host_of(other), index_);
+  }
+  bool has_relay() const override { return world_.net_->relay_left(); }
+  void dial(const caf::actor& other, duration patience, const caf::actor& notify, std::uint64_t token) override {
+    const auto outcome = world_.net_->dial(index_, world_.net_->host_of(other));
+    const bool opens = outcome.opens && outcome.round_trip <= patience;
+    tell_at(world_.clock_.now() + (opens ? outcome.round_trip : patience), notify, actors::dialled{token, opens});
+  }
+
   void run(std::string_view job, std::function<void()> work, duration time, const caf::actor& notify,
            std::uint64_t token) override {
     const auto start = world_.clock_.now(), paused = world_.net_->paused_time(index_);
@@ -98,6 +108,13 @@ class world::emulated_host final : public actors::host {
   void arriving() noexcept override { world_.net_->note_arrival(index_); }
 
  private:
+  template <class Message>
+  void tell_at(duration when, const caf::actor& notify, Message message) {
+    world_.clock_.at(when, [this, notify, message] {
+      if (world_.net_->alive(index_)) world_.clock_.as_host(index_, [&] { caf::anon_send(notify, message); });
+    });
+  }
+
   world& world_;
   netem::host_index index_;
   netem::machine_index machine_;
@@ -123,6 +140,7 @@ world::world(world_options options)
   net.model = options_.model;
   net.tcp = options_.tcp;
   net.on_transfer = options_.on_transfer;
+  net.hole_punching = options_.hole_punching;
   net_ = std::make_unique<netem::fabric>(*system_, std::move(net));
   pool_ = std::make_unique<compute_pool>(options_.compute_threads, options_.prepare_compute_thread);
 }

@@ -41,6 +41,7 @@ struct world_options {
   netem::transfer_model model = netem::transfer_model::max_min;
   netem::tcp_options tcp;
   std::function<void(const netem::transfer_record&)> on_transfer;  ///< may be empty
+  double hole_punching = 0.7;
 };
 
 class world {
