@@ -98,7 +98,9 @@ class checker : checking {
       region(path + ".region", relay.region);
     }
     if (sound({"network.relays", "peers"}) && !n.relays.empty() &&
-        std::all_of(s_.peers.begin(), s_.peers.end(), [](const peer_group& g) { return g.nat == netem::nat_class::open; }))
+        std::all_of(s_.peers.begin(), s_.peers.end(), [this](const peer_group& g) {
+          return g.nat == netem::nat_class::open && sound({"peers." + g.name + ".nat"});
+        }))
       warn("network.relays", "all peers are open: nobody needs a relay", {"say so with 'nat' in a group of 'peers'"});
     delays();
   }

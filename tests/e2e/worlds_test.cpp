@@ -210,6 +210,23 @@ TEST_CASE("a round takes as long on the wall clock as in virtual time, within a 
   CHECK(agrees);
 }
 
+TEST_CASE("peers behind address translation train in both worlds, and learn there what they are") {
+  quick_swarm what;
+  what.peers = 2;
+  what.late =
+      "  cone: {count: 1, up: 20Mbit, down: 50Mbit, device: fast, nat: cone}\n"
+      "  out: {count: 1, up: 20Mbit, down: 50Mbit, device: fast, nat: outbound_only}\n";
+  for (const char* world : {"sim", "emulate"}) {
+    auto run = run_yaml(what.yaml(world), what.epochs);
+    INFO(run.text(what.yaml(world)));
+    CHECK(run.errors.empty());
+    REQUIRE(run.summary().reachability);
+    CHECK(run.summary().reachability->wrong == 0);
+    CHECK(run.summary().reachability->right >= 4);
+    CHECK(run.summary().rounds.ok >= what.epochs);
+  }
+}
+
 TEST_CASE("a compute job that throws ends the run with an internal error that names it, in both worlds") {
   for (const char* world : {"sim", "emulate"})
     for (auto [bug, job] : {std::pair{actors::mutant::throwing_gradient, "gradient"},
