@@ -34,6 +34,17 @@ struct id128 {
 using state_id = id128;
 using group_id = id128;
 
+/// 256 bits: a public key, or one half of a signature.
+struct key256 {
+  std::uint64_t a = 0, b = 0, c = 0, d = 0;
+  auto operator<=>(const key256&) const = default;
+
+  template <class Inspector>
+  friend typename Inspector::result_type inspect(Inspector& f, key256& x) {
+    return f(x.a, x.b, x.c, x.d);
+  }
+};
+
 /// `count` sample indices from `first` on.
 struct sample_range {
   std::uint64_t first = 0;

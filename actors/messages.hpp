@@ -12,6 +12,7 @@
 #include <caf/actor.hpp>
 #include <caf/meta/type_name.hpp>
 
+#include "actors/dht/node_id.hpp"
 #include "actors/ids.hpp"
 #include "actors/payload_inspect.hpp"
 #include "kernels/base/payload.hpp"
@@ -30,7 +31,7 @@ namespace shoal::actors {
     return f(caf::meta::type_name(#type), __VA_ARGS__);                          \
   }
 
-// ---- discovery (a DHT's interface; today one directory answers it) ------------------------------
+// ---- discovery: what an actor says to the DHT node of its own host ------------------------------
 
 /// A value under (key, subkey) until `expires_utc_ns`; the latest expiration wins.
 struct record {
@@ -67,6 +68,68 @@ struct found {
   std::uint64_t token = 0;
   std::vector<record> records;   ///< ascending by subkey
   SHOAL_MESSAGE(found, x.key, x.token, x.records)
+};
+
+// ---- between DHT nodes --------------------------------------------------------------------------
+
+/// A node and where it is reached.
+struct contact {
+  node_id id;
+  caf::actor address;
+  SHOAL_MESSAGE(contact, x.id, x.address)
+};
+
+/// A record as it travels and is kept: actors/dht/signed_record.hpp.
+struct signed_record {
+  record entry;
+  std::uint64_t version = 0;         ///< ascends with everything that the owner stores
+  std::uint8_t withdrawn = 0;        ///< the sub-key is empty until the record expires
+  key256 owner;                      ///< its public key
+  key256 signature_r, signature_s;
+  SHOAL_MESSAGE(signed_record, x.entry, x.version, x.withdrawn, x.owner, x.signature_r, x.signature_s)
+};
+
+/// Whom do you know that is near to `target`?
+struct nodes_query {
+  contact from;
+  std::uint64_t token = 0;
+  node_id target;
+  SHOAL_MESSAGE(nodes_query, x.from, x.token, x.target)
+};
+
+/// What changed under `key` after the number that you gave last time? And, if asked, who is nearer to it?
+struct records_query {
+  contact from;
+  std::uint64_t token = 0;
+  std::string key;
+  std::uint64_t after = 0;
+  std::uint8_t nodes = 0;
+  SHOAL_MESSAGE(records_query, x.from, x.token, x.key, x.after, x.nodes)
+};
+
+/// To both queries. `sequence` is what to ask for next time, 0 if there is nothing under the key.
+struct query_answer {
+  contact from;
+  std::uint64_t token = 0;
+  std::vector<contact> nearer;
+  std::vector<signed_record> records;
+  std::uint64_t sequence = 0;
+  std::uint8_t more = 0;             ///< the answer would have been too large: ask again at once
+  SHOAL_MESSAGE(query_answer, x.from, x.token, x.nearer, x.records, x.sequence, x.more)
+};
+
+/// Keep these, please.
+struct record_put {
+  contact from;
+  std::uint64_t token = 0;
+  std::string key;
+  std::vector<signed_record> records;
+  SHOAL_MESSAGE(record_put, x.from, x.token, x.key, x.records)
+};
+
+struct put_receipt {
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(put_receipt, x.token)
 };
 
 // ---- data streaming -----------------------------------------------------------------------------

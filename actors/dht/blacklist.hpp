@@ -1,0 +1,46 @@
+// Nodes that did not answer are left alone for a time that doubles with each further failure.
+#pragma once
+
+#include <algorithm>
+#include <map>
+
+#include "actors/dht/node_id.hpp"
+#include "kernels/base/units.hpp"
+
+namespace shoal::actors {
+
+class blacklist {
+ public:
+  explicit blacklist(duration first) : first_(first) {}
+
+  void failed(const node_id& who, duration now) {
+    auto& e = entries_[who];
+    e.until = now + first_ * (std::int64_t{1} << std::min(e.failures, most_doublings));
+    ++e.failures;
+    if (entries_.size() > most_entries) forget_oldest();
+  }
+  void alive(const node_id& who) { entries_.erase(who); }
+  bool blocks(const node_id& who, duration now) const {
+    auto found = entries_.find(who);
+    return found != entries_.end() && now < found->second.until;
+  }
+  std::size_t size() const noexcept { return entries_.size(); }
+
+ private:
+  static constexpr unsigned most_doublings = 10;
+  static constexpr std::size_t most_entries = 4096;
+  struct entry {
+    duration until{};
+    unsigned failures = 0;
+  };
+  void forget_oldest() {
+    entries_.erase(std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+      return a.second.until < b.second.until;
+    }));
+  }
+
+  duration first_;
+  std::map<node_id, entry> entries_;
+};
+
+}  // namespace shoal::actors

@@ -1,0 +1,752 @@
+#include "actors/dht/dht_node.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <caf/actor_addr.hpp>
+#include <caf/actor_cast.hpp>
+
+namespace shoal::actors {
+
+namespace {
+
+constexpr std::size_t most_remembered = 64;
+constexpr std::size_t most_views = 4096;
+constexpr auto ping_silence = std::chrono::seconds(60);
+constexpr auto view_lifetime = std::chrono::minutes(2);
+
+bool is(const caf::actor& address, const caf::strong_actor_ptr& sender) {
+  return sender && address && caf::actor_cast<caf::strong_actor_ptr>(address) == sender;
+}
+
+}  // namespace
+
+dht_node::dht_node(caf::actor_config& config, host& on, dht_config options)
+    : protocol_actor(config, on),
+      options_(std::move(options)),
+      identity_(on.random_stream("dht.identity")),
+      draws_(on.random_stream("dht.node")),
+      self_{identity_.id(), {}},
+      table_(self_.id, options_.bucket_size),
+      blacklist_(options_.blacklist_time),
+      store_(options_.limits),
+      cache_(options_.limits) {}
+
+caf::behavior dht_node::make_behavior() {
+  self_.address = address();
+  started_ = now();
+  next_refresh_ = started_ + options_.refresh;
+  join();
+  set_timer(from_seconds(to_seconds(options_.maintenance) * draws_.uniform(0.5, 1.0)), maintenance_timer);
+  return {
+      [this](store& m) { on_store(m); },
+      [this](const withdraw& m) { on_withdraw(m); },
+      [this](const lookup& m) { on_lookup(m); },
+      [this](const nodes_query& m) { on_nodes_query(m); },
+      [this](const records_query& m) { on_records_query(m); },
+      [this](query_answer& m) { on_answer(m); },
+      [this](const record_put& m) { on_put(m); },
+      [this](const put_receipt& m) { on_receipt(m); },
+      [this](const tick& m) {
+        switch (m.kind) {
+          case slow_timer: return on_slow(m.token);
+          case timeout_timer: return on_failed(m.token, false);
+          case join_timer: return join();
+          case flush_timer: {
+            flush_planned_ = false;
+            std::vector<std::string> keys;
+            for (const auto& [key, records] : own_) keys.push_back(key);
+            for (const auto& key : keys) write(key);
+            return;
+          }
+          case maintenance_timer: return maintain();
+          default: return misbehaviour(0, "tick of another actor");
+        }
+      },
+  };
+}
+
+void dht_node::on_exit() {
+  options_ = {};
+  self_.address = nullptr;
+  table_ = routing_table(self_.id);
+  store_ = record_store{};
+  cache_ = record_store{};
+  own_.clear();
+  sets_.clear();
+  waiting_.clear();
+  searches_.clear();
+  requests_.clear();
+  watched_.clear();
+  remembered_.clear();
+  protocol_actor::on_exit();
+}
+
+// -- for this host's actors -----------------------------------------------------------------------
+
+bool dht_node::is_local() {
+  // We sign what we are told to store: only for our own host. Others' messages come from their proxies.
+  auto sender = current_sender();
+  if (!sender || sender->node() == node()) return true;
+  misbehaviour(0, "a node stores and looks up for its own host only");
+  return false;
+}
+
+void dht_node::on_store(store& what) {
+  if (!is_local()) return;
+  const auto& limits = options_.limits;
+  const auto& entry = what.entry;
+  if (what.key.empty() || what.key.size() > limits.max_key_bytes || entry.subkey.size() > limits.max_key_bytes)
+    return misbehaviour(0, "store: a key is empty or too long");
+  if (entry.value.size() > limits.max_value_bytes || entry.value.is_hollow())
+    return misbehaviour(0, "store: the value is too large or has no bytes");
+  auto utc = here().utc_ns();
+  if (entry.expires_utc_ns <= utc) return;
+  if (entry.expires_utc_ns - utc > limits.max_lifetime.count()) return misbehaviour(0, "store: the record lives too long");
+  auto known = own_.find(what.key);
+  if (known != own_.end()) {
+    auto old = known->second.find(entry.subkey);
+    if (old != known->second.end() && old->second.what.entry.expires_utc_ns > entry.expires_utc_ns) return;
+  }
+  publish(what.key, std::move(what.entry), false);
+}
+
+void dht_node::on_withdraw(const withdraw& what) {
+  if (!is_local()) return;
+  auto known = own_.find(what.key);
+  if (known == own_.end()) return;
+  auto entry = known->second.find(what.subkey);
+  if (entry == known->second.end() || entry->second.what.withdrawn != 0) return;
+  record empty;
+  empty.subkey = what.subkey;
+  empty.expires_utc_ns = entry->second.what.entry.expires_utc_ns;
+  if (empty.expires_utc_ns <= here().utc_ns()) return;
+  publish(what.key, std::move(empty), true);
+}
+
+void dht_node::publish(const std::string& key, record entry, bool withdrawn) {
+  auto subkey = entry.subkey;
+  last_version_ = std::max(last_version_ + 1, static_cast<std::uint64_t>(here().utc_ns()));
+  own_[key].insert_or_assign(subkey, own_record{identity_.sign(key, std::move(entry), last_version_, withdrawn)});
+  write(key);
+}
+
+void dht_node::on_lookup(const lookup& what) {
+  if (!is_local()) return;
+  if (!what.reply_to) return misbehaviour(0, "lookup: nobody to reply to");
+  if (what.key.empty() || what.key.size() > options_.limits.max_key_bytes)
+    return misbehaviour(0, "lookup: the key is empty or too long");
+  auto& readers = waiting_[what.key];
+  if (readers.size() >= most_waiting) return misbehaviour(0, "lookup: too many for one key");
+  readers.push_back({what.reply_to, what.token});
+  read(what.key);
+}
+
+void dht_node::write(const std::string& key) {
+  if (!ready_ || search_of_.contains(key)) return;  // it is written when that is over
+  auto own = own_.find(key);
+  if (own == own_.end()) return;
+  if (std::none_of(own->second.begin(), own->second.end(), [](const auto& e) { return e.second.pending; })) return;
+  if (const auto* set = replicas_of(key)) return send_own(key, *set);
+  start_search(node_id::of_key(key), key, goal::write);
+}
+
+void dht_node::send_own(const std::string& key, const replica_set& set) {
+  auto own = own_.find(key);
+  if (own == own_.end()) return;
+  auto utc = here().utc_ns();
+  std::vector<signed_record> pending;
+  for (auto& [subkey, mine] : own->second) {
+    if (!mine.pending || mine.what.entry.expires_utc_ns <= utc) continue;
+    mine.pending = false;
+    mine.sent = now();
+    pending.push_back(mine.what);
+  }
+  auto members = set.members;  // a failure changes the original
+  for (const auto& member : members)
+    for (std::size_t i = 0; i < pending.size(); i += most_records) {
+      auto end = std::min(pending.size(), i + most_records);
+      std::vector<signed_record> some(pending.begin() + static_cast<std::ptrdiff_t>(i),
+                                      pending.begin() + static_cast<std::ptrdiff_t>(end));
+      if (member.id == self_.id)
+        keep(store_, key, some);
+      else
+        put(member, key, std::move(some));
+    }
+}
+
+void dht_node::read(const std::string& key) {
+  if (!ready_ || search_of_.contains(key)) return;  // answered when that is over
+  if (!waiting_.contains(key)) return;
+  if (views_.size() >= most_views && !views_.contains(key)) {
+    auto oldest = std::min_element(views_.begin(), views_.end(),
+                                   [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+    cache_.drop_key(oldest->first);
+    views_.erase(oldest);
+  }
+  auto& known = views_[key];
+  known.used = now();
+  if (known.fetched != duration::min() && now() - known.fetched < options_.cache_time) return answer(key);
+  if (polls_.contains(key)) return;
+  const auto* set = replicas_of(key);
+  if (set == nullptr) {
+    start_search(node_id::of_key(key), key, goal::read);
+  } else if (holds(*set)) {
+    answer(key);
+  } else {
+    poll(key);
+  }
+}
+
+void dht_node::answer(const std::string& key) {
+  auto readers = waiting_.find(key);
+  if (readers == waiting_.end()) return;
+  std::map<std::string, const signed_record*> newest;
+  auto utc = here().utc_ns();
+  auto see = [&](const signed_record& what) {
+    if (what.entry.expires_utc_ns <= utc) return;
+    auto& best = newest[what.entry.subkey];
+    if (best == nullptr || is_newer(what, *best)) best = &what;
+  };
+  store_.for_each(key, see);
+  cache_.for_each(key, see);
+  if (auto own = own_.find(key); own != own_.end())
+    for (const auto& [subkey, mine] : own->second) see(mine.what);
+  std::vector<record> records;
+  records.reserve(newest.size());
+  for (const auto& [subkey, what] : newest)
+    if (what->withdrawn == 0) records.push_back(what->entry);
+  auto all = std::move(readers->second);
+  waiting_.erase(readers);
+  for (const auto& reader : all) send(reader.reply_to, found{key, reader.token, records});
+}
+
+// -- for other nodes ------------------------------------------------------------------------------
+
+bool dht_node::is_valid(const contact& from) {
+  if (from.id.is_zero() || from.id == self_.id || !is(from.address, current_sender())) {
+    misbehaviour(0, "a DHT message in another's name");
+    return false;
+  }
+  return true;
+}
+
+std::vector<contact> dht_node::known_near(const node_id& target, const node_id& asker) const {
+  return table_.nearest(target, std::min(options_.bucket_size, most_contacts),
+                        [&](const node_id& id) { return id == asker || blocked(id); });
+}
+
+void dht_node::on_nodes_query(const nodes_query& what) {
+  if (!is_valid(what.from)) return;
+  query_answer out{self_, what.token, known_near(what.target, what.from.id), {}, 0, 0};
+  send(what.from.address, std::move(out));
+  met(what.from);
+}
+
+void dht_node::on_records_query(const records_query& what) {
+  if (!is_valid(what.from)) return;
+  if (what.key.empty() || what.key.size() > options_.limits.max_key_bytes)
+    return misbehaviour(0, "records_query: the key is empty or too long");
+  store_.drop_expired(here().utc_ns());
+  query_answer out{self_, what.token, {}, {}, 0, 0};
+  if (what.nodes != 0) out.nearer = known_near(node_id::of_key(what.key), what.from.id);
+  auto changes = store_.after(what.key, what.after, most_records);
+  out.records = std::move(changes.records);
+  out.sequence = changes.sequence;
+  out.more = changes.more ? 1 : 0;
+  send(what.from.address, std::move(out));
+  met(what.from);
+}
+
+void dht_node::on_put(const record_put& what) {
+  if (!is_valid(what.from)) return;
+  if (what.records.empty() || what.records.size() > most_records)
+    return misbehaviour(0, "record_put: no records, or too many");
+  store_.drop_expired(here().utc_ns());
+  keep(store_, what.key, what.records);
+  send(what.from.address, put_receipt{what.token});
+  met(what.from);
+}
+
+void dht_node::keep(record_store& in, const std::string& key, const std::vector<signed_record>& records) {
+  auto utc = here().utc_ns();
+  for (const auto& what : records) {
+    auto wanted = in.wants(key, what, utc);
+    if (!wanted) {
+      misbehaviour(0, "record: " + wanted.error());
+    } else if (*wanted) {
+      if (what.owner != identity_.public_key() && !is_genuine(key, what, options_.memo.get()))
+        misbehaviour(0, "record: the signature is not its owner's");
+      else
+        (void)in.put(key, what, utc);
+    }
+  }
+  in.touch(key, now());
+}
+
+void dht_node::on_answer(query_answer& what) {
+  auto open = requests_.find(what.token);
+  if (open == requests_.end()) return;  // too late
+  if (!is_valid(what.from) || !is(open->second.to.address, current_sender()) ||
+      (!open->second.to.id.is_zero() && open->second.to.id != what.from.id))
+    return misbehaviour(0, "query_answer: not from whom was asked");
+  if (open->second.what == kind::put || what.nearer.size() > most_contacts || what.records.size() > most_records ||
+      (!what.records.empty() && open->second.key.empty()))
+    return misbehaviour(0, "query_answer: not what was asked for");
+  std::erase_if(what.nearer, [&](const contact& c) {
+    return c.id.is_zero() || !c.address || c.id == self_.id || blocked(c.id);
+  });
+  auto done = *close(what.token);
+  met(what.from);
+  auto again = false;
+  if (!done.key.empty()) {
+    auto& known = views_[done.key];
+    known.used = now();
+    if (!what.records.empty()) {
+      auto set = sets_.find(done.key);
+      auto ours = set != sets_.end() && holds(set->second);
+      auto& in = ours ? store_ : cache_;
+      in.drop_expired(here().utc_ns());
+      keep(in, done.key, what.records);
+    }
+    auto& after = known.after[what.from.id];
+    again = what.more != 0 && what.sequence > after && what.sequence > done.after;
+    after = std::max(after, what.sequence);
+  }
+  switch (done.what) {
+    case kind::bootstrap:
+      if (bootstraps_open_ > 0) --bootstraps_open_;
+      if (!ready_ && !joining_search_) {
+        joining_search_ = true;
+        start_search(self_.id, {}, goal::join);
+      }
+      return;
+    case kind::search: {
+      auto it = searches_.find(done.search);
+      if (it == searches_.end()) return;
+      it->second.lookup.heard(what.from.id, what.nearer);
+      if (again) return query(done.to, done.search, done.key, kind::search, false);
+      if (it->second.what == goal::read && what.sequence == 0) it->second.lacking.insert(what.from.id);
+      it->second.lookup.answered(what.from.id);
+      return pump(done.search);
+    }
+    case kind::poll: {
+      if (again) return query(done.to, 0, done.key, kind::poll, false);
+      views_[done.key].fetched = now();
+      polls_.erase(done.key);
+      return answer(done.key);
+    }
+    case kind::ping:
+    case kind::put: return;
+  }
+}
+
+void dht_node::on_receipt(const put_receipt& what) {
+  auto open = requests_.find(what.token);
+  if (open == requests_.end()) return;
+  if (open->second.what != kind::put || !is(open->second.to.address, current_sender()))
+    return misbehaviour(0, "put_receipt: not from whom was asked");
+  met(close(what.token)->to);
+}
+
+// -- requests -------------------------------------------------------------------------------------
+
+template <class Message>
+void dht_node::ask(request what, Message message) {
+  auto token = next_token_++;
+  message.from = self_;
+  message.token = token;
+  auto to = what.to.address;
+  if (++watched_[caf::actor_cast<caf::actor_addr>(to)] == 1) monitor(to);
+  requests_.emplace(token, std::move(what));
+  set_timer(options_.slow_after, slow_timer, token);
+  send(to, std::move(message));
+}
+
+void dht_node::query(const contact& to, std::uint64_t in, const std::string& key, kind what, bool nodes) {
+  if (key.empty()) {
+    auto found = searches_.find(in);
+    auto target = found == searches_.end() ? self_.id : found->second.lookup.target();
+    return ask(request{what, to, in, {}, 0}, nodes_query{{}, 0, target});
+  }
+  std::uint64_t after = 0;
+  if (auto known = views_.find(key); known != views_.end())
+    if (auto last = known->second.after.find(to.id); last != known->second.after.end()) after = last->second;
+  ask(request{what, to, in, key, after}, records_query{{}, 0, key, after, static_cast<std::uint8_t>(nodes ? 1 : 0)});
+}
+
+void dht_node::put(const contact& to, const std::string& key, std::vector<signed_record> records) {
+  ask(request{kind::put, to, 0, key, 0}, record_put{{}, 0, key, std::move(records)});
+}
+
+std::optional<dht_node::request> dht_node::close(std::uint64_t token) {
+  auto found = requests_.find(token);
+  if (found == requests_.end()) return std::nullopt;
+  auto out = std::move(found->second);
+  requests_.erase(found);
+  auto address = caf::actor_cast<caf::actor_addr>(out.to.address);
+  if (auto watch = watched_.find(address); watch != watched_.end() && --watch->second == 0) {
+    watched_.erase(watch);
+    demonitor(address);
+  }
+  return out;
+}
+
+void dht_node::on_slow(std::uint64_t token) {
+  auto open = requests_.find(token);
+  if (open == requests_.end()) return;
+  set_timer(std::max(options_.request_timeout - options_.slow_after, duration{}), timeout_timer, token);
+  auto what = open->second;
+  if (what.what == kind::search) {
+    if (auto it = searches_.find(what.search); it != searches_.end()) {
+      it->second.lookup.slow(what.to.id);
+      pump(what.search);
+    }
+  } else if (what.what == kind::poll && polls_.contains(what.key)) {
+    poll(what.key);
+  }
+}
+
+void dht_node::on_failed(std::uint64_t token, bool dead) {
+  auto failed = close(token);
+  if (!failed) return;
+  if (!failed->to.id.is_zero()) lost(failed->to.id, dead);
+  switch (failed->what) {
+    case kind::bootstrap:
+      if (--bootstraps_open_ == 0 && !ready_ && !joining_search_) {
+        // Somebody may have found us meanwhile.
+        if (table_.size() > 0) {
+          joining_search_ = true;
+          start_search(self_.id, {}, goal::join);
+        } else if (now() - started_ >= options_.bootstrap_patience) {
+          joined();
+        } else {
+          set_timer(std::min<duration>(std::chrono::seconds(join_attempts_), std::chrono::seconds(5)), join_timer);
+        }
+      }
+      return;
+    case kind::search:
+      if (auto it = searches_.find(failed->search); it != searches_.end()) {
+        it->second.lookup.failed(failed->to.id);
+        pump(failed->search);
+      }
+      return;
+    case kind::poll: return poll_failed(failed->key);
+    case kind::put:
+      // The others have it; with the next look-up it goes to whoever takes this one's place.
+      if (auto own = own_.find(failed->key); own != own_.end()) {
+        for (auto& [subkey, mine] : own->second) mine.pending = true;
+        flush_soon();
+      }
+      return;
+    case kind::ping: return;
+  }
+}
+
+void dht_node::on_down(const caf::actor_addr& whom) {
+  watched_.erase(whom);
+  std::vector<std::uint64_t> tokens;
+  for (const auto& [token, open] : requests_)
+    if (caf::actor_cast<caf::actor_addr>(open.to.address) == whom) tokens.push_back(token);
+  for (auto token : tokens) on_failed(token, true);
+}
+
+// -- look-ups -------------------------------------------------------------------------------------
+
+void dht_node::start_search(const node_id& target, const std::string& key, goal what) {
+  auto token = next_token_++;
+  searches_.emplace(token, search{iterative_lookup(target, options_.replicas, options_.alpha), key, what, {}});
+  if (!key.empty()) search_of_[key] = token;
+  searches_.at(token).lookup.start(
+      table_.nearest(target, options_.bucket_size, [this](const node_id& id) { return blocked(id); }));
+  pump(token);
+}
+
+void dht_node::pump(std::uint64_t token) {
+  auto it = searches_.find(token);
+  if (it == searches_.end()) return;
+  auto& s = it->second;
+  if (s.lookup.done()) return finish(token);
+  while (auto who = s.lookup.next()) query(*who, token, s.what == goal::read ? s.key : std::string{}, kind::search, true);
+}
+
+void dht_node::finish(std::uint64_t token) {
+  auto node = searches_.extract(token);
+  auto& s = node.mapped();
+  if (options_.on_lookup) options_.on_lookup({s.lookup.hops(), s.lookup.asked(), !s.key.empty()});
+  if (s.what == goal::join) {
+    joining_search_ = false;
+    return joined();
+  }
+  if (s.key.empty()) return;
+  search_of_.erase(s.key);
+  auto& set = sets_[s.key];
+  set = {s.lookup.nearest(options_.replicas), now(), false};
+  auto nearer = [&](const contact& a, const contact& b) {
+    return distance(s.lookup.target(), a.id) < distance(s.lookup.target(), b.id);
+  };
+  set.members.insert(std::upper_bound(set.members.begin(), set.members.end(), self_, nearer), self_);
+  if (set.members.size() > options_.replicas) set.members.pop_back();
+  auto members = set;
+  if (s.what == goal::republish) send_kept(s.key, members);
+  if (s.what == goal::read) {
+    auto& known = views_[s.key];
+    known.fetched = now();
+    // Of the others we need not know where we stopped.
+    std::erase_if(known.after, [&](const auto& e) {
+      return std::none_of(members.members.begin(), members.members.end(), [&](const contact& c) { return c.id == e.first; });
+    });
+    if (holds(members)) {
+      // What the others have is now ours to keep.
+      std::vector<signed_record> read;
+      cache_.for_each(s.key, [&](const signed_record& what) { read.push_back(what); });
+      if (!read.empty()) keep(store_, s.key, read);
+    }
+    repair(s);
+  }
+  auto key = s.key;
+  auto values = s.what == goal::read;
+  write(key);
+  if (values)
+    answer(key);
+  else
+    read(key);
+}
+
+void dht_node::repair(const search& done) {
+  // The nearest that had nothing: it is new there, or lost a message.
+  for (const auto& who : done.lookup.nearest(options_.replicas)) {
+    if (!done.lacking.contains(who.id)) continue;
+    std::vector<signed_record> records;
+    auto utc = here().utc_ns();
+    auto take = [&](const signed_record& what) {
+      if (what.entry.expires_utc_ns > utc && records.size() < most_records) records.push_back(what);
+    };
+    if (store_.has_key(done.key))
+      store_.for_each(done.key, take);
+    else
+      cache_.for_each(done.key, take);
+    if (!records.empty()) put(who, done.key, std::move(records));
+    return;
+  }
+}
+
+void dht_node::poll(const std::string& key) {
+  auto set = sets_.find(key);
+  if (set == sets_.end()) {
+    polls_.erase(key);
+    return read(key);
+  }
+  auto [at, fresh] = polls_.try_emplace(key);
+  if (!fresh && at->second.open > 0 && at->second.asked.size() >= set->second.members.size()) return;
+  // Each reader begins at a replica of its own, so that all of them have the same work.
+  const auto& members = set->second.members;
+  auto first = members.empty() ? 0 : static_cast<std::size_t>(self_.id.middle % members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    auto who = members[(first + i) % members.size()];
+    if (who.id == self_.id || at->second.asked.contains(who.id) || blocked(who.id)) continue;
+    at->second.asked.insert(who.id);
+    ++at->second.open;
+    return query(who, 0, key, kind::poll, false);
+  }
+  if (at->second.open == 0) {
+    polls_.erase(at);
+    set->second.stale = true;
+    start_search(node_id::of_key(key), key, goal::read);
+  }
+}
+
+void dht_node::poll_failed(const std::string& key) {
+  auto at = polls_.find(key);
+  if (at == polls_.end()) return;
+  if (at->second.open > 0) --at->second.open;
+  if (at->second.open == 0) poll(key);
+}
+
+const dht_node::replica_set* dht_node::replicas_of(const std::string& key) const {
+  auto found = sets_.find(key);
+  if (found == sets_.end() || found->second.stale || now() - found->second.since >= options_.replicas_fresh) return nullptr;
+  return &found->second;
+}
+
+bool dht_node::holds(const replica_set& set) const {
+  return std::any_of(set.members.begin(), set.members.end(), [&](const contact& c) { return c.id == self_.id; });
+}
+
+void dht_node::send_kept(const std::string& key, const replica_set& set) {
+  auto utc = here().utc_ns();
+  std::vector<signed_record> records;
+  store_.for_each(key, [&](const signed_record& what) {
+    if (what.entry.expires_utc_ns > utc) records.push_back(what);
+  });
+  for (const auto& member : set.members) {
+    if (member.id == self_.id) continue;
+    for (std::size_t i = 0; i < records.size(); i += most_records) {
+      auto end = std::min(records.size(), i + most_records);
+      put(member, key, {records.begin() + static_cast<std::ptrdiff_t>(i), records.begin() + static_cast<std::ptrdiff_t>(end)});
+    }
+  }
+}
+
+// -- membership -----------------------------------------------------------------------------------
+
+void dht_node::join() {
+  if (ready_ || joining_search_) return;
+  std::erase_if(options_.bootstraps, [&](const caf::actor& a) { return !a || a == self_.address; });
+  if (options_.bootstraps.empty()) return joined();
+  ++join_attempts_;
+  bootstraps_open_ = options_.bootstraps.size();
+  for (const auto& address : options_.bootstraps)
+    ask(request{kind::bootstrap, {{}, address}, 0, {}, 0}, nodes_query{{}, 0, self_.id});
+}
+
+void dht_node::joined() {
+  if (std::exchange(ready_, true)) return;
+  // Points farther than our neighbours, so that the whole space is known to us and we to it.
+  auto prefixes = table_.prefixes();
+  if (!prefixes.empty())
+    for (unsigned p = 0; p < prefixes.back() && p < node_id::bits; ++p) start_search(random_at(self_.id, p, draws_), {}, goal::refresh);
+  std::vector<std::string> keys;
+  for (const auto& [key, records] : own_) keys.push_back(key);
+  for (const auto& key : keys) write(key);
+  keys.clear();
+  for (const auto& [key, readers] : waiting_) keys.push_back(key);
+  for (const auto& key : keys) read(key);
+}
+
+void dht_node::met(const contact& who) {
+  blacklist_.alive(who.id);
+  switch (table_.seen(who, now())) {
+    case routing_table::arrival::added: return newcomer(who);
+    case routing_table::arrival::waits: {
+      auto rival = table_.stalest(who.id, now(), ping_silence);
+      if (!rival) return;
+      auto asked = std::any_of(requests_.begin(), requests_.end(),
+                               [&](const auto& r) { return r.second.to.id == rival->id; });
+      if (!asked) query(*rival, 0, {}, kind::ping, false);
+      return;
+    }
+    case routing_table::arrival::known:
+    case routing_table::arrival::refused: return;
+  }
+}
+
+void dht_node::newcomer(const contact& who) {
+  if (table_.size() == 1 && ready_) start_search(self_.id, {}, goal::refresh);  // alone until now: let the others know
+  std::erase_if(remembered_, [&](const contact& c) { return c.id == who.id; });
+  for (auto& [key, set] : sets_) {
+    auto target = node_id::of_key(key);
+    if (set.members.size() >= options_.replicas &&
+        distance(target, set.members.back().id) < distance(target, who.id))
+      continue;
+    set.stale = true;
+    auto own = own_.find(key);
+    if (own == own_.end()) continue;
+    for (auto& [subkey, mine] : own->second) mine.pending = true;
+    flush_soon();
+  }
+  hand_over(who);
+}
+
+void dht_node::hand_over(const contact& to) {
+  auto utc = here().utc_ns();
+  for (const auto& key : store_.keys()) {
+    auto target = node_id::of_key(key);
+    auto near = table_.nearest(target, options_.replicas);
+    auto among = std::any_of(near.begin(), near.end(), [&](const contact& c) { return c.id == to.id; });
+    // One of us is enough: the nearest of those who were here before.
+    auto nearest = std::all_of(near.begin(), near.end(), [&](const contact& c) {
+      return c.id == to.id || distance(target, self_.id) < distance(target, c.id);
+    });
+    if (!among || !nearest) continue;
+    std::vector<signed_record> records;
+    store_.for_each(key, [&](const signed_record& what) {
+      if (what.entry.expires_utc_ns > utc) records.push_back(what);
+    });
+    for (std::size_t i = 0; i < records.size(); i += most_records) {
+      auto end = std::min(records.size(), i + most_records);
+      put(to, key, {records.begin() + static_cast<std::ptrdiff_t>(i), records.begin() + static_cast<std::ptrdiff_t>(end)});
+    }
+  }
+}
+
+void dht_node::lost(const node_id& who, bool dead) {
+  if (dead) {
+    table_.remove(who);
+    std::erase_if(remembered_, [&](const contact& c) { return c.id == who; });
+  } else {
+    blacklist_.failed(who, now());
+    for (const auto& c : table_.nearest(who, 1))
+      if (c.id == who) remember(c);
+    table_.failed(who);
+  }
+  for (auto& [key, set] : sets_)
+    if (std::erase_if(set.members, [&](const contact& c) { return c.id == who; }) > 0) {
+      set.stale = true;
+      if (auto own = own_.find(key); own != own_.end()) {
+        for (auto& [subkey, mine] : own->second) mine.pending = true;
+        flush_soon();
+      }
+    }
+}
+
+void dht_node::remember(const contact& who) {
+  std::erase_if(remembered_, [&](const contact& c) { return c.id == who.id; });
+  remembered_.push_back(who);
+  if (remembered_.size() > most_remembered) remembered_.pop_front();
+}
+
+void dht_node::flush_soon() {
+  if (std::exchange(flush_planned_, true)) return;
+  set_timer(std::chrono::milliseconds(100), flush_timer);
+}
+
+void dht_node::maintain() {
+  set_timer(options_.maintenance, maintenance_timer);
+  auto utc = here().utc_ns();
+  store_.drop_expired(utc);
+  cache_.drop_expired(utc);
+  for (auto own = own_.begin(); own != own_.end();) {
+    std::erase_if(own->second, [&](const auto& e) { return e.second.what.entry.expires_utc_ns <= utc; });
+    own = own->second.empty() ? own_.erase(own) : std::next(own);
+  }
+  for (auto v = views_.begin(); v != views_.end();) {
+    auto idle = now() - v->second.used > view_lifetime && !waiting_.contains(v->first) && !search_of_.contains(v->first);
+    if (idle) cache_.drop_key(v->first);
+    v = idle ? views_.erase(v) : std::next(v);
+  }
+  std::erase_if(sets_, [&](const auto& e) {
+    return now() - e.second.since > view_lifetime && !own_.contains(e.first) && !views_.contains(e.first);
+  });
+  if (!ready_) return;
+  std::vector<std::string> due;
+  for (auto& [key, mine] : own_)
+    for (auto& [subkey, one] : mine)
+      if (now() - one.sent >= options_.republish) {
+        one.pending = true;
+        due.push_back(key);
+      }
+  for (const auto& key : due) write(key);
+  for (const auto& key : store_.keys()) {
+    if (now() - store_.touched(key) < options_.republish || search_of_.contains(key)) continue;
+    store_.touch(key, now());
+    start_search(node_id::of_key(key), key, goal::republish);
+  }
+  if (!remembered_.empty()) {
+    auto again = table_.size() == 0 ? remembered_.size() : 1;
+    for (; again > 0; --again) {
+      auto who = remembered_[draws_.below(remembered_.size())];
+      if (!blocked(who.id)) query(who, 0, {}, kind::ping, false);
+    }
+  }
+  if (table_.size() == 0)
+    for (const auto& address : options_.bootstraps)
+      ask(request{kind::ping, {{}, address}, 0, {}, 0}, nodes_query{{}, 0, self_.id});
+  if (now() >= next_refresh_) {
+    next_refresh_ = now() + options_.refresh;
+    if (auto prefixes = table_.prefixes(); !prefixes.empty())
+      start_search(random_at(self_.id, prefixes[draws_.below(prefixes.size())], draws_), {}, goal::refresh);
+  }
+}
+
+}  // namespace shoal::actors

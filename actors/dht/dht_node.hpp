@@ -1,0 +1,207 @@
+// One node of the distributed hash table: each host runs one, and they have no centre. Kademlia with expiring,
+// signed records and a dictionary of sub-keys under each key; what is new to it, docs/adr/0010 says why.
+//
+// For the actors of its own host it is what they know as the directory: `store`, `withdraw`, and `lookup`
+// answered by `found`.
+//
+// Steps:
+//   join    ask the bootstrap addresses who is near to us; then look ourselves up, and a point in each
+//           farther bucket. Without bootstraps, or if none of them answers for long, a node is alone and says so
+//           to nobody: it answers from what it has.
+//   write   sign; send to the `replicas` nodes nearest to the key. Who they are is kept for `replicas_fresh`, unless
+//           a nearer node appears or one of them fails: then they are looked up again, and get everything of ours.
+//   read    the first time an iterative look-up that merges what all replicas have. After that one replica is asked for
+//           what changed, or nobody if we are one: a poll of a dictionary of many costs the bytes of the changes.
+//           The nearest replica that had nothing is sent what was found.
+//   hold    records that nobody has stored for `republish` go to the replicas of now, by the replicas themselves;
+//           a node that has become one gets them from the nearest of the others.
+//   fail    a reset connection is final; who is silent for `request_timeout` is left alone for a time that
+//           doubles, and is asked again now and then, so that two halves of the network find together again.
+//
+// Bytes on the wire: write: replicas * (330 + value). Poll: 2 small messages + (330 + value) for each change.
+// Left out: proof that a node owns its id; a limit on how many nodes one attacker runs.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/dht/blacklist.hpp"
+#include "actors/dht/iterative_lookup.hpp"
+#include "actors/dht/record_store.hpp"
+#include "actors/dht/routing_table.hpp"
+#include "actors/dht/signed_record.hpp"
+#include "actors/protocol_actor.hpp"
+
+namespace shoal::actors {
+
+/// What an iterative look-up came to; for tests and benchmarks.
+struct lookup_report {
+  unsigned hops = 0;
+  std::size_t asked = 0;
+  bool for_key = false;
+};
+
+struct dht_config {
+  std::vector<caf::actor> bootstraps;              ///< addresses of nodes; some may be dead
+  std::size_t bucket_size = 20;
+  std::size_t replicas = 5;
+  std::size_t alpha = 3;
+  duration slow_after = std::chrono::seconds(1);   ///< from then on others are asked as well
+  duration request_timeout = std::chrono::seconds(3);
+  duration blacklist_time = std::chrono::seconds(5);
+  duration replicas_fresh = std::chrono::seconds(30);
+  duration cache_time = std::chrono::milliseconds(50);   ///< what was read so lately is not read again
+  duration maintenance = std::chrono::seconds(10);
+  duration refresh = std::chrono::minutes(5);      ///< between two look-ups of random points
+  duration republish = std::chrono::minutes(10);
+  duration bootstrap_patience = std::chrono::seconds(10);
+  record_limits limits;
+  std::shared_ptr<signature_memo> memo;            ///< shared by the nodes of one process; may be null
+  std::function<void(const lookup_report&)> on_lookup;   ///< may be empty
+};
+
+class dht_node final : public protocol_actor {
+ public:
+  dht_node(caf::actor_config& config, host& on, dht_config options);
+
+  caf::behavior make_behavior() override;
+  void on_exit() override;
+
+  // Limits on messages.
+  static constexpr std::size_t most_contacts = 32;
+  static constexpr std::size_t most_records = 128;   ///< of one message; longer dictionaries come in several
+  static constexpr std::size_t most_waiting = 1024;  ///< readers of one key
+
+ private:
+  enum timer : std::uint32_t { slow_timer, timeout_timer, join_timer, flush_timer, maintenance_timer };
+  enum class kind : std::uint8_t { bootstrap, ping, search, poll, put };
+
+  /// Of `read` records are asked for too.
+  enum class goal : std::uint8_t { refresh, join, read, write, republish };
+
+  struct request {
+    kind what = kind::ping;
+    contact to;                       // of bootstraps the id is zero
+    std::uint64_t search = 0;
+    std::string key;
+    std::uint64_t after = 0;
+  };
+  struct search {
+    iterative_lookup lookup;
+    std::string key;                  // empty: only nodes are looked for
+    goal what = goal::refresh;
+    std::set<node_id> lacking;        // answered, and had nothing under the key
+  };
+  struct replica_set {
+    std::vector<contact> members;     // nearest first; we may be among them
+    duration since{};
+    bool stale = false;
+  };
+  struct view {                       // what we know of a key that we read
+    std::map<node_id, std::uint64_t> after;
+    duration fetched{duration::min()};
+    duration used{};
+  };
+  struct poll_state {
+    std::set<node_id> asked;
+    unsigned open = 0;
+  };
+  struct own_record {
+    signed_record what;
+    bool pending = true;              // the replicas do not have it yet
+    duration sent{};
+  };
+  struct reader {
+    caf::actor reply_to;
+    std::uint64_t token = 0;
+  };
+  using dictionary = std::map<std::string, own_record>;
+
+  void on_down(const caf::actor_addr& whom) override;
+
+  // for this host's actors
+  bool is_local();
+  void on_store(store& what);
+  void on_withdraw(const withdraw& what);
+  void on_lookup(const lookup& what);
+  void publish(const std::string& key, record entry, bool withdrawn);
+  void write(const std::string& key);
+  void read(const std::string& key);
+  void answer(const std::string& key);
+
+  // for other nodes
+  bool is_valid(const contact& from);
+  void on_nodes_query(const nodes_query& what);
+  void on_records_query(const records_query& what);
+  void on_put(const record_put& what);
+  void on_answer(query_answer& what);
+  void on_receipt(const put_receipt& what);
+  /// Checks and keeps records of others. Says how many it took for bad.
+  void keep(record_store& in, const std::string& key, const std::vector<signed_record>& records);
+  std::vector<contact> known_near(const node_id& target, const node_id& asker) const;
+
+  // requests
+  template <class Message>
+  void ask(request what, Message message);
+  void query(const contact& to, std::uint64_t search, const std::string& key, kind what, bool nodes);
+  void put(const contact& to, const std::string& key, std::vector<signed_record> records);
+  std::optional<request> close(std::uint64_t token);
+  void on_slow(std::uint64_t token);
+  void on_failed(std::uint64_t token, bool dead);
+  bool blocked(const node_id& who) const { return blacklist_.blocks(who, now()); }
+
+  // look-ups
+  void start_search(const node_id& target, const std::string& key, goal what);
+  void pump(std::uint64_t search);
+  void finish(std::uint64_t search);
+  void poll(const std::string& key);
+  void poll_failed(const std::string& key);
+  const replica_set* replicas_of(const std::string& key) const;
+  bool holds(const replica_set& set) const;
+  void send_own(const std::string& key, const replica_set& set);
+  void send_kept(const std::string& key, const replica_set& set);
+  void repair(const search& done);
+
+  // membership
+  void join();
+  void joined();
+  void met(const contact& who);
+  void newcomer(const contact& who);
+  void lost(const node_id& who, bool dead);
+  void hand_over(const contact& to);
+  void flush_soon();
+  void maintain();
+  void remember(const contact& who);
+
+  dht_config options_;
+  identity identity_;
+  rng draws_;
+  contact self_;
+  routing_table table_;
+  blacklist blacklist_;
+  record_store store_;                // as a replica
+  record_store cache_;                // of what we read and are no replica of
+  std::map<std::string, dictionary> own_;
+  std::map<std::string, replica_set> sets_;
+  std::map<std::string, view> views_;
+  std::map<std::string, poll_state> polls_;
+  std::map<std::string, std::vector<reader>> waiting_;
+  std::map<std::uint64_t, search> searches_;
+  std::map<std::string, std::uint64_t> search_of_;
+  std::map<std::uint64_t, request> requests_;
+  std::map<caf::actor_addr, unsigned> watched_;
+  std::deque<contact> remembered_;    // silent once; asked again now and then
+  std::uint64_t next_token_ = 1, last_version_ = 0;
+  std::size_t bootstraps_open_ = 0;
+  unsigned join_attempts_ = 0;
+  bool ready_ = false, joining_search_ = false, flush_planned_ = false;
+  duration started_{}, next_refresh_{};
+};
+
+}  // namespace shoal::actors

@@ -1,0 +1,74 @@
+#include "actors/dht/iterative_lookup.hpp"
+
+#include <algorithm>
+
+namespace shoal::actors {
+
+std::optional<contact> iterative_lookup::next() {
+  std::size_t open = 0, answered = 0;
+  for (const auto& [d, c] : candidates_) open += c.state == state::asked ? 1 : 0;
+  if (open >= alpha_) return std::nullopt;
+  for (auto& [d, c] : candidates_) {
+    if (c.state == state::answered && ++answered >= wanted_) return std::nullopt;
+    if (c.state != state::fresh) continue;
+    c.state = state::asked;
+    ++asked_;
+    return c.who;
+  }
+  return std::nullopt;
+}
+
+void iterative_lookup::heard(const node_id& from, const std::vector<contact>& nearer) {
+  auto* who = find(from);
+  if (who == nullptr || who->state == state::fresh || who->state == state::failed) return;
+  learn(nearer, who->depth + 1);
+}
+
+void iterative_lookup::learn(const std::vector<contact>& known, unsigned depth) {
+  for (const auto& who : known) candidates_.try_emplace(distance(target_, who.id), candidate{who, depth});
+  // The farthest are of no use; those who were asked stay, to be told from strangers.
+  for (auto i = candidates_.end(); candidates_.size() > most_candidates_ && i != candidates_.begin();) {
+    --i;
+    if (i->second.state == state::fresh) i = candidates_.erase(i);
+  }
+}
+
+void iterative_lookup::slow(const node_id& who) {
+  if (auto* found = find(who); found != nullptr && found->state == state::asked) found->state = state::slow;
+}
+
+void iterative_lookup::set(const node_id& who, state to) {
+  auto* found = find(who);
+  if (found != nullptr && found->state != state::fresh) found->state = to;
+}
+
+iterative_lookup::candidate* iterative_lookup::find(const node_id& who) {
+  auto found = candidates_.find(distance(target_, who));
+  return found == candidates_.end() ? nullptr : &found->second;
+}
+
+bool iterative_lookup::done() const {
+  std::size_t answered = 0;
+  bool open = false;
+  for (const auto& [d, c] : candidates_) {
+    if (c.state == state::answered && ++answered >= wanted_) return true;
+    if (c.state == state::fresh || c.state == state::asked) return false;
+    open = open || c.state == state::slow;
+  }
+  return !open;
+}
+
+std::vector<contact> iterative_lookup::nearest(std::size_t count) const {
+  std::vector<contact> out;
+  for (const auto& [d, c] : candidates_)
+    if (c.state == state::answered && out.size() < count) out.push_back(c.who);
+  return out;
+}
+
+unsigned iterative_lookup::hops() const {
+  for (const auto& [d, c] : candidates_)
+    if (c.state == state::answered) return c.depth;
+  return 0;
+}
+
+}  // namespace shoal::actors

@@ -1,0 +1,49 @@
+// Points of the DHT's identifier space: nodes and keys, 160 bits each.
+// Source: Maymounkov and Mazieres, "Kademlia: A Peer-to-peer Information System Based on the XOR Metric", IPTPS 2002.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/digest.hpp"
+#include "kernels/base/rng.hpp"
+
+namespace shoal::actors {
+
+struct node_id {
+  static constexpr unsigned bits = 160;
+
+  std::uint64_t high = 0;
+  std::uint64_t middle = 0;
+  std::uint32_t low = 0;
+
+  auto operator<=>(const node_id&) const = default;
+  bool is_zero() const noexcept { return high == 0 && middle == 0 && low == 0; }
+  /// 40 lower-case hexadecimal digits.
+  std::string hex() const;
+
+  /// The first 160 bits of a BLAKE2b-256 digest.
+  static node_id from(const digest& value) noexcept;
+  /// Where the records of `key` live.
+  static node_id of_key(std::string_view key);
+
+  template <class Inspector>
+  friend typename Inspector::result_type inspect(Inspector& f, node_id& x) {
+    return f(x.high, x.middle, x.low);
+  }
+};
+
+/// The XOR metric: d(a, b) = a ^ b, compared as a number.
+constexpr node_id distance(const node_id& a, const node_id& b) noexcept {
+  return {a.high ^ b.high, a.middle ^ b.middle, a.low ^ b.low};
+}
+
+/// How many leading bits are equal: 0 to 160.
+unsigned common_prefix(const node_id& a, const node_id& b) noexcept;
+
+/// A random id that has exactly `prefix` leading bits in common with `of`. Requires: prefix < 160.
+node_id random_at(const node_id& of, unsigned prefix, rng& draws);
+
+}  // namespace shoal::actors

@@ -1,0 +1,106 @@
+#include "actors/dht/record_store.hpp"
+
+#include "actors/dht/signed_record.hpp"
+
+namespace shoal::actors {
+
+result<bool> record_store::wants(const std::string& key, const signed_record& what, std::int64_t utc) const {
+  const auto& entry = what.entry;
+  if (key.empty() || key.size() > limits_.max_key_bytes || entry.subkey.size() > limits_.max_key_bytes)
+    return failure{"a key is empty or too long"};
+  if (entry.value.size() > limits_.max_value_bytes) return failure{"the value is too large"};
+  if (entry.value.is_hollow()) return failure{"the value has no bytes"};
+  if (entry.expires_utc_ns <= utc) return false;  // was on its way for too long: no fault of the sender's
+  if (entry.expires_utc_ns - utc > limits_.max_lifetime.count()) return failure{"the record lives too long"};
+  auto at = keys_.find(key);
+  if (at == keys_.end()) {
+    if (keys_.size() >= limits_.max_keys) return failure{"too many keys"};
+  } else if (auto old = at->second.records.find(entry.subkey); old != at->second.records.end()) {
+    const auto& known = old->second.what;
+    if (known.owner == what.owner) return is_newer(what, known);
+    if (known.entry.expires_utc_ns > utc) return failure{"the sub-key is another owner's"};
+    return true;
+  } else if (at->second.records.size() >= limits_.max_records_per_key) {
+    return failure{"too many records under one key"};
+  }
+  if (by_expiry_.size() >= limits_.max_records) return failure{"too many records"};
+  return true;
+}
+
+result<bool> record_store::put(const std::string& key, const signed_record& what, std::int64_t utc) {
+  auto wanted = wants(key, what, utc);
+  if (!wanted || !*wanted) return wanted;
+  auto touched_before = touched(key);
+  remove(key, what.entry.subkey);
+  auto& at = keys_[key];
+  at.touched = touched_before;
+  at.by_sequence.emplace(next_sequence_, what.entry.subkey);
+  at.records.insert_or_assign(what.entry.subkey, kept{what, next_sequence_++});
+  by_expiry_.emplace(what.entry.expires_utc_ns, key, what.entry.subkey);
+  return true;
+}
+
+record_store::changes record_store::after(const std::string& key, std::uint64_t sequence, std::size_t most) const {
+  changes out;
+  auto at = keys_.find(key);
+  if (at == keys_.end()) return out;
+  out.sequence = sequence;
+  for (auto i = at->second.by_sequence.upper_bound(sequence); i != at->second.by_sequence.end(); ++i) {
+    if (out.records.size() == most) {
+      out.more = true;
+      break;
+    }
+    out.records.push_back(at->second.records.at(i->second).what);
+    out.sequence = i->first;
+  }
+  return out;
+}
+
+const signed_record* record_store::find(const std::string& key, const std::string& subkey) const {
+  auto at = keys_.find(key);
+  if (at == keys_.end()) return nullptr;
+  auto entry = at->second.records.find(subkey);
+  return entry == at->second.records.end() ? nullptr : &entry->second.what;
+}
+
+void record_store::remove(const std::string& key, const std::string& subkey) {
+  auto at = keys_.find(key);
+  if (at == keys_.end()) return;
+  auto entry = at->second.records.find(subkey);
+  if (entry == at->second.records.end()) return;
+  by_expiry_.erase({entry->second.what.entry.expires_utc_ns, key, subkey});
+  at->second.by_sequence.erase(entry->second.sequence);
+  at->second.records.erase(entry);
+  if (at->second.records.empty()) keys_.erase(at);
+}
+
+void record_store::drop_expired(std::int64_t utc) {
+  while (!by_expiry_.empty() && std::get<0>(*by_expiry_.begin()) <= utc) {
+    auto [when, key, subkey] = *by_expiry_.begin();
+    remove(key, subkey);
+  }
+}
+
+void record_store::drop_key(const std::string& key) {
+  auto at = keys_.find(key);
+  if (at == keys_.end()) return;
+  for (const auto& [subkey, kept] : at->second.records) by_expiry_.erase({kept.what.entry.expires_utc_ns, key, subkey});
+  keys_.erase(at);
+}
+
+std::vector<std::string> record_store::keys() const {
+  std::vector<std::string> out;
+  for (const auto& [key, at] : keys_) out.push_back(key);
+  return out;
+}
+
+duration record_store::touched(const std::string& key) const {
+  auto at = keys_.find(key);
+  return at == keys_.end() ? duration{} : at->second.touched;
+}
+
+void record_store::touch(const std::string& key, duration now) {
+  if (auto at = keys_.find(key); at != keys_.end()) at->second.touched = now;
+}
+
+}  // namespace shoal::actors

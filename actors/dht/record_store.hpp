@@ -1,0 +1,86 @@
+// Records as a node keeps them: a dictionary of sub-keys under each key. Of two records of one owner the newer
+// one stays (is_newer); another owner cannot replace a record that lives. Signatures are checked by
+// whoever puts records here.
+//
+// Each change of a key gets a number, ascending, so that a reader that has all up to one number asks only for
+// what came after it. Expired records are dropped without a number: readers see for themselves.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "kernels/base/result.hpp"
+#include "kernels/base/units.hpp"
+
+namespace shoal::actors {
+
+struct record_limits {
+  std::size_t max_keys = std::size_t{1} << 16;
+  std::size_t max_records_per_key = std::size_t{1} << 20;
+  std::size_t max_records = std::size_t{1} << 22;
+  std::size_t max_key_bytes = 256;  ///< of a key, and of a sub-key
+  std::size_t max_value_bytes = 4096;
+  duration max_lifetime = std::chrono::hours{24};
+};
+
+class record_store {
+ public:
+  explicit record_store(record_limits limits = {}) : limits_(limits) {}
+
+  /// Whether put() would keep it: false if we have it or a newer one, or it has expired.
+  /// Errors: it exceeds a limit, or the sub-key is another owner's.
+  result<bool> wants(const std::string& key, const signed_record& what, std::int64_t utc) const;
+  /// Keeps it if it is wanted; says whether.
+  result<bool> put(const std::string& key, const signed_record& what, std::int64_t utc);
+
+  struct changes {
+    std::vector<signed_record> records;  ///< withdrawals among them
+    std::uint64_t sequence = 0;          ///< ask from here next time; 0: there is nothing under the key
+    bool more = false;
+  };
+  /// What changed under `key` after that number, oldest first, at most `most` records. Those that expired are not
+  /// among them if drop_expired() was called.
+  changes after(const std::string& key, std::uint64_t sequence, std::size_t most) const;
+  /// All under `key` by sub-key; null if there is nothing.
+  const signed_record* find(const std::string& key, const std::string& subkey) const;
+  template <class F>
+  void for_each(const std::string& key, F f) const {
+    if (auto at = keys_.find(key); at != keys_.end())
+      for (const auto& [subkey, kept] : at->second.records) f(kept.what);
+  }
+
+  void drop_expired(std::int64_t utc);
+  void drop_key(const std::string& key);
+  std::vector<std::string> keys() const;
+  bool has_key(const std::string& key) const { return keys_.contains(key); }
+  std::size_t size() const noexcept { return by_expiry_.size(); }
+
+  /// When somebody last stored anything under the key.
+  duration touched(const std::string& key) const;
+  void touch(const std::string& key, duration now);
+
+ private:
+  struct kept {
+    signed_record what;
+    std::uint64_t sequence = 0;
+  };
+  struct dictionary {
+    std::map<std::string, kept> records;
+    std::map<std::uint64_t, std::string> by_sequence;
+    duration touched{};
+  };
+  using expiry = std::tuple<std::int64_t, std::string, std::string>;  // when, key, sub-key
+  void remove(const std::string& key, const std::string& subkey);
+
+  record_limits limits_;
+  std::uint64_t next_sequence_ = 1;
+  std::map<std::string, dictionary> keys_;
+  std::set<expiry> by_expiry_;
+};
+
+}  // namespace shoal::actors

@@ -1,0 +1,105 @@
+#include "actors/dht/routing_table.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::actors {
+
+namespace {
+
+constexpr unsigned most_failures = 3;
+
+template <class Range>
+auto find_in(Range& entries, const node_id& id) {
+  return std::find_if(entries.begin(), entries.end(), [&](const auto& e) {
+    if constexpr (requires { e.who; }) return e.who.id == id;
+    else return e.id == id;
+  });
+}
+
+}  // namespace
+
+routing_table::arrival routing_table::seen(const contact& who, duration now) {
+  if (who.id == self_ || !who.address) return arrival::refused;
+  auto& in = buckets_[common_prefix(self_, who.id)];
+  if (auto known = find_in(in.members, who.id); known != in.members.end()) {
+    if (known->who.address != who.address) return arrival::refused;
+    auto moved = std::move(*known);
+    in.members.erase(known);
+    moved.heard = now;
+    moved.failures = 0;
+    in.members.push_back(std::move(moved));
+    return arrival::known;
+  }
+  if (auto waits = find_in(in.waiting, who.id); waits != in.waiting.end()) in.waiting.erase(waits);
+  if (in.members.size() < bucket_size_) {
+    in.members.push_back({who, now});
+    ++size_;
+    return arrival::added;
+  }
+  in.waiting.push_back(who);
+  if (in.waiting.size() > bucket_size_) in.waiting.pop_front();
+  return arrival::waits;
+}
+
+std::optional<contact> routing_table::stalest(const node_id& beside, duration now, duration silence) const {
+  auto found = buckets_.find(common_prefix(self_, beside));
+  if (found == buckets_.end() || found->second.members.empty()) return std::nullopt;
+  const auto& first = found->second.members.front();
+  if (now - first.heard < silence) return std::nullopt;
+  return first.who;
+}
+
+void routing_table::failed(const node_id& who) {
+  auto found = buckets_.find(common_prefix(self_, who));
+  if (found == buckets_.end()) return;
+  auto entry = find_in(found->second.members, who);
+  if (entry == found->second.members.end()) return;
+  if (++entry->failures >= most_failures || !found->second.waiting.empty()) remove(who);
+}
+
+void routing_table::remove(const node_id& who) {
+  auto found = buckets_.find(common_prefix(self_, who));
+  if (found == buckets_.end()) return;
+  auto& in = found->second;
+  if (auto waits = find_in(in.waiting, who); waits != in.waiting.end()) in.waiting.erase(waits);
+  auto entry = find_in(in.members, who);
+  if (entry == in.members.end()) return;
+  in.members.erase(entry);
+  --size_;
+  if (!in.waiting.empty()) {
+    // Not heard of since it began to wait: the first to be asked whether it lives.
+    in.members.push_front({std::move(in.waiting.back()), duration{}});
+    in.waiting.pop_back();
+    ++size_;
+  }
+  if (in.members.empty()) buckets_.erase(found);
+}
+
+std::vector<contact> routing_table::nearest(const node_id& target, std::size_t count,
+                                            const std::function<bool(const node_id&)>& leave_out) const {
+  std::vector<std::pair<node_id, const contact*>> all;
+  all.reserve(size_);
+  for (const auto& [prefix, in] : buckets_)
+    for (const auto& e : in.members)
+      if (!leave_out || !leave_out(e.who.id)) all.emplace_back(distance(target, e.who.id), &e.who);
+  auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size()));
+  std::partial_sort(all.begin(), end, all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<contact> out;
+  for (auto i = all.begin(); i != end; ++i) out.push_back(*i->second);
+  return out;
+}
+
+bool routing_table::contains(const node_id& who) const {
+  auto found = buckets_.find(common_prefix(self_, who));
+  return found != buckets_.end() && find_in(found->second.members, who) != found->second.members.end();
+}
+
+std::vector<unsigned> routing_table::prefixes() const {
+  std::vector<unsigned> out;
+  for (const auto& [prefix, in] : buckets_)
+    if (!in.members.empty()) out.push_back(prefix);
+  return out;
+}
+
+}  // namespace shoal::actors

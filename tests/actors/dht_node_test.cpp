@@ -1,0 +1,249 @@
+// Nodes that talk to each other, in a world without delay.
+#include <algorithm>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "actors/dht/dht_node.hpp"
+#include "tests/actors/support/mini_world.hpp"
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Sends what it is told to as itself, and keeps what it gets.
+class liar : public caf::event_based_actor {
+ public:
+  using log = std::tuple<std::vector<query_answer>, std::vector<put_receipt>>;
+  liar(caf::actor_config& config, host&, std::shared_ptr<log> into) : caf::event_based_actor(config), into_(std::move(into)) {
+    set_default_handler(caf::drop);
+  }
+  void on_exit() override { into_.reset(); }
+  caf::behavior make_behavior() override {
+    return {[this](const query_answer& m) { std::get<0>(*into_).push_back(m); },
+            [this](const put_receipt& m) { std::get<1>(*into_).push_back(m); },
+            [this](caf::actor to, caf::message what) { send(to, what); }};
+  }
+
+ private:
+  std::shared_ptr<log> into_;
+};
+
+struct network {
+  mini_world world;
+  std::vector<mini_host*> hosts;
+  std::vector<caf::actor> nodes;
+  std::shared_ptr<collector<found>::log> log = std::make_shared<collector<found>::log>();
+  caf::actor asker;
+  dht_config options;
+
+  explicit network(std::size_t count, dht_config with = {}) : options(std::move(with)) {
+    asker = world.spawn<collector<found>>(world.add_host("asker"), log);
+    for (std::size_t i = 0; i < count; ++i) add(nodes.empty() ? std::vector<caf::actor>{} : std::vector{nodes.front()});
+  }
+  ~network() {
+    nodes.clear();
+    options = {};
+  }
+  std::size_t add(std::vector<caf::actor> bootstraps) {
+    auto config = options;
+    config.bootstraps = std::move(bootstraps);
+    hosts.push_back(&world.add_host(fmt::format("n-{}", nodes.size())));
+    nodes.push_back(world.spawn<dht_node>(*hosts.back(), config));
+    world.settle();
+    return nodes.size() - 1;
+  }
+  std::int64_t utc(duration from_now) { return mini_world::utc_start_ns + (world.now() + from_now).count(); }
+  void put(std::size_t at, std::string key, std::string subkey, char value, duration lifetime) {
+    payload bytes{std::vector<std::byte>{static_cast<std::byte>(value)}};
+    world.send(nodes[at], store{std::move(key), {std::move(subkey), asker, bytes, utc(lifetime)}});
+    world.settle();
+  }
+  std::string get(std::size_t at, const std::string& key, duration patience = 200ms) {
+    std::get<0>(*log).clear();
+    world.send(nodes[at], lookup{key, asker, 7});
+    world.run_for(patience);
+    if (std::get<0>(*log).size() != 1) return "no answer";
+    std::string out;
+    for (const auto& r : std::get<0>(*log)[0].records)
+      out += (out.empty() ? "" : " ") + r.subkey + "=" + (r.value.empty() ? '-' : static_cast<char>(r.value.bytes()[0]));
+    return out;
+  }
+  std::size_t bad() { return world.observed<misbehaved>().size(); }
+};
+
+}  // namespace
+
+TEST_CASE("a node alone answers from what it has") {
+  network net(1);
+  CHECK(net.get(0, "k") == "");
+  net.put(0, "k", "b", '2', 10s);
+  net.put(0, "k", "a", '1', 10s);
+  CHECK(net.get(0, "k") == "a=1 b=2");
+  net.world.send(net.nodes[0], withdraw{"k", "a"});
+  net.world.send(net.nodes[0], withdraw{"k", "never stored"});
+  CHECK(net.get(0, "k") == "b=2");
+  net.put(0, "k", "b", '3', 5s);  // expires earlier
+  CHECK(net.get(0, "k") == "b=2");
+  net.put(0, "k", "b", '4', 20s);
+  CHECK(net.get(0, "k") == "b=4");
+  net.world.run_for(30s);
+  CHECK(net.get(0, "k") == "");
+  CHECK(net.bad() == 0);
+}
+
+TEST_CASE("every node finds what any node stored, and sees it change, go and expire") {
+  for (std::size_t count : {2u, 5u, 30u}) {
+    network net(count);
+    for (std::size_t i = 0; i < count; ++i) net.put(i, "k", fmt::format("{:02}", i), 'a', 60s);
+    std::string all;
+    for (std::size_t i = 0; i < count; ++i) all += fmt::format("{}{:02}=a", i == 0 ? "" : " ", i);
+    for (std::size_t i = 0; i < count; ++i) CHECK(net.get(i, "k") == all);
+    net.put(1, "k", "01", 'b', 60s);
+    net.world.send(net.nodes[0], withdraw{"k", "00"});
+    net.world.run_for(1s);
+    all = all.substr(5);
+    all[3] = 'b';
+    for (std::size_t i = 0; i < count; ++i) CHECK(net.get(i, "k") == all);
+    net.world.run_for(60s);
+    for (std::size_t i = 0; i < count; ++i) CHECK(net.get(i, "k") == "");
+    CHECK(net.bad() == 0);
+  }
+}
+
+TEST_CASE("records outlive any hosts but all their replicas, and the node that all others began with") {
+  network net(30);
+  net.put(7, "k", "a", '1', 600s);
+  for (std::size_t dead : {0u, 3u, 12u, 29u}) net.hosts[dead]->kill();
+  net.world.run_for(1s);
+  for (std::size_t i = 0; i < 30; ++i)
+    if (net.hosts[i]->alive()) CHECK(net.get(i, "k", 10s) == "a=1");
+  // A newcomer that was given a dead address and a living one.
+  auto late = net.add({net.nodes[0], net.nodes[5]});
+  CHECK(net.get(late, "k", 5s) == "a=1");
+  CHECK(net.bad() == 0);
+}
+
+TEST_CASE("the owner brings its records back when all their replicas are gone") {
+  dht_config often;
+  often.republish = 20s;
+  network net(40, often);
+  net.put(7, "k", "a", '1', 600s);
+  // All but a few die; most likely the replicas are among them.
+  for (std::size_t i = 10; i < 40; ++i) net.hosts[i]->kill();
+  net.world.run_for(60s);
+  for (std::size_t i = 0; i < 10; ++i) CHECK(net.get(i, "k", 10s) == "a=1");
+  CHECK(net.bad() == 0);
+}
+
+TEST_CASE("replicas go on with a record whose owner is gone") {
+  dht_config often;
+  often.republish = 20s;
+  network net(40, often);
+  net.put(7, "k", "a", '1', 3600s);
+  net.hosts[7]->kill();
+  // One after the other, so that replicas have the time to name others.
+  for (std::size_t i = 10; i < 40; ++i) {
+    net.hosts[i]->kill();
+    net.world.run_for(60s);
+  }
+  for (std::size_t i = 0; i < 10; ++i)
+    if (i != 7) CHECK(net.get(i, "k", 10s) == "a=1");
+  CHECK(net.bad() == 0);
+}
+
+TEST_CASE("who is given only dead addresses is alone after a while, and found again when others know of it") {
+  network net(2);
+  net.hosts[0]->kill();
+  net.world.settle();
+  auto lonely = net.add({net.nodes[0]});
+  CHECK(net.get(lonely, "k", 1s) == "no answer");
+  net.world.run_for(20s);
+  CHECK(net.get(lonely, "k", 1s) == "");
+  net.put(1, "k", "a", '1', 600s);
+  auto late = net.add({net.nodes[1], net.nodes[lonely]});
+  net.world.run_for(1s);
+  CHECK(net.get(late, "k", 1s) == "a=1");
+  net.world.run_for(60s);
+  CHECK(net.get(lonely, "k", 5s) == "a=1");
+}
+
+TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
+  network net(3);
+  auto log = std::make_shared<liar::log>();
+  auto& host = net.world.add_host("liar");
+  auto who = net.world.spawn<liar>(host, log);
+  auto tell = [&](auto message) {
+    caf::anon_send(who, net.nodes[0], caf::make_message(std::move(message)));
+    net.world.settle();
+  };
+  identity mine(stream(5, "liar"));
+  contact me{mine.id(), who};
+  auto entry = [&](std::string subkey) { return record{std::move(subkey), who, {}, net.utc(60s)}; };
+  std::size_t count = 0;
+  auto refused = [&] { return net.bad() == ++count; };
+
+  tell(nodes_query{{mine.id(), net.asker}, 1, mine.id()});  // in another's name
+  CHECK(refused());
+  tell(nodes_query{{{}, who}, 1, mine.id()});
+  CHECK(refused());
+  tell(records_query{me, 1, "", 0, 1});
+  CHECK(refused());
+  tell(records_query{me, 1, std::string(300, 'x'), 0, 1});
+  CHECK(refused());
+  tell(record_put{me, 1, "k", {}});
+  CHECK(refused());
+  tell(record_put{me, 1, "k", std::vector<signed_record>(129)});
+  CHECK(refused());
+  auto forged = mine.sign("k", entry("a"), 1, false);
+  forged.entry.subkey = "b";
+  tell(record_put{me, 1, "k", {forged}});
+  CHECK(refused());
+  tell(query_answer{me, 999, {}, {}, 0, 0});  // nobody asked; may be late
+  tell(put_receipt{999});
+  CHECK(net.bad() == count);
+  CHECK(net.get(1, "k", 5s) == "");
+
+  // A good one is kept, and then nobody else can replace it.
+  tell(record_put{me, 2, "k", {mine.sign("k", entry("a"), 1, false)}});
+  CHECK(net.bad() == count);
+  CHECK(std::get<1>(*log).back().token == 2);
+  identity other(stream(6, "liar"));
+  tell(record_put{me, 3, "k", {other.sign("k", record{"a", who, {}, net.utc(90s)}, 2, false)}});
+  CHECK(refused());
+  CHECK(net.get(0, "k", 10s) != "no answer");
+}
+
+TEST_CASE("a node refuses stores and look-ups that exceed its limits") {
+  network net(1);
+  auto try_store = [&](std::string key, std::string subkey, payload value, duration life) {
+    net.world.send(net.nodes[0], store{std::move(key), {std::move(subkey), net.asker, std::move(value), net.utc(life)}});
+    net.world.settle();
+  };
+  try_store("", "a", {}, 10s);
+  try_store(std::string(300, 'k'), "a", {}, 10s);
+  try_store("k", std::string(300, 'k'), {}, 10s);
+  try_store("k", "a", payload{std::vector<std::byte>(5000)}, 10s);
+  try_store("k", "a", payload::hollow(5), 10s);
+  try_store("k", "a", {}, 48h);
+  net.world.send(net.nodes[0], lookup{"k", nullptr, 1});
+  net.world.send(net.nodes[0], lookup{"", net.asker, 1});
+  net.world.send(net.nodes[0], work_done{1});
+  net.world.settle();
+  CHECK(net.bad() == 9);
+  try_store("k", "a", {}, -1s);
+  CHECK(net.bad() == 9);
+  CHECK(net.get(0, "k") == "");
+}
+
+TEST_CASE("a dictionary larger than a message comes in pieces") {
+  network net(8);
+  for (int i = 0; i < 300; ++i) net.put(static_cast<std::size_t>(i % 8), "k", fmt::format("{:03}", i), 'v', 600s);
+  auto late = net.add({net.nodes[2]});
+  auto all = net.get(late, "k", 5s);
+  CHECK(std::count(all.begin(), all.end(), '=') == 300);
+  CHECK(net.bad() == 0);
+}

@@ -1,0 +1,248 @@
+#include "tests/e2e/support/dht_network.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <caf/send.hpp>
+#include <fmt/format.h>
+
+#include "actors/dht/dht_node.hpp"
+#include "kernels/base/check.hpp"
+#include "scenarios/stage/world.hpp"
+
+namespace shoal::e2e {
+
+namespace {
+
+using namespace std::chrono_literals;
+using clock_of_wall = std::chrono::steady_clock;
+
+struct answer {
+  duration at{};
+  std::size_t records = 0;
+  std::string value;
+};
+
+/// Notes when each look-up of its host was answered.
+class client final : public actors::protocol_actor {
+ public:
+  client(caf::actor_config& config, actors::host& on, std::map<std::uint64_t, answer>& into)
+      : protocol_actor(config, on), into_(into) {}
+  caf::behavior make_behavior() override {
+    return {[this](const actors::found& m) {
+      answer a{now(), m.records.size(), {}};
+      if (!m.records.empty()) {
+        auto bytes = m.records[0].value.bytes();
+        a.value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      }
+      into_[m.token] = std::move(a);
+    }};
+  }
+
+ private:
+  std::map<std::uint64_t, answer>& into_;
+};
+
+struct network {
+  dht_network what;
+  dht_figures out;
+  std::map<std::uint64_t, answer> answers;
+  duration last_receipt{};
+  std::vector<actors::lookup_report> lookups;
+  bool watch_lookups = false;
+  std::unique_ptr<scenarios::world> in;
+  std::vector<actors::host*> hosts;
+  std::vector<netem::host_index> indices;
+  std::vector<caf::actor> nodes, clients;
+  std::vector<actors::node_id> ids;
+  std::vector<bool> dead;
+  rng draws;
+  std::uint64_t next_token = 1;
+
+  explicit network(const dht_network& spec) : what(spec), draws(stream(spec.seed, "dht_network")) {
+    scenarios::world_options options;
+    options.seed = what.seed;
+    options.compute_threads = 1;
+    options.on_event = [this](const netem::delivered_event& event) {
+      if (event.kind != netem::event_kind::message) return;
+      ++out.messages;
+      if (std::string_view{event.type} == "put_receipt") last_receipt = event.time;
+    };
+    in = std::make_unique<scenarios::world>(std::move(options));
+    in->on_observation = [this](const actors::host&, const actors::observation& seen) {
+      if (std::holds_alternative<actors::misbehaved>(seen)) ++out.misbehaved;
+    };
+  }
+  ~network() {
+    nodes.clear();
+    clients.clear();
+    in.reset();
+  }
+
+  duration now() { return in->clock().now(); }
+  void run(duration time) { in->clock().run(now() + time); }
+  template <class Message>
+  void tell(std::size_t node, Message message) {
+    in->clock().as_host(indices[node], [&] { caf::anon_send(nodes[node], std::move(message)); });
+  }
+  std::uint64_t get(std::size_t node, const std::string& key) {
+    auto token = next_token++;
+    tell(node, actors::lookup{key, clients[node], token});
+    return token;
+  }
+  void put(std::size_t node, const std::string& key) {
+    std::vector<std::byte> value(key.size());
+    std::transform(key.begin(), key.end(), value.begin(), [](char c) { return static_cast<std::byte>(c); });
+    tell(node, actors::store{key, {"value", nullptr, payload{std::move(value)}, hosts[node]->utc_ns() + duration(3h).count()}});
+  }
+  static std::string key(std::size_t i) { return fmt::format("key.{}", i); }
+
+  void create() {
+    auto& net = in->net();
+    auto region = net.add_region("here");
+    netem::path_quality path;
+    path.delay = what.delay;
+    net.set_path(region, region, path);
+    actors::dht_config options;
+    options.memo = std::make_shared<actors::signature_memo>();
+    options.republish = 5min;
+    options.on_lookup = [this](const actors::lookup_report& r) {
+      if (watch_lookups && r.for_key) lookups.push_back(r);
+    };
+    auto wall = clock_of_wall::now();
+    for (std::size_t i = 0; i < what.nodes; ++i)
+      in->clock().at(i * 10ms, [this, i, region, options]() mutable {
+        auto machine = in->net().add_machine({.name = fmt::format("n-{}", i), .region = region, .up = {20e6}, .down = {100e6}});
+        auto& host = in->boot(machine);
+        for (int b = 0; b < 3 && i > 0; ++b) options.bootstraps.push_back(nodes[draws.below(nodes.size())]);
+        hosts.push_back(&host);
+        indices.push_back(in->index_of(host));
+        ids.push_back(actors::identity(host.random_stream("dht.identity")).id());
+        clients.push_back(in->spawn<client>(host, answers));
+        nodes.push_back(in->spawn<actors::dht_node>(host, options));
+        dead.push_back(false);
+        tell(i, actors::lookup{"ready", clients[i], 0x1000000 + i});
+      });
+    run(what.nodes * 10ms);
+    while (answers.size() < what.nodes && now() < 10min) run(100ms);
+    out.ready = answers.size();
+    for (const auto& [token, a] : answers) out.create_virtual = std::max(out.create_virtual, to_seconds(a.at));
+    run(30s);  // the look-ups of the last
+    out.create_wall = since(wall);
+  }
+  static double since(clock_of_wall::time_point start) {
+    return std::chrono::duration<double>(clock_of_wall::now() - start).count();
+  }
+
+  /// One store or get after the other.
+  void time_operations() {
+    watch_lookups = true;
+    double virtual_seconds = 0;
+    auto wall = clock_of_wall::now();
+    for (std::size_t i = 0; i < what.timed; ++i) {
+      auto begun = now();
+      put(draws.below(what.nodes), fmt::format("timed.{}", i));
+      run(2s);
+      virtual_seconds += to_seconds(last_receipt - begun);
+    }
+    auto n = static_cast<double>(std::max<std::size_t>(what.timed, 1));
+    out.store_wall = since(wall) / n;
+    out.store_virtual = virtual_seconds / n;
+    for (auto* into : {&out.get_virtual, &out.poll_virtual}) {
+      virtual_seconds = 0;
+      wall = clock_of_wall::now();
+      for (std::size_t i = 0; i < what.timed; ++i) {
+        auto begun = now();
+        auto token = get((i * 37) % what.nodes, fmt::format("timed.{}", i));
+        run(2s);
+        virtual_seconds += to_seconds(answers[token].at - begun);
+        // The second time at once, while it is still known who the replicas are.
+        if (into == &out.get_virtual) {
+          begun = now();
+          token = get((i * 37) % what.nodes, fmt::format("timed.{}", i));
+          run(2s);
+          out.poll_virtual += to_seconds(answers[token].at - begun) / n;
+        }
+      }
+      if (into == &out.get_virtual) {
+        out.get_wall = since(wall) / n / 2;
+        out.get_virtual = virtual_seconds / n;
+        break;
+      }
+    }
+    watch_lookups = false;
+    for (const auto& r : lookups) {
+      out.hops_max = std::max(out.hops_max, r.hops);
+      out.hops_mean += r.hops / static_cast<double>(lookups.size());
+      out.asked_mean += static_cast<double>(r.asked) / static_cast<double>(lookups.size());
+    }
+  }
+
+  /// Owners are in the first half; who is killed, in the second.
+  void fill() {
+    for (std::size_t i = 0; i < what.keys; ++i) {
+      put(draws.below(what.nodes / 2), key(i));
+      if (i % 16 == 15) run(100ms);
+    }
+    run(5s);
+  }
+  void kill_some() {
+    auto count = static_cast<std::size_t>(what.killed * static_cast<double>(what.nodes));
+    while (out.killed < count) {
+      auto who = what.nodes / 2 + draws.below(what.nodes - what.nodes / 2);
+      if (dead[who]) continue;
+      dead[who] = true;
+      in->net().kill(indices[who], out.killed % 2 == 0 ? netem::kill_scope::process : netem::kill_scope::machine);
+      ++out.killed;
+    }
+    for (std::size_t i = 0; i < what.keys; ++i) out.lost_expected += replicas_dead(key(i)) ? 1 : 0;
+  }
+  bool replicas_dead(const std::string& key) {
+    auto target = actors::node_id::of_key(key);
+    std::vector<std::pair<actors::node_id, std::size_t>> order;
+    for (std::size_t i = 0; i < ids.size(); ++i) order.emplace_back(actors::distance(target, ids[i]), i);
+    std::partial_sort(order.begin(), order.begin() + 5, order.end());
+    return std::all_of(order.begin(), order.begin() + 5, [&](const auto& e) { return dead[e.second]; });
+  }
+  /// Each key, by a living node of the second half: no owner reads its own.
+  std::size_t read_all() {
+    std::vector<std::uint64_t> tokens;
+    for (std::size_t i = 0; i < what.keys; ++i) {
+      std::size_t who;
+      do who = what.nodes / 2 + draws.below(what.nodes - what.nodes / 2);
+      while (dead[who]);
+      tokens.push_back(get(who, key(i)));
+      if (i % 16 == 15) run(100ms);
+    }
+    run(30s);
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < what.keys; ++i) {
+      const auto& a = answers[tokens[i]];
+      if (a.records == 1 && a.value == key(i))
+        ++found;
+      else if (a.records != 0)
+        ++out.answered_wrongly;
+    }
+    return found;
+  }
+};
+
+}  // namespace
+
+dht_figures run_dht_network(const dht_network& what) {
+  network net(what);
+  net.create();
+  net.time_operations();
+  net.fill();
+  net.kill_some();
+  net.out.answered = net.read_all();
+  net.run(6min);
+  net.out.answered_later = net.read_all();
+  net.out.bypassed = net.in->net().bypassed();
+  return net.out;
+}
+
+}  // namespace shoal::e2e

@@ -1,0 +1,38 @@
+// A DHT and nothing else, on the emulated network: made, filled, read, a part of it killed, and read again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/base/units.hpp"
+
+namespace shoal::e2e {
+
+struct dht_network {
+  std::size_t nodes = 1024;
+  std::size_t keys = 1024;
+  std::size_t timed = 200;               ///< stores and gets one after the other, for their times
+  double killed = 0.2;                   ///< of the nodes, at once
+  std::uint64_t seed = 1;
+  duration delay = std::chrono::milliseconds(50);  ///< one way, between any two
+};
+
+struct dht_figures {
+  double create_wall = 0, create_virtual = 0;   ///< seconds until all have joined
+  double store_wall = 0, store_virtual = 0;     ///< of one: until its last replica has said that it has it
+  double get_wall = 0, get_virtual = 0;         ///< of one, by a node that did not read the key before
+  double poll_virtual = 0;                      ///< of the same key again
+  double hops_mean = 0, asked_mean = 0;
+  unsigned hops_max = 0;
+  std::size_t answered_before = 0;              ///< keys, of all, before anybody died
+  std::size_t killed = 0, killed_first = 0;     ///< nodes; whether the first was among them
+  std::size_t lost_expected = 0;                ///< keys whose replicas, as the ids have it, all died
+  std::size_t answered = 0, answered_wrongly = 0;
+  std::size_t answered_later = 0;               ///< after one republishing
+  std::uint64_t messages = 0, misbehaved = 0, bypassed = 0;
+  std::size_t ready = 0;                        ///< nodes that joined
+};
+
+dht_figures run_dht_network(const dht_network& what);
+
+}  // namespace shoal::e2e
