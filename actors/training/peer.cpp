@@ -61,6 +61,7 @@ caf::behavior peer::make_behavior() {
       [this](dial_request& m) { on_dial_request(m); },
       [this](dial_answer& m) { on_dial_answer(m); },
       [this](dialled& m) { on_dialled(m); },
+      [](greeting&) {},
       [this](tick& m) {
         switch (m.kind) {
           case refresh_timer: return refresh();
@@ -178,6 +179,7 @@ void peer::on_found(const found& answer) {
   heard_ = true;
   others_.replace(answer.records, here().id(), now());
   look_around();
+  greet();
   decide();
 }
 
@@ -504,6 +506,14 @@ void peer::look_around() {
   set_timer(options_.reachability.patience, look_timer, reach_.token());
 }
 
+// Who may be the only one left with the leading state must be within reach of somebody.
+void peer::greet() {
+  if (!options_.reachability.enabled || reducing_rate() > 0) return;
+  std::erase_if(greeted_, [this](peer_id id) { return !others_.entries().contains(id); });
+  for (const auto& [id, entry] : others_.entries())
+    if (entry.what.unreachable == 0 && greeted_.insert(id).second) send(entry.address, greeting{here().id()});
+}
+
 void peer::looked() {
   const bool changed = reach_.conclude(now());
   if (changed) {
@@ -548,7 +558,8 @@ void peer::start_download() {
   });
   // Who cannot be reached is a donor only to those that it has dialled.
   const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
-  if (std::any_of(ids.begin(), ids.end(), reachable)) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
+  const bool some = std::any_of(ids.begin(), ids.end(), reachable);
+  if (some || reducing_rate() == 0) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
   // Records outlive who wrote them: those who could not deliver are not asked again before the others.
   std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id); });
   if (now() < download_not_before_) return;
