@@ -127,7 +127,8 @@ std::uint64_t peer::next_job_samples() const {
 }
 
 void peer::publish() {
-  if (draining_ || mode_ == mode::joining) return;  // nobody should count on us yet
+  const bool joining = mode_ == mode::joining;
+  if (draining_ || (joining && !options_.reachability.enabled)) return;  // nobody should count on us yet
   if (mode_ == mode::downloading && !arriving_) return;
   auto where = mode_ == mode::downloading ? *arriving_ : own_branch();
   progress mine;
@@ -138,6 +139,10 @@ void peer::publish() {
   mine.millisamples_per_second = static_cast<std::uint64_t>(speed_.value() * 1000);
   mine.rate_up = here().rate_up();
   mine.arriving = mode_ == mode::downloading ? 1 : 0;
+  if (joining) {  // on no branch: it says only that we are here, for those who have to dial us first
+    mine = {};
+    mine.arriving = 1;
+  }
   if (options_.reachability.enabled) {
     mine.reach = reach_.known();
     mine.unreachable = reducing_rate() == 0 ? 1 : 0;
@@ -430,7 +435,9 @@ void peer::send_commit(const round_result& result) {
   auto size = static_cast<std::uint32_t>(result.members.size());
   // Ours, and those of the next three: a member that dies now has told the shard nothing, and four
   // neighbours dying in one instant is what it takes to lose a commit.
-  for (std::uint32_t step = 0; step < std::min<std::uint32_t>(size, 4); ++step) {
+  // Where pairs may lose their way to each other, a round may end for few members only: each speaks for all.
+  const auto spoken_for = options_.reachability.enabled ? size : std::min<std::uint32_t>(size, 4);
+  for (std::uint32_t step = 0; step < spoken_for; ++step) {
     auto m = (result.member + step) % size;
     const auto& info = result.members[m];
     // Who is in another group has its samples there; they are not ours to give back.
@@ -498,6 +505,9 @@ void peer::look_around() {
   if (!options_.reachability.enabled || reach_.looking() || now() < reach_.next_look() || draining_) return;
   std::vector<reachability::other> others;
   for (const auto& [id, entry] : others_.entries()) others.push_back({entry.address, entry.what.reach == reach::open});
+  // The first records are of few; a look that asks one peer learns nothing.
+  if (!others.empty() && first_look_ == duration{}) first_look_ = now() + options_.reachability.patience / 4;
+  if (now() < first_look_) return;
   auto queries = reach_.look(std::move(others), address());
   for (auto& [to, query] : queries) send(to, std::move(query));
   if (queries.empty()) return;
@@ -511,7 +521,7 @@ void peer::greet() {
   if (!options_.reachability.enabled || reducing_rate() > 0) return;
   std::erase_if(greeted_, [this](peer_id id) { return !others_.entries().contains(id); });
   for (const auto& [id, entry] : others_.entries())
-    if (entry.what.unreachable == 0 && greeted_.insert(id).second) send(entry.address, greeting{here().id()});
+    if ((entry.what.unreachable == 0 || entry.what.reach == reach::unknown) && greeted_.insert(id).second) send(entry.address, greeting{here().id()});
 }
 
 void peer::looked() {
@@ -559,7 +569,8 @@ void peer::start_download() {
   // Who cannot be reached is a donor only to those that it has dialled.
   const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
   const bool some = std::any_of(ids.begin(), ids.end(), reachable);
-  if (some || reducing_rate() == 0) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
+  const bool dials_only = reach_.known() != reach::unknown && reducing_rate() == 0;
+  if (some || dials_only || !reach_.settled()) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
   // Records outlive who wrote them: those who could not deliver are not asked again before the others.
   std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id); });
   if (now() < download_not_before_) return;

@@ -137,6 +137,7 @@ class peer final : public protocol_actor {
   rng backoff_;
   reachability reach_;
   dial_helper helper_;
+  duration first_look_{};
   std::set<peer_id> greeted_;                       // who can be reached, and through that reach us
   mode mode_ = mode::joining;
   state_ptr state_;

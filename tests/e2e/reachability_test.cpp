@@ -160,3 +160,16 @@ TEST_CASE("a swarm under churn goes on when whoever has the leading state cannot
     CHECK(contributed.size() == 11);
   }
 }
+
+TEST_CASE("open newcomers get the state from peers that they cannot dial") {
+  auto what = behind_nat(2);
+  what.epochs = 30;
+  what.stop_time = "100s";   // before anybody asks again who it is
+  what.late += "  new: {count: 2, up: 1Mbit, down: 4Mbit, device: fast, absent: true}\n";
+  what.faults = {"{kill: process, select: \"p-*\", at: 20s}", "{join: host, select: \"new-*\", at: 30s}"};
+  std::set<std::string> contributed;
+  const auto ran = run(what, contributed);
+  INFO(ran.text(what.yaml()));
+  CHECK(ran.errors.empty());
+  CHECK(contributed.contains("new-0"));
+}
