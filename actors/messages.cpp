@@ -20,7 +20,8 @@ namespace {
   X(part_answer, control) X(member_finished, control) X(state_request, control)                      \
   X(state_offer, control) X(state_refused, control) X(state_chunk_request, control)                  \
   X(state_chunk, state) X(work_done, control) X(tick, control) X(address_query, control)             \
-  X(address_answer, control) X(dial_request, control) X(dial_answer, control) X(dialled, control)
+  X(address_answer, control) X(dial_request, control) X(dial_answer, control) X(dialled, control)     \
+  X(greeting, control)
 
 }  // namespace
 

@@ -359,6 +359,12 @@ struct address_answer {
   SHOAL_MESSAGE(address_answer, x.token, x.seen)
 };
 
+/// Opens a connection to who can be reached, so that it can reach us. Nobody answers.
+struct greeting {
+  peer_id peer = 0;
+  SHOAL_MESSAGE(greeting, x.peer)
+};
+
 /// To a third peer: dial `target` as if you had never met.
 struct dial_request {
   caf::actor reply_to;

@@ -83,15 +83,17 @@ bool reachability::conclude(duration now) {
   asked_.clear();
   self_ = nullptr;
   const auto before = known_;
-  if (tested == 0 || answered == 0) {
+  const bool open = 2 * opened > tested;
+  const bool silence = 2 * silent > answered;
+  if (tested == 0 || answered == 0 || (!open && !silence && answered - silent < 2)) {
     if (++in_vain_ >= config_.forget_after) known_ = reach::unknown;
   } else {
     in_vain_ = 0;
     std::size_t most = 0;
     for (const auto& [address, count] : seen) most = std::max(most, count);
-    if (2 * opened > tested)
+    if (open)
       known_ = reach::open;
-    else if (2 * silent > answered)
+    else if (silence)
       known_ = reach::outbound_only;
     else
       known_ = 2 * most > answered - silent ? reach::cone : reach::symmetric;

@@ -6,10 +6,10 @@
 //   2. the asked one answers what it sees, and has the third one dial us anew, whose answer it passes on;
 //   3. when all have answered, or after `patience`, the majority of those who answered counts:
 //      dialled back: open; else no datagrams seen: outbound_only; else one address for all: cone; else symmetric.
-// Without any verdict about the dialling nothing is learned, and what was learned before stays for `forget_after` such looks. Looks
+// Without any verdict about the dialling, or with one address from one peer alone, nothing is learned, and what was learned before stays for `forget_after` such looks. Looks
 // are repeated, soon while nothing is known, every `again` after that: lines, routers and neighbours change.
 // One answer each from those asked counts, whatever it says: a minority that lies changes nothing, a majority is believed.
-// Left out: a cone seen by one asked peer alone cannot be told from a symmetric one; it passes for a cone.
+// Left out: the only open peer of a swarm stays unknown, because nobody whom it asks can reach a third.
 // Source: Rosenberg et al., RFC 3489 (STUN), section 10.1; AutoNAT of libp2p.
 #pragma once
 

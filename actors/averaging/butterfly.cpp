@@ -104,6 +104,13 @@ bool butterfly::apart(std::uint32_t member) const {
   return member != self_ && group_.members[self_].rate == 0 && group_.members[member].rate == 0;
 }
 
+bool butterfly::relies_on_us(std::uint32_t asker) const {
+  if (group_.members[self_].rate == 0 || group_.members[asker].rate > 0) return false;
+  for (std::uint32_t m = 0; m < size_; ++m)
+    if (m != asker && group_.members[m].rate == 0 && !members_[m].down) return true;
+  return false;
+}
+
 void butterfly::queue(std::uint32_t to, bool reduced, std::uint32_t part, const payload& data) {
   auto piece = std::max<std::uint64_t>(4, config_.chunk_bytes / 4 * 4);
   for (std::uint64_t offset = 0; offset < data.size(); offset += piece)
@@ -288,7 +295,7 @@ void butterfly::on(const part_query& message, const caf::strong_actor_ptr& sende
   auto& part = parts_[message.part];
   if (part.values) return answer(message.part, message.member, true);
   // We cannot say no while it may still reach us: the asker would fail and we would not.
-  bool hopeless = finished_ || (members_[message.part].down && part.yes.empty());
+  bool hopeless = finished_ || (members_[message.part].down && part.yes.empty() && !relies_on_us(message.member));
   if (hopeless) return answer(message.part, message.member, false);
   part.askers.push_back(message.member);
 }
@@ -316,7 +323,11 @@ void butterfly::recover(std::uint32_t number) {
         io_.send_to(group_.members[m].address, caf::make_message(part_query{group_.group, self_, number}));
   }
   if (part.yes.empty())
-    for (auto asker : std::exchange(part.askers, {})) answer(number, asker, false);
+    for (auto asker : std::exchange(part.askers, {}))
+      if (relies_on_us(asker))
+        part.askers.push_back(asker);
+      else
+        answer(number, asker, false);
   for (std::uint32_t m = 0; m < size_; ++m)
     if (m != self_ && !members_[m].down && !part.no.contains(m)) return;  // somebody may still have it
   fail(members_[number].lost == reason::member_declined ? reason::member_declined : reason::reducer_lost);

@@ -62,6 +62,7 @@ caf::behavior peer::make_behavior() {
       [this](dial_request& m) { on_dial_request(m); },
       [this](dial_answer& m) { on_dial_answer(m); },
       [this](dialled& m) { on_dialled(m); },
+      [](greeting&) {},
       [this](tick& m) {
         switch (m.kind) {
           case refresh_timer: return refresh();
@@ -128,7 +129,8 @@ std::uint64_t peer::next_job_samples() const {
 }
 
 void peer::publish() {
-  if (draining_ || mode_ == mode::joining) return;  // nobody should count on us yet
+  const bool joining = mode_ == mode::joining;
+  if (draining_ || (joining && !options_.reachability.enabled)) return;  // nobody should count on us yet
   if (mode_ == mode::downloading && !arriving_) return;
   auto where = mode_ == mode::downloading ? *arriving_ : own_branch();
   progress mine;
@@ -139,6 +141,10 @@ void peer::publish() {
   mine.millisamples_per_second = static_cast<std::uint64_t>(speed_.value() * 1000);
   mine.rate_up = here().rate_up();
   mine.arriving = mode_ == mode::downloading ? 1 : 0;
+  if (joining) {  // on no branch: it says only that we are here, for those who have to dial us first
+    mine = {};
+    mine.arriving = 1;
+  }
   if (options_.reachability.enabled) {
     mine.reach = reach_.known();
     mine.unreachable = reducing_rate() == 0 ? 1 : 0;
@@ -188,6 +194,7 @@ void peer::on_found(const found& answer) {
   heard_ = true;
   others_.replace(answer.records, here().id(), now());
   look_around();
+  greet();
   decide();
 }
 
@@ -439,7 +446,9 @@ void peer::send_commit(const round_result& result) {
   auto size = static_cast<std::uint32_t>(result.members.size());
   // Ours, and those of the next three: a member that dies now has told the shard nothing, and four
   // neighbours dying in one instant is what it takes to lose a commit.
-  for (std::uint32_t step = 0; step < std::min<std::uint32_t>(size, 4); ++step) {
+  // Where pairs may lose their way to each other, a round may end for few members only: each speaks for all.
+  const auto spoken_for = options_.reachability.enabled ? size : std::min<std::uint32_t>(size, 4);
+  for (std::uint32_t step = 0; step < spoken_for; ++step) {
     auto m = (result.member + step) % size;
     const auto& info = result.members[m];
     // Who is in another group has its samples there; they are not ours to give back.
@@ -509,12 +518,23 @@ void peer::look_around() {
   if (!options_.reachability.enabled || reach_.looking() || now() < reach_.next_look() || draining_) return;
   std::vector<reachability::other> others;
   for (const auto& [id, entry] : others_.entries()) others.push_back({entry.address, entry.what.reach == reach::open});
+  // The first records are of few; a look that asks one peer learns nothing.
+  if (!others.empty() && first_look_ == duration{}) first_look_ = now() + options_.reachability.patience / 4;
+  if (now() < first_look_) return;
   auto queries = reach_.look(std::move(others), address());
   for (auto& [to, query] : queries) send(to, std::move(query));
   if (queries.empty()) return;
   // Once more while a dialling that fails can still be told of.
   set_timer(options_.reachability.patience / 4, look_again_timer, reach_.token());
   set_timer(options_.reachability.patience, look_timer, reach_.token());
+}
+
+// Who may be the only one left with the leading state must be within reach of somebody.
+void peer::greet() {
+  if (!options_.reachability.enabled || reducing_rate() > 0) return;
+  std::erase_if(greeted_, [this](peer_id id) { return !others_.entries().contains(id); });
+  for (const auto& [id, entry] : others_.entries())
+    if ((entry.what.unreachable == 0 || entry.what.reach == reach::unknown) && greeted_.insert(id).second) send(entry.address, greeting{here().id()});
 }
 
 void peer::looked() {
@@ -561,7 +581,9 @@ void peer::start_download() {
   });
   // Who cannot be reached is a donor only to those that it has dialled.
   const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
-  if (std::any_of(ids.begin(), ids.end(), reachable)) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
+  const bool some = std::any_of(ids.begin(), ids.end(), reachable);
+  const bool dials_only = reach_.known() != reach::unknown && reducing_rate() == 0;
+  if (some || dials_only || !reach_.settled()) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
   // Records outlive who wrote them: those who could not deliver are not asked again before the others.
   std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id); });
   if (now() < download_not_before_) return;

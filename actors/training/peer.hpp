@@ -123,6 +123,7 @@ class peer final : public protocol_actor {
 
   // reachability
   void look_around();
+  void greet();
   void looked();
   void on_address_query(const address_query& message);
   void on_dial_request(const dial_request& message);
@@ -140,6 +141,8 @@ class peer final : public protocol_actor {
   rng backoff_;
   reachability reach_;
   dial_helper helper_;
+  duration first_look_{};
+  std::set<peer_id> greeted_;                       // who can be reached, and through that reach us
   mode mode_ = mode::joining;
   state_ptr state_;
   state_id parent_;                                 // of the state before our last step

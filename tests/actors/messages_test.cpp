@@ -28,7 +28,8 @@ using all_messages =
               join_request, join_accepted, join_rejected, join_withdrawn, group_begun, member_declined,
               part_chunk, reduced_chunk, chunk_received, part_query, part_answer, member_finished,
               state_request, state_offer, state_refused, state_chunk_request, state_chunk, work_done,
-              tick, address_query, address_answer, dial_request, dial_answer, dialled>;
+              tick, address_query, address_answer, dial_request, dial_answer, dialled,
+              greeting>;
 
 template <class F, class... Ts>
 void for_each_type(type_list<Ts...>, F f) {

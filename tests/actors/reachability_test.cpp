@@ -94,6 +94,7 @@ TEST_CASE("answers of strangers, late ones, second ones and nonsense are passed 
   f.rules->on(address_answer{f.rules->token(), 9}, caf::actor_cast<caf::strong_actor_ptr>(f.self));
   f.rules->on(dial_answer{f.rules->token(), 1}, nullptr);
   f.answer(queries[0].first, 7, 0);
+  f.answer(queries[1].first, 7);
   f.answer(queries[0].first, ~std::uint64_t{0}, 255);
   CHECK(!f.rules->complete());
   CHECK(f.rules->conclude(2s));
@@ -114,6 +115,11 @@ TEST_CASE("without a verdict nothing is learned, what was learned stays for a wh
   CHECK(f.rules->conclude(10s));
   CHECK(f.rules->known() == reach::unknown);
   CHECK(f.rules->next_look() == 11s);
+  fixture one(1);
+  auto query = one.look();
+  one.answer(query[0].first, 7, 0);
+  one.rules->conclude(1s);
+  CHECK(one.rules->known() == reach::unknown);   // a cone or symmetric
   fixture alone(0);
   CHECK(alone.look().empty());
   CHECK(!alone.rules->looking());

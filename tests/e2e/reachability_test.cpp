@@ -138,3 +138,38 @@ TEST_CASE("one seed gives one history behind address translation, too") {
   std::set<std::string> contributed;
   CHECK(run(what, contributed).summary().event_hash == run(what, contributed).summary().event_hash);
 }
+
+TEST_CASE("a swarm under churn goes on when whoever has the leading state cannot be dialled") {
+  for (std::uint64_t seed : {2, 5}) {
+    swarm what;
+    what.seed = seed;
+    what.peers = 3;
+    what.stop_time = "4min";
+    const auto churn = [](const char* mean) {
+      return std::string("churn: {session: {distribution: exponential, mean: ") + mean + "}, gap: {distribution: exponential, mean: 5s}}";
+    };
+    what.open = churn("60s");
+    what.late = "  cone: {count: 4, up: 1Mbit, down: 4Mbit, device: fast, nat: cone, " + churn("40s") + "}\n" +
+                "  sym: {count: 2, up: 1Mbit, down: 4Mbit, device: fast, nat: symmetric, " + churn("40s") + "}\n" +
+                "  out: {count: 2, up: 1Mbit, down: 4Mbit, device: fast, nat: outbound_only}\n";
+    what.epochs = 40;
+    std::set<std::string> contributed;
+    const auto ran = run(what, contributed);
+    INFO(ran.text(what.yaml()));
+    CHECK(ran.errors.empty());
+    CHECK(contributed.size() == 11);
+  }
+}
+
+TEST_CASE("open newcomers get the state from peers that they cannot dial") {
+  auto what = behind_nat(2);
+  what.epochs = 30;
+  what.stop_time = "100s";   // before anybody asks again who it is
+  what.late += "  new: {count: 2, up: 1Mbit, down: 4Mbit, device: fast, absent: true}\n";
+  what.faults = {"{kill: process, select: \"p-*\", at: 20s}", "{join: host, select: \"new-*\", at: 30s}"};
+  std::set<std::string> contributed;
+  const auto ran = run(what, contributed);
+  INFO(ran.text(what.yaml()));
+  CHECK(ran.errors.empty());
+  CHECK(contributed.contains("new-0"));
+}
