@@ -1032,7 +1032,7 @@ duration fabric::small_delay(host_index from, host_index to, std::uint64_t bytes
     if (const auto again = draw_retransmissions(quality->loss, packets, draws, memory_of(on, from, to))) {
       traffic_[what.traffic] += again * bytes;
       const auto timeout = retransmission_timeout(flows_.tcp(), delay_of(from, to) + delay_of(to, from));
-      delay += timeout * ((std::int64_t{1} << again) - 1);
+      delay += std::min(timeout * ((std::int64_t{1} << again) - 1), options_.detection_time);
     }
   }
   return delay;

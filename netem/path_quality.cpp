@@ -116,6 +116,8 @@ unsigned draw_retransmissions(const loss_model& loss, std::uint64_t packets, rng
       // 1 - (1 - rate)^packets
       lost = draws.uniform() < 1 - portable::pow(1 - loss.rate, static_cast<double>(packets));
     } else {
+      // A timeout is long beside a burst, and others' packets move the path on meanwhile: its state is drawn anew.
+      if (again > 0 && memory != nullptr) memory->bad = draws.uniform() < loss.p / (loss.p + loss.r);
       for (std::uint64_t i = 0; i < packets; ++i) {
         const double change = draws.uniform();
         bool now_bad = memory != nullptr && memory->bad;

@@ -9,8 +9,9 @@
 //   correlation  q_n follows from q_(n-1) by a Gaussian copula, z_n = c z_(n-1) + sqrt(1 - c^2) e: the
 //                distribution stays what it is (netem's own averaging of uniform numbers narrows it).
 //   loss         a small message that loses one of its packets is sent again after a retransmission timeout,
-//                doubled each time; it and all behind it on its connection wait. Bulk is slower by a cap, see
-//                netem/tcp.hpp.
+//                doubled each time; it and all behind it on its connection wait, at most for the detection time:
+//                by then a program opens another connection. A burst does not outlast a timeout.
+//                Bulk is slower by a cap, see netem/tcp.hpp.
 //   duplicate    the copy's bytes are sent, and dropped by the receiver.
 //   reorder      the message skips the delay, but not those before it on its connection.
 // Determinism: all draws come from the sending host's stream.

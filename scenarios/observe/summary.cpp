@@ -216,7 +216,7 @@ namespace {
 std::string grouped(std::uint64_t value) {
   std::string out = std::to_string(value);
   for (std::size_t at = out.size(); at > 3;)
-    out.insert(at -= 3, ",");
+    out.insert(at -= 3, 1, ',');
   return out;
 }
 

@@ -142,7 +142,6 @@ TEST_CASE("records of a peer whose clock is behind expire early, so that it is n
   CAPTURE(behind.text(""));
   CAPTURE(slightly.text(""));
   CHECK(behind.summary().virtual_seconds > slightly.summary().virtual_seconds);
-  // Ten times as fast a clock: what lives 6 s for others is over after 0.6 s.
 }
 
 TEST_CASE("the same faults give the same history, and another seed another one") {
