@@ -9,6 +9,7 @@ namespace {
 
 // The one list of message types: type, traffic class.
 #define SHOAL_MESSAGE_LIST(X)                                                                        \
+  X(small_part, averaging) X(small_mean, averaging)                                                  \
   X(record, control) X(store, control) X(withdraw, control) X(lookup, control) X(found, control)     \
   X(contact, control) X(signed_record, control) X(nodes_query, control) X(records_query, control)    \
   X(query_answer, control) X(record_put, control) X(put_receipt, control)                            \
@@ -21,7 +22,8 @@ namespace {
   X(state_offer, control) X(state_refused, control) X(state_chunk_request, control)                  \
   X(state_chunk, state) X(work_done, control) X(tick, control) X(address_query, control)             \
   X(address_answer, control) X(dial_request, control) X(dial_answer, control) X(dialled, control)     \
-  X(greeting, control)
+  X(greeting, control) X(gossip_offer, averaging) X(gossip_answer, averaging) X(push_share, averaging) \
+  X(push_received, control)
 
 }  // namespace
 

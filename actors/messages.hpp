@@ -301,6 +301,50 @@ struct member_finished {
   SHOAL_MESSAGE(member_finished, x.group, x.member)
 };
 
+// ---- averaging without groups -------------------------------------------------------------------
+
+/// `sender`'s values of the receiver's part, in round `round` of a group that both were given; a small message.
+struct small_part {
+  std::uint64_t round = 0;
+  std::uint32_t sender = 0;
+  payload values;                    ///< floats
+  SHOAL_MESSAGE(small_part, x.round, x.sender, x.values)
+};
+
+/// The mean of `sender`'s part.
+struct small_mean {
+  std::uint64_t round = 0;
+  std::uint32_t sender = 0;
+  payload values;                    ///< floats
+  SHOAL_MESSAGE(small_mean, x.round, x.sender, x.values)
+};
+
+/// Let us both hold the mean of our values.
+struct gossip_offer {
+  std::uint64_t token = 0;
+  payload values;                    ///< floats
+  SHOAL_MESSAGE(gossip_offer, x.token, x.values)
+};
+
+/// The asked one has moved by `half` towards the asker, who has to move as far towards it; empty: it is waiting itself.
+struct gossip_answer {
+  std::uint64_t token = 0;
+  payload half;                      ///< floats
+  SHOAL_MESSAGE(gossip_answer, x.token, x.half)
+};
+
+/// A part of what the sender holds: values times weight, then the weight, as doubles.
+struct push_share {
+  std::uint64_t token = 0;
+  payload sums;
+  SHOAL_MESSAGE(push_share, x.token, x.sums)
+};
+
+struct push_received {
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(push_received, x.token)
+};
+
 // ---- state sharing ------------------------------------------------------------------------------
 
 struct state_request {

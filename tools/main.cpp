@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   add_diff(app, chosen);
   add_explain(app, chosen);
   add_trace(app, chosen);
+  add_bench(app, chosen);
   add_generate(app, chosen);
   add_verify_data(app, chosen);
   auto arguments = without_help_command({argv + 1, argv + argc});

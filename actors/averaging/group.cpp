@@ -26,7 +26,7 @@ caf::behavior group_actor::make_behavior() {
   matchmaking_->start();
   look_up();
   set_timer(options_.poll_interval, poll);
-  set_timer(options_.matchmaking_time, deadline);
+  set_timer(request_.patience > duration{} ? request_.patience : options_.matchmaking_time, deadline);
   set_timer(3 * options_.matchmaking_time, give_up);
   return {
       [this](found& m) { matchmaking_->found_peers(m.records); },
@@ -127,6 +127,7 @@ void group_actor::conclude(round_result result) {
                              static_cast<std::uint32_t>(result.members.size()), result.outcome, result.reason,
                              result.parts, result.values, static_cast<std::uint64_t>(result.started.count())});
   reported_ = true;
+  result.gathered = matchmaking_->gathered();
   send(owner_, round_report{std::make_shared<const round_result>(std::move(result))});
   // Others may still need what we hold, but not for ever.
   set_timer(options_.round_timeout, leave);

@@ -37,7 +37,10 @@ std::string matchmaking::key(std::uint64_t epoch, const state_id& state) {
   return fmt::format("round.{}.{}", epoch, state.hex());
 }
 
-void matchmaking::start() { expect(request_.expected, request_.known_samples); }
+void matchmaking::start() {
+  started_ = io_.time();
+  expect(request_.expected, request_.known_samples);
+}
 
 void matchmaking::expect(const std::vector<expected_peer>& peers, std::uint64_t known_samples) {
   if (over_) return;
@@ -137,6 +140,7 @@ void matchmaking::on(const join_request& message) {
   if (joined_.size() + 1 >= config_.group_size && !joined_.contains(who.peer)) return reject(reason::group_closed);
   learn(who.peer, who.address, who.rate > 0);
   joined_.insert_or_assign(who.peer, who);
+  gathered_ = io_.time() - started_;
   io_.send_to(who.address, caf::make_message(join_accepted{request_.state}));
   close_if_complete();
 }
@@ -144,6 +148,7 @@ void matchmaking::on(const join_request& message) {
 void matchmaking::on(const join_accepted&, const caf::strong_actor_ptr& sender) {
   if (over_ || !leader_ || accepted_ || !is(ready_.at(*leader_), sender)) return;
   accepted_ = true;
+  gathered_ = io_.time() - started_;
   io_.probe(probes::matchmaking_joined);
 }
 
@@ -236,7 +241,8 @@ void matchmaking::forget(const caf::actor_addr& whom, bool died) {
 
 void matchmaking::close_if_complete() {
   if (over_ || leader_ || !looked_up_ || !may_lead()) return;
-  if (joined_.size() + 1 < config_.group_size) {
+  if (request_.wanted > 0 && joined_.size() + 1 < std::min(request_.wanted, config_.group_size)) return;
+  if (request_.wanted == 0 && joined_.size() + 1 < config_.group_size) {
     auto missing = [&](const auto& entry) { return !joined_.contains(entry.first); };
     if (std::any_of(expected_.begin(), expected_.end(), missing)) return;
     if (std::any_of(ready_.begin(), ready_.end(), missing)) return;

@@ -56,6 +56,8 @@ class matchmaking {
   void set_late_answer(reason why) noexcept { late_answer_ = why; }
 
   bool over() const noexcept { return over_; }
+  /// How long it took until the last member came (leader), or until we were accepted; 0: nobody came.
+  duration gathered() const noexcept { return gathered_; }
   bool leading() const noexcept { return !over_ && !leader_; }
 
  private:
@@ -88,6 +90,7 @@ class matchmaking {
   bool accepted_ = false;
   std::uint64_t known_samples_ = 0;
   bool lost_leader_ = false;
+  duration started_{}, gathered_{};
   group_id begun_;                             // the group that we are in, once it is
   reason late_answer_ = reason::group_closed;
 };

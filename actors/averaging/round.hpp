@@ -58,6 +58,10 @@ struct round_request {
   std::uint64_t rate = 0;                    ///< min(up, down), bit/s; relayed_rate; 0: nobody can reach us
   std::vector<expected_peer> expected;
   std::uint64_t known_samples = 0;           ///< of the branch, ours included: half of it is a quorum
+  /// Members if everybody comes: a leader that reaches them closes, and waits for them until its patience is over. 0: it waits for
+  /// those that `expected` and records name.
+  std::uint32_t wanted = 0;
+  duration patience{};                       ///< of a leader; 0: matchmaking_time
   caf::actor directory;
 };
 
@@ -72,6 +76,7 @@ struct round_result {
   std::vector<part_outcome> parts;           ///< one for each part that is not empty; ok and partial only
   payload values;                            ///< the mean; ok and partial only
   duration started{};
+  duration gathered{};                       ///< leader: until the last member came; follower: until it was accepted
 
   bool succeeded() const noexcept { return outcome == outcome::ok || outcome == outcome::partial; }
 };

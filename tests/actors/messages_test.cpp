@@ -29,7 +29,8 @@ using all_messages =
               part_chunk, reduced_chunk, chunk_received, part_query, part_answer, member_finished,
               state_request, state_offer, state_refused, state_chunk_request, state_chunk, work_done,
               tick, address_query, address_answer, dial_request, dial_answer, dialled,
-              greeting>;
+              greeting, gossip_offer, gossip_answer, push_share, push_received, small_part,
+              small_mean>;
 
 template <class F, class... Ts>
 void for_each_type(type_list<Ts...>, F f) {

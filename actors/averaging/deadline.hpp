@@ -1,0 +1,44 @@
+// How long to wait for others, from how long it took before, instead of a constant that somebody has to guess:
+//   deadline = mean + 4 deviations of the times measured, at least `least`, at most `most`; `most` before the first.
+// The estimator of TCP's retransmission timer (Jacobson and Karels, SIGCOMM 1988; RFC 6298: gains 1/8 and 1/4).
+// A wait that ran out doubles the next one, so that it adapts to peers that became slower.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/units.hpp"
+
+namespace shoal::actors {
+
+class adaptive_deadline {
+ public:
+  adaptive_deadline(duration least, duration most) : least_(least), most_(most) {}
+
+  void measured(duration took) {
+    const double x = to_seconds(took);
+    if (!known_) {
+      mean_ = x;
+      deviation_ = x / 2;
+      known_ = true;
+    } else {
+      deviation_ += (std::abs(x - mean_) - deviation_) / 4;
+      mean_ += (x - mean_) / 8;
+    }
+    stretch_ = 1;
+  }
+  void ran_out() { stretch_ = std::min(stretch_ * 2, 64.0); }
+
+  bool known() const noexcept { return known_; }
+  duration value() const {
+    if (!known_) return most_;
+    return std::clamp(from_seconds(stretch_ * (mean_ + 4 * deviation_)), least_, most_);
+  }
+
+ private:
+  duration least_, most_;
+  double mean_ = 0, deviation_ = 0, stretch_ = 1;
+  bool known_ = false;
+};
+
+}  // namespace shoal::actors
