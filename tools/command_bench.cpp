@@ -94,7 +94,7 @@ json as_json(const averaging_bench& what, const averaging_figures& f) {
   out["strategy"] = actors::to_string(what.strategy);
   out["assignment"] = what.assignment == scenarios::group_assignment::dht ? "dht" : "given";
   out["restarts"] = f.restarts.size();
-  for (double level : levels) {
+  for (double level : {1e-3, 1e-4, 1e-6, 1e-9}) {
     json& at = out["to"][fmt::format("{:.0e}", level)];
     const auto seconds = mean_at(f, level, &scenarios::averaging_curve::seconds);
     const auto bytes = mean_at(f, level, &scenarios::averaging_curve::bytes);
@@ -164,6 +164,10 @@ int bench_averaging(bench_arguments a) {
   if (a.assignment == "given") what.assignment = scenarios::group_assignment::given;
   if (a.assignment == "dht") what.assignment = scenarios::group_assignment::dht;
 
+  // Not after minutes of computing.
+  if (!a.svg.empty())
+    if (const std::ofstream probe(a.svg, std::ios::app); !probe)
+      return fmt::print(stderr, "error: {}: cannot be written: {}\n", a.svg, std::strerror(errno)), exit_bad_input;
   catch_interrupts();
   const auto columns = a.json ? std::nullopt : terminal_columns(fileno(stderr));
   what.progress = [&](const std::string& doing) {

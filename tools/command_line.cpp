@@ -58,9 +58,22 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   return out;
 }
 
-std::string unknown_option(const CLI::App& app) {
+const CLI::App& innermost(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
-  const CLI::App& command = chosen.empty() ? app : *chosen.front();
+  return chosen.empty() ? app : innermost(*chosen.front());
+}
+
+std::string help_for(const CLI::App& app) {
+  std::string out = "help";
+  for (const auto* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    out += " " + at->get_name();
+  }
+  return out;
+}
+
+std::string unknown_option(const CLI::App& app) {
+  const CLI::App& command = innermost(app);
   for (const auto& word : app.remaining(true)) {
     if (!word.starts_with('-') || word.size() < 2) continue;
     const auto name = word.substr(0, word.find('='));

@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     if (auto what = unknown_option(app); !what.empty())
-      return wrong(what, app.get_subcommands().empty() ? "help" : "help " + app.get_subcommands().front()->get_name());
+      return wrong(what, help_for(app));
     return app.exit(error) == 0 ? exit_ok : exit_usage;
   }
   return chosen();

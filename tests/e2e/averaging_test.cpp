@@ -5,11 +5,14 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/stats.hpp"
 #include "scenarios/bench/averaging.hpp"
+#include "tests/e2e/support/program.hpp"
 
 using namespace shoal;
+using namespace shoal::e2e;
 using namespace shoal::scenarios;
 using actors::averaging_strategy;
 
@@ -141,6 +144,27 @@ TEST_CASE("groups that find together in the DHT are those that are given, to the
     CHECK(found.restarts[0].distortion[t] == doctest::Approx(given.restarts[0].distortion[t]).epsilon(1e-6));
 }
 
+TEST_CASE("theorem 3.2 with live actors: one round of random groups contracts by (r - 1) / (N - 1)") {
+  struct sizes {
+    std::size_t peers, group;
+  };
+  for (const auto& [peers, group] : {sizes{4, 2}, sizes{9, 3}, sizes{16, 4}, sizes{10, 3}, sizes{64, 8}}) {
+    auto what = of(averaging_strategy::random_groups, peers);
+    what.assignment = group_assignment::given;
+    what.group_size = group;
+    what.rounds = 1;
+    what.restarts = 400;
+    what.vector = 1;
+    std::vector<double> factors;
+    for (const auto& r : figures(what).restarts) factors.push_back(r.distortion[1]);
+    const auto groups = static_cast<double>(peers / group), n = static_cast<double>(peers);
+    const double error = std::sqrt(variance(factors) / static_cast<double>(factors.size()));
+    MESSAGE(peers << " peers, " << groups << " groups: measured " << mean(factors) << " +- " << error << ", exact "
+                  << kernels::random_groups_factor(n, groups) << ", as printed " << kernels::random_groups_factor_as_printed(n, groups));
+    CHECK(std::abs(mean(factors) - kernels::random_groups_factor(n, groups)) < 3 * error);
+  }
+}
+
 TEST_CASE("gossip and push-sum come to the mean of all, and keep it") {
   for (const auto strategy : {averaging_strategy::gossip, averaging_strategy::push_sum})
     for (const double failure : {0.0, 0.05}) {
@@ -171,4 +195,41 @@ TEST_CASE("options that make no sense are refused") {
   what = of(averaging_strategy::moshpit, 4);
   what.failure = 1;
   CHECK(run_averaging_bench(what).error() == "the probability of failure is at least 0 and less than 1");
+}
+
+TEST_CASE("bench averaging as a user meets it") {
+  scratch_folder folder;
+  const auto svg = (folder / "curves.svg").string();
+  const auto text = run_program({"bench", "averaging", "--strategy", "moshpit,gossip", "--peers", "9", "--grid", "3x3", "--svg", svg});
+  CHECK(text.exit == 0);
+  CHECK(text.err.empty());
+  CHECK(text.out.find("9 peers on 3x3, vectors of 32, 1 restart") == 0);
+  CHECK(text.out.find("moshpit            1e-03      2.00") != std::string::npos);
+  CHECK(text.out.find("theory 1.000e+00") != std::string::npos);
+  CHECK(slurp(svg).find("moshpit, theory") != std::string::npos);
+
+  const auto json = nlohmann::json::parse(run_program({"bench", "averaging", "--peers", "9", "--restarts", "2", "--json"}).out);
+  CHECK(json.at("grid") == "3x3");
+  CHECK(json.at("strategies")[0].at("to").at("1e-09").at("rounds") == 2);
+  CHECK(json.at("strategies")[0].at("to").at("1e-09").at("reached") == 2);
+
+  struct wrong {
+    std::vector<std::string> arguments;
+    std::string says;
+    int exit;
+  };
+  for (const auto& [arguments, says, exit] :
+       {wrong{{"--strategy", "moshpitt"}, "error: --strategy: unknown strategy 'moshpitt'; did you mean 'moshpit'?\n", 2},
+        wrong{{"--grid", "8x9"}, "error: --grid: '8x9' is not a grid: its sides have to be equal\n", 2},
+        wrong{{"--grid", "99999x99999"}, "error: 9999800001 peers: at most 4194304 fit\n", 2},
+        wrong{{"--failure", "1"}, "--failure: Value 1 not in range 0.000000 to 0.999000\nRun with --help for more information.\n", 2},
+        wrong{{"--restart", "1"}, "unknown option --restart; did you mean --restarts?\nRun 'shoal help bench averaging' for more information.\n", 2},
+        wrong{{"--peers", "4", "--svg", "/nowhere/x.svg"}, "error: /nowhere/x.svg: cannot be written: No such file or directory\n", 1}}) {
+    auto line = std::vector<std::string>{"bench", "averaging"};
+    line.insert(line.end(), arguments.begin(), arguments.end());
+    const auto out = run_program(line);
+    CHECK(out.err == says);
+    CHECK(out.exit == exit);
+    CHECK(out.out.empty());
+  }
 }
