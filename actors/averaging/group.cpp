@@ -40,14 +40,12 @@ caf::behavior group_actor::make_behavior() {
       [this](part_chunk& m) { for_round(m); },
       [this](reduced_chunk& m) { for_round(m); },
       [this](part_query& m) { for_round(m); },
+      [this](part_claim& m) { for_round(m); },
+      [this](member_ready& m) { for_round(m); },
       [this](member_finished& m) { for_round(m); },
-      [this](chunk_received& m) {
-        if (round_ && m.group == round_->group().group) round_->on(m, current_sender());
-      },
-      [this](part_answer& m) {
-        if (round_ && m.group == round_->group().group) round_->on(m, current_sender());
-        leave_if_idle();
-      },
+      [this](chunk_received& m) { of_round(m); },
+      [this](part_answer& m) { of_round(m); },
+      [this](part_wanted& m) { of_round(m); },
       [this](tick& m) { on_timer(m.kind); },
   };
 }
@@ -69,9 +67,16 @@ void group_actor::for_round(Message& message) {
   }
   // A fast member's first chunks overtake the leader's group_begun. Every member has at most a
   // window of chunks and a few small messages under way; more than that is nobody's honest doing.
-  if (early_.size() >= std::size_t{options_.group_size} * (options_.window_chunks + 2))
+  if (early_.size() >= std::size_t{options_.group_size} * (options_.window_chunks + 4))
     return misbehaviour(0, "too many messages before the group began");
   early_.emplace_back(current_sender(), std::move(message));
+}
+
+/// What nobody can send before the group began.
+template <class Message>
+void group_actor::of_round(Message& message) {
+  if (round_ && message.group == round_->group().group) round_->on(message, current_sender());
+  leave_if_idle();
 }
 
 void group_actor::look_up() { send(request_.directory, lookup{key_, address(), 0}); }

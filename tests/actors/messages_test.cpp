@@ -26,7 +26,8 @@ using all_messages =
               records_query, query_answer, record_put, put_receipt, sample_request, samples,
               samples_returned, commit_entry, commit, commit_received, lease_lost, member_info,
               join_request, join_accepted, join_rejected, join_withdrawn, group_begun, member_declined,
-              part_chunk, reduced_chunk, chunk_received, part_query, part_answer, member_finished,
+              part_chunk, reduced_chunk, chunk_received, part_query, part_claim, part_answer,
+              part_wanted, chunk_range, member_ready, member_finished,
               state_request, state_offer, state_refused, state_chunk_request, state_chunk, work_done,
               tick, address_query, address_answer, dial_request, dial_answer, dialled,
               greeting>;
