@@ -138,7 +138,7 @@ void butterfly::pump(std::uint32_t to) {
 void butterfly::on(const chunk_received& message, const caf::strong_actor_ptr& sender) {
   if (!listen_to(message.member, sender, "acknowledgement by a stranger")) return;
   auto& to = members_[message.member];
-  if (to.in_flight == 0) return ban(message.member, "acknowledgement of nothing");
+  if (to.in_flight == 0 || message.part >= size_) return ban(message.member, "acknowledgement of nothing");
   --to.in_flight;
   if (!message.reduced) {
     ++chunks_confirmed_;

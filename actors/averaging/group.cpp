@@ -1,5 +1,7 @@
 #include "actors/averaging/group.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "actors/probes.hpp"
@@ -28,6 +30,7 @@ caf::behavior group_actor::make_behavior() {
   set_timer(options_.poll_interval, poll);
   set_timer(options_.matchmaking_time, deadline);
   set_timer(3 * options_.matchmaking_time, give_up);
+  here().probe(probes::matchmaking_begun);
   return {
       [this](found& m) { matchmaking_->found_peers(m.records); },
       [this](expected_now& m) { matchmaking_->expect(m.peers, m.known_samples); },
@@ -51,6 +54,8 @@ caf::behavior group_actor::make_behavior() {
 }
 
 void group_actor::on_exit() {
+  // Peers that we watched live on, and would keep each dead watcher of theirs in memory.
+  for (const auto& whom : std::exchange(watched_, {})) demonitor(whom);
   matchmaking_.reset();
   round_.reset();
   owner_ = nullptr;
@@ -155,13 +160,19 @@ void group_actor::leave_if_idle() {
 }
 
 void group_actor::on_down(const caf::actor_addr& whom) {
+  std::erase(watched_, whom);
   matchmaking_->on_down(whom);
   if (round_) round_->on_down(whom);
   leave_if_idle();
 }
 
 void group_actor::send_to(const caf::actor& to, caf::message content) { send(to, std::move(content)); }
-void group_actor::watch(const caf::actor& whom) { monitor(whom); }
+void group_actor::watch(const caf::actor& whom) {
+  auto address = caf::actor_cast<caf::actor_addr>(whom);
+  if (std::find(watched_.begin(), watched_.end(), address) != watched_.end()) return;
+  watched_.push_back(address);
+  monitor(whom);
+}
 void group_actor::probe(std::string_view point) { here().probe(point); }
 duration group_actor::time() const { return now(); }
 void group_actor::suspect(peer_id culprit, std::string why) { misbehaviour(culprit, std::move(why)); }

@@ -56,6 +56,7 @@ class group_actor final : public protocol_actor, private round_io {
   std::optional<matchmaking> matchmaking_;
   std::optional<butterfly> round_;
   std::vector<std::pair<caf::strong_actor_ptr, early_message>> early_;
+  std::vector<caf::actor_addr> watched_;
   bool reported_ = false;
 };
 

@@ -1,5 +1,7 @@
 // One round as state machines: streaming, slow senders, lost reducers, and one result whatever happens.
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -371,4 +373,173 @@ TEST_CASE("two members that lose each other both get what they need by way of th
       check_fine(lab);
       CHECK(lab.outcomes().find('f') == std::string::npos);
     }
+}
+
+// -- bad messages ---------------------------------------------------------------------------------
+// Weights are integers that the leader sends to all with the group: nobody can say NaN or a negative one, and a
+// reduced chunk whose weight is not the sum of its senders' is refused. Messages of another round are dropped by
+// the group actor and not counted, since correct members of it may not know yet that we are not in it.
+
+namespace {
+
+struct bad_message {
+  const char* what;
+  std::function<caf::message(const round_lab&)> make;   ///< from member 3 to member 0
+};
+
+payload zeros(std::size_t count) { return payload{std::vector<float>(count)}; }
+
+/// Groups of four with two-value chunks; part 0 has six values.
+std::vector<bad_message> bad_messages() {
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  auto g = [](const round_lab& lab) { return lab.group().group; };
+  return {
+      {"a chunk of a part that there is not", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 4, 0, zeros(2)}); }},
+      {"a chunk of somebody else's part", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 1, 0, zeros(2)}); }},
+      {"a chunk of another size", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, zeros(3)}); }},
+      {"a chunk that was cut short", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, payload{std::vector<std::byte>(7)}}); }},
+      {"an empty chunk", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, {}}); }},
+      {"a chunk between chunks", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 4, zeros(2)}); }},
+      {"a chunk behind the part", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, ~std::uint64_t{7}, zeros(2)}); }},
+      {"a chunk without values", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, payload::hollow(8)}); }},
+      {"a reduced chunk of part 2", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 2, 0, 2, {0}, zeros(2)}); }},
+      {"a reduced chunk of our own part", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 0, 0, 2, {0}, zeros(2)}); }},
+      {"a reduced chunk of a part that there is not", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 9, 0, 2, {0}, zeros(2)}); }},
+      {"a reduced chunk of another size", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {0}, zeros(1)}); }},
+      {"a reduced chunk of a strange weight", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 3, {0}, zeros(2)}); }},
+      {"a reduced chunk of the weight -1", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, ~std::uint64_t{0}, {0}, zeros(2)}); }},
+      {"a reduced chunk of nobody", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 0, {}, zeros(2)}); }},
+      {"a reduced chunk of strangers", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {7}, zeros(2)}); }},
+      {"a reduced chunk of the same member twice", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 4, {0, 0}, zeros(2)}); }},
+      {"a reduced chunk of NaN", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {0}, payload{std::vector<float>{0, nan}}}); }},
+      {"an acknowledgement of nothing", [=](auto& l) { return caf::make_message(chunk_received{g(l), 3, 9, 1}); }},
+      {"a query for a part that there is not", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 4, {}}); }},
+      {"a query for its own part", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 3, {}}); }},
+      {"a query with chunks that there are not", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 1, {{0, 5}}}); }},
+      {"a query with more chunks than numbers", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 1, {{1, ~0u}}}); }},
+      {"a claim of our own part", [=](auto& l) { return caf::make_message(part_claim{g(l), 3, 0}); }},
+      {"an answer that nobody asked for", [=](auto& l) { return caf::make_message(part_answer{g(l), 3, 1}); }},
+      {"an order for our slice", [=](auto& l) { return caf::make_message(part_wanted{g(l), 3, 1, 0, {{0, 1}}}); }},
+      {"an order for chunks that we have not", [=](auto& l) { return caf::make_message(part_wanted{g(l), 3, 2, 1, {{0, 1}}}); }},
+      {"an order for chunks in disorder", [=](auto& l) { return caf::make_message(part_wanted{g(l), 3, 3, 0, {{1, 1}, {0, 1}}}); }},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("each bad message is counted, its sender is out of the round, and the others end well") {
+  for (const auto& bad : bad_messages()) {
+    CAPTURE(std::string(bad.what));
+    round_lab lab(of(4));
+    // Member 3 says nothing else: what is not counted now would not be counted later either.
+    lab.filter = [](std::uint32_t from, std::uint32_t, const caf::message&) { return from != 3; };
+    lab.start();
+    lab.inject(3, 0, bad.make(lab));
+    lab.inject(3, 0, bad.make(lab));
+    while (lab.suspicions.empty() && lab.step()) {
+    }
+    REQUIRE(lab.suspicions.size() == 1);
+    CHECK(lab.suspicions[0].starts_with("0 says of peer 103"));
+    lab.settle();
+    CHECK(lab.suspicions.size() == 1);  // it is not listened to any more
+    lab.kill(3, false);
+    CHECK(lab.run());
+    for (std::uint32_t m = 0; m < 3; ++m) CHECK(lab.result(m).outcome == outcome::partial);
+    lab.suspicions.clear();
+    check_fine(lab);
+  }
+}
+
+TEST_CASE("a part that comes twice is counted and its sender banned") {
+  round_lab lab(of(4));
+  std::vector<caf::message> twice;
+  lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
+    if (from == 3 && to == 0 && m.match_elements<part_chunk>() && twice.empty()) twice.push_back(m);
+    return from != 2 || !m.match_elements<part_chunk>();  // so that part 0 stays open for a while
+  };
+  lab.start();
+  lab.settle();
+  REQUIRE(twice.size() == 1);
+  CHECK(lab.suspicions.empty());
+  lab.inject(3, 0, twice[0]);
+  lab.settle();
+  REQUIRE(!lab.suspicions.empty());  // it is acknowledged twice as well, which member 3 finds strange
+  CHECK(lab.suspicions[0] == "0 says of peer 103: part chunk that nobody asked for");
+}
+
+TEST_CASE("what strangers and false names say is counted and changes nothing") {
+  round_lab lab(of(4));
+  lab.start();
+  std::size_t count = 0;
+  for (const auto& bad : bad_messages()) {
+    lab.inject_by_stranger(0, bad.make(lab));
+    CHECK(lab.suspicions.size() == ++count);
+    lab.inject(2, 0, bad.make(lab));   // in member 3's name, where the message has one
+  }
+  lab.inject_by_stranger(0, caf::make_message(member_ready{lab.group().group, 1, {}}));
+  lab.inject_by_stranger(0, caf::make_message(member_finished{lab.group().group, 1, 0, {}}));
+  lab.inject_by_stranger(0, caf::make_message(member_declined{lab.group().group, 1}));
+  CHECK(lab.suspicions.size() == count + 3);
+  lab.suspicions.clear();
+  lab.kill(2, false);
+  CHECK(lab.run());
+  for (std::uint32_t m : {0, 1, 3}) CHECK(lab.result(m).succeeded());
+}
+
+TEST_CASE("two votes of one member are counted, and a false one alone decides nothing") {
+  round_lab lab(of(4));
+  lab.start();
+  lab.inject(3, 0, caf::make_message(member_ready{lab.group().group, 3, id128{1, 1}}));
+  lab.inject(3, 0, caf::make_message(member_ready{lab.group().group, 3, id128{1, 2}}));
+  CHECK(lab.run());
+  CHECK(lab.suspicions.size() == 1);
+  lab.suspicions.clear();
+  check_fine(lab);
+}
+
+TEST_CASE("a member that sends garbage all the time brings nobody down, and the others end") {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    auto random = stream(seed, "garbage");
+    auto options = of(3 + random.below(3));
+    round_lab lab(options);
+    const auto bad = lab.size() - 1;
+    auto small = [&] { return static_cast<std::uint32_t>(random.below(8) == 0 ? random.next() : random.below(6)); };
+    auto some_payload = [&] {
+      const auto kind = random.below(4);
+      return kind == 0 ? payload::hollow(4 * random.below(4)) : kind == 1 ? payload{std::vector<std::byte>(random.below(12))} : zeros(2);
+    };
+    auto ranges = [&] {
+      std::vector<chunk_range> out(random.below(3));
+      for (auto& range : out) {
+        range.first = small();
+        range.count = small();
+      }
+      return out;
+    };
+    auto garbage = [&]() -> caf::message {
+      const auto group = lab.group().group;
+      const auto kind = random.below(10);
+      const auto a = random.below(2) == 0 ? bad : small(), b = small(), c = small();
+      switch (kind) {
+        case 0: return caf::make_message(part_chunk{group, a, b, 4 * std::uint64_t{c}, some_payload()});
+        case 1: return caf::make_message(reduced_chunk{group, a, 4 * std::uint64_t{c}, b, {b, c}, some_payload()});
+        case 2: return caf::make_message(chunk_received{group, a, b, static_cast<std::uint8_t>(c)});
+        case 3: return caf::make_message(part_query{group, a, b, ranges()});
+        case 4: return caf::make_message(part_claim{group, a, b});
+        case 5: return caf::make_message(part_answer{group, a, b});
+        case 6: return caf::make_message(part_wanted{group, a, b, static_cast<std::uint8_t>(c), ranges()});
+        case 7: return caf::make_message(member_ready{group, a, id128{b, c}});
+        case 8: return caf::make_message(member_finished{group, a, static_cast<std::uint8_t>(c % 2), id128{b, c}});
+        default: return caf::make_message(member_declined{group, a});
+      }
+    };
+    lab.start();
+    for (int i = 0; i < 60; ++i) {
+      lab.inject(bad, static_cast<std::uint32_t>(random.below(bad)), garbage());
+      if (random.below(10) == 0) lab.inject_by_stranger(static_cast<std::uint32_t>(random.below(bad)), garbage());
+      for (auto steps = random.below(4); steps > 0; --steps) lab.step();
+    }
+    lab.kill(bad, random.below(2) == 0);
+    CHECK(lab.run());
+  }
 }
