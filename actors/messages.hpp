@@ -246,6 +246,13 @@ struct member_declined {
 
 // ---- butterfly all-reduce -----------------------------------------------------------------------
 
+/// Chunks of one part, by number.
+struct chunk_range {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  SHOAL_MESSAGE(chunk_range, x.first, x.count)
+};
+
 /// A piece of `sender`'s values for part `part`; `offset` in bytes from the part's start.
 struct part_chunk {
   group_id group;
@@ -276,29 +283,59 @@ struct chunk_received {
   SHOAL_MESSAGE(chunk_received, x.group, x.member, x.part, x.reduced)
 };
 
-/// The reducer of `part` is gone: do you have it finished?
+/// From now on you are to give me `part`: everybody before you in its order is gone for me. I hold
+/// these chunks of it already.
 struct part_query {
   group_id group;
   std::uint32_t member = 0;
   std::uint32_t part = 0;
-  SHOAL_MESSAGE(part_query, x.group, x.member, x.part)
+  std::vector<chunk_range> held;
+  SHOAL_MESSAGE(part_query, x.group, x.member, x.part, x.held)
 };
 
-/// Answered only when the asked member has the part (then its chunks follow) or knows itself that
-/// the reducer is gone.
+/// I am going to reduce `part`, since everybody before me in its order is gone for me: say so if you
+/// have it, or come to have it, from one of them.
+struct part_claim {
+  group_id group;
+  std::uint32_t member = 0;
+  std::uint32_t part = 0;
+  SHOAL_MESSAGE(part_claim, x.group, x.member, x.part)
+};
+
+/// To who claimed `part`: I hold all of it.
 struct part_answer {
   group_id group;
   std::uint32_t member = 0;
   std::uint32_t part = 0;
-  std::uint8_t have = 0;
-  SHOAL_MESSAGE(part_answer, x.group, x.member, x.part, x.have)
+  SHOAL_MESSAGE(part_answer, x.group, x.member, x.part)
 };
 
-/// A member needs nothing more from the others (its round ended, well or badly).
+/// From who claimed `part`: send me these chunks of it, your own values (reduced 0) or finished (1).
+struct part_wanted {
+  group_id group;
+  std::uint32_t member = 0;
+  std::uint32_t part = 0;
+  std::uint8_t reduced = 0;
+  std::vector<chunk_range> chunks;
+  SHOAL_MESSAGE(part_wanted, x.group, x.member, x.part, x.reduced, x.chunks)
+};
+
+/// A member's vote: it holds all parts, with these senders in them, and will never hold others.
+struct member_ready {
+  group_id group;
+  std::uint32_t member = 0;
+  id128 version;                     ///< hash of the senders of every chunk
+  SHOAL_MESSAGE(member_ready, x.group, x.member, x.version)
+};
+
+/// A member's round ended and it needs nothing more from the others: well, because the majority of
+/// the members voted for `version`, or badly.
 struct member_finished {
   group_id group;
   std::uint32_t member = 0;
-  SHOAL_MESSAGE(member_finished, x.group, x.member)
+  std::uint8_t failed = 0;
+  id128 version;
+  SHOAL_MESSAGE(member_finished, x.group, x.member, x.failed, x.version)
 };
 
 // ---- averaging without groups -------------------------------------------------------------------

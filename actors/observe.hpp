@@ -41,7 +41,7 @@ struct contributed {
   payload values;
 };
 
-/// A part as one member holds it after the round.
+/// A part as one member holds it after the round, or as much of it as has the same senders.
 struct part_outcome {
   std::uint64_t begin = 0, end = 0;      ///< value indices
   std::vector<std::uint32_t> senders;    ///< members whose data is in it, ascending

@@ -15,7 +15,7 @@ enum class reason : std::uint8_t {
   none,                ///< nothing went wrong
   sender_lost,         ///< a member died before it had delivered all of its parts
   sender_timeout,      ///< a member delivered nothing for sender_timeout
-  reducer_lost,        ///< a reducer died and no survivor holds its finished part
+  reducer_lost,        ///< a reducer died and too few members were left to reduce its part again
   reducer_timeout,     ///< a reducer delivered nothing until round_timeout
   leader_lost,         ///< the leader died before the round began
   group_too_small,     ///< fewer than min_group_size members came in matchmaking_time
@@ -26,14 +26,15 @@ enum class reason : std::uint8_t {
   bad_message,         ///< a member sent what no correct member sends
   cancelled,           ///< the owner gave the round up
   no_reducer,          ///< nobody in the group can be reached by the others
+  no_majority,         ///< less than half of the members were left to agree on the result
 };
 
 inline constexpr std::array<std::string_view, 4> outcome_names{"ok", "partial", "split", "failed"};
-inline constexpr std::array<std::string_view, 14> reason_names{
+inline constexpr std::array<std::string_view, 15> reason_names{
     "none",           "sender_lost", "sender_timeout",  "reducer_lost",
     "reducer_timeout", "leader_lost", "group_too_small", "matchmaking_timeout",
     "group_closed",   "out_of_sync", "member_declined", "bad_message",
-    "cancelled",      "no_reducer"};
+    "cancelled",      "no_reducer",  "no_majority"};
 
 constexpr std::string_view to_string(outcome value) { return outcome_names[static_cast<std::size_t>(value)]; }
 constexpr std::string_view to_string(reason value) { return reason_names[static_cast<std::size_t>(value)]; }

@@ -4,7 +4,11 @@
 
 #include <Eigen/Core>
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 namespace shoal::kernels {
@@ -18,17 +22,22 @@ Eigen::Index index(std::size_t n) {
   return static_cast<Eigen::Index>(n);
 }
 
-/// x - x is 0 for every finite x and NaN for the others, and the sum keeps a NaN: no branch inside.
-bool all_finite(std::span<const float> values) {
-  const float_map x(values.data(), index(values.size()));
-  return (x - x).sum() == 0.0F;
-}
-
 std::string who(std::uint32_t sender) {
   return "sender " + std::to_string(sender);
 }
 
+/// 8 KiB of sums, beside which a block of an input fits.
+constexpr std::size_t block_size = 1024;
+
 } // namespace
+
+bool all_finite(std::span<const float> values) {
+  // An exponent of ones. On integers: sums of floats would not be vectorized.
+  std::uint32_t found = 0;
+  for (const float x : values)
+    found |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(x) & 0x7f800000U) == 0x7f800000U);
+  return found == 0;
+}
 
 weighted_mean_reducer::weighted_mean_reducer(std::size_t size) : sums_(size, 0.0) {}
 
@@ -60,6 +69,36 @@ result<std::vector<float>> weighted_mean_reducer::finish() {
   Eigen::Map<Eigen::ArrayXf>(out.data(), index(out.size())) =
       (double_map(sums_.data(), index(sums_.size())) / total_weight()).cast<float>();
   return out;
+}
+
+std::size_t weighted_mean(std::span<const weighted_values> inputs, std::span<float> out) {
+  SHOAL_CHECK(!inputs.empty(), "the mean of nothing");
+  double total = 0;
+  for (const weighted_values& input : inputs) {
+    SHOAL_CHECK(input.values.size() == out.size(), "inputs of one size");
+    total += input.weight;
+  }
+  alignas(64) std::array<double, block_size> sums;
+  std::size_t bad = inputs.size();
+  for (std::size_t at = 0; at < out.size(); at += block_size) {
+    const std::size_t n = std::min(block_size, out.size() - at);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const float* const x = inputs[i].values.data() + at;
+      const double weight = inputs[i].weight;
+      if (!all_finite({x, n}))
+        bad = std::min(bad, i);
+      // 0 + w x, as the reducer begins, so that a sum of -0.0 has its sign.
+      if (i == 0)
+        for (std::size_t j = 0; j < n; ++j)
+          sums[j] = 0.0 + weight * static_cast<double>(x[j]);
+      else
+        for (std::size_t j = 0; j < n; ++j)
+          sums[j] += weight * static_cast<double>(x[j]);
+    }
+    for (std::size_t j = 0; j < n; ++j)
+      out[at + j] = static_cast<float>(sums[j] / total);
+  }
+  return bad;
 }
 
 std::vector<float> weighted_mean_reference(std::span<const weighted_values> inputs) {

@@ -40,11 +40,20 @@ private:
   std::unordered_set<std::uint32_t> known_; // membership only, never iterated
 };
 
-/// One contribution as weighted_mean_reference takes it.
+/// One contribution to weighted_mean and weighted_mean_reference.
 struct weighted_values {
   double weight = 0;
   std::span<const float> values;
 };
+
+/// The same formula in one pass over memory, for contributions that are all here: block by block, so
+/// that the sums stay in the first-level cache and each input is read once.
+/// Writes out[n] = the bits that weighted_mean_reducer gives for the same inputs in the same order,
+/// and returns inputs.size(); or the index of the first input that holds a value that is not finite
+/// (then `out` is of no use). Requires: not empty, weights within the reducer's limits, all of out's
+/// size, no aliasing. Complexity: reads 4 k n bytes, writes 4 n.
+std::size_t weighted_mean(std::span<const weighted_values> inputs, std::span<float> out);
+bool all_finite(std::span<const float> values);
 
 /// Specifies the reducer: the formula above, element by element, in long double. Slow; for tests.
 /// Requires: not empty, positive finite weights, equal sizes.

@@ -4,15 +4,37 @@
 // Steps, for P members and a vector of S bytes cut at the leader's boundaries:
 //   1. member i sends its slice of part j to member j, in chunks, at most `window_chunks` of them
 //      unacknowledged to each member;
-//   2. member j adds what it got in member order (one order, one result), divides by the weights of
-//      exactly those senders, and sends the part with that list back to everybody;
-//   3. a member that holds all parts is done: `ok` if every part holds every sender, else `partial`.
-// A sender that dies or is silent for sender_timeout before its slice is complete is left out of that
-// part, weight and all. A member that declines the group is treated as one that died. For a reducer that dies, members ask each other for the finished part; when
-// nobody alive has it the round is `failed: reducer_lost`.
-// Two members that cannot be reached (rate 0) say nothing to each other; they have no parts, so they need nothing but what
-// the other may have of a dead reducer's. Whom both can reach asks for both: it says no only when it has asked everybody.
-// Bytes on the wire per member: up and down S (1 - w_i) + S w_i (P - 1), w_i = share of its part.
+//   2. member j reduces each chunk as soon as it has it from all senders (part_reduction.hpp: in member
+//      order, divided by the weights of exactly those senders), and sends it with that list to everybody,
+//      while others still come in;
+//   3. a member that holds all parts votes: it tells everybody the version it holds (the hash of all lists
+//      of senders). When it knows the votes of more than half of the members for that version, or somebody
+//      who knew them says so, it is done: `ok` if every part holds every sender, else `partial`.
+// A sender that dies or is silent for sender_timeout is left out of the chunks that lack it. So that one that
+// trickles cannot make the round fail, so are those who are behind at half of round_timeout, if more than half
+// of the weight is there. A member that declines the group, or sends what no correct member sends, is treated
+// as one that died.
+//
+// A lost reducer. The order of part j is j, j + 1, ... round the group, without those who cannot be reached.
+// A member takes part j from the first in its order that is not gone for it. When that changes it says to the
+// new one what it holds already (part_query); whoever is first itself claims the part: when each of those who
+// are alive for it has said so, or that it has the whole part, it fetches finished chunks that somebody has,
+// asks all for their slices of the others, reduces these, and serves everybody. Who still trusts an earlier one
+// does not answer before it has all: so nothing is reduced again that can still be had. (butterfly_recovery.cpp)
+// One result. Two members that take each other for dead may reduce the same part from different senders.
+//   But each member votes once, for what it holds, and two majorities share a member: at most one version ever
+//   gets a majority, and all members that end `ok` or `partial` hold that one. The others fail (the round is a
+//   `split` if somebody completed it) and find the leading branch in the records. When the members that are
+//   alive for us cannot make a majority any more, we fail: at once if we are alone, else after sender_timeout,
+//   in which somebody who sees more of them may tell us. (docs/adr/0011)
+//
+// Two members that cannot be reached (rate 0) say nothing to each other; they have no parts, and hear of the
+// majority from somebody whom both can reach.
+// Bytes on the wire per member: up and down S (1 - w_i) + S w_i (P - 1), w_i = share of its part. A lost
+// reducer's part costs once more what is not finished of it: up and down of its new reducer (P - 2) times that.
+// The votes: 2 (P - 1) small messages each, and one delay.
+// Memory: own values, the finished chunks, as reducer what part_reduction keeps; nothing is kept for a loss that
+// is not there anyway (senders hold their own values until the round is over).
 #pragma once
 
 #include <deque>
@@ -22,6 +44,7 @@
 #include <set>
 #include <vector>
 
+#include "actors/averaging/part_reduction.hpp"
 #include "actors/averaging/round.hpp"
 
 namespace shoal::actors {
@@ -37,7 +60,10 @@ class butterfly {
   void on(const reduced_chunk& message, const caf::strong_actor_ptr& sender);
   void on(const chunk_received& message, const caf::strong_actor_ptr& sender);
   void on(const part_query& message, const caf::strong_actor_ptr& sender);
+  void on(const part_claim& message, const caf::strong_actor_ptr& sender);
   void on(const part_answer& message, const caf::strong_actor_ptr& sender);
+  void on(const part_wanted& message, const caf::strong_actor_ptr& sender);
+  void on(const member_ready& message, const caf::strong_actor_ptr& sender);
   void on(const member_finished& message, const caf::strong_actor_ptr& sender);
   void on_down(const caf::actor_addr& whom);
   /// Looks for silent senders; to be called every now and then.
@@ -52,61 +78,80 @@ class butterfly {
   std::uint32_t self() const noexcept { return self_; }
 
  private:
-  struct chunk {
+  struct outgoing {
     bool reduced = false;
-    std::uint32_t part = 0;
-    std::uint64_t offset = 0;
-    payload data;
+    std::uint32_t part = 0, chunk = 0;
   };
   struct member_state {
     bool down = false;
-    reason lost = reason::none;        // why it is down
+    reason lost = reason::none;           // why it is down
     bool finished = false;
-    std::deque<chunk> waiting;         // to be sent to it
+    std::optional<id128> vote;
+    std::deque<outgoing> waiting;         // to be sent to it
     std::uint32_t in_flight = 0;
-    std::uint32_t reduced_unacked = 0; // chunks of my part that it has not confirmed
+    std::uint32_t replies_unconfirmed = 0;   // chunks of my part that it has not confirmed
   };
-  /// Bytes of one thing coming in, in any order.
-  struct assembly {
-    std::map<std::uint64_t, payload> pieces;   // by offset
-    std::uint64_t bytes = 0;
-    bool add(std::uint64_t offset, const payload& data, std::uint64_t limit);
-    payload join(std::uint64_t size) const;
-  };
-  struct contribution_state {
-    assembly data;
-    bool complete = false, left_out = false;
-    duration last_progress{};
+  using sender_list = std::shared_ptr<const std::vector<std::uint32_t>>;
+  struct held_chunk {
+    payload data;
+    sender_list senders;                  // null: not held
   };
   struct part_state {
-    std::optional<payload> values;
-    std::vector<std::uint32_t> senders;
-    std::uint64_t weight = 0;
-    std::map<std::uint32_t, assembly> incoming;       // by who sends it
-    bool asked = false;
-    std::set<std::uint32_t> no, yes;                  // answers
-    std::vector<std::uint32_t> askers;                // who waits for our answer
+    chunk_grid grid;
+    std::vector<held_chunk> chunks;
+    std::uint32_t missing = 0;            // chunks that are not held
+    std::uint32_t source = 0;             // whom we take it from; size_: nobody is left
+    std::map<std::uint32_t, chunk_set> receivers;   // who takes it from us; what they have or were sent
+    std::optional<part_reduction> reduction;        // if we reduce it
+    std::set<std::uint32_t> claimants;              // to be told when we hold all of it
+    // If we claim it:
+    std::map<std::uint32_t, chunk_set> reports;     // what those who take it from us said they hold
+    std::set<std::uint32_t> complete_at;
+    std::map<std::uint32_t, std::uint32_t> fetched; // chunk -> from whom
+    chunk_set reducing;                             // chunks that were given to `reduction`
+    // What others asked for: chunks of our slice, and finished ones.
+    std::map<std::pair<std::uint32_t, bool>, chunk_set> given;
   };
 
-  std::uint64_t part_bytes(std::uint32_t part) const;
-  payload own_slice(std::uint32_t part) const;
+  chunk_grid grid(std::uint32_t part) const;
+  payload own_slice(std::uint32_t part, std::uint32_t chunk) const;
   bool from_member(std::uint32_t member, const caf::strong_actor_ptr& sender) const;
+  /// The sender is a member that is alive for us; counts it if it is a stranger.
+  bool listen_to(std::uint32_t member, const caf::strong_actor_ptr& sender, const char* what);
+  void ban(std::uint32_t member, const char* why);
   std::vector<std::uint32_t> others() const;
   /// Neither can be reached: nothing passes between them.
   bool apart(std::uint32_t member) const;
-  /// There are members that it cannot ask, and we can.
-  bool relies_on_us(std::uint32_t asker) const;
-  void queue(std::uint32_t to, bool reduced, std::uint32_t part, const payload& data);
+  void tell(std::uint32_t member, caf::message content);
+  std::vector<std::uint64_t> weights() const;
+
+  void queue(std::uint32_t to, outgoing what) { members_[to].waiting.push_back(what); }
   void pump(std::uint32_t to);
+  void serve(std::uint32_t to, std::uint32_t part);
+  void contribute(std::uint32_t part, const chunk_set& chunks);
+  void reduce(std::uint32_t part);
+  void hold(std::uint32_t part, std::uint32_t chunk, payload values, std::vector<std::uint32_t> senders);
+  void leave_out(std::uint32_t part, std::uint32_t sender, reason why);
+
+  // Losses: butterfly_recovery.cpp.
   void lose(std::uint32_t member, reason why);
-  void leave_out(std::uint32_t sender, reason why);
-  void reduce_if_ready();
-  void reduce();
-  void hold(std::uint32_t part, payload values, std::vector<std::uint32_t> senders, std::uint64_t weight);
-  void answer(std::uint32_t part, std::uint32_t asker, bool have);
-  void recover(std::uint32_t part);
-  void finish_if_complete();
-  void finish(round_result result);
+  void lose_and_go_on(std::uint32_t member, reason why);
+  std::uint32_t first_alive(std::uint32_t part) const;
+  void look_for_source(std::uint32_t part);
+  void claim(std::uint32_t part);
+  void gather(std::uint32_t part);
+  void answer_claims(std::uint32_t part);
+  std::uint32_t possible_votes() const;
+  void fail_if_hopeless();
+
+  // The end.
+  id128 version() const;
+  std::vector<part_outcome> outcomes() const;
+  std::uint32_t majority() const;
+  void vote_if_complete();
+  void finish_if_decided();
+  void succeed();
+  void finish(round_result result, bool failed);
   void fail(reason why);
 
   const averaging_config& config_;
@@ -116,13 +161,16 @@ class butterfly {
   std::function<void(round_result)> done_;
   std::uint32_t self_ = 0;
   std::uint32_t size_ = 0;
+  std::vector<std::uint32_t> others_;
   std::vector<member_state> members_;
-  std::vector<contribution_state> contributions_;     // to my part, by member
   std::vector<part_state> parts_;
-  bool reduced_ = false, finished_ = false;
+  std::uint32_t parts_missing_ = 0;
+  std::optional<id128> voted_, decided_;
+  bool finished_ = false;
   std::uint64_t chunks_to_send_ = 0, chunks_confirmed_ = 0;
   std::set<std::uint32_t> served_;                    // members that confirmed my whole part
   reason trouble_ = reason::none;
+  std::optional<duration> hopeless_since_;
   duration started_{};
 };
 

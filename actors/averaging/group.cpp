@@ -1,5 +1,7 @@
 #include "actors/averaging/group.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "actors/probes.hpp"
@@ -28,6 +30,7 @@ caf::behavior group_actor::make_behavior() {
   set_timer(options_.poll_interval, poll);
   set_timer(request_.patience > duration{} ? request_.patience : options_.matchmaking_time, deadline);
   set_timer(3 * options_.matchmaking_time, give_up);
+  here().probe(probes::matchmaking_begun);
   return {
       [this](found& m) { matchmaking_->found_peers(m.records); },
       [this](expected_now& m) { matchmaking_->expect(m.peers, m.known_samples); },
@@ -40,19 +43,19 @@ caf::behavior group_actor::make_behavior() {
       [this](part_chunk& m) { for_round(m); },
       [this](reduced_chunk& m) { for_round(m); },
       [this](part_query& m) { for_round(m); },
+      [this](part_claim& m) { for_round(m); },
+      [this](member_ready& m) { for_round(m); },
       [this](member_finished& m) { for_round(m); },
-      [this](chunk_received& m) {
-        if (round_ && m.group == round_->group().group) round_->on(m, current_sender());
-      },
-      [this](part_answer& m) {
-        if (round_ && m.group == round_->group().group) round_->on(m, current_sender());
-        leave_if_idle();
-      },
+      [this](chunk_received& m) { of_round(m); },
+      [this](part_answer& m) { of_round(m); },
+      [this](part_wanted& m) { of_round(m); },
       [this](tick& m) { on_timer(m.kind); },
   };
 }
 
 void group_actor::on_exit() {
+  // Peers that we watched live on, and would keep each dead watcher of theirs in memory.
+  for (const auto& whom : std::exchange(watched_, {})) demonitor(whom);
   matchmaking_.reset();
   round_.reset();
   owner_ = nullptr;
@@ -69,9 +72,16 @@ void group_actor::for_round(Message& message) {
   }
   // A fast member's first chunks overtake the leader's group_begun. Every member has at most a
   // window of chunks and a few small messages under way; more than that is nobody's honest doing.
-  if (early_.size() >= std::size_t{options_.group_size} * (options_.window_chunks + 2))
+  if (early_.size() >= std::size_t{options_.group_size} * (options_.window_chunks + 4))
     return misbehaviour(0, "too many messages before the group began");
   early_.emplace_back(current_sender(), std::move(message));
+}
+
+/// What nobody can send before the group began.
+template <class Message>
+void group_actor::of_round(Message& message) {
+  if (round_ && message.group == round_->group().group) round_->on(message, current_sender());
+  leave_if_idle();
 }
 
 void group_actor::look_up() { send(request_.directory, lookup{key_, address(), 0}); }
@@ -151,13 +161,19 @@ void group_actor::leave_if_idle() {
 }
 
 void group_actor::on_down(const caf::actor_addr& whom) {
+  std::erase(watched_, whom);
   matchmaking_->on_down(whom);
   if (round_) round_->on_down(whom);
   leave_if_idle();
 }
 
 void group_actor::send_to(const caf::actor& to, caf::message content) { send(to, std::move(content)); }
-void group_actor::watch(const caf::actor& whom) { monitor(whom); }
+void group_actor::watch(const caf::actor& whom) {
+  auto address = caf::actor_cast<caf::actor_addr>(whom);
+  if (std::find(watched_.begin(), watched_.end(), address) != watched_.end()) return;
+  watched_.push_back(address);
+  monitor(whom);
+}
 void group_actor::probe(std::string_view point) { here().probe(point); }
 duration group_actor::time() const { return now(); }
 void group_actor::suspect(peer_id culprit, std::string why) { misbehaviour(culprit, std::move(why)); }

@@ -26,7 +26,8 @@ class group_actor final : public protocol_actor, private round_io {
   void on_exit() override;
 
  private:
-  using early_message = std::variant<member_declined, part_chunk, reduced_chunk, part_query, member_finished>;
+  using early_message = std::variant<member_declined, part_chunk, reduced_chunk, part_query, part_claim, member_ready,
+                                     member_finished>;
   enum timer : std::uint32_t { poll, deadline, give_up, round_over, look_at_senders, leave };
 
   void on_down(const caf::actor_addr& whom) override;
@@ -38,6 +39,8 @@ class group_actor final : public protocol_actor, private round_io {
   void leave_if_idle();
   template <class Message>
   void for_round(Message& message);
+  template <class Message>
+  void of_round(Message& message);
 
   // round_io
   void send_to(const caf::actor& to, caf::message content) override;
@@ -53,6 +56,7 @@ class group_actor final : public protocol_actor, private round_io {
   std::optional<matchmaking> matchmaking_;
   std::optional<butterfly> round_;
   std::vector<std::pair<caf::strong_actor_ptr, early_message>> early_;
+  std::vector<caf::actor_addr> watched_;
   bool reported_ = false;
 };
 

@@ -25,6 +25,7 @@ enum class mutant : std::uint8_t {
   equal_weights,       ///< every contribution weighs the same
   divide_by_peers,     ///< a reducer divides by the number of senders instead of their samples
   throwing_gradient,   ///< from the second epoch on, computing a gradient throws
+  lone_vote,           ///< a member takes its own vote for a majority
   throwing_step,       ///< so does the second optimizer step
 };
 
@@ -73,7 +74,7 @@ struct round_result {
   std::uint32_t member = 0;
   std::vector<member_info> members;
   std::vector<std::uint32_t> declined;       ///< members that are in another group, with their samples
-  std::vector<part_outcome> parts;           ///< one for each part that is not empty; ok and partial only
+  std::vector<part_outcome> parts;           ///< those that are not empty; one that lost a sender half-way is several
   payload values;                            ///< the mean; ok and partial only
   duration started{};
   duration gathered{};                       ///< leader: until the last member came; follower: until it was accepted

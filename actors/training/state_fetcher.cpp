@@ -41,6 +41,8 @@ caf::behavior state_fetcher::make_behavior() {
 }
 
 void state_fetcher::on_exit() {
+  // They live on, and would keep each dead watcher of theirs in memory.
+  for (const auto& d : donors_) demonitor(d.address);
   donors_.clear();
   owner_ = nullptr;
   bytes_ = {};

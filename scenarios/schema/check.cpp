@@ -307,9 +307,10 @@ class checker : checking {
 
 std::span<const std::string> known_probes() {
   static const std::vector<std::string> names{
-      "matchmaking.joined",        "group.begun",              "all_reduce.first_part_sent",
-      "all_reduce.half_sent",      "all_reduce.half_replied",  "all_reduce.before_commit",
-      "training.step",             "state.half_sent"};
+      "matchmaking.begun",        "matchmaking.joined",       "group.begun",
+      "all_reduce.first_part_sent", "all_reduce.half_sent",   "all_reduce.first_reduced",
+      "all_reduce.half_replied",  "all_reduce.part_claimed",  "all_reduce.voted",
+      "all_reduce.before_commit", "training.step",            "state.half_sent"};
   return names;
 }
 

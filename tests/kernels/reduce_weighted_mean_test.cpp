@@ -181,3 +181,30 @@ TEST_CASE("nothing added has no mean, and an empty part has an empty one") {
   CHECK(mean->finish().value().empty());
   CHECK(mean->size() == 0);
 }
+
+TEST_CASE("the mean in one pass gives the bits of the reducer, and finds what is not finite") {
+  rng random = stream(6, "one pass");
+  for (const std::size_t size : {0, 1, 7, 1023, 1024, 1025, 4099})
+    for (const std::size_t peers : {1, 2, 5}) {
+      CAPTURE(size);
+      CAPTURE(peers);
+      weighted_mean_reducer mean(size);
+      std::vector<std::vector<float>> inputs;
+      std::vector<weighted_values> view;
+      for (std::size_t i = 0; i < peers; ++i)
+        inputs.push_back(random_values(random, size));
+      for (std::size_t i = 0; i < peers; ++i) {
+        view.push_back({static_cast<double>(1 + random.below(4096)), inputs[i]});
+        REQUIRE(mean.add(static_cast<std::uint32_t>(i), view[i].weight, inputs[i]).ok());
+      }
+      std::vector<float> got(size);
+      CHECK(weighted_mean(view, got) == peers);
+      CHECK(got == mean.finish().value());
+      if (size == 0)
+        continue;
+      inputs.back()[random.below(size)] = random.below(2) == 0 ? -inf : std::nanf("");
+      CHECK(weighted_mean(view, got) == peers - 1);
+    }
+  CHECK(all_finite(std::vector<float>{0, -1e38F, 1e-45F}));
+  CHECK(!all_finite(std::vector<float>{0, inf}));
+}

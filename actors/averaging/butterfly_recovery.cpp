@@ -1,0 +1,208 @@
+// Losses: who is gone, whom a part is taken from then, and how it is reduced again. The rules are in
+// butterfly.hpp.
+#include <algorithm>
+
+#include <caf/actor_addr.hpp>
+#include <caf/actor_cast.hpp>
+
+#include "actors/averaging/butterfly.hpp"
+#include "actors/probes.hpp"
+
+namespace shoal::actors {
+
+void butterfly::on_down(const caf::actor_addr& whom) {
+  for (std::uint32_t m = 0; m < size_; ++m)
+    if (m != self_ && caf::actor_cast<caf::actor_addr>(group_.members[m].address) == whom)
+      lose_and_go_on(m, reason::sender_lost);
+}
+
+void butterfly::on(const member_declined& message, const caf::strong_actor_ptr& sender) {
+  if (listen_to(message.member, sender, "refusal of a group by a stranger"))
+    lose_and_go_on(message.member, reason::member_declined);
+}
+
+void butterfly::lose(std::uint32_t m, reason why) {
+  auto& member = members_[m];
+  member.down = true;
+  member.lost = why;
+  member.waiting.clear();
+  member.in_flight = 0;
+  for (std::uint32_t p = 0; p < size_; ++p) {
+    auto& part = parts_[p];
+    part.receivers.erase(m);
+    part.claimants.erase(m);
+    part.reports.erase(m);
+    part.complete_at.erase(m);
+    std::erase_if(part.fetched, [&](const auto& entry) { return entry.second == m; });
+    leave_out(p, m, why);
+  }
+}
+
+void butterfly::lose_and_go_on(std::uint32_t m, reason why) {
+  if (members_[m].down) return;
+  lose(m, why);
+  for (std::uint32_t p = 0; p < size_ && !finished_; ++p) {
+    look_for_source(p);
+    gather(p);
+    reduce(p);
+  }
+  finish_if_decided();
+  fail_if_hopeless();
+}
+
+// -- whose part it is now -------------------------------------------------------------------------
+
+std::uint32_t butterfly::first_alive(std::uint32_t part) const {
+  for (std::uint32_t step = 0; step < size_; ++step) {
+    auto m = (part + step) % size_;
+    if (!members_[m].down && (m == part || group_.members[m].rate > 0)) return m;
+  }
+  return size_;
+}
+
+void butterfly::look_for_source(std::uint32_t p) {
+  auto& part = parts_[p];
+  if (finished_ || part.missing == 0) return;
+  auto next = first_alive(p);
+  if (next == part.source) return;
+  part.source = next;
+  if (next == size_) return fail(members_[p].lost == reason::member_declined ? reason::member_declined : reason::reducer_lost);
+  if (next == self_) return claim(p);
+  chunk_set held(part.chunks.size());
+  for (std::uint32_t k = 0; k < held.size(); ++k) held[k] = part.chunks[k].senders != nullptr;
+  tell(next, caf::make_message(part_query{group_.group, self_, p, to_ranges(held)}));
+}
+
+void butterfly::on(const part_query& message, const caf::strong_actor_ptr& sender) {
+  if (!listen_to(message.member, sender, "part query by a stranger")) return;
+  if (message.part >= size_ || message.part == message.member ||
+      (message.part != self_ && group_.members[self_].rate == 0))
+    return ban(message.member, "part query that makes no sense");
+  auto& part = parts_[message.part];
+  auto held = from_ranges(message.held, part.grid.count());
+  if (!held || held->empty() || part.reports.contains(message.member))
+    return ban(message.member, "part query that makes no sense");
+  if (finished_ && parts_missing_ > 0) return;  // we failed, and said so
+  part.reports.emplace(message.member, *held);
+  part.receivers.insert_or_assign(message.member, std::move(*held));
+  serve(message.member, message.part);
+  gather(message.part);
+}
+
+// -- reducing what was somebody else's ------------------------------------------------------------
+
+void butterfly::claim(std::uint32_t p) {
+  auto& part = parts_[p];
+  part.reducing.assign(part.chunks.size(), false);
+  for (auto to : others_) tell(to, caf::make_message(part_claim{group_.group, self_, p}));
+  io_.probe(probes::part_claimed);
+}
+
+void butterfly::on(const part_claim& message, const caf::strong_actor_ptr& sender) {
+  if (!listen_to(message.member, sender, "claim by a stranger")) return;
+  if (message.part >= size_ || parts_[message.part].grid.count() == 0 || message.part == self_)
+    return ban(message.member, "claim that makes no sense");
+  parts_[message.part].claimants.insert(message.member);
+  answer_claims(message.part);
+}
+
+void butterfly::answer_claims(std::uint32_t p) {
+  if (parts_[p].missing > 0) return;
+  for (auto m : std::exchange(parts_[p].claimants, {}))
+    tell(m, caf::make_message(part_answer{group_.group, self_, p}));
+}
+
+void butterfly::on(const part_answer& message, const caf::strong_actor_ptr& sender) {
+  if (!listen_to(message.member, sender, "part answer by a stranger")) return;
+  if (message.part >= size_ || message.part == self_ || parts_[message.part].source != self_)
+    return ban(message.member, "part answer that nobody asked for");
+  parts_[message.part].complete_at.insert(message.member);
+  gather(message.part);
+}
+
+/// As who claimed the part: fetches what somebody has and, once all have spoken, reduces what nobody has.
+void butterfly::gather(std::uint32_t p) {
+  auto& part = parts_[p];
+  if (finished_ || p == self_ || part.source != self_ || part.missing == 0) return;
+  const auto count = part.grid.count();
+  std::map<std::uint32_t, chunk_set> wanted;
+  chunk_set left(count);
+  for (std::uint32_t k = 0; k < count; ++k) {
+    if (part.chunks[k].senders || part.reducing[k] || part.fetched.contains(k)) continue;
+    left[k] = true;
+    for (std::uint32_t m = 0; m < size_ && left[k]; ++m) {
+      auto report = part.reports.find(m);
+      if (!part.complete_at.contains(m) && (report == part.reports.end() || !report->second[k])) continue;
+      part.fetched.emplace(k, m);
+      wanted.try_emplace(m, chunk_set(count)).first->second[k] = true;
+      left[k] = false;
+    }
+  }
+  for (const auto& [m, chunks] : wanted)
+    tell(m, caf::make_message(part_wanted{group_.group, self_, p, 1, to_ranges(chunks)}));
+  for (auto m : others_)
+    if (!members_[m].down && !part.reports.contains(m) && !part.complete_at.contains(m)) return;
+  // Without a majority it would be for nothing; who sees one may still bring us its result.
+  if (std::find(left.begin(), left.end(), true) == left.end() || possible_votes() < majority()) return;
+  if (!part.reduction) {
+    part.reduction.emplace(part.grid, weights(), request_.values.is_hollow(), config_.mutant, io_.time());
+    for (auto m : others_)
+      if (members_[m].down) part.reduction->leave_out(m);
+  }
+  part.reduction->open(left, io_.time());
+  for (std::uint32_t k = 0; k < count; ++k)
+    if (left[k]) part.reducing[k] = true;
+  for (auto m : others_)
+    if (group_.members[m].weight > 0)
+      tell(m, caf::make_message(part_wanted{group_.group, self_, p, 0, to_ranges(left)}));
+  contribute(p, left);
+}
+
+void butterfly::on(const part_wanted& message, const caf::strong_actor_ptr& sender) {
+  if (!listen_to(message.member, sender, "order by a stranger")) return;
+  if (message.part >= size_) return ban(message.member, "order for a part that there is not");
+  auto& part = parts_[message.part];
+  auto chunks = from_ranges(message.chunks, part.grid.count());
+  if (!chunks) return ban(message.member, "order for chunks that there are not");
+  if (finished_ && parts_missing_ > 0) return;  // we failed, and said so
+  // Each of them once: who could ask again and again would have our line for itself.
+  const bool reduced = message.reduced != 0;
+  if (!reduced && (request_.weight == 0 || part.source != message.member || message.part == self_))
+    return ban(message.member, "order for values by who is not to reduce them");
+  auto& given = part.given[{message.member, reduced}];
+  given.resize(chunks->size());
+  for (std::uint32_t k = 0; k < chunks->size(); ++k) {
+    if (!(*chunks)[k]) continue;
+    if (given[k] || (reduced && !part.chunks[k].senders))
+      return ban(message.member, "order for chunks that it has, or that we never said we have");
+    given[k] = true;
+    queue(message.member, {reduced, message.part, k});
+  }
+  pump(message.member);
+}
+
+// -- whether it can still end well ----------------------------------------------------------------
+
+std::uint32_t butterfly::possible_votes() const {
+  auto possible = [this](const member_state& m) {
+    if (&m == &members_[self_]) return true;
+    if (m.vote) return !voted_ || m.vote == voted_;
+    return !m.down;
+  };
+  return static_cast<std::uint32_t>(std::count_if(members_.begin(), members_.end(), possible));
+}
+
+void butterfly::fail_if_hopeless() {
+  if (finished_) return;
+  auto alone = std::all_of(others_.begin(), others_.end(), [this](std::uint32_t m) { return members_[m].down || apart(m); });
+  if (!(alone && voted_) && possible_votes() >= majority()) return hopeless_since_.reset();
+  if (!hopeless_since_) hopeless_since_ = io_.time();
+  if (!alone && io_.time() - *hopeless_since_ < config_.sender_timeout) return;
+  auto why = reason::no_majority;
+  for (std::uint32_t p = 0; p < size_; ++p)
+    if (parts_[p].missing > 0 && members_[p].down)
+      why = members_[p].lost == reason::member_declined ? reason::member_declined : reason::reducer_lost;
+  fail(why);
+}
+
+}  // namespace shoal::actors

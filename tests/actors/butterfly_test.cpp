@@ -1,0 +1,545 @@
+// One round as state machines: streaming, slow senders, lost reducers, and one result whatever happens.
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "actors/averaging/part_reduction.hpp"
+#include "actors/probes.hpp"
+#include "tests/actors/support/round_lab.hpp"
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+lab_options of(std::size_t members) {
+  lab_options out;
+  for (std::size_t m = 0; m < members; ++m) out.members.push_back({m + 2, 1});
+  return out;
+}
+
+void check_fine(const round_lab& lab) {
+  for (const auto& error : lab.errors()) FAIL_CHECK(error << " (" << lab.outcomes() << ")");
+}
+
+payload floats(std::initializer_list<float> values) { return payload{std::vector<float>(values)}; }
+
+std::vector<float> bits(const round_lab& lab, std::uint32_t member) {
+  auto x = lab.result(member).values.floats();
+  return {x.begin(), x.end()};
+}
+
+}  // namespace
+
+// -- part_reduction -------------------------------------------------------------------------------
+
+TEST_CASE("a chunk is given back as soon as all senders' pieces of it are here, whatever else is missing") {
+  part_reduction part({16, 8}, {1, 3}, false, mutant::none, 0s);
+  part.open({true, true}, 0s);
+  CHECK(part.add(1, 1, floats({4, 8}), 0s) == part_reduction::taken::yes);
+  CHECK(!part.next());
+  CHECK(part.add(0, 1, floats({0, 0}), 0s) == part_reduction::taken::yes);
+  auto done = part.next();
+  REQUIRE(done);
+  CHECK(done->chunk == 1);
+  CHECK(done->senders == std::vector<std::uint32_t>{0, 1});
+  CHECK(done->values.floats()[0] == 3);
+  CHECK(done->values.floats()[1] == 6);
+  CHECK(!part.next());
+  CHECK(part.waits_for(0));
+}
+
+TEST_CASE("who is left out half-way is in the chunks it delivered and in no other") {
+  part_reduction part({24, 8}, {1, 1, 1}, false, mutant::none, 0s);
+  part.open({true, true, true}, 0s);
+  part.add(0, 0, floats({3, 3}), 0s);
+  part.add(0, 2, floats({3, 3}), 0s);
+  part.add(1, 0, floats({0, 0}), 0s);
+  part.leave_out(0);
+  part.add(1, 1, floats({0, 0}), 0s);
+  for (std::uint32_t k = 0; k < 2; ++k) part.add(2, k, floats({3, 3}), 0s);
+  std::vector<std::vector<std::uint32_t>> senders;
+  while (auto done = part.next()) senders.push_back(done->senders);
+  CHECK(senders == std::vector<std::vector<std::uint32_t>>{{0, 1, 2}, {1, 2}});
+  CHECK(part.add(0, 1, floats({1, 1}), 0s) == part_reduction::taken::too_late);
+  part.add(2, 2, floats({3, 3}), 0s);
+  part.leave_out(1);
+  auto last = part.next();
+  REQUIRE(last);
+  CHECK(last->senders == std::vector<std::uint32_t>{0, 2});  // what had come of the first one stays in
+}
+
+TEST_CASE("the same senders give the same bits in whatever order they come") {
+  std::set<std::vector<float>> results;
+  std::vector<std::uint32_t> order{0, 1, 2, 3};
+  do {
+    part_reduction part({8, 8}, {1, 7, 3, 100}, false, mutant::none, 0s);
+    part.open({true}, 0s);
+    for (auto m : order) part.add(m, 0, floats({0.1f * static_cast<float>(m + 1), 1e-8f + static_cast<float>(m)}), 0s);
+    auto done = part.next();
+    REQUIRE(done);
+    results.insert({done->values.floats()[0], done->values.floats()[1]});
+  } while (std::next_permutation(order.begin(), order.end()));
+  CHECK(results.size() == 1);
+}
+
+TEST_CASE("pieces that come twice, are not open, or are hollow where values are wanted are wrong") {
+  part_reduction part({16, 8}, {1, 1, 0}, false, mutant::none, 0s);
+  part.open({true, false}, 0s);
+  CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::yes);
+  CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
+  CHECK(part.add(0, 1, floats({1, 1}), 0s) == part_reduction::taken::wrong);
+  CHECK(part.add(1, 0, payload::hollow(8), 0s) == part_reduction::taken::wrong);
+  CHECK(part.add(2, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);  // weighs nothing
+  CHECK(part.add(1, 0, floats({1, 1}), 0s) == part_reduction::taken::yes);
+  CHECK(part.add(1, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
+}
+
+TEST_CASE("who sends values that are not finite is left out of that chunk and all that follow") {
+  part_reduction part({16, 8}, {1, 1}, false, mutant::none, 0s);
+  part.open({true, true}, 0s);
+  part.add(0, 0, floats({1, std::numeric_limits<float>::quiet_NaN()}), 0s);
+  part.add(1, 0, floats({1, 1}), 0s);
+  part.add(1, 1, floats({2, 2}), 0s);
+  auto first = part.next();
+  REQUIRE(first);
+  CHECK(first->refused == std::vector<std::uint32_t>{0});
+  CHECK(first->senders == std::vector<std::uint32_t>{1});
+  auto second = part.next();
+  REQUIRE(second);
+  CHECK(second->senders == std::vector<std::uint32_t>{1});
+}
+
+// -- streaming ------------------------------------------------------------------------------------
+
+TEST_CASE("finished chunks come back while others are still on their way") {
+  auto options = of(3);
+  options.values_per_part = 40;
+  round_lab lab(options);
+  // Member 0's slice for member 1 stops after four chunks (window 2 and two acknowledgements).
+  std::uint32_t passed = 0, reduced = 0;
+  std::vector<caf::message> late;
+  lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
+    if (m.match_elements<reduced_chunk>() && from == 1) ++reduced;
+    if (!(from == 0 && to == 1 && m.match_elements<part_chunk>()) || ++passed <= 4) return true;
+    late.push_back(m);
+    return false;
+  };
+  lab.start();
+  lab.settle();
+  CHECK(reduced == 2 * 4);  // four chunks, to two members, before the rest of the part was there
+  CHECK(!lab.ended(1));
+  // The fast sender's slice was taken in meanwhile: all but one member wait for nothing of it.
+  lab.pass(lab.sender_timeout());
+  lab.settle();
+  CHECK(late.size() == 2);
+  for (const auto& m : late) lab.inject(0, 1, m);
+  lab.settle();
+  CHECK(late.size() == 2);  // nobody needs the rest of the slice any more
+  CHECK(lab.outcomes() == "ppp");
+  check_fine(lab);
+  CHECK(to_string(lab.result(0).reason) == "sender_timeout");
+  // Member 0 is in the first four chunks of part 1, and in all of the others.
+  const auto& parts = lab.result(2).parts;
+  REQUIRE(parts.size() == 4);
+  CHECK(parts[1].senders == std::vector<std::uint32_t>{0, 1, 2});
+  CHECK(parts[1].end - parts[1].begin == 4 * 2);
+  CHECK(parts[2].senders == std::vector<std::uint32_t>{1, 2});
+}
+
+TEST_CASE("nobody waits for a silent sender longer than sender_timeout, and what others send is acknowledged meanwhile") {
+  auto options = of(4);
+  options.values_per_part = 30;
+  round_lab lab(options);
+  std::uint64_t acknowledged = 0;
+  std::vector<std::pair<std::uint32_t, caf::message>> late;
+  lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
+    if (m.match_elements<chunk_received>() && m.get_as<chunk_received>(0).reduced == 0 && from != 3) ++acknowledged;
+    if (from != 3 || !m.match_elements<part_chunk>()) return true;
+    late.emplace_back(to, m);
+    return false;
+  };
+  lab.start();
+  lab.settle();
+  // All slices of members 0, 1 and 2 for each other: 15, 16 and 16 chunks, two senders each.
+  CHECK(acknowledged == 2 * (15 + 16 + 16));
+  lab.pass(lab.sender_timeout() - 1ns);
+  lab.settle();
+  CHECK(lab.outcomes() == "----");
+  lab.pass(1ns);
+  lab.settle();
+  CHECK(lab.outcomes() == "----");  // what is behind on its line
+  for (const auto& [to, m] : late) lab.inject(3, to, m);
+  lab.settle();
+  CHECK(lab.outcomes() == "pppp");
+  check_fine(lab);
+}
+
+TEST_CASE("a sender that trickles is left out at half of round_timeout if most of the weight is there") {
+  auto options = of(3);
+  options.values_per_part = 400;
+  round_lab lab(options);
+  std::deque<caf::message> slow;
+  lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
+    if (from != 0 || to != 1 || !m.match_elements<part_chunk>()) return true;
+    slow.push_back(m);
+    return false;
+  };
+  lab.start();
+  lab.settle();
+  while (lab.now() < lab.round_timeout() / 2) {
+    CHECK(!lab.ended(2));
+    REQUIRE(!slow.empty());
+    lab.inject(0, 1, slow.front());
+    slow.pop_front();
+    lab.settle();
+    lab.pass(lab.sender_timeout() / 2);
+  }
+  lab.settle();
+  for (const auto& m : std::exchange(slow, {})) lab.inject(0, 1, m);
+  lab.settle();
+  CHECK(slow.empty());
+  CHECK(lab.outcomes() == "ppp");
+  check_fine(lab);
+}
+
+TEST_CASE("all is well in any order of arrival, and the bits are the same in each") {
+  for (std::size_t size = 1; size <= 6; ++size) {
+    std::set<std::vector<float>> seen;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      auto options = of(size);
+      options.shuffle = seed;
+      round_lab lab(options);
+      lab.start();
+      CHECK(lab.run());
+      CHECK(lab.outcomes() == std::string(size, 'o'));
+      check_fine(lab);
+      for (std::uint32_t m = 0; m < size; ++m) CHECK(lab.round(m).idle());
+      seen.insert(bits(lab, 0));
+    }
+    CHECK(seen.size() == 1);
+  }
+}
+
+// -- lost reducers --------------------------------------------------------------------------------
+
+TEST_CASE("a reducer that dies at once is replaced, and the round goes on without its values") {
+  for (std::size_t size = 3; size <= 5; ++size) {
+    round_lab lab(of(size));
+    lab.kill(1, true);
+    lab.start();
+    CHECK(lab.run());
+    CHECK(lab.now() == 0s);
+    auto expected = std::string(size, 'p');
+    expected[1] = '-';
+    CHECK(lab.outcomes() == expected);
+    check_fine(lab);
+    CHECK(lab.probes.at("all_reduce.part_claimed") == 1);
+    for (const auto& part : lab.result(0).parts) CHECK(part.senders.size() == size - 1);
+    CHECK(to_string(lab.result(0).reason) == "sender_lost");
+  }
+}
+
+TEST_CASE("chunks that a dead reducer had finished are kept by all, also if only one had them") {
+  auto options = of(4);
+  options.values_per_part = 20;
+  round_lab lab(options);
+  // Only member 3 ever hears of part 1, and of no more than its first three chunks.
+  std::uint32_t heard = 0;
+  lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
+    return from != 1 || !m.match_elements<reduced_chunk>() || (to == 3 && ++heard <= 3);
+  };
+  lab.start();
+  lab.settle();
+  lab.kill(1, false);
+  CHECK(lab.run());
+  CHECK(lab.outcomes() == "p-pp");
+  check_fine(lab);
+  const auto& parts = lab.result(0).parts;
+  REQUIRE(parts.size() == 5);
+  CHECK(parts[1].senders.size() == 4);
+  CHECK(parts[1].end - parts[1].begin == 3 * 2);
+  CHECK(parts[2].senders == std::vector<std::uint32_t>{0, 2, 3});
+}
+
+TEST_CASE("a second and a third reducer of the same part may die as well") {
+  for (std::uint32_t steps = 0; steps < 400; steps += 7) {
+    round_lab lab(of(7));
+    lab.start();
+    lab.kill(2, true);
+    std::uint32_t killed = 0;
+    lab.on_probe = [&](std::uint32_t m, std::string_view point) {
+      if (point == probes::part_claimed && m != 0 && killed++ < 2) lab.kill(m, false);
+    };
+    for (std::uint32_t i = 0; i < steps; ++i) lab.step();
+    CHECK(lab.run());
+    check_fine(lab);
+    CHECK(lab.outcomes() == "pp---pp");
+  }
+}
+
+TEST_CASE("the part of one who is lost costs its bytes once more from each of the others, and back") {
+  auto options = of(4);
+  options.values_per_part = 400;
+  options.chunk_bytes = 64;
+  round_lab lab(options);
+  lab.kill(2, true);
+  lab.start();
+  CHECK(lab.run());
+  std::uint64_t usual = 0;
+  for (std::uint32_t p = 0; p < 4; ++p) {
+    const auto size = 4 * (lab.group().boundaries[p + 1] - lab.group().boundaries[p]);
+    usual += p == 2 ? 0 : size * (2 + 2);
+  }
+  const auto lost = 4 * (lab.group().boundaries[3] - lab.group().boundaries[2]);
+  // Two windows to the dead one and from others to it were spent; they are less than one part.
+  CHECK(lab.bytes >= usual + 2 * 2 * lost);
+  CHECK(lab.bytes <= usual + 2 * 2 * lost + 6 * 2 * 64);
+}
+
+TEST_CASE("who cannot be reached gets its result by way of those who can, and loses it with them") {
+  lab_options options;
+  options.members = {{2, 1}, {3, 0}, {4, 0}, {5, 0}};
+  {
+    round_lab lab(options);
+    lab.start();
+    CHECK(lab.run());
+    CHECK(lab.outcomes() == "oooo");
+    check_fine(lab);
+  }
+  options.members = {{2, 1}, {3, 0}, {4, 1}, {5, 0}, {1, 0}};
+  {
+    round_lab lab(options);
+    lab.start();
+    lab.kill(0, true);
+    CHECK(lab.run());
+    CHECK(lab.outcomes() == "-pppp");
+    check_fine(lab);
+  }
+  {
+    round_lab lab(options);
+    lab.start();
+    lab.kill(0, true);
+    lab.kill(2, true);
+    CHECK(lab.run());
+    CHECK(lab.outcomes() == "-f-ff");
+    check_fine(lab);
+    CHECK(to_string(lab.result(1).reason) == "reducer_lost");
+  }
+}
+
+// -- one result -----------------------------------------------------------------------------------
+
+TEST_CASE("a reducer that is cut off with the only copy of its part and all others' does not end with other bits than the rest") {
+  // It holds all parts; nobody has its own. The three others reduce it again.
+  round_lab lab(of(4));
+  lab.filter = [&](std::uint32_t from, std::uint32_t, const caf::message& m) {
+    return from != 1 || !(m.match_elements<reduced_chunk>() || m.match_elements<member_ready>());
+  };
+  lab.start();
+  lab.settle();
+  CHECK(lab.outcomes() == "----");
+  CHECK(lab.probes.at("all_reduce.voted") == 1);
+  for (std::uint32_t m : {0, 2, 3}) lab.cut(1, m, true);
+  CHECK(lab.run());
+  check_fine(lab);
+  CHECK(lab.outcomes() == "pfpp");
+  CHECK(to_string(lab.result(1).reason) == "no_majority");
+}
+
+TEST_CASE("when nobody is left to make a majority with, the round fails at once, and with the reason") {
+  round_lab lab(of(2));
+  lab.start();
+  lab.kill(1, true);
+  CHECK(lab.run());
+  CHECK(lab.now() == 0s);
+  CHECK(to_string(lab.result(0).reason) == "reducer_lost");
+}
+
+TEST_CASE("two members that lose each other both get what they need by way of the third") {
+  for (std::uint32_t steps = 0; steps < 80; ++steps)
+    for (bool now : {true, false}) {
+      round_lab lab(of(3));
+      lab.start();
+      for (std::uint32_t i = 0; i < steps; ++i) lab.step();
+      lab.cut(0, 1, now);
+      CHECK(lab.run());
+      check_fine(lab);
+      CHECK(lab.outcomes().find('f') == std::string::npos);
+    }
+}
+
+// -- bad messages ---------------------------------------------------------------------------------
+// Weights are integers that the leader sends to all with the group: nobody can say NaN or a negative one, and a
+// reduced chunk whose weight is not the sum of its senders' is refused. Messages of another round are dropped by
+// the group actor and not counted, since correct members of it may not know yet that we are not in it.
+
+namespace {
+
+struct bad_message {
+  const char* what;
+  std::function<caf::message(const round_lab&)> make;   ///< from member 3 to member 0
+};
+
+payload zeros(std::size_t count) { return payload{std::vector<float>(count)}; }
+
+/// Groups of four with two-value chunks; part 0 has six values.
+std::vector<bad_message> bad_messages() {
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  auto g = [](const round_lab& lab) { return lab.group().group; };
+  return {
+      {"a chunk of a part that there is not", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 4, 0, zeros(2)}); }},
+      {"a chunk of somebody else's part", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 1, 0, zeros(2)}); }},
+      {"a chunk of another size", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, zeros(3)}); }},
+      {"a chunk that was cut short", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, payload{std::vector<std::byte>(7)}}); }},
+      {"an empty chunk", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, {}}); }},
+      {"a chunk between chunks", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 4, zeros(2)}); }},
+      {"a chunk behind the part", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, ~std::uint64_t{7}, zeros(2)}); }},
+      {"a chunk without values", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, payload::hollow(8)}); }},
+      {"a reduced chunk of part 2", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 2, 0, 2, {0}, zeros(2)}); }},
+      {"a reduced chunk of our own part", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 0, 0, 2, {0}, zeros(2)}); }},
+      {"a reduced chunk of a part that there is not", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 9, 0, 2, {0}, zeros(2)}); }},
+      {"a reduced chunk of another size", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {0}, zeros(1)}); }},
+      {"a reduced chunk of a strange weight", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 3, {0}, zeros(2)}); }},
+      {"a reduced chunk of the weight -1", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, ~std::uint64_t{0}, {0}, zeros(2)}); }},
+      {"a reduced chunk of nobody", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 0, {}, zeros(2)}); }},
+      {"a reduced chunk of strangers", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {7}, zeros(2)}); }},
+      {"a reduced chunk of the same member twice", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 4, {0, 0}, zeros(2)}); }},
+      {"a reduced chunk of NaN", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {0}, payload{std::vector<float>{0, nan}}}); }},
+      {"an acknowledgement of nothing", [=](auto& l) { return caf::make_message(chunk_received{g(l), 3, 9, 1}); }},
+      {"a query for a part that there is not", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 4, {}}); }},
+      {"a query for its own part", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 3, {}}); }},
+      {"a query with chunks that there are not", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 1, {{0, 5}}}); }},
+      {"a query with more chunks than numbers", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 1, {{1, ~0u}}}); }},
+      {"a claim of our own part", [=](auto& l) { return caf::make_message(part_claim{g(l), 3, 0}); }},
+      {"an answer that nobody asked for", [=](auto& l) { return caf::make_message(part_answer{g(l), 3, 1}); }},
+      {"an order for our slice", [=](auto& l) { return caf::make_message(part_wanted{g(l), 3, 1, 0, {{0, 1}}}); }},
+      {"an order for chunks that we have not", [=](auto& l) { return caf::make_message(part_wanted{g(l), 3, 2, 1, {{0, 1}}}); }},
+      {"an order for chunks in disorder", [=](auto& l) { return caf::make_message(part_wanted{g(l), 3, 3, 0, {{1, 1}, {0, 1}}}); }},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("each bad message is counted, its sender is out of the round, and the others end well") {
+  for (const auto& bad : bad_messages()) {
+    CAPTURE(std::string(bad.what));
+    round_lab lab(of(4));
+    // Member 3 says nothing else: what is not counted now would not be counted later either.
+    lab.filter = [](std::uint32_t from, std::uint32_t, const caf::message&) { return from != 3; };
+    lab.start();
+    lab.inject(3, 0, bad.make(lab));
+    lab.inject(3, 0, bad.make(lab));
+    while (lab.suspicions.empty() && lab.step()) {
+    }
+    REQUIRE(lab.suspicions.size() == 1);
+    CHECK(lab.suspicions[0].starts_with("0 says of peer 103"));
+    lab.settle();
+    CHECK(lab.suspicions.size() == 1);  // it is not listened to any more
+    lab.kill(3, false);
+    CHECK(lab.run());
+    for (std::uint32_t m = 0; m < 3; ++m) CHECK(lab.result(m).outcome == outcome::partial);
+    lab.suspicions.clear();
+    check_fine(lab);
+  }
+}
+
+TEST_CASE("a part that comes twice is counted and its sender banned") {
+  round_lab lab(of(4));
+  std::vector<caf::message> twice;
+  lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
+    if (from == 3 && to == 0 && m.match_elements<part_chunk>() && twice.empty()) twice.push_back(m);
+    return from != 2 || !m.match_elements<part_chunk>();  // so that part 0 stays open for a while
+  };
+  lab.start();
+  lab.settle();
+  REQUIRE(twice.size() == 1);
+  CHECK(lab.suspicions.empty());
+  lab.inject(3, 0, twice[0]);
+  lab.settle();
+  REQUIRE(!lab.suspicions.empty());  // it is acknowledged twice as well, which member 3 finds strange
+  CHECK(lab.suspicions[0] == "0 says of peer 103: part chunk that nobody asked for");
+}
+
+TEST_CASE("what strangers and false names say is counted and changes nothing") {
+  round_lab lab(of(4));
+  lab.start();
+  std::size_t count = 0;
+  for (const auto& bad : bad_messages()) {
+    lab.inject_by_stranger(0, bad.make(lab));
+    CHECK(lab.suspicions.size() == ++count);
+    lab.inject(2, 0, bad.make(lab));   // in member 3's name, where the message has one
+  }
+  lab.inject_by_stranger(0, caf::make_message(member_ready{lab.group().group, 1, {}}));
+  lab.inject_by_stranger(0, caf::make_message(member_finished{lab.group().group, 1, 0, {}}));
+  lab.inject_by_stranger(0, caf::make_message(member_declined{lab.group().group, 1}));
+  CHECK(lab.suspicions.size() == count + 3);
+  lab.suspicions.clear();
+  lab.kill(2, false);
+  CHECK(lab.run());
+  for (std::uint32_t m : {0, 1, 3}) CHECK(lab.result(m).succeeded());
+}
+
+TEST_CASE("two votes of one member are counted, and a false one alone decides nothing") {
+  round_lab lab(of(4));
+  lab.start();
+  lab.inject(3, 0, caf::make_message(member_ready{lab.group().group, 3, id128{1, 1}}));
+  lab.inject(3, 0, caf::make_message(member_ready{lab.group().group, 3, id128{1, 2}}));
+  CHECK(lab.run());
+  CHECK(lab.suspicions.size() == 1);
+  lab.suspicions.clear();
+  check_fine(lab);
+}
+
+TEST_CASE("a member that sends garbage all the time brings nobody down, and the others end") {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    auto random = stream(seed, "garbage");
+    auto options = of(3 + random.below(3));
+    round_lab lab(options);
+    const auto bad = lab.size() - 1;
+    auto small = [&] { return static_cast<std::uint32_t>(random.below(8) == 0 ? random.next() : random.below(6)); };
+    auto some_payload = [&] {
+      const auto kind = random.below(4);
+      return kind == 0 ? payload::hollow(4 * random.below(4)) : kind == 1 ? payload{std::vector<std::byte>(random.below(12))} : zeros(2);
+    };
+    auto ranges = [&] {
+      std::vector<chunk_range> out(random.below(3));
+      for (auto& range : out) {
+        range.first = small();
+        range.count = small();
+      }
+      return out;
+    };
+    auto garbage = [&]() -> caf::message {
+      const auto group = lab.group().group;
+      const auto kind = random.below(10);
+      const auto a = random.below(2) == 0 ? bad : small(), b = small(), c = small();
+      switch (kind) {
+        case 0: return caf::make_message(part_chunk{group, a, b, 4 * std::uint64_t{c}, some_payload()});
+        case 1: return caf::make_message(reduced_chunk{group, a, 4 * std::uint64_t{c}, b, {b, c}, some_payload()});
+        case 2: return caf::make_message(chunk_received{group, a, b, static_cast<std::uint8_t>(c)});
+        case 3: return caf::make_message(part_query{group, a, b, ranges()});
+        case 4: return caf::make_message(part_claim{group, a, b});
+        case 5: return caf::make_message(part_answer{group, a, b});
+        case 6: return caf::make_message(part_wanted{group, a, b, static_cast<std::uint8_t>(c), ranges()});
+        case 7: return caf::make_message(member_ready{group, a, id128{b, c}});
+        case 8: return caf::make_message(member_finished{group, a, static_cast<std::uint8_t>(c % 2), id128{b, c}});
+        default: return caf::make_message(member_declined{group, a});
+      }
+    };
+    lab.start();
+    for (int i = 0; i < 60; ++i) {
+      lab.inject(bad, static_cast<std::uint32_t>(random.below(bad)), garbage());
+      if (random.below(10) == 0) lab.inject_by_stranger(static_cast<std::uint32_t>(random.below(bad)), garbage());
+      for (auto steps = random.below(4); steps > 0; --steps) lab.step();
+    }
+    lab.kill(bad, random.below(2) == 0);
+    CHECK(lab.run());
+  }
+}

@@ -1,0 +1,249 @@
+#include "tests/actors/support/round_lab.hpp"
+
+#include <cmath>
+#include <cstring>
+
+#include <caf/actor_cast.hpp>
+#include <fmt/format.h>
+
+namespace shoal::actors::testing {
+
+struct round_lab::io final : round_io {
+  round_lab& lab;
+  std::uint32_t self;
+  io(round_lab& in, std::uint32_t member) : lab(in), self(member) {}
+  void send_to(const caf::actor& to, caf::message content) override { lab.send(self, to, std::move(content)); }
+  void watch(const caf::actor&) override {}
+  void probe(std::string_view point) override {
+    ++lab.probes[std::string(point)];
+    if (lab.on_probe) lab.on_probe(self, point);
+  }
+  duration time() const override { return lab.now_; }
+  void suspect(peer_id culprit, std::string why) override {
+    lab.suspicions.push_back(fmt::format("{} says of peer {}: {}", self, culprit, why));
+  }
+};
+
+round_lab::round_lab(lab_options options) : options_(std::move(options)), random_(stream(options_.shuffle.value_or(0), "lab")) {
+  config_.chunk_bytes = options_.chunk_bytes;
+  config_.mutant = options_.bug;
+  config_.window_chunks = options_.window_chunks;
+  const auto size = static_cast<std::uint32_t>(options_.members.size());
+  group_.group = id128{1, 2};
+  group_.epoch = 3;
+  group_.boundaries = {0};
+  using dummy = collector<chunk_received>;
+  auto spawn = [&](std::string name) { return world_.spawn<dummy>(world_.add_host(std::move(name)), std::make_shared<dummy::log>()); };
+  stranger_ = spawn("stranger");
+  members_.resize(size);
+  auto values_of = stream(0, "lab.values");
+  for (std::uint32_t m = 0; m < size; ++m) {
+    auto& one = members_[m];
+    one.address = spawn(fmt::format("m-{}", m));
+    group_.members.push_back({100 + m, one.address, options_.members[m].weight, options_.members[m].rate, {}});
+    // Parts of different sizes.
+    auto part = options_.members[m].rate == 0 ? 0 : options_.values_per_part + m;
+    group_.boundaries.push_back(group_.boundaries.back() + part);
+  }
+  for (std::uint32_t m = 0; m < size; ++m) {
+    auto& one = members_[m];
+    std::vector<float> values(group_.boundaries.back());
+    for (auto& x : values) x = static_cast<float>(values_of.below(2000)) / 7 - 100;
+    one.request.epoch = group_.epoch;
+    one.request.values = payload{std::move(values)};
+    one.request.weight = group_.members[m].weight;
+    one.world = std::make_unique<io>(*this, m);
+    one.round = std::make_unique<butterfly>(config_, one.request, group_, 100 + m, *one.world,
+                                            [this, m](round_result result) { members_[m].result = std::move(result); });
+  }
+}
+
+round_lab::~round_lab() = default;
+
+void round_lab::start() {
+  for (auto& one : members_)
+    if (one.alive) one.round->start();
+}
+
+void round_lab::send(std::uint32_t from, const caf::actor& to, caf::message content) {
+  if (!members_[from].alive) return;  // killed in the middle of a handler
+  std::uint32_t m = 0;
+  while (members_[m].address != to) ++m;
+  if (filter && !filter(from, m, content)) return;
+  if (content.match_elements<part_chunk>()) bytes += content.get_as<part_chunk>(0).data.size();
+  if (content.match_elements<reduced_chunk>()) bytes += content.get_as<reduced_chunk>(0).data.size();
+  inject(from, m, std::move(content));
+}
+
+void round_lab::inject(std::uint32_t from, std::uint32_t to, caf::message content) {
+  if (!cut_.contains({from, to})) under_way_[{from, to}].push_back({order_++, std::move(content)});
+}
+
+void round_lab::inject_by_stranger(std::uint32_t to, caf::message content) {
+  hand_over(to, caf::actor_cast<caf::strong_actor_ptr>(stranger_), content);
+}
+
+bool round_lab::step() {
+  std::vector<pair> ready;
+  auto oldest = order_;
+  for (const auto& [which, queue] : under_way_) {
+    if (queue.empty() || held_.contains(which)) continue;
+    if (options_.shuffle) {
+      ready.push_back(which);
+    } else if (queue.front().order < oldest) {
+      oldest = queue.front().order;
+      ready.assign(1, which);
+    }
+  }
+  if (ready.empty()) return false;
+  auto which = ready[ready.size() == 1 ? 0 : random_.below(ready.size())];
+  auto& queue = under_way_.at(which);
+  auto what = std::move(queue.front());
+  queue.pop_front();
+  deliver(which, std::move(what));
+  return true;
+}
+
+void round_lab::deliver(pair which, envelope what) {
+  auto [from, to] = which;
+  if (!members_[to].alive || members_[to].left) return;
+  ++delivered;
+  if (what.content)
+    hand_over(to, caf::actor_cast<caf::strong_actor_ptr>(members_[from].address), *what.content);
+  else
+    members_[to].round->on_down(caf::actor_cast<caf::actor_addr>(members_[from].address));
+}
+
+void round_lab::hand_over(std::uint32_t to, const caf::strong_actor_ptr& from, const caf::message& content) {
+  auto& round = *members_[to].round;
+  auto as = [&]<class T>(const T*) {
+    if (!content.match_elements<T>()) return false;
+    round.on(content.get_as<T>(0), from);
+    return true;
+  };
+  (void)(as(static_cast<part_chunk*>(nullptr)) || as(static_cast<reduced_chunk*>(nullptr)) ||
+         as(static_cast<chunk_received*>(nullptr)) || as(static_cast<part_query*>(nullptr)) ||
+         as(static_cast<part_claim*>(nullptr)) || as(static_cast<part_answer*>(nullptr)) ||
+         as(static_cast<part_wanted*>(nullptr)) || as(static_cast<member_ready*>(nullptr)) ||
+         as(static_cast<member_finished*>(nullptr)) || as(static_cast<member_declined*>(nullptr)));
+}
+
+void round_lab::settle() {
+  while (step()) {
+  }
+}
+
+void round_lab::pass(duration time) {
+  now_ += time;
+  for (auto& one : members_)
+    if (one.alive) one.round->check_senders();
+}
+
+bool round_lab::run() {
+  auto all_ended = [&] {
+    for (const auto& one : members_)
+      if (one.alive && !one.result) return false;
+    return true;
+  };
+  while (true) {
+    settle();
+    if (all_ended()) {
+      notice();
+      settle();
+      leave();
+      return true;
+    }
+    if (now_ > config_.round_timeout) return false;
+    notice();
+    pass(config_.sender_timeout / 4);
+    if (now_ > config_.round_timeout)
+      for (auto& one : members_)
+        if (one.alive) one.round->on_round_timeout();
+  }
+}
+
+void round_lab::leave() {
+  // Who is not needed ends, and who watches it learns of that.
+  for (bool again = true; again;) {
+    again = false;
+    for (std::uint32_t m = 0; m < size(); ++m) {
+      auto& one = members_[m];
+      if (!one.alive || one.left || !one.round->idle()) continue;
+      again = one.left = true;
+      for (std::uint32_t to = 0; to < size(); ++to)
+        if (to != m && !cut_.contains({m, to})) under_way_[{m, to}].push_back({order_++, std::nullopt});
+    }
+    settle();
+  }
+}
+
+void round_lab::kill(std::uint32_t member, bool lost) {
+  if (!members_[member].alive) return;
+  members_[member].alive = false;
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    if (m == member) continue;
+    if (lost) under_way_[{member, m}].clear();
+    if (!cut_.contains({member, m})) under_way_[{member, m}].push_back({order_++, std::nullopt});
+  }
+}
+
+void round_lab::cut(std::uint32_t a, std::uint32_t b, bool notice_now) {
+  for (auto which : {pair{a, b}, pair{b, a}}) {
+    cut_.insert(which);
+    unnoticed_.insert(which);
+    under_way_[which].clear();
+  }
+  if (notice_now) notice();
+}
+
+void round_lab::notice() {
+  for (auto which : std::exchange(unnoticed_, {})) under_way_[which].push_back({order_++, std::nullopt});
+}
+
+std::string round_lab::outcomes() const {
+  std::string out;
+  for (const auto& one : members_) out += one.result ? "opsf"[static_cast<std::size_t>(one.result->outcome)] : '-';
+  return out;
+}
+
+std::vector<std::string> round_lab::errors() const {
+  std::vector<std::string> out = suspicions;
+  const round_result* first = nullptr;
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    if (!members_[m].result) continue;
+    const auto& result = *members_[m].result;
+    auto wrong = [&](const std::string& what) { out.push_back(fmt::format("member {}: {}", m, what)); };
+    if ((result.outcome == outcome::ok) != (result.reason == reason::none)) wrong("a reason that does not go with the outcome");
+    if (!result.succeeded()) continue;
+    if (first == nullptr) first = &result;
+    if (std::memcmp(result.values.bytes().data(), first->values.bytes().data(), first->values.size()) != 0) wrong("other bits");
+    if (result.outcome != first->outcome || result.parts.size() != first->parts.size()) wrong("other parts");
+    std::uint64_t at = 0;
+    bool complete = true;
+    for (std::size_t i = 0; i < result.parts.size(); ++i) {
+      const auto& part = result.parts[i];
+      if (part.begin != at) wrong("a gap between parts");
+      at = part.end;
+      if (i < first->parts.size() && part.senders != first->parts[i].senders) wrong("other senders");
+      double total = 0;
+      for (auto s : part.senders) total += static_cast<double>(group_.members[s].weight);
+      if (static_cast<double>(part.weight) != total) wrong("a weight that is not that of its senders");
+      for (std::uint32_t s = 0; s < size(); ++s)
+        if (group_.members[s].weight > 0 && std::find(part.senders.begin(), part.senders.end(), s) == part.senders.end()) complete = false;
+      for (auto j = part.begin; j < part.end; ++j) {
+        double sum = 0;
+        for (auto s : part.senders)
+          sum += static_cast<double>(group_.members[s].weight) * static_cast<double>(members_[s].request.values.floats()[j]);
+        if (std::abs(sum / total - static_cast<double>(result.values.floats()[j])) > 1e-4) {
+          wrong(fmt::format("value {} is not the mean of its senders", j));
+          break;
+        }
+      }
+    }
+    if (at != group_.boundaries.back()) wrong("parts that do not cover the vector");
+    if (complete != (result.outcome == outcome::ok)) wrong("an outcome that does not go with the parts");
+  }
+  return out;
+}
+
+}  // namespace shoal::actors::testing

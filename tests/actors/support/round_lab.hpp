@@ -1,0 +1,122 @@
+// All members of one averaging round as plain state machines, and a network between them that is only
+// queues: a test decides what arrives when, who dies and which pairs lose each other, message by message.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/averaging/butterfly.hpp"
+#include "kernels/base/rng.hpp"
+#include "tests/actors/support/mini_world.hpp"
+
+namespace shoal::actors::testing {
+
+struct lab_member {
+  std::uint64_t weight = 1;
+  std::uint64_t rate = 1;       ///< 0: cannot be reached, and gets no part
+};
+
+struct lab_options {
+  std::vector<lab_member> members;
+  std::uint32_t values_per_part = 6;
+  std::uint64_t chunk_bytes = 8;
+  std::uint32_t window_chunks = 2;
+  mutant bug = mutant::none;
+  std::optional<std::uint64_t> shuffle;   ///< seed: messages of different pairs overtake each other
+};
+
+class round_lab {
+ public:
+  explicit round_lab(lab_options options);
+  ~round_lab();
+  round_lab(const round_lab&) = delete;
+
+  void start();
+  /// Delivers one message; false if there is none.
+  bool step();
+  /// Delivers all that is under way, without time passing.
+  void settle();
+  /// Time passes, and senders are looked at.
+  void pass(duration time);
+  /// Until everybody who lives has a result. False: some have none when all timeouts are over.
+  bool run();
+
+  /// It ends; `lost`: with all that it had sent and that has not arrived.
+  void kill(std::uint32_t member, bool lost);
+  /// Neither hears of the other any more. Both notice now, or when `notice` is called.
+  void cut(std::uint32_t a, std::uint32_t b, bool notice_now);
+  void notice();
+  /// What `from` says to `to` waits until release().
+  void hold_back(std::uint32_t from, std::uint32_t to) { held_.insert({from, to}); }
+  void release() { held_.clear(); }
+  /// As if `from` had sent it.
+  void inject(std::uint32_t from, std::uint32_t to, caf::message content);
+  /// As if somebody who is no member had.
+  void inject_by_stranger(std::uint32_t to, caf::message content);
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
+  bool alive(std::uint32_t member) const { return members_[member].alive; }
+  bool ended(std::uint32_t member) const { return members_[member].result.has_value(); }
+  const round_result& result(std::uint32_t member) const { return *members_[member].result; }
+  butterfly& round(std::uint32_t member) { return *members_[member].round; }
+  const group_begun& group() const { return group_; }
+  duration now() const { return now_; }
+  duration sender_timeout() const { return config_.sender_timeout; }
+  duration round_timeout() const { return config_.round_timeout; }
+  std::uint64_t delivered = 0;
+  std::uint64_t bytes = 0;                       ///< of payloads sent
+  std::vector<std::string> suspicions;
+  std::map<std::string, std::uint64_t> probes;
+  std::function<void(std::uint32_t member, std::string_view point)> on_probe;
+  /// Sees each message before it is under way; false: it is lost.
+  std::function<bool(std::uint32_t from, std::uint32_t to, const caf::message&)> filter;
+
+  /// What is wrong with the results, the dead ones' included: other bits, sums that are not the senders', an
+  /// outcome that does not say what happened.
+  std::vector<std::string> errors() const;
+  /// The members' outcomes, as `opf-` (ok, partial, failed, dead without one).
+  std::string outcomes() const;
+
+ private:
+  struct io;
+  struct member {
+    caf::actor address;
+    round_request request;
+    std::unique_ptr<io> world;
+    std::unique_ptr<butterfly> round;
+    std::optional<round_result> result;
+    bool alive = true;
+    bool left = false;                           // its actor has quit
+  };
+  struct envelope {
+    std::uint64_t order = 0;
+    std::optional<caf::message> content;         // none: `from` is gone
+  };
+  using pair = std::pair<std::uint32_t, std::uint32_t>;
+
+  void leave();
+  void send(std::uint32_t from, const caf::actor& to, caf::message content);
+  void deliver(pair which, envelope what);
+  void hand_over(std::uint32_t to, const caf::strong_actor_ptr& from, const caf::message& content);
+
+  lab_options options_;
+  averaging_config config_;
+  mini_world world_;
+  group_begun group_;
+  std::vector<member> members_;
+  caf::actor stranger_;
+  std::map<pair, std::deque<envelope>> under_way_;
+  std::set<pair> cut_, unnoticed_, held_;
+  rng random_;
+  std::uint64_t order_ = 0;
+  duration now_{};
+};
+
+}  // namespace shoal::actors::testing
