@@ -119,7 +119,7 @@ void matchmaking::on(const join_request& message) {
   }
   if (leader_) return reject(reason::none, *leader_, ready_.at(*leader_));
   if (who.peer < self_.peer) {
-    // It should lead; it will find out, and so do we as soon as the directory names it.
+    // It should lead; it will find out, and so do we as soon as the DHT names it.
     learn(who.peer, who.address);
     choose_leader();
     return reject(reason::none, who.peer, who.address);

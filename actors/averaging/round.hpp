@@ -55,7 +55,7 @@ struct round_request {
   std::uint64_t rate = 0;                    ///< min(up, down), bit/s
   std::vector<expected_peer> expected;
   std::uint64_t known_samples = 0;           ///< of the branch, ours included: half of it is a quorum
-  caf::actor directory;
+  caf::actor dht;
 };
 
 struct round_result {

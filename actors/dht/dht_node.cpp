@@ -11,6 +11,8 @@ namespace shoal::actors {
 namespace {
 
 constexpr std::size_t most_remembered = 64;
+constexpr std::size_t most_dead = 1024;
+constexpr std::size_t most_pings = 3;   // of those who say nothing, in one round of maintenance
 constexpr std::size_t most_views = 4096;
 constexpr auto ping_silence = std::chrono::seconds(60);
 constexpr auto view_lifetime = std::chrono::minutes(2);
@@ -294,7 +296,7 @@ void dht_node::on_answer(query_answer& what) {
       (!what.records.empty() && open->second.key.empty()))
     return misbehaviour(0, "query_answer: not what was asked for");
   std::erase_if(what.nearer, [&](const contact& c) {
-    return c.id.is_zero() || !c.address || c.id == self_.id || blocked(c.id);
+    return c.id.is_zero() || !c.address || c.id == self_.id || blocked(c.id) || dead_.contains(c.id);
   });
   auto done = *close(what.token);
   met(what.from);
@@ -673,6 +675,11 @@ void dht_node::hand_over(const contact& to) {
 void dht_node::lost(const node_id& who, bool dead) {
   if (dead) {
     table_.remove(who);
+    if (dead_.insert(who).second) dead_order_.push_back(who);
+    if (dead_order_.size() > most_dead) {
+      dead_.erase(dead_order_.front());
+      dead_order_.pop_front();
+    }
     std::erase_if(remembered_, [&](const contact& c) { return c.id == who; });
   } else {
     blacklist_.failed(who, now());
@@ -742,6 +749,9 @@ void dht_node::maintain() {
   if (table_.size() == 0)
     for (const auto& address : options_.bootstraps)
       ask(request{kind::ping, {{}, address}, 0, {}, 0}, nodes_query{{}, 0, self_.id});
+  // Who is asked little would name the dead to others for long.
+  for (const auto& who : table_.silent(most_pings, now(), ping_silence))
+    if (!blocked(who.id)) query(who, 0, {}, kind::ping, false);
   if (now() >= next_refresh_) {
     next_refresh_ = now() + options_.refresh;
     if (auto prefixes = table_.prefixes(); !prefixes.empty())

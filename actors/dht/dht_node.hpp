@@ -1,7 +1,7 @@
 // One node of the distributed hash table: each host runs one, and they have no centre. Kademlia with expiring,
 // signed records and a dictionary of sub-keys under each key; what is new to it, docs/adr/0010 says why.
 //
-// For the actors of its own host it is what they know as the directory: `store`, `withdraw`, and `lookup`
+// What it understands of the actors of its own host: `store`, `withdraw`, and `lookup`
 // answered by `found`.
 //
 // Steps:
@@ -52,7 +52,7 @@ struct dht_config {
   std::size_t bucket_size = 20;
   std::size_t replicas = 5;
   std::size_t alpha = 3;
-  duration slow_after = std::chrono::seconds(1);   ///< from then on others are asked as well
+  duration slow_after = std::chrono::milliseconds(500);   ///< from then on others are asked as well
   duration request_timeout = std::chrono::seconds(3);
   duration blacklist_time = std::chrono::seconds(5);
   duration replicas_fresh = std::chrono::seconds(30);
@@ -196,6 +196,8 @@ class dht_node final : public protocol_actor {
   std::map<std::string, std::uint64_t> search_of_;
   std::map<std::uint64_t, request> requests_;
   std::map<caf::actor_addr, unsigned> watched_;
+  std::set<node_id> dead_;            // others name them until they find out themselves
+  std::deque<node_id> dead_order_;
   std::deque<contact> remembered_;    // silent once; asked again now and then
   std::uint64_t next_token_ = 1, last_version_ = 0;
   std::size_t bootstraps_open_ = 0;

@@ -50,6 +50,20 @@ std::optional<contact> routing_table::stalest(const node_id& beside, duration no
   return first.who;
 }
 
+std::vector<contact> routing_table::silent(std::size_t count, duration now, duration silence) const {
+  std::vector<const entry*> all;
+  for (const auto& [prefix, in] : buckets_)
+    for (const auto& e : in.members) {
+      if (now - e.heard < silence) break;  // those after it were heard of later
+      all.push_back(&e);
+    }
+  std::stable_sort(all.begin(), all.end(), [](auto* a, auto* b) { return a->heard < b->heard; });
+  std::vector<contact> out;
+  for (auto* e : all)
+    if (out.size() < count) out.push_back(e->who);
+  return out;
+}
+
 void routing_table::failed(const node_id& who) {
   auto found = buckets_.find(common_prefix(self_, who));
   if (found == buckets_.end()) return;

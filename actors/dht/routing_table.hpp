@@ -25,6 +25,8 @@ class routing_table {
   arrival seen(const contact& who, duration now);
   /// Who of that contact's bucket has been silent longest, if for at least `silence`.
   std::optional<contact> stalest(const node_id& beside, duration now, duration silence) const;
+  /// Of all, at most `count` that have been silent for at least `silence`, those of longest ago first.
+  std::vector<contact> silent(std::size_t count, duration now, duration silence) const;
   /// A request to it failed. It goes at once if another waits for its place, else after three failures.
   void failed(const node_id& who);
   /// It is known to be dead.

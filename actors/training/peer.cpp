@@ -28,11 +28,11 @@ void append(std::vector<sample_range>& to, const sample_range& range) {
 }  // namespace
 
 peer::peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool,
-           caf::actor directory)
+           caf::actor dht)
     : protocol_actor(config, on),
       options_(std::move(options)),
       pool_(std::move(pool)),
-      directory_(std::move(directory)),
+      dht_(std::move(dht)),
       backoff_(on.random_stream("peer.backoff")),
       speed_(0.2) {}
 
@@ -72,7 +72,7 @@ caf::behavior peer::make_behavior() {
 void peer::on_exit() {
   for (auto* child : {&device_, &group_, &fetcher_})
     if (*child) send_exit(*child, caf::exit_reason::user_shutdown);
-  directory_ = shard_ = device_ = group_ = fetcher_ = nullptr;
+  dht_ = shard_ = device_ = group_ = fetcher_ = nullptr;
   others_ = {};
   state_.reset();
   served_.clear();
@@ -124,14 +124,14 @@ void peer::publish() {
   entry.address = address();
   entry.value = mine.pack();
   entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
-  send(directory_, store{progress_key, std::move(entry)});
+  send(dht_, store{progress_key, std::move(entry)});
   last_publish_ = now();
 }
 
 void peer::refresh() {
   publish();
-  if (!shard_) send(directory_, lookup{shard_key, address(), shard_token});
-  send(directory_, lookup{progress_key, address(), progress_token});
+  if (!shard_) send(dht_, lookup{shard_key, address(), shard_token});
+  send(dht_, lookup{progress_key, address(), progress_token});
   // Half of the expected time to the target, so that nobody polls much more often than it can matter.
   auto wait = options_.max_refresh;
   auto speed = speed_.value() + others_.samples_per_second_near(state_->epoch);
@@ -145,13 +145,14 @@ void peer::refresh() {
 
 void peer::on_found(const found& answer) {
   if (answer.token == shard_token) {
+    // Of several incarnations the one that was heard of last.
+    const record* newest = nullptr;
     for (const auto& r : answer.records)
-      if (r.address && !shard_) {
-        shard_ = r.address;
-        monitor(shard_);
-        request_samples();
-      }
-    return;
+      if (r.address && (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns)) newest = &r;
+    if (shard_ || newest == nullptr) return;
+    shard_ = newest->address;
+    monitor(shard_);
+    return request_samples();
   }
   heard_ = true;
   others_.replace(answer.records, here().id(), now());
@@ -287,7 +288,7 @@ void peer::compute_next() {
 void peer::announce() {
   if (now() - last_publish_ < options_.min_refresh) return;
   publish();
-  send(directory_, lookup{progress_key, address(), progress_token});
+  send(dht_, lookup{progress_key, address(), progress_token});
 }
 
 void peer::gradient_done() {
@@ -331,7 +332,7 @@ void peer::leave() {
   std::vector<sample_range> unused;
   for (const auto& block : std::exchange(available_, {})) append(unused, block.range);
   if (shard_ && !unused.empty()) send(shard_, samples_returned{here().id(), std::move(unused)});
-  send(directory_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+  send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
   mode_ = mode::stopped;
 }
 
@@ -355,7 +356,7 @@ void peer::start_round() {
   request.weight = samples_;
   request.samples = accumulated_;
   request.rate = std::min(here().rate_up(), here().rate_down());
-  request.directory = directory_;
+  request.dht = dht_;
   request.expected = expected();
   request.known_samples = samples_known();
   auto count = pool_->work().value_count();
@@ -387,7 +388,7 @@ void peer::on_report(const round_result& result) {
   accumulated_ = std::exchange(in_round_, {});
   enter(mode::computing);
   publish();
-  send(directory_, lookup{progress_key, address(), progress_token});
+  send(dht_, lookup{progress_key, address(), progress_token});
   // Not at once: the others need time to see that this attempt is over, too.
   auto pause = options_.min_refresh * (1 + static_cast<std::int64_t>(std::min<std::uint64_t>(round_attempts_, 8)));
   pause += duration{static_cast<std::int64_t>(backoff_.below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
@@ -454,7 +455,7 @@ void peer::step_done() {
   enter(mode::computing);
   decide();   // starts the next job first, so that what is published promises its samples
   publish();
-  send(directory_, lookup{progress_key, address(), progress_token});
+  send(dht_, lookup{progress_key, address(), progress_token});
 }
 
 // -- state sharing --------------------------------------------------------------------------------
@@ -489,7 +490,7 @@ void peer::start_download() {
     arriving_ = lead;
     publish();
   } else {
-    send(directory_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+    send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
   }
 }
 
@@ -503,7 +504,7 @@ void peer::on_state(const state_ptr& state) {
   }
   enter(mode::computing);
   publish();
-  send(directory_, lookup{progress_key, address(), progress_token});
+  send(dht_, lookup{progress_key, address(), progress_token});
 }
 
 void peer::on_state_request(const state_request& message) {

@@ -331,7 +331,6 @@ class checker {
 
   void places() {
     region("data.region", s_.data.region);
-    region("directory.region", s_.directory.region);
   }
 
   void workload() {

@@ -73,6 +73,8 @@ TEST_CASE("a bucket keeps those who stay, and replaces one that fails by the new
   CHECK(table.seen(p.at(ids[0]), 5s) == routing_table::arrival::known);
   CHECK(table.stalest(ids[4], 10s, 5s)->id == ids[1]);
   CHECK_FALSE(table.stalest(ids[4], 10s, 20s));
+  REQUIRE(table.silent(10, 10s, 8s).size() == 2);
+  CHECK(table.silent(1, 10s, 5s)[0].id == ids[1]);
   table.failed(ids[1]);
   CHECK_FALSE(table.contains(ids[1]));
   CHECK(table.contains(ids[4]));
@@ -193,6 +195,16 @@ TEST_CASE("a look-up does not wait for the slow, unless they are all there is") 
   CHECK(alone.done());
   CHECK(alone.nearest(1).empty());
   CHECK(alone.hops() == 0);
+
+  // With one answer it ends without the slow.
+  iterative_lookup few(target, 5, 3);
+  few.start({p.at(near), p.at(far)});
+  (void)few.next();
+  (void)few.next();
+  few.slow(near);
+  CHECK_FALSE(few.done());
+  few.answered(far);
+  CHECK(few.done());
 
   iterative_lookup strangers(target, 1, 1);
   strangers.start({p.at(far)});
