@@ -277,7 +277,7 @@ void dht_node::keep(record_store& in, const std::string& key, const std::vector<
     if (!wanted) {
       misbehaviour(0, "record: " + wanted.error());
     } else if (*wanted) {
-      if (what.owner != identity_.public_key() && !is_genuine(key, what, options_.memo.get()))
+      if (!is_genuine(key, what, options_.memo.get()))
         misbehaviour(0, "record: the signature is not its owner's");
       else
         (void)in.put(key, what, utc);

@@ -202,6 +202,10 @@ TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
   forged.entry.subkey = "b";
   tell(record_put{me, 1, "k", {forged}});
   CHECK(refused());
+  auto in_its_name = mine.sign("k", entry("a"), 1, false);
+  in_its_name.owner = identity(net.hosts[0]->random_stream("dht.identity")).public_key();
+  tell(record_put{me, 1, "k", {in_its_name}});
+  CHECK(refused());
   tell(query_answer{me, 999, {}, {}, 0, 0});  // nobody asked; may be late
   tell(put_receipt{999});
   CHECK(net.bad() == count);

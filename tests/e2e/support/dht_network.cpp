@@ -139,30 +139,35 @@ struct network {
     return processor_seconds() - start;
   }
 
-  /// One store or get after the other.
+  /// One store or get after the other; what the others do meanwhile is taken off.
   void time_operations() {
-    watch_lookups = true;
-    double virtual_seconds = 0;
     auto begun_at = processor_seconds();
-    for (std::size_t i = 0; i < what.timed; ++i) {
-      auto begun = now();
-      put(draws.below(what.nodes), fmt::format("timed.{}", i));
-      run(2s);
-      virtual_seconds += to_seconds(last_receipt - begun);
-    }
+    run(60s);
+    out.upkeep_cpu = since(begun_at) / 60;
+    watch_lookups = true;
     auto n = static_cast<double>(std::max<std::size_t>(what.timed, 1));
-    out.store_cpu = since(begun_at) / n;
-    out.store_virtual = virtual_seconds / n;
-    begun_at = processor_seconds();
+    auto timed = [&](double& cpu, double& virtual_time, auto operation) {
+      auto cpu_begun = processor_seconds();
+      auto begun = now();
+      auto ended = operation();
+      cpu += (since(cpu_begun) - 2 * out.upkeep_cpu) / n;
+      virtual_time += to_seconds(ended() - begun) / n;
+    };
     for (std::size_t i = 0; i < what.timed; ++i)
-      // The second time while it is still known who the replicas are.
-      for (auto* into : {&out.get_virtual, &out.poll_virtual}) {
-        auto begun = now();
+      timed(out.store_cpu, out.store_virtual, [&] {
+        put(draws.below(what.nodes), fmt::format("timed.{}", i));
+        run(2s);
+        return [&] { return last_receipt; };
+      });
+    for (std::size_t i = 0; i < what.timed; ++i) {
+      auto read = [&] {
         auto token = get((i * 37) % what.nodes, fmt::format("timed.{}", i));
         run(2s);
-        *into += to_seconds(answers[token].at - begun) / n;
-      }
-    out.get_cpu = since(begun_at) / n / 2;
+        return [this, token] { return answers[token].at; };
+      };
+      timed(out.get_cpu, out.get_virtual, read);
+      timed(out.poll_cpu, out.poll_virtual, read);  // while it is still known who the replicas are
+    }
     watch_lookups = false;
     for (const auto& r : lookups) {
       out.hops_max = std::max(out.hops_max, r.hops);
