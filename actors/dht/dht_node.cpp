@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t most_remembered = 64;
 constexpr std::size_t most_dead = 1024;
-constexpr std::size_t most_pings = 3;   // of those who say nothing, in one round of maintenance
+constexpr std::size_t most_pings = 1;   // of those who say nothing, in one round of maintenance
 constexpr std::size_t most_views = 4096;
 constexpr auto ping_silence = std::chrono::seconds(60);
 constexpr auto view_lifetime = std::chrono::minutes(2);
@@ -149,32 +149,41 @@ void dht_node::write(const std::string& key) {
   auto own = own_.find(key);
   if (own == own_.end()) return;
   if (std::none_of(own->second.begin(), own->second.end(), [](const auto& e) { return e.second.pending; })) return;
-  if (const auto* set = replicas_of(key)) return send_own(key, *set);
+  if (const auto* set = replicas_of(key)) return send_own(key, std::vector(set->members), false);
+  auto target = node_id::of_key(key);
+  if (table_.size() < options_.bucket_size)
+    send_own(key, with_us(target, table_.nearest(target, options_.replicas, [this](const node_id& id) { return blocked(id); })), true);
   start_search(node_id::of_key(key), key, goal::write);
 }
 
-void dht_node::send_own(const std::string& key, const replica_set& set) {
+void dht_node::send_own(const std::string& key, const std::vector<contact>& members, bool guess) {
   auto own = own_.find(key);
   if (own == own_.end()) return;
   auto utc = here().utc_ns();
-  std::vector<signed_record> pending;
-  for (auto& [subkey, mine] : own->second) {
-    if (!mine.pending || mine.what.entry.expires_utc_ns <= utc) continue;
-    mine.pending = false;
-    mine.sent = now();
-    pending.push_back(mine.what);
-  }
-  auto members = set.members;  // a failure changes the original
-  for (const auto& member : members)
-    for (std::size_t i = 0; i < pending.size(); i += most_records) {
-      auto end = std::min(pending.size(), i + most_records);
-      std::vector<signed_record> some(pending.begin() + static_cast<std::ptrdiff_t>(i),
-                                      pending.begin() + static_cast<std::ptrdiff_t>(end));
+  for (const auto& member : members) {
+    std::vector<signed_record> some;
+    auto flush = [&] {
+      if (some.empty()) return;
       if (member.id == self_.id)
         keep(store_, key, some);
       else
-        put(member, key, std::move(some));
+        put(member, key, some);
+      some.clear();
+    };
+    for (auto& [subkey, mine] : own->second) {
+      if (!mine.pending || mine.what.entry.expires_utc_ns <= utc || !mine.told.insert(member.id).second) continue;
+      some.push_back(mine.what);
+      if (some.size() == most_records) flush();
     }
+    flush();
+  }
+  if (guess) return;
+  for (auto& [subkey, mine] : own->second) {
+    if (!mine.pending) continue;
+    mine.pending = false;
+    mine.told.clear();
+    mine.sent = now();
+  }
 }
 
 void dht_node::read(const std::string& key) {
@@ -191,7 +200,7 @@ void dht_node::read(const std::string& key) {
   if (known.fetched != duration::min() && now() - known.fetched < options_.cache_time) return answer(key);
   if (polls_.contains(key)) return;
   const auto* set = replicas_of(key);
-  if (set == nullptr) {
+  if (set == nullptr || !set->merged) {
     start_search(node_id::of_key(key), key, goal::read);
   } else if (holds(*set)) {
     answer(key);
@@ -240,7 +249,9 @@ std::vector<contact> dht_node::known_near(const node_id& target, const node_id& 
 
 void dht_node::on_nodes_query(const nodes_query& what) {
   if (!is_valid(what.from)) return;
-  query_answer out{self_, what.token, known_near(what.target, what.from.id), {}, 0, 0};
+  query_answer out{self_, what.token, {}, {}, 0, 0};
+  // Of a target that is zero only an answer is wanted: are we alive?
+  if (!what.target.is_zero()) out.nearer = known_near(what.target, what.from.id);
   send(what.from.address, std::move(out));
   met(what.from);
 }
@@ -368,7 +379,7 @@ void dht_node::ask(request what, Message message) {
 void dht_node::query(const contact& to, std::uint64_t in, const std::string& key, kind what, bool nodes) {
   if (key.empty()) {
     auto found = searches_.find(in);
-    auto target = found == searches_.end() ? self_.id : found->second.lookup.target();
+    auto target = found == searches_.end() ? node_id{} : found->second.lookup.target();
     return ask(request{what, to, in, {}, 0}, nodes_query{{}, 0, target});
   }
   std::uint64_t after = 0;
@@ -482,14 +493,13 @@ void dht_node::finish(std::uint64_t token) {
   }
   if (s.key.empty()) return;
   search_of_.erase(s.key);
-  auto& set = sets_[s.key];
-  set = {s.lookup.nearest(options_.replicas), now(), false};
-  auto nearer = [&](const contact& a, const contact& b) {
-    return distance(s.lookup.target(), a.id) < distance(s.lookup.target(), b.id);
-  };
-  set.members.insert(std::upper_bound(set.members.begin(), set.members.end(), self_, nearer), self_);
-  if (set.members.size() > options_.replicas) set.members.pop_back();
-  auto members = set;
+  auto& known_set = sets_[s.key];
+  auto same = [](const contact& a, const contact& b) { return a.id == b.id; };
+  auto named = with_us(s.lookup.target(), s.lookup.nearest(options_.replicas));
+  auto unchanged = std::equal(named.begin(), named.end(), known_set.members.begin(), known_set.members.end(), same);
+  auto merged = s.what == goal::read || (known_set.merged && unchanged);
+  known_set = {std::move(named), now(), false, merged};
+  auto members = known_set;
   if (s.what == goal::republish) send_kept(s.key, members);
   if (s.what == goal::read) {
     auto& known = views_[s.key];
@@ -569,6 +579,13 @@ const dht_node::replica_set* dht_node::replicas_of(const std::string& key) const
   auto found = sets_.find(key);
   if (found == sets_.end() || found->second.stale || now() - found->second.since >= options_.replicas_fresh) return nullptr;
   return &found->second;
+}
+
+std::vector<contact> dht_node::with_us(const node_id& target, std::vector<contact> nearest) const {
+  auto nearer = [&](const contact& a, const contact& b) { return distance(target, a.id) < distance(target, b.id); };
+  nearest.insert(std::upper_bound(nearest.begin(), nearest.end(), self_, nearer), self_);
+  if (nearest.size() > options_.replicas) nearest.pop_back();
+  return nearest;
 }
 
 bool dht_node::holds(const replica_set& set) const {

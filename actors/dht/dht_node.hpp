@@ -8,7 +8,8 @@
 //   join    ask the bootstrap addresses who is near to us; then look ourselves up, and a point in each
 //           farther bucket. Without bootstraps, or if none of them answers for long, a node is alone and says so
 //           to nobody: it answers from what it has.
-//   write   sign; send to the `replicas` nodes nearest to the key. Who they are is kept for `replicas_fresh`, unless
+//   write   sign; send to the `replicas` nodes nearest to the key; in a small network first to those that seem to be, as
+//           a look-up takes round trips. Who they are is kept for `replicas_fresh`, unless
 //           a nearer node appears or one of them fails: then they are looked up again, and get everything of ours.
 //   read    the first time an iterative look-up that merges what all replicas have. After that one replica is asked for
 //           what changed, or nobody if we are one: a poll of a dictionary of many costs the bytes of the changes.
@@ -102,6 +103,7 @@ class dht_node final : public protocol_actor {
     std::vector<contact> members;     // nearest first; we may be among them
     duration since{};
     bool stale = false;
+    bool merged = false;              // we have read what all of them had
   };
   struct view {                       // what we know of a key that we read
     std::map<node_id, std::uint64_t> after;
@@ -115,6 +117,7 @@ class dht_node final : public protocol_actor {
   struct own_record {
     signed_record what;
     bool pending = true;              // the replicas do not have it yet
+    std::set<node_id> told;           // while it is pending: who has it already
     duration sent{};
   };
   struct reader {
@@ -164,7 +167,10 @@ class dht_node final : public protocol_actor {
   void poll_failed(const std::string& key);
   const replica_set* replicas_of(const std::string& key) const;
   bool holds(const replica_set& set) const;
-  void send_own(const std::string& key, const replica_set& set);
+  /// `nearest` and we, where we belong among them; at most `replicas`.
+  std::vector<contact> with_us(const node_id& target, std::vector<contact> nearest) const;
+  /// What is pending, to those who do not have it yet. `guess`: there may be others.
+  void send_own(const std::string& key, const std::vector<contact>& members, bool guess);
   void send_kept(const std::string& key, const replica_set& set);
   void repair(const search& done);
 

@@ -141,6 +141,7 @@ struct network {
 
   /// One store or get after the other; what the others do meanwhile is taken off.
   void time_operations() {
+    run(2min);  // until contacts have been silent for long enough to be asked whether they live
     auto begun_at = processor_seconds();
     run(60s);
     out.upkeep_cpu = since(begun_at) / 60;
