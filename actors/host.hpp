@@ -38,6 +38,17 @@ class host {
   virtual std::uint64_t rate_up() const = 0;
   virtual std::uint64_t rate_down() const = 0;
 
+  // What a host can find out about how it is reached; actors/reachability.hpp asks it and others.
+
+  /// The public address from which `other`'s datagrams reach this host, as a number that says only whether two are
+  /// equal; 0: none do.
+  virtual std::uint64_t seen_address(const caf::actor& other) = 0;
+  /// Tries to open a new connection to the host of `other`, by no relay and on none there is. Sends dialled{token, whether
+  /// it opened} to `notify`, an actor of this host, after `patience` at the latest.
+  virtual void dial(const caf::actor& other, duration patience, const caf::actor& notify, std::uint64_t token) = 0;
+  /// A relay has promised to pass on what others send to this host, and to signal.
+  virtual bool has_relay() const = 0;
+
   /// Runs `work` on a compute thread; when it and `time` are over, sends work_done{token} to
   /// `notify`, an actor of this host. `work` must not touch actors. If it throws, the whole run ends
   /// with an error that names `job`.

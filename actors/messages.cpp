@@ -10,16 +10,18 @@ namespace {
 // The one list of message types: type, traffic class.
 #define SHOAL_MESSAGE_LIST(X)                                                                        \
   X(record, control) X(store, control) X(withdraw, control) X(lookup, control) X(found, control)     \
-  X(contact, control) X(signed_record, control) X(nodes_query, control) X(records_query, control)    \
+  X(serve, control) X(contact, control) X(signed_record, control) X(nodes_query, control) X(records_query, control)    \
   X(query_answer, control) X(record_put, control) X(put_receipt, control)                            \
   X(sample_request, control) X(samples, data) X(samples_returned, control) X(commit_entry, control)  \
-  X(commit, control) X(lease_lost, control) X(member_info, control) X(join_request, control)         \
+  X(commit, control) X(commit_received, control) X(lease_lost, control) X(member_info, control) X(join_request, control)         \
   X(join_accepted, control) X(join_rejected, control) X(join_withdrawn, control)                     \
   X(group_begun, control) X(member_declined, control) X(part_chunk, averaging)                       \
   X(reduced_chunk, averaging) X(chunk_received, control) X(part_query, control)                      \
   X(part_answer, control) X(member_finished, control) X(state_request, control)                      \
   X(state_offer, control) X(state_refused, control) X(state_chunk_request, control)                  \
-  X(state_chunk, state) X(work_done, control) X(tick, control)
+  X(state_chunk, state) X(work_done, control) X(tick, control) X(address_query, control)             \
+  X(address_answer, control) X(dial_request, control) X(dial_answer, control) X(dialled, control)     \
+  X(greeting, control)
 
 }  // namespace
 

@@ -33,7 +33,7 @@ namespace shoal::actors {
 
 // ---- discovery: what an actor says to the DHT node of its own host ------------------------------
 
-/// A value under (key, subkey) until `expires_utc_ns`; the latest expiration wins.
+/// A value under (key, subkey) until `expires_utc_ns`; of one owner the last that it stored counts.
 struct record {
   std::string subkey;
   caf::actor address;            ///< whom the record is about; may be empty
@@ -70,7 +70,13 @@ struct found {
   SHOAL_MESSAGE(found, x.key, x.token, x.records)
 };
 
-// ---- between DHT nodes --------------------------------------------------------------------------
+/// Others can dial this host, or cannot: what its peer has found out. No answer.
+struct serve {
+  std::uint8_t others_reach_us = 0;
+  SHOAL_MESSAGE(serve, x.others_reach_us)
+};
+
+// ---- between DHT nodes: `client` says that the sender cannot be dialled, and is not to be kept --------
 
 /// A node and where it is reached.
 struct contact {
@@ -92,44 +98,53 @@ struct signed_record {
 /// Whom do you know that is near to `target`?
 struct nodes_query {
   contact from;
+  std::uint8_t client = 0;
   std::uint64_t token = 0;
   node_id target;
-  SHOAL_MESSAGE(nodes_query, x.from, x.token, x.target)
+  SHOAL_MESSAGE(nodes_query, x.from, x.client, x.token, x.target)
 };
 
 /// What changed under `key` after the number that you gave last time? And, if asked, who is nearer to it?
 struct records_query {
   contact from;
+  std::uint8_t client = 0;
   std::uint64_t token = 0;
   std::string key;
   std::uint64_t after = 0;
   std::uint8_t nodes = 0;
-  SHOAL_MESSAGE(records_query, x.from, x.token, x.key, x.after, x.nodes)
+  SHOAL_MESSAGE(records_query, x.from, x.client, x.token, x.key, x.after, x.nodes)
 };
 
-/// To both queries. `sequence` is what to ask for next time, 0 if there is nothing under the key.
+/// To both queries. `sequence` is what to ask for next time, 0 if there is nothing under the key; `utc_ns` is the sender's clock.
 struct query_answer {
   contact from;
+  std::uint8_t client = 0;
   std::uint64_t token = 0;
+  std::int64_t utc_ns = 0;
   std::vector<contact> nearer;
   std::vector<signed_record> records;
   std::uint64_t sequence = 0;
   std::uint8_t more = 0;             ///< the answer would have been too large: ask again at once
-  SHOAL_MESSAGE(query_answer, x.from, x.token, x.nearer, x.records, x.sequence, x.more)
+  std::uint8_t others_nearer = 0;    ///< the sender knows enough nodes nearer to the key that it need not have its records
+  SHOAL_MESSAGE(query_answer, x.from, x.client, x.token, x.utc_ns, x.nearer, x.records, x.sequence, x.more, x.others_nearer)
 };
 
 /// Keep these, please.
 struct record_put {
   contact from;
+  std::uint8_t client = 0;
   std::uint64_t token = 0;
   std::string key;
   std::vector<signed_record> records;
-  SHOAL_MESSAGE(record_put, x.from, x.token, x.key, x.records)
+  SHOAL_MESSAGE(record_put, x.from, x.client, x.token, x.key, x.records)
 };
 
 struct put_receipt {
+  std::uint8_t client = 0;
   std::uint64_t token = 0;
-  SHOAL_MESSAGE(put_receipt, x.token)
+  std::int64_t utc_ns = 0;
+  std::uint8_t others_nearer = 0;    ///< as in query_answer
+  SHOAL_MESSAGE(put_receipt, x.client, x.token, x.utc_ns, x.others_nearer)
 };
 
 // ---- data streaming -----------------------------------------------------------------------------
@@ -165,14 +180,20 @@ struct commit_entry {
   SHOAL_MESSAGE(commit_entry, x.peer, x.ranges, x.parts_included)
 };
 
-/// Sent by every member of a finished round, for itself and for members that may be dead; the same
-/// commit may arrive several times.
+/// Sent by every member of a finished round, for itself and for members that may be dead, until it is answered with
+/// commit_received; the same commit may arrive several times.
 struct commit {
   std::uint64_t epoch = 0;           ///< of the round: the epoch that its gradients were computed on, from 0
   group_id group;
   std::uint32_t parts_total = 0;
   std::vector<commit_entry> entries;
   SHOAL_MESSAGE(commit, x.epoch, x.group, x.parts_total, x.entries)
+};
+
+/// The shard has a commit of this round from the receiver, good or bad.
+struct commit_received {
+  group_id group;
+  SHOAL_MESSAGE(commit_received, x.group)
 };
 
 /// The shard took leases back (they expired): the peer must not use these samples any more.
@@ -187,7 +208,7 @@ struct member_info {
   peer_id peer = 0;
   caf::actor address;                ///< its group actor
   std::uint64_t weight = 0;          ///< samples in its contribution
-  std::uint64_t rate = 0;            ///< min(up, down) of its line in bit/s, decides its share
+  std::uint64_t rate = 0;            ///< min(up, down) of its line in bit/s, decides its share; 0: cannot be reached
   std::vector<sample_range> samples;
   SHOAL_MESSAGE(member_info, x.peer, x.address, x.weight, x.rate, x.samples)
 };
@@ -336,12 +357,57 @@ struct state_chunk {
   SHOAL_MESSAGE(state_chunk, x.state, x.offset, x.data)
 };
 
+// ---- reachability -------------------------------------------------------------------------------
+
+/// What do you see me as? And have `third` dial `reply_to`, if there is one.
+struct address_query {
+  caf::actor reply_to;
+  caf::actor third;
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(address_query, x.reply_to, x.third, x.token)
+};
+
+/// `seen`: the address that the asker's datagrams come from; 0: none come.
+struct address_answer {
+  std::uint64_t token = 0;
+  std::uint64_t seen = 0;
+  SHOAL_MESSAGE(address_answer, x.token, x.seen)
+};
+
+/// Opens a connection to who can be reached, so that it can reach us. Nobody answers.
+struct greeting {
+  peer_id peer = 0;
+  SHOAL_MESSAGE(greeting, x.peer)
+};
+
+/// To a third peer: dial `target` as if you had never met.
+struct dial_request {
+  caf::actor reply_to;
+  caf::actor target;
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(dial_request, x.reply_to, x.target, x.token)
+};
+
+/// From the third peer to the asked one, and on to the asker.
+struct dial_answer {
+  std::uint64_t token = 0;
+  std::uint8_t opened = 0;
+  SHOAL_MESSAGE(dial_answer, x.token, x.opened)
+};
+
 // ---- inside one host ----------------------------------------------------------------------------
 
 /// host::run() is over.
 struct work_done {
   std::uint64_t token = 0;
   SHOAL_MESSAGE(work_done, x.token)
+};
+
+/// host::dial() is over.
+struct dialled {
+  std::uint64_t token = 0;
+  bool opened = false;
+  SHOAL_MESSAGE(dialled, x.token, x.opened)
 };
 
 /// A timer of the receiving actor: what it means and for which attempt it was set.

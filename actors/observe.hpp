@@ -2,8 +2,10 @@
 // Logs, metrics and the invariants of DESIGN section 5 are made from these and from nothing else.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -92,6 +94,14 @@ struct samples_reported {
   std::vector<sample_range> samples;
 };
 
+/// What a peer believes now about how others can reach it.
+enum class reach : std::uint8_t { unknown, open, cone, symmetric, outbound_only };
+inline constexpr std::array<std::string_view, 5> reach_names{"unknown", "open", "cone", "symmetric", "outbound_only"};
+constexpr std::string_view to_string(reach value) { return reach_names[static_cast<std::size_t>(value)]; }
+struct reach_learned {
+  actors::reach reach = actors::reach::unknown;
+};
+
 /// An actor got a message that no correct peer sends; it was dropped and counted.
 struct misbehaved {
   peer_id culprit = 0;
@@ -99,6 +109,6 @@ struct misbehaved {
 };
 
 using observation = std::variant<trained, phase_changed, contributed, round_ended, stepped, adopted,
-                                 samples_moved, samples_reported, misbehaved>;
+                                 samples_moved, samples_reported, misbehaved, reach_learned>;
 
 }  // namespace shoal::actors

@@ -25,14 +25,15 @@ enum class reason : std::uint8_t {
   member_declined,     ///< a member had gone to another group before this one began
   bad_message,         ///< a member sent what no correct member sends
   cancelled,           ///< the owner gave the round up
+  no_reducer,          ///< nobody in the group can be reached by the others
 };
 
 inline constexpr std::array<std::string_view, 4> outcome_names{"ok", "partial", "split", "failed"};
-inline constexpr std::array<std::string_view, 13> reason_names{
+inline constexpr std::array<std::string_view, 14> reason_names{
     "none",           "sender_lost", "sender_timeout",  "reducer_lost",
     "reducer_timeout", "leader_lost", "group_too_small", "matchmaking_timeout",
     "group_closed",   "out_of_sync", "member_declined", "bad_message",
-    "cancelled"};
+    "cancelled",      "no_reducer"};
 
 constexpr std::string_view to_string(outcome value) { return outcome_names[static_cast<std::size_t>(value)]; }
 constexpr std::string_view to_string(reason value) { return reason_names[static_cast<std::size_t>(value)]; }

@@ -1,7 +1,17 @@
 # When hosts come and go: drawn or from a trace. No CAF, no actors.
 add_library(shoal_churn STATIC
   ${CMAKE_CURRENT_LIST_DIR}/churn.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/trace.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/distributions.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/lifetime_fit.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/line_trace.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/trace.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/trace_counts.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/trace_events.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/trace_formats.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/trace_fta.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/trace_peers.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/trace_simgrid.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/trace_statistics.cpp)
 target_include_directories(shoal_churn PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_features(shoal_churn PUBLIC cxx_std_20)
-target_link_libraries(shoal_churn PUBLIC shoal_base PRIVATE fmt::fmt)
+target_link_libraries(shoal_churn PUBLIC shoal_base PRIVATE fmt::fmt nlohmann_json::nlohmann_json)

@@ -204,9 +204,36 @@ void coordinator::enqueue(caf::resumable* job) {
   if (born_on < never_seen && born_) born_(born_on, caf::strong_actor_ptr{actor->ctrl()});
   {
     std::lock_guard guard(mutex_);
-    jobs_.push_back(job);
+    make_ready(job);
   }
   if (mode_ == time_mode::wall_clock) work_ready_.notify_one();
+}
+
+/// Requires: mutex_ is held.
+void coordinator::make_ready(caf::resumable* job) {
+  if (!held_.empty() && job->subtype() == caf::resumable::scheduled_actor) {
+    const auto id = static_cast<caf::scheduled_actor*>(job)->id();
+    if (const auto found = held_.find(hosts_[id]); found != held_.end()) return found->second.push_back(job);
+  }
+  jobs_.push_back(job);
+}
+
+void coordinator::hold(host_index host) {
+  std::lock_guard guard(mutex_);
+  if (!held_.try_emplace(host).second) return;
+  auto all = std::exchange(jobs_, {});
+  for (auto* job : all) make_ready(job);
+}
+
+void coordinator::release(host_index host) {
+  {
+    std::lock_guard guard(mutex_);
+    const auto found = held_.find(host);
+    if (found == held_.end()) return;
+    jobs_.insert(jobs_.end(), found->second.begin(), found->second.end());
+    held_.erase(found);
+  }
+  if (mode_ == time_mode::wall_clock) work_ready_.notify_all();
 }
 
 void coordinator::resume(caf::resumable* job, unit& on) {
@@ -230,7 +257,7 @@ void coordinator::resume(caf::resumable* job, unit& on) {
   switch (how) {
     case caf::resumable::resume_later: {
       std::lock_guard guard(mutex_);
-      jobs_.push_back(job);
+      make_ready(job);
       if (mode_ == time_mode::wall_clock) work_ready_.notify_one();
       break;
     }
@@ -362,6 +389,7 @@ void coordinator::stop() {
   workers_.clear();
   idle_.notify_all();
   clock_.cancel_all();
+  while (!held_.empty()) release(held_.begin()->first);
   // No actor's code runs any more. Cleaning one up can make others ready (requests bounce).
   while (!jobs_.empty()) {
     auto* job = jobs_.front();

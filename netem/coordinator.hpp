@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -116,6 +117,11 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   /// Makes run() return after what is being done now. Thread safety: any thread.
   void request_stop() noexcept;
 
+  /// Actors of this host do nothing until release(): what is sent to them waits in their mailboxes. What one of
+  /// them is doing now it ends.
+  void hold(host_index host);
+  void release(host_index host);
+
   /// The host an actor lives on; no_host for CAF's own actors.
   host_index host_of(caf::actor_id id) const;
 
@@ -150,6 +156,7 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   void push(event&& what);
   /// An answered request needs its timer no more (CAF never drops it).
   void answered(caf::actor_id requester, caf::message_id response);
+  void make_ready(caf::resumable* job);
   void resume(caf::resumable* job, unit& on);
   void deliver(event& what);
   /// Runs ready jobs until none is left. Virtual time only.
@@ -172,6 +179,7 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   std::vector<caf::resumable*> running_; // by worker: what it resumes, wall clock only
   std::unordered_map<std::uint64_t, event_handle> requests_;  // never iterated
   std::vector<host_index> hosts_;        // by actor id
+  std::map<host_index, std::deque<caf::resumable*>> held_;  // what actors of held hosts have to do
   std::size_t busy_workers_ = 0;
   std::vector<std::thread> workers_;
 

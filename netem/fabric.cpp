@@ -38,18 +38,6 @@ caf::mailbox_element_ptr kill_message(const caf::strong_actor_ptr& actor) {
                                    caf::exit_msg{caf::actor_cast<caf::actor_addr>(actor), caf::exit_reason::kill});
 }
 
-/// Two losses one after the other. Of two bursty ones the second is taken as independent losses.
-loss_model both(loss_model a, loss_model b) {
-  if (!a.any()) return b;
-  if (!b.any()) return a;
-  if (!a.bursts() && b.bursts()) std::swap(a, b);
-  if (a.bursts())
-    a.in_good = 1 - (1 - a.in_good) * (1 - b.mean());
-  else
-    a.rate = 1 - (1 - a.rate) * (1 - b.rate);
-  return a;
-}
-
 duration transmission_time(std::uint64_t bytes, data_rate rate) {
   return from_seconds(static_cast<double>(bytes) / rate.bytes_per_second());
 }
@@ -88,8 +76,10 @@ fabric::~fabric() {
   {
     // What is under way may hold the last reference to an actor: it goes while the coordinator can clean up.
     std::vector<in_transit> dropped;
+    decltype(held_) held;
     std::lock_guard guard(mutex_);  // released before what was dropped is destroyed
     dropped.swap(in_flight_);
+    held.swap(held_);
     in_flight_free_.clear();
   }
   clock_.stop();
@@ -114,6 +104,9 @@ void fabric::set_path(region_index a, region_index b, const path_quality& path) 
   between_[a][b] = between_[b][a] = path;
   for (std::size_t i = 0; i < places_.size(); ++i)
     for (std::size_t j = 0; j < places_.size(); ++j) ways_[i][j] = combine(places_[i], places_[j]);
+  if (sending_ == 0) return;
+  const auto now = flow_time();
+  for (std::uint32_t line = 0; line < connections_.size(); ++line) retune(line, now);
 }
 
 site_index fabric::add_site(std::string name, data_rate up, data_rate down, site_index inside) {
@@ -131,9 +124,12 @@ site_index fabric::add_site(std::string name, data_rate up, data_rate down, site
 machine_index fabric::add_machine(const machine_options& what) {
   std::lock_guard guard(mutex_);
   const auto index = static_cast<machine_index>(machines_.size());
-  machines_.push_back({what.name, place_of({what.region, what.line}), what.up, what.down,
+  const auto where = place_of({what.region, what.line, what.line});
+  ++places_[where].users;
+  machines_.push_back({what.name, where, what.up, what.down,
                        flows_.add_link(what.up.bits_per_second), flows_.add_link(what.down.bits_per_second),
-                       what.site});
+                       what.site, what.nat, 0, no_host, what.up});
+  if (what.nat != nat_class::open) nat_rules();
   link_owners_.push_back(2 * index);
   link_owners_.push_back(2 * index + 1);
   if (what.at || !coordinates_.empty()) {
@@ -143,45 +139,48 @@ machine_index fabric::add_machine(const machine_options& what) {
   return index;
 }
 
+host_index fabric::add_relay(const machine_options& what, std::uint64_t budget_bytes) {
+  std::lock_guard guard(mutex_);
+  nat_rules();
+  const auto host = start_host(add_machine(what));
+  reach_->add_relay(host, budget_bytes);
+  return host;
+}
+
+reachability& fabric::nat_rules() {
+  if (!reach_)
+    reach_ = std::make_unique<reachability>(options_.seed, options_.hole_punching,
+                                            [this](host_index a, host_index b) { return delay_of(a, b); });
+  return *reach_;
+}
+
 std::uint32_t fabric::place_of(const place& what) {
-  const auto same = [&](const place& p) { return p.region == what.region && p.line == what.line; };
+  const auto same = [&](const place& p) {
+    return p.users > 0 && p.region == what.region && p.out == what.out && p.in == what.in;
+  };
   const auto found = std::find_if(places_.rbegin(), places_.rend(), same);
   if (found != places_.rend()) return static_cast<std::uint32_t>(places_.rend() - found) - 1;
-  places_.push_back(what);
-  ways_.resize(places_.size());
-  for (auto& row : ways_) row.resize(places_.size());
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    ways_[i].back() = combine(places_[i], what);
-    ways_.back()[i] = combine(what, places_[i]);
+  auto free = std::find_if(places_.begin(), places_.end(), [](const place& p) { return p.users == 0; });
+  if (free == places_.end()) {
+    free = places_.insert(free, what);
+    ways_.resize(places_.size());
+    for (auto& row : ways_) row.resize(places_.size());
   }
-  return static_cast<std::uint32_t>(places_.size() - 1);
+  *free = what;
+  free->users = 0;
+  const auto index = static_cast<std::uint32_t>(free - places_.begin());
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    ways_[i][index] = combine(places_[i], what);
+    ways_[index][i] = combine(what, places_[i]);
+  }
+  return index;
 }
 
 fabric::way fabric::combine(const place& from, const place& to) const {
-  const auto& regions = between_[from.region][to.region];
   way out;
-  auto& q = out.quality;
-  q = regions;
-  out.lines = from.line.delay + to.line.delay;
-  q.delay += out.lines;
-  double variance = 0;
-  for (const auto* part : {&regions, &from.line, &to.line}) {
-    const double jitter = to_seconds(part->jitter);
-    variance += jitter * jitter;
-    if (part == &regions || jitter == 0) continue;
-    if (regions.jitter < part->jitter) {  // the widest one gives the shape
-      q.shape = part->shape;
-      q.correlation = part->correlation;
-    }
-  }
-  if (from.line.jitter.count() != 0 || to.line.jitter.count() != 0) q.jitter = from_seconds(std::sqrt(variance));
-  for (const auto* line : {&from.line, &to.line}) {
-    q.flow_cap = std::min(q.flow_cap, line->flow_cap);
-    q.duplicate = 1 - (1 - q.duplicate) * (1 - line->duplicate);
-    q.reorder = 1 - (1 - q.reorder) * (1 - line->reorder);
-    q.loss = both(q.loss, line->loss);
-  }
-  out.remembers = q.correlation > 0 || q.loss.bursts();
+  out.lines = from.out.delay + to.in.delay;
+  out.quality = in_series({&between_[from.region][to.region], &from.out, &to.in});
+  out.remembers = out.quality.correlation > 0 || out.quality.loss.bursts();
   return out;
 }
 
@@ -192,13 +191,14 @@ host_index fabric::start_host(machine_index index) {
   auto incarnation = m.incarnations++;
   hosts_.push_back({.machine = index,
                     .place = m.place,
-                    .up = m.up,
+                    .up = m.up_now,
                     .uplink = m.uplink,
                     .downlink = m.downlink,
                     .incarnation = incarnation,
                     .node = node_of(m.name, incarnation),
                     .jitter = stream(options_.seed, "netem.jitter", index, incarnation)});
   m.running = static_cast<host_index>(hosts_.size() - 1);
+  if (reach_) reach_->add(m.running, index, m.nat);
   report({event_kind::host_started, clock_.now(), clock_.now(), {m.running, 0}, {m.running, 0}, "", 0});
   return m.running;
 }
@@ -212,6 +212,7 @@ bool fabric::kill(host_index index, kill_scope scope) {
   host.died_by = scope;
   host.died_at = now;
   machines_[host.machine].running = no_host;
+  if (reach_) reach_->forget(index);
   report({event_kind::host_killed, now, now, {index, 0}, {index, 0}, "", 0});
   std::vector<std::uint32_t> broken;
   for (auto at = host.first_out; at != none; at = connections_[at].out.next) broken.push_back(at);
@@ -220,23 +221,293 @@ bool fabric::kill(host_index index, kill_scope scope) {
   std::sort(broken.begin(), broken.end(), [this](std::uint32_t a, std::uint32_t b) {
     return key_of(connections_[a].from, connections_[a].to) < key_of(connections_[b].from, connections_[b].to);
   });
-  for (auto at : broken) {
-    auto& line = connections_[at];
-    flows_.cancel(line.flow, now);
-    end_record(line, now, now, true);
-    for (auto next = line.first; next != none;) {
+  for (auto at : broken) break_line(at, now, lost_);
+  std::erase_if(stalls_, [&](auto& entry) {
+    if (entry.first >> 32 != index && (entry.first & 0xffffffff) != index) return false;
+    for (auto at : entry.second.small) {
       ++lost_;
-      auto lost = std::exchange(in_flight_[next], {});
-      in_flight_free_.push_back(std::exchange(next, lost.next));
+      in_flight_[at] = {};
+      in_flight_free_.push_back(at);
     }
-    line.first = line.last = none;
-    link_out(at);
-    forget_if_idle(at);
-    flows_change();
-  }
+    return true;
+  });
   acting_as as{index};
   for (auto& [ordinal, actor] : host.actors) actor->enqueue(kill_message(actor), nullptr);
+  // Only now: nobody may handle anything before the end that is urgent.
+  if (std::exchange(host.paused, false)) {
+    when_resumed_.erase(index);
+    clock_.release(index);
+  }
   return true;
+}
+
+/// Loses all bulk that has not left.
+void fabric::break_line(std::uint32_t at, duration now, std::atomic<std::uint64_t>& count) {
+  auto& line = connections_[at];
+  if (line.first == none) return;
+  flows_.cancel(line.flow, now);
+  end_record(line, now, now, true);
+  for (auto next = line.first; next != none;) {
+    ++count;
+    auto lost = std::exchange(in_flight_[next], {});
+    in_flight_free_.push_back(std::exchange(next, lost.next));
+  }
+  line.first = line.last = none;
+  line.stopped = false;
+  link_out(at);
+  forget_if_idle(at);
+  flows_change();
+}
+
+// -- what changes while it is used ----------------------------------------------------------------
+
+void fabric::set_rates(machine_index index, data_rate up, data_rate down) {
+  std::lock_guard guard(mutex_);
+  auto& m = machines_[index];
+  const auto now = flow_time();
+  m.up_now = up;
+  flows_.set_capacity(m.uplink, up.bits_per_second, now);
+  flows_.set_capacity(m.downlink, down.bits_per_second, now);
+  if (m.running != no_host) hosts_[m.running].up = up;
+  flows_change();
+}
+
+void fabric::set_rates_of_site(site_index site, data_rate up, data_rate down) {
+  std::lock_guard guard(mutex_);
+  const auto now = flow_time();
+  flows_.set_capacity(sites_[site].uplink, up.bits_per_second, now);
+  flows_.set_capacity(sites_[site].downlink, down.bits_per_second, now);
+  flows_change();
+}
+
+void fabric::set_line(machine_index index, const path_quality& out, const path_quality& in) {
+  std::lock_guard guard(mutex_);
+  auto& m = machines_[index];
+  --places_[m.place].users;
+  m.place = place_of({places_[m.place].region, out, in});
+  ++places_[m.place].users;
+  if (m.running == no_host) return;
+  auto& host = hosts_[m.running];
+  host.place = m.place;
+  if (host.first_out == none && host.first_in == none) return;
+  const auto now = flow_time();
+  for (auto at = host.first_out; at != none; at = connections_[at].out.next) retune(at, now);
+  for (auto at = host.first_in; at != none; at = connections_[at].in.next) retune(at, now);
+}
+
+path_now fabric::path_of(host_index from, host_index to, host_index relay) const {
+  if (relay != no_host) {
+    const auto quality = netem::in_series({&way_between(from, relay).quality, &way_between(relay, to).quality});
+    path_now out;
+    out.cap = quality.flow_cap;
+    if (flows_.model() == transfer_model::max_min) return out;
+    out.delay = delay_of(from, relay) + delay_of(relay, to);
+    out.round_trip = out.delay + delay_of(to, relay) + delay_of(relay, from);
+    out.loss_events = quality.loss.event_rate();
+    return out;
+  }
+  const auto& quality = way_between(from, to).quality;
+  path_now out;
+  out.cap = quality.flow_cap;
+  if (flows_.model() == transfer_model::max_min) return out;
+  out.delay = delay_of(from, to);
+  out.round_trip = out.delay + delay_of(to, from);
+  out.loss_events = quality.loss.event_rate();
+  return out;
+}
+
+void fabric::retune(std::uint32_t index, duration now) {
+  const auto& line = connections_[index];
+  if (line.first == none || line.stopped) return;
+  flows_.change(line.flow, path_of(line.from, line.to, in_flight_[line.first].relay), now);
+  flows_change();
+}
+
+// Cuts.
+
+/// Over `relay`, if there is one.
+bool fabric::blocked(host_index from, host_index to, host_index relay) const {
+  if (relay != no_host) return blocked(from, relay) || blocked(relay, to);
+  return std::any_of(cuts_.begin(), cuts_.end(), [&](const active_cut& c) {
+    return c.what.blocks(hosts_[from].machine, hosts_[to].machine);
+  });
+}
+
+std::uint64_t fabric::add_cut(cut what) {
+  std::lock_guard guard(mutex_);
+  const auto now = flow_time();
+  cuts_.push_back({next_number_++, std::move(what), now});
+  for (std::uint32_t line = 0; line < connections_.size(); ++line) {
+    const auto& c = connections_[line];
+    if (c.first != none && blocked(c.from, c.to, in_flight_[c.first].relay)) stop_line(line, now);
+  }
+  clock_.at(now + options_.detection_time, [this] { suspect(); });
+  return cuts_.back().number;
+}
+
+void fabric::heal(std::uint64_t number) {
+  std::lock_guard guard(mutex_);
+  std::erase_if(cuts_, [&](const active_cut& c) { return c.number == number; });
+  for (auto at = stalls_.begin(); at != stalls_.end();) {
+    const auto [pair, what] = *at;
+    if (blocked(static_cast<host_index>(pair >> 32), static_cast<host_index>(pair), what.relay)) {
+      ++at;
+      continue;
+    }
+    at = stalls_.erase(at);
+    go_on(pair, what);
+  }
+}
+
+/// The stall of a pair; the first thing that waits starts the detection time.
+fabric::stall& fabric::stall_of(host_index from, host_index to, host_index relay) {
+  const auto pair = key_of(from, to);
+  const auto [found, fresh] = stalls_.try_emplace(pair);
+  if (fresh) {
+    found->second.number = next_number_++;
+    found->second.since = clock_.now();
+    found->second.relay = relay;
+    clock_.at(clock_.now() + options_.detection_time, [this, pair, number = found->second.number] { give_up(pair, number); });
+  }
+  return found->second;
+}
+
+void fabric::stop_line(std::uint32_t index, duration now) {
+  auto& line = connections_[index];
+  stall_of(line.from, line.to, in_flight_[line.first].relay);
+  if (std::exchange(line.stopped, true)) return;
+  flows_.stop(line.flow, now);
+  flows_change();
+}
+
+void fabric::give_up(std::uint64_t pair, std::uint64_t number) {
+  std::lock_guard guard(mutex_);
+  const auto found = stalls_.find(pair);
+  if (found == stalls_.end() || found->second.number != number) return;
+  const auto what = std::move(found->second);
+  stalls_.erase(found);
+  for (auto at : what.small) {
+    ++given_up_;
+    in_flight_[at] = {};
+    in_flight_free_.push_back(at);
+  }
+  windows_.erase(pair);  // what comes next is another connection
+  if (auto* line = line_of_.find(pair)) break_line(*line - 1, flow_time(), given_up_);
+}
+
+/// What waited is sent again at the next retransmission, the timeout doubling from one to the next.
+void fabric::go_on(std::uint64_t pair, stall what) {
+  const auto from = static_cast<host_index>(pair >> 32), to = static_cast<host_index>(pair);
+  const auto now = clock_.now();
+  auto again = now;
+  if (flows_.model() == transfer_model::tcp) {
+    const auto timeout = retransmission_timeout(flows_.tcp(), delay_of(from, to) + delay_of(to, from));
+    auto wait = timeout;
+    while (what.since + wait < now) wait = 2 * wait + timeout;
+    again = what.since + wait;
+  }
+  for (auto at : what.small) {
+    in_flight_[at].left = again;
+    arrive_later(at, last_small(from, to), drawn_delay(from, what.relay, to));
+  }
+  const auto* line = line_of_.find(pair);
+  if (line == nullptr || !connections_[*line - 1].stopped) return;
+  clock_.at(again, [this, index = *line - 1, flow = connections_[*line - 1].flow] {
+    std::lock_guard guard(mutex_);
+    auto& sent = connections_[index];
+    if (sent.first == none || sent.flow != flow || !sent.stopped) return;
+    const auto relay = in_flight_[sent.first].relay;
+    if (blocked(sent.from, sent.to, relay)) return;
+    sent.stopped = false;
+    flows_.go_on(sent.flow, path_of(sent.from, sent.to, relay), flow_time());
+    flows_change();
+  });
+}
+
+// Suspicion: who gives no sign of life for the detection time is taken for dead.
+
+bool fabric::silent_for(host_index a, host_index b, duration time) const {
+  const auto before = clock_.now() - time;
+  if (hosts_[b].paused && hosts_[b].paused_at <= before) return true;
+  return std::any_of(cuts_.begin(), cuts_.end(), [&](const active_cut& c) {
+    return c.since <= before && (c.what.blocks(hosts_[a].machine, hosts_[b].machine) ||
+                                 c.what.blocks(hosts_[b].machine, hosts_[a].machine));
+  });
+}
+
+void fabric::suspect() {
+  struct suspicion {
+    endpoint of;
+    std::uint64_t observer;
+    caf::strong_actor_ptr at;
+  };
+  std::vector<suspicion> told;
+  {
+    std::lock_guard guard(mutex_);
+    actors_.for_each([&](std::uint64_t, const actor_state& actor) {
+      if (!actor.port) return;
+      const auto& of = *static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(actor.port));
+      for (const auto& observer : of.observers_)
+        if (observer.host != no_host && observer.host != of.host() && silent_for(observer.host, of.host(), options_.detection_time))
+          told.push_back({actor.where, observer.number, actor.port});
+    });
+  }
+  std::sort(told.begin(), told.end(), [](const suspicion& a, const suspicion& b) {
+    return std::tuple(a.of.host, a.of.ordinal, a.observer) < std::tuple(b.of.host, b.of.ordinal, b.observer);
+  });
+  for (const auto& s : told)
+    tell(*static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(s.at)), s.observer,
+         caf::make_error(caf::exit_reason::unreachable));
+}
+
+// Pauses.
+
+bool fabric::pause(host_index index) {
+  std::lock_guard guard(mutex_);
+  auto& host = hosts_[index];
+  if (!host.alive || host.paused) return false;
+  host.paused = true;
+  host.paused_at = clock_.now();
+  clock_.hold(index);
+  clock_.at(host.paused_at + options_.detection_time, [this] { suspect(); });
+  return true;
+}
+
+bool fabric::resume(host_index index) {
+  std::vector<std::function<void()>> waiting;
+  {
+    std::lock_guard guard(mutex_);
+    auto& host = hosts_[index];
+    if (!host.paused) return false;
+    host.paused = false;
+    host.paused_for += clock_.now() - host.paused_at;
+    if (const auto found = when_resumed_.find(index); found != when_resumed_.end()) {
+      waiting = std::move(found->second);
+      when_resumed_.erase(found);
+    }
+  }
+  clock_.release(index);
+  for (auto& action : waiting) action();
+  return true;
+}
+
+bool fabric::paused(host_index host) const {
+  std::lock_guard guard(mutex_);
+  return hosts_[host].paused;
+}
+
+duration fabric::paused_time(host_index index) const {
+  std::lock_guard guard(mutex_);
+  const auto& host = hosts_[index];
+  return host.paused_for + (host.paused ? clock_.now() - host.paused_at : duration{});
+}
+
+void fabric::when_resumed(host_index host, std::function<void()> action) {
+  std::unique_lock guard(mutex_);
+  if (hosts_[host].paused) return when_resumed_[host].push_back(std::move(action));
+  if (!hosts_[host].alive) return;
+  guard.unlock();
+  action();
 }
 
 // -- what hosts look like -------------------------------------------------------------------------
@@ -298,6 +569,38 @@ duration fabric::delay_between(host_index from, host_index to) const {
   return delay_of(from, to);
 }
 
+fabric::dial_outcome fabric::dial(host_index from, host_index to) const {
+  std::lock_guard guard(mutex_);
+  if (from >= hosts_.size() || to >= hosts_.size()) return {};
+  const bool opens = hosts_[from].alive && hosts_[to].alive && machines_[hosts_[to].machine].nat == nat_class::open;
+  return {opens, delay_of(from, to) + delay_of(to, from)};
+}
+nat_class fabric::nat_of(host_index host) const {
+  std::lock_guard guard(mutex_);
+  return machines_[hosts_[host].machine].nat;
+}
+std::uint64_t fabric::public_address(host_index of, host_index by) const {
+  std::lock_guard guard(mutex_);
+  if (of >= hosts_.size()) return 0;
+  return reach_ ? reach_->address_of(of, by) : std::uint64_t{hosts_[of].machine} + 1;
+}
+bool fabric::relay_left() const {
+  std::lock_guard guard(mutex_);
+  return reach_ && reach_->relay_left();
+}
+std::optional<reachability_counts> fabric::reachability_totals() const {
+  std::lock_guard guard(mutex_);
+  return reach_ ? std::optional(reach_->counts()) : std::nullopt;
+}
+host_index fabric::host_of(const caf::actor& actor) const {
+  auto* it = caf::actor_cast<caf::abstract_actor*>(actor);
+  if (it == nullptr) return no_host;
+  if (auto* address = dynamic_cast<port*>(it)) return address->host();
+  std::lock_guard guard(mutex_);
+  auto* found = actors_.find(actor.id());
+  return found != nullptr ? found->where.host : no_host;
+}
+
 void fabric::note_arrival(host_index receiver) noexcept {
   before_arrival();
   auto running = coordinator::current_host();
@@ -354,7 +657,8 @@ caf::actor fabric::address_of(const caf::actor& actor) {
 void fabric::observe(port& of, caf::attachable_ptr hook) {
   std::lock_guard guard(mutex_);
   port::observer observer{std::move(hook), coordinator::current_host(), of.next_observer_++};
-  if (of.actor_)
+  if (of.actor_ && (observer.host == no_host || observer.host == of.host() ||
+                    !silent_for(observer.host, of.host(), options_.detection_time)))
     of.observers_.push_back(std::move(observer));
   else
     notify(of, std::move(observer), caf::make_error(caf::exit_reason::unreachable));
@@ -374,7 +678,8 @@ void fabric::notify(port& of, port::observer observer, const caf::error& reason)
   auto when = clock_.now();
   if (observer.host == of.host()) {
     // At once.
-  } else if (!host.alive && host.died_by == kill_scope::machine) {
+  } else if ((!host.alive && host.died_by == kill_scope::machine) ||
+             (observer.host != no_host && (blocked(of.host(), observer.host) || silent_for(observer.host, of.host(), options_.detection_time)))) {
     when += options_.detection_time;
   } else if (observer.host != no_host) {
     when += delay_of(of.host(), observer.host);
@@ -447,19 +752,77 @@ void fabric::send(port& to, caf::mailbox_element_ptr element) {
       if (found->where.host == from) source = found->where;
       element->sender = found->port ? found->port : port_of(element->sender);
     }
+  in_transit item{caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, bytes, clock_.now(), what.name};
+  if (reach_ && !reaches(item, to.host(), what)) {
+    element = std::move(item.element);  // if it is lost, it ends after the lock
+    return;
+  }
+  depart(std::move(item), to.host(), what);
+}
+
+/// Whether `what` may depart now, and over which relay; if not, it is held or lost.
+bool fabric::reaches(in_transit& what, host_index to, message_class kind) {
+  const auto from = what.from.host;
+  const auto key = key_of(from, to);
+  if (auto before = held_.find(key); before != held_.end()) {  // the event that releases them comes
+    before->second.push_back({std::move(what), to, kind});
+    return false;
+  }
+  const auto answer = reach_->ask(from, to, what.bytes, clock_.now());
+  switch (answer.what) {
+    case reachability::answer::kind::go:
+      what.relay = answer.relay;
+      return true;
+    case reachability::answer::kind::wait:
+      held_[key].push_back({std::move(what), to, kind});
+      clock_.at(answer.ready, [this, key] { release(static_cast<host_index>(key >> 32), static_cast<host_index>(key)); });
+      return false;
+    case reachability::answer::kind::never:
+      traffic_[kind.traffic] -= what.bytes;
+      return false;
+  }
+  return false;
+}
+
+void fabric::release(host_index from, host_index to) {
+  std::vector<held_message> waiting;
+  std::lock_guard guard(mutex_);  // released before what is lost is destroyed
+  auto found = held_.find(key_of(from, to));
+  if (found == held_.end()) return;
+  waiting = std::move(found->second);
+  held_.erase(found);
+  for (auto& each : waiting) {
+    if (!hosts_[from].alive || !hosts_[to].alive)
+      ++lost_;
+    else if (reaches(each.what, to, each.kind))
+      depart(std::move(each.what), to, each.kind);
+  }
+}
+
+void fabric::depart(in_transit item, host_index to, message_class what) {
+  const auto from = item.from.host;
+  const auto relay = item.relay;
+  const auto bytes = item.bytes;
+  auto& sending = hosts_[from];
   auto now = clock_.now();
-  auto at = keep({caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, bytes, now, what.name});
+  auto at = keep(std::move(item));
   if (bytes <= options_.small_message_bytes) {
+    if (!cuts_.empty() && blocked(from, to, relay)) return stall_of(from, to, relay).small.push_back(at);
     auto begin = std::max(sending.small_free, now);
     if (flows_.model() == transfer_model::tcp) {
       const auto ahead = flows_.flows_on(sending.uplink);
       if (ahead > 0) begin = std::max(begin, now + transmission_time(ahead * (segment_bytes + segment_header_bytes), sending.up));
     }
     in_flight_[at].left = sending.small_free = begin + transmission_time(bytes, sending.up);
-    arrive_later(at, last_small(from, to.host()), small_delay(from, to.host(), bytes, what));
+    auto delay = small_delay(from, relay == no_host ? to : relay, bytes, what);
+    if (relay != no_host) {
+      delay += transmission_time(bytes, hosts_[relay].up);
+      delay += small_delay(relay, to, bytes, what);
+    }
+    arrive_later(at, last_small(from, to), delay);
     return;
   }
-  auto index = in_flight_[at].line = connect(from, to.host());
+  auto index = in_flight_[at].line = connect(from, to);
   auto& line = connections_[index];
   (line.first == none ? line.first : in_flight_[line.last].next) = at;
   line.last = at;
@@ -537,21 +900,22 @@ void fabric::start_next(std::uint32_t index, duration now) {
   const auto& next = in_flight_[line.first];
   const auto& from = machines_[hosts_[line.from].machine];
   const auto& to = machines_[hosts_[line.to].machine];
-  const auto path = route_between(from, to);
+  const auto relay = next.relay;
+  const auto path = relay == no_host ? route_between(from, to) : route_through(from, relay, to);
+  const auto one_way = [&](host_index a, host_index b) {
+    return relay == no_host ? delay_of(a, b) : delay_of(a, relay) + delay_of(relay, b);
+  };
   transfer_request what;
   what.path = {path.links, path.length};
   what.bytes = next.bytes;
   if (on.quality.duplicate > 0) what.bytes += static_cast<std::uint64_t>(on.quality.duplicate * static_cast<double>(next.bytes));
-  what.cap = on.quality.flow_cap;
   what.tag = index;
   route back;
+  static_cast<path_now&>(what) = path_of(line.from, line.to, relay);
   if (flows_.model() != transfer_model::max_min) {
-    what.delay = delay_of(line.from, line.to);
-    what.round_trip = what.delay + delay_of(line.to, line.from);
-    what.loss_events = on.quality.loss.event_rate();
     if (flows_.model() == transfer_model::tcp) what.connection = window_of(line.from, line.to, now);
     if (flows_.model() == transfer_model::lv08) {
-      back = route_between(to, from);
+      back = relay == no_host ? route_between(to, from) : route_through(to, relay, from);
       what.way_back = {back.links, back.length};
     }
   }
@@ -565,10 +929,11 @@ void fabric::start_next(std::uint32_t index, duration now) {
     line.record->bytes = next.bytes;
     line.record->sent = next.sent;
     line.record->begun = now;
-    line.record->round_trip = delay_of(line.from, line.to) + delay_of(line.to, line.from);
+    line.record->round_trip = one_way(line.from, line.to) + one_way(line.to, line.from);
   }
   line.flow = flows_.start(what, now);
   flows_change();
+  if (!cuts_.empty() && blocked(line.from, line.to, relay)) stop_line(index, now);
 }
 
 void fabric::end_record(connection& line, duration left, duration arrives, bool cut) {
@@ -600,6 +965,15 @@ fabric::route fabric::route_between(const machine& from, const machine& to) cons
   }
   while (downs > 0) add(down[--downs]);
   add(to.downlink);
+  return out;
+}
+
+fabric::route fabric::route_through(const machine& from, host_index relay, const machine& to) const {
+  const auto& by = machines_[hosts_[relay].machine];
+  auto out = route_between(from, by);
+  const auto rest = route_between(by, to);
+  std::copy_n(rest.links, rest.length, out.links + out.length);
+  out.length += rest.length;
   return out;
 }
 
@@ -639,6 +1013,12 @@ duration fabric::drawn_delay(host_index from, host_index to) {
   return draw_delay(here, draws, memory);
 }
 
+duration fabric::drawn_delay(host_index from, host_index relay, host_index to) {
+  if (relay == no_host) return drawn_delay(from, to);
+  const auto first = drawn_delay(from, relay);
+  return first + drawn_delay(relay, to);
+}
+
 /// The delay of a small message: what it waits for because of losses is in it.
 duration fabric::small_delay(host_index from, host_index to, std::uint64_t bytes, message_class what) {
   const auto& on = way_between(from, to);
@@ -652,7 +1032,7 @@ duration fabric::small_delay(host_index from, host_index to, std::uint64_t bytes
     if (const auto again = draw_retransmissions(quality->loss, packets, draws, memory_of(on, from, to))) {
       traffic_[what.traffic] += again * bytes;
       const auto timeout = retransmission_timeout(flows_.tcp(), delay_of(from, to) + delay_of(to, from));
-      delay += timeout * ((std::int64_t{1} << again) - 1);
+      delay += std::min(timeout * ((std::int64_t{1} << again) - 1), options_.detection_time);
     }
   }
   return delay;
@@ -749,7 +1129,8 @@ void fabric::finish_flows(duration now) {
     in_flight_[item].left = flow.at;
     ++line.under_way;
     if (flows_.model() == transfer_model::tcp) window_of(line.from, line.to, flow.at) = flow.connection;
-    arrive_later(item, line.last_arrival, flows_.delay_follows() ? drawn_delay(line.from, line.to) : duration{});
+    arrive_later(item, line.last_arrival,
+                 flows_.delay_follows() ? drawn_delay(line.from, in_flight_[item].relay, line.to) : duration{});
     end_record(line, flow.at, line.last_arrival, false);
     if (line.first != none)
       start_next(index, now);

@@ -10,6 +10,11 @@
 // from the rates of bulk, and arrive one delay later. Order is kept for each pair of hosts within each of the two
 // classes. What the way does to them besides: netem/path_quality.hpp.
 //
+// Hosts behind address translation and relays: netem/reachability.hpp. What waits for a connection follows in its order when
+// there is one; what reaches nobody is dropped and counted. Relayed bulk shares the links of both ways, the relay's among them;
+// relayed small messages pay the delays and losses of both and the relay's rate, but do not queue there.
+// The death of a host is told to all its observers, connected or not.
+//
 // Wire size: CAF's serialized size + type name + 32 bytes of framing, + 40 bytes of TCP/IP header
 // for each 1448 bytes; the same figure in all worlds.
 //
@@ -18,7 +23,15 @@
 // end it. Observers of its actors learn of it one delay later (process) or
 // after the detection time (machine), and after what it had under way to them. A restarted host is a new incarnation: old addresses stay dead.
 //
-// Left out: queueing delay of small messages at shared links and downlinks, routing changes.
+// Cuts (netem/cut.hpp) are connections without a sign of life. What is sent into one waits, as TCP sends it again and
+// again; heals the cut within the detection time, it goes on at the next of these retries (model `tcp`; others: at
+// once), if not, the connection is given up: what waited is lost, and observers on the other side are told
+// `unreachable`, once, though the observed lives. What is sent later tries again. A paused host keeps its connections
+// and takes what arrives, but nobody there runs; after the detection time others are told the same of it.
+// docs/failures.md has it all.
+//
+// Left out: queueing delay of small messages at shared links and downlinks, routing changes; acknowledgements of a
+// direction that is cut one way get through; a paused host's receive buffers have no end.
 #pragma once
 
 #include <array>
@@ -40,9 +53,11 @@
 #include "kernels/base/rng.hpp"
 #include "kernels/base/units.hpp"
 #include "netem/coordinator.hpp"
+#include "netem/cut.hpp"
 #include "netem/flat_map.hpp"
 #include "netem/path_quality.hpp"
 #include "netem/port.hpp"
+#include "netem/reachability.hpp"
 #include "netem/transport.hpp"
 
 namespace shoal::netem {
@@ -112,6 +127,7 @@ struct fabric_options {
   transfer_model model = transfer_model::max_min;
   tcp_options tcp;
   std::function<void(const transfer_record&)> on_transfer;  ///< may be empty
+  double hole_punching = 0.7;      ///< netem/reachability.hpp
 };
 
 /// A computer and its access line.
@@ -122,6 +138,7 @@ struct machine_options {
   path_quality line{};             ///< delay, jitter and so on of the line, added to those between the regions
   site_index site = no_site;       ///< whose shared links it is behind
   std::optional<coordinates> at{}; ///< where both ends have some, their distance is the delay between the regions
+  nat_class nat = nat_class::open;
 };
 
 /// Thread safety: all but construction and destruction may be called from any thread. No lock is held
@@ -146,10 +163,32 @@ class fabric {
     return add_machine({.name = std::move(name), .region = region, .up = up, .down = down});
   }
 
+  /// A machine and its first host that pass on what others cannot send each other. Requires: no host was started that is not open.
+  host_index add_relay(const machine_options& what, std::uint64_t budget_bytes);
+
   /// Boots a machine: a new incarnation. Requires: no incarnation of it is alive.
   host_index start_host(machine_index machine);
-  /// Kills a host. False if it is dead already.
+  /// Kills a host, a paused one too. False if it is dead already.
   bool kill(host_index host, kill_scope scope);
+
+  // -- what changes while it is used ----------------------------------------
+
+  /// Capacities from now on; what the owner says of the line (rate_up, rate_down) stays.
+  void set_rates(machine_index machine, data_rate up, data_rate down);
+  void set_rates_of_site(site_index site, data_rate up, data_rate down);
+  /// What the machine's line does to what it sends and to what it is sent.
+  void set_line(machine_index machine, const path_quality& out, const path_quality& in);
+  /// Adds a cut; heal() takes it away again.
+  std::uint64_t add_cut(cut what);
+  void heal(std::uint64_t cut_number);
+  /// Nobody on the host runs and no compute job goes on until it is resumed. False if it is dead or paused already.
+  bool pause(host_index host);
+  bool resume(host_index host);
+  bool paused(host_index host) const;
+  /// How long a host has been paused in its life so far.
+  duration paused_time(host_index host) const;
+  /// Runs `action` when the host is resumed; never if it dies before. Requires: it is paused.
+  void when_resumed(host_index host, std::function<void()> action);
 
   // -- what hosts look like -------------------------------------------------
 
@@ -169,6 +208,21 @@ class fabric {
   /// One way, without jitter.
   duration delay_between(host_index from, host_index to) const;
 
+  /// Whether a new connection from one to the other, by no relay and on none there is, would open; and when both know, at the earliest.
+  struct dial_outcome {
+    bool opens = false;
+    duration round_trip{};
+  };
+  dial_outcome dial(host_index from, host_index to) const;
+  nat_class nat_of(host_index host) const;
+  /// As reachability::address_of: what `by` sees datagrams of `of` come from.
+  std::uint64_t public_address(host_index of, host_index by) const;
+  bool relay_left() const;
+  /// Nothing if all machines are open.
+  std::optional<reachability_counts> reachability_totals() const;
+  /// The host of an actor, by its address or itself; no_host if it is unknown.
+  host_index host_of(const caf::actor& actor) const;
+
   /// The address under which other hosts reach `actor`; nothing if it has ended (wall clock: somebody else may
   /// kill its host right after it was spawned).
   caf::actor address_of(const caf::actor& actor);
@@ -183,6 +237,8 @@ class fabric {
   std::uint64_t refused() const noexcept { return refused_; }
   /// Messages lost because their sender or receiver was dead.
   std::uint64_t lost() const noexcept { return lost_; }
+  /// Messages lost on connections that a cut made them give up.
+  std::uint64_t given_up() const noexcept { return given_up_; }
   std::size_t active_flows() const;
   /// Flows that no living connection owns; 0 unless there is a bug.
   std::size_t orphaned_flows() const;
@@ -204,8 +260,10 @@ class fabric {
     data_rate up, down;
     link_id uplink, downlink;
     site_index site = no_site;
+    nat_class nat = nat_class::open;
     std::uint32_t incarnations = 0;
     host_index running = no_host;
+    data_rate up_now;                // `up` and `down` are what the owner says
   };
   struct site {
     std::string name;
@@ -216,7 +274,8 @@ class fabric {
   /// Machines of one region with equal lines.
   struct place {
     region_index region;
-    path_quality line;
+    path_quality out, in;            // of the line, for what they send and for what they are sent
+    std::uint32_t users = 0;         // machines; without any it is used again for others
   };
   struct way {
     path_quality quality;            // of the lines and the regions together
@@ -224,7 +283,7 @@ class fabric {
     bool remembers = false;
   };
   struct route {
-    link_id links[8];
+    link_id links[16];
     std::uint32_t length = 0;
   };
   struct host_state {
@@ -244,6 +303,20 @@ class fabric {
     caf::node_id node;
     std::map<std::uint32_t, caf::strong_actor_ptr> actors{};  // by ordinal
     rng jitter;                      // of what it sends
+    bool paused = false;
+    duration paused_at{}, paused_for{};  // paused_for: before the present pause
+  };
+  struct active_cut {
+    std::uint64_t number;
+    cut what;
+    duration since;
+  };
+  /// What one host cannot send to another because of a cut, besides its bulk.
+  struct stall {
+    std::uint64_t number;
+    duration since{};
+    host_index relay = no_host;
+    std::vector<std::uint32_t> small;  // in_transit, in order
   };
   struct actor_state {
     endpoint where;
@@ -259,6 +332,7 @@ class fabric {
     duration left{};                 // when its last byte was on its way
     std::uint32_t line = none;       // bulk: its connection
     std::uint32_t next = none;       // bulk: what is sent after it
+    host_index relay = no_host;      // passes it on
   };
   struct neighbours {
     std::uint32_t next = none, previous = none;
@@ -269,13 +343,25 @@ class fabric {
     std::uint32_t first = none;      // is being sent, the others after it
     std::uint32_t last = none;
     std::uint32_t under_way = 0;     // has left, will arrive
+    bool stopped = false;            // by a cut
     transport::transfer_id flow{};   // of what is being sent
     duration last_arrival{};         // latest so far: keeps order under jitter
     neighbours out, in;              // among the connections with bulk to send of either host
     std::unique_ptr<transfer_record> record{};  // of what is being sent, if somebody wants to know
   };
 
+  /// What waits for its connection.
+  struct held_message {
+    in_transit what;
+    host_index to;
+    message_class kind;
+  };
+
   void send(port& to, caf::mailbox_element_ptr element);
+  void depart(in_transit what, host_index to, message_class kind);
+  bool reaches(in_transit& what, host_index to, message_class kind);
+  void release(host_index from, host_index to);
+  reachability& nat_rules();
   void observe(port& of, caf::attachable_ptr observer);
   std::size_t forget(port& of, const caf::attachable::token& what);
 
@@ -292,6 +378,17 @@ class fabric {
   void arrive(std::uint32_t in_flight);
   void hand_over(std::unique_lock<std::recursive_mutex>& guard, port& to, host_index on_behalf,
                  caf::mailbox_element_ptr element);
+  bool blocked(host_index from, host_index to, host_index relay = no_host) const;
+  bool silent_for(host_index a, host_index b, duration time) const;
+  path_now path_of(host_index from, host_index to, host_index relay) const;
+  void retune(std::uint32_t line, duration now);
+  void break_line(std::uint32_t line, duration now, std::atomic<std::uint64_t>& count);
+  stall& stall_of(host_index from, host_index to, host_index relay);
+  void stop_line(std::uint32_t line, duration now);
+  void give_up(std::uint64_t pair, std::uint64_t number);
+  void go_on(std::uint64_t pair, stall what);
+  void suspect();
+  void use_place(machine_index machine, const place& what);
   void notify(port& of, port::observer observer, const caf::error& reason);
   void tell(port& of, std::uint64_t observer, const caf::error& reason);
   const way& way_between(host_index from, host_index to) const;
@@ -301,8 +398,10 @@ class fabric {
   path_memory* memory_of(const way& on, host_index from, host_index to);
   duration delay_of(host_index from, host_index to) const;
   duration drawn_delay(host_index from, host_index to);
+  duration drawn_delay(host_index from, host_index relay, host_index to);
   duration small_delay(host_index from, host_index to, std::uint64_t bytes, message_class what);
   route route_between(const machine& from, const machine& to) const;
+  route route_through(const machine& from, host_index relay, const machine& to) const;
   void end_record(connection& line, duration left, duration arrives, bool cut);
   duration& last_small(host_index from, host_index to);
   void settle();                      // re-solves the flows and plans the next completion
@@ -322,6 +421,10 @@ class fabric {
   std::vector<place> places_;
   std::vector<std::vector<way>> ways_;            // by place, twice
   std::vector<site> sites_;
+  std::vector<active_cut> cuts_;
+  std::map<std::uint64_t, stall> stalls_;         // by the pair of hosts
+  std::map<host_index, std::vector<std::function<void()>>> when_resumed_;
+  std::uint64_t next_number_ = 1;                 // of cuts and stalls
   std::vector<std::uint32_t> link_owners_;        // by link: 2 * (machine or ~site) + (1 for down)
   std::vector<coordinates> coordinates_;          // by machine, empty if none has any
   flat_map<path_memory> memories_;                // by the pair of hosts
@@ -338,6 +441,8 @@ class fabric {
   std::size_t sending_ = 0;                       // connections with bulk to send
   std::vector<in_transit> in_flight_;             // waits, is being sent or will arrive; named by index
   std::vector<std::uint32_t> in_flight_free_;
+  std::unique_ptr<reachability> reach_;           // none if all are open
+  std::map<std::uint64_t, std::vector<held_message>> held_;  // by the pair of hosts
   transport flows_;
   std::atomic<bool> reporting_{false};
   bool flows_changed_ = false;
@@ -347,6 +452,7 @@ class fabric {
   std::atomic<std::uint64_t> bypassed_{0};
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> lost_{0};
+  std::atomic<std::uint64_t> given_up_{0};
   fabric_link link_ = std::make_shared<std::atomic<fabric*>>(this);
 };
 

@@ -53,6 +53,13 @@ class flat_map {
     return true;
   }
 
+  /// Calls `what(key, value)` for each entry, in no order that may be seen.
+  template <class Function>
+  void for_each(Function what) const {
+    for (const auto& at : places_)
+      if (at.key != empty_key) what(at.key, at.value);
+  }
+
   /// Drops every entry for which `what(key, value)` is true, and gives back room that is not needed.
   template <class Predicate>
   void erase_if(Predicate what) {

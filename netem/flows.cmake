@@ -1,5 +1,6 @@
 # The pure flow model: max-min sharing and flows over time. No CAF, no actors.
 add_library(shoal_flows STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/cut.cpp
   ${CMAKE_CURRENT_LIST_DIR}/flow_network.cpp
   ${CMAKE_CURRENT_LIST_DIR}/max_min.cpp
   ${CMAKE_CURRENT_LIST_DIR}/max_min_reference.cpp

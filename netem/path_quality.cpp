@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "kernels/base/portable_math.hpp"
 
@@ -25,7 +26,43 @@ double pareto(double z) {
   return (portable::exp(-portable::log(upper_tail(z)) / 3) - 1.5) / 0.8660254037844386;
 }
 
+loss_model both(loss_model a, loss_model b) {
+  if (!a.any()) return b;
+  if (!b.any()) return a;
+  if (!a.bursts() && b.bursts()) std::swap(a, b);
+  if (a.bursts())
+    a.in_good = 1 - (1 - a.in_good) * (1 - b.mean());
+  else
+    a.rate = 1 - (1 - a.rate) * (1 - b.rate);
+  return a;
+}
+
 }  // namespace
+
+path_quality in_series(std::initializer_list<const path_quality*> parts) {
+  path_quality out = **parts.begin();
+  double variance = 0;
+  duration widest = out.jitter;
+  bool several = false;
+  for (const auto* part : parts) {
+    const double jitter = to_seconds(part->jitter);
+    variance += jitter * jitter;
+    if (part == *parts.begin()) continue;
+    several = several || jitter != 0;
+    if (widest < part->jitter) {
+      widest = part->jitter;
+      out.shape = part->shape;
+      out.correlation = part->correlation;
+    }
+    out.delay += part->delay;
+    out.flow_cap = std::min(out.flow_cap, part->flow_cap);
+    out.duplicate = 1 - (1 - out.duplicate) * (1 - part->duplicate);
+    out.reorder = 1 - (1 - out.reorder) * (1 - part->reorder);
+    out.loss = both(out.loss, part->loss);
+  }
+  if (several) out.jitter = from_seconds(std::sqrt(variance));
+  return out;
+}
 
 double loss_model::mean() const noexcept {
   if (!bursts()) return rate;
@@ -79,6 +116,8 @@ unsigned draw_retransmissions(const loss_model& loss, std::uint64_t packets, rng
       // 1 - (1 - rate)^packets
       lost = draws.uniform() < 1 - portable::pow(1 - loss.rate, static_cast<double>(packets));
     } else {
+      // A timeout is long beside a burst, and others' packets move the path on meanwhile: its state is drawn anew.
+      if (again > 0 && memory != nullptr) memory->bad = draws.uniform() < loss.p / (loss.p + loss.r);
       for (std::uint64_t i = 0; i < packets; ++i) {
         const double change = draws.uniform();
         bool now_bad = memory != nullptr && memory->bad;

@@ -9,14 +9,16 @@
 //   correlation  q_n follows from q_(n-1) by a Gaussian copula, z_n = c z_(n-1) + sqrt(1 - c^2) e: the
 //                distribution stays what it is (netem's own averaging of uniform numbers narrows it).
 //   loss         a small message that loses one of its packets is sent again after a retransmission timeout,
-//                doubled each time; it and all behind it on its connection wait. Bulk is slower by a cap, see
-//                netem/tcp.hpp.
+//                doubled each time; it and all behind it on its connection wait, at most for the detection time:
+//                by then a program opens another connection. A burst does not outlast a timeout.
+//                Bulk is slower by a cap, see netem/tcp.hpp.
 //   duplicate    the copy's bytes are sent, and dropped by the receiver.
 //   reorder      the message skips the delay, but not those before it on its connection.
 // Determinism: all draws come from the sending host's stream.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 
 #include "kernels/base/rng.hpp"
@@ -55,6 +57,10 @@ struct path_quality {
   double flow_cap = std::numeric_limits<double>::infinity();  ///< bits/s of each connection
   bool operator==(const path_quality&) const = default;
 };
+
+/// What parts of a way, one after the other, do together. Delays add, losses and the like combine, jitters add as
+/// deviations do; the widest one gives the shape. Of two bursty losses the second is taken as independent ones.
+path_quality in_series(std::initializer_list<const path_quality*> parts);
 
 /// What one message's draw depends on from the last one of its pair of hosts; only where a path has correlation or bursts.
 struct path_memory {

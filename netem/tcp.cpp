@@ -78,4 +78,11 @@ bool next_round_trip(const tcp_options& options, tcp_window& state, const round_
   return true;
 }
 
+void after_timeout(const tcp_options& options, tcp_window& state, duration now) {
+  state.threshold = std::max(state.window / 2, 2 * options.segment);
+  state.window = options.segment;
+  state.avoiding = false;
+  state.loss_at = now;
+}
+
 }  // namespace shoal::netem

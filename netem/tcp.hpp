@@ -97,4 +97,7 @@ void begin_transfer(const tcp_options& options, tcp_window& state, duration now,
 /// Moves the window on by the round trips seen. True if the queue overflowed.
 bool next_round_trip(const tcp_options& options, tcp_window& state, const round_trip_seen& seen);
 
+/// A retransmission timeout: one segment, slow start up to half of what was under way (RFC 5681, section 3.1).
+void after_timeout(const tcp_options& options, tcp_window& state, duration now);
+
 }  // namespace shoal::netem

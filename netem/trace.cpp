@@ -12,43 +12,22 @@
 #include <fmt/format.h>
 
 #include "kernels/base/check.hpp"
+#include "netem/trace_text.hpp"
 
 namespace shoal::netem {
 namespace {
 
+using namespace trace_text;
+
 constexpr std::string_view header = "peer,start,end";
 constexpr std::size_t most_columns = 3;
-
-/// In quotes, fit for one line of a terminal.
-std::string quoted(std::string_view text) {
-  constexpr std::size_t longest = 48;
-  std::string out = "'";
-  for (char c : text.substr(0, longest)) out += c >= 0x20 && c < 0x7f ? c : '?';
-  return out + (text.size() > longest ? "...'" : "'");
-}
-
-bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
-}
-
-/// A part of a line with its place in it.
-struct field {
-  std::string_view text;
-  std::size_t column = 1;   // 1-based
-};
-
-field trimmed(std::string_view text, std::size_t column) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {text.substr(0, 0), column};
-  return {text.substr(first, text.find_last_not_of(" \t") - first + 1), column + first};
-}
 
 struct row {
   std::array<field, most_columns> fields;
   std::size_t count = 0;   // of columns in the line; only the first three are kept
 };
 
-row split(std::string_view line) {
+row columns_of(std::string_view line) {
   row out;
   for (std::size_t at = 0; at <= line.size(); ++out.count) {
     const std::size_t end = std::min(line.find(',', at), line.size());
@@ -58,41 +37,12 @@ row split(std::string_view line) {
   return out;
 }
 
-/// Reads lines of at most `longest_trace_line` bytes; of longer ones the beginning.
-class line_reader {
- public:
-  explicit line_reader(std::istream& in) : in_(*in.rdbuf()) {}
-
-  /// Errors: std::ios_base::failure of the stream's buffer.
-  bool next() {
-    using traits = std::istream::traits_type;
-    text.clear();
-    too_long = false;
-    traits::int_type c = in_.sbumpc();
-    if (traits::eq_int_type(c, traits::eof())) return false;
-    ++number;
-    for (; !traits::eq_int_type(c, traits::eof()) && traits::to_char_type(c) != '\n'; c = in_.sbumpc()) {
-      if (text.size() <= longest_trace_line) text += traits::to_char_type(c);
-      else too_long = true;
-    }
-    if (text.ends_with('\r')) text.pop_back();
-    if (number == 1 && text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
-    return true;
-  }
-
-  std::string text;
-  std::size_t number = 0;
-  bool too_long = false;
-
- private:
-  std::streambuf& in_;
-};
-
 }  // namespace
 
-class trace_reader {
+class trace_reader : trace_text::reader {
  public:
-  trace_reader(std::istream& in, const std::function<bool(std::string_view)>& known) : lines_(in), known_(known) {}
+  trace_reader(std::istream& in, const std::function<bool(std::string_view)>& known, const std::string& unit)
+      : reader(in, unit), known_(known) {}
 
   trace_result read() {
     bool any = false, headed = false;
@@ -105,7 +55,7 @@ class trace_reader {
       std::string_view line = lines_.text;
       line = line.substr(0, line.find('#'));
       if (trimmed(line, 1).text.empty()) continue;
-      const row columns = split(line);
+      const row columns = columns_of(line);
       if (!headed) {
         headed = is_header(columns);
         if (!headed) {
@@ -128,24 +78,6 @@ class trace_reader {
            columns.fields[2].text == "end";
   }
 
-  void problem(const field& where, std::string message, std::string unknown = {}) {
-    if (out_.problems.size() == most_trace_problems) return;
-    out_.problems.push_back({std::max<std::size_t>(lines_.number, 1), where.column,
-                             std::max<std::size_t>(where.text.size(), 1), std::move(message), std::move(unknown),
-                             lines_.too_long ? std::string() : lines_.text});
-  }
-
-  std::optional<duration> time(const field& where, const char* name) {
-    if (where.text.empty()) {
-      problem(where, fmt::format("the {} is missing", name));
-      return std::nullopt;
-    }
-    auto value = parse_duration(is_number(where.text) ? std::string(where.text) + "s" : std::string(where.text));
-    if (value) return *value;
-    problem(where, fmt::format("{}: {}", name, value.error()));
-    return std::nullopt;
-  }
-
   void read_row(const row& columns, std::string_view line) {
     if (columns.count != 3)
       return problem(trimmed(line, 1), fmt::format("{} column{}, expected the 3 of '{}'", columns.count,
@@ -154,7 +86,7 @@ class trace_reader {
     const std::size_t before = out_.problems.size();
     if (peer.text.empty()) problem(peer, "the peer is missing");
     const auto start = time(from, "start");
-    const auto end = time(to, "end");
+    const auto end = to.text == "forever" ? forever : time(to, "end");
     if (start && end && *end <= *start)
       problem(to, *end < *start
                       ? fmt::format("the session ends at {}, before it starts at {}", to_string(*end), to_string(*start))
@@ -165,9 +97,9 @@ class trace_reader {
     if (found == out_.value.index_.end()) {
       // An unknown peer is remembered too, so that it is reported once.
       if (known_ && !known_(peer.text))
-        problem(peer, fmt::format("no host is called {}", quoted(peer.text)), std::string(peer.text));
+        problem(peer, fmt::format("no host is called {}", in_quotes(peer.text)), std::string(peer.text));
     } else if (const session& last = out_.value.peers_[found->second].sessions->back(); *start < last.end) {
-      const std::string of = quoted(peer.text);
+      const std::string of = in_quotes(peer.text);
       return problem(from, *start < last.start
                                ? fmt::format("out of order: the session of {} before this one starts at {}", of,
                                              to_string(last.start))
@@ -175,11 +107,10 @@ class trace_reader {
                                              to_string(last.end)));
     }
     out_.value.add(peer.text, {*start, *end});
+    out_.value.seen_until(*end == forever ? *start : *end);
   }
 
-  line_reader lines_;
   const std::function<bool(std::string_view)>& known_;
-  trace_result out_;
 };
 
 std::shared_ptr<const std::vector<session>> trace::sessions_of(std::string_view name) const {
@@ -189,12 +120,23 @@ std::shared_ptr<const std::vector<session>> trace::sessions_of(std::string_view 
 }
 
 void trace::add(std::string_view peer, session what) {
-  const auto [found, fresh] = index_.emplace(std::string(peer), peers_.size());
-  if (fresh) peers_.push_back({found->first, std::make_shared<std::vector<session>>()});
-  auto& sessions = *peers_[found->second].sessions;
+  add(peer);
+  auto& sessions = *peers_[index_.at(std::string(peer))].sessions;
   SHOAL_CHECK(what.start < what.end && (sessions.empty() || sessions.back().end <= what.start),
               "sessions of a peer are in order and do not overlap");
   sessions.push_back(what);
+}
+
+void trace::add(std::string_view peer) {
+  const auto [found, fresh] = index_.emplace(std::string(peer), peers_.size());
+  if (fresh) peers_.push_back({found->first, std::make_shared<std::vector<session>>()});
+}
+
+void trace::set_loop(duration period) {
+  SHOAL_CHECK(period >= end_ && period > duration::zero() && period <= longest_loop, "a loop is not shorter than what it repeats");
+  loop_ = period;
+  for (const peer& of : peers_)
+    if (!of.sessions->empty()) of.sessions->back().end = std::min(of.sessions->back().end, period);
 }
 
 bool trace::operator==(const trace& other) const {
@@ -202,9 +144,9 @@ bool trace::operator==(const trace& other) const {
                     [](const peer& a, const peer& b) { return a.name == b.name && *a.sessions == *b.sessions; });
 }
 
-trace_result read_trace(std::istream& in, const std::function<bool(std::string_view)>& known) {
+trace_result read_trace(std::istream& in, const std::function<bool(std::string_view)>& known, const std::string& unit) {
   try {
-    return trace_reader(in, known).read();
+    return trace_reader(in, known, unit).read();
   } catch (const std::ios_base::failure&) {   // a folder, a broken disk
     trace_result out;
     out.problems.push_back({1, 1, 1, "cannot be read", {}, {}});
@@ -226,7 +168,7 @@ void write_trace(std::ostream& out, const trace& what) {
   out << header << '\n';
   for (const trace::peer& peer : what.peers())
     for (const session& s : *peer.sessions)
-      out << peer.name << ',' << to_string(s.start) << ',' << to_string(s.end) << '\n';
+      out << peer.name << ',' << to_string(s.start) << ',' << (s.end == forever ? "forever" : to_string(s.end)) << '\n';
 }
 
 }  // namespace shoal::netem

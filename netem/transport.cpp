@@ -31,6 +31,7 @@ const char* name_of(rate_limit why) {
     case rate_limit::loss: return "loss";
     case rate_limit::cap: return "cap";
     case rate_limit::link: return "link";
+    case rate_limit::cut: return "cut";
   }
   return "";
 }
@@ -52,7 +53,7 @@ double transport::capacity(link_id link) const {
 
 transport::transfer_id transport::start(const transfer_request& what, duration now) {
   if (model_ == transfer_model::max_min) return flows_.start(what.path, what.bytes, what.cap, now, what.tag);
-  SHOAL_CHECK(what.path.size() <= most_links && what.way_back.size() <= most_links, "a path has at most 8 links");
+  SHOAL_CHECK(what.path.size() <= most_links && what.way_back.size() <= most_links, "a path has at most 16 links");
   std::uint32_t slot;
   if (free_.empty()) {
     slot = static_cast<std::uint32_t>(records_.size());
@@ -106,6 +107,63 @@ std::uint64_t transport::cancel(transfer_id id, duration now) {
   --active_;
   tell_rates();
   return left;
+}
+
+void transport::change(transfer_id id, const path_now& way, duration now) {
+  if (model_ == transfer_model::max_min) {
+    flows_.set_cap(id, way.cap, now);
+    return tell_rates();
+  }
+  auto& r = records_.at(id.slot);
+  SHOAL_CHECK(r.alive && r.generation == id.generation, "no such transfer");
+  r.delay = way.delay;
+  r.round_trip = way.round_trip;
+  r.cap = way.cap;
+  if (model_ == transfer_model::tcp) r.loss_cap = loss_cap(tcp_, way.loss_events, r.round_trip);
+  if (r.stopped || !r.flowing) return;
+  set_cap(r, now);
+  // Where the round trip was too short to count, there is no timer yet.
+  if (model_ == transfer_model::tcp && r.timer == 0 && r.round_trip >= least_round_trip)
+    set_timer(id.slot, now + r.round_trip);
+  tell_rates();
+}
+
+void transport::stop(transfer_id id, duration now) {
+  if (model_ == transfer_model::max_min) {
+    flows_.set_cap(id, 0, now);
+    return tell_rates();
+  }
+  auto& r = records_.at(id.slot);
+  SHOAL_CHECK(r.alive && r.generation == id.generation, "no such transfer");
+  r.stopped = true;
+  r.timer = 0;
+  r.cap_why = rate_limit::cut;
+  r.now_cap = 0;
+  if (r.flowing)
+    flows_.set_cap(r.flow, 0, now);
+  else
+    say(id.slot, now, 0, rate_limit::cut);
+  tell_rates();
+}
+
+void transport::go_on(transfer_id id, const path_now& way, duration now) {
+  if (model_ == transfer_model::max_min) return change(id, way, now);
+  auto& r = records_.at(id.slot);
+  SHOAL_CHECK(r.alive && r.generation == id.generation && r.stopped, "no such transfer");
+  r.stopped = false;
+  if (r.flowing && model_ == transfer_model::tcp) after_timeout(tcp_, r.connection, now);
+  change(id, way, now);
+  if (r.flowing) return;
+  say(id.slot, now, 0, model_ == transfer_model::lv08 ? rate_limit::latency : rate_limit::connecting);
+  set_timer(id.slot, now + (model_ == transfer_model::lv08 ? from_seconds(lv08_latency_factor * to_seconds(r.delay))
+                                                           : r.round_trip));
+}
+
+void transport::set_cap(record& r, duration now) {
+  const double cap = window_cap(r, r.cap_why);
+  if (cap == r.now_cap) return;
+  r.now_cap = cap;
+  flows_.set_cap(r.flow, cap, now);
 }
 
 std::optional<duration> transport::next_event() {
@@ -184,14 +242,7 @@ void transport::begin_flow(std::uint32_t slot, duration now) {
       penalty += lv08_weight_s / (capacity(r.path[i]) / 8);
     }
     for (std::uint32_t i = 0; i < r.back_length; ++i) uses[count++] = {r.back[i], lv08_cross_traffic};
-    r.now_cap = r.cap;
-    if (r.delay > duration{}) {
-      const double window = 8 * lv08_gamma / (2 * to_seconds(r.delay));
-      if (window < r.now_cap) {
-        r.now_cap = window;
-        r.cap_why = rate_limit::max_window;
-      }
-    }
+    r.now_cap = window_cap(r, r.cap_why);
     r.flow = flows_.start(std::span(uses, count), r.bytes, r.now_cap, penalty > 0 ? 1 / penalty : 1, now, slot);
     return;
   }
@@ -216,6 +267,10 @@ double transport::window_cap(const record& r, rate_limit& why) const {
       why = reason;
     }
   };
+  if (model_ == transfer_model::lv08) {
+    if (r.delay > duration{}) at_most(8 * lv08_gamma / (2 * to_seconds(r.delay)), rate_limit::max_window);
+    return cap;
+  }
   at_most(r.loss_cap, rate_limit::loss);
   if (r.round_trip <= duration{}) return cap;
   const double rtt = to_seconds(r.round_trip);
@@ -240,11 +295,7 @@ void transport::round_trip_over(std::uint32_t slot, duration now) {
   }
   next_round_trip(tcp_, r.connection, seen);
   r.counted_until = now;
-  const double cap = window_cap(r, r.cap_why);
-  if (cap != r.now_cap) {
-    r.now_cap = cap;
-    flows_.set_cap(r.flow, cap, now);
-  }
+  set_cap(r, now);
   set_timer(slot, now + r.round_trip);
 }
 

@@ -30,17 +30,21 @@ namespace shoal::netem {
 
 enum class transfer_model : std::uint8_t { max_min, lv08, tcp };
 
-/// Why a transfer is as fast as it is at some time.
-enum class rate_limit : std::uint8_t { connecting, latency, slow_start, window, max_window, loss, cap, link };
+/// Why a transfer is as fast as it is at some time. `cut`: nothing gets through.
+enum class rate_limit : std::uint8_t { connecting, latency, slow_start, window, max_window, loss, cap, link, cut };
 const char* name_of(rate_limit why);
 
-struct transfer_request {
-  std::span<const link_id> path;
-  std::span<const link_id> way_back;  ///< lv08 only
+/// What may change about a path while it is used.
+struct path_now {
   duration delay{};                   ///< one way
   duration round_trip{};
   double loss_events = 0;             ///< for each packet
   double cap = unlimited;             ///< bits/s
+};
+
+struct transfer_request : path_now {
+  std::span<const link_id> path;
+  std::span<const link_id> way_back;  ///< lv08 only
   std::uint64_t bytes = 0;            ///< on the wire
   std::uint64_t tag = 0;              ///< comes back with everything said about the transfer
   tcp_window connection;              ///< of the last transfer's end; tcp only
@@ -82,6 +86,12 @@ class transport {
   /// Returns the bytes that have not left, a started byte counting as whole.
   std::uint64_t cancel(transfer_id transfer, duration now);
 
+  /// What a transfer in progress meets on its way is this from now on.
+  void change(transfer_id transfer, const path_now& way, duration now);
+  /// Nothing gets through: it stands still until go_on(). Model tcp: it then starts slowly, as after a timeout.
+  void stop(transfer_id transfer, duration now);
+  void go_on(transfer_id transfer, const path_now& way, duration now);
+
   /// When advance() has something to do next.
   std::optional<duration> next_event();
   /// Moves on to `now` and appends what ends on the way, by time and then by start.
@@ -94,7 +104,7 @@ class transport {
   const tcp_options& tcp() const noexcept { return tcp_; }
 
  private:
-  static constexpr std::uint32_t most_links = 8;
+  static constexpr std::uint32_t most_links = 16;
 
   struct record {
     std::uint64_t tag = 0;
@@ -102,6 +112,7 @@ class transport {
     flow_id flow;
     bool flowing = false;
     bool alive = false;
+    bool stopped = false;
     std::uint32_t generation = 0;
     std::uint32_t path_length = 0, back_length = 0;
     std::uint64_t timer = 0;           // number of the one that counts
@@ -127,6 +138,7 @@ class transport {
   void last_round_trip(record& r, duration now);
   void round_trip_over(std::uint32_t slot, duration now);
   double window_cap(const record& r, rate_limit& why) const;
+  void set_cap(record& r, duration now);
   void finish(duration now, std::vector<finished_transfer>& out);
   void say(std::uint32_t slot, duration at, double rate, rate_limit why);
   void tell_rates();

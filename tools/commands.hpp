@@ -18,6 +18,7 @@ void add_check(CLI::App& app, action& chosen);
 void add_replay(CLI::App& app, action& chosen);
 void add_diff(CLI::App& app, action& chosen);
 void add_explain(CLI::App& app, action& chosen);
+void add_trace(CLI::App& app, action& chosen);
 void add_generate(CLI::App& app, action& chosen);
 void add_verify_data(CLI::App& app, action& chosen);
 

@@ -42,10 +42,15 @@ int main(int argc, char** argv) {
   add_replay(app, chosen);
   add_diff(app, chosen);
   add_explain(app, chosen);
+  add_trace(app, chosen);
   add_generate(app, chosen);
   add_verify_data(app, chosen);
   auto arguments = without_help_command({argv + 1, argv + argc});
   if (auto what = unknown_command(app, arguments); !what.empty()) return wrong(what, "help");
+  if (arguments.size() > 1 && !arguments[0].starts_with('-'))
+    if (const auto* command = app.get_subcommand(arguments[0]); command->get_require_subcommand_min() > 0)
+      if (auto what = unknown_command(*command, {arguments.begin() + 1, arguments.end()}); !what.empty())
+        return wrong(what, "help " + arguments[0]);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));   // the parser takes them from the end
   } catch (const CLI::Success& asked) {

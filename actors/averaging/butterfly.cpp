@@ -69,6 +69,7 @@ void butterfly::start() {
   for (std::uint32_t m = 0; m < size_; ++m) {
     contributions_[m].last_progress = started_;
     contributions_[m].left_out = group_.members[m].weight == 0;  // it only wants the result
+    members_[m].finished = apart(m);
     if (m != self_) io_.watch(group_.members[m].address);
   }
   if (request_.weight > 0) {
@@ -97,6 +98,17 @@ std::vector<std::uint32_t> butterfly::others() const {
     std::sort(out.begin(), out.end(), [&](std::uint32_t a, std::uint32_t b) { return where(a) < where(b); });
   }
   return out;
+}
+
+bool butterfly::apart(std::uint32_t member) const {
+  return member != self_ && group_.members[self_].rate == 0 && group_.members[member].rate == 0;
+}
+
+bool butterfly::relies_on_us(std::uint32_t asker) const {
+  if (group_.members[self_].rate == 0 || group_.members[asker].rate > 0) return false;
+  for (std::uint32_t m = 0; m < size_; ++m)
+    if (m != asker && group_.members[m].rate == 0 && !members_[m].down) return true;
+  return false;
 }
 
 void butterfly::queue(std::uint32_t to, bool reduced, std::uint32_t part, const payload& data) {
@@ -217,6 +229,7 @@ void butterfly::reduce() {
 void butterfly::on(const chunk_received& message, const caf::strong_actor_ptr& sender) {
   if (!from_member(message.member, sender)) return io_.suspect(0, "acknowledgement by a stranger");
   auto& to = members_[message.member];
+  if (to.down) return;  // it was taken for dead: what it had sent before that may still arrive
   if (to.in_flight == 0) return io_.suspect(group_.members[message.member].peer, "acknowledgement of nothing");
   --to.in_flight;
   if (!message.reduced) {
@@ -282,7 +295,7 @@ void butterfly::on(const part_query& message, const caf::strong_actor_ptr& sende
   auto& part = parts_[message.part];
   if (part.values) return answer(message.part, message.member, true);
   // We cannot say no while it may still reach us: the asker would fail and we would not.
-  bool hopeless = finished_ || (members_[message.part].down && part.yes.empty());
+  bool hopeless = finished_ || (members_[message.part].down && part.yes.empty() && !relies_on_us(message.member));
   if (hopeless) return answer(message.part, message.member, false);
   part.askers.push_back(message.member);
 }
@@ -304,11 +317,17 @@ void butterfly::recover(std::uint32_t number) {
     part.incoming.erase(number);
     if (part.incoming.empty()) part.senders.clear();
     for (std::uint32_t m = 0; m < size_; ++m)
-      if (m != self_ && !members_[m].down)
+      if (apart(m))
+        part.no.insert(m);
+      else if (m != self_ && !members_[m].down)
         io_.send_to(group_.members[m].address, caf::make_message(part_query{group_.group, self_, number}));
   }
   if (part.yes.empty())
-    for (auto asker : std::exchange(part.askers, {})) answer(number, asker, false);
+    for (auto asker : std::exchange(part.askers, {}))
+      if (relies_on_us(asker))
+        part.askers.push_back(asker);
+      else
+        answer(number, asker, false);
   for (std::uint32_t m = 0; m < size_; ++m)
     if (m != self_ && !members_[m].down && !part.no.contains(m)) return;  // somebody may still have it
   fail(members_[number].lost == reason::member_declined ? reason::member_declined : reason::reducer_lost);
@@ -415,7 +434,7 @@ void butterfly::finish(round_result result) {
   for (std::uint32_t part = 0; part < size_; ++part)
     for (auto asker : std::exchange(parts_[part].askers, {})) answer(part, asker, parts_[part].values.has_value());
   for (std::uint32_t m = 0; m < size_; ++m)
-    if (m != self_ && !members_[m].down)
+    if (m != self_ && !members_[m].down && !apart(m))
       io_.send_to(group_.members[m].address, caf::make_message(member_finished{group_.group, self_}));
   done_(std::move(result));
 }

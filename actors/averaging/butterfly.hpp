@@ -10,6 +10,8 @@
 // A sender that dies or is silent for sender_timeout before its slice is complete is left out of that
 // part, weight and all. A member that declines the group is treated as one that died. For a reducer that dies, members ask each other for the finished part; when
 // nobody alive has it the round is `failed: reducer_lost`.
+// Two members that cannot be reached (rate 0) say nothing to each other; they have no parts, so they need nothing but what
+// the other may have of a dead reducer's. Whom both can reach asks for both: it says no only when it has asked everybody.
 // Bytes on the wire per member: up and down S (1 - w_i) + S w_i (P - 1), w_i = share of its part.
 #pragma once
 
@@ -90,6 +92,10 @@ class butterfly {
   payload own_slice(std::uint32_t part) const;
   bool from_member(std::uint32_t member, const caf::strong_actor_ptr& sender) const;
   std::vector<std::uint32_t> others() const;
+  /// Neither can be reached: nothing passes between them.
+  bool apart(std::uint32_t member) const;
+  /// There are members that it cannot ask, and we can.
+  bool relies_on_us(std::uint32_t asker) const;
   void queue(std::uint32_t to, bool reduced, std::uint32_t part, const payload& data);
   void pump(std::uint32_t to);
   void lose(std::uint32_t member, reason why);

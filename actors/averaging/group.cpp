@@ -19,6 +19,7 @@ caf::behavior group_actor::make_behavior() {
   record mine;
   mine.subkey = fmt::format("{:016x}", here().id());
   mine.address = address();
+  if (request_.rate == 0) mine.value = payload{std::vector<std::byte>(1)};  // follows only
   auto lifetime = 4 * options_.matchmaking_time + options_.round_timeout;
   mine.expires_utc_ns = here().utc_ns() + lifetime.count();
   send(request_.dht, store{key_, mine});

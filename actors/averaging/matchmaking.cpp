@@ -61,14 +61,20 @@ void matchmaking::found_peers(const std::vector<record>& records) {
   looked_up_ = true;
   for (const auto& entry : records) {
     auto id = parse_id(entry.subkey);
-    if (id && entry.address && *id != self_.peer) learn(*id, entry.address);
+    if (id && entry.address && *id != self_.peer) learn(*id, entry.address, entry.value.empty());
   }
   choose_leader();
   close_if_complete();
 }
 
-void matchmaking::learn(peer_id peer, const caf::actor& address) {
+bool matchmaking::may_lead() const { return self_.rate > 0 || (ready_.empty() && expected_.empty()); }
+
+void matchmaking::learn(peer_id peer, const caf::actor& address, bool leads) {
   if (is_gone(address)) return;
+  if (leads)
+    followers_only_.erase(peer);
+  else
+    followers_only_.insert(peer);
   auto& known = ready_[peer];
   if (known == address) return;
   known = address;  // new, or it tries again with a new group actor
@@ -81,7 +87,10 @@ void matchmaking::learn(peer_id peer, const caf::actor& address) {
 
 void matchmaking::choose_leader() {
   if (over_ || !looked_up_) return;
-  auto smallest = ready_.empty() ? self_.peer : std::min(self_.peer, ready_.begin()->first);
+  auto first = std::find_if(ready_.begin(), ready_.end(),
+                            [&](const auto& entry) { return !followers_only_.contains(entry.first); });
+  // Nobody, or who cannot be reached, waits under its own name until somebody can lead.
+  auto smallest = first == ready_.end() ? self_.peer : self_.rate > 0 ? std::min(self_.peer, first->first) : first->first;
   if (smallest == self_.peer) {
     if (leader_) {
       leader_.reset();
@@ -118,14 +127,15 @@ void matchmaking::on(const join_request& message) {
     return reject(reason::bad_message);
   }
   if (leader_) return reject(reason::none, *leader_, ready_.at(*leader_));
-  if (who.peer < self_.peer) {
+  if (!may_lead() && joined_.empty() && who.rate == 0) return reject(reason::cancelled);
+  if (who.rate > 0 && (who.peer < self_.peer || self_.rate == 0)) {
     // It should lead; it will find out, and so do we as soon as the DHT names it.
-    learn(who.peer, who.address);
+    learn(who.peer, who.address, true);
     choose_leader();
     return reject(reason::none, who.peer, who.address);
   }
   if (joined_.size() + 1 >= config_.group_size && !joined_.contains(who.peer)) return reject(reason::group_closed);
-  learn(who.peer, who.address);
+  learn(who.peer, who.address, who.rate > 0);
   joined_.insert_or_assign(who.peer, who);
   io_.send_to(who.address, caf::make_message(join_accepted{request_.state}));
   close_if_complete();
@@ -225,7 +235,7 @@ void matchmaking::forget(const caf::actor_addr& whom, bool died) {
 }
 
 void matchmaking::close_if_complete() {
-  if (over_ || leader_ || !looked_up_) return;
+  if (over_ || leader_ || !looked_up_ || !may_lead()) return;
   if (joined_.size() + 1 < config_.group_size) {
     auto missing = [&](const auto& entry) { return !joined_.contains(entry.first); };
     if (std::any_of(expected_.begin(), expected_.end(), missing)) return;
@@ -254,9 +264,15 @@ void matchmaking::close() {
   id.add(io_.time().count());
   for (const auto& [peer, info] : members) {
     begin.members.push_back(info);
-    rates.push_back(static_cast<double>(std::max<std::uint64_t>(info.rate, 1)));
+    rates.push_back(static_cast<double>(info.rate));
     id.add(peer).add(info.weight);
   }
+  const auto best = *std::max_element(rates.begin(), rates.end());
+  for (auto& rate : rates)
+    if (best <= relayed_rate)
+      rate = best == 0 ? 1 : rate;   // alone, or everybody by a relay
+    else if (rate <= relayed_rate)
+      rate = 0;
   begin.group = group_id::from(id.finish());
   begin.boundaries = kernels::part_boundaries(request_.values.size() / 4, kernels::balanced_shares(rates));
   over_ = true;
@@ -267,6 +283,7 @@ void matchmaking::close() {
 
 void matchmaking::on_deadline() {
   if (over_ || leader_) return;
+  if (!may_lead()) return fail(reason::no_reducer);
   if (joined_.size() + 1 >= config_.min_group_size && quorum())
     close();
   else

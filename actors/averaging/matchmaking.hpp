@@ -8,6 +8,8 @@
 //      (a few stragglers must not go ahead as a branch of their own), and sends group_begun with the members and the part boundaries.
 // No cyclic waits: a peer only ever waits for a peer with a smaller id, so a chain of waits ends at
 //   one that waits for nobody; whoever starts to follow sends its own followers on to its leader.
+// Who cannot be reached (rate 0) says so with its record, never leads unless nobody else is there, and gets no part; if
+//   nobody can be reached the attempt fails with no_reducer. Who is reached by a relay's line alone gets a part if nobody else could.
 // A leader may close its group while one of its followers goes over to a smaller id: the follower is then a
 //   member that will never come, and says so to all of that group (member_declined).
 #pragma once
@@ -15,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "actors/averaging/round.hpp"
@@ -63,7 +66,8 @@ class matchmaking {
   void close();
   void fail(reason why);
   bool is_gone(const caf::actor& address) const;
-  void learn(peer_id peer, const caf::actor& address);
+  void learn(peer_id peer, const caf::actor& address, bool leads = true);
+  bool may_lead() const;
   void forget(const caf::actor_addr& whom, bool died);
   bool valid(const group_begun& message) const;
   void decline(const group_begun& message, const caf::strong_actor_ptr& sender);
@@ -76,6 +80,7 @@ class matchmaking {
   bool over_ = false;
   bool looked_up_ = false;
   std::map<peer_id, caf::actor> ready_;        // whom the DHT or a suggestion named
+  std::set<peer_id> followers_only_;           // of ready_: cannot be reached
   std::map<peer_id, caf::actor> expected_;     // in-sync peers by their progress records
   std::map<peer_id, member_info> joined_;      // my followers
   std::vector<caf::actor_addr> gone_;          // addresses whose actor has ended, or that are of an older attempt

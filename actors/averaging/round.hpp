@@ -46,13 +46,16 @@ struct expected_peer {
   caf::actor address;
 };
 
+/// The rate of who can be reached, but by a relay's line alone.
+inline constexpr std::uint64_t relayed_rate = 1;
+
 struct round_request {
   std::uint64_t epoch = 0;
   state_id state;
   payload values;                            ///< floats (or hollow); the vector to average
   std::uint64_t weight = 0;                  ///< samples in it; 0: only wants the result
   std::vector<sample_range> samples;
-  std::uint64_t rate = 0;                    ///< min(up, down), bit/s
+  std::uint64_t rate = 0;                    ///< min(up, down), bit/s; relayed_rate; 0: nobody can reach us
   std::vector<expected_peer> expected;
   std::uint64_t known_samples = 0;           ///< of the branch, ours included: half of it is a quorum
   caf::actor dht;

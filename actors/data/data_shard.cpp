@@ -36,7 +36,10 @@ caf::behavior data_shard::make_behavior() {
   return {
       [this](const sample_request& what) { on_request(what); },
       [this](const samples_returned& what) { on_returned(what); },
-      [this](const commit& what) { on_commit(what); },
+      [this](const commit& what) {
+        on_commit(what);
+        if (current_sender()) send(caf::actor_cast<caf::actor>(current_sender()), commit_received{what.group});
+      },
       [this](const tick& what) {
         if (what.kind == lease_timer)
           on_lease_timer();

@@ -34,7 +34,7 @@ routing_table::arrival routing_table::seen(const contact& who, duration now) {
   if (auto waits = find_in(in.waiting, who.id); waits != in.waiting.end()) in.waiting.erase(waits);
   if (in.members.size() < bucket_size_) {
     in.members.push_back({who, now});
-    ++size_;
+    ++size_, ++changes_;
     return arrival::added;
   }
   in.waiting.push_back(who);
@@ -80,7 +80,7 @@ void routing_table::remove(const node_id& who) {
   auto entry = find_in(in.members, who);
   if (entry == in.members.end()) return;
   in.members.erase(entry);
-  --size_;
+  --size_, ++changes_;
   if (!in.waiting.empty()) {
     // Not heard of since it began to wait: the first to be asked whether it lives.
     in.members.push_front({std::move(in.waiting.back()), duration{}});

@@ -37,6 +37,8 @@ class routing_table {
                                const std::function<bool(const node_id&)>& leave_out = {}) const;
   bool contains(const node_id& who) const;
   std::size_t size() const noexcept { return size_; }
+  /// How often somebody came or went.
+  std::uint64_t changes() const noexcept { return changes_; }
   /// Prefix lengths of buckets that hold anybody, ascending.
   std::vector<unsigned> prefixes() const;
 
@@ -54,6 +56,7 @@ class routing_table {
   node_id self_;
   std::size_t bucket_size_;
   std::size_t size_ = 0;
+  std::uint64_t changes_ = 0;
   std::map<unsigned, bucket> buckets_;
 };
 

@@ -16,6 +16,7 @@ namespace shoal::actors {
 namespace {
 
 constexpr std::size_t kept_states = 3;
+constexpr std::uint32_t speaks_for_all = 32;
 constexpr const char* shard_key = "data.shard";
 
 void append(std::vector<sample_range>& to, const sample_range& range) {
@@ -34,6 +35,7 @@ peer::peer(caf::actor_config& config, host& on, peer_config options, std::shared
       pool_(std::move(pool)),
       dht_(std::move(dht)),
       backoff_(on.random_stream("peer.backoff")),
+      reach_(options_.reachability, on.random_stream("peer.reachability")),
       speed_(0.2) {}
 
 caf::behavior peer::make_behavior() {
@@ -47,11 +49,21 @@ caf::behavior peer::make_behavior() {
       [this](found& m) { on_found(m); },
       [this](samples& m) { on_samples(m); },
       [this](lease_lost& m) { on_lease_lost(m); },
+      [this](commit_received& m) { on_commit_received(m); },
       [this](work_done& m) { m.token == gradient_job ? gradient_done() : step_done(); },
       [this](round_report& m) { on_report(*m.result); },
       [this](state_report& m) { on_state(m.state); },
       [this](state_request& m) { on_state_request(m); },
       [this](state_chunk_request& m) { on_chunk_request(m); },
+      [this](address_query& m) { on_address_query(m); },
+      [this](address_answer& m) {
+        reach_.on(m, current_sender());
+        if (reach_.looking() && reach_.complete()) looked();
+      },
+      [this](dial_request& m) { on_dial_request(m); },
+      [this](dial_answer& m) { on_dial_answer(m); },
+      [this](dialled& m) { on_dialled(m); },
+      [](greeting&) {},
       [this](tick& m) {
         switch (m.kind) {
           case refresh_timer: return refresh();
@@ -59,6 +71,13 @@ caf::behavior peer::make_behavior() {
           case data_timer:
             request_samples();
             return set_timer(options_.max_refresh, data_timer);
+          case look_timer:
+            if (reach_.looking() && m.token == reach_.token()) looked();
+            return;
+          case look_again_timer:
+            if (!reach_.looking() || m.token != reach_.token()) return;
+            for (auto& [to, query] : reach_.again()) send(to, std::move(query));
+            return;
           case drain:
             draining_ = true;
             if (group_) send(group_, tick{group_actor::cancel, 0});
@@ -72,7 +91,10 @@ caf::behavior peer::make_behavior() {
 void peer::on_exit() {
   for (auto* child : {&device_, &group_, &fetcher_})
     if (*child) send_exit(*child, caf::exit_reason::user_shutdown);
-  dht_ = shard_ = device_ = group_ = fetcher_ = nullptr;
+  dht_ = shard_ = former_shard_ = device_ = group_ = fetcher_ = nullptr;
+  uncommitted_.clear();
+  reach_ = {{}, backoff_};
+  helper_ = {};
   others_ = {};
   state_.reset();
   served_.clear();
@@ -108,7 +130,8 @@ std::uint64_t peer::next_job_samples() const {
 }
 
 void peer::publish() {
-  if (draining_ || mode_ == mode::joining) return;  // nobody should count on us yet
+  const bool joining = mode_ == mode::joining;
+  if (draining_ || (joining && !options_.reachability.enabled)) return;  // nobody should count on us yet
   if (mode_ == mode::downloading && !arriving_) return;
   auto where = mode_ == mode::downloading ? *arriving_ : own_branch();
   progress mine;
@@ -119,6 +142,14 @@ void peer::publish() {
   mine.millisamples_per_second = static_cast<std::uint64_t>(speed_.value() * 1000);
   mine.rate_up = here().rate_up();
   mine.arriving = mode_ == mode::downloading ? 1 : 0;
+  if (joining) {  // on no branch: it says only that we are here, for those who have to dial us first
+    mine = {};
+    mine.arriving = 1;
+  }
+  if (options_.reachability.enabled) {
+    mine.reach = reach_.known();
+    mine.unreachable = reducing_rate() == 0 ? 1 : 0;
+  }
   record entry;
   entry.subkey = fmt::format("{:016x}", here().id());
   entry.address = address();
@@ -143,6 +174,12 @@ void peer::refresh() {
   set_timer(wait, refresh_timer);
 }
 
+void peer::on_commit_received(const commit_received& what) {
+  const auto is_sender = [this](const caf::actor& a) { return a && caf::actor_cast<caf::strong_actor_ptr>(a) == current_sender(); };
+  if (!is_sender(shard_) && !is_sender(former_shard_)) return misbehaviour(0, "commit_received: from a stranger");
+  std::erase_if(uncommitted_, [&](const commit& sent) { return sent.group == what.group; });
+}
+
 void peer::on_found(const found& answer) {
   if (answer.token == shard_token) {
     // Of several incarnations the one that was heard of last.
@@ -152,10 +189,15 @@ void peer::on_found(const found& answer) {
     if (shard_ || newest == nullptr) return;
     shard_ = newest->address;
     monitor(shard_);
-    return request_samples();
+    request_samples();
+    // What it did not answer before it was lost may be lost, too.
+    for (const auto& round : uncommitted_) send(shard_, round);
+    return;
   }
   heard_ = true;
   others_.replace(answer.records, here().id(), now());
+  look_around();
+  greet();
   decide();
 }
 
@@ -190,7 +232,8 @@ void peer::decide() {
   if (now() < not_before_) return;
   if (options_.epochs != 0 && state_->epoch >= options_.epochs) return enter(mode::stopped);
   if (samples_known() >= options_.target_batch) {
-    if (!running_) start_round();
+    // Who does not know yet whether it can be reached would be a bad leader; the look is short.
+    if (!running_ && (reach_.settled() || others_.entries().empty())) start_round();
     return;
   }
   compute_next();
@@ -210,7 +253,7 @@ std::vector<sample_range> peer::held() const {
 
 void peer::on_down(const caf::actor_addr& whom) {
   if (!shard_ || caf::actor_cast<caf::actor_addr>(shard_) != whom) return;
-  shard_ = nullptr;
+  former_shard_ = std::exchange(shard_, nullptr);
   requested_ = 0;  // nobody will honour that credit
 }
 
@@ -229,6 +272,8 @@ void peer::request_samples() {
 }
 
 void peer::on_samples(samples& message) {
+  // It was taken for dead while this was under way. It takes the lease back.
+  if (!shard_ && former_shard_ && caf::actor_cast<caf::strong_actor_ptr>(former_shard_) == current_sender()) return;
   if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender() || message.range.count == 0 ||
       message.data.size() != message.range.count * pool_->work().sample_bytes())
     return misbehaviour(0, "samples that nobody asked for");
@@ -355,7 +400,7 @@ void peer::start_round() {
   request.state = state_->id;
   request.weight = samples_;
   request.samples = accumulated_;
-  request.rate = std::min(here().rate_up(), here().rate_down());
+  request.rate = reducing_rate();
   request.dht = dht_;
   request.expected = expected();
   request.known_samples = samples_known();
@@ -397,15 +442,17 @@ void peer::on_report(const round_result& result) {
 }
 
 void peer::send_commit(const round_result& result) {
-  if (!shard_) return;
   commit message;
   message.epoch = result.epoch;
   message.group = result.group;
   message.parts_total = static_cast<std::uint32_t>(result.parts.size());
   auto size = static_cast<std::uint32_t>(result.members.size());
-  // Ours, and those of the next three: a member that dies now has told the shard nothing, and four
-  // neighbours dying in one instant is what it takes to lose a commit.
-  for (std::uint32_t step = 0; step < std::min<std::uint32_t>(size, 4); ++step) {
+  // A round may end well for few members only, or for one: a reducer that was paused, whom the others did not wait for, and whose
+  // state they then adopt. So each speaks for all. In large groups that would be the square of many: there for the next three,
+  // as it takes four neighbours that die or fail in one instant to lose a commit; but where pairs may lose their way to each
+  // other it is more than four.
+  const auto spoken_for = options_.reachability.enabled || size <= speaks_for_all ? size : std::uint32_t{4};
+  for (std::uint32_t step = 0; step < spoken_for; ++step) {
     auto m = (result.member + step) % size;
     const auto& info = result.members[m];
     // Who is in another group has its samples there; they are not ours to give back.
@@ -416,7 +463,9 @@ void peer::send_commit(const round_result& result) {
       if (std::binary_search(part.senders.begin(), part.senders.end(), m)) ++entry.parts_included;
     message.entries.push_back(std::move(entry));
   }
-  send(shard_, std::move(message));
+  if (shard_) send(shard_, message);
+  if (uncommitted_.size() == most_uncommitted) uncommitted_.pop_front();
+  uncommitted_.push_back(std::move(message));
 }
 
 void peer::start_step(const round_result& result) {
@@ -458,6 +507,75 @@ void peer::step_done() {
   send(dht_, lookup{progress_key, address(), progress_token});
 }
 
+// -- reachability ---------------------------------------------------------------------------------
+
+std::uint64_t peer::reducing_rate() const {
+  const auto line = std::min(here().rate_up(), here().rate_down());
+  const auto known = reach_.known();
+  if (known == reach::open) return line;
+  if (!here().has_relay()) return 0;
+  // A relay's signals are enough for most connections with a cone; with the others it would carry every byte.
+  return known == reach::cone ? line : relayed_rate;
+}
+
+void peer::look_around() {
+  if (!options_.reachability.enabled || reach_.looking() || now() < reach_.next_look() || draining_) return;
+  std::vector<reachability::other> others;
+  for (const auto& [id, entry] : others_.entries()) others.push_back({entry.address, entry.what.reach == reach::open});
+  // The first records are of few; a look that asks one peer learns nothing.
+  if (!others.empty() && first_look_ == duration{}) first_look_ = now() + options_.reachability.patience / 4;
+  if (now() < first_look_) return;
+  auto queries = reach_.look(std::move(others), address());
+  for (auto& [to, query] : queries) send(to, std::move(query));
+  if (queries.empty()) return;
+  // Once more while a dialling that fails can still be told of.
+  set_timer(options_.reachability.patience / 4, look_again_timer, reach_.token());
+  set_timer(options_.reachability.patience, look_timer, reach_.token());
+}
+
+// Who may be the only one left with the leading state must be within reach of somebody.
+void peer::greet() {
+  if (!options_.reachability.enabled || reducing_rate() > 0) return;
+  std::erase_if(greeted_, [this](peer_id id) { return !others_.entries().contains(id); });
+  for (const auto& [id, entry] : others_.entries())
+    if ((entry.what.unreachable == 0 || entry.what.reach == reach::unknown) && greeted_.insert(id).second) send(entry.address, greeting{here().id()});
+}
+
+void peer::looked() {
+  const bool changed = reach_.conclude(now());
+  if (changed) {
+    here().observe(reach_learned{reach_.known()});
+    send(dht_, serve{static_cast<std::uint8_t>(reach_.known() == reach::open ? 1 : 0)});
+    publish();
+  }
+  decide();
+}
+
+void peer::on_address_query(const address_query& message) {
+  // Only in one's own name: nobody has others dialled.
+  if (!message.reply_to || caf::actor_cast<caf::strong_actor_ptr>(message.reply_to) != current_sender())
+    return misbehaviour(0, "address query in another's name");
+  send(message.reply_to, address_answer{message.token, here().seen_address(message.reply_to)});
+  if (auto request = helper_.asked(message, address(), now(), options_.reachability.patience))
+    send(message.third, std::move(*request));
+}
+
+void peer::on_dial_request(const dial_request& message) {
+  if (!message.reply_to || !message.target) return misbehaviour(0, "dial request without an address");
+  if (auto token = helper_.third(message))
+    here().dial(message.target, options_.reachability.patience / 2, caf::actor_cast<caf::actor>(this), *token);
+}
+
+void peer::on_dial_answer(const dial_answer& message) {
+  if (auto answer = helper_.passed_on(message, current_sender())) return send(answer->to, answer->what);
+  reach_.on(message, current_sender());
+  if (reach_.looking() && reach_.complete()) looked();
+}
+
+void peer::on_dialled(const dialled& message) {
+  if (auto answer = helper_.done(message)) send(answer->to, answer->what);
+}
+
 // -- state sharing --------------------------------------------------------------------------------
 
 void peer::start_download() {
@@ -466,6 +584,11 @@ void peer::start_download() {
   std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) {
     return others_.entries().at(a).what.rate_up > others_.entries().at(b).what.rate_up;
   });
+  // Who cannot be reached is a donor only to those that it has dialled.
+  const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
+  const bool some = std::any_of(ids.begin(), ids.end(), reachable);
+  const bool dials_only = reach_.known() != reach::unknown && reducing_rate() == 0;
+  if (some || dials_only || !reach_.settled()) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
   // Records outlive who wrote them: those who could not deliver are not asked again before the others.
   std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id); });
   if (now() < download_not_before_) return;

@@ -18,6 +18,7 @@
 #include "actors/averaging/round.hpp"
 #include "actors/device/device.hpp"
 #include "actors/protocol_actor.hpp"
+#include "actors/reachability.hpp"
 #include "actors/training/progress.hpp"
 #include "actors/training/state_fetcher.hpp"
 #include "actors/training/state_pool.hpp"
@@ -36,6 +37,7 @@ struct peer_config {
   device_profile device;
   averaging_config averaging;
   fetch_config fetch;
+  reachability_config reachability;
   std::size_t max_donors = 3;
 };
 
@@ -54,7 +56,7 @@ class peer final : public protocol_actor {
 
  private:
   enum class mode { joining, computing, averaging, stepping, downloading, stopped };
-  enum timer : std::uint32_t { refresh_timer, retry_timer, data_timer };
+  enum timer : std::uint32_t { refresh_timer, retry_timer, data_timer, look_timer, look_again_timer };
   enum token : std::uint64_t { progress_token, shard_token };
   enum job : std::uint64_t { gradient_job = 1, step_job = 2 };
 
@@ -80,6 +82,7 @@ class peer final : public protocol_actor {
   // records
   void refresh();
   void publish();
+  void on_commit_received(const commit_received& what);
   void on_found(const found& answer);
   void decide();
   branch own_branch() const;
@@ -118,10 +121,28 @@ class peer final : public protocol_actor {
   void on_state_request(const state_request& message);
   void on_chunk_request(const state_chunk_request& message);
 
+  // reachability
+  void look_around();
+  void greet();
+  void looked();
+  void on_address_query(const address_query& message);
+  void on_dial_request(const dial_request& message);
+  void on_dial_answer(const dial_answer& message);
+  void on_dialled(const dialled& message);
+  /// What we can offer a group: our line, if it can be reached.
+  std::uint64_t reducing_rate() const;
+
   peer_config options_;
   std::shared_ptr<state_pool> pool_;
   caf::actor dht_, shard_, device_, group_, fetcher_;
+  caf::actor former_shard_;  // the last one that was lost
+  static constexpr std::size_t most_uncommitted = 64;
+  std::deque<commit> uncommitted_;  // not answered by the shard yet
   rng backoff_;
+  reachability reach_;
+  dial_helper helper_;
+  duration first_look_{};
+  std::set<peer_id> greeted_;                       // who can be reached, and through that reach us
   mode mode_ = mode::joining;
   state_ptr state_;
   state_id parent_;                                 // of the state before our last step

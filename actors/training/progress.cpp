@@ -12,6 +12,11 @@ namespace {
 
 using packed = std::array<std::uint64_t, 8>;
 
+// The last word: bit 0 arriving, bit 1 unreachable, from bit 8 reach.
+std::uint64_t flags_of(const progress& p) {
+  return (p.arriving != 0 ? 1 : 0) | (p.unreachable != 0 ? 2 : 0) | static_cast<std::uint64_t>(p.reach) << 8;
+}
+
 bool on(const progress& what, const branch& which) {
   return what.epoch == which.epoch && what.state == which.state;
 }
@@ -19,7 +24,7 @@ bool on(const progress& what, const branch& which) {
 }  // namespace
 
 payload progress::pack() const {
-  packed words{epoch, state.high, state.low, history, samples, millisamples_per_second, rate_up, arriving};
+  packed words{epoch, state.high, state.low, history, samples, millisamples_per_second, rate_up, flags_of(*this)};
   std::vector<std::byte> bytes(sizeof words);
   std::memcpy(bytes.data(), words.data(), sizeof words);
   return payload{std::move(bytes)};
@@ -29,7 +34,8 @@ std::optional<progress> progress::unpack(const payload& bytes) {
   packed words;
   if (bytes.size() != sizeof words || bytes.is_hollow()) return std::nullopt;
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
-  return progress{words[0], {words[1], words[2]}, words[3], words[4], words[5], words[6], words[7]};
+  return progress{words[0], {words[1], words[2]}, words[3], words[4], words[5], words[6], words[7] & 1, words[7] >> 1 & 1,
+                  words[7] >> 8 < 5 ? static_cast<actors::reach>(words[7] >> 8) : actors::reach::unknown};
 }
 
 void progress_table::replace(const std::vector<record>& records, peer_id self, duration now) {

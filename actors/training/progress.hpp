@@ -14,6 +14,7 @@
 #include <caf/actor.hpp>
 
 #include "actors/messages.hpp"
+#include "actors/observe.hpp"
 #include "kernels/base/units.hpp"
 
 namespace shoal::actors {
@@ -28,6 +29,8 @@ struct progress {
   std::uint64_t millisamples_per_second = 0;
   std::uint64_t rate_up = 0;              ///< bit/s, for choosing donors
   std::uint64_t arriving = 0;             ///< 1: is still downloading `state`
+  std::uint64_t unreachable = 0;          ///< 1: reached only by those that it has dialled
+  actors::reach reach = actors::reach::unknown;
 
   bool operator==(const progress&) const = default;
 

@@ -25,6 +25,11 @@ bool is_fine(std::string_view line) {
   return what.starts_with("message\"") || what.starts_with("timer\"") || what.starts_with("down\"");
 }
 
+/// That a fault begins or ends is no event of history: what it does is.
+bool is_fault(std::string_view line) {
+  return line.find(R"("what":"fault_)") != std::string_view::npos;
+}
+
 class side {
 public:
   side(event_log_reader reader, bool coarse) : reader_(std::move(reader)), coarse_(coarse) {}
@@ -32,7 +37,7 @@ public:
   result<bool> next(std::string& line) {
     for (;;) {
       auto more = reader_.next(line);
-      if (!more || !*more || !coarse_ || !is_fine(line))
+      if (!more || !*more || (!(coarse_ && is_fine(line)) && !is_fault(line)))
         return more;
     }
   }

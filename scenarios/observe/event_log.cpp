@@ -78,6 +78,17 @@ void event_log::on_event(const netem::delivered_event& event) {
   lines_.line(out);
 }
 
+void event_log::on_fault(duration time, std::size_t number, const char* action, bool begins,
+                         const std::vector<std::string>& hosts) {
+  if (detail_ == event_detail::none)
+    return;
+  std::string list;
+  for (const std::string& host : hosts)
+    list += (list.empty() ? "" : ",") + json_quoted(host);
+  lines_.line(fmt::format(R"({{"time_ns":{},"what":"{}","fault":{},"action":"{}","hosts":[{}]}})",
+                          time.count(), begins ? "fault_begins" : "fault_ends", number, action, list));
+}
+
 namespace {
 
 /// The fields behind "what" and "host"; empty for what is not logged.
@@ -106,6 +117,9 @@ struct describe {
   std::string operator()(const actors::misbehaved& x) const {
     return fmt::format(R"("what":"misbehaved","culprit":{},"why":{})", x.culprit,
                        json_quoted(x.why));
+  }
+  std::string operator()(const actors::reach_learned& x) const {
+    return fmt::format(R"("what":"reach_learned","reach":"{}")", actors::to_string(x.reach));
   }
   std::string operator()(const actors::samples_reported& x) const {
     return fmt::format(R"("what":"samples_reported","peer":{},"epoch":{},"why":{},"samples":"{}")",

@@ -1,6 +1,6 @@
 // events.jsonl.zst: what happened, one JSON object a line, compressed as it is written. With
 // `rounds`: hosts that started or were killed, and the observations round_ended, stepped, adopted,
-// phase_changed, misbehaved and samples_reported. With `all`: each delivered event too. A sample of
+// phase_changed, reach_learned, misbehaved and samples_reported. With `all`: each delivered event too. A sample of
 // hosts keeps the logs of large runs small. Times are integers (virtual nanoseconds), so that two
 // logs can be compared byte by byte.
 //   {"time_ns":5,"what":"message","sent_ns":1,"from":"home-3#0/2","to":"home-4#1/0","type":"part_chunk","bytes":40}
@@ -41,6 +41,9 @@ public:
   /// `machine`: nothing for a host that is no peer's, whose observations are always logged.
   void on_observation(duration time, std::optional<std::uint32_t> machine, std::string_view host,
                       const actors::observation& what);
+
+  void on_fault(duration time, std::size_t number, const char* action, bool begins,
+                const std::vector<std::string>& hosts);
 
   /// The error so far, if any (disk full, say): the run may stop early because of it.
   const std::optional<failure>& error() const noexcept;

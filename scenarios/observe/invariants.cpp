@@ -8,9 +8,9 @@ namespace shoal::scenarios {
 
 invariants::invariants(invariant_options options)
     : mass_(options.mass), samples_({options.lease_time, options.settle_time, options.name_of},
-                                    at(rule::samples_counted)),
-      progress_({1, options.staleness_allowed, options.name_of}, at(rule::epoch_monotonic),
-                at(rule::staleness), at(rule::state_lineage)) {}
+                                    at(invariant_rule::samples_counted)),
+      progress_({1, options.staleness_allowed, options.name_of}, at(invariant_rule::epoch_monotonic),
+                at(invariant_rule::staleness), at(invariant_rule::state_lineage)) {}
 
 void invariants::on_started(duration, actors::peer_id peer) {
   left_[peer].reset();
@@ -41,6 +41,7 @@ void invariants::on_observation(duration time, actors::peer_id peer,
     progress_.phase_changed(time, peer, *x);
   } else if (const auto* x = std::get_if<actors::stepped>(&what)) {
     progress_.stepped(time, peer, *x);
+    samples_.stepped(*x);
   } else if (const auto* x = std::get_if<actors::adopted>(&what)) {
     samples_.dropped(peer);
     progress_.adopted(time, peer, *x);
@@ -52,35 +53,36 @@ void invariants::on_observation(duration time, actors::peer_id peer,
 }
 
 void invariants::on_round(const swarm_round& what) {
-  check_same_bits(what, at(rule::same_bits));
-  check_denominator(what, at(rule::denominator));
-  check_mass_conserved(what, mass_, at(rule::mass_conserved));
+  check_same_bits(what, at(invariant_rule::same_bits));
+  check_denominator(what, at(invariant_rule::denominator));
+  check_mass_conserved(what, mass_, at(invariant_rule::mass_conserved));
   samples_.round_final(what);
 }
 
-void invariants::finish(duration time, const leak_facts& facts) {
+void invariants::finish(duration time, const leak_facts& facts,
+                        const std::optional<actors::state_id>& leading) {
   progress_.advance(time);
   samples_.finish(time, [this](actors::peer_id peer) -> std::optional<duration> {
     const auto found = left_.find(peer);
     if (found == left_.end())
       return duration{}; // nobody ever heard of it
     return found->second;
-  });
+  }, leading);
 
-  invariant& bypass = at(rule::no_bypass);
+  invariant& bypass = at(invariant_rule::no_bypass);
   bypass.check(std::max<std::uint64_t>(facts.messages, 1));
   if (facts.bypassed > 0)
     bypass.violate(time,
                    fmt::format("{} messages crossed hosts without the network", facts.bypassed),
                    facts.bypassed);
 
-  invariant& requests = at(rule::requests_end);
+  invariant& requests = at(invariant_rule::requests_end);
   requests.check(std::max<std::uint64_t>(facts.requests, 1));
   if (facts.requests_open > 0)
     requests.violate(time, fmt::format("{} requests have no end", facts.requests_open),
                      facts.requests_open);
 
-  invariant& leaks = at(rule::no_leaks);
+  invariant& leaks = at(invariant_rule::no_leaks);
   leaks.check(3);
   if (facts.actors_alive != facts.actors_expected) {
     leaks.violate(time, fmt::format("{} actors are alive, {} are expected", facts.actors_alive,

@@ -19,7 +19,7 @@
 
 namespace shoal::scenarios {
 
-enum class rule : std::uint8_t {
+enum class invariant_rule : std::uint8_t {
   same_bits, ///< round_checks.hpp
   denominator,
   mass_conserved,
@@ -68,15 +68,17 @@ public:
   void on_round(const swarm_round& what);
   void advance(duration time) { progress_.advance(time); }
   /// After round_book::finish.
-  void finish(duration time, const leak_facts& facts);
+  /// `leading`: the state that the run ends with, if known.
+  void finish(duration time, const leak_facts& facts,
+              const std::optional<actors::state_id>& leading = {});
 
-  const invariant& of(rule which) const { return all_[static_cast<std::size_t>(which)]; }
+  const invariant& of(invariant_rule which) const { return all_[static_cast<std::size_t>(which)]; }
   const std::array<invariant, rule_names.size()>& all() const noexcept { return all_; }
   std::size_t in_sync() const noexcept { return progress_.in_sync(); }
   std::uint64_t highest_epoch() const noexcept { return progress_.highest_epoch(); }
 
 private:
-  invariant& at(rule which) { return all_[static_cast<std::size_t>(which)]; }
+  invariant& at(invariant_rule which) { return all_[static_cast<std::size_t>(which)]; }
 
   std::array<invariant, rule_names.size()> all_;
   mass_options mass_;

@@ -147,6 +147,11 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
     loss_sum_ += x->loss_sum;
   } else if (std::holds_alternative<actors::misbehaved>(what)) {
     ++misbehaved_;
+  } else if (const auto* learned = std::get_if<actors::reach_learned>(&what)) {
+    if (const auto found = peers_.find(peer); found != peers_.end())
+      found->second.reach = learned->reach;
+    if (options_.true_reach && learned->reach != actors::reach::unknown)
+      ++(learned->reach == options_.true_reach(machine) ? learned_right_ : learned_wrong_);
   }
   invariants_.on_observation(time, peer, what);
   if (const auto* x = std::get_if<actors::contributed>(&what))
@@ -185,6 +190,15 @@ void run_observers::left(duration time, actors::peer_id peer, std::string_view r
   ++left_;
   invariants_.on_left(time, peer);
   rounds_.killed(time, peer);
+}
+
+void run_observers::on_fault(duration time, std::size_t number, const char* action, bool begins,
+                             const std::vector<std::string>& hosts) {
+  advance(time);
+  if (begins)
+    faults_struck_ += std::max<std::size_t>(hosts.size(), 1);
+  if (log_)
+    log_->on_fault(time, number, action, begins, hosts);
 }
 
 void run_observers::on_held_out_loss(duration time, double loss) {
@@ -256,7 +270,7 @@ const std::optional<failure>& run_observers::write_error() const noexcept {
 result<void> run_observers::finish(const end_facts& facts, summary& into) {
   advance(facts.time);
   rounds_.finish(now_);
-  invariants_.finish(now_, facts.leaks);
+  invariants_.finish(now_, facts.leaks, facts.leading);
   sample(now_);
 
   into = {};
@@ -288,6 +302,18 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
     into.bytes_sent = {bytes[0], bytes[1], bytes[2], bytes[3]};
   }
   into.peers = {joined_, left_, joined_ - left_};
+  into.faults_struck = faults_struck_;
+  if (options_.true_reach) {
+    auto& totals = into.reachability.emplace();
+    for (const auto& [id, peer] : peers_)
+      ++(peer.reach == actors::reach::open            ? totals.open
+         : peer.reach == actors::reach::cone          ? totals.cone
+         : peer.reach == actors::reach::symmetric     ? totals.symmetric
+         : peer.reach == actors::reach::outbound_only ? totals.outbound_only
+                                                      : totals.unknown);
+    totals.right = learned_right_;
+    totals.wrong = learned_wrong_;
+  }
   for (std::size_t i = 0; i < rule_names.size(); ++i) {
     const invariant& one = invariants_.all()[i];
     into.invariants.emplace_back(

@@ -37,6 +37,8 @@ struct observer_options {
   transfer_log::link_names link_name;
   /// Bytes sent so far by traffic class (data, averaging, state, control); may be empty.
   std::function<std::array<std::uint64_t, 4>()> bytes_sent;
+  /// What a peer's machine really is; empty where all are open.
+  std::function<actors::reach(std::uint32_t machine)> true_reach;
   invariant_options invariants;
   duration round_grace = std::chrono::seconds(120); ///< see round_book
 };
@@ -49,6 +51,7 @@ struct end_facts {
   std::optional<std::string> state_hash;
   summary::losses loss; ///< what is missing is taken from on_held_out_loss
   leak_facts leaks;
+  std::optional<actors::state_id> leading; ///< the state that the run ends with
 };
 
 /// For the live line.
@@ -83,6 +86,9 @@ public:
   /// word for peers.csv.
   void on_host_started(duration time, actors::peer_id peer, std::string_view host_name);
   void on_host_killed(duration time, actors::peer_id peer, std::string_view reason = "killed");
+  /// A fault of the scenario strikes these hosts, or what it did to them is over; `hosts` is empty if that is about all.
+  void on_fault(duration time, std::size_t number, const char* action, bool begins,
+                const std::vector<std::string>& hosts);
   void on_held_out_loss(duration time, double loss);
 
   run_progress progress() const;
@@ -123,10 +129,12 @@ private:
     bool alive = true;
     duration ended{};
     std::string reason{}; // why it is not alive
+    actors::reach reach = actors::reach::unknown; // as it last believed
   };
   std::unordered_map<actors::peer_id, peer_entry> peers_; // iterated only in the order of the ids
   duration now_{}, next_sample_{}, last_sample_{};
-  std::uint64_t joined_ = 0, left_ = 0, misbehaved_ = 0;
+  std::uint64_t joined_ = 0, left_ = 0, misbehaved_ = 0, faults_struck_ = 0;
+  std::uint64_t learned_right_ = 0, learned_wrong_ = 0;
   std::uint64_t samples_ = 0;  // in completed rounds
   std::uint64_t computed_ = 0; // since the last row
   double loss_sum_ = 0;        // of these

@@ -26,9 +26,10 @@ sample_book::sample_book(sample_book_options options, invariant& into)
     options_.name_of = [](actors::peer_id id) { return fmt::format("peer {}", id); };
 }
 
-void sample_book::suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text) {
+void sample_book::suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,
+                          const actors::group_id& first, const actors::group_id& second) {
   if (suspicions_.size() < most_suspicions) {
-    suspicions_.push_back({begin, end, time, std::move(text)});
+    suspicions_.push_back({begin, end, time, std::move(text), first, second});
   } else {
     ++suspicions_dropped_;
   }
@@ -120,6 +121,9 @@ void sample_book::round_ended(duration, actors::peer_id peer, const actors::roun
 void sample_book::round_final(const swarm_round& what) {
   if (!what.completed)
     return;
+  if (what.outcome == actors::outcome::split || !rounds_.empty())
+    rounds_.push_back(what.group);
+  const auto number = static_cast<std::uint32_t>(rounds_.size());
   for (std::uint32_t i = 0; i < what.members.size(); ++i) {
     const round_member& who = what.members[i];
     if (!who.contributed || !is_sender(what.parts, i))
@@ -137,8 +141,11 @@ void sample_book::round_final(const swarm_round& what) {
                       fmt::format(
                           "samples {} of {} are in a second completed round (epoch {}, group {})",
                           range_text(begin, end), options_.name_of(who.peer), what.epoch,
-                          what.group.hex()));
+                          what.group.hex()),
+                      e.round > 0 ? rounds_[e.round - 1] : actors::group_id{},
+                      number > 0 ? what.group : actors::group_id{});
             }
+            e.round = number;
             if (e.uses < 255)
               ++e.uses;
             e.used_ns = what.ended.count();
@@ -202,6 +209,17 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
   }
 }
 
+void sample_book::stepped(const actors::stepped& what) {
+  constexpr std::size_t kept = 64;  // a split round is final long before so many further steps
+  if (!steps_.try_emplace(what.after, step{what.before, what.group}).second || !rounds_.empty())
+    return;
+  first_steps_.push_back(what.after);
+  if (first_steps_.size() <= kept)
+    return;
+  steps_.erase(first_steps_.front());
+  first_steps_.pop_front();
+}
+
 void sample_book::reported(const actors::samples_reported& what) {
   const auto of = peers_.find(what.peer);
   for (const sample_range& range : what.samples) {
@@ -225,7 +243,7 @@ void sample_book::finish_stretch(
   const std::uint64_t count = end - begin;
   const std::string which = range_text(begin, end);
   const bool finished = e.shard == shard_state::committed || e.shard == shard_state::partial;
-  if (e.reported)
+  if (e.reported || (e.round > 0 && lost(rounds_[e.round - 1])))
     return;
   if (e.shard == shard_state::unknown) {
     check_.violate(time, fmt::format("samples {} are in no state: the shard lost them", which),
@@ -251,8 +269,16 @@ void sample_book::finish_stretch(
 }
 
 void sample_book::finish(duration time,
-                         const std::function<std::optional<duration>(actors::peer_id)>& died) {
+                         const std::function<std::optional<duration>(actors::peer_id)>& died,
+                         const std::optional<actors::state_id>& leading) {
+  if (leading)
+    for (auto at = steps_.find(*leading); at != steps_.end(); at = steps_.find(at->second.before))
+      winning_.insert(at->second.group);
+  else
+    winning_.insert(rounds_.begin(), rounds_.end());
   for (const suspicion& what : suspicions_) {
+    if (lost(what.first) || lost(what.second))
+      continue;
     bool excused = true;
     samples_.visit(what.begin, what.end, [&](std::uint64_t, std::uint64_t, const entry& e) {
       excused = excused && e.reported;

@@ -17,6 +17,8 @@
 //    quarter: the shard does not look all the time);
 //  - each index of a completed round is committed or partial, unless the round completed less than
 //    `settle_time` ago (its commit may be under way); each committed index is in a completed round.
+// A round that splits the swarm makes two branches, and one of them wins (DESIGN section 4): what the other one used
+// may be used again. So a second use counts only if both rounds led to the state that the run ends with.
 // Indices that are reported (actors::samples_reported, at any time) are excused from double use.
 // A peer's computed indices are forgotten when it drops its gradient: it downloads, adopts, leaves,
 // dies, or reports them; indices that it gives back may be in its next contribution or not.
@@ -34,8 +36,11 @@
 #include "scenarios/observe/rounds.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -59,11 +64,14 @@ public:
   void round_final(const swarm_round& what);
   void moved(duration time, const actors::samples_moved& what);
   void reported(const actors::samples_reported& what);
+  void stepped(const actors::stepped& what);
   /// The peer has thrown its gradient away.
   void dropped(actors::peer_id peer) { peers_.erase(peer); }
 
   /// `died(peer)`: when a peer that is not alive was killed or left; nothing if it lives.
-  void finish(duration time, const std::function<std::optional<duration>(actors::peer_id)>& died);
+  /// `leading`: the state that the run ends with, if known.
+  void finish(duration time, const std::function<std::optional<duration>(actors::peer_id)>& died,
+              const std::optional<actors::state_id>& leading = {});
 
   /// How many stretches of indices are held: what memory grows with.
   std::size_t pieces() const noexcept { return samples_.piece_count(); }
@@ -75,11 +83,12 @@ private:
     std::uint8_t uses = 0; // completed rounds it is in
     bool reported = false;
     bool lost_branch = false;   // in a round that only members completed who then died
+    std::uint32_t round = 0;    // number of the round that used it, if the swarm had been split by then
     actors::peer_id holder = 0; // of the lease
     std::int64_t used_ns = 0;
     bool operator==(const entry&) const = default;
     bool through() const noexcept {
-      return uses == 1 && (shard == shard_state::committed || shard == shard_state::partial);
+      return uses == 1 && round == 0 && (shard == shard_state::committed || shard == shard_state::partial);
     }
     void settle() noexcept {
       if (through())
@@ -97,9 +106,16 @@ private:
     std::uint64_t begin, end;
     duration time;
     std::string text;
+    actors::group_id first, second; // rounds, if the swarm had been split by then
+  };
+  struct step {
+    actors::state_id before;
+    actors::group_id group;
   };
 
-  void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text);
+  void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,
+               const actors::group_id& first = {}, const actors::group_id& second = {});
+  bool lost(const actors::group_id& round) const { return !round.is_zero() && !winning_.contains(round); }
   void finish_stretch(duration time, std::uint64_t begin, std::uint64_t end, const entry& what,
                       const std::function<std::optional<duration>(actors::peer_id)>& died);
 
@@ -110,6 +126,10 @@ private:
   std::vector<suspicion> suspicions_;
   std::uint64_t suspicions_dropped_ = 0;
   bool shard_seen_ = false;
+  std::vector<actors::group_id> rounds_;          // by number - 1: the first that split the swarm, and all after it
+  std::map<actors::state_id, step> steps_;        // by the state they made: the last few, all from the first split on
+  std::deque<actors::state_id> first_steps_;
+  std::set<actors::group_id> winning_;            // at the end: rounds that led to the leading state
 };
 
 } // namespace shoal::scenarios

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace shoal::scenarios {
@@ -31,6 +32,35 @@ json number(const std::optional<double>& value) {
 }
 json text(const std::optional<std::string>& value) {
   return value ? json(*value) : json(nullptr);
+}
+
+using reach_field = std::pair<const char*, std::uint64_t summary::reach_totals::*>;
+constexpr std::array reach_fields{
+    reach_field{"open", &summary::reach_totals::open},
+    reach_field{"cone", &summary::reach_totals::cone},
+    reach_field{"symmetric", &summary::reach_totals::symmetric},
+    reach_field{"outbound_only", &summary::reach_totals::outbound_only},
+    reach_field{"unknown", &summary::reach_totals::unknown},
+    reach_field{"right", &summary::reach_totals::right},
+    reach_field{"wrong", &summary::reach_totals::wrong}};
+constexpr std::array connection_fields{
+    reach_field{"direct", &summary::reach_totals::direct},
+    reach_field{"reversed", &summary::reach_totals::reversed},
+    reach_field{"punched", &summary::reach_totals::punched},
+    reach_field{"relayed", &summary::reach_totals::relayed}};
+constexpr std::array unreachable_fields{
+    reach_field{"no_relay", &summary::reach_totals::no_relay},
+    reach_field{"relay_spent", &summary::reach_totals::relay_spent}};
+
+template <class Fields>
+void put(json& into, const summary::reach_totals& from, const Fields& fields) {
+  for (const auto& [name, member] : fields)
+    into[name] = from.*member;
+}
+template <class Fields>
+void take(const json& from, summary::reach_totals& into, const Fields& fields) {
+  for (const auto& [name, member] : fields)
+    into.*member = from.at(name).template get<std::uint64_t>();
 }
 
 json as_json(const summary& what) {
@@ -64,6 +94,15 @@ json as_json(const summary& what) {
                        {"control", what.bytes_sent.control}};
   out["peers"] = {
       {"joined", what.peers.joined}, {"left", what.peers.left}, {"alive", what.peers.alive}};
+  out["faults"] = {{"struck", what.faults_struck}};
+  json reach(nullptr);
+  if (what.reachability) {
+    put(reach, *what.reachability, reach_fields);
+    put(reach["connections"], *what.reachability, connection_fields);
+    reach["relayed_bytes"] = what.reachability->relayed_bytes;
+    put(reach["unreachable"], *what.reachability, unreachable_fields);
+  }
+  out["reachability"] = reach;
   json checks = json::object();
   for (const auto& [name, totals] : what.invariants) {
     json& one = checks[name] = {{"checked", totals.checked}, {"violated", totals.violated}};
@@ -124,6 +163,16 @@ result<summary> summary_from_json(std::string_view from) {
     const json& peers = in.at("peers");
     out.peers = {peers.at("joined").get<std::uint64_t>(), peers.at("left").get<std::uint64_t>(),
                  peers.at("alive").get<std::uint64_t>()};
+    if (in.contains("faults"))  // older versions did not count them
+      out.faults_struck = in.at("faults").at("struck").get<std::uint64_t>();
+    if (in.contains("reachability") && !in.at("reachability").is_null()) {
+      const json& reach = in.at("reachability");
+      auto& totals = out.reachability.emplace();
+      take(reach, totals, reach_fields);
+      take(reach.at("connections"), totals, connection_fields);
+      totals.relayed_bytes = reach.at("relayed_bytes").get<std::uint64_t>();
+      take(reach.at("unreachable"), totals, unreachable_fields);
+    }
     if (in.contains("distortion") && !in.at("distortion").is_null()) {
       const json& late = in.at("distortion");
       out.distortion = {late.at("late_steps").get<std::uint64_t>(), late.at("late_seconds").get<double>()};
@@ -167,7 +216,7 @@ namespace {
 std::string grouped(std::uint64_t value) {
   std::string out = std::to_string(value);
   for (std::size_t at = out.size(); at > 3;)
-    out.insert(at -= 3, ",");
+    out.insert(at -= 3, 1, ',');
   return out;
 }
 
@@ -203,8 +252,10 @@ std::string table(const summary& what) {
       fmt::format("{} {}, computed in {}, {} of memory at most", seconds_text(what.virtual_seconds),
                   what.world == "sim" ? "virtual" : "real", seconds_text(what.wall_seconds),
                   bytes_text(what.peak_rss_bytes)));
-  row("peers", fmt::format("{} joined, {} left, {} alive", what.peers.joined, what.peers.left,
-                           what.peers.alive));
+  row("peers", fmt::format("{} joined, {} left, {} alive{}", what.peers.joined, what.peers.left,
+                           what.peers.alive,
+                           what.faults_struck == 0 ? ""
+                                                   : fmt::format("; {} struck by faults", what.faults_struck)));
   row("training",
       fmt::format("{} epochs, {} samples", grouped(what.epochs), grouped(what.samples)));
   if (what.loss.first || what.loss.final) {
@@ -229,6 +280,13 @@ std::string table(const summary& what) {
   row("sent", fmt::format("data {}, averaging {}, state {}, control {}",
                           bytes_text(what.bytes_sent.data), bytes_text(what.bytes_sent.averaging),
                           bytes_text(what.bytes_sent.state), bytes_text(what.bytes_sent.control)));
+  if (what.reachability) {
+    const auto& r = *what.reachability;
+    row("reach", fmt::format("{} open, {} cone, {} symmetric, {} outbound only, {} unknown ({} learned right, {} wrong); "
+                             "relayed {}, {} messages reached nobody",
+                             r.open, r.cone, r.symmetric, r.outbound_only, r.unknown, r.right, r.wrong,
+                             bytes_text(r.relayed_bytes), grouped(r.no_relay + r.relay_spent)));
+  }
   std::uint64_t checked = 0;
   for (const auto& [name, totals] : what.invariants)
     checked += totals.checked;

@@ -37,6 +37,15 @@ struct summary {
     double late_seconds = 0;
     bool operator==(const late_totals&) const = default;
   };
+  /// Only where some peers are behind address translation.
+  struct reach_totals {
+    std::uint64_t open = 0, cone = 0, symmetric = 0, outbound_only = 0, unknown = 0; ///< what peers last believed to be
+    std::uint64_t right = 0, wrong = 0;  ///< beliefs as they came, held against what the scenario says
+    std::uint64_t direct = 0, reversed = 0, punched = 0, relayed = 0; ///< connections opened
+    std::uint64_t relayed_bytes = 0;
+    std::uint64_t no_relay = 0, relay_spent = 0; ///< messages that reached nobody, by reason
+    bool operator==(const reach_totals&) const = default;
+  };
   struct peer_totals {
     std::uint64_t joined = 0, left = 0, alive = 0;
     bool operator==(const peer_totals&) const = default;
@@ -59,6 +68,8 @@ struct summary {
   round_totals rounds;
   sent_bytes bytes_sent;
   peer_totals peers;
+  std::uint64_t faults_struck = 0; ///< hosts struck by faults, each time counted
+  std::optional<reach_totals> reachability;
   std::optional<late_totals> distortion;
   std::vector<std::pair<std::string, check_totals>> invariants; ///< in the order of rule_names
 

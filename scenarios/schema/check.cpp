@@ -1,17 +1,16 @@
 #include "scenarios/schema/check.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <initializer_list>
 #include <map>
 
 #include <fmt/format.h>
 
-#include "netem/trace.hpp"
-#include "scenarios/schema/diagnostic.hpp"
+#include "scenarios/schema/check_churn.hpp"
+#include "scenarios/schema/check_faults.hpp"
+#include "scenarios/schema/checking.hpp"
+#include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/lines.hpp"
 
@@ -19,30 +18,12 @@ namespace shoal::scenarios {
 namespace {
 
 constexpr std::uint64_t most_hosts = 4'000'000;
-constexpr std::size_t most_faults = 10'000;
 constexpr double longest_seconds = 3e9;   // nanoseconds in 64 bits reach 9.2e9 s
 
-/// `word` in quotes and, if it is close to something known, a note that says so.
-std::vector<std::string> guess(const std::string& word, std::span<const std::string> all) {
-  if (const auto meant = closest(word, all)) return {fmt::format("did you mean '{}'?", *meant)};
-  std::vector<std::string> known;
-  for (const std::string& name : all)
-    if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
-  if (known.empty() || known.size() > 12) return {};
-  return {fmt::format("known: {}", fmt::join(known, ", "))};
-}
-
-/// `path` as seen from here, if it is below.
-std::string shown(const std::string& path) {
-  std::error_code error;
-  const std::string near = std::filesystem::proximate(path, error).string();
-  return error || near.empty() || near.starts_with("..") ? path : near;
-}
-
-class checker {
+class checker : checking {
  public:
   checker(const scenario& what, const source_map& sources, const std::string& folder, std::vector<problem>& problems)
-      : s_(what), sources_(sources), folder_(folder), problems_(problems) {}
+      : checking(sources, problems), s_(what), folder_(folder) {}
 
   void run() {
     times();
@@ -53,27 +34,15 @@ class checker {
     data();
     training();
     swarm();
-    faults();
-    traces();
+    check_faults(s_, sources_, problems_);
+    check_churn(s_, sources_, folder_, problems_);
+    check_over_time(s_, sources_, folder_, problems_);
     expectations();
     // A misspelt name is not also an unused one.
     if (std::all_of(problems_.begin(), problems_.end(), [](const problem& what) { return what.warning; })) devices();
   }
 
  private:
-  void error(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
-    problems_.push_back({sources_.value_at(path), std::move(message), std::move(notes)});
-  }
-  void error_at_key(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
-    problems_.push_back({sources_.key_at(path), std::move(message), std::move(notes)});
-  }
-  void warn(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
-    problems_.push_back({sources_.value_at(path), std::move(message), std::move(notes), true});
-  }
-  bool sound(std::initializer_list<std::string> paths) const {
-    return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return sources_.sound(path); });
-  }
-
   void times() {
     if (sound({"stop_time"}) && to_seconds(s_.stop_time) > longest_seconds)
       error("stop_time", fmt::format("stop_time: has to be at most {:.0f}s", longest_seconds));
@@ -121,19 +90,25 @@ class checker {
       const auto [first, fresh] = shared.emplace(link.region, name);
       if (!fresh) error_at_key(path, fmt::format("the region '{}' already has the shared link '{}'", link.region, first->second));
     }
+    for (const auto& [name, relay] : n.relays) {
+      const std::string path = "network.relays." + name;
+      if (!sound({path})) continue;
+      if (!good_name(name))
+        error_at_key(path, fmt::format("'{}' cannot name a relay: use a-z, 0-9, '_' and '-'", name));
+      region(path + ".region", relay.region);
+    }
+    if (sound({"network.relays", "peers"}) && !n.relays.empty() &&
+        std::all_of(s_.peers.begin(), s_.peers.end(), [this](const peer_group& g) {
+          return g.nat == netem::nat_class::open && sound({"peers." + g.name + ".nat"});
+        }))
+      warn("network.relays", "all peers are open: nobody needs a relay", {"say so with 'nat' in a group of 'peers'"});
     delays();
   }
 
-  /// What a line or a link does to messages.
-  void quality(const path_options& q, const std::string& path) {
-    if (sound({path + ".delay", path + ".jitter", path + ".distribution"}) &&
-        q.distribution == netem::jitter_shape::uniform && q.jitter > q.delay)
-      error(path + ".jitter", fmt::format("the jitter {} is larger than the delay {}", to_string(q.jitter), to_string(q.delay)));
-    for (const char* key : {".distribution", ".correlation"})
-      if (q.jitter == duration::zero() && sources_.given(path + key) && sound({path + key, path + ".jitter"}))
-        error_at_key(path + key, fmt::format("'{}' needs a 'jitter'", key + 1));
-    if (q.loss > 0 && sources_.given(path + ".bursts") && sound({path + ".loss", path + ".bursts"}))
-      error_at_key(path + ".bursts", "'loss' and 'bursts' both say how packets are lost");
+  static bool good_name(const std::string& name) {
+    return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    });
   }
 
   /// A delay longer than what anybody waits for.
@@ -180,10 +155,7 @@ class checker {
     for (const auto& [name, device] : s_.devices) known.push_back(name);
     for (const peer_group& group : s_.peers) {
       const std::string path = "peers." + group.name;
-      const bool named = !group.name.empty() && std::all_of(group.name.begin(), group.name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-      });
-      if (!named)
+      if (!good_name(group.name))
         error_at_key(path, fmt::format("'{}' cannot name a group: use a-z, 0-9, '_' and '-'", group.name));
       region(path + ".region", group.region);
       if (group.line.empty())
@@ -194,7 +166,6 @@ class checker {
       if (sound({path, path + ".device", "devices"}) && !s_.devices.contains(group.device))
         error(path + ".device", fmt::format("unknown device '{}'", group.device), guess(group.device, known));
       starts(group, path);
-      churn(group.churn, path + ".churn");
       if (group.absent && churns(group.churn) && sound({path, path + ".absent", path + ".churn"}))
         error_at_key(path + ".absent", "'absent' and 'churn' both say when the hosts start");
       if (group.absent && sound({path, "faults"}) && !joins(group))
@@ -216,118 +187,10 @@ class checker {
 
   bool joins(const peer_group& group) const {
     return std::any_of(s_.faults.begin(), s_.faults.end(), [&](const fault& f) {
-      return f.kind == fault_kind::join && selects(f.select, group);
+      return f.kind == fault_kind::join && (f.select.empty() || selects(f.select, group));
     });
   }
 
-  static bool selects(const std::string& pattern, const peer_group& group) {
-    for (std::uint64_t i = 0; i < std::min(group.count, most_hosts); ++i)
-      if (glob_match(pattern, group.name + "-" + std::to_string(i))) return true;
-    return false;
-  }
-
-  void churn(const churn_options& c, const std::string& path) {
-    if (!sound({path})) return;
-    span(c.session, path + ".session");
-    span(c.gap, path + ".gap");
-    if (!c.trace.empty()) {
-      for (const char* other : {".session", ".gap"})
-        if (sources_.given(path + other)) error_at_key(path + other, "a trace already says when hosts come and go");
-      std::error_code failed;
-      const auto kind = std::filesystem::status(path_from(folder_, c.trace), failed).type();
-      if (!std::filesystem::exists(std::filesystem::file_status(kind)))
-        error(path + ".trace", fmt::format("no such file: '{}'", c.trace));
-      else if (kind != std::filesystem::file_type::regular)
-        error(path + ".trace", fmt::format("'{}' is not a file", c.trace));
-    } else if (c.session.distribution == distribution_kind::always && sources_.given(path + ".gap") &&
-               sound({path + ".session"})) {
-      error_at_key(path + ".gap", "a gap needs a 'session' that ends");
-    }
-    if (!churns(c) && sources_.given(path + ".ending") && sound({path + ".session", path + ".ending"}))
-      error_at_key(path + ".ending", "'ending' needs a 'session' that ends, or a 'trace'");
-  }
-
-  static bool churns(const churn_options& c) {
-    return !c.trace.empty() || c.session.distribution != distribution_kind::always;
-  }
-
-  /// Reads each trace once, whichever groups use it.
-  void traces() {
-    std::map<std::string, std::vector<const peer_group*>> users;   // by file
-    std::vector<std::string> order;
-    for (const peer_group& group : s_.peers) {
-      const std::string path = "peers." + group.name;
-      if (!sound({path, path + ".churn", path + ".churn.trace", path + ".count"}) || group.churn.trace.empty()) continue;
-      const std::string file = path_from(folder_, group.churn.trace);
-      if (!users.contains(file)) order.push_back(file);
-      users[file].push_back(&group);
-    }
-    for (const std::string& file : order) check_trace(file, users.at(file));
-  }
-
-  /// The group that has a host of this name, or null.
-  const peer_group* group_of(std::string_view host, std::span<const peer_group* const> among) const {
-    for (const peer_group* group : among) {
-      if (host.size() <= group->name.size() + 1 || !host.starts_with(group->name) || host[group->name.size()] != '-')
-        continue;
-      const std::string_view digits = host.substr(group->name.size() + 1);
-      std::uint64_t index = 0;
-      const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-      const bool canonical = digits.size() == 1 || digits.front() != '0';
-      if (bad == std::errc{} && end == digits.data() + digits.size() && canonical && index < group->count) return group;
-    }
-    return nullptr;
-  }
-
-  void check_trace(const std::string& file, const std::vector<const peer_group*>& users) {
-    const position used = sources_.value_at("peers." + users.front()->name + ".churn.trace");
-    std::error_code failed;
-    if (!std::filesystem::is_regular_file(file, failed)) return;   // said at its group
-    std::ifstream in(file, std::ios::binary);
-    if (!in) return problems_.push_back({used, fmt::format("cannot be read: '{}'", users.front()->churn.trace), {}});
-    const auto known = [&](std::string_view host) { return group_of(host, users) != nullptr; };
-    const netem::trace_result read = netem::read_trace(in, known);
-    for (const netem::trace_problem& what : read.problems) {
-      problem made{used, what.message, {}, false, shown(file), {}, what.source_line};
-      made.there = {-1, static_cast<int>(what.line), static_cast<int>(what.column), static_cast<int>(what.length)};
-      if (!what.unknown_peer.empty()) made.notes = about_peer(what.unknown_peer, users);
-      problems_.push_back(std::move(made));
-    }
-    if (!read.problems.empty()) return;
-    std::map<const peer_group*, std::uint64_t> named;
-    for (const auto& peer : read.value.peers()) ++named[group_of(peer.name, users)];
-    for (const peer_group* group : users)
-      if (named[group] < group->count)
-        warn("peers." + group->name + ".churn.trace",
-             fmt::format("{} of the {} hosts of '{}' are not in the trace: they never start",
-                         group->count - named[group], group->count, group->name));
-  }
-
-  std::vector<std::string> about_peer(const std::string& name, const std::vector<const peer_group*>& users) const {
-    std::vector<const peer_group*> all;
-    for (const peer_group& group : s_.peers) all.push_back(&group);
-    if (const peer_group* other = group_of(name, all))
-      return {fmt::format("the group '{}' does not use this trace", other->name)};
-    std::vector<std::string> names;
-    for (const peer_group* group : users)
-      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(group->count, 32); ++i)
-        names.push_back(group->name + "-" + std::to_string(i));
-    return guess(name, names);
-  }
-
-  void span(const lifetime& l, const std::string& path) {
-    if (!sound({path, path + ".distribution", path + ".mean", path + ".shape"})) return;
-    const char* name = l.distribution == distribution_kind::weibull ? "weibull" : "exponential";
-    if (l.distribution == distribution_kind::always) {
-      for (const char* other : {".mean", ".shape"})
-        if (sources_.given(path + other)) error_at_key(path + other, fmt::format("'{}' needs a 'distribution' other than always", other + 1));
-      return;
-    }
-    if (l.mean <= duration::zero())
-      error(path + ".mean", fmt::format("{}: the distribution {} needs a 'mean' above 0s", path, name));
-    if (l.distribution == distribution_kind::exponential && sources_.given(path + ".shape"))
-      error_at_key(path + ".shape", "only the distribution weibull has a shape");
-  }
 
   void places() {
     region("data.region", s_.data.region);
@@ -418,47 +281,6 @@ class checker {
                          rate, possible)});
   }
 
-  void faults() {
-    if (!sound({"faults"})) return;
-    if (s_.faults.size() > most_faults)
-      return error("faults", fmt::format("{} faults: at most {} are possible", s_.faults.size(), most_faults));
-    for (std::size_t i = 0; i < s_.faults.size(); ++i) strike(s_.faults[i], fmt::format("faults.{}", i));
-  }
-
-  void strike(const fault& f, const std::string& path) {
-    if (!sound({path, path + ".at", path + ".on"})) return;
-    const bool on = sources_.given(path + ".on");
-    if (f.at.has_value() == on)
-      error_at_key(on ? path + ".on" : path, on ? "both 'at' and 'on': a fault has one of them"
-                                                : "a fault needs 'at' (a time) or 'on' (a probe)");
-    if (on && std::find(known_probes().begin(), known_probes().end(), f.on) == known_probes().end())
-      error(path + ".on", fmt::format("unknown probe '{}'", f.on), guess(f.on, known_probes()));
-    if (!on && f.at && sources_.given(path + ".nth")) error_at_key(path + ".nth", "'nth' goes with 'on'");
-    if (f.at && sound({"stop_time"}) && *f.at >= s_.stop_time)
-      warn(path + ".at", fmt::format("{} is not before stop_time: this never happens", to_string(*f.at)));
-    if (sound({path + ".downtime", path + ".kill"})) {
-      if (f.kind == fault_kind::restart && f.downtime <= duration::zero())
-        error(path + ".downtime", "a restart needs a 'downtime' above 0s");
-      if (f.kind != fault_kind::restart && sources_.given(path + ".downtime"))
-        error_at_key(path + ".downtime", "'downtime' goes with 'restart'");
-    }
-    select(f, path + ".select");
-  }
-
-  void select(const fault& f, const std::string& path) {
-    if (!sound({path, "peers"})) return;
-    std::vector<std::string> names;
-    for (const peer_group& group : s_.peers) {
-      if (!sound({"peers." + group.name + ".count"})) return;
-      if (selects(f.select, group)) return;
-      if (group.count > 0) names.push_back(group.name + "-*");
-      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(group.count, 32); ++i)
-        names.push_back(group.name + "-" + std::to_string(i));
-    }
-    if (names.empty()) return;   // no peers: said elsewhere
-    error(path, fmt::format("'{}' selects no host", f.select), guess(f.select, names));
-  }
-
   void expectations() {
     for (const auto& [metric, wanted] : s_.expect) {
       const std::string path = "expect." + metric;
@@ -477,9 +299,7 @@ class checker {
   }
 
   const scenario& s_;
-  const source_map& sources_;
   const std::string& folder_;
-  std::vector<problem>& problems_;
 };
 
 }  // namespace

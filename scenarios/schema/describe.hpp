@@ -1,7 +1,7 @@
 // Every option of a scenario, named once: key, meaning, range. describe(visitor, struct) calls
 //   v.field(key, member, meaning, rule)     for values, lists, structs and maps of structs
 //   v.keyed(key, groups, meaning)           for a mapping kept as a vector in the file's order, key = name
-//   v.action(kind, scope)                   for the first key of a fault, 'kill: machine'
+//   v.action(fault)                         for the first key of a fault, 'kill: machine'
 // The reader, the YAML printer and the reference page are such visitors. Defaults are the members'
 // initializers in scenario.hpp.
 #pragma once
@@ -12,29 +12,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "scenarios/schema/describe_churn.hpp"
 #include "scenarios/schema/lines.hpp"
+#include "scenarios/schema/rule.hpp"
 #include "scenarios/schema/scenario.hpp"
 
 namespace shoal::scenarios {
 
-/// What a value has to be. Bounds are in the value's base unit: seconds, bits/s, bytes.
-struct rule {
-  bool required = false;
-  std::optional<double> above{}, at_least{}, below{}, at_most{};
-  bool fraction = false;             ///< may be written as a percentage
-  bool hide_default = false;         ///< not printed while it has its default value
-  const char* one_of = nullptr;      ///< allowed texts, separated by ", "
-  const char* otherwise = nullptr;   ///< how the reference words the default, where it depends on other options
-};
-
-template <class E>
-using enum_name = std::pair<E, const char*>;
-
-constexpr auto names_of(distribution_kind) {
-  return std::array{enum_name<distribution_kind>{distribution_kind::always, "always"},
-                    enum_name<distribution_kind>{distribution_kind::exponential, "exponential"},
-                    enum_name<distribution_kind>{distribution_kind::weibull, "weibull"}};
-}
 constexpr auto names_of(workload_kind) {
   return std::array{enum_name<workload_kind>{workload_kind::timing, "timing"},
                     enum_name<workload_kind>{workload_kind::quadratic, "quadratic"},
@@ -44,15 +28,6 @@ constexpr auto names_of(optimizer_kind) {
   return std::array{enum_name<optimizer_kind>{optimizer_kind::sgd, "sgd"},
                     enum_name<optimizer_kind>{optimizer_kind::adamw, "adamw"},
                     enum_name<optimizer_kind>{optimizer_kind::lamb, "lamb"}};
-}
-constexpr auto names_of(fault_kind) {
-  return std::array{enum_name<fault_kind>{fault_kind::kill, "kill"},
-                    enum_name<fault_kind>{fault_kind::restart, "restart"},
-                    enum_name<fault_kind>{fault_kind::join, "join"}};
-}
-constexpr auto names_of(fault_scope) {
-  return std::array{enum_name<fault_scope>{fault_scope::process, "process"},
-                    enum_name<fault_scope>{fault_scope::machine, "machine"}};
 }
 constexpr auto names_of(event_detail) {
   return std::array{enum_name<event_detail>{event_detail::all, "all"},
@@ -72,6 +47,12 @@ constexpr auto names_of(netem::transfer_model) {
   return std::array{enum_name<transfer_model>{transfer_model::max_min, "max_min"},
                     enum_name<transfer_model>{transfer_model::lv08, "lv08"},
                     enum_name<transfer_model>{transfer_model::tcp, "tcp"}};
+}
+constexpr auto names_of(netem::nat_class) {
+  using netem::nat_class;
+  return std::array{enum_name<nat_class>{nat_class::open, "open"}, enum_name<nat_class>{nat_class::cone, "cone"},
+                    enum_name<nat_class>{nat_class::symmetric, "symmetric"},
+                    enum_name<nat_class>{nat_class::outbound_only, "outbound_only"}};
 }
 constexpr auto names_of(netem::congestion_control) {
   using netem::congestion_control;
@@ -122,11 +103,28 @@ void describe_impairments(V& v, path_options& o) {
 }
 
 template <class V>
+void describe(V& v, netem::line_change& o) {
+  v.field("at", o.at, "from then on", {.required = true});
+  v.field("up", o.up, "of groups and shared links", {.above = 0});
+  v.field("down", o.down, "of groups and shared links", {.above = 0});
+  v.field("delay", o.delay, "one way, of groups and ways between regions");
+  v.field("loss", o.loss, "of groups and ways between regions", {.at_least = 0, .below = 1, .fraction = true});
+}
+
+template <class V>
+void describe(V& v, over_time_options& o) {
+  v.field("steps", o.steps, "changes in the order of their times; what a step does not name stays");
+  v.field("trace", o.trace, "instead: CSV file `time,up,down,delay,loss`, relative to the scenario's folder");
+  v.field("repeat", o.repeat, "all over again after this; 0: never", {.hide_default = true});
+}
+
+template <class V>
 void describe(V& v, region_link& o) {
   v.field("from", o.from, "a region", {.required = true});
   v.field("to", o.to, "a region; the same one describes its inside", {.required = true});
   v.field("delay", o.path.delay, "one way", {.required = true});
   describe_impairments(v, o.path);
+  v.field("over_time", o.over_time, "how `delay` and `loss` change", {.hide_default = true});
 }
 
 template <class V>
@@ -134,6 +132,7 @@ void describe(V& v, shared_link& o) {
   v.field("region", o.region, "whose hosts share it", {.otherwise = "the first region"});
   v.field("up", o.up, "capacity out of the region", {.required = true, .above = 0});
   v.field("down", o.down, "capacity into the region", {.required = true, .above = 0});
+  v.field("over_time", o.over_time, "how `up` and `down` change", {.hide_default = true});
 }
 
 template <class V>
@@ -142,6 +141,14 @@ void describe(V& v, tcp_options& o) {
   v.field("initial_window", o.initial_window, "packets of a new or idle connection", {.at_least = 1, .at_most = 1000});
   v.field("max_window", o.max_window, "bytes under way on one connection at most; Linux takes 4 to 6 MiB", {.at_least = 1448});
   v.field("queue", o.queue, "packets that wait in front of each link before one is dropped", {.at_least = 1, .at_most = 1e6});
+}
+
+template <class V>
+void describe(V& v, relay_options& o) {
+  v.field("region", o.region, "where it is", {.otherwise = "the first region"});
+  v.field("up", o.up, "capacity of its uplink", {.above = 0});
+  v.field("down", o.down, "capacity of its downlink", {.above = 0});
+  v.field("budget", o.budget, "what it relays in a run; then it refuses", {.required = true, .at_least = 1});
 }
 
 template <class V>
@@ -154,6 +161,9 @@ void describe(V& v, network_options& o) {
   v.field("default_jitter", o.default_jitter, "uniform in ± this, one way; at most `default_delay`");
   v.field("links", o.links, "the way between two regions, both ways");
   v.field("shared_links", o.shared_links, "what all hosts of a region share on their way out and in, by name");
+  v.field("relays", o.relays, "hosts that pass on what peers behind address translation cannot send each other, by name", {.hide_default = true});
+  v.field("hole_punching", o.hole_punching, "probability that two peers behind address translation that could connect directly do",
+          {.at_least = 0, .at_most = 1, .fraction = true, .hide_default = true});
   v.field("detection_time", o.detection_time, "how long a lost machine is silent before others know", {.above = 0});
 }
 
@@ -166,24 +176,6 @@ void describe(V& v, coordinate_options& o) {
 }
 
 template <class V>
-void describe(V& v, lifetime& o) {
-  v.field("distribution", o.distribution, "`always`: it never ends");
-  v.field("mean", o.mean, "of `exponential` and `weibull`", {.hide_default = true, .otherwise = "required there"});
-  v.field("shape", o.shape, "of `weibull`; below 1: many short, few very long",
-          {.at_least = 0.1, .at_most = 100, .hide_default = true});
-}
-
-template <class V>
-void describe(V& v, churn_options& o) {
-  v.field("session", o.session, "how long a host stays, at least 1ms; the first session begins at `start`", {.hide_default = true});
-  v.field("gap", o.gap, "how long it is away; `always`: it does not come back", {.hide_default = true});
-  v.field("trace", o.trace, "CSV file `peer,start,end` instead of `session` and `gap`, relative to the scenario's folder; "
-                            "times are seconds, or have a unit, and count from the host's `start`");
-  v.field("ending", o.ending, "how a session ends: `process`: its connections are reset; `machine`: it falls silent, "
-                              "as a closed laptop does", {.hide_default = true});
-}
-
-template <class V>
 void describe(V& v, peer_group& o) {
   v.field("count", o.count, "hosts in the group, named `<group>-0`, `<group>-1`, …", {.at_most = 4'000'000});
   v.field("region", o.region, "where they are", {.otherwise = "the first region"});
@@ -192,6 +184,9 @@ void describe(V& v, peer_group& o) {
   v.field("down", o.down, "capacity of each host's downlink", {.above = 0, .otherwise = "required without `line`"});
   v.field("delay", o.access.delay, "one way, of the host's line; comes on top of the delay between the regions", {.hide_default = true});
   describe_impairments(v, o.access);
+  v.field("over_time", o.over_time, "how `up`, `down`, `delay` and `loss` change", {.hide_default = true});
+  v.field("nat", o.nat, "whom the host lets in: everybody; those that it has sent to (`cone`, `symmetric`); nobody, and it sends "
+                        "no datagrams (`outbound_only`)", {.hide_default = true});
   v.field("hosts_per_line", o.hosts_per_line, "so many consecutive hosts share one line, as in one home",
           {.at_least = 1, .at_most = 4'000'000, .hide_default = true});
   v.field("coordinates", o.coordinates, "of the hosts (Vivaldi): where both ends have some, their distance is the delay between the regions",
@@ -271,13 +266,33 @@ void describe(V& v, averaging_options& o) {
 
 template <class V>
 void describe(V& v, fault& o) {
-  v.action(o.kind, o.scope);
-  v.field("select", o.select, "glob over host names (`*`, `?`, `[a-c]`)", {.required = true});
-  v.field("at", o.at, "virtual time; exactly one of `at` and `on`");
-  v.field("on", o.on, "probe; strikes the selected host that reaches it");
+  v.action(o);
+  v.field("select", o.select, "glob over host names (`*`, `?`, `[a-c]`); `shard-0` by its name alone",
+          {.otherwise = "required, but for `swizzle-clog` and shapes of `partition`: all peers"});
+  v.field("regions", o.regions, "only hosts in these regions", {.hide_default = true});
+  v.field("mode", o.mode, "how many of the selected hosts that run, drawn each time", {.hide_default = true});
+  v.field("value", o.value, "of `fixed`: hosts; of `fixed-percent` and `random-max-percent`: of the selected, `20%`",
+          {.at_least = 0, .fraction = true, .hide_default = true});
+  v.field("at", o.at, "when; of `every`: the first time");
+  v.field("every", o.every, "again and again", {.above = 0});
+  v.field("until", o.until, "of `every`: not after this");
+  v.field("on", o.on, "instead: a probe; strikes the selected host that reaches it");
   v.field("nth", o.nth, "with `on`: at the n-th time that a selected host reaches it",
           {.at_least = 1, .hide_default = true});
+  v.field("probability", o.probability, "that it strikes, drawn each time; with `on`: from the n-th time on",
+          {.above = 0, .at_most = 1, .fraction = true, .hide_default = true});
+  v.field("duration", o.lasts, "how long it lasts; 0: until the run ends", {.hide_default = true});
   v.field("downtime", o.downtime, "of `restart`: how long it is away", {.hide_default = true, .otherwise = "required there"});
+  v.field("direction", o.cut, "of `partition`: what is lost. `from`: what the selected send to others; `to`: what they are sent",
+          {.hide_default = true});
+  v.field("rate", o.rate, "of `throttle` and `netem`: the line has at most this", {.above = 0, .hide_default = true});
+  v.field("factor", o.factor, "of `throttle`: the line has this share of its rate", {.above = 0, .at_most = 1, .fraction = true, .hide_default = true});
+  v.field("delay", o.path.delay, "of `netem`: this much more, one way", {.hide_default = true});
+  describe_impairments(v, o.path);
+  v.field("ahead", o.ahead, "of `clock: bump`: the clock is set forward", {.hide_default = true});
+  v.field("behind", o.behind, "of `clock: bump`: the clock is set back", {.hide_default = true});
+  v.field("drift", o.drift, "of `clock: skew`: how much faster it runs, `-5%`: slower",
+          {.above = -1, .at_most = 10, .fraction = true, .hide_default = true});
 }
 
 template <class V>

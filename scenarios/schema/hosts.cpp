@@ -44,7 +44,8 @@ std::vector<host_spec> expand_hosts(const scenario& from) {
       if (i % group.hosts_per_line == 0) ++line;
       hosts.push_back({group.name + "-" + std::to_string(i), group.name, group.region, group.up, group.down, group.access,
                        group.coordinates, line, group.device,
-                       group.start + static_cast<duration::rep>(i) * group.start_spacing, group.absent});
+                       group.start + static_cast<duration::rep>(i) * group.start_spacing, group.absent,
+                       group.nat});
     }
   }
   return hosts;

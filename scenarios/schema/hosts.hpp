@@ -19,6 +19,7 @@ struct host_spec {
   std::string device;
   duration start{};
   bool absent = false;
+  netem::nat_class nat = netem::nat_class::open;
   bool operator==(const host_spec&) const = default;
 };
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/lines.hpp"
 #include "scenarios/schema/override.hpp"
 #include "scenarios/schema/reader.hpp"
@@ -43,12 +44,20 @@ void fill_defaults(scenario& what, const source_map& sources, const std::string&
     if (group.region.empty()) group.region = first;
   for (auto& [name, link] : what.network.shared_links)
     if (link.region.empty()) link.region = first;
+  for (auto& [name, relay] : what.network.relays)
+    if (relay.region.empty()) relay.region = first;
   for (peer_group& group : what.peers) fill_line(group, sources);
+  for (peer_group& group : what.peers) fill_churn(group, sources);
 }
 
 /// So that the resolved scenario means the same from any folder.
 void make_absolute(scenario& what, const std::string& folder) {
-  for (peer_group& group : what.peers) group.churn.trace = path_from(folder, group.churn.trace);
+  for (peer_group& group : what.peers) {
+    group.churn.trace = path_from(folder, group.churn.trace);
+    group.over_time.trace = path_from(folder, group.over_time.trace);
+  }
+  for (region_link& link : what.network.links) link.over_time.trace = path_from(folder, link.over_time.trace);
+  for (auto& [name, link] : what.network.shared_links) link.over_time.trace = path_from(folder, link.over_time.trace);
   for (std::string& path : what.data.files) path = path_from(folder, path);
 }
 
@@ -126,6 +135,8 @@ load_result load_text(std::string_view text, const std::string& file_name, std::
     const std::string folder = folder_of(file_name);
     check_scenario(made, sources, folder, problems);
     make_absolute(made, folder);
+    // Its numbers are filled in: read again, they would count as given, and what was turned off would be back.
+    for (peer_group& group : made.peers) group.churn.preset.clear();
     if (std::all_of(problems.begin(), problems.end(), [](const problem& what) { return what.warning; }))
       out.value = std::move(made);
   }

@@ -16,7 +16,7 @@ struct defaults {
     if constexpr (requires { written(value); }) text[key] = written(value);
   }
   void keyed(const char*, std::vector<peer_group>&, const char*) {}
-  void action(fault_kind&, fault_scope&) {}
+  void action(fault&) {}
 };
 
 class printer {
@@ -65,8 +65,8 @@ class printer {
     for (const peer_group& group : groups) nested(group.name, group);
   }
 
-  void action(fault_kind& kind, fault_scope& scope) {
-    line(name_of(kind), kind == fault_kind::join ? "host" : name_of(scope));
+  void action(fault& what) {
+    with_action_value(what, [&](auto& value) { line(name_of(what.kind), name_of(value)); });
   }
 
  private:

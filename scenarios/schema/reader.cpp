@@ -99,7 +99,7 @@ class reader {
     }
   }
 
-  void action(fault_kind& kind, fault_scope& scope) {
+  void action(fault& what) {
     const entry* chosen = nullptr;
     for (const auto& [candidate, key] : names_of(fault_kind{})) {
       known_.emplace_back(key);
@@ -112,17 +112,16 @@ class reader {
         continue;
       }
       chosen = found;
-      kind = candidate;
+      what.kind = candidate;
     }
     if (!chosen) {
-      shared_.sources.failed.insert(join(path_, "kill"));
+      shared_.sources.failed.insert(join(path_, action_path));
       no_action_ = true;
       return;
     }
     const std::string path = join(path_, chosen->key);
-    if (kind != fault_kind::join) return read(scope, *chosen->value, path, chosen->where, {});
-    std::string host;
-    read(host, *chosen->value, path, chosen->where, {.one_of = "host"});
+    with_action_value(what, [&](auto& value) { read(value, *chosen->value, path, chosen->where, {}); });
+    if (shared_.sources.failed.contains(path)) shared_.sources.failed.insert(join(path_, action_path));
   }
 
   /// After describe(): what is left over and what is missing.
@@ -155,8 +154,12 @@ class reader {
       shared_.fail(join(path_, key), key_, key,
                    fmt::format("missing key '{}'{}", key, path_.empty() ? "" : " in " + path_), std::exchange(created, {}));
     }
-    if (no_action_ && !meant.contains("kill") && !meant.contains("restart") && !meant.contains("join"))
-      shared_.fail(path_ + ".kill", key_, "action", fmt::format("missing key 'kill', 'restart' or 'join' in {}", path_));
+    if (!no_action_) return;
+    std::vector<std::string> actions;
+    for (const auto& [kind, key] : names_of(fault_kind{})) actions.emplace_back(key);
+    if (std::any_of(actions.begin(), actions.end(), [&](const std::string& key) { return meant.contains(key); })) return;
+    shared_.fail(join(path_, action_path), key_, "action",
+                 fmt::format("{} says nothing of what happens: one of {} is needed", path_, fmt::join(actions, ", ")));
   }
 
  private:
@@ -231,21 +234,37 @@ class reader {
     } else {
       if (!expect(node_kind::scalar, value, path, key)) return;
       if (const auto why = parse(value.text, out, r); !why.empty())
-        shared_.fail(path, value.where, why, fmt::format("{}: {}", path, why));
+        shared_.fail(path, value.where, why, fmt::format("{}: {}", path, why), meant(value.text, out, r));
     }
   }
 
-  /// Each parse() returns what is wrong, or an empty text.
-  static std::string parse(const std::string& text, std::string& out, const rule& r) {
-    out = text;
-    if (!r.one_of) return {};
+  /// The words that a value may be, if only some may.
+  template <class T>
+  static std::vector<std::string> choices_of(const T&, const rule& r) {
     std::vector<std::string> choices;
+    if constexpr (std::is_enum_v<T>)
+      for (const auto& [value, name] : names_of(T{})) choices.emplace_back(name);
+    if (!r.one_of) return choices;
     const std::string_view all = r.one_of;
     for (std::size_t at = 0; at < all.size();) {
       const std::size_t end = std::min(all.find(", ", at), all.size());
       choices.emplace_back(all.substr(at, end - at));
       at = end + 2;
     }
+    return choices;
+  }
+
+  template <class T>
+  static std::vector<std::string> meant(const std::string& text, const T& out, const rule& r) {
+    const auto found = closest(text, choices_of(out, r));
+    return found ? std::vector<std::string>{fmt::format("did you mean '{}'?", *found)} : std::vector<std::string>{};
+  }
+
+  /// Each parse() returns what is wrong, or an empty text.
+  static std::string parse(const std::string& text, std::string& out, const rule& r) {
+    out = text;
+    if (!r.one_of) return {};
+    const auto choices = choices_of(out, r);
     return choose(text, choices) < choices.size() ? "" : not_one_of(text, choices);
   }
 
@@ -281,6 +300,15 @@ class reader {
     return check_range(r, to_seconds(out), "s");
   }
 
+  static std::string parse(const std::string& text, time_offset& out, const rule&) {
+    const bool behind = text.starts_with('-');
+    auto parsed = parse_duration(text.substr(behind || text.starts_with('+') ? 1 : 0));
+    if (!parsed) return parsed.error();
+    if (*parsed > 14h) return "has to be between -14h and +14h";
+    out.ahead = behind ? -*parsed : *parsed;
+    return {};
+  }
+
   static std::string parse(const std::string& text, data_rate& out, const rule& r) {
     auto parsed = parse_rate(text);
     if (!parsed) return parsed.error();
@@ -297,13 +325,9 @@ class reader {
 
   template <class E>
     requires std::is_enum_v<E>
-  static std::string parse(const std::string& text, E& out, const rule&) {
+  static std::string parse(const std::string& text, E& out, const rule& r) {
     constexpr auto names = names_of(E{});
-    const std::vector<std::string> choices = [&] {
-      std::vector<std::string> all;
-      for (const auto& [value, name] : names) all.emplace_back(name);
-      return all;
-    }();
+    const auto choices = choices_of(out, r);
     const std::size_t chosen = choose(text, choices);
     if (chosen == choices.size()) return not_one_of(text, choices);
     out = names[chosen].first;

@@ -12,6 +12,9 @@
 
 namespace shoal::scenarios {
 
+/// Below a fault's path: fails where its first key does.
+inline constexpr const char* action_path = "(action)";
+
 /// Where the values of a scenario were given, by path ('peers.home.count', 'faults.0.select').
 struct source_map {
   std::map<std::string, position> values, keys;

@@ -15,6 +15,7 @@ const char* type_word(bool) { return "true or false"; }
 const char* type_word(std::uint64_t) { return "count"; }
 const char* type_word(double) { return "number"; }
 const char* type_word(duration) { return "duration"; }
+const char* type_word(time_offset) { return "duration with a sign"; }
 const char* type_word(data_rate) { return "rate"; }
 const char* type_word(data_size) { return "size"; }
 const char* type_word(const std::vector<std::string>&) { return "list of texts"; }
@@ -62,7 +63,10 @@ class documenter {
       part<typename T::value_type>(key, "[]", "list", meaning);
     } else if constexpr (requires { value.find(""); }) {
       part<typename T::mapped_type>(key, ".<name>", "mapping by name", meaning);
+    } else if (std::is_same_v<T, lifetime> && !lifetimes_.empty()) {
+      row(key, fmt::format("mapping, as `{}`", lifetimes_), "", "", meaning);
     } else {
+      if (std::is_same_v<T, lifetime>) lifetimes_ = path_ + "." + key;
       part<T>(key, "", "mapping", meaning);
     }
   }
@@ -71,16 +75,34 @@ class documenter {
     part<peer_group>(key, ".<name>", "mapping by name", meaning);
   }
 
-  void action(fault_kind&, fault_scope&) {
-    row("kill", "`process`, `machine`", "", "", "a process: others see the connection reset; a machine: silence. "
-        "One of `kill`, `restart` and `join`");
-    row("restart", "`process`, `machine`", "", "", "killed, and back after `downtime`");
-    row("join", "`host`", "", "", "an absent host starts");
+  void action(fault&) {
+    row("kill", values<fault_scope>(), "", "", "a process: others see the connection reset; a machine: silence. "
+        "A fault has one of the keys `kill` to `clock`");
+    row("restart", values<fault_scope>(), "", "", "killed, and back after `downtime`");
+    row("join", values<whole_host>(), "", "", "a host that is not there starts");
+    row("pause", values<whole_host>(), "", "", "nobody there runs, as after SIGSTOP; what arrives waits");
+    row("throttle", values<line_part>(), "", "", "the line gets slower: to `rate`, or by `factor`");
+    row("netem", values<netem::traffic_direction>(), "", "",
+        "the line gets worse for what the hosts send (`from`), are sent (`to`) or both: `delay` to `flow_rate`, and `rate`");
+    row("partition", values<partition_shape>(), "", "",
+        "no way between the selected and all others; between a random minority below a third, or half, of the selected and all others; "
+        "each of the selected reaches a majority of them, no two the same; or between regions");
+    row("blackhole", values<netem::traffic_direction>(), "", "", "what each host sends, is sent, or both vanishes");
+    row("swizzle-clog", values<netem::traffic_direction>(), "", "",
+        "hosts are cut off one after the other, and come back in another order, within `duration`");
+    row("clock", values<clock_fault>(), "", "", "the hosts' UTC jumps by `ahead` or `behind`, or runs at another speed");
   }
 
   std::string out;
 
  private:
+  template <class E>
+  static std::string values() {
+    std::string listed;
+    for (const auto& [value, name] : names_of(E{})) listed += std::string(listed.empty() ? "" : ", ") + name;
+    return words(listed);
+  }
+
   /// 'a, b' as '`a`, `b`'.
   static std::string words(const std::string& listed) {
     std::string made = "`";
@@ -116,7 +138,7 @@ class documenter {
     });
   }
 
-  std::string path_;
+  std::string path_, lifetimes_;   // the first lifetime, which stands for all
   std::deque<std::function<void()>> later_;
 };
 

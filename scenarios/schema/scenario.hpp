@@ -10,8 +10,12 @@
 #include <vector>
 
 #include "kernels/base/units.hpp"
-#include "netem/transport.hpp"
 #include "netem/path_quality.hpp"
+#include "netem/reachability.hpp"
+#include "netem/transport.hpp"
+#include "scenarios/schema/churn_options.hpp"
+#include "scenarios/schema/fault.hpp"
+#include "scenarios/schema/over_time.hpp"
 
 namespace shoal::scenarios {
 
@@ -25,30 +29,11 @@ struct device_class {
   bool operator==(const device_class&) const = default;
 };
 
-/// Losses in bursts (Gilbert and Elliott); p = 0: none.
-struct burst_options {
-  double p = 0, r = 1;                 ///< a packet turns the good state bad, the bad one good
-  double in_bad = 1, in_good = 0;      ///< a packet is lost there
-  bool operator==(const burst_options&) const = default;
-};
-
-/// What a line or the way between two regions does to messages: netem/path_quality.hpp.
-struct path_options {
-  duration delay{};                    ///< one way
-  duration jitter{};                   ///< uniform: +- this, at most delay; others: standard deviation
-  netem::jitter_shape distribution = netem::jitter_shape::uniform;
-  double correlation = 0;              ///< [0, 1)
-  double loss = 0;                     ///< of packets, independent, [0, 1)
-  burst_options bursts;
-  double duplicate = 0, reorder = 0;   ///< probabilities
-  data_rate flow_rate;                 ///< most that one connection gets; 0: no limit
-  bool operator==(const path_options&) const = default;
-};
-
 /// The way between two regions, both ways.
 struct region_link {
   std::string from, to;
   path_options path;
+  over_time_options over_time;         ///< delay and loss
   bool operator==(const region_link&) const = default;
 };
 
@@ -56,6 +41,7 @@ struct region_link {
 struct shared_link {
   std::string region;
   data_rate up, down;                  ///< out of the region and into it, required, > 0
+  over_time_options over_time;         ///< up and down
   bool operator==(const shared_link&) const = default;
 };
 
@@ -67,6 +53,14 @@ struct tcp_options {
   bool operator==(const tcp_options&) const = default;
 };
 
+/// Passes on what peers behind address translation cannot send each other.
+struct relay_options {
+  std::string region;                  ///< default: the first region
+  data_rate up{1e9}, down{1e9};
+  data_size budget;                    ///< bytes relayed in a run, required, > 0
+  bool operator==(const relay_options&) const = default;
+};
+
 struct network_options {
   netem::transfer_model model = netem::transfer_model::tcp;
   tcp_options tcp;
@@ -75,6 +69,8 @@ struct network_options {
   duration default_jitter{};
   std::vector<region_link> links;      ///< from == to describes the inside of a region
   std::map<std::string, shared_link> shared_links;
+  std::map<std::string, relay_options> relays;
+  double hole_punching = 0.7;          ///< probability that it works for a pair that can, [0, 1]
   duration detection_time = 5s;        ///< how long the silence of a lost machine lasts before others know
   bool operator==(const network_options&) const = default;
 };
@@ -86,27 +82,6 @@ struct coordinate_options {
   bool operator==(const coordinate_options&) const = default;
 };
 
-enum class distribution_kind { always, exponential, weibull };
-
-/// How long something lasts. The Weibull's scale follows from its mean and shape.
-struct lifetime {
-  distribution_kind distribution = distribution_kind::always;  ///< always: it never ends
-  duration mean{};                     ///< exponential and weibull, > 0
-  double shape = 1;                    ///< weibull, > 0; below 1: many short, few very long
-  bool operator==(const lifetime&) const = default;
-};
-
-/// What ends with a host: its process (others see the connection reset) or the machine (silence).
-enum class fault_scope { process, machine };
-
-/// How the hosts of a group come and go of their own accord, from their `start` on. Either processes or a trace.
-struct churn_options {
-  lifetime session;                    ///< how long a host stays
-  lifetime gap;                        ///< how long it is away; always: it does not come back
-  std::string trace;                   ///< CSV file 'peer,start,end', as data.files relative to the scenario's folder
-  fault_scope ending = fault_scope::process;  ///< how a session ends
-  bool operator==(const churn_options&) const = default;
-};
 
 /// `count` hosts alike, named '<group>-0', '<group>-1', ...
 struct peer_group {
@@ -116,6 +91,8 @@ struct peer_group {
   std::string line;                    ///< a preset for what follows and is not given: lines.hpp
   data_rate up, down;                  ///< required without `line`, > 0
   path_options access;                 ///< of each host's line, on top of what is between the regions
+  over_time_options over_time;         ///< how all that changes
+  netem::nat_class nat = netem::nat_class::open;
   std::uint64_t hosts_per_line = 1;    ///< so many consecutive hosts share one line
   coordinate_options coordinates;
   std::string device;                  ///< required, a key of `devices`
@@ -181,21 +158,6 @@ struct averaging_options {
   duration sender_timeout = 10s;       ///< a reducer that hears nothing of a sender for this long goes on without it
   data_size chunk_size{256 * 1024};    ///< parts travel in pieces of at most this size
   bool operator==(const averaging_options&) const = default;
-};
-
-enum class fault_kind { kill, restart, join };
-
-/// One entry of `faults:`:  {kill: machine, select: home-*, on: all_reduce.half_sent, nth: 2}
-/// {restart: process, select: home-1, at: 90s, downtime: 10s}   {join: host, select: late-*, at: 60s}
-struct fault {
-  fault_kind kind = fault_kind::kill;
-  fault_scope scope = fault_scope::process;
-  std::string select;                  ///< glob over host names (required)
-  std::optional<duration> at;          ///< exactly one of `at` and `on`
-  std::string on;                      ///< probe name; strikes the host that reached it
-  std::uint64_t nth = 1;               ///< the n-th time that a selected host reaches `on`
-  duration downtime{};                 ///< restart: how long it is away
-  bool operator==(const fault&) const = default;
 };
 
 enum class event_detail { all, rounds, none };

@@ -19,6 +19,10 @@ inline std::string written(bool value) { return value ? "true" : "false"; }
 inline std::string written(std::uint64_t value) { return std::to_string(value); }
 inline std::string written(double value) { return fmt::format("{}", value); }
 inline std::string written(duration value) { return to_string(value); }
+inline std::string written(time_offset value) {
+  if (value.ahead == duration::zero()) return "0";
+  return (value.ahead < duration::zero() ? "-" : "+") + to_string(value.ahead < duration::zero() ? -value.ahead : value.ahead);
+}
 inline std::string written(data_rate value) { return to_string(value); }
 inline std::string written(data_size value) { return to_string(value); }
 template <class E>

@@ -67,6 +67,7 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     const auto& host = hosts[i];
     auto machine = add(host.name, host.region, host.up, host.down);
     machine.line = quality_of(host.access);
+    machine.nat = host.nat;
     machine.at = place_of(host.coordinates, what.seed, i);
     if (per_line.at(host.group) > 1) {
       if (host.line != line) home = net.add_site("the line of " + host.name, host.up, host.down, machine.site);
@@ -74,7 +75,12 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     }
     line = host.line;
     made.peers.push_back(net.add_machine(machine));
+    made.homes.push_back(per_line.at(host.group) > 1 ? home : netem::no_site);
   }
+  // After the peers, whose numbers they must not move. A group's name has no dot.
+  for (const auto& [name, relay] : n.relays) net.add_relay(add("relay." + name, relay.region, relay.up, relay.down), relay.budget.bytes);
+  made.regions = std::move(regions);
+  made.shared = std::move(behind);
   return made;
 }
 

@@ -17,6 +17,9 @@ netem::tcp_options tcp_of(const tcp_options& what);
 struct network_machines {
   netem::machine_index shard = 0;
   std::vector<netem::machine_index> peers;   ///< as `hosts`
+  std::vector<netem::site_index> homes;      ///< the line that a host shares with others, or no_site
+  std::map<std::string, netem::region_index> regions;
+  std::map<std::string, netem::site_index> shared;  ///< shared links, by region
 };
 
 /// Adds regions, links, sites and machines to a fabric that has none yet.

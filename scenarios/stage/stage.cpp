@@ -1,10 +1,12 @@
 #include "scenarios/stage/stage.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <caf/send.hpp>
@@ -23,6 +25,7 @@
 #include "scenarios/stage/churn.hpp"
 #include "scenarios/stage/faults.hpp"
 #include "scenarios/stage/network.hpp"
+#include "scenarios/stage/over_time.hpp"
 #include "scenarios/stage/workloads.hpp"
 #include "scenarios/stage/world.hpp"
 
@@ -38,6 +41,11 @@ double seconds_since(wall_clock::time_point start) {
 
 std::optional<double> finite(double value) {
   return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
+}
+
+bool has_nat(const scenario& what) {
+  return std::any_of(what.peers.begin(), what.peers.end(),
+                     [](const peer_group& group) { return group.nat != netem::nat_class::open; });
 }
 
 actors::peer_config peer_config_of(const scenario& from, const host_spec& host, actors::mutant mutant) {
@@ -60,6 +68,9 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   averaging.chunk_bytes = from.averaging.chunk_size.bytes;
   averaging.mutant = mutant;
   out.fetch.chunk_bytes = from.averaging.chunk_size.bytes;
+  out.reachability.enabled = has_nat(from);
+  // In a swarm that is quick about everything else, waiting for who does not answer is quicker, too.
+  out.reachability.patience = std::min(out.reachability.patience, 2 * out.max_refresh);
   return out;
 }
 
@@ -82,7 +93,10 @@ struct stage::state {
   std::shared_ptr<actors::sample_ledger> ledger;
   std::unique_ptr<churn_engine> churn;
   std::unique_ptr<world> in;
+  std::unique_ptr<effects> on_hosts;
   std::unique_ptr<fault_engine> faults;
+  std::vector<line_plan> line_plans;
+  std::unique_ptr<line_engine> lines;
   std::vector<host_spec> hosts;
   std::vector<netem::machine_index> machines;            // of the peers
   std::map<netem::machine_index, std::size_t> peer_of;   // index into hosts
@@ -134,6 +148,8 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
   if (!work) return failure{work.error()};
   auto comings = plan_churn(what, expand_hosts(what));
   if (!comings) return failure{comings.error()};
+  auto lines = plan_lines(what);
+  if (!lines) return failure{lines.error()};
   auto cores = std::max(1u, std::thread::hardware_concurrency());
   // On the wall clock one core is for the actors.
   if (options.threads == 0) options.threads = what.world == "sim" ? cores : std::max(1u, cores - 1);
@@ -141,6 +157,7 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
   s->options = std::move(options);
   s->work = std::move(*work);
   s->comings = std::move(*comings);
+  s->line_plans = std::move(*lines);
   return std::unique_ptr<stage>(new stage(std::move(s)));
 }
 
@@ -155,6 +172,7 @@ void stage::state::build() {
   options_of_world.prepare_compute_thread = prepare_compute_thread;
   options_of_world.model = what.network.model;
   options_of_world.tcp = tcp_of(what.network.tcp);
+  options_of_world.hole_punching = what.network.hole_punching;
   options_of_world.on_event = [this](const netem::delivered_event& event) { on_event(event); };
   if (!options.out.empty() && what.record.transfers > 0)
     options_of_world.on_transfer = [this](const netem::transfer_record& transfer) {
@@ -167,13 +185,23 @@ void stage::state::build() {
 
   const auto network = build_network(what, hosts, in->net());
   machines = network.peers;
-  std::vector<std::string> names;
+  on_hosts = std::make_unique<effects>(*in);
+  std::vector<fault_target> targets;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    names.push_back(hosts[i].name);
     peer_of[machines[i]] = i;
+    targets.push_back({machines[i], hosts[i].name, hosts[i].region, true});
+    on_hosts->add_line(machines[i], {hosts[i].up, hosts[i].down, quality_of(hosts[i].access)});
   }
-  faults = std::make_unique<fault_engine>(*in, what.faults, machines, names,
-                                          [this](netem::machine_index machine) { start_peer(machine); });
+  targets.push_back({network.shard, shard_host, what.data.region, false});
+  on_hosts->add_line(network.shard, {what.data.up, what.data.down, {}});
+  faults = std::make_unique<fault_engine>(
+      *in, *on_hosts, what.faults, std::move(targets), what.seed,
+      fault_engine::hooks{[this](netem::machine_index machine) { start_peer(machine); },
+                          [this](const fault_note& note) {
+                            const auto now = in->clock().now();
+                            std::lock_guard guard(watching);
+                            observers->on_fault(stamp(now), note.fault, action_name(note.kind), note.begins, note.hosts);
+                          }});
 
   auto& shard_host = in->boot(network.shard);
   actors::data_shard_config shard;
@@ -198,20 +226,32 @@ void stage::state::build() {
         if (in->net().host_on(machine) == netem::no_host) start_peer(machine);
       });
   faults->schedule();
+  std::vector<std::size_t> groups;
+  for (const auto& host : hosts)
+    groups.push_back(static_cast<std::size_t>(std::find_if(what.peers.begin(), what.peers.end(), [&](const peer_group& g) {
+      return g.name == host.group;
+    }) - what.peers.begin()));
+  lines = std::make_unique<line_engine>(*in, *on_hosts, what, network, std::move(groups), std::move(line_plans));
+  lines->schedule();
 }
 
-/// Its bootstraps are a few of those that run just now, the oldest of the peers among them. Any of them
-/// may be dead a moment later.
+/// Its bootstraps are a few of those that run just now and can be dialled, as who writes them down would choose. Any of them may
+/// be dead a moment later.
 caf::actor stage::state::start_node(actors::host& on) {
   constexpr std::size_t most_bootstraps = 4;
   actors::dht_config config;
   config.memo = signatures;
+  const auto machine = in->net().machine_of(in->index_of(on));
+  // With address translation about, a peer's host serves once the peer knows that others reach it. The shard's does.
+  config.serves = !has_nat(what) || !peer_of.contains(machine);
   {
     std::lock_guard guard(watching);
-    for (const auto& [machine, node] : nodes)
-      if (config.bootstraps.size() < most_bootstraps) config.bootstraps.push_back(node);
+    for (const auto& [other, node] : nodes) {
+      const auto peer = peer_of.find(other);
+      const bool open = peer == peer_of.end() || hosts[peer->second].nat == netem::nat_class::open;
+      if (open && config.bootstraps.size() < most_bootstraps) config.bootstraps.push_back(node);
+    }
   }
-  auto machine = in->net().machine_of(in->index_of(on));
   auto node = in->spawn<actors::dht_node>(on, std::move(config));
   if (!node) return node;
   {
@@ -300,6 +340,8 @@ live_status stage::state::status(const char* doing) {
 void stage::state::drain() {
   if (draining.exchange(true)) return;
   churn->stop();
+  faults->end();
+  lines->stop();
   auto alive = [this] {
     std::lock_guard guard(watching);
     return peers;
@@ -437,6 +479,13 @@ result<run_outcome> stage::run() {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = s.in->net().traffic_bytes(i);
     return out;
   };
+  if (has_nat(s.what))
+    watching.true_reach = [&s](std::uint32_t machine) {
+      // The classes stand in the order of actors::reach, which begins with unknown.
+      const auto found = s.peer_of.find(machine);
+      return found == s.peer_of.end() ? actors::reach::unknown
+                                      : static_cast<actors::reach>(static_cast<int>(s.hosts[found->second].nat) + 1);
+    };
   watching.invariants.lease_time = s.what.data.lease_time;
   auto observers = run_observers::create(std::move(watching), directory ? &*directory : nullptr);
   if (!observers) return failure{observers.error()};
@@ -461,6 +510,7 @@ result<run_outcome> stage::run() {
   facts.time = s.in->clock().now();
   facts.deterministic = s.simulated();
   facts.leaks = s.leaks();
+  if (best) facts.leading = best->id;
   facts.loss.first = finite(first_loss);
   facts.loss.final = finite(s.work->held_out_loss(*best));
   if (facts.loss.final) s.observers->on_held_out_loss(s.stamp(facts.time), *facts.loss.final);
@@ -475,6 +525,14 @@ result<run_outcome> stage::run() {
   facts.wall_seconds = seconds_since(s.started);
   auto finished = s.observers->finish(facts, out.summary);
   out.late = s.in->late();
+  if (const auto totals = s.in->net().reachability_totals(); totals && out.summary.reachability) {
+    auto& into = *out.summary.reachability;
+    const auto& c = totals->connections;
+    std::tie(into.direct, into.reversed, into.punched, into.relayed) = std::tie(c[0], c[1], c[2], c[3]);
+    into.relayed_bytes = totals->relayed_bytes;
+    into.no_relay = totals->unreachable[0];
+    into.relay_spent = totals->unreachable[1];
+  }
   if (!s.simulated()) out.summary.distortion = summary::late_totals{out.late.late_steps, out.late.late_seconds};
   out.summary.virtual_seconds = to_seconds(ended);
   // What holds at the end of a run need not hold before it.

@@ -28,6 +28,7 @@ class world::emulated_host final : public actors::host {
   emulated_host(world& in, netem::host_index index, netem::machine_index machine)
       : world_(in),
         index_(index),
+        machine_(machine),
         name_(in.net().name_of(index)),
         id_(peer_id_of(machine, in.net().incarnation(index))) {}
 
@@ -35,7 +36,7 @@ class world::emulated_host final : public actors::host {
   actors::peer_id id() const override { return id_; }
   netem::host_index index() const noexcept { return index_; }
 
-  std::int64_t utc_ns() const override { return epoch_utc_ns + world_.clock_.now().count(); }
+  std::int64_t utc_ns() const override { return epoch_utc_ns + (world_.clock_.now() + world_.clock_offset(machine_)).count(); }
   rng random_stream(std::string_view name) const override {
     return stream(world_.seed(), name, name_key(name_), world_.net_->incarnation(index_));
   }
@@ -47,16 +48,26 @@ class world::emulated_host final : public actors::host {
     return static_cast<std::uint64_t>(world_.net_->rate_down(index_).bits_per_second);
   }
 
+  std::uint64_t seen_address(const caf::actor& other) override {
+    return world_.net_->public_address(world_.net_->host_of(other), index_);
+  }
+  bool has_relay() const override { return world_.net_->relay_left(); }
+  void dial(const caf::actor& other, duration patience, const caf::actor& notify, std::uint64_t token) override {
+    const auto outcome = world_.net_->dial(index_, world_.net_->host_of(other));
+    const bool opens = outcome.opens && outcome.round_trip <= patience;
+    tell_at(world_.clock_.now() + (opens ? outcome.round_trip : patience), notify, actors::dialled{token, opens});
+  }
+
   void run(std::string_view job, std::function<void()> work, duration time, const caf::actor& notify,
            std::uint64_t token) override {
-    auto due = world_.clock_.now() + time;
+    const auto start = world_.clock_.now(), paused = world_.net_->paused_time(index_);
     auto tell = [this, notify, token] {
       if (!world_.net_->alive(index_)) return;
       world_.clock_.as_host(index_, [&] { caf::anon_send(notify, actors::work_done{token}); });
     };
     if (world_.options_.mode == netem::time_mode::virtual_time) {
       auto done = world_.pool_->submit(std::move(work));
-      world_.clock_.at(due, [this, job = std::string(job), done, tell] {
+      world_.after_host_time(index_, start, paused, time, [this, job = std::string(job), done, tell] {
         try {
           done.get();
         } catch (...) {
@@ -67,13 +78,13 @@ class world::emulated_host final : public actors::host {
       return;
     }
     // A step lasts as long as its profile says, or as long as it really takes.
-    world_.pool_->submit([this, job = std::string(job), work = std::move(work), due, time, tell] {
+    world_.pool_->submit([this, job = std::string(job), work = std::move(work), start, paused, time, tell] {
       try {
         work();
       } catch (...) {
         return world_.job_threw(job, name_, std::current_exception());
       }
-      auto late = world_.clock_.now() - due;
+      auto late = world_.clock_.now() - (start + time);
       {
         std::lock_guard guard(world_.mutex_);
         ++world_.late_.steps;
@@ -83,7 +94,7 @@ class world::emulated_host final : public actors::host {
           world_.late_.late_seconds += to_seconds(late);
         }
       }
-      world_.clock_.at(due, tell);
+      world_.after_host_time(index_, start, paused, time, tell);
     });
   }
 
@@ -97,8 +108,16 @@ class world::emulated_host final : public actors::host {
   void arriving() noexcept override { world_.net_->note_arrival(index_); }
 
  private:
+  template <class Message>
+  void tell_at(duration when, const caf::actor& notify, Message message) {
+    world_.clock_.at(when, [this, notify, message] {
+      if (world_.net_->alive(index_)) world_.clock_.as_host(index_, [&] { caf::anon_send(notify, message); });
+    });
+  }
+
   world& world_;
   netem::host_index index_;
+  netem::machine_index machine_;
   std::string name_;
   actors::peer_id id_;
 };
@@ -121,6 +140,7 @@ world::world(world_options options)
   net.model = options_.model;
   net.tcp = options_.tcp;
   net.on_transfer = options_.on_transfer;
+  net.hole_punching = options_.hole_punching;
   net_ = std::make_unique<netem::fabric>(*system_, std::move(net));
   pool_ = std::make_unique<compute_pool>(options_.compute_threads, options_.prepare_compute_thread);
 }
@@ -142,6 +162,31 @@ world::~world() {
   on_probe = {};
   net_.reset();
   system_.reset();
+}
+
+void world::after_host_time(netem::host_index host, duration start, duration paused_before, duration time,
+                            std::function<void()> action) {
+  const auto due = start + time + (net_->paused_time(host) - paused_before);
+  clock_.at(due, [this, host, start, paused_before, time, due, action = std::move(action)] {
+    if (net_->paused(host))
+      return net_->when_resumed(host, [=, this] { after_host_time(host, start, paused_before, time, action); });
+    if (start + time + (net_->paused_time(host) - paused_before) > due)
+      return after_host_time(host, start, paused_before, time, action);
+    action();
+  });
+}
+
+void world::set_clock(netem::machine_index machine, duration offset, double drift) {
+  std::lock_guard guard(clocks_mutex_);
+  clocks_[machine] = {offset, drift, clock_.now()};
+}
+
+duration world::clock_offset(netem::machine_index machine) const {
+  std::lock_guard guard(clocks_mutex_);
+  const auto found = clocks_.find(machine);
+  if (found == clocks_.end()) return {};
+  const auto& [offset, drift, since] = found->second;
+  return offset + from_seconds(drift * to_seconds(clock_.now() - since));
 }
 
 distortion world::late() const {

@@ -41,6 +41,7 @@ struct world_options {
   netem::transfer_model model = netem::transfer_model::max_min;
   netem::tcp_options tcp;
   std::function<void(const netem::transfer_record&)> on_transfer;  ///< may be empty
+  double hole_punching = 0.7;
 };
 
 class world {
@@ -66,6 +67,12 @@ class world {
   std::function<void(const actors::host&, const actors::observation&)> on_observation;
   /// A host reached a probe.
   std::function<void(netem::host_index, std::string_view point)> on_probe;
+
+  /// The clock by which the machine tells the UTC, now and after a restart: off by `offset`, and from now on running
+  /// `drift` faster than time (0.01: one percent). Thread safety: any thread.
+  void set_clock(netem::machine_index machine, duration offset, double drift);
+  /// What its clock is off by now.
+  duration clock_offset(netem::machine_index machine) const;
 
   /// Boots `machine` and returns its new incarnation.
   actors::host& boot(netem::machine_index machine);
@@ -100,6 +107,17 @@ class world {
   std::unique_ptr<compute_pool> pool_;
   void job_threw(std::string_view job, std::string_view host, std::exception_ptr what);
 
+  struct skew {
+    duration offset{};               // at `since`
+    double drift = 0;
+    duration since{};
+  };
+  /// Runs `action` once the host has had `time` since `start`, pauses not counted.
+  void after_host_time(netem::host_index host, duration start, duration paused_before, duration time,
+                       std::function<void()> action);
+
+  mutable std::mutex clocks_mutex_;              // guards clocks_
+  std::map<netem::machine_index, skew> clocks_;
   mutable std::mutex mutex_;                     // guards hosts_, late_ and broken_
   std::map<netem::host_index, std::unique_ptr<emulated_host>> hosts_;
   distortion late_;

@@ -22,12 +22,14 @@ template <class... Ts>
 struct type_list {};
 
 using all_messages =
-    type_list<record, store, withdraw, lookup, found, contact, signed_record, nodes_query,
-              records_query, query_answer, record_put, put_receipt, sample_request, samples, samples_returned,
-              commit_entry, commit, lease_lost, member_info, join_request, join_accepted,
-              join_rejected, join_withdrawn, group_begun, member_declined, part_chunk, reduced_chunk,
-              chunk_received, part_query, part_answer, member_finished, state_request,
-              state_offer, state_refused, state_chunk_request, state_chunk, work_done, tick>;
+    type_list<record, store, withdraw, lookup, found, serve, contact, signed_record, nodes_query,
+              records_query, query_answer, record_put, put_receipt, sample_request, samples,
+              samples_returned, commit_entry, commit, commit_received, lease_lost, member_info,
+              join_request, join_accepted, join_rejected, join_withdrawn, group_begun, member_declined,
+              part_chunk, reduced_chunk, chunk_received, part_query, part_answer, member_finished,
+              state_request, state_offer, state_refused, state_chunk_request, state_chunk, work_done,
+              tick, address_query, address_answer, dial_request, dial_answer, dialled,
+              greeting>;
 
 template <class F, class... Ts>
 void for_each_type(type_list<Ts...>, F f) {

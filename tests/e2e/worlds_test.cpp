@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <ostream>
 #include <thread>
 
@@ -122,7 +123,7 @@ class lateness {
   std::thread thread_;
 };
 
-double mean_round_seconds(const std::string& world) {
+double mean_round_seconds(const std::string& world, const std::string& more = "") {
   auto yaml = fmt::format(
       "world: {}\n"
       "stop_time: 60s\n"
@@ -134,8 +135,8 @@ double mean_round_seconds(const std::string& world) {
       "workload: {{kind: timing, parameters: 50000}}\n"
       "training: {{target_batch: 32, micro_batch: 4, epochs: 6, max_refresh: 1s}}\n"
       "averaging: {{matchmaking_time: 2s}}\n"
-      "record: {{events: none}}\n",
-      world);
+      "record: {{events: none}}\n{}",
+      world, more);
   auto run = run_yaml(yaml, 6);
   INFO(run.text(yaml));
   CHECK(run.errors.empty());
@@ -208,6 +209,71 @@ TEST_CASE("a round takes as long on the wall clock as in virtual time, within a 
   if (!agrees && 20 * late > 0.05 * simulated)
     SHOAL_SKIP("this machine wakes threads too late for times to mean anything: something else keeps it busy");
   CHECK(agrees);
+}
+
+TEST_CASE("peers behind address translation train in both worlds, and learn there what they are") {
+  quick_swarm what;
+  what.peers = 2;
+  what.late =
+      "  cone: {count: 1, up: 20Mbit, down: 50Mbit, device: fast, nat: cone}\n"
+      "  out: {count: 1, up: 20Mbit, down: 50Mbit, device: fast, nat: outbound_only}\n";
+  for (const char* world : {"sim", "emulate"}) {
+    auto run = run_yaml(what.yaml(world), what.epochs);
+    INFO(run.text(what.yaml(world)));
+    CHECK(run.errors.empty());
+    REQUIRE(run.summary().reachability);
+    CHECK(run.summary().reachability->wrong == 0);
+    CHECK(run.summary().reachability->right >= 4);
+    CHECK(run.summary().rounds.ok >= what.epochs);
+  }
+}
+
+TEST_CASE("hosts that are paused, cut off, slowed down or wrong about the time come to the same end in both worlds") {
+  // With the first ones the swarm has to cope; the others are over before anybody gives up. Whether one of those costs a round
+  // all the same is a matter of milliseconds, and not compared.
+  for (const char* fault : {"{pause: host, select: p-1, on: all_reduce.half_sent, nth: 2, duration: 2s}",
+                            "{blackhole: both, select: p-2, on: all_reduce.half_sent, nth: 2, duration: 2s}"}) {
+    quick_swarm what;
+    what.peers = 4;
+    what.epochs = 10;
+    what.parameters = 60'000;
+    what.faults = fault;
+    INFO(fault);
+    auto out = same_in_both_worlds(what);
+    CHECK(out.troubled_rounds);
+    CHECK(out.adopted);
+    CHECK(out.left == 0);
+    CHECK(out.violated == 0);
+    CHECK(out.refused == 0);
+  }
+  for (const char* fault : {"{pause: host, select: shard-0, at: 500ms, duration: 300ms}",
+                            "{partition: selected, select: p-0, at: 600ms, duration: 100ms}",
+                            "{netem: both, select: p-1, at: 300ms, delay: 20ms, jitter: 5ms, duplicate: 5%, duration: 1s}",
+                            "{clock: bump, select: p-1, at: 300ms, ahead: 30s, duration: 1s}"}) {
+    quick_swarm what;
+    what.faults = fault;
+    INFO(fault);
+    for (const char* world : {"sim", "emulate"}) {
+      auto out = fate_in(world, what);
+      out.troubled_rounds = out.adopted = false;
+      fate unharmed;
+      unharmed.all_epochs = unharmed.learnt = true;
+      unharmed.joined = what.peers;
+      CHECK(out == unharmed);
+    }
+  }
+}
+
+TEST_CASE("half the uplink slows a round down as much in both worlds") {
+  // From the first second on, so that not one transfer has the whole rate.
+  const std::string half = "faults:\n  - {throttle: up, select: \"p-*\", at: 0s, factor: 50%}\n";
+  std::map<std::string, double> ratio;
+  for (const char* world : {"sim", "emulate"})
+    ratio[world] = mean_round_seconds(world, half) / mean_round_seconds(world);
+  MESSAGE("slower by " << ratio["sim"] << " (sim), " << ratio["emulate"] << " (emulate)");
+  CHECK(ratio["sim"] > 1.5);   // matchmaking and delays are as long as before
+  CHECK(ratio["sim"] < 2);
+  CHECK(ratio["emulate"] == doctest::Approx(ratio["sim"]).epsilon(0.1));
 }
 
 TEST_CASE("a compute job that throws ends the run with an internal error that names it, in both worlds") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -186,4 +187,106 @@ TEST_CASE("a replayed source gives the sessions of the trace and then none") {
   CHECK(other.next() == session{0s, 5s});
   CHECK(one.next() == session{7s, 9s});
   CHECK_FALSE(one.next());
+}
+
+TEST_CASE("a stationary host is there at any time with the share of time that it is there") {
+  // 2 of 7 hours; a session found is longer than a drawn one, and what is left of it is half of that.
+  const lifetime stay{lifetime_kind::weibull, 2h, 0.7}, away{lifetime_kind::log_normal, 5h, 1};
+  constexpr int hosts = 4000;
+  std::vector<int> there(3, 0);
+  const std::vector<duration> times{0s, 90min, 9h};
+  for (int i = 0; i < hosts; ++i) {
+    auto source = session_source::drawn(4, "s-" + std::to_string(i), stay, away, {true, {}});
+    std::vector<session> all = first(std::move(source), 200);
+    for (std::size_t t = 0; t < times.size(); ++t)
+      there[t] += std::any_of(all.begin(), all.end(), [&](const session& s) { return s.start <= times[t] && times[t] < s.end; });
+  }
+  for (const int count : there) CHECK(std::abs(count - hosts * 2.0 / 7) < 4 * std::sqrt(hosts * 2.0 / 7 * 5 / 7));
+}
+
+TEST_CASE("at_most does not change the odds of a stationary beginning, only what they are of") {
+  // exponential(4 h) cut at 21 h: 4 (1 - exp(-5.25)) = 3.979 h.
+  const lifetime stay{lifetime_kind::exponential, 4h, 1, {}, 1h}, away{lifetime_kind::exponential, 1h, 1};
+  const double mean = 4 * (1 - std::exp(-0.25)), share = mean / (mean + 1);
+  constexpr int hosts = 4000;
+  int there = 0;
+  for (int i = 0; i < hosts; ++i)
+    there += session_source::drawn(4, "s-" + std::to_string(i), stay, away, {true, {}}).next()->start == 0s;
+  CHECK(std::abs(there - hosts * share) < 4 * std::sqrt(hosts * share * (1 - share)));
+}
+
+TEST_CASE("hosts come back when their time of day is right, as an inhomogeneous Poisson process") {
+  // Short sessions and exponential gaps: arrivals at the rate a(t) / mean. By hour of day, chi-squared with 24 cells:
+  // P(> 49.7) = 0.001.
+  const daily_rhythm day{0.8, 20h};
+  std::vector<double> seen(24, 0);
+  double total = 0;
+  for (int host = 0; host < 200; ++host) {
+    auto source = session_source::drawn(6, "d-" + std::to_string(host), {lifetime_kind::exponential, 1s, 1},
+                                        {lifetime_kind::exponential, 6h, 1}, {false, day});
+    (void)source.next();
+    for (auto next = source.next(); next && next->start < 24h * 100; next = source.next()) {
+      ++seen[static_cast<std::size_t>(next->start / 1h % 24)];
+      ++total;
+    }
+  }
+  CHECK(total == doctest::Approx(200 * 400).epsilon(0.02));   // over whole days the mean gap stays
+  double chi = 0;
+  for (int hour = 0; hour < 24; ++hour) {
+    const double pi2 = 2 * 3.141592653589793;
+    const double swing = std::sin(pi2 * (hour + 1 - 20) / 24) - std::sin(pi2 * (hour - 20) / 24);
+    const double expected = total * (1.0 / 24 + 0.8 * swing / pi2);
+    chi += (seen[static_cast<std::size_t>(hour)] - expected) * (seen[static_cast<std::size_t>(hour)] - expected) / expected;
+  }
+  CHECK(chi < 49.7);
+}
+
+TEST_CASE("a gap ends when the integral of the day's rhythm reaches it") {
+  const daily_rhythm day{1, 12h};
+  CHECK(end_of_gap({}, 5h, 3h) == 8h);
+  CHECK(to_seconds(end_of_gap(day, 5h, 24h)) == doctest::Approx(29 * 3600).epsilon(1e-9));
+  CHECK(end_of_gap(day, 5h, forever) == forever);
+  // From midnight to noon half of a day passes: the integral of 1 - cos is symmetric about noon.
+  CHECK(to_seconds(end_of_gap(day, 0s, 12h)) == doctest::Approx(12 * 3600));
+  // Around the peak time passes twice as fast.
+  CHECK(to_seconds(end_of_gap(day, 12h - 1s, 4s)) == doctest::Approx(12 * 3600 + 1).epsilon(1e-6));
+}
+
+TEST_CASE("an outage takes its share of the group at once, and brings it back") {
+  const outages by{{lifetime_kind::exponential, 10h, 1}, {lifetime_kind::exponential, 1h, 1}, 0.3};
+  constexpr int hosts = 600;
+  std::map<duration, int> ends;
+  for (int i = 0; i < hosts; ++i) {
+    const std::string name = "o-" + std::to_string(i);
+    auto source = session_source::drawn(8, name, {}, {}).interrupted(8, "o", name, by, 0s);
+    duration before{};
+    for (auto next = source.next(); next && next->start < 2000h; next = source.next()) {
+      REQUIRE(next->start >= before);
+      if (next->end < 1900h) ++ends[next->end];
+      before = next->end;
+    }
+  }
+  CHECK(ends.size() > 150);   // 2000 h / 11 h
+  double struck = 0;
+  for (const auto& [when, count] : ends) {
+    CHECK(std::abs(count - 0.3 * hosts) < 5 * std::sqrt(hosts * 0.3 * 0.7));
+    struck += count;
+  }
+  CHECK(struck / static_cast<double>(ends.size()) == doctest::Approx(0.3 * hosts).epsilon(0.02));
+}
+
+TEST_CASE("sessions that an outage does not touch are what they would be without") {
+  const auto sessions = std::make_shared<const std::vector<session>>(std::vector<session>{{0s, 10h}, {11h, 12h}, {13h, 400h}});
+  const outages by{{lifetime_kind::exponential, 30h, 1}, {lifetime_kind::exponential, 5h, 1}, 1};
+  const auto late = first(session_source::replayed(sessions).interrupted(3, "g", "g-0", by, 0s), 100);
+  const auto shifted = first(session_source::replayed(sessions).interrupted(3, "g", "g-1", by, 100h), 100);
+  REQUIRE(late.size() > 3);
+  CHECK(late.front().start == 0s);
+  CHECK(late.back().end == 400h);
+  // The outages are the group's: a host whose time 0 is later meets them earlier in its own time.
+  std::vector<duration> ends;
+  for (const session& s : late) ends.push_back(s.end - 100h);
+  int common = 0;
+  for (const session& s : shifted) common += std::count(ends.begin(), ends.end(), s.end) > 0;
+  CHECK(common > 3);
 }

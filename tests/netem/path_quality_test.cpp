@@ -105,7 +105,25 @@ TEST_CASE("losses come as often as their model says, alone or in bursts") {
   bursts.r = 0.25;
   CHECK(bursts.mean() == doctest::Approx(0.01 / 0.26));
   CHECK(bursts.event_rate() == doctest::Approx(0.01 * 0.25 / 0.26));
+  CHECK(measured(bursts, 1) == doctest::Approx(bursts.mean()).epsilon(0.05));
   CHECK(loss_model{}.any() == false);
+}
+
+TEST_CASE("a burst does not outlast a timeout: what was lost in one gets through as any other") {
+  loss_model bursts;
+  bursts.p = 0.01;
+  bursts.r = 0.05;
+  auto draws = stream(9, "test");
+  int lost = 0, lost_twice = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    path_memory memory;
+    memory.bad = true;
+    const auto again = draw_retransmissions(bursts, 1, draws, &memory);
+    lost += again > 0 ? 1 : 0;
+    lost_twice += again > 1 ? 1 : 0;
+  }
+  CHECK(lost == doctest::Approx(95'000).epsilon(0.01));
+  CHECK(static_cast<double>(lost_twice) / lost == doctest::Approx(bursts.mean()).epsilon(0.05));
 }
 
 TEST_CASE("coordinates: the plane's distance and both heights") {

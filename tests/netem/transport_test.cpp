@@ -206,3 +206,74 @@ TEST_CASE("under random transfers of every model all end once, none before it ca
     }
   }
 }
+
+TEST_CASE("a stopped transfer stands still and goes on; with TCP it starts slowly again") {
+  for (auto model : {transfer_model::max_min, transfer_model::lv08, transfer_model::tcp}) {
+    CAPTURE(static_cast<int>(model));
+    const auto run = [&](duration stop, duration go_on) {
+      transport t(model);
+      const auto link = t.add_link(100e6);
+      transfer_request what;
+      what.path = {&link, 1};
+      what.bytes = 10'000'000;
+      what.delay = 20ms;
+      what.round_trip = 40ms;
+      const auto id = t.start(what, 0ms);
+      std::vector<finished_transfer> done;
+      if (stop > duration{}) {
+        t.advance(stop, done);
+        t.stop(id, stop);
+        t.advance(go_on, done);
+        CHECK(done.empty());
+        t.go_on(id, what, go_on);
+      }
+      t.advance(60s, done);
+      REQUIRE(done.size() == 1);
+      CHECK(t.active() == 0);
+      return done[0].at;
+    };
+    const auto whole = run({}, {}), paused = run(500ms, 2500ms), at_once = run(1ms, 2001ms);
+    if (model == transfer_model::tcp) {
+      CHECK(paused > whole + 2s);
+      CHECK(paused < whole + 3s);
+    } else {
+      CHECK(std::abs((paused - whole - 2s).count()) <= 2);
+    }
+    CHECK(at_once >= whole + 1900ms);  // while it was still connecting
+    CHECK(at_once <= whole + 2100ms);
+  }
+}
+
+TEST_CASE("a change of the path holds for a transfer under way") {
+  transport t(transfer_model::tcp);
+  const auto link = t.add_link(100e6);
+  transfer_request what;
+  what.path = {&link, 1};
+  what.bytes = 10'000'000;
+  what.delay = 20ms;
+  what.round_trip = 40ms;
+  const auto end_with = [&](path_now way) {
+    transport here(transfer_model::tcp);
+    const auto l = here.add_link(100e6);
+    auto request = what;
+    request.path = {&l, 1};
+    const auto id = here.start(request, 0ms);
+    std::vector<finished_transfer> done;
+    here.advance(200ms, done);
+    here.change(id, way, 200ms);
+    here.advance(600s, done);
+    REQUIRE(done.size() == 1);
+    return done[0].at;
+  };
+  path_now way = what;
+  const auto same = end_with(way);
+  way.cap = 10e6;
+  CHECK(end_with(way) > same + 5s);
+  way = what;
+  way.loss_events = 0.02;
+  CHECK(end_with(way) > same + 1s);
+  way = what;
+  way.delay = 200ms;
+  way.round_trip = 400ms;
+  CHECK(end_with(way) > same);
+}

@@ -12,18 +12,18 @@ std::string swarm::yaml() const {
   auto out = fmt::format(
       "seed: {}\n"
       "stop_time: {}\n"
-      "network: {{default_delay: 20ms, default_jitter: 5ms, detection_time: 2s}}\n"
+      "network: {{default_delay: 20ms, default_jitter: 5ms, detection_time: 2s{}}}\n"
       "devices:\n"
       "  fast: {{samples_per_second: 40, jitter: 10%, step_time: 10ms}}\n"
       "peers:\n"
-      "  p: {{count: {}, up: {}, down: {}, device: fast, start_spacing: 10ms}}\n{}"
+      "  p: {{count: {}, up: {}, down: {}, device: fast, start_spacing: 10ms{}{}}}\n{}"
       "data: {{prefetch_samples: 32{}}}\n"
       "workload: {{kind: {}, parameters: {}, sample_size: 64B}}\n"
       "training: {{target_batch: 32, micro_batch: 4, epochs: {}, max_refresh: 2s, record_lifetime: 6s, "
       "optimizer: {{kind: sgd, learning_rate: 0.1}}{}}}\n"
       "averaging: {{matchmaking_time: 2s, round_timeout: 20s, sender_timeout: 3s, chunk_size: 2KiB{}}}\n"
       "record: {{events: none}}\n",
-      seed, stop_time, peers, up, down, late, data, kind, parameters, epochs, training, averaging);
+      seed, stop_time, more_network, peers, up, down, open.empty() ? "" : ", ", open, late, data, kind, parameters, epochs, training, averaging);
   if (!faults.empty()) out += "faults:\n";
   for (const auto& fault : faults) out += "  - " + fault + "\n";
   return out + more;

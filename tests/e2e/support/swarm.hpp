@@ -23,6 +23,8 @@ struct swarm {
   std::string training;
   std::string data;
   std::string stop_time = "10min";
+  std::string open;                        ///< a further option of these peers, 'key: value'
+  std::string more_network;                ///< of the network, ', key: value'
   std::string late;                        ///< lines below `peers:`
   std::vector<std::string> faults;         ///< flow mappings
   std::string more;                        ///< lines at the end

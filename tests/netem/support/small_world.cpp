@@ -45,7 +45,7 @@ caf::actor puppet::child(script what) {
   return caf::actor_cast<caf::actor>(spawn<puppet>(std::ref(in_), std::move(what)));
 }
 
-small_world::small_world(time_mode mode, std::uint64_t seed, unsigned workers)
+small_world::small_world(time_mode mode, std::uint64_t seed, unsigned workers, duration detection_time)
     : config(mode, workers), clock([&]() -> coordinator& {
         config.add_message_type<note>("note");
         config.add_message_type<ask>("ask");
@@ -58,6 +58,7 @@ small_world::small_world(time_mode mode, std::uint64_t seed, unsigned workers)
   fabric_options options;
   options.seed = seed;
   options.classify = classify;
+  options.detection_time = detection_time;
   if (mode == time_mode::virtual_time)
     options.on_event = [this](const delivered_event& event) {
       if (watch)

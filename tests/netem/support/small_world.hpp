@@ -91,7 +91,8 @@ struct received {
 
 class small_world {
  public:
-  explicit small_world(time_mode mode = time_mode::virtual_time, std::uint64_t seed = 1, unsigned workers = 1);
+  explicit small_world(time_mode mode = time_mode::virtual_time, std::uint64_t seed = 1, unsigned workers = 1,
+                       duration detection_time = std::chrono::seconds(5));
   ~small_world();
 
   /// A machine in region 0 with the same rate up and down, and its first incarnation.

@@ -116,7 +116,7 @@ TEST_CASE("a stopped engine starts and ends nothing") {
 TEST_CASE("only groups with churn are planned, each host from its own start") {
   const auto what = loaded("{session: {distribution: exponential, mean: 1min}, gap: {distribution: weibull, mean: 10s, shape: 0.7}, ending: machine}");
   const auto hosts = expand_hosts(what);
-  const auto plan = plan_churn(what, hosts);
+  auto plan = plan_churn(what, hosts);
   REQUIRE(plan);
   REQUIRE(plan->size() == 5);
   CHECK_FALSE((*plan)[0]);
@@ -126,7 +126,7 @@ TEST_CASE("only groups with churn are planned, each host from its own start") {
     REQUIRE((*plan)[i]);
     CHECK((*plan)[i]->offset == hosts[i].start);
     CHECK((*plan)[i]->ending == fault_scope::machine);
-    world.engine.add(static_cast<std::uint32_t>(i), *(*plan)[i]);
+    world.engine.add(static_cast<std::uint32_t>(i), std::move(*(*plan)[i]));
   }
   world.run(8s);
   CHECK(world.log.starts_with("5s +2\n"));
@@ -158,7 +158,7 @@ TEST_CASE("a trace's hosts are replayed, and a trace that went bad since the che
   auto plan = plan_churn(what, expand_hosts(what));
   REQUIRE(plan);
   toy_world world;
-  for (std::uint32_t i = 2; i < 5; ++i) world.engine.add(i, *(*plan)[i]);
+  for (std::uint32_t i = 2; i < 5; ++i) world.engine.add(i, std::move(*(*plan)[i]));
   world.run(1h);
   CHECK(world.log == "6s +2\n7s +4\n7s -2\n9s +3\n10s -3\n11s +2\n12s -2\n17s -4\n");
   std::ofstream(path) << "peer,start,end\nhome-0,1,2\nhome-0,1,2\n";

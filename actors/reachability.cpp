@@ -1,0 +1,136 @@
+#include "actors/reachability.hpp"
+
+#include <algorithm>
+
+#include <caf/actor_cast.hpp>
+
+namespace shoal::actors {
+
+reachability::reachability(const reachability_config& config, rng draws) : config_(config), draws_(draws) {}
+
+std::vector<std::pair<caf::actor, address_query>> reachability::look(std::vector<other> others, const caf::actor& self) {
+  std::vector<std::pair<caf::actor, address_query>> out;
+  if (others.empty()) return out;
+  // Those that say they are open first, but in no order among themselves: everybody asks, and nobody should be asked by all.
+  draws_.shuffle(std::span(others));
+  std::stable_partition(others.begin(), others.end(), [](const other& o) { return o.open; });
+  ++token_;
+  looking_ = true;
+  asked_.clear();
+  self_ = self;
+  const auto open = static_cast<std::size_t>(std::count_if(others.begin(), others.end(), [](const other& o) { return o.open; }));
+  for (std::size_t i = 0; i < std::min<std::size_t>(config_.askers, others.size()); ++i) {
+    address_query query{self, {}, token_};
+    if (others.size() > 1) {
+      // An open one if there is another: whom we ask may not reach a third that is not.
+      const auto among = open > (i < open ? 1u : 0u) ? open : others.size();
+      auto third = static_cast<std::size_t>(draws_.below(among));
+      if (third == i) third = (third + 1) % among;
+      query.third = others[third].address;
+    }
+    asked_.push_back({others[i].address, query.third});
+    out.emplace_back(others[i].address, std::move(query));
+  }
+  return out;
+}
+
+std::vector<std::pair<caf::actor, address_query>> reachability::again() const {
+  std::vector<std::pair<caf::actor, address_query>> out;
+  for (const auto& a : asked_)
+    if (!a.answered || (a.third && !a.tested)) out.emplace_back(a.who, address_query{self_, a.third, token_});
+  return out;
+}
+
+reachability::asked* reachability::from(std::uint64_t token, const caf::strong_actor_ptr& sender) {
+  if (!looking_ || token != token_ || !sender) return nullptr;
+  auto found = std::find_if(asked_.begin(), asked_.end(), [&](const asked& a) {
+    return caf::actor_cast<caf::strong_actor_ptr>(a.who) == sender;
+  });
+  return found == asked_.end() ? nullptr : &*found;
+}
+
+void reachability::on(const address_answer& message, const caf::strong_actor_ptr& sender) {
+  auto* by = from(message.token, sender);
+  if (by == nullptr || by->answered) return;   // late, or of nobody we asked
+  by->answered = true;
+  by->seen = message.seen;
+}
+
+void reachability::on(const dial_answer& message, const caf::strong_actor_ptr& sender) {
+  auto* by = from(message.token, sender);
+  if (by == nullptr || by->tested || !by->third) return;
+  by->tested = true;
+  by->opened = message.opened != 0;
+}
+
+bool reachability::complete() const {
+  return std::all_of(asked_.begin(), asked_.end(), [](const asked& a) { return a.answered && (a.tested || !a.third); });
+}
+
+bool reachability::conclude(duration now) {
+  looking_ = false;
+  ++looks_;
+  std::size_t tested = 0, opened = 0, answered = 0, silent = 0;
+  std::map<std::uint64_t, std::size_t> seen;
+  for (const auto& a : asked_) {
+    tested += a.tested ? 1 : 0;
+    opened += a.tested && a.opened ? 1 : 0;
+    answered += a.answered ? 1 : 0;
+    if (!a.answered) continue;
+    silent += a.seen == 0 ? 1 : 0;
+    if (a.seen != 0) ++seen[a.seen];
+  }
+  asked_.clear();
+  self_ = nullptr;
+  const auto before = known_;
+  const bool open = 2 * opened > tested;
+  const bool silence = 2 * silent > answered;
+  if (tested == 0 || answered == 0 || (!open && !silence && answered - silent < 2)) {
+    if (++in_vain_ >= config_.forget_after) known_ = reach::unknown;
+  } else {
+    in_vain_ = 0;
+    std::size_t most = 0;
+    for (const auto& [address, count] : seen) most = std::max(most, count);
+    if (open)
+      known_ = reach::open;
+    else if (silence)
+      known_ = reach::outbound_only;
+    else
+      known_ = 2 * most > answered - silent ? reach::cone : reach::symmetric;
+  }
+  next_look_ = now + (known_ == reach::unknown ? config_.patience / 4 : config_.again);
+  return known_ != before;
+}
+
+std::optional<dial_request> dial_helper::asked(const address_query& query, const caf::actor& self, duration now,
+                                               duration patience) {
+  std::erase_if(passing_, [&](const auto& entry) { return entry.second.until <= now; });
+  if (!query.third || passing_.size() >= most_open) return std::nullopt;
+  passing_.emplace(next_, errand{query.reply_to, query.token, query.third, now + patience});
+  return dial_request{self, query.reply_to, next_++};
+}
+
+std::optional<dial_helper::reply> dial_helper::passed_on(const dial_answer& message, const caf::strong_actor_ptr& sender) {
+  auto found = passing_.find(message.token);
+  if (found == passing_.end() || !sender || caf::actor_cast<caf::strong_actor_ptr>(found->second.third) != sender)
+    return std::nullopt;
+  reply out{found->second.asker, {found->second.token, message.opened}};
+  passing_.erase(found);
+  return out;
+}
+
+std::optional<std::uint64_t> dial_helper::third(const dial_request& request) {
+  if (dialling_.size() >= most_open) return std::nullopt;
+  dialling_.emplace(next_, errand{request.reply_to, request.token, {}, {}});
+  return next_++;
+}
+
+std::optional<dial_helper::reply> dial_helper::done(const dialled& outcome) {
+  auto found = dialling_.find(outcome.token);
+  if (found == dialling_.end()) return std::nullopt;
+  reply out{found->second.asker, {found->second.token, static_cast<std::uint8_t>(outcome.opened ? 1 : 0)}};
+  dialling_.erase(found);
+  return out;
+}
+
+}  // namespace shoal::actors

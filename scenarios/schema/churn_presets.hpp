@@ -1,0 +1,22 @@
+// How measured populations come and go, by name, for `preset:` of a group's churn.
+#pragma once
+
+#include <string_view>
+
+#include "scenarios/schema/churn_options.hpp"
+
+namespace shoal::scenarios {
+
+struct churn_preset {
+  std::string_view name;
+  lifetime session, gap;
+};
+
+/// What `preset:` may say.
+inline constexpr const char* churn_preset_names =
+    "volunteers, overnet, skype, desktop_grid, office, spot_t4, spot_v100";
+
+/// Null if there is no such preset.
+const churn_preset* find_churn_preset(std::string_view name);
+
+}  // namespace shoal::scenarios

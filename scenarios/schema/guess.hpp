@@ -1,0 +1,25 @@
+// What was probably meant by a name that is not known, as the notes of a problem.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "scenarios/schema/diagnostic.hpp"
+
+namespace shoal::scenarios {
+
+/// The name that `word` is close to; else all of them, if they are few.
+inline std::vector<std::string> guess(const std::string& word, std::span<const std::string> all) {
+  if (const auto meant = closest(word, all)) return {fmt::format("did you mean '{}'?", *meant)};
+  std::vector<std::string> known;
+  for (const std::string& name : all)
+    if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+  if (known.empty() || known.size() > 12) return {};
+  return {fmt::format("known: {}", fmt::join(known, ", "))};
+}
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,174 @@
+#include "actors/reachability.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/actors/support/mini_world.hpp"
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// One peer that looks, and others whose answers the test makes up.
+struct fixture {
+  mini_world world;
+  std::vector<caf::actor> peers;
+  caf::actor self;
+  std::unique_ptr<reachability> rules;
+
+  explicit fixture(std::size_t others = 5) {
+    using silent = collector<found>;
+    auto log = std::make_shared<silent::log>();
+    auto& host = world.add_host("h");
+    self = world.spawn<silent>(host, log);
+    for (std::size_t i = 0; i < others; ++i) peers.push_back(world.spawn<silent>(host, log));
+    reachability_config config;
+    config.enabled = true;
+    rules = std::make_unique<reachability>(config, rng(1));
+  }
+
+  auto look(std::size_t open = 0) {
+    std::vector<reachability::other> others;
+    for (std::size_t i = 0; i < peers.size(); ++i) others.push_back({peers[i], i < open});
+    return rules->look(std::move(others), self);
+  }
+  void answer(const caf::actor& by, std::uint64_t seen, int opened = -1) {
+    auto sender = caf::actor_cast<caf::strong_actor_ptr>(by);
+    rules->on(address_answer{rules->token(), seen}, sender);
+    if (opened >= 0) rules->on(dial_answer{rules->token(), static_cast<std::uint8_t>(opened)}, sender);
+  }
+  /// What is learned when the asked ones see these addresses and `opened` of them report a dialling that worked.
+  reach learn(std::vector<std::uint64_t> seen, std::size_t opened = 0) {
+    auto queries = look();
+    REQUIRE(queries.size() == seen.size());
+    for (std::size_t i = 0; i < seen.size(); ++i) answer(queries[i].first, seen[i], i < opened ? 1 : 0);
+    CHECK(rules->complete());
+    rules->conclude(1s);
+    return rules->known();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("one address seen by all is a cone, several are symmetric, none is outbound only, a dial back is open") {
+  CHECK(fixture().learn({7, 7, 7, 7, 7}) == reach::cone);
+  CHECK(fixture().learn({7, 8, 9, 10, 11}) == reach::symmetric);
+  CHECK(fixture().learn({0, 0, 0, 0, 0}) == reach::outbound_only);
+  CHECK(fixture().learn({7, 7, 7, 7, 7}, 5) == reach::open);
+}
+
+TEST_CASE("a minority that lies changes nothing") {
+  CHECK(fixture().learn({7, 7, 7, 0, 9}) == reach::cone);
+  CHECK(fixture().learn({0, 0, 0, 7, 7}) == reach::outbound_only);
+  CHECK(fixture().learn({7, 8, 9, 7, 0}) == reach::symmetric);
+  CHECK(fixture().learn({7, 7, 7, 7, 7}, 2) == reach::cone);
+  CHECK(fixture().learn({0, 0, 1, 2, 3}, 3) == reach::open);
+}
+
+TEST_CASE("each is named a third that is neither itself nor us, an open one where there is another") {
+  fixture f;
+  for (const auto& [to, query] : f.look(2)) {
+    CHECK(query.third != to);
+    CHECK(query.third != f.self);
+    CHECK((query.third == f.peers[0] || query.third == f.peers[1]));
+  }
+  fixture pair(2);
+  for (const auto& [to, query] : pair.look(1)) CHECK(query.third != to);
+  fixture single(1);
+  CHECK(!single.look().front().second.third);
+}
+
+TEST_CASE("answers of strangers, late ones, second ones and nonsense are passed over") {
+  fixture f(3);
+  auto old = f.look();
+  const auto stale = f.rules->token();
+  f.rules->conclude(1s);
+  CHECK(f.rules->known() == reach::unknown);
+  auto queries = f.look();
+  auto asked = caf::actor_cast<caf::strong_actor_ptr>(queries[0].first);
+  f.rules->on(address_answer{stale, 9}, asked);
+  f.rules->on(dial_answer{stale, 1}, asked);
+  f.rules->on(address_answer{f.rules->token(), 9}, caf::actor_cast<caf::strong_actor_ptr>(f.self));
+  f.rules->on(dial_answer{f.rules->token(), 1}, nullptr);
+  f.answer(queries[0].first, 7, 0);
+  f.answer(queries[1].first, 7);
+  f.answer(queries[0].first, ~std::uint64_t{0}, 255);
+  CHECK(!f.rules->complete());
+  CHECK(f.rules->conclude(2s));
+  CHECK(f.rules->known() == reach::cone);
+  f.rules->on(address_answer{f.rules->token(), 1}, asked);  // nobody looks any more
+}
+
+TEST_CASE("without a verdict nothing is learned, what was learned stays for a while, and the next look comes soon") {
+  fixture f(3);
+  CHECK(f.learn({7, 7, 7}) == reach::cone);
+  CHECK(f.rules->next_look() == 1s + 5min);
+  for (int i = 0; i < 2; ++i) {
+    f.look();
+    CHECK(!f.rules->conclude(10s));
+    CHECK(f.rules->known() == reach::cone);
+  }
+  f.look();
+  CHECK(f.rules->conclude(10s));
+  CHECK(f.rules->known() == reach::unknown);
+  CHECK(f.rules->next_look() == 11s);
+  fixture one(1);
+  auto query = one.look();
+  one.answer(query[0].first, 7, 0);
+  one.rules->conclude(1s);
+  CHECK(one.rules->known() == reach::unknown);   // a cone or symmetric
+  fixture alone(0);
+  CHECK(alone.look().empty());
+  CHECK(!alone.rules->looking());
+}
+
+TEST_CASE("who has not answered is asked once more, with the same third") {
+  fixture f(3);
+  auto first = f.look();
+  f.answer(first[0].first, 7, 0);
+  f.answer(first[1].first, 7);
+  auto rest = f.rules->again();
+  REQUIRE(rest.size() == 2);
+  CHECK(rest[0].first == first[1].first);
+  CHECK(rest[0].second.third == first[1].second.third);
+  CHECK(rest[1].first == first[2].first);
+  f.rules->conclude(1s);
+  CHECK(f.rules->again().empty());
+}
+
+TEST_CASE("a helper passes on what the third says, and nothing else") {
+  fixture f(3);
+  const auto asker = f.peers[0], third = f.peers[1], stranger = f.peers[2];
+  const auto of = [](const caf::actor& a) { return caf::actor_cast<caf::strong_actor_ptr>(a); };
+  dial_helper helper;
+  CHECK(!helper.asked({asker, {}, 5}, f.self, 0s, 4s));
+  auto request = helper.asked({asker, third, 5}, f.self, 0s, 4s);
+  REQUIRE(request);
+  CHECK(request->target == asker);
+  CHECK(!helper.passed_on({request->token, 1}, of(stranger)));
+  CHECK(!helper.passed_on({request->token + 1, 1}, of(third)));
+  auto reply = helper.passed_on({request->token, 1}, of(third));
+  REQUIRE(reply);
+  CHECK(reply->to == asker);
+  CHECK(reply->what.token == 5);
+  CHECK(reply->what.opened == 1);
+  CHECK(!helper.passed_on({request->token, 1}, of(third)));
+
+  auto dialling = helper.third(*request);
+  REQUIRE(dialling);
+  CHECK(!helper.done({*dialling + 1, true}));
+  CHECK(helper.done({*dialling, false})->what.opened == 0);
+  std::size_t taken = 0;
+  for (int i = 0; i < 1000; ++i) taken += helper.asked({asker, third, 5}, f.self, 1s, 4s) ? 1 : 0;
+  CHECK(taken == dial_helper::most_open);
+  CHECK(helper.asked({asker, third, 5}, f.self, 6s, 4s));
+}
+
+TEST_CASE("who need not look is open") {
+  reachability all_open({}, rng(1));
+  CHECK(all_open.known() == reach::open);
+  CHECK(all_open.settled());
+}
