@@ -19,7 +19,10 @@ namespace shoal::e2e {
 namespace {
 
 using namespace std::chrono_literals;
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+struct both_clocks {
+  double cpu = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  double wall = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+};
 
 struct answer {
   duration at{};
@@ -113,7 +116,7 @@ struct network {
     options.on_lookup = [this](const actors::lookup_report& r) {
       if (watch_lookups && r.for_key) lookups.push_back(r);
     };
-    auto begun_at = processor_seconds();
+    const both_clocks begun_at;
     for (std::size_t i = 0; i < what.nodes; ++i)
       in->clock().at(i * 10ms, [this, i, region, options]() mutable {
         auto machine = in->net().add_machine({.name = fmt::format("n-{}", i), .region = region, .up = {20e6}, .down = {100e6}});
@@ -132,30 +135,32 @@ struct network {
     out.ready = answers.size();
     for (const auto& [token, a] : answers) out.create_virtual = std::max(out.create_virtual, to_seconds(a.at));
     run(30s);  // the look-ups of the last
-    out.create_cpu = since(begun_at);
-  }
-  /// Processor time of this process: what it takes where nothing else runs.
-  static double since(double start) {
-    return processor_seconds() - start;
+    const both_clocks ended;
+    out.create_cpu = ended.cpu - begun_at.cpu;
+    out.create_wall = ended.wall - begun_at.wall;
   }
 
   /// One store or get after the other; what the others do meanwhile is taken off.
   void time_operations() {
     run(2min);  // until contacts have been silent for long enough to be asked whether they live
-    auto begun_at = processor_seconds();
+    const both_clocks begun_at;
     run(60s);
-    out.upkeep_cpu = since(begun_at) / 60;
+    const both_clocks rested;
+    out.upkeep_cpu = (rested.cpu - begun_at.cpu) / 60;
+    out.upkeep_wall = (rested.wall - begun_at.wall) / 60;
     watch_lookups = true;
     auto n = static_cast<double>(std::max<std::size_t>(what.timed, 1));
-    auto timed = [&](double& cpu, double& virtual_time, auto operation) {
-      auto cpu_begun = processor_seconds();
+    auto timed = [&](double& cpu, double& wall, double& virtual_time, auto operation) {
+      const both_clocks before;
       auto begun = now();
       auto ended = operation();
-      cpu += (since(cpu_begun) - 2 * out.upkeep_cpu) / n;
+      const both_clocks after;
+      cpu += (after.cpu - before.cpu - 2 * out.upkeep_cpu) / n;
+      wall += (after.wall - before.wall - 2 * out.upkeep_wall) / n;
       virtual_time += to_seconds(ended() - begun) / n;
     };
     for (std::size_t i = 0; i < what.timed; ++i)
-      timed(out.store_cpu, out.store_virtual, [&] {
+      timed(out.store_cpu, out.store_wall, out.store_virtual, [&] {
         put(draws.below(what.nodes), fmt::format("timed.{}", i));
         run(2s);
         return [&] { return last_receipt; };
@@ -166,8 +171,8 @@ struct network {
         run(2s);
         return [this, token] { return answers[token].at; };
       };
-      timed(out.get_cpu, out.get_virtual, read);
-      timed(out.poll_cpu, out.poll_virtual, read);  // while it is still known who the replicas are
+      timed(out.get_cpu, out.get_wall, out.get_virtual, read);
+      timed(out.poll_cpu, out.poll_wall, out.poll_virtual, read);  // while it is still known who the replicas are
     }
     watch_lookups = false;
     for (const auto& r : lookups) {
