@@ -11,7 +11,7 @@ namespace {
 #define SHOAL_MESSAGE_LIST(X)                                                                        \
   X(small_part, averaging) X(small_mean, averaging)                                                  \
   X(record, control) X(store, control) X(withdraw, control) X(lookup, control) X(found, control)     \
-  X(contact, control) X(signed_record, control) X(nodes_query, control) X(records_query, control)    \
+  X(serve, control) X(contact, control) X(signed_record, control) X(nodes_query, control) X(records_query, control)    \
   X(query_answer, control) X(record_put, control) X(put_receipt, control)                            \
   X(sample_request, control) X(samples, data) X(samples_returned, control) X(commit_entry, control)  \
   X(commit, control) X(commit_received, control) X(lease_lost, control) X(member_info, control) X(join_request, control)         \

@@ -33,7 +33,7 @@ namespace shoal::actors {
 
 // ---- discovery: what an actor says to the DHT node of its own host ------------------------------
 
-/// A value under (key, subkey) until `expires_utc_ns`; the latest expiration wins.
+/// A value under (key, subkey) until `expires_utc_ns`; of one owner the last that it stored counts.
 struct record {
   std::string subkey;
   caf::actor address;            ///< whom the record is about; may be empty
@@ -70,7 +70,13 @@ struct found {
   SHOAL_MESSAGE(found, x.key, x.token, x.records)
 };
 
-// ---- between DHT nodes --------------------------------------------------------------------------
+/// Others can dial this host, or cannot: what its peer has found out. No answer.
+struct serve {
+  std::uint8_t others_reach_us = 0;
+  SHOAL_MESSAGE(serve, x.others_reach_us)
+};
+
+// ---- between DHT nodes: `client` says that the sender cannot be dialled, and is not to be kept --------
 
 /// A node and where it is reached.
 struct contact {
@@ -92,44 +98,53 @@ struct signed_record {
 /// Whom do you know that is near to `target`?
 struct nodes_query {
   contact from;
+  std::uint8_t client = 0;
   std::uint64_t token = 0;
   node_id target;
-  SHOAL_MESSAGE(nodes_query, x.from, x.token, x.target)
+  SHOAL_MESSAGE(nodes_query, x.from, x.client, x.token, x.target)
 };
 
 /// What changed under `key` after the number that you gave last time? And, if asked, who is nearer to it?
 struct records_query {
   contact from;
+  std::uint8_t client = 0;
   std::uint64_t token = 0;
   std::string key;
   std::uint64_t after = 0;
   std::uint8_t nodes = 0;
-  SHOAL_MESSAGE(records_query, x.from, x.token, x.key, x.after, x.nodes)
+  SHOAL_MESSAGE(records_query, x.from, x.client, x.token, x.key, x.after, x.nodes)
 };
 
-/// To both queries. `sequence` is what to ask for next time, 0 if there is nothing under the key.
+/// To both queries. `sequence` is what to ask for next time, 0 if there is nothing under the key; `utc_ns` is the sender's clock.
 struct query_answer {
   contact from;
+  std::uint8_t client = 0;
   std::uint64_t token = 0;
+  std::int64_t utc_ns = 0;
   std::vector<contact> nearer;
   std::vector<signed_record> records;
   std::uint64_t sequence = 0;
   std::uint8_t more = 0;             ///< the answer would have been too large: ask again at once
-  SHOAL_MESSAGE(query_answer, x.from, x.token, x.nearer, x.records, x.sequence, x.more)
+  std::uint8_t others_nearer = 0;    ///< the sender knows enough nodes nearer to the key that it need not have its records
+  SHOAL_MESSAGE(query_answer, x.from, x.client, x.token, x.utc_ns, x.nearer, x.records, x.sequence, x.more, x.others_nearer)
 };
 
 /// Keep these, please.
 struct record_put {
   contact from;
+  std::uint8_t client = 0;
   std::uint64_t token = 0;
   std::string key;
   std::vector<signed_record> records;
-  SHOAL_MESSAGE(record_put, x.from, x.token, x.key, x.records)
+  SHOAL_MESSAGE(record_put, x.from, x.client, x.token, x.key, x.records)
 };
 
 struct put_receipt {
+  std::uint8_t client = 0;
   std::uint64_t token = 0;
-  SHOAL_MESSAGE(put_receipt, x.token)
+  std::int64_t utc_ns = 0;
+  std::uint8_t others_nearer = 0;    ///< as in query_answer
+  SHOAL_MESSAGE(put_receipt, x.client, x.token, x.utc_ns, x.others_nearer)
 };
 
 // ---- data streaming -----------------------------------------------------------------------------

@@ -213,7 +213,7 @@ void averager::find_group(const averaging_round& what) {
   request.rate = reduces ? std::min(here().rate_up(), here().rate_down()) : 0;
   request.wanted = what.wanted;
   request.patience = gathering_.value();
-  request.directory = options_.directory;
+  request.dht = options_.dht;
   group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), options_.round, std::move(request));
 }
 

@@ -55,7 +55,7 @@ struct averager_config {
   averaging_config round;                                   ///< of group strategies; sender_timeout of all
   std::uint32_t index = 0;                                  ///< which peer we are
   std::shared_ptr<const std::vector<caf::actor>> everyone;  ///< addresses by index: gossip and push-sum
-  caf::actor directory;                                     ///< where groups find together; may be empty if they are given
+  caf::actor dht;                                           ///< where groups find together; may be empty if they are given
   bool small_parts = false;                                 ///< of groups that are given
   /// Called in the actor when its round is over. Not a message: it concerns nobody but who measures.
   std::function<void(std::uint32_t index, const averaging_done&)> on_done;

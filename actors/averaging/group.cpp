@@ -24,7 +24,7 @@ caf::behavior group_actor::make_behavior() {
   if (request_.rate == 0) mine.value = payload{std::vector<std::byte>(1)};  // follows only
   auto lifetime = 4 * options_.matchmaking_time + options_.round_timeout;
   mine.expires_utc_ns = here().utc_ns() + lifetime.count();
-  send(request_.directory, store{key_, mine});
+  send(request_.dht, store{key_, mine});
   matchmaking_->start();
   look_up();
   set_timer(options_.poll_interval, poll);
@@ -84,7 +84,7 @@ void group_actor::of_round(Message& message) {
   leave_if_idle();
 }
 
-void group_actor::look_up() { send(request_.directory, lookup{key_, address(), 0}); }
+void group_actor::look_up() { send(request_.dht, lookup{key_, address(), 0}); }
 
 void group_actor::on_timer(std::uint32_t kind) {
   switch (kind) {
@@ -112,7 +112,7 @@ void group_actor::on_timer(std::uint32_t kind) {
 }
 
 void group_actor::begin(const group_begun& group) {
-  send(request_.directory, withdraw{key_, fmt::format("{:016x}", here().id())});
+  send(request_.dht, withdraw{key_, fmt::format("{:016x}", here().id())});
   round_.emplace(options_, request_, group, here().id(), static_cast<round_io&>(*this),
                  [this](round_result result) { conclude(std::move(result)); });
   here().observe(contributed{group.group, group.epoch, round_->self(),
@@ -144,7 +144,7 @@ void group_actor::conclude(round_result result) {
 }
 
 void group_actor::matchmaking_failed(reason why) {
-  send(request_.directory, withdraw{key_, fmt::format("{:016x}", here().id())});
+  send(request_.dht, withdraw{key_, fmt::format("{:016x}", here().id())});
   round_result result;
   result.epoch = request_.epoch;
   result.reason = why;

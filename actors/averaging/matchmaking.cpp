@@ -132,7 +132,7 @@ void matchmaking::on(const join_request& message) {
   if (leader_) return reject(reason::none, *leader_, ready_.at(*leader_));
   if (!may_lead() && joined_.empty() && who.rate == 0) return reject(reason::cancelled);
   if (who.rate > 0 && (who.peer < self_.peer || self_.rate == 0)) {
-    // It should lead; it will find out, and so do we as soon as the directory names it.
+    // It should lead; it will find out, and so do we as soon as the DHT names it.
     learn(who.peer, who.address, true);
     choose_leader();
     return reject(reason::none, who.peer, who.address);

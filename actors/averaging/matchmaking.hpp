@@ -34,7 +34,7 @@ class matchmaking {
   matchmaking(const averaging_config& config, const round_request& request, member_info self, round_io& io,
               events on);
 
-  /// Under which directory key the peers of one (epoch, state) meet.
+  /// Under which key the peers of one (epoch, state) meet.
   static std::string key(std::uint64_t epoch, const state_id& state);
 
   void start();
@@ -81,7 +81,7 @@ class matchmaking {
   events on_;
   bool over_ = false;
   bool looked_up_ = false;
-  std::map<peer_id, caf::actor> ready_;        // whom the directory or a suggestion named
+  std::map<peer_id, caf::actor> ready_;        // whom the DHT or a suggestion named
   std::set<peer_id> followers_only_;           // of ready_: cannot be reached
   std::map<peer_id, caf::actor> expected_;     // in-sync peers by their progress records
   std::map<peer_id, member_info> joined_;      // my followers

@@ -63,7 +63,7 @@ struct round_request {
   /// those that `expected` and records name.
   std::uint32_t wanted = 0;
   duration patience{};                       ///< of a leader; 0: matchmaking_time
-  caf::actor directory;
+  caf::actor dht;
 };
 
 struct round_result {

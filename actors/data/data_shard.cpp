@@ -3,6 +3,8 @@
 #include "actors/data/sample_ranges.hpp"
 #include "kernels/base/check.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace shoal::actors {
@@ -24,7 +26,7 @@ data_shard::data_shard(caf::actor_config& config, host& on, data_shard_config se
 
 void data_shard::on_exit() {
   clients_.clear();
-  settings_.directory = nullptr;
+  settings_.dht = nullptr;
   protocol_actor::on_exit();
 }
 
@@ -171,13 +173,14 @@ void data_shard::arm_lease_timer() {
 }
 
 void data_shard::publish() {
-  if (!settings_.directory)
+  if (!settings_.dht)
     return;
   store what{std::string{data_shard_key}, {}};
-  what.entry.subkey = here().name();
+  // A record belongs to the node that signed it: a restarted host cannot replace that of its past.
+  what.entry.subkey = fmt::format("{}#{:x}", here().name(), here().id());
   what.entry.address = address();
   what.entry.expires_utc_ns = here().utc_ns() + settings_.record_lifetime.count();
-  send(settings_.directory, std::move(what));
+  send(settings_.dht, std::move(what));
   set_timer(settings_.record_lifetime / 2, publish_timer);
 }
 

@@ -22,7 +22,7 @@
 
 namespace shoal::actors {
 
-/// Under this key the directory has one record for each shard: sub-key the host's name, and the
+/// Under this key the DHT has one record for each shard: sub-key the host's name and incarnation, and the
 /// address.
 inline constexpr std::string_view data_shard_key = "data.shard";
 
@@ -33,7 +33,7 @@ struct data_shard_config {
   std::uint64_t max_leased = 1 << 22;  ///< samples that one peer may hold
   std::uint32_t max_ranges = 1 << 16;  ///< in one list of a message
   std::uint32_t max_entries = 1 << 12; ///< members in one commit
-  caf::actor directory;                ///< its address; none: the shard publishes nothing
+  caf::actor dht;                      ///< node of this host; none: the shard publishes nothing
   duration record_lifetime = std::chrono::minutes{1};
 };
 

@@ -19,7 +19,13 @@ class blacklist {
     ++e.failures;
     if (entries_.size() > most_entries) forget_oldest();
   }
-  void alive(const node_id& who) { entries_.erase(who); }
+  /// True if it had failed.
+  bool alive(const node_id& who) { return entries_.erase(who) > 0; }
+  /// Until when it is left alone.
+  duration until(const node_id& who) const {
+    auto found = entries_.find(who);
+    return found == entries_.end() ? duration{} : found->second.until;
+  }
   bool blocks(const node_id& who, duration now) const {
     auto found = entries_.find(who);
     return found != entries_.end() && now < found->second.until;

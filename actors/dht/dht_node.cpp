@@ -11,7 +11,11 @@ namespace shoal::actors {
 namespace {
 
 constexpr std::size_t most_remembered = 64;
+constexpr std::size_t most_dead = 1024;
+constexpr std::size_t most_pings = 1;   // of those who say nothing, in one round of maintenance
 constexpr std::size_t most_views = 4096;
+constexpr std::size_t most_overdue = 256;
+constexpr auto outdated_patience = std::chrono::seconds(2);
 constexpr auto ping_silence = std::chrono::seconds(60);
 constexpr auto view_lifetime = std::chrono::minutes(2);
 
@@ -30,24 +34,32 @@ dht_node::dht_node(caf::actor_config& config, host& on, dht_config options)
       table_(self_.id, options_.bucket_size),
       blacklist_(options_.blacklist_time),
       store_(options_.limits),
-      cache_(options_.limits) {}
+      cache_(options_.limits),
+      serves_(options_.serves) {}
 
 caf::behavior dht_node::make_behavior() {
   self_.address = address();
   started_ = now();
   next_refresh_ = started_ + options_.refresh;
+  unheard_.assign(options_.bootstraps.begin(), options_.bootstraps.end());
+  // Only a dead process stays dead; a host that cannot be reached just now may come back.
+  set_down_handler([this](caf::scheduled_actor*, caf::down_msg& down) {
+    on_lost(down.source, down.reason != caf::exit_reason::unreachable);
+  });
   join();
   set_timer(from_seconds(to_seconds(options_.maintenance) * draws_.uniform(0.5, 1.0)), maintenance_timer);
   return {
-      [this](store& m) { on_store(m); },
-      [this](const withdraw& m) { on_withdraw(m); },
-      [this](const lookup& m) { on_lookup(m); },
-      [this](const nodes_query& m) { on_nodes_query(m); },
-      [this](const records_query& m) { on_records_query(m); },
-      [this](query_answer& m) { on_answer(m); },
-      [this](const record_put& m) { on_put(m); },
-      [this](const put_receipt& m) { on_receipt(m); },
+      [this](store& m) { handles(), on_store(m); },
+      [this](const withdraw& m) { handles(), on_withdraw(m); },
+      [this](const lookup& m) { handles(), on_lookup(m); },
+      [this](const serve& m) { handles(), on_serve(m); },
+      [this](const nodes_query& m) { handles(), on_nodes_query(m); },
+      [this](const records_query& m) { handles(), on_records_query(m); },
+      [this](query_answer& m) { handles(), on_answer(m); },
+      [this](const record_put& m) { handles(), on_put(m); },
+      [this](const put_receipt& m) { handles(), on_receipt(m); },
       [this](const tick& m) {
+        handles();
         switch (m.kind) {
           case slow_timer: return on_slow(m.token);
           case timeout_timer: return on_failed(m.token, false);
@@ -60,6 +72,7 @@ caf::behavior dht_node::make_behavior() {
             return;
           }
           case maintenance_timer: return maintain();
+          case probe_timer: return probe(m.token);
           default: return misbehaviour(0, "tick of another actor");
         }
       },
@@ -74,11 +87,15 @@ void dht_node::on_exit() {
   cache_ = record_store{};
   own_.clear();
   sets_.clear();
+  ranks_.clear();
   waiting_.clear();
   searches_.clear();
   requests_.clear();
+  overdue_.clear();
   watched_.clear();
   remembered_.clear();
+  unheard_.clear();
+  probes_.clear();
   protocol_actor::on_exit();
 }
 
@@ -103,11 +120,6 @@ void dht_node::on_store(store& what) {
   auto utc = here().utc_ns();
   if (entry.expires_utc_ns <= utc) return;
   if (entry.expires_utc_ns - utc > limits.max_lifetime.count()) return misbehaviour(0, "store: the record lives too long");
-  auto known = own_.find(what.key);
-  if (known != own_.end()) {
-    auto old = known->second.find(entry.subkey);
-    if (old != known->second.end() && old->second.what.entry.expires_utc_ns > entry.expires_utc_ns) return;
-  }
   publish(what.key, std::move(what.entry), false);
 }
 
@@ -119,7 +131,7 @@ void dht_node::on_withdraw(const withdraw& what) {
   if (entry == known->second.end() || entry->second.what.withdrawn != 0) return;
   record empty;
   empty.subkey = what.subkey;
-  empty.expires_utc_ns = entry->second.what.entry.expires_utc_ns;
+  empty.expires_utc_ns = entry->second.longest;
   if (empty.expires_utc_ns <= here().utc_ns()) return;
   publish(what.key, std::move(empty), true);
 }
@@ -127,7 +139,13 @@ void dht_node::on_withdraw(const withdraw& what) {
 void dht_node::publish(const std::string& key, record entry, bool withdrawn) {
   auto subkey = entry.subkey;
   last_version_ = std::max(last_version_ + 1, static_cast<std::uint64_t>(here().utc_ns()));
-  own_[key].insert_or_assign(subkey, own_record{identity_.sign(key, std::move(entry), last_version_, withdrawn)});
+  auto& records = own_[key];
+  const auto before = records.find(subkey);
+  // Nobody keeps what lives for longer.
+  const auto most = here().utc_ns() + options_.limits.max_lifetime.count();
+  const auto longest = before == records.end() ? entry.expires_utc_ns
+                                               : std::max(entry.expires_utc_ns, std::min(before->second.longest, most));
+  records.insert_or_assign(subkey, own_record{identity_.sign(key, std::move(entry), last_version_, withdrawn), true, {}, {}, longest});
   write(key);
 }
 
@@ -142,37 +160,62 @@ void dht_node::on_lookup(const lookup& what) {
   read(what.key);
 }
 
+void dht_node::on_serve(const serve& what) {
+  if (!is_local()) return;
+  const bool now_serves = what.others_reach_us != 0;
+  if (std::exchange(serves_, now_serves) == now_serves) return;
+  ranks_.clear();
+  // We may be a replica of what we read or write, or no longer.
+  for (auto& [key, set] : sets_) {
+    set.stale = true;
+    if (auto own = own_.find(key); own != own_.end())
+      for (auto& [subkey, mine] : own->second) mine.pending = true;
+  }
+  if (!ready_) return;
+  flush_soon();
+  announce(true);
+}
+
 void dht_node::write(const std::string& key) {
   if (!ready_ || search_of_.contains(key)) return;  // it is written when that is over
   auto own = own_.find(key);
   if (own == own_.end()) return;
   if (std::none_of(own->second.begin(), own->second.end(), [](const auto& e) { return e.second.pending; })) return;
-  if (const auto* set = replicas_of(key)) return send_own(key, *set);
+  if (const auto* set = replicas_of(key)) return send_own(key, std::vector(set->members), false);
+  auto target = node_id::of_key(key);
+  if (table_.size() < options_.bucket_size)
+    send_own(key, with_us(target, table_.nearest(target, options_.replicas, [this](const node_id& id) { return blocked(id); })), true);
   start_search(node_id::of_key(key), key, goal::write);
 }
 
-void dht_node::send_own(const std::string& key, const replica_set& set) {
+void dht_node::send_own(const std::string& key, const std::vector<contact>& members, bool guess) {
   auto own = own_.find(key);
   if (own == own_.end()) return;
   auto utc = here().utc_ns();
-  std::vector<signed_record> pending;
-  for (auto& [subkey, mine] : own->second) {
-    if (!mine.pending || mine.what.entry.expires_utc_ns <= utc) continue;
-    mine.pending = false;
-    mine.sent = now();
-    pending.push_back(mine.what);
-  }
-  auto members = set.members;  // a failure changes the original
-  for (const auto& member : members)
-    for (std::size_t i = 0; i < pending.size(); i += most_records) {
-      auto end = std::min(pending.size(), i + most_records);
-      std::vector<signed_record> some(pending.begin() + static_cast<std::ptrdiff_t>(i),
-                                      pending.begin() + static_cast<std::ptrdiff_t>(end));
+  for (const auto& member : members) {
+    std::vector<signed_record> some;
+    auto flush = [&] {
+      if (some.empty()) return;
       if (member.id == self_.id)
         keep(store_, key, some);
       else
-        put(member, key, std::move(some));
+        put(member, key, some);
+      some.clear();
+    };
+    for (auto& [subkey, mine] : own->second) {
+      if (!mine.pending || mine.what.entry.expires_utc_ns <= utc || !mine.told.insert(member.id).second) continue;
+      some.push_back(mine.what);
+      if (some.size() == most_records) flush();
     }
+    flush();
+  }
+  if (guess) return;
+  for (auto& [subkey, mine] : own->second) {
+    if (!mine.pending) continue;
+    mine.pending = false;
+    mine.told.clear();
+    mine.sent = now();
+  }
 }
 
 void dht_node::read(const std::string& key) {
@@ -189,7 +232,7 @@ void dht_node::read(const std::string& key) {
   if (known.fetched != duration::min() && now() - known.fetched < options_.cache_time) return answer(key);
   if (polls_.contains(key)) return;
   const auto* set = replicas_of(key);
-  if (set == nullptr) {
+  if (set == nullptr || !set->merged) {
     start_search(node_id::of_key(key), key, goal::read);
   } else if (holds(*set)) {
     answer(key);
@@ -202,7 +245,7 @@ void dht_node::answer(const std::string& key) {
   auto readers = waiting_.find(key);
   if (readers == waiting_.end()) return;
   std::map<std::string, const signed_record*> newest;
-  auto utc = here().utc_ns();
+  auto utc = this->utc();
   auto see = [&](const signed_record& what) {
     if (what.entry.expires_utc_ns <= utc) return;
     auto& best = newest[what.entry.subkey];
@@ -238,44 +281,47 @@ std::vector<contact> dht_node::known_near(const node_id& target, const node_id& 
 
 void dht_node::on_nodes_query(const nodes_query& what) {
   if (!is_valid(what.from)) return;
-  query_answer out{self_, what.token, known_near(what.target, what.from.id), {}, 0, 0};
+  query_answer out{self_, client(), what.token, here().utc_ns(), {}, {}, 0, 0, 0};
+  // Of a target that is zero only an answer is wanted: are we alive?
+  if (!what.target.is_zero()) out.nearer = known_near(what.target, what.from.id);
   send(what.from.address, std::move(out));
-  met(what.from);
+  met(what.from, what.client != 0);
 }
 
 void dht_node::on_records_query(const records_query& what) {
   if (!is_valid(what.from)) return;
   if (what.key.empty() || what.key.size() > options_.limits.max_key_bytes)
     return misbehaviour(0, "records_query: the key is empty or too long");
-  store_.drop_expired(here().utc_ns());
-  query_answer out{self_, what.token, {}, {}, 0, 0};
+  store_.drop_expired(utc());
+  query_answer out{self_, client(), what.token, here().utc_ns(), {}, {}, 0, 0, 0};
   if (what.nodes != 0) out.nearer = known_near(node_id::of_key(what.key), what.from.id);
   auto changes = store_.after(what.key, what.after, most_records);
   out.records = std::move(changes.records);
   out.sequence = changes.sequence;
   out.more = changes.more ? 1 : 0;
+  out.others_nearer = others_nearer(what.key);
   send(what.from.address, std::move(out));
-  met(what.from);
+  met(what.from, what.client != 0);
 }
 
 void dht_node::on_put(const record_put& what) {
   if (!is_valid(what.from)) return;
   if (what.records.empty() || what.records.size() > most_records)
     return misbehaviour(0, "record_put: no records, or too many");
-  store_.drop_expired(here().utc_ns());
+  store_.drop_expired(utc());
   keep(store_, what.key, what.records);
-  send(what.from.address, put_receipt{what.token});
-  met(what.from);
+  send(what.from.address, put_receipt{client(), what.token, here().utc_ns(), others_nearer(what.key)});
+  met(what.from, what.client != 0);
 }
 
 void dht_node::keep(record_store& in, const std::string& key, const std::vector<signed_record>& records) {
-  auto utc = here().utc_ns();
+  auto utc = this->utc();
   for (const auto& what : records) {
     auto wanted = in.wants(key, what, utc);
     if (!wanted) {
       misbehaviour(0, "record: " + wanted.error());
     } else if (*wanted) {
-      if (what.owner != identity_.public_key() && !is_genuine(key, what, options_.memo.get()))
+      if (!is_genuine(key, what, options_.memo.get()))
         misbehaviour(0, "record: the signature is not its owner's");
       else
         (void)in.put(key, what, utc);
@@ -286,7 +332,7 @@ void dht_node::keep(record_store& in, const std::string& key, const std::vector<
 
 void dht_node::on_answer(query_answer& what) {
   auto open = requests_.find(what.token);
-  if (open == requests_.end()) return;  // too late
+  if (open == requests_.end()) return overdue(what.token, current_sender(), what.client != 0);
   if (!is_valid(what.from) || !is(open->second.to.address, current_sender()) ||
       (!open->second.to.id.is_zero() && open->second.to.id != what.from.id))
     return misbehaviour(0, "query_answer: not from whom was asked");
@@ -294,10 +340,12 @@ void dht_node::on_answer(query_answer& what) {
       (!what.records.empty() && open->second.key.empty()))
     return misbehaviour(0, "query_answer: not what was asked for");
   std::erase_if(what.nearer, [&](const contact& c) {
-    return c.id.is_zero() || !c.address || c.id == self_.id || blocked(c.id);
+    return c.id.is_zero() || !c.address || c.id == self_.id || blocked(c.id) || dead_.contains(c.id);
   });
   auto done = *close(what.token);
-  met(what.from);
+  met(what.from, what.client != 0);
+  votes_.told(what.from.id, what.utc_ns, done.asked, now());
+  heard_bootstrap(what.from);
   auto again = false;
   if (!done.key.empty()) {
     auto& known = views_[done.key];
@@ -306,7 +354,7 @@ void dht_node::on_answer(query_answer& what) {
       auto set = sets_.find(done.key);
       auto ours = set != sets_.end() && holds(set->second);
       auto& in = ours ? store_ : cache_;
-      in.drop_expired(here().utc_ns());
+      in.drop_expired(utc());
       keep(in, done.key, what.records);
     }
     auto& after = known.after[what.from.id];
@@ -334,7 +382,9 @@ void dht_node::on_answer(query_answer& what) {
       if (again) return query(done.to, 0, done.key, kind::poll, false);
       views_[done.key].fetched = now();
       polls_.erase(done.key);
-      return answer(done.key);
+      answer(done.key);
+      if (what.others_nearer != 0) outdated(done.key);
+      return;
     }
     case kind::ping:
     case kind::put: return;
@@ -343,10 +393,13 @@ void dht_node::on_answer(query_answer& what) {
 
 void dht_node::on_receipt(const put_receipt& what) {
   auto open = requests_.find(what.token);
-  if (open == requests_.end()) return;
+  if (open == requests_.end()) return overdue(what.token, current_sender(), what.client != 0);
   if (open->second.what != kind::put || !is(open->second.to.address, current_sender()))
     return misbehaviour(0, "put_receipt: not from whom was asked");
-  met(close(what.token)->to);
+  auto done = *close(what.token);
+  if (what.others_nearer != 0) outdated(done.key);
+  met(done.to, what.client != 0);
+  votes_.told(done.to.id, what.utc_ns, done.asked, now());
 }
 
 // -- requests -------------------------------------------------------------------------------------
@@ -355,6 +408,8 @@ template <class Message>
 void dht_node::ask(request what, Message message) {
   auto token = next_token_++;
   message.from = self_;
+  message.client = client();
+  what.asked = now();
   message.token = token;
   auto to = what.to.address;
   if (++watched_[caf::actor_cast<caf::actor_addr>(to)] == 1) monitor(to);
@@ -366,17 +421,17 @@ void dht_node::ask(request what, Message message) {
 void dht_node::query(const contact& to, std::uint64_t in, const std::string& key, kind what, bool nodes) {
   if (key.empty()) {
     auto found = searches_.find(in);
-    auto target = found == searches_.end() ? self_.id : found->second.lookup.target();
-    return ask(request{what, to, in, {}, 0}, nodes_query{{}, 0, target});
+    auto target = found == searches_.end() ? node_id{} : found->second.lookup.target();
+    return ask(request{what, to, in, {}, 0, {}}, nodes_query{{}, 0, 0, target});
   }
   std::uint64_t after = 0;
   if (auto known = views_.find(key); known != views_.end())
     if (auto last = known->second.after.find(to.id); last != known->second.after.end()) after = last->second;
-  ask(request{what, to, in, key, after}, records_query{{}, 0, key, after, static_cast<std::uint8_t>(nodes ? 1 : 0)});
+  ask(request{what, to, in, key, after, {}}, records_query{{}, 0, 0, key, after, static_cast<std::uint8_t>(nodes ? 1 : 0)});
 }
 
 void dht_node::put(const contact& to, const std::string& key, std::vector<signed_record> records) {
-  ask(request{kind::put, to, 0, key, 0}, record_put{{}, 0, key, std::move(records)});
+  ask(request{kind::put, to, 0, key, 0, {}}, record_put{{}, 0, 0, key, std::move(records)});
 }
 
 std::optional<dht_node::request> dht_node::close(std::uint64_t token) {
@@ -410,7 +465,11 @@ void dht_node::on_slow(std::uint64_t token) {
 void dht_node::on_failed(std::uint64_t token, bool dead) {
   auto failed = close(token);
   if (!failed) return;
-  if (!failed->to.id.is_zero()) lost(failed->to.id, dead);
+  if (!failed->to.id.is_zero()) {
+    lost(failed->to.id, dead);
+    if (!dead) overdue_.emplace(token, failed->to);
+    if (overdue_.size() > most_overdue) overdue_.erase(overdue_.begin());
+  }
   switch (failed->what) {
     case kind::bootstrap:
       if (--bootstraps_open_ == 0 && !ready_ && !joining_search_) {
@@ -443,12 +502,13 @@ void dht_node::on_failed(std::uint64_t token, bool dead) {
   }
 }
 
-void dht_node::on_down(const caf::actor_addr& whom) {
+void dht_node::on_lost(const caf::actor_addr& whom, bool dead) {
   watched_.erase(whom);
+  if (dead) std::erase_if(unheard_, [&](const caf::actor& a) { return caf::actor_cast<caf::actor_addr>(a) == whom; });
   std::vector<std::uint64_t> tokens;
   for (const auto& [token, open] : requests_)
     if (caf::actor_cast<caf::actor_addr>(open.to.address) == whom) tokens.push_back(token);
-  for (auto token : tokens) on_failed(token, true);
+  for (auto token : tokens) on_failed(token, dead);
 }
 
 // -- look-ups -------------------------------------------------------------------------------------
@@ -457,8 +517,10 @@ void dht_node::start_search(const node_id& target, const std::string& key, goal 
   auto token = next_token_++;
   searches_.emplace(token, search{iterative_lookup(target, options_.replicas, options_.alpha), key, what, {}});
   if (!key.empty()) search_of_[key] = token;
-  searches_.at(token).lookup.start(
-      table_.nearest(target, options_.bucket_size, [this](const node_id& id) { return blocked(id); }));
+  auto begin = table_.nearest(target, options_.bucket_size, [this](const node_id& id) { return blocked(id); });
+  if (begin.empty()) begin = table_.nearest(target, options_.bucket_size);
+  if (begin.empty()) begin.assign(remembered_.begin(), remembered_.end());
+  searches_.at(token).lookup.start(begin);
   pump(token);
 }
 
@@ -480,14 +542,13 @@ void dht_node::finish(std::uint64_t token) {
   }
   if (s.key.empty()) return;
   search_of_.erase(s.key);
-  auto& set = sets_[s.key];
-  set = {s.lookup.nearest(options_.replicas), now(), false};
-  auto nearer = [&](const contact& a, const contact& b) {
-    return distance(s.lookup.target(), a.id) < distance(s.lookup.target(), b.id);
-  };
-  set.members.insert(std::upper_bound(set.members.begin(), set.members.end(), self_, nearer), self_);
-  if (set.members.size() > options_.replicas) set.members.pop_back();
-  auto members = set;
+  auto& known_set = sets_[s.key];
+  auto same = [](const contact& a, const contact& b) { return a.id == b.id; };
+  auto named = with_us(s.lookup.target(), s.lookup.nearest(options_.replicas));
+  auto unchanged = std::equal(named.begin(), named.end(), known_set.members.begin(), known_set.members.end(), same);
+  auto merged = s.what == goal::read || (known_set.merged && unchanged);
+  known_set = {std::move(named), now(), false, merged};
+  auto members = known_set;
   if (s.what == goal::republish) send_kept(s.key, members);
   if (s.what == goal::read) {
     auto& known = views_[s.key];
@@ -518,7 +579,7 @@ void dht_node::repair(const search& done) {
   for (const auto& who : done.lookup.nearest(options_.replicas)) {
     if (!done.lacking.contains(who.id)) continue;
     std::vector<signed_record> records;
-    auto utc = here().utc_ns();
+    auto utc = this->utc();
     auto take = [&](const signed_record& what) {
       if (what.entry.expires_utc_ns > utc && records.size() < most_records) records.push_back(what);
     };
@@ -569,12 +630,20 @@ const dht_node::replica_set* dht_node::replicas_of(const std::string& key) const
   return &found->second;
 }
 
+std::vector<contact> dht_node::with_us(const node_id& target, std::vector<contact> nearest) const {
+  if (!serves_) return nearest;
+  auto nearer = [&](const contact& a, const contact& b) { return distance(target, a.id) < distance(target, b.id); };
+  nearest.insert(std::upper_bound(nearest.begin(), nearest.end(), self_, nearer), self_);
+  if (nearest.size() > options_.replicas) nearest.pop_back();
+  return nearest;
+}
+
 bool dht_node::holds(const replica_set& set) const {
   return std::any_of(set.members.begin(), set.members.end(), [&](const contact& c) { return c.id == self_.id; });
 }
 
 void dht_node::send_kept(const std::string& key, const replica_set& set) {
-  auto utc = here().utc_ns();
+  auto utc = this->utc();
   std::vector<signed_record> records;
   store_.for_each(key, [&](const signed_record& what) {
     if (what.entry.expires_utc_ns > utc) records.push_back(what);
@@ -597,15 +666,12 @@ void dht_node::join() {
   ++join_attempts_;
   bootstraps_open_ = options_.bootstraps.size();
   for (const auto& address : options_.bootstraps)
-    ask(request{kind::bootstrap, {{}, address}, 0, {}, 0}, nodes_query{{}, 0, self_.id});
+    ask(request{kind::bootstrap, {{}, address}, 0, {}, 0, {}}, nodes_query{{}, 0, 0, self_.id});
 }
 
 void dht_node::joined() {
   if (std::exchange(ready_, true)) return;
-  // Points farther than our neighbours, so that the whole space is known to us and we to it.
-  auto prefixes = table_.prefixes();
-  if (!prefixes.empty())
-    for (unsigned p = 0; p < prefixes.back() && p < node_id::bits; ++p) start_search(random_at(self_.id, p, draws_), {}, goal::refresh);
+  announce(false);
   std::vector<std::string> keys;
   for (const auto& [key, records] : own_) keys.push_back(key);
   for (const auto& key : keys) write(key);
@@ -614,8 +680,44 @@ void dht_node::joined() {
   for (const auto& key : keys) read(key);
 }
 
-void dht_node::met(const contact& who) {
-  blacklist_.alive(who.id);
+void dht_node::handles() {
+  if (now() - std::exchange(last_handled_, now()) < options_.request_timeout / 2) return;
+  // Nothing was said to us, or we were stopped, and others took us for lost.
+  for (auto& [key, set] : sets_) set.merged = false;
+}
+
+// An answer that nobody waits for any more says that its sender is back.
+void dht_node::overdue(std::uint64_t token, const caf::strong_actor_ptr& sender, bool client) {
+  auto found = overdue_.find(token);
+  if (found == overdue_.end() || !is(found->second.address, sender)) return;
+  const auto who = found->second;
+  overdue_.erase(found);
+  met(who, client);
+}
+
+// Looks up points farther than our neighbours, so that the whole space is known to us and we to it.
+void dht_node::announce(bool self) {
+  auto prefixes = table_.prefixes();
+  if (prefixes.empty()) return;
+  if (self) start_search(self_.id, {}, goal::refresh);
+  for (unsigned p = 0; p < prefixes.back() && p < node_id::bits; ++p) start_search(random_at(self_.id, p, draws_), {}, goal::refresh);
+}
+
+void dht_node::heard_bootstrap(const contact& who) {
+  if (std::erase(unheard_, who.address) == 0 || !ready_) return;
+  // Until now we were in a network without it.
+  start_search(self_.id, {}, goal::refresh);
+}
+
+void dht_node::met(const contact& who, bool client) {
+  const bool back = blacklist_.alive(who.id);
+  if (dead_.erase(who.id) > 0) std::erase(dead_order_, who.id);
+  if (client) {
+    auto known = table_.nearest(who.id, 1);
+    if (known.empty() || known[0].id != who.id || known[0].address != who.address) return;
+    table_.remove(who.id);
+    return drop_from_sets(who.id);
+  }
   switch (table_.seen(who, now())) {
     case routing_table::arrival::added: return newcomer(who);
     case routing_table::arrival::waits: {
@@ -627,6 +729,8 @@ void dht_node::met(const contact& who) {
       return;
     }
     case routing_table::arrival::known:
+      if (back) newcomer(who);
+      return;
     case routing_table::arrival::refused: return;
   }
 }
@@ -649,7 +753,7 @@ void dht_node::newcomer(const contact& who) {
 }
 
 void dht_node::hand_over(const contact& to) {
-  auto utc = here().utc_ns();
+  auto utc = this->utc();
   for (const auto& key : store_.keys()) {
     auto target = node_id::of_key(key);
     auto near = table_.nearest(target, options_.replicas);
@@ -673,13 +777,46 @@ void dht_node::hand_over(const contact& to) {
 void dht_node::lost(const node_id& who, bool dead) {
   if (dead) {
     table_.remove(who);
+    if (dead_.insert(who).second) dead_order_.push_back(who);
+    if (dead_order_.size() > most_dead) {
+      dead_.erase(dead_order_.front());
+      dead_order_.pop_front();
+    }
     std::erase_if(remembered_, [&](const contact& c) { return c.id == who; });
   } else {
     blacklist_.failed(who, now());
     for (const auto& c : table_.nearest(who, 1))
       if (c.id == who) remember(c);
     table_.failed(who);
+    probe_later(who);
   }
+  drop_from_sets(who);
+}
+
+std::uint8_t dht_node::others_nearer(const std::string& key) {
+  if (ranks_.size() >= most_views && !ranks_.contains(key)) ranks_.clear();
+  auto [at, fresh] = ranks_.try_emplace(key);
+  auto& known = at->second;
+  if (!fresh && known.changes == table_.changes()) return known.others_nearer;
+  const auto target = node_id::of_key(key);
+  const auto near = table_.nearest(target, options_.replicas);
+  const bool others = !serves_ || (near.size() == options_.replicas && distance(target, near.back().id) < distance(target, self_.id));
+  known = {table_.changes(), static_cast<std::uint8_t>(others ? 1 : 0)};
+  return known.others_nearer;
+}
+
+void dht_node::outdated(const std::string& key) {
+  auto set = sets_.find(key);
+  // If it is wrong about the others (they died, and it has not heard), a new look-up finds it again: not with each message.
+  if (set == sets_.end() || set->second.stale || now() - set->second.since < outdated_patience) return;
+  set->second.stale = true;
+  auto own = own_.find(key);
+  if (own == own_.end()) return;
+  for (auto& [subkey, mine] : own->second) mine.pending = true;
+  flush_soon();
+}
+
+void dht_node::drop_from_sets(const node_id& who) {
   for (auto& [key, set] : sets_)
     if (std::erase_if(set.members, [&](const contact& c) { return c.id == who; }) > 0) {
       set.stale = true;
@@ -696,6 +833,22 @@ void dht_node::remember(const contact& who) {
   if (remembered_.size() > most_remembered) remembered_.pop_front();
 }
 
+void dht_node::probe_later(const node_id& who) {
+  const auto remembered = std::any_of(remembered_.begin(), remembered_.end(), [&](const contact& c) { return c.id == who; });
+  const auto planned = std::any_of(probes_.begin(), probes_.end(), [&](const auto& p) { return p.second == who; });
+  if (!remembered || planned) return;
+  const auto token = next_token_++;
+  probes_.emplace(token, who);
+  set_timer(std::max(blacklist_.until(who) - now(), duration{}), probe_timer, token);
+}
+
+void dht_node::probe(std::uint64_t token) {
+  auto planned = probes_.extract(token);
+  if (planned.empty()) return;
+  for (const auto& c : remembered_)
+    if (c.id == planned.mapped()) return blocked(c.id) ? probe_later(c.id) : query(c, 0, {}, kind::ping, false);
+}
+
 void dht_node::flush_soon() {
   if (std::exchange(flush_planned_, true)) return;
   set_timer(std::chrono::milliseconds(100), flush_timer);
@@ -703,11 +856,16 @@ void dht_node::flush_soon() {
 
 void dht_node::maintain() {
   set_timer(options_.maintenance, maintenance_timer);
-  auto utc = here().utc_ns();
-  store_.drop_expired(utc);
-  cache_.drop_expired(utc);
+  store_.drop_expired(utc());
+  cache_.drop_expired(utc());
+  const auto own_utc = here().utc_ns();
+  std::vector<std::pair<std::string, record>> rests;
+  for (const auto& [key, mine] : own_)
+    for (const auto& [subkey, one] : mine)
+      if (one.what.entry.expires_utc_ns <= own_utc && one.longest > own_utc) rests.push_back({key, {subkey, nullptr, {}, one.longest}});
+  for (auto& [key, rest] : rests) publish(key, std::move(rest), true);
   for (auto own = own_.begin(); own != own_.end();) {
-    std::erase_if(own->second, [&](const auto& e) { return e.second.what.entry.expires_utc_ns <= utc; });
+    std::erase_if(own->second, [&](const auto& e) { return e.second.what.entry.expires_utc_ns <= own_utc; });
     own = own->second.empty() ? own_.erase(own) : std::next(own);
   }
   for (auto v = views_.begin(); v != views_.end();) {
@@ -741,7 +899,15 @@ void dht_node::maintain() {
   }
   if (table_.size() == 0)
     for (const auto& address : options_.bootstraps)
-      ask(request{kind::ping, {{}, address}, 0, {}, 0}, nodes_query{{}, 0, self_.id});
+      ask(request{kind::ping, {{}, address}, 0, {}, 0, {}}, nodes_query{{}, 0, 0, self_.id});
+  if (!unheard_.empty()) {
+    unheard_.push_back(unheard_.front());
+    unheard_.pop_front();
+    if (table_.size() > 0) ask(request{kind::ping, {{}, unheard_.front()}, 0, {}, 0, {}}, nodes_query{{}, 0, 0, self_.id});
+  }
+  // Who is asked little would name the dead to others for long.
+  for (const auto& who : table_.silent(most_pings, now(), ping_silence))
+    if (!blocked(who.id)) query(who, 0, {}, kind::ping, false);
   if (now() >= next_refresh_) {
     next_refresh_ = now() + options_.refresh;
     if (auto prefixes = table_.prefixes(); !prefixes.empty())

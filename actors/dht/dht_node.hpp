@@ -1,25 +1,40 @@
 // One node of the distributed hash table: each host runs one, and they have no centre. Kademlia with expiring,
 // signed records and a dictionary of sub-keys under each key; what is new to it, docs/adr/0010 says why.
 //
-// For the actors of its own host it is what they know as the directory: `store`, `withdraw`, and `lookup`
-// answered by `found`.
+// What it understands of the actors of its own host: `store`, `withdraw`, and `lookup`
+// answered by `found`; and `serve`, which says whether others can dial this host.
 //
 // Steps:
 //   join    ask the bootstrap addresses who is near to us; then look ourselves up, and a point in each
 //           farther bucket. Without bootstraps, or if none of them answers for long, a node is alone and says so
-//           to nobody: it answers from what it has.
-//   write   sign; send to the `replicas` nodes nearest to the key. Who they are is kept for `replicas_fresh`, unless
-//           a nearer node appears or one of them fails: then they are looked up again, and get everything of ours.
+//           to nobody: it answers from what it has. Bootstraps that have not answered yet are asked again now and then.
+//   serve   a node that others cannot dial is a client. It looks up and stores like any other, and is asked for nothing:
+//           everything it sends says that it is one, so that nobody keeps it, names it or gives it records. A node begins as its
+//           configuration says, and changes when `serve` does; it then looks itself up, so that others learn of it.
+//   write   sign; send to the `replicas` nodes nearest to the key; in a small network first to those that seem to be, as
+//           a look-up takes round trips. Who they are is kept for `replicas_fresh`, unless
+//           a nearer node appears, one of them fails, or one says that it knows enough that are nearer: then they are looked up
+//           again, and get everything of ours.
 //   read    the first time an iterative look-up that merges what all replicas have. After that one replica is asked for
 //           what changed, or nobody if we are one: a poll of a dictionary of many costs the bytes of the changes.
 //           The nearest replica that had nothing is sent what was found.
 //   hold    records that nobody has stored for `republish` go to the replicas of now, by the replicas themselves;
 //           a node that has become one gets them from the nearest of the others.
 //   fail    a reset connection is final; who is silent for `request_timeout` is left alone for a time that
-//           doubles, and is asked again now and then, so that two halves of the network find together again.
+//           doubles from a second, and then asked again, so that two halves of the network find together about as soon after a
+//           cut as it lasted. Who has nobody else asks those it had given up as well.
+//           `unreachable` is silence: a host that was paused or cut off comes back. Who was left alone and speaks again is
+//           given what it missed, like a newcomer; a node that handled nothing for long does not take itself for a replica
+//           that has all, but reads what the others have.
+//   expire  a record ends when its owner's clock said. Who holds or reads it compares with the clock of most of those it
+//           talks to (clock_votes.hpp), so that one wrong clock hides no records but its owner's. Of what an
+//           owner said, the last counts. When that ends before something it had said earlier, as after its clock was
+//           ahead, it withdraws the rest.
 //
 // Bytes on the wire: write: replicas * (330 + value). Poll: 2 small messages + (330 + value) for each change.
-// Left out: proof that a node owns its id; a limit on how many nodes one attacker runs.
+// Left out: proof that a node owns its id; a limit on how many nodes one attacker runs; a check that who says that it can be
+// dialled can (it goes like any node that does not answer); serving over relays, whose budgets it would eat: where
+// nobody can be dialled, nobody serves.
 #pragma once
 
 #include <deque>
@@ -32,6 +47,7 @@
 #include <vector>
 
 #include "actors/dht/blacklist.hpp"
+#include "actors/dht/clock_votes.hpp"
 #include "actors/dht/iterative_lookup.hpp"
 #include "actors/dht/record_store.hpp"
 #include "actors/dht/routing_table.hpp"
@@ -49,12 +65,13 @@ struct lookup_report {
 
 struct dht_config {
   std::vector<caf::actor> bootstraps;              ///< addresses of nodes; some may be dead
+  bool serves = true;                              ///< others can dial this host, as far as is known at the start
   std::size_t bucket_size = 20;
   std::size_t replicas = 5;
   std::size_t alpha = 3;
-  duration slow_after = std::chrono::seconds(1);   ///< from then on others are asked as well
+  duration slow_after = std::chrono::milliseconds(500);   ///< from then on others are asked as well
   duration request_timeout = std::chrono::seconds(3);
-  duration blacklist_time = std::chrono::seconds(5);
+  duration blacklist_time = std::chrono::seconds(1);
   duration replicas_fresh = std::chrono::seconds(30);
   duration cache_time = std::chrono::milliseconds(50);   ///< what was read so lately is not read again
   duration maintenance = std::chrono::seconds(10);
@@ -79,7 +96,7 @@ class dht_node final : public protocol_actor {
   static constexpr std::size_t most_waiting = 1024;  ///< readers of one key
 
  private:
-  enum timer : std::uint32_t { slow_timer, timeout_timer, join_timer, flush_timer, maintenance_timer };
+  enum timer : std::uint32_t { slow_timer, timeout_timer, join_timer, flush_timer, maintenance_timer, probe_timer };
   enum class kind : std::uint8_t { bootstrap, ping, search, poll, put };
 
   /// Of `read` records are asked for too.
@@ -91,6 +108,7 @@ class dht_node final : public protocol_actor {
     std::uint64_t search = 0;
     std::string key;
     std::uint64_t after = 0;
+    duration asked{};
   };
   struct search {
     iterative_lookup lookup;
@@ -102,6 +120,7 @@ class dht_node final : public protocol_actor {
     std::vector<contact> members;     // nearest first; we may be among them
     duration since{};
     bool stale = false;
+    bool merged = false;              // we have read what all of them had
   };
   struct view {                       // what we know of a key that we read
     std::map<node_id, std::uint64_t> after;
@@ -115,7 +134,9 @@ class dht_node final : public protocol_actor {
   struct own_record {
     signed_record what;
     bool pending = true;              // the replicas do not have it yet
+    std::set<node_id> told;           // while it is pending: who has it already
     duration sent{};
+    std::int64_t longest = 0;         // the latest expiration that we ever gave it: somebody may still have that record
   };
   struct reader {
     caf::actor reply_to;
@@ -123,13 +144,14 @@ class dht_node final : public protocol_actor {
   };
   using dictionary = std::map<std::string, own_record>;
 
-  void on_down(const caf::actor_addr& whom) override;
+  void on_lost(const caf::actor_addr& whom, bool dead);
 
   // for this host's actors
   bool is_local();
   void on_store(store& what);
   void on_withdraw(const withdraw& what);
   void on_lookup(const lookup& what);
+  void on_serve(const serve& what);
   void publish(const std::string& key, record entry, bool withdrawn);
   void write(const std::string& key);
   void read(const std::string& key);
@@ -164,20 +186,40 @@ class dht_node final : public protocol_actor {
   void poll_failed(const std::string& key);
   const replica_set* replicas_of(const std::string& key) const;
   bool holds(const replica_set& set) const;
-  void send_own(const std::string& key, const replica_set& set);
+  /// `nearest` and we, where we belong among them; at most `replicas`.
+  std::vector<contact> with_us(const node_id& target, std::vector<contact> nearest) const;
+  /// What is pending, to those who do not have it yet. `guess`: there may be others.
+  void send_own(const std::string& key, const std::vector<contact>& members, bool guess);
   void send_kept(const std::string& key, const replica_set& set);
   void repair(const search& done);
 
   // membership
   void join();
   void joined();
-  void met(const contact& who);
+  /// Who is a client is known by nobody.
+  void met(const contact& who, bool client);
+  void drop_from_sets(const node_id& who);
+  /// One of those that we take for the replicas of `key` is none, as it says.
+  void outdated(const std::string& key);
+  std::uint8_t others_nearer(const std::string& key);
+  /// `self`: our neighbours have not been looked up.
+  void announce(bool self);
+  void heard_bootstrap(const contact& who);
+  std::uint8_t client() const noexcept { return serves_ ? 0 : 1; }
+  /// As most have it; our own clock is for what we publish.
+  std::int64_t utc() { return votes_.utc_ns(here().utc_ns(), now()); }
   void newcomer(const contact& who);
   void lost(const node_id& who, bool dead);
   void hand_over(const contact& to);
   void flush_soon();
   void maintain();
+  /// Called for each message that is handled.
+  void handles();
+  void overdue(std::uint64_t token, const caf::strong_actor_ptr& sender, bool client);
   void remember(const contact& who);
+  /// Asks again whom we gave up, once it is not left alone any more.
+  void probe_later(const node_id& who);
+  void probe(std::uint64_t token);
 
   dht_config options_;
   identity identity_;
@@ -185,6 +227,7 @@ class dht_node final : public protocol_actor {
   contact self_;
   routing_table table_;
   blacklist blacklist_;
+  clock_votes votes_;
   record_store store_;                // as a replica
   record_store cache_;                // of what we read and are no replica of
   std::map<std::string, dictionary> own_;
@@ -195,13 +238,23 @@ class dht_node final : public protocol_actor {
   std::map<std::uint64_t, search> searches_;
   std::map<std::string, std::uint64_t> search_of_;
   std::map<std::uint64_t, request> requests_;
+  std::map<std::uint64_t, contact> overdue_;   // whose answers may still come
   std::map<caf::actor_addr, unsigned> watched_;
+  std::set<node_id> dead_;            // others name them until they find out themselves
+  std::deque<node_id> dead_order_;
   std::deque<contact> remembered_;    // silent once; asked again now and then
+  std::map<std::uint64_t, node_id> probes_;   // of remembered_, each once
+  std::deque<caf::actor> unheard_;    // bootstraps that have not answered yet
+  struct rank {
+    std::uint64_t changes = 0;
+    std::uint8_t others_nearer = 0;
+  };
+  std::map<std::string, rank> ranks_;  // of keys, as the table was after so many changes
   std::uint64_t next_token_ = 1, last_version_ = 0;
   std::size_t bootstraps_open_ = 0;
   unsigned join_attempts_ = 0;
-  bool ready_ = false, joining_search_ = false, flush_planned_ = false;
-  duration started_{}, next_refresh_{};
+  bool serves_, ready_ = false, joining_search_ = false, flush_planned_ = false;
+  duration started_{}, next_refresh_{}, last_handled_{};
 };
 
 }  // namespace shoal::actors

@@ -55,7 +55,7 @@ bool iterative_lookup::done() const {
     if (c.state == state::fresh || c.state == state::asked) return false;
     open = open || c.state == state::slow;
   }
-  return !open;
+  return !open || answered > 0;
 }
 
 std::vector<contact> iterative_lookup::nearest(std::size_t count) const {

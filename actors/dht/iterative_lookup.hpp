@@ -1,7 +1,8 @@
 // Finding the nodes nearest to a point: ask the nearest known, learn of nearer ones, ask those. At most alpha
 // questions are open at once; one that takes long is not waited for, but may still be answered.
 //
-// Ends when the `wanted` nearest that are neither lost nor slow have answered, or nobody is left to ask.
+// Ends when the `wanted` nearest that are neither lost nor slow have answered, or nobody else is left to ask. Only
+// if nobody has answered at all are the slow waited for.
 // A plain state machine: whoever owns it sends the questions and keeps the time.
 #pragma once
 

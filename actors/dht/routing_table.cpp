@@ -34,7 +34,7 @@ routing_table::arrival routing_table::seen(const contact& who, duration now) {
   if (auto waits = find_in(in.waiting, who.id); waits != in.waiting.end()) in.waiting.erase(waits);
   if (in.members.size() < bucket_size_) {
     in.members.push_back({who, now});
-    ++size_;
+    ++size_, ++changes_;
     return arrival::added;
   }
   in.waiting.push_back(who);
@@ -48,6 +48,20 @@ std::optional<contact> routing_table::stalest(const node_id& beside, duration no
   const auto& first = found->second.members.front();
   if (now - first.heard < silence) return std::nullopt;
   return first.who;
+}
+
+std::vector<contact> routing_table::silent(std::size_t count, duration now, duration silence) const {
+  std::vector<const entry*> all;
+  for (const auto& [prefix, in] : buckets_)
+    for (const auto& e : in.members) {
+      if (now - e.heard < silence) break;  // those after it were heard of later
+      all.push_back(&e);
+    }
+  std::stable_sort(all.begin(), all.end(), [](auto* a, auto* b) { return a->heard < b->heard; });
+  std::vector<contact> out;
+  for (auto* e : all)
+    if (out.size() < count) out.push_back(e->who);
+  return out;
 }
 
 void routing_table::failed(const node_id& who) {
@@ -66,7 +80,7 @@ void routing_table::remove(const node_id& who) {
   auto entry = find_in(in.members, who);
   if (entry == in.members.end()) return;
   in.members.erase(entry);
-  --size_;
+  --size_, ++changes_;
   if (!in.waiting.empty()) {
     // Not heard of since it began to wait: the first to be asked whether it lives.
     in.members.push_front({std::move(in.waiting.back()), duration{}});

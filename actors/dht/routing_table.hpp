@@ -25,6 +25,8 @@ class routing_table {
   arrival seen(const contact& who, duration now);
   /// Who of that contact's bucket has been silent longest, if for at least `silence`.
   std::optional<contact> stalest(const node_id& beside, duration now, duration silence) const;
+  /// Of all, at most `count` that have been silent for at least `silence`, those of longest ago first.
+  std::vector<contact> silent(std::size_t count, duration now, duration silence) const;
   /// A request to it failed. It goes at once if another waits for its place, else after three failures.
   void failed(const node_id& who);
   /// It is known to be dead.
@@ -35,6 +37,8 @@ class routing_table {
                                const std::function<bool(const node_id&)>& leave_out = {}) const;
   bool contains(const node_id& who) const;
   std::size_t size() const noexcept { return size_; }
+  /// How often somebody came or went.
+  std::uint64_t changes() const noexcept { return changes_; }
   /// Prefix lengths of buckets that hold anybody, ascending.
   std::vector<unsigned> prefixes() const;
 
@@ -52,6 +56,7 @@ class routing_table {
   node_id self_;
   std::size_t bucket_size_;
   std::size_t size_ = 0;
+  std::uint64_t changes_ = 0;
   std::map<unsigned, bucket> buckets_;
 };
 

@@ -104,8 +104,8 @@ bool is_genuine(std::string_view key, const signed_record& what, signature_memo*
 }
 
 bool is_newer(const signed_record& a, const signed_record& b) {
-  return std::tuple(a.entry.expires_utc_ns, a.version, a.withdrawn) >
-         std::tuple(b.entry.expires_utc_ns, b.version, b.withdrawn);
+  return std::tuple(a.version, a.entry.expires_utc_ns, a.withdrawn) >
+         std::tuple(b.version, b.entry.expires_utc_ns, b.withdrawn);
 }
 
 }  // namespace shoal::actors

@@ -48,7 +48,8 @@ class signature_memo {
 /// Whether `what` was signed by its owner for `key`. `memo` may be null.
 bool is_genuine(std::string_view key, const signed_record& what, signature_memo* memo);
 
-/// Of two records of one owner: the one that expires later, of equals the later version, of equals the withdrawal.
+/// Of two records of one owner: the later version, whatever its expiration (a clock that was ahead must not have the last word),
+/// of equals the one that expires later, of equals the withdrawal.
 bool is_newer(const signed_record& a, const signed_record& b);
 
 }  // namespace shoal::actors

@@ -16,6 +16,7 @@ namespace shoal::actors {
 namespace {
 
 constexpr std::size_t kept_states = 3;
+constexpr std::uint32_t speaks_for_all = 32;
 constexpr const char* shard_key = "data.shard";
 
 void append(std::vector<sample_range>& to, const sample_range& range) {
@@ -28,11 +29,11 @@ void append(std::vector<sample_range>& to, const sample_range& range) {
 }  // namespace
 
 peer::peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool,
-           caf::actor directory)
+           caf::actor dht)
     : protocol_actor(config, on),
       options_(std::move(options)),
       pool_(std::move(pool)),
-      directory_(std::move(directory)),
+      dht_(std::move(dht)),
       backoff_(on.random_stream("peer.backoff")),
       reach_(options_.reachability, on.random_stream("peer.reachability")),
       speed_(0.2) {}
@@ -90,7 +91,7 @@ caf::behavior peer::make_behavior() {
 void peer::on_exit() {
   for (auto* child : {&device_, &group_, &fetcher_})
     if (*child) send_exit(*child, caf::exit_reason::user_shutdown);
-  directory_ = shard_ = former_shard_ = device_ = group_ = fetcher_ = nullptr;
+  dht_ = shard_ = former_shard_ = device_ = group_ = fetcher_ = nullptr;
   uncommitted_.clear();
   reach_ = {{}, backoff_};
   helper_ = {};
@@ -154,14 +155,14 @@ void peer::publish() {
   entry.address = address();
   entry.value = mine.pack();
   entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
-  send(directory_, store{progress_key, std::move(entry)});
+  send(dht_, store{progress_key, std::move(entry)});
   last_publish_ = now();
 }
 
 void peer::refresh() {
   publish();
-  if (!shard_) send(directory_, lookup{shard_key, address(), shard_token});
-  send(directory_, lookup{progress_key, address(), progress_token});
+  if (!shard_) send(dht_, lookup{shard_key, address(), shard_token});
+  send(dht_, lookup{progress_key, address(), progress_token});
   // Half of the expected time to the target, so that nobody polls much more often than it can matter.
   auto wait = options_.max_refresh;
   auto speed = speed_.value() + others_.samples_per_second_near(state_->epoch);
@@ -181,14 +182,16 @@ void peer::on_commit_received(const commit_received& what) {
 
 void peer::on_found(const found& answer) {
   if (answer.token == shard_token) {
+    // Of several incarnations the one that was heard of last.
+    const record* newest = nullptr;
     for (const auto& r : answer.records)
-      if (r.address && !shard_) {
-        shard_ = r.address;
-        monitor(shard_);
-        request_samples();
-        // What it did not answer before it was lost may be lost, too.
-        for (const auto& round : uncommitted_) send(shard_, round);
-      }
+      if (r.address && (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns)) newest = &r;
+    if (shard_ || newest == nullptr) return;
+    shard_ = newest->address;
+    monitor(shard_);
+    request_samples();
+    // What it did not answer before it was lost may be lost, too.
+    for (const auto& round : uncommitted_) send(shard_, round);
     return;
   }
   heard_ = true;
@@ -330,7 +333,7 @@ void peer::compute_next() {
 void peer::announce() {
   if (now() - last_publish_ < options_.min_refresh) return;
   publish();
-  send(directory_, lookup{progress_key, address(), progress_token});
+  send(dht_, lookup{progress_key, address(), progress_token});
 }
 
 void peer::gradient_done() {
@@ -374,7 +377,7 @@ void peer::leave() {
   std::vector<sample_range> unused;
   for (const auto& block : std::exchange(available_, {})) append(unused, block.range);
   if (shard_ && !unused.empty()) send(shard_, samples_returned{here().id(), std::move(unused)});
-  send(directory_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+  send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
   mode_ = mode::stopped;
 }
 
@@ -398,7 +401,7 @@ void peer::start_round() {
   request.weight = samples_;
   request.samples = accumulated_;
   request.rate = reducing_rate();
-  request.directory = directory_;
+  request.dht = dht_;
   request.expected = expected();
   request.known_samples = samples_known();
   auto count = pool_->work().value_count();
@@ -430,7 +433,7 @@ void peer::on_report(const round_result& result) {
   accumulated_ = std::exchange(in_round_, {});
   enter(mode::computing);
   publish();
-  send(directory_, lookup{progress_key, address(), progress_token});
+  send(dht_, lookup{progress_key, address(), progress_token});
   // Not at once: the others need time to see that this attempt is over, too.
   auto pause = options_.min_refresh * (1 + static_cast<std::int64_t>(std::min<std::uint64_t>(round_attempts_, 8)));
   pause += duration{static_cast<std::int64_t>(backoff_.below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
@@ -444,10 +447,11 @@ void peer::send_commit(const round_result& result) {
   message.group = result.group;
   message.parts_total = static_cast<std::uint32_t>(result.parts.size());
   auto size = static_cast<std::uint32_t>(result.members.size());
-  // Ours, and those of the next three: a member that dies now has told the shard nothing, and four
-  // neighbours dying in one instant is what it takes to lose a commit.
-  // Where pairs may lose their way to each other, a round may end for few members only: each speaks for all.
-  const auto spoken_for = options_.reachability.enabled ? size : std::min<std::uint32_t>(size, 4);
+  // A round may end well for few members only, or for one: a reducer that was paused, whom the others did not wait for, and whose
+  // state they then adopt. So each speaks for all. In large groups that would be the square of many: there for the next three,
+  // as it takes four neighbours that die or fail in one instant to lose a commit; but where pairs may lose their way to each
+  // other it is more than four.
+  const auto spoken_for = options_.reachability.enabled || size <= speaks_for_all ? size : std::uint32_t{4};
   for (std::uint32_t step = 0; step < spoken_for; ++step) {
     auto m = (result.member + step) % size;
     const auto& info = result.members[m];
@@ -500,7 +504,7 @@ void peer::step_done() {
   enter(mode::computing);
   decide();   // starts the next job first, so that what is published promises its samples
   publish();
-  send(directory_, lookup{progress_key, address(), progress_token});
+  send(dht_, lookup{progress_key, address(), progress_token});
 }
 
 // -- reachability ---------------------------------------------------------------------------------
@@ -541,6 +545,7 @@ void peer::looked() {
   const bool changed = reach_.conclude(now());
   if (changed) {
     here().observe(reach_learned{reach_.known()});
+    send(dht_, serve{static_cast<std::uint8_t>(reach_.known() == reach::open ? 1 : 0)});
     publish();
   }
   decide();
@@ -608,7 +613,7 @@ void peer::start_download() {
     arriving_ = lead;
     publish();
   } else {
-    send(directory_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+    send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
   }
 }
 
@@ -622,7 +627,7 @@ void peer::on_state(const state_ptr& state) {
   }
   enter(mode::computing);
   publish();
-  send(directory_, lookup{progress_key, address(), progress_token});
+  send(dht_, lookup{progress_key, address(), progress_token});
 }
 
 void peer::on_state_request(const state_request& message) {

@@ -43,9 +43,9 @@ struct peer_config {
 
 class peer final : public protocol_actor {
  public:
-  /// `directory` is the address of a bootstrap node.
+  /// `dht` is the DHT node of this host.
   peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool,
-       caf::actor directory);
+       caf::actor dht);
 
   /// tick{drain} tells a peer to leave: it ends the round it is in, hands back its samples, takes its
   /// record back and computes no more. It goes on serving its state.
@@ -134,7 +134,7 @@ class peer final : public protocol_actor {
 
   peer_config options_;
   std::shared_ptr<state_pool> pool_;
-  caf::actor directory_, shard_, device_, group_, fetcher_;
+  caf::actor dht_, shard_, device_, group_, fetcher_;
   caf::actor former_shard_;  // the last one that was lost
   static constexpr std::size_t most_uncommitted = 64;
   std::deque<commit> uncommitted_;  // not answered by the shard yet

@@ -61,7 +61,7 @@ class progress_table {
     duration changed{};        ///< when we first saw it say so
   };
 
-  /// Replaces the table by what the directory returned; records of `self` are left out.
+  /// Replaces the table by what the DHT returned; records of `self` are left out.
   void replace(const std::vector<record>& records, peer_id self, duration now);
   const std::map<peer_id, entry>& entries() const noexcept { return entries_; }
 

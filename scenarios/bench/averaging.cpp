@@ -123,7 +123,7 @@ class bench {
     out.strategy = what_.strategy;
     out.index = static_cast<std::uint32_t>(i);
     out.everyone = everyone_;
-    if (!nodes_.empty()) out.directory = nodes_.back();
+    if (!nodes_.empty()) out.dht = nodes_.back();
     // Vectors of a benchmark are small: nobody needs more than this, and waits adapt.
     out.round.matchmaking_time = 5s;
     out.round.sender_timeout = 5s;

@@ -194,7 +194,6 @@ class checker : checking {
 
   void places() {
     region("data.region", s_.data.region);
-    region("directory.region", s_.directory.region);
   }
 
   void workload() {

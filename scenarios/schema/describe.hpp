@@ -265,13 +265,6 @@ void describe(V& v, averaging_options& o) {
 }
 
 template <class V>
-void describe(V& v, directory_options& o) {
-  v.field("region", o.region, "where the directory's host is", {.otherwise = "the first region"});
-  v.field("up", o.up, "capacity of its uplink", {.above = 0});
-  v.field("down", o.down, "capacity of its downlink", {.above = 0});
-}
-
-template <class V>
 void describe(V& v, fault& o) {
   v.action(o);
   v.field("select", o.select, "glob over host names (`*`, `?`, `[a-c]`); `shard-0` by its name alone",
@@ -332,7 +325,6 @@ void describe(V& v, scenario& o) {
   v.field("workload", o.workload, "what is trained");
   v.field("training", o.training, "epochs and progress");
   v.field("averaging", o.averaging, "rounds in which gradients are averaged");
-  v.field("directory", o.directory, "the host that keeps peers' records");
   v.field("faults", o.faults, "what goes wrong, and when");
   v.field("record", o.record, "what the run directory holds");
   v.field("expect", o.expect, "what has to be true of `summary.json`, by metric: a run that misses it fails");

@@ -39,8 +39,7 @@ void fill_line(peer_group& group, const source_map& sources) {
 void fill_defaults(scenario& what, const source_map& sources, const std::string& file_name) {
   if (what.name.empty()) what.name = std::filesystem::path(file_name).stem().string();
   const std::string first = what.network.regions.empty() ? "" : what.network.regions.front();
-  for (std::string* region : {&what.data.region, &what.directory.region})
-    if (region->empty()) *region = first;
+  if (what.data.region.empty()) what.data.region = first;
   for (peer_group& group : what.peers)
     if (group.region.empty()) group.region = first;
   for (auto& [name, link] : what.network.shared_links)

@@ -131,6 +131,10 @@ class reader {
       if (std::find(known_.begin(), known_.end(), item.key) != known_.end()) continue;
       if (path_.empty() && item.key.starts_with("x-")) continue;
       if (shared_.problems.size() >= most_problems) break;
+      if (path_.empty() && item.key == "directory") {
+        shared_.fail(item.key, item.where, "removed", "directory: was removed: peers find each other through the DHT");
+        continue;
+      }
       std::vector<std::string> notes;
       const auto guess = closest(item.key, known_);
       if (guess) {

@@ -160,12 +160,6 @@ struct averaging_options {
   bool operator==(const averaging_options&) const = default;
 };
 
-struct directory_options {
-  std::string region;                  ///< default: the first region
-  data_rate up{1e9}, down{1e9};
-  bool operator==(const directory_options&) const = default;
-};
-
 enum class event_detail { all, rounds, none };
 
 struct record_options {
@@ -196,7 +190,6 @@ struct scenario {
   workload_options workload;
   training_options training;
   averaging_options averaging;
-  directory_options directory;
   std::vector<fault> faults;
   record_options record;
   std::map<std::string, expectation> expect;  ///< by metric name

@@ -58,7 +58,6 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     return machine;
   };
   network_machines made;
-  made.directory = net.add_machine(add("directory", what.directory.region, what.directory.up, what.directory.down));
   made.shard = net.add_machine(add("shard-0", what.data.region, what.data.up, what.data.down));
   std::map<std::string, std::uint64_t> per_line;
   for (const auto& group : what.peers) per_line[group.name] = group.hosts_per_line;

@@ -15,7 +15,7 @@
 #include "actors/data/data_shard.hpp"
 #include "actors/data/ledger_file.hpp"
 #include "actors/data/rounds_file.hpp"
-#include "actors/dht/directory.hpp"
+#include "actors/dht/dht_node.hpp"
 #include "actors/training/peer.hpp"
 #include "scenarios/compare/provenance.hpp"
 #include "scenarios/compare/version.hpp"
@@ -101,7 +101,8 @@ struct stage::state {
   std::vector<netem::machine_index> machines;            // of the peers
   std::map<netem::machine_index, std::size_t> peer_of;   // index into hosts
   std::map<netem::machine_index, caf::actor> peers;      // of those that run
-  caf::actor directory;
+  std::map<netem::machine_index, caf::actor> nodes;      // of the DHT, on those and on the shard's host
+  std::shared_ptr<actors::signature_memo> signatures = std::make_shared<actors::signature_memo>();
   std::map<actors::peer_id, std::uint64_t> open_rounds;  // contributed and not ended
   std::set<actors::peer_id> dead;                        // wall clock only
   std::uint64_t rounds_asked = 0;
@@ -114,7 +115,7 @@ struct stage::state {
   ~state() {
     // Addresses do not outlive their world.
     peers.clear();
-    directory = nullptr;
+    nodes.clear();
     in.reset();
   }
 
@@ -122,6 +123,7 @@ struct stage::state {
   duration stamp(duration time) { return last_event = std::max(last_event, time); }
   void build();
   void start_peer(netem::machine_index machine);
+  caf::actor start_node(actors::host& on);
   void on_event(const netem::delivered_event& event);
   void on_observation(const actors::host& from, const actors::observation& seen);
   void drain();
@@ -201,12 +203,12 @@ void stage::state::build() {
                             observers->on_fault(stamp(now), note.fault, action_name(note.kind), note.begins, note.hosts);
                           }});
 
-  directory = in->spawn<actors::directory>(in->boot(network.directory), actors::directory_config{});
+  auto& shard_host = in->boot(network.shard);
   actors::data_shard_config shard;
   shard.lease_time = what.data.lease_time;
-  shard.directory = directory;
+  shard.dht = start_node(shard_host);
   ledger = std::make_shared<actors::sample_ledger>(what.data.lease_time);
-  in->spawn<actors::data_shard>(in->boot(network.shard), shard, work->source(), ledger);
+  in->spawn<actors::data_shard>(shard_host, shard, work->source(), ledger);
   pool = std::make_shared<actors::state_pool>(work->work(), options.share_states);
   churn = std::make_unique<churn_engine>(churn_engine::hooks{
       [this](duration when, std::function<void()> action) { in->clock().at(when, std::move(action)); },
@@ -233,6 +235,35 @@ void stage::state::build() {
   lines->schedule();
 }
 
+/// Its bootstraps are a few of those that run just now and can be dialled, as who writes them down would choose. Any of them may
+/// be dead a moment later.
+caf::actor stage::state::start_node(actors::host& on) {
+  constexpr std::size_t most_bootstraps = 4;
+  actors::dht_config config;
+  config.memo = signatures;
+  const auto machine = in->net().machine_of(in->index_of(on));
+  // With address translation about, a peer's host serves once the peer knows that others reach it. The shard's does.
+  config.serves = !has_nat(what) || !peer_of.contains(machine);
+  {
+    std::lock_guard guard(watching);
+    for (const auto& [other, node] : nodes) {
+      const auto peer = peer_of.find(other);
+      const bool open = peer == peer_of.end() || hosts[peer->second].nat == netem::nat_class::open;
+      if (open && config.bootstraps.size() < most_bootstraps) config.bootstraps.push_back(node);
+    }
+  }
+  auto node = in->spawn<actors::dht_node>(on, std::move(config));
+  if (!node) return node;
+  {
+    std::lock_guard guard(watching);
+    nodes[machine] = node;
+  }
+  if (in->net().alive(in->index_of(on))) return node;
+  std::lock_guard guard(watching);
+  if (auto found = nodes.find(machine); found != nodes.end() && found->second == node) nodes.erase(found);
+  return node;
+}
+
 void stage::state::start_peer(netem::machine_index machine) {
   if (draining) return;
   const auto& spec = hosts[peer_of.at(machine)];
@@ -241,7 +272,7 @@ void stage::state::start_peer(netem::machine_index machine) {
     std::lock_guard guard(watching);
     observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name);
   }
-  auto address = in->spawn<actors::peer>(host, peer_config_of(what, spec, options.mutant), pool, directory);
+  auto address = in->spawn<actors::peer>(host, peer_config_of(what, spec, options.mutant), pool, start_node(host));
   {
     std::lock_guard guard(watching);
     if (address) peers[machine] = address;
@@ -263,6 +294,7 @@ void stage::state::on_event(const netem::delivered_event& event) {
   auto in_order = event;
   in_order.time = stamp(event.time);
   observers->on_event(in_order);
+  if (killed) nodes.erase(machine);
   if (!killed || !peer_of.contains(machine)) return;
   auto by = in->net().died_by(event.to.host);
   observers->on_host_killed(in_order.time, id, by == netem::kill_scope::machine ? "machine_killed" : "process_killed");
@@ -318,10 +350,10 @@ void stage::state::drain() {
 }
 
 bool stage::state::quiet() const {
-  // Each living peer is down to itself and its device, and nothing is under way.
+  // Each living peer is down to itself, its device and its DHT node, and nothing is under way.
   for (auto machine : machines) {
     auto host = in->net().host_on(machine);
-    if (host != netem::no_host && in->net().live_actors(host) > 2) return false;
+    if (host != netem::no_host && in->net().live_actors(host) > 3) return false;
   }
   return in->net().active_flows() == 0;
 }
@@ -378,7 +410,7 @@ leak_facts stage::state::leaks() const {
   for (const auto& [peer, open] : open_rounds) out.requests_open += open;
   out.flows_of_dead_hosts = net.orphaned_flows();
   out.actors_alive = in->clock().live_actors();
-  out.actors_expected = 2 + 2 * peers.size();  // directory and shard; peer and device
+  out.actors_expected = 2 + 3 * peers.size();  // shard and its DHT node; peer, device and DHT node
   return out;
 }
 
@@ -436,7 +468,7 @@ result<run_outcome> stage::run() {
   watching.seed = s.what.seed;
   watching.world = s.what.world;
   watching.record = s.what.record;
-  for (std::size_t i = 0; i < s.hosts.size(); ++i) watching.peer_machines.push_back(static_cast<std::uint32_t>(i + 2));
+  for (std::size_t i = 0; i < s.hosts.size(); ++i) watching.peer_machines.push_back(static_cast<std::uint32_t>(i + 1));
   watching.link_name = [&s](netem::link_id link) { return s.in->net().name_of(link); };
   watching.identify = [&s](netem::host_index host) {
     return host_identity{s.in->net().name_of(host), s.in->net().machine_of(host), s.in->net().incarnation(host)};

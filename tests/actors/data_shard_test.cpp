@@ -1,6 +1,6 @@
 #include "actors/data/data_shard.hpp"
 #include "actors/data/sample_ranges.hpp"
-#include "actors/dht/directory.hpp"
+#include "actors/dht/dht_node.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ struct fixture {
   mini_host& here = world.add_host("shard");
   std::shared_ptr<numbered_source> source = std::make_shared<numbered_source>();
   std::shared_ptr<sample_ledger> ledger;
-  caf::actor directory, shard;
+  caf::actor dht, shard;
   std::map<peer_id, caf::actor> clients;
   std::map<peer_id, std::shared_ptr<client_log>> logs;
 
@@ -41,8 +41,8 @@ struct fixture {
     settings.lease_time = 16s;
     settings.chunk_bytes = 64;
     ledger = std::make_shared<sample_ledger>(settings.lease_time);
-    directory = world.spawn<actors::directory>(here);
-    settings.directory = directory;
+    dht = world.spawn<dht_node>(here, dht_config{});
+    settings.dht = dht;
     shard = world.spawn<data_shard>(here, settings, source, ledger);
     world.settle();
   }
@@ -261,24 +261,24 @@ TEST_CASE("hostile requests are counted and change nothing") {
   CHECK(f.bad() == bad);
 }
 
-TEST_CASE("the shard is in the directory as long as it lives") {
+TEST_CASE("the shard is in the DHT as long as it lives") {
   fixture f;
   auto log = std::make_shared<collector<found>::log>();
   const auto asker = f.world.spawn<collector<found>>(f.world.add_host("asker"), log);
   for (int minute = 0; minute < 4; ++minute) {
-    f.world.send(f.directory, lookup{std::string{data_shard_key}, asker, 1});
+    f.world.send(f.dht, lookup{std::string{data_shard_key}, asker, 1});
     f.world.run_for(1min);
   }
   REQUIRE(std::get<0>(*log).size() == 4);
   for (const auto& answer : std::get<0>(*log)) {
     REQUIRE(answer.records.size() == 1);
-    CHECK(answer.records[0].subkey == "shard");
+    CHECK(answer.records[0].subkey == "shard#1");
     CHECK(answer.records[0].address == f.shard);
   }
   std::get<0>(*log).clear();
   caf::anon_send_exit(f.shard, caf::exit_reason::kill);
   f.world.run_for(1min);
-  f.world.send(f.directory, lookup{std::string{data_shard_key}, asker, 1});
+  f.world.send(f.dht, lookup{std::string{data_shard_key}, asker, 1});
   f.world.settle();
   REQUIRE(std::get<0>(*log).size() == 1);
   CHECK(std::get<0>(*log)[0].records.empty());

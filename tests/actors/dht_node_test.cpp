@@ -86,8 +86,8 @@ TEST_CASE("a node alone answers from what it has") {
   net.world.send(net.nodes[0], withdraw{"k", "a"});
   net.world.send(net.nodes[0], withdraw{"k", "never stored"});
   CHECK(net.get(0, "k") == "b=2");
-  net.put(0, "k", "b", '3', 5s);  // expires earlier
-  CHECK(net.get(0, "k") == "b=2");
+  net.put(0, "k", "b", '3', 5s);  // expires earlier: the last word counts all the same
+  CHECK(net.get(0, "k") == "b=3");
   net.put(0, "k", "b", '4', 20s);
   CHECK(net.get(0, "k") == "b=4");
   net.world.run_for(30s);
@@ -186,35 +186,103 @@ TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
   std::size_t count = 0;
   auto refused = [&] { return net.bad() == ++count; };
 
-  tell(nodes_query{{mine.id(), net.asker}, 1, mine.id()});  // in another's name
+  tell(nodes_query{{mine.id(), net.asker}, 0, 1, mine.id()});  // in another's name
   CHECK(refused());
-  tell(nodes_query{{{}, who}, 1, mine.id()});
+  tell(nodes_query{{{}, who}, 0, 1, mine.id()});
   CHECK(refused());
-  tell(records_query{me, 1, "", 0, 1});
+  tell(records_query{me, 0, 1, "", 0, 1});
   CHECK(refused());
-  tell(records_query{me, 1, std::string(300, 'x'), 0, 1});
+  tell(records_query{me, 0, 1, std::string(300, 'x'), 0, 1});
   CHECK(refused());
-  tell(record_put{me, 1, "k", {}});
+  tell(record_put{me, 0, 1, "k", {}});
   CHECK(refused());
-  tell(record_put{me, 1, "k", std::vector<signed_record>(129)});
+  tell(record_put{me, 0, 1, "k", std::vector<signed_record>(129)});
   CHECK(refused());
   auto forged = mine.sign("k", entry("a"), 1, false);
   forged.entry.subkey = "b";
-  tell(record_put{me, 1, "k", {forged}});
+  tell(record_put{me, 0, 1, "k", {forged}});
   CHECK(refused());
-  tell(query_answer{me, 999, {}, {}, 0, 0});  // nobody asked; may be late
-  tell(put_receipt{999});
+  auto in_its_name = mine.sign("k", entry("a"), 1, false);
+  in_its_name.owner = identity(net.hosts[0]->random_stream("dht.identity")).public_key();
+  tell(record_put{me, 0, 1, "k", {in_its_name}});
+  CHECK(refused());
+  tell(query_answer{me, 0, 999, 0, {}, {}, 0, 0, 0});  // nobody asked; may be late
+  tell(put_receipt{0, 999, 0, 0});
   CHECK(net.bad() == count);
   CHECK(net.get(1, "k", 5s) == "");
 
   // A good one is kept, and then nobody else can replace it.
-  tell(record_put{me, 2, "k", {mine.sign("k", entry("a"), 1, false)}});
+  tell(record_put{me, 0, 2, "k", {mine.sign("k", entry("a"), 1, false)}});
   CHECK(net.bad() == count);
   CHECK(std::get<1>(*log).back().token == 2);
   identity other(stream(6, "liar"));
-  tell(record_put{me, 3, "k", {other.sign("k", record{"a", who, {}, net.utc(90s)}, 2, false)}});
+  tell(record_put{me, 0, 3, "k", {other.sign("k", record{"a", who, {}, net.utc(90s)}, 2, false)}});
   CHECK(refused());
   CHECK(net.get(0, "k", 10s) != "no answer");
+}
+
+TEST_CASE("a client finds and stores like any other, and nobody names it until others can reach it") {
+  network net(5);
+  net.options.serves = false;
+  const auto at = net.add({net.nodes[0]});
+  net.options.serves = true;
+  const auto id = identity(net.hosts[at]->random_stream("dht.identity")).id();
+  auto log = std::make_shared<liar::log>();
+  auto who = net.world.spawn<liar>(net.world.add_host("asks"), log);
+  identity mine(stream(5, "asks"));
+  // Of all nodes: do they name it?
+  auto named = [&] {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < 5; ++i) {
+      std::get<0>(*log).clear();
+      caf::anon_send(who, net.nodes[i], caf::make_message(nodes_query{{mine.id(), who}, 1, i, id}));
+      net.world.settle();
+      REQUIRE(std::get<0>(*log).size() == 1);
+      const auto& nearer = std::get<0>(*log)[0].nearer;
+      count += std::any_of(nearer.begin(), nearer.end(), [&](const contact& c) { return c.id == id; }) ? 1 : 0;
+    }
+    return count;
+  };
+  net.put(at, "k", "a", '1', 600s);
+  net.put(2, "k", "b", '2', 600s);
+  for (std::size_t i = 0; i < net.nodes.size(); ++i) CHECK(net.get(i, "k") == "a=1 b=2");
+  CHECK(named() == 0);
+  net.world.send(net.nodes[at], serve{1});
+  net.world.run_for(1s);
+  CHECK(named() == 5);
+  // What all others lose is still there: it was given what it is a replica of.
+  net.put(2, "k", "b", '3', 600s);
+  CHECK(net.get(at, "k") == "a=1 b=3");
+  net.world.send(net.nodes[at], serve{0});
+  net.world.run_for(1s);
+  CHECK(named() == 0);
+  net.put(2, "k", "b", '4', 600s);
+  for (std::size_t i = 0; i < net.nodes.size(); ++i) CHECK(net.get(i, "k") == "a=1 b=4");
+  net.world.send(net.nodes[at], serve{0});
+  net.world.settle();
+  CHECK(net.bad() == 0);
+}
+
+TEST_CASE("one wrong clock hides no records but those of its owner") {
+  for (auto skew : {duration(1h), duration(-1h), duration(48h)}) {
+    network net(8);
+    for (std::size_t i = 0; i < 8; ++i) net.put(i, "k", fmt::format("{}", i), 'a', 60s);
+    net.hosts[3]->skew = skew;
+    net.world.run_for(5s);
+    for (std::size_t i = 0; i < 8; ++i) net.put(i, "k", fmt::format("{}", i), 'b', 60s + (i == 3 ? skew : 0s));
+    // Its own is over when it comes, or would live for too long.
+    const auto seen = fmt::format("0=b 1=b 2=b 3={} 4=b 5=b 6=b 7=b", skew == 1h ? 'b' : 'a');
+    for (std::size_t i = 0; i < 8; ++i)
+      if (i != 3) CHECK(net.get(i, "k") == seen);
+    CHECK(net.get(3, "k").substr(0, 11) == "0=b 1=b 2=b");
+    // Its clock is right again: what it says then counts, although it ends earlier.
+    net.hosts[3]->skew = {};
+    net.put(3, "k", "3", 'c', 30s);
+    for (std::size_t i = 0; i < 8; ++i) CHECK(net.get(i, "k") == "0=b 1=b 2=b 3=c 4=b 5=b 6=b 7=b");
+    net.world.run_for(75s);  // and a maintenance, as what it said before would be there still
+    for (std::size_t i = 0; i < 8; ++i) CHECK(net.get(i, "k") == "");
+    CHECK(net.bad() == 0);
+  }
 }
 
 TEST_CASE("a node refuses stores and look-ups that exceed its limits") {

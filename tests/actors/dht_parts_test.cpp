@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "actors/dht/blacklist.hpp"
+#include "actors/dht/clock_votes.hpp"
 #include "actors/dht/iterative_lookup.hpp"
 #include "actors/dht/record_store.hpp"
 #include "actors/dht/routing_table.hpp"
@@ -73,6 +74,8 @@ TEST_CASE("a bucket keeps those who stay, and replaces one that fails by the new
   CHECK(table.seen(p.at(ids[0]), 5s) == routing_table::arrival::known);
   CHECK(table.stalest(ids[4], 10s, 5s)->id == ids[1]);
   CHECK_FALSE(table.stalest(ids[4], 10s, 20s));
+  REQUIRE(table.silent(10, 10s, 8s).size() == 2);
+  CHECK(table.silent(1, 10s, 5s)[0].id == ids[1]);
   table.failed(ids[1]);
   CHECK_FALSE(table.contains(ids[1]));
   CHECK(table.contains(ids[4]));
@@ -194,6 +197,16 @@ TEST_CASE("a look-up does not wait for the slow, unless they are all there is") 
   CHECK(alone.nearest(1).empty());
   CHECK(alone.hops() == 0);
 
+  // With one answer it ends without the slow.
+  iterative_lookup few(target, 5, 3);
+  few.start({p.at(near), p.at(far)});
+  (void)few.next();
+  (void)few.next();
+  few.slow(near);
+  CHECK_FALSE(few.done());
+  few.answered(far);
+  CHECK(few.done());
+
   iterative_lookup strangers(target, 1, 1);
   strangers.start({p.at(far)});
   strangers.heard(far, {p.at(near)});  // nobody asked it
@@ -229,12 +242,13 @@ TEST_CASE("a signature covers each field, the key and the owner") {
   bad([](signed_record& r) { ++r.signature_s.d; });
 }
 
-TEST_CASE("the latest expiration wins, then the version, then the withdrawal; a living record has one owner") {
+TEST_CASE("the latest version wins, then the expiration, then the withdrawal; a living record has one owner") {
   identity mine(stream(1, "mine")), other(stream(2, "other"));
   record_store store;
   CHECK(*store.put("k", signed_by(mine, "k", "s", 'a', 100, 1), 0));
-  CHECK_FALSE(*store.put("k", signed_by(mine, "k", "s", 'b', 50, 9), 0));
+  CHECK(*store.put("k", signed_by(mine, "k", "s", 'b', 50, 2), 0));
   CHECK_FALSE(*store.put("k", signed_by(mine, "k", "s", 'a', 100, 1), 0));
+  CHECK_FALSE(*store.put("k", signed_by(mine, "k", "s", 'b', 50, 2), 0));
   CHECK(*store.put("k", signed_by(mine, "k", "s", 'c', 100, 2), 0));
   CHECK_FALSE(store.put("k", signed_by(other, "k", "s", 'x', 200, 3), 0).ok());
   CHECK(static_cast<char>(store.find("k", "s")->entry.value.bytes()[0]) == 'c');
@@ -300,4 +314,34 @@ TEST_CASE("a store refuses what exceeds its limits, and has room again when reco
   CHECK_FALSE(store.put("l", large, 0).ok());
   store.drop_expired(100);
   CHECK(put("m", "a", 200, 100));
+}
+
+TEST_CASE("the time of most clocks: right ones are not moved by delays, wrong ones neither move others nor stay wrong") {
+  const auto id = [](std::uint32_t n) { return node_id{0, 0, n}; };
+  constexpr std::int64_t utc = 1'700'000'000'000'000'000;   // at our time 0
+  const auto own_at = [&](duration now) { return utc + now.count(); };
+  clock_votes votes;
+  CHECK(votes.utc_ns(own_at(5s), 5s) == own_at(5s));
+  // Told at some time between question and answer.
+  votes.told(id(1), own_at(10s), 10s, 13s);
+  votes.told(id(2), own_at(13s), 10s, 13s);
+  votes.told(id(3), own_at(11s), 10s, 13s);
+  CHECK(votes.utc_ns(own_at(20s), 20s) == own_at(20s));
+  // Ours is set forward, or back: as most have it, as near to ours as what they said allows.
+  CHECK(votes.utc_ns(own_at(20s) + duration(1h).count(), 20s) <= own_at(20s) + duration(3s).count());
+  CHECK(votes.utc_ns(own_at(20s) - duration(1h).count(), 20s) >= own_at(20s) - duration(3s).count());
+  // One of four others is wrong.
+  votes.told(id(4), own_at(11s) + duration(1h).count(), 10s, 13s);
+  CHECK(votes.utc_ns(own_at(20s), 20s) == own_at(20s));
+  // With one other only, we believe ourselves.
+  clock_votes two;
+  two.told(id(1), own_at(10s) + duration(1h).count(), 10s, 10s);
+  CHECK(two.utc_ns(own_at(20s), 20s) == own_at(20s));
+  // What no clock shows is no vote, and each has one.
+  for (std::int64_t no : {std::int64_t{-1}, INT64_MIN, INT64_MAX}) two.told(id(2), no, 10s, 10s);
+  for (int i = 0; i < 9; ++i) two.told(id(1), own_at(10s) + duration(1h).count(), 10s, 10s);
+  CHECK(two.utc_ns(own_at(20s), 20s) == own_at(20s));
+  // Most are ahead: they have the say.
+  two.told(id(2), own_at(10s) + duration(1h).count(), 10s, 10s);
+  CHECK(two.utc_ns(own_at(20s), 20s) == own_at(20s) + duration(1h).count());
 }

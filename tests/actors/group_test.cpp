@@ -38,7 +38,7 @@ struct fixture {
 
   caf::actor add_member(const std::string& name, round_request with) {
     auto& host = world.add_host(name);
-    with.directory = directory;
+    with.dht = directory;
     averaging_config config;
     config.poll_interval = 1h;
     auto owner = world.spawn<collector<round_report>>(host, std::make_shared<collector<round_report>::log>());

@@ -60,7 +60,7 @@ struct abortions {
     request.values = payload{std::vector<float>(60, 1.0f)};
     request.rate = 1'000'000;
     request.known_samples = 1;
-    request.directory = directory;
+    request.dht = directory;
     for (auto* on : hosts) {
       request.weight = on->id();
       request.samples = {{on->id() * 100, static_cast<std::uint32_t>(on->id())}};

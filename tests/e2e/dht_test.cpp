@@ -2,8 +2,10 @@
 #include <cmath>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/e2e/support/dht_network.hpp"
+#include "tests/e2e/support/swarm.hpp"
 #include "tests/support/skip.hpp"
 
 using namespace shoal;
@@ -19,9 +21,11 @@ void check(const dht_network& what) {
   CHECK(f.answered_wrongly == 0);
   // Every key with a living replica answers, and no other.
   CHECK(f.answered == what.keys - f.lost_expected);
-  // Which is what chance says: Poisson with mean keys * 0.2^5, within four deviations.
+  // Which is what chance says: a share of killed^5, within four deviations. Keys near to each other share their replicas, about
+  // keys / nodes of them, and are lost together.
   auto mean = static_cast<double>(what.keys) * std::pow(what.killed, 5);
-  CHECK(std::abs(static_cast<double>(f.lost_expected) - mean) <= 4 * std::sqrt(mean) + 1);
+  auto together = 1 + static_cast<double>(what.keys) / static_cast<double>(what.nodes);
+  CHECK(std::abs(static_cast<double>(f.lost_expected) - mean) <= 4 * std::sqrt(mean * together) + 1);
   CHECK(f.answered_later == what.keys);
   CHECK(f.hops_max <= std::log2(static_cast<double>(what.nodes)));
   CHECK(f.hops_mean <= std::log2(static_cast<double>(what.nodes)) / 2);
@@ -38,9 +42,59 @@ TEST_CASE("a fifth of 100 hosts may die at once: every key with a living replica
   check(what);
 }
 
+TEST_CASE("two fifths of 100 hosts may die at once: keys whose five replicas are among them are lost until their owners store again") {
+  dht_network what;
+  what.nodes = 100;
+  what.keys = 1000;
+  what.timed = 0;
+  what.killed = 0.4;
+  auto f = run_dht_network(what);
+  CHECK(f.lost_expected > 0);
+  CHECK(f.answered == what.keys - f.lost_expected);
+  CHECK(f.answered_later == what.keys);
+  CHECK(f.misbehaved == 0);
+}
+
 TEST_CASE("a fifth of 1024 hosts may die at once: every key with a living replica answers, and all after a republishing") {
   SHOAL_NIGHTLY();
   dht_network what;
   what.keys = 20'000;
   check(what);
+}
+
+TEST_CASE("no peer is indispensable: whoever is killed in the middle of a run, the first included, the others go on") {
+  for (unsigned who = 0; who < 8; ++who)
+    for (const char* scope : {"process", "machine"}) {
+      swarm what;
+      what.peers = 8;
+      what.faults = {fmt::format("{{kill: {}, select: p-{}, at: 3s}}", scope, who)};
+      auto run = run_swarm(what);
+      INFO(run.text(what.yaml()));
+      CHECK(run.errors.empty());
+      CHECK(run.summary().peers.alive == 7);
+    }
+}
+
+TEST_CASE("the first half of a swarm may die, and those who join after it find the rest") {
+  swarm what;
+  what.peers = 8;
+  what.epochs = 14;
+  what.late = "  late: {count: 2, up: 1Mbit, down: 4Mbit, device: fast, start: 7s}\n";
+  what.faults = {"{kill: machine, select: 'p-[0-3]', at: 5s}"};
+  auto run = run_swarm(what);
+  INFO(run.text(what.yaml()));
+  CHECK(run.errors.empty());
+  CHECK(run.summary().peers.alive == 6);
+  CHECK(run.adopted >= 2);
+}
+
+TEST_CASE("the first peers may die before anybody else has joined") {
+  for (int ms : {1, 5, 11, 15, 25, 60, 100, 200}) {
+    swarm what;
+    what.peers = 4;
+    what.faults = {fmt::format("{{kill: process, select: p-0, at: {}ms}}", ms)};
+    auto run = run_swarm(what);
+    INFO(run.text(what.yaml()));
+    CHECK(run.errors.empty());
+  }
 }

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "actors/data/data_shard.hpp"
-#include "actors/dht/directory.hpp"
+#include "actors/dht/dht_node.hpp"
 #include "actors/training/peer.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/stage/workloads.hpp"
@@ -18,13 +18,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Three peers, a directory and a shard, put together without a stage so that the shard can die.
+/// Three peers and a shard, put together without a stage so that the shard can die.
 struct small_world {
   std::unique_ptr<scenarios::prepared_workload> work;
   scenarios::world world;
-  netem::machine_index directory_machine, shard_machine;
+  netem::machine_index shard_machine;
   std::vector<netem::machine_index> peer_machines;
-  caf::actor directory;
+  std::vector<caf::actor> nodes;
   std::shared_ptr<actors::sample_ledger> ledger = std::make_shared<actors::sample_ledger>(10s);
   std::shared_ptr<actors::state_pool> pool;
   std::map<actors::peer_id, std::uint64_t> epoch_of;
@@ -39,7 +39,6 @@ struct small_world {
     auto& net = world.net();
     auto region = net.add_region("here");
     net.set_path(region, region, {20ms, 5ms});
-    directory_machine = net.add_machine("directory", region, data_rate{1e9}, data_rate{1e9});
     shard_machine = net.add_machine("shard-0", region, data_rate{1e8}, data_rate{1e8});
     for (auto name : {"p-0", "p-1", "p-2"})
       peer_machines.push_back(net.add_machine(name, region, data_rate{1e6}, data_rate{4e6}));
@@ -51,7 +50,6 @@ struct small_world {
         if (moved->to == actors::sample_state::committed)
           for (const auto& range : moved->samples) committed += range.count;
     };
-    directory = world.spawn<actors::directory>(world.boot(directory_machine), actors::directory_config{});
     start_shard();
     pool = std::make_shared<actors::state_pool>(work->work());
     actors::peer_config config;
@@ -65,16 +63,26 @@ struct small_world {
     config.averaging.round_timeout = 20s;
     config.averaging.sender_timeout = 3s;
     for (auto machine : peer_machines)
-      world.spawn<actors::peer>(world.boot(machine), config, pool, directory);
+      start_peer(world.boot(machine), config);
   }
-  ~small_world() { directory = nullptr; }
+  ~small_world() { nodes.clear(); }
+
+  caf::actor start_node(actors::host& on) {
+    actors::dht_config config;
+    config.bootstraps = nodes;
+    return nodes.emplace_back(world.spawn<actors::dht_node>(on, config));
+  }
+  void start_peer(actors::host& on, const actors::peer_config& config) {
+    world.spawn<actors::peer>(on, config, pool, start_node(on));
+  }
 
   void start_shard() {
     actors::data_shard_config config;
     config.lease_time = 10s;
-    config.directory = directory;
+    auto& host = world.boot(shard_machine);
+    config.dht = start_node(host);
     config.record_lifetime = 20s;
-    world.spawn<actors::data_shard>(world.boot(shard_machine), config, work->source(), ledger);
+    world.spawn<actors::data_shard>(host, config, work->source(), ledger);
   }
   void kill_shard(netem::kill_scope scope) { world.net().kill(world.net().host_on(shard_machine), scope); }
   void run(duration time) { world.clock().run(world.clock().now() + time); }

@@ -126,10 +126,10 @@ TEST_CASE("peers.csv has each life of each peer") {
               .status == 0);
   CHECK(here.read("r/peers.csv") ==
         "id,name,machine,incarnation,started_s,ended_s,reason\n"
-        "196608,home-0,2,0,0.000000000,5.000000000,machine_killed\n"
-        "196609,home-0,2,1,7.000000000,,\n"
-        "262144,home-1,3,0,0.000000000,9.000000000,process_killed\n"
-        "327680,home-2,4,0,0.000000000,,\n");
+        "131072,home-0,1,0,0.000000000,5.000000000,machine_killed\n"
+        "131073,home-0,1,1,7.000000000,,\n"
+        "196608,home-1,2,0,0.000000000,9.000000000,process_killed\n"
+        "262144,home-2,3,0,0.000000000,,\n");
 }
 
 TEST_CASE("the program says of which sources it is, and run.yaml and replay say it too") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,7 +19,10 @@ namespace shoal::e2e {
 namespace {
 
 using namespace std::chrono_literals;
-using clock_of_wall = std::chrono::steady_clock;
+struct both_clocks {
+  double cpu = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  double wall = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+};
 
 struct answer {
   duration at{};
@@ -112,7 +116,7 @@ struct network {
     options.on_lookup = [this](const actors::lookup_report& r) {
       if (watch_lookups && r.for_key) lookups.push_back(r);
     };
-    auto wall = clock_of_wall::now();
+    const both_clocks begun_at;
     for (std::size_t i = 0; i < what.nodes; ++i)
       in->clock().at(i * 10ms, [this, i, region, options]() mutable {
         auto machine = in->net().add_machine({.name = fmt::format("n-{}", i), .region = region, .up = {20e6}, .down = {100e6}});
@@ -131,47 +135,44 @@ struct network {
     out.ready = answers.size();
     for (const auto& [token, a] : answers) out.create_virtual = std::max(out.create_virtual, to_seconds(a.at));
     run(30s);  // the look-ups of the last
-    out.create_wall = since(wall);
-  }
-  static double since(clock_of_wall::time_point start) {
-    return std::chrono::duration<double>(clock_of_wall::now() - start).count();
+    const both_clocks ended;
+    out.create_cpu = ended.cpu - begun_at.cpu;
+    out.create_wall = ended.wall - begun_at.wall;
   }
 
-  /// One store or get after the other.
+  /// One store or get after the other; what the others do meanwhile is taken off.
   void time_operations() {
+    run(2min);  // until contacts have been silent for long enough to be asked whether they live
+    const both_clocks begun_at;
+    run(60s);
+    const both_clocks rested;
+    out.upkeep_cpu = (rested.cpu - begun_at.cpu) / 60;
+    out.upkeep_wall = (rested.wall - begun_at.wall) / 60;
     watch_lookups = true;
-    double virtual_seconds = 0;
-    auto wall = clock_of_wall::now();
-    for (std::size_t i = 0; i < what.timed; ++i) {
-      auto begun = now();
-      put(draws.below(what.nodes), fmt::format("timed.{}", i));
-      run(2s);
-      virtual_seconds += to_seconds(last_receipt - begun);
-    }
     auto n = static_cast<double>(std::max<std::size_t>(what.timed, 1));
-    out.store_wall = since(wall) / n;
-    out.store_virtual = virtual_seconds / n;
-    for (auto* into : {&out.get_virtual, &out.poll_virtual}) {
-      virtual_seconds = 0;
-      wall = clock_of_wall::now();
-      for (std::size_t i = 0; i < what.timed; ++i) {
-        auto begun = now();
+    auto timed = [&](double& cpu, double& wall, double& virtual_time, auto operation) {
+      const both_clocks before;
+      auto begun = now();
+      auto ended = operation();
+      const both_clocks after;
+      cpu += (after.cpu - before.cpu - 2 * out.upkeep_cpu) / n;
+      wall += (after.wall - before.wall - 2 * out.upkeep_wall) / n;
+      virtual_time += to_seconds(ended() - begun) / n;
+    };
+    for (std::size_t i = 0; i < what.timed; ++i)
+      timed(out.store_cpu, out.store_wall, out.store_virtual, [&] {
+        put(draws.below(what.nodes), fmt::format("timed.{}", i));
+        run(2s);
+        return [&] { return last_receipt; };
+      });
+    for (std::size_t i = 0; i < what.timed; ++i) {
+      auto read = [&] {
         auto token = get((i * 37) % what.nodes, fmt::format("timed.{}", i));
         run(2s);
-        virtual_seconds += to_seconds(answers[token].at - begun);
-        // The second time at once, while it is still known who the replicas are.
-        if (into == &out.get_virtual) {
-          begun = now();
-          token = get((i * 37) % what.nodes, fmt::format("timed.{}", i));
-          run(2s);
-          out.poll_virtual += to_seconds(answers[token].at - begun) / n;
-        }
-      }
-      if (into == &out.get_virtual) {
-        out.get_wall = since(wall) / n / 2;
-        out.get_virtual = virtual_seconds / n;
-        break;
-      }
+        return [this, token] { return answers[token].at; };
+      };
+      timed(out.get_cpu, out.get_wall, out.get_virtual, read);
+      timed(out.poll_cpu, out.poll_wall, out.poll_virtual, read);  // while it is still known who the replicas are
     }
     watch_lookups = false;
     for (const auto& r : lookups) {
