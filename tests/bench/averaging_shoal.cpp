@@ -83,14 +83,14 @@ int main(int argc, char** argv) {
   std::vector<payload> inputs;
   for (std::size_t m = 0; m < members; ++m) inputs.emplace_back(bench::averaging_input(m, n));
 
+  // Hosts outlive their actors, the last of which end with the system.
+  std::vector<std::unique_ptr<bench_host>> hosts;
+  std::deque<shared> rounds_of;
   netem::system_config config{netem::time_mode::wall_clock, workers};
   register_messages(config);
   caf::actor_system system{config};
   system.await_actors_before_shutdown(false);
   auto& clock = netem::coordinator::of(system);
-  // Hosts outlive their actors, and these outlive their end by what is under way to them.
-  std::vector<std::unique_ptr<bench_host>> hosts;
-  std::deque<shared> rounds_of;
   for (int r = -1; r < rounds; ++r) {  // the first one is looked at and not timed
     shared& all = rounds_of.emplace_back();
     std::vector<caf::actor> group;
