@@ -1,7 +1,6 @@
 #include "actors/averaging/butterfly.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_cast.hpp>
@@ -354,12 +353,14 @@ void butterfly::succeed() {
   if (request_.values.is_hollow()) {
     result.values = payload::hollow(request_.values.size());
   } else {
-    std::vector<float> values(request_.values.size() / 4);
+    float_buffer values(request_.values.size() / 4);
     for (std::uint32_t p = 0; p < size_; ++p)
-      for (std::uint32_t k = 0; k < parts_[p].chunks.size(); ++k)
-        std::memcpy(values.data() + group_.boundaries[p] + parts_[p].grid.offset(k) / 4,
-                    parts_[p].chunks[k].data.bytes().data(), parts_[p].grid.size(k));
-    result.values = payload{std::move(values)};
+      for (std::uint32_t k = 0; k < parts_[p].chunks.size(); ++k) {
+        const auto floats = parts_[p].chunks[k].data.floats();
+        std::copy(floats.begin(), floats.end(),
+                  values.floats().begin() + static_cast<std::ptrdiff_t>(group_.boundaries[p] + parts_[p].grid.offset(k) / 4));
+      }
+    result.values = values.slice(0, request_.values.size());
   }
   auto givers = static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
                                                        [](const member_info& m) { return m.weight > 0; }));

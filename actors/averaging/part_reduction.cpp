@@ -126,7 +126,8 @@ std::optional<part_reduction::reduced> part_reduction::next() {
       inputs.push_back({weight, piece.floats()});
       total += weight;
     }
-    std::vector<float> values(grid_.size(out.chunk) / 4);
+    if (values_.empty()) values_ = float_buffer(grid_.part_bytes / 4);
+    const auto values = values_.floats().subspan(grid_.offset(out.chunk) / 4, grid_.size(out.chunk) / 4);
     auto bad = kernels::weighted_mean(inputs, values);
     if (bad < data.size()) {
       out.refused.push_back(data[bad].first);
@@ -140,7 +141,7 @@ std::optional<part_reduction::reduced> part_reduction::next() {
     if (factor != 1.0)
       for (auto& x : values) x = static_cast<float>(x * factor);
     for (const auto& [member, piece] : data) out.senders.push_back(member);
-    out.values = payload{std::move(values)};
+    out.values = values_.slice(grid_.offset(out.chunk), grid_.size(out.chunk));
     break;
   }
   for (auto member : out.refused) leave_out(member);

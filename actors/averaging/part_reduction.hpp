@@ -85,6 +85,7 @@ class part_reduction {
   bool hollow_;
   mutant bug_;
   std::vector<open_chunk> chunks_;
+  float_buffer values_;                      // the part, of which finished chunks are slices
   std::vector<std::uint32_t> lacking_;       // open chunks that a member has not delivered
   std::vector<bool> out_;
   std::vector<duration> last_progress_;

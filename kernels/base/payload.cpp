@@ -2,7 +2,11 @@
 
 #include "kernels/base/check.hpp"
 
+#include <sys/mman.h>
+
 #include <bit>
+#include <cstdlib>
+#include <new>
 #include <utility>
 
 namespace shoal {
@@ -52,6 +56,38 @@ payload payload::slice(std::size_t offset, std::size_t count) const {
     out.owner_ = owner_;
     out.data_ = data_ + offset;
   }
+  return out;
+}
+
+float_buffer::float_buffer(std::size_t count) : size_(count) {
+  constexpr std::size_t huge = 2 << 20;
+  if (count == 0)
+    return;
+  const std::size_t bytes = 4 * count;
+  void* memory = nullptr;
+  if (bytes < 2 * huge) {
+    memory = std::malloc(bytes);
+  } else {
+    const std::size_t whole = (bytes + huge - 1) / huge * huge;
+    memory = std::aligned_alloc(huge, whole);
+#ifdef MADV_HUGEPAGE
+    // Only advice: without it, or where it is not taken, pages are small.
+    if (memory != nullptr)
+      (void)madvise(memory, whole, MADV_HUGEPAGE);
+#endif
+  }
+  if (memory == nullptr)
+    throw std::bad_alloc{};
+  data_ = std::shared_ptr<float>(static_cast<float*>(memory), [](float* p) { std::free(p); });
+}
+
+payload float_buffer::slice(std::size_t offset, std::size_t count) const {
+  SHOAL_CHECK(offset % 4 == 0 && offset <= 4 * size_ && count <= 4 * size_ - offset,
+              "a slice of the buffer");
+  payload out;
+  out.owner_ = data_;
+  out.data_ = reinterpret_cast<const std::byte*>(data_.get()) + offset;
+  out.size_ = count;
   return out;
 }
 

@@ -41,8 +41,26 @@ class payload {
   }
 
  private:
+  friend class float_buffer;
   std::shared_ptr<const void> owner_;
   const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Memory for floats that are written piece by piece and then travel in payloads, each piece as soon as it is
+/// written. Not zeroed, and of huge pages where the system gives them: for large vectors that is most of the cost.
+/// Requires of who uses it: no element is written after a payload shows it. Thread safety: as that of a vector.
+class float_buffer {
+ public:
+  float_buffer() = default;
+  explicit float_buffer(std::size_t count);
+  bool empty() const noexcept { return size_ == 0; }
+  std::span<float> floats() noexcept { return {data_.get(), size_}; }
+  /// `count` bytes from `offset`, both multiples of 4. Shares the memory of all. Requires: they are within it.
+  payload slice(std::size_t offset, std::size_t count) const;
+
+ private:
+  std::shared_ptr<float> data_;
   std::size_t size_ = 0;
 };
 

@@ -1,0 +1,22 @@
+// What both sides of the averaging benchmark average: member m's value j, known to both, so that each can check.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace shoal::bench {
+
+/// Multiples of 2^-10 below 1: sums of a few are exact in float, in any order.
+inline std::vector<float> averaging_input(std::uint64_t member, std::size_t n) {
+  std::vector<float> out(n);
+  for (std::size_t j = 0; j < n; ++j) out[j] = static_cast<float>((j * 2654435761u + member * 40503u) % 1024) * 0x1p-10f;
+  return out;
+}
+
+inline float averaging_sum(std::uint64_t members, std::size_t j) {
+  float sum = 0;
+  for (std::uint64_t m = 0; m < members; ++m) sum += static_cast<float>((j * 2654435761u + m * 40503u) % 1024) * 0x1p-10f;
+  return sum;
+}
+
+}  // namespace shoal::bench
