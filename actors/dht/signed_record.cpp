@@ -77,13 +77,15 @@ signed_record identity::sign(std::string_view key, record entry, std::uint64_t v
 
 bool signature_memo::knows(const digest& what) const {
   std::lock_guard guard(mutex_);
-  return good_.contains(what);
+  return young_.contains(what) || old_.contains(what);
 }
 
 void signature_memo::add(const digest& what) {
   std::lock_guard guard(mutex_);
-  if (good_.size() >= most) good_.clear();
-  good_.insert(what);
+  young_.insert(what);
+  if (young_.size() < least_) return;
+  old_ = std::move(young_);
+  young_.clear();
 }
 
 bool is_genuine(std::string_view key, const signed_record& what, signature_memo* memo) {

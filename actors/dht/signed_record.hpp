@@ -33,16 +33,19 @@ class identity {
 /// Thread safety: may be shared between threads.
 class signature_memo {
  public:
+  /// Remembers at least the last `least` of them and at most twice as many. A few for each node is enough: all replicas
+  /// check a record within moments.
+  explicit signature_memo(std::size_t least = 1 << 14) : least_(least) {}
   bool knows(const digest& what) const;
   void add(const digest& what);
 
  private:
-  static constexpr std::size_t most = std::size_t{1} << 18;
   struct prefix {
     std::size_t operator()(const digest& d) const noexcept { return d.prefix(); }
   };
+  const std::size_t least_;
   mutable std::mutex mutex_;
-  std::unordered_set<digest, prefix> good_;
+  std::unordered_set<digest, prefix> young_, old_;
 };
 
 /// Whether `what` was signed by its owner for `key`. `memo` may be null.

@@ -102,7 +102,7 @@ struct stage::state {
   std::map<netem::machine_index, std::size_t> peer_of;   // index into hosts
   std::map<netem::machine_index, caf::actor> peers;      // of those that run
   std::map<netem::machine_index, caf::actor> nodes;      // of the DHT, on those and on the shard's host
-  std::shared_ptr<actors::signature_memo> signatures = std::make_shared<actors::signature_memo>();
+  std::shared_ptr<actors::signature_memo> signatures;
   std::map<actors::peer_id, std::uint64_t> open_rounds;  // contributed and not ended
   std::set<actors::peer_id> dead;                        // wall clock only
   std::uint64_t rounds_asked = 0;
@@ -462,6 +462,7 @@ result<run_outcome> stage::run() {
     directory = std::move(*made);
   }
   s.hosts = expand_hosts(s.what);
+  s.signatures = std::make_shared<actors::signature_memo>(16 * (s.hosts.size() + 1));
 
   observer_options watching;
   watching.scenario = s.what.name;
