@@ -145,7 +145,9 @@ void dht_node::publish(const std::string& key, record entry, bool withdrawn) {
   const auto most = here().utc_ns() + options_.limits.max_lifetime.count();
   const auto longest = before == records.end() ? entry.expires_utc_ns
                                                : std::max(entry.expires_utc_ns, std::min(before->second.longest, most));
-  records.insert_or_assign(subkey, own_record{identity_.sign(key, std::move(entry), last_version_, withdrawn), true, {}, {}, longest});
+  auto made = identity_.sign(key, std::move(entry), last_version_, withdrawn);
+  if (options_.memo) remember_own(key, made, *options_.memo);
+  records.insert_or_assign(subkey, own_record{std::move(made), true, {}, {}, longest});
   write(key);
 }
 

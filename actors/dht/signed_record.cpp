@@ -88,6 +88,12 @@ void signature_memo::add(const digest& what) {
   young_.clear();
 }
 
+void remember_own(std::string_view key, const signed_record& what, signature_memo& memo) {
+  hasher h;
+  auto signature = signature_of(what);
+  memo.add(h.add(what_is_signed(key, what)).add(std::as_bytes(std::span(signature))).finish());
+}
+
 bool is_genuine(std::string_view key, const signed_record& what, signature_memo* memo) {
   if (what.entry.value.is_hollow()) return false;
   auto text = what_is_signed(key, what);

@@ -48,6 +48,9 @@ class signature_memo {
   std::unordered_set<digest, prefix> young_, old_;
 };
 
+/// What was just signed here is genuine.
+void remember_own(std::string_view key, const signed_record& what, signature_memo& memo);
+
 /// Whether `what` was signed by its owner for `key`. `memo` may be null.
 bool is_genuine(std::string_view key, const signed_record& what, signature_memo* memo);
 
