@@ -9,7 +9,7 @@ namespace {
 
 // The one list of message types: type, traffic class.
 #define SHOAL_MESSAGE_LIST(X)                                                                        \
-  X(small_part, averaging) X(small_mean, averaging)                                                  \
+  X(whole_part, averaging) X(whole_mean, averaging)                                                  \
   X(record, control) X(store, control) X(withdraw, control) X(lookup, control) X(found, control)     \
   X(serve, control) X(contact, control) X(signed_record, control) X(nodes_query, control) X(records_query, control)    \
   X(query_answer, control) X(record_put, control) X(put_receipt, control)                            \

@@ -355,20 +355,20 @@ struct member_finished {
 
 // ---- averaging without groups -------------------------------------------------------------------
 
-/// `sender`'s values of the receiver's part, in round `round` of a group that both were given; a small message.
-struct small_part {
+/// `sender`'s values of the receiver's part, in round `round` of a group that both were given.
+struct whole_part {
   std::uint64_t round = 0;
   std::uint32_t sender = 0;
   payload values;                    ///< floats
-  SHOAL_MESSAGE(small_part, x.round, x.sender, x.values)
+  SHOAL_MESSAGE(whole_part, x.round, x.sender, x.values)
 };
 
 /// The mean of `sender`'s part.
-struct small_mean {
+struct whole_mean {
   std::uint64_t round = 0;
   std::uint32_t sender = 0;
   payload values;                    ///< floats
-  SHOAL_MESSAGE(small_mean, x.round, x.sender, x.values)
+  SHOAL_MESSAGE(whole_mean, x.round, x.sender, x.values)
 };
 
 /// Let us both hold the mean of our values.

@@ -296,22 +296,15 @@ void fabric::set_line(machine_index index, const path_quality& out, const path_q
 }
 
 path_now fabric::path_of(host_index from, host_index to, host_index relay) const {
-  if (relay != no_host) {
-    const auto quality = netem::in_series({&way_between(from, relay).quality, &way_between(relay, to).quality});
-    path_now out;
-    out.cap = quality.flow_cap;
-    if (flows_.model() == transfer_model::max_min) return out;
-    out.delay = delay_of(from, relay) + delay_of(relay, to);
-    out.round_trip = out.delay + delay_of(to, relay) + delay_of(relay, from);
-    out.loss_events = quality.loss.event_rate();
-    return out;
-  }
-  const auto& quality = way_between(from, to).quality;
+  const bool direct = relay == no_host;
+  const auto quality = direct ? way_between(from, to).quality
+                              : netem::in_series({&way_between(from, relay).quality, &way_between(relay, to).quality});
   path_now out;
   out.cap = quality.flow_cap;
   if (flows_.model() == transfer_model::max_min) return out;
-  out.delay = delay_of(from, to);
-  out.round_trip = out.delay + delay_of(to, from);
+  const auto one_way = [&](host_index a, host_index b) { return direct ? delay_of(a, b) : delay_of(a, relay) + delay_of(relay, b); };
+  out.delay = one_way(from, to);
+  out.round_trip = out.delay + one_way(to, from);
   out.loss_events = quality.loss.event_rate();
   return out;
 }

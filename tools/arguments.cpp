@@ -6,7 +6,9 @@
 #include <cstdlib>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include "scenarios/schema/diagnostic.hpp"
 #include "scenarios/schema/load.hpp"
 
 namespace shoal::tools {
@@ -28,6 +30,12 @@ std::optional<scenarios::scenario> scenario_arguments::load() const {
   for (const auto* list : {&loaded.errors, &loaded.warnings})
     for (const auto& what : *list) std::fputs(scenarios::render(what, wants_colour(STDERR_FILENO)).c_str(), stderr);
   return std::move(loaded.value);
+}
+
+void unknown_word(const char* option, const char* what, const std::string& word, const std::vector<std::string>& known) {
+  std::string more = fmt::format("they are {}", fmt::join(known, ", "));
+  if (const auto meant = scenarios::closest(word, known)) more = fmt::format("did you mean '{}'?", *meant);
+  fmt::print(stderr, "error: {}: unknown {} '{}'; {}\n", option, what, word, more);
 }
 
 bool wants_colour(int descriptor) {

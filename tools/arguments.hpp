@@ -23,6 +23,9 @@ struct scenario_arguments {
   std::optional<scenarios::scenario> load() const;
 };
 
+/// Says on stderr that `word` is no `what` ('format'), and what was probably meant, or all that there are.
+void unknown_word(const char* option, const char* what, const std::string& word, const std::vector<std::string>& known);
+
 /// Whether a stream is a terminal that wants colours.
 bool wants_colour(int descriptor);
 

@@ -5,22 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "tools/svg_text.hpp"
+
 namespace shoal::tools {
-
-namespace {
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      default: out += c;
-    }
-  return out;
-}
-
-}  // namespace
 
 std::string averaging_svg(const std::string& title, const std::vector<plotted_curve>& curves, double least) {
   // Distinguishable without colour vision, too (Okabe and Ito).
@@ -33,7 +20,7 @@ std::string averaging_svg(const std::string& title, const std::vector<plotted_cu
   const auto y = [&](double v) { return top + height * std::min(1.0, std::max(0.0, -std::log10(std::max(v, least)) / decades)); };
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 470\" font-family=\"sans-serif\" font-size=\"13\">\n"
-      "<rect width=\"900\" height=\"470\" fill=\"#ffffff\"/>\n<text x=\"{}\" y=\"24\" font-size=\"16\">{}</text>\n", left, escaped(title));
+      "<rect width=\"900\" height=\"470\" fill=\"#ffffff\"/>\n<text x=\"{}\" y=\"24\" font-size=\"16\">{}</text>\n", left, svg_text(title));
   for (int d = 0; d <= static_cast<int>(decades); ++d) {
     const double at = y(std::pow(10.0, -d));
     out += fmt::format("<line x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\" stroke=\"#dddddd\"/>\n<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">1e-{}</text>\n",
@@ -56,7 +43,7 @@ std::string averaging_svg(const std::string& title, const std::vector<plotted_cu
       for (std::size_t t = 0; t < c.values.size() && rounds <= 60; ++t)
         out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\" fill=\"{}\"/>\n", x(static_cast<double>(t)), y(c.values[t]), colour);
     out += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"2\"{}/>\n<text x=\"{}\" y=\"{}\">{}</text>\n",
-                       left + width + 12, legend, left + width + 40, legend, colour, dash, left + width + 46, legend + 4, escaped(c.name));
+                       left + width + 12, legend, left + width + 40, legend, colour, dash, left + width + 46, legend + 4, svg_text(c.name));
     legend += 20;
   }
   return out + "</svg>\n";

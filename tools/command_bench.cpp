@@ -1,6 +1,4 @@
 // shoal bench averaging: how fast strategies of averaging bring a swarm to its mean.
-#include <sys/resource.h>
-
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -13,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/bench/averaging.hpp"
-#include "scenarios/schema/diagnostic.hpp"
+#include "scenarios/observe/summary.hpp"
+#include "scenarios/observe/text.hpp"
+#include "tools/arguments.hpp"
 #include "tools/averaging_plot.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -45,17 +45,8 @@ struct bench_arguments {
 std::optional<averaging_strategy> strategy_named(const std::string& word) {
   for (std::size_t i = 0; i < actors::averaging_strategy_names.size(); ++i)
     if (word == actors::averaging_strategy_names[i]) return static_cast<averaging_strategy>(i);
-  std::vector<std::string> known(actors::averaging_strategy_names.begin(), actors::averaging_strategy_names.end());
-  std::string more = fmt::format("they are {}", fmt::join(known, ", "));
-  if (const auto meant = scenarios::closest(word, known)) more = fmt::format("did you mean '{}'?", *meant);
-  fmt::print(stderr, "error: --strategy: unknown strategy '{}'; {}\n", word, more);
+  unknown_word("--strategy", "strategy", word, {actors::averaging_strategy_names.begin(), actors::averaging_strategy_names.end()});
   return std::nullopt;
-}
-
-double peak_rss() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024;
 }
 
 /// Of the restarts that are long enough; those that ended stay at their last value.
@@ -81,14 +72,6 @@ std::optional<double> mean_at(const averaging_figures& from, double level, std::
   return count > 0 ? std::optional<double>(sum / static_cast<double>(count)) : std::nullopt;
 }
 
-std::string bytes_text(double bytes) {
-  for (const char* unit : {"B", "KiB", "MiB", "GiB"}) {
-    if (bytes < 1024) return fmt::format("{:.{}f} {}", bytes, bytes < 100 && *unit != 'B' ? 1 : 0, unit);
-    bytes /= 1024;
-  }
-  return fmt::format("{:.1f} TiB", bytes);
-}
-
 json as_json(const averaging_bench& what, const averaging_figures& f) {
   json out;
   out["strategy"] = actors::to_string(what.strategy);
@@ -104,6 +87,8 @@ json as_json(const averaging_bench& what, const averaging_figures& f) {
     at["bytes_per_peer"] = bytes ? json(*bytes) : json();
   }
   out["distortion"] = mean_curve(f, &scenarios::averaging_curve::distortion);
+  if (what.strategy == averaging_strategy::all_reduce)
+    out["expected_rounds"] = kernels::all_reduce_rounds(static_cast<double>(what.peers), what.failure, what.rounds);
   out["theory"] = f.theory.empty() ? json() : json(f.theory);
   out["squared_distance_from_mean"] = mean_curve(f, &scenarios::averaging_curve::from_mean).back();
   out["peer_rounds"] = {{"ok", f.ok}, {"partial", f.partial}, {"failed", f.failed}};
@@ -124,7 +109,7 @@ void print(const averaging_bench& what, const averaging_figures& f) {
     const auto bytes = mean_at(f, level, &scenarios::averaging_curve::bytes);
     const bool first = level == levels[0];
     fmt::print("{:<17} {:>6.0e}  {:>8.2f}  {:>11}  {:>11}  {:>9}  {}\n", first ? name : "", level, f.mean_rounds_to(level, what.rounds),
-               seconds ? fmt::format("{:.2f}", *seconds) : "-", bytes ? bytes_text(*bytes) : "-", fmt::format("{}/{}", reached, f.restarts.size()),
+               seconds ? fmt::format("{:.2f}", *seconds) : "-", bytes ? scenarios::bytes_text(static_cast<std::uint64_t>(*bytes)) : "-", fmt::format("{}/{}", reached, f.restarts.size()),
                first ? fmt::format("{:.1e}", final_distance) : "");
   }
 }
@@ -196,7 +181,7 @@ int bench_averaging(bench_arguments a) {
     what.strategy = strategies[i];
     auto figures = scenarios::run_averaging_bench(what);
     if (columns) fmt::print(stderr, "\r\033[K");
-    if (!figures) return fmt::print(stderr, "error: {}\n", figures.error()), exit_usage;
+    if (!figures) return fmt::print(stderr, "error: {}\n", figures.error()), exit_run_failed;
     stopped = figures->stopped;
     if (figures->restarts.empty()) break;
     const std::string name(actors::to_string(what.strategy));
@@ -206,7 +191,7 @@ int bench_averaging(bench_arguments a) {
     if (!a.json) print(what, *figures);
     done.push_back(std::move(*figures));
   }
-  all["peak_rss_bytes"] = static_cast<std::uint64_t>(peak_rss());
+  all["peak_rss_bytes"] = scenarios::peak_rss_bytes();
   if (a.json) {
     fmt::print("{}\n", all.dump(2));
   } else {
@@ -217,7 +202,7 @@ int bench_averaging(bench_arguments a) {
       fmt::print("  {} messages, {:.1f} s, of which {:.1f} s to build the swarm{}\n", f.messages, f.wall_seconds, f.build_seconds,
                  f.misbehaved + f.bypassed > 0 ? fmt::format("; {} misbehaved, {} bypassed the network", f.misbehaved, f.bypassed) : "");
     }
-    fmt::print("\n{} of memory at most\n", bytes_text(peak_rss()));
+    fmt::print("\n{} of memory at most\n", scenarios::bytes_text(scenarios::peak_rss_bytes()));
   }
   if (!a.svg.empty()) {
     std::ofstream out(a.svg);

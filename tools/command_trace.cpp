@@ -18,6 +18,7 @@
 #include "netem/trace_formats.hpp"
 #include "netem/trace_statistics.hpp"
 #include "scenarios/schema/diagnostic.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/terminal.hpp"
@@ -39,10 +40,7 @@ struct trace_arguments {
 
 std::optional<trace_format> format_named(const std::string& word, const char* option) {
   if (const auto found = netem::trace_format_of(word)) return found;
-  const std::vector<std::string> known{"csv", "fta", "simgrid", "counts", "events", "peers"};
-  std::string more = fmt::format("they are {}", netem::trace_format_names);
-  if (const auto meant = scenarios::closest(word, known)) more = fmt::format("did you mean '{}'?", *meant);
-  fmt::print(stderr, "error: {}: unknown format '{}'; {}\n", option, word, more);
+  unknown_word(option, "format", word, {"csv", "fta", "simgrid", "counts", "events", "peers"});
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "netem/trace_statistics.hpp"
+#include "tools/svg_text.hpp"
 
 namespace shoal::tools {
 
@@ -46,17 +47,6 @@ std::vector<double> live_means(const netem::trace& what, std::size_t columns) {
     for (std::size_t i = 0; i < columns; ++i)
       out[i] += presence(*peer.sessions, at, width * static_cast<double>(i), width * static_cast<double>(i + 1));
   }
-  return out;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text)
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else if (static_cast<unsigned char>(c) >= 0x20) out += c;
   return out;
 }
 
@@ -122,7 +112,7 @@ std::string svg_picture(const netem::trace& what, const std::string& title) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" font-family=\"sans-serif\" font-size=\"11\">\n"
       "<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
       "<text x=\"{}\" y=\"20\" font-size=\"14\">{}</text>\n",
-      left + plot + 40, bottom + 36, escaped(title), left, escaped(title));
+      left + plot + 40, bottom + 36, svg_text(title), left, svg_text(title));
   for (double t = 0; t <= span; t += tick(span))
     out += fmt::format("<path d=\"M{0:.1f} {1:.0f}V{2:.0f}\" stroke=\"#ddd\"/><text x=\"{0:.1f}\" y=\"{3:.0f}\" text-anchor=\"middle\">{4}</text>\n",
                        x(t), head, bottom, bottom + 16, time_label(t));
@@ -141,7 +131,7 @@ std::string svg_picture(const netem::trace& what, const std::string& title) {
     const double at = body + row * static_cast<double>(i);
     if (row > 8 || i % 2 == 0)
       out += fmt::format("<text x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\" font-size=\"{:.0f}\">{}</text>\n", left - 6,
-                         at + row - 2, row > 8 ? 10.0 : 8.0, escaped(rows[i]->name.substr(0, 18)));
+                         at + row - 2, row > 8 ? 10.0 : 8.0, svg_text(rows[i]->name.substr(0, 18)));
     for (const session& s : *rows[i]->sessions) {
       const double from = x(to_seconds(s.start)), to = s.end == netem::forever ? x(span) : x(to_seconds(s.end));
       out += fmt::format("<rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"{:.0f}\" fill=\"#1f6fb2\"/>\n", from, at + 1,

@@ -47,17 +47,17 @@ caf::behavior averager::make_behavior() {
         sums_.assign(values_.floats().begin(), values_.floats().end());
       },
       [this](averaging_round& m) { begin(std::move(m)); },
-      [this](small_part& m) {
+      [this](whole_part& m) {
         if (!available_) return;
-        if (small_ && m.round == round_) {
+        if (given_ && m.round == round_) {
           if (!is_member(m.sender, current_sender())) return misbehaviour(0, "a part of somebody who is not in the group");
           on_part(m.sender, m.values);
         } else if (m.round == round_ + 1 && early_parts_.size() < options_.round.group_size) {
           early_parts_.emplace_back(m.sender, std::move(m.values));
         }
       },
-      [this](const small_mean& m) {
-        if (!small_ || m.round != round_) return;
+      [this](const whole_mean& m) {
+        if (!given_ || m.round != round_) return;
         if (!is_member(m.sender, current_sender())) return misbehaviour(0, "a mean of somebody who is not in the group");
         on_mean(m.sender, m.values);
       },
@@ -69,18 +69,6 @@ caf::behavior averager::make_behavior() {
         if (result.gathered > duration{}) gathering_.measured(result.gathered);
         if (result.succeeded()) values_ = result.values;
         over(result.outcome, result.reason);
-      },
-      // A group that was given.
-      [this](member_declined& m) { for_round(m); },
-      [this](part_chunk& m) { for_round(m); },
-      [this](reduced_chunk& m) { for_round(m); },
-      [this](part_query& m) { for_round(m); },
-      [this](member_finished& m) { for_round(m); },
-      [this](chunk_received& m) {
-        if (all_reduce_ && m.group == all_reduce_->group().group) all_reduce_->on(m, current_sender());
-      },
-      [this](part_answer& m) {
-        if (all_reduce_ && m.group == all_reduce_->group().group) all_reduce_->on(m, current_sender());
       },
       [this](gossip_offer& m) {
         if (!available_ || !current_sender()) return;
@@ -140,20 +128,15 @@ caf::behavior averager::make_behavior() {
       },
       [this](const tick& m) {
         if (m.token != round_ || !running_) return;
-        if (m.kind == look_at_senders && all_reduce_) {
-          all_reduce_->check_senders();
-          if (running_) set_timer(options_.round.sender_timeout / 4, look_at_senders, round_);
-          return;
-        }
         if (m.kind == offer_now) return offer();
-        if (m.kind == patience_over && small_) {
-          if (!small_->reduced) {  // with those that came; then as long again for the means of others
-            small_->parts_missing = 0;
+        if (m.kind == patience_over && given_) {
+          if (!given_->reduced) {  // with those that came; then as long again for the means of others
+            given_->parts_missing = 0;
             reduce_mine();
-            if (running_) set_timer(options_.round.sender_timeout, patience_over, round_);
+            if (running_) set_timer(options_.round.round_timeout / 2, patience_over, round_);
             return;
           }
-          values_ = payload{std::move(small_->result)};
+          values_ = payload{std::move(given_->result)};
           return over(outcome::partial, reason::sender_timeout);
         }
         if (m.kind != patience_over || (options_.strategy == averaging_strategy::gossip && !asked_)) return;
@@ -174,14 +157,11 @@ caf::behavior averager::make_behavior() {
 }
 
 void averager::on_exit() {
-  all_reduce_.reset();
-  small_.reset();
+  given_.reset();
   options_ = {};
   group_ = asked_ = nullptr;
   open_.clear();
   unconfirmed_.clear();
-  early_.clear();
-  request_ = {};
   protocol_actor::on_exit();
 }
 
@@ -190,8 +170,7 @@ void averager::begin(averaging_round what) {
   available_ = what.available;
   running_ = available_;
   begun_ = now();
-  all_reduce_.reset();
-  small_.reset();
+  given_.reset();
   if (group_) send(group_, tick{group_actor::cancel, 0});
   if (!running_) return;
   switch (options_.strategy) {
@@ -199,7 +178,7 @@ void averager::begin(averaging_round what) {
       tries_ = 0;
       return offer_later();
     case averaging_strategy::push_sum: return push();
-    default: return !what.group ? find_group(what) : options_.small_parts ? run_small(what) : run_group(what);
+    default: return what.group ? run_given(what) : find_group(what);
   }
 }
 
@@ -217,38 +196,17 @@ void averager::find_group(const averaging_round& what) {
   group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), options_.round, std::move(request));
 }
 
-void averager::run_group(const averaging_round& what) {
-  request_ = {};
-  request_.epoch = what.number;
-  request_.state = what.meeting;
-  request_.values = values_;
-  request_.weight = 1;
-  all_reduce_.emplace(options_.round, request_, *what.group, here().id(), static_cast<round_io&>(*this),
-                      [this](round_result result) {
-                        if (result.succeeded()) values_ = result.values;
-                        over(result.outcome, result.reason);
-                      });
-  set_timer(options_.round.sender_timeout, look_at_senders, round_);
-  all_reduce_->start();
-  for (auto& [sender, message] : std::exchange(early_, {}))
-    std::visit(
-        [&, who = sender](auto& m) {
-          if (m.group == all_reduce_->group().group) all_reduce_->on(m, who);
-        },
-        message);
-}
-
 bool averager::is_member(std::uint32_t member, const caf::strong_actor_ptr& sender) const {
-  const auto& m = small_->group->members;
-  return member < m.size() && member != small_->self && caf::actor_cast<caf::strong_actor_ptr>(m[member].address) == sender;
+  const auto& m = given_->group->members;
+  return member < m.size() && member != given_->self && caf::actor_cast<caf::strong_actor_ptr>(m[member].address) == sender;
 }
 
-void averager::run_small(const averaging_round& what) {
+void averager::run_given(const averaging_round& what) {
   const auto& members = what.group->members;
   const auto& cuts = what.group->boundaries;
   const auto size = static_cast<std::uint32_t>(members.size());
-  small_ = std::make_unique<small_round>();
-  auto& s = *small_;
+  given_ = std::make_unique<given_group>();
+  auto& s = *given_;
   s.group = what.group;
   while (members[s.self].peer != here().id()) ++s.self;
   s.parts.resize(size);
@@ -262,17 +220,17 @@ void averager::run_small(const averaging_round& what) {
   for (std::uint32_t step = 1; step < size; ++step) {
     const auto to = (s.self + step) % size;
     if (cuts[to] < cuts[to + 1])
-      send(members[to].address, small_part{round_, s.self, values_.slice(4 * cuts[to], 4 * (cuts[to + 1] - cuts[to]))});
+      send(members[to].address, whole_part{round_, s.self, values_.slice(4 * cuts[to], 4 * (cuts[to + 1] - cuts[to]))});
   }
-  set_timer(options_.round.sender_timeout, patience_over, round_);
+  set_timer(options_.round.round_timeout / 2, patience_over, round_);
   if (!reduces) s.reduced = true;
   if (reduces) on_part(s.self, values_.slice(4 * cuts[s.self], 4 * (cuts[s.self + 1] - cuts[s.self])));
   for (auto& [sender, values] : std::exchange(early_parts_, {}))
-    if (small_ && sender < size && sender != small_->self) on_part(sender, values);
+    if (given_ && sender < size && sender != given_->self) on_part(sender, values);
 }
 
 void averager::on_part(std::uint32_t sender, const payload& values) {
-  auto& s = *small_;
+  auto& s = *given_;
   const auto& cuts = s.group->boundaries;
   if (values.is_hollow() || values.size() != 4 * (cuts[s.self + 1] - cuts[s.self]) || !s.parts[sender].empty())
     return misbehaviour(s.group->members[sender].peer, "a part of another size, or twice");
@@ -282,7 +240,7 @@ void averager::on_part(std::uint32_t sender, const payload& values) {
 }
 
 void averager::reduce_mine() {
-  auto& s = *small_;
+  auto& s = *given_;
   const auto& cuts = s.group->boundaries;
   s.reduced = true;
   std::vector<double> sum(cuts[s.self + 1] - cuts[s.self]);
@@ -299,12 +257,12 @@ void averager::reduce_mine() {
   const payload reply{std::move(mean)};
   const auto& members = s.group->members;
   for (std::uint32_t step = 1; step < members.size(); ++step)
-    send(members[(s.self + step) % members.size()].address, small_mean{round_, s.self, reply});
+    send(members[(s.self + step) % members.size()].address, whole_mean{round_, s.self, reply});
   on_mean(s.self, reply);
 }
 
 void averager::on_mean(std::uint32_t sender, const payload& values) {
-  auto& s = *small_;
+  auto& s = *given_;
   const auto& cuts = s.group->boundaries;
   if (values.is_hollow() || values.empty() || values.size() != 4 * (cuts[sender + 1] - cuts[sender]) || s.has_mean[sender] != 0)
     return misbehaviour(s.group->members[sender].peer, "a mean of another size, or twice");
@@ -313,16 +271,6 @@ void averager::on_mean(std::uint32_t sender, const payload& values) {
   if (--s.means_missing > 0 || !running_) return;
   values_ = payload{std::move(s.result)};
   over(outcome::ok);
-}
-
-template <class Message>
-void averager::for_round(Message& message) {
-  if (!available_) return;
-  if (all_reduce_ && message.group == all_reduce_->group().group) return all_reduce_->on(message, current_sender());
-  if (all_reduce_ && all_reduce_->finished()) return;  // of the last round
-  // A member that heard of the round before us.
-  if (early_.size() < std::size_t{options_.round.group_size} * (options_.round.window_chunks + 2))
-    early_.emplace_back(current_sender(), std::move(message));
 }
 
 void averager::offer_later() {
@@ -371,9 +319,5 @@ void averager::over(outcome how, reason why) {
   }
   options_.on_done(options_.index, {round_, how, why});
 }
-
-void averager::send_to(const caf::actor& to, caf::message content) { send(to, std::move(content)); }
-duration averager::time() const { return now(); }
-void averager::suspect(peer_id culprit, std::string why) { misbehaviour(culprit, std::move(why)); }
 
 }  // namespace shoal::actors

@@ -10,10 +10,10 @@
 //   push_sum                 values and a weight w, 1 at first, are shared out equally among a peer and those it knows in
 //                            the exponential graph; the estimate is values / w. A share that nobody confirms is taken back.
 // Groups find together in the DHT under a key (actors/averaging/matchmaking.hpp), or are given, and then the round runs in this
-// actor: a stated short cut for swarms whose DHT does not fit in one process. The all-reduce is the same, or, with `small_parts`,
-// the same exchange for parts that are one small message each: a part to its reducer, its mean back, nothing else. There is no window to
-// keep and nothing to acknowledge; a reducer waits for all parts until its patience is over and then takes those that came, and who
-// misses a mean by then keeps its own values there. Messages of a peer and round: 2 (n - 1), for n members.
+// actor: a stated short cut for swarms whose DHT does not fit in one process. The exchange is the same, a part to its reducer and
+// its mean back, but each is one message: no window, nothing to acknowledge, no vote. A reducer waits for all parts until its
+// patience is over and then takes those that came, and who misses a mean by then keeps its own values there.
+// Messages of a peer and round: 2 (n - 1), for n members.
 // Waits adapt to the times measured: actors/averaging/deadline.hpp. Nobody leads for less than four look-ups: who looked just before
 // another's record was there finds it with the next one.
 // Sources: Ryabinin et al., arXiv:2103.03239; Boyd et al. 2006 (gossip); Kempe, Dobra and Gehrke, FOCS 2003 (push-sum).
@@ -24,12 +24,9 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string_view>
-#include <variant>
 #include <vector>
 
-#include "actors/averaging/butterfly.hpp"
 #include "actors/averaging/deadline.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/protocol_actor.hpp"
@@ -56,7 +53,6 @@ struct averager_config {
   std::uint32_t index = 0;                                  ///< which peer we are
   std::shared_ptr<const std::vector<caf::actor>> everyone;  ///< addresses by index: gossip and push-sum
   caf::actor dht;                                           ///< where groups find together; may be empty if they are given
-  bool small_parts = false;                                 ///< of groups that are given
   /// Called in the actor when its round is over. Not a message: it concerns nobody but who measures.
   std::function<void(std::uint32_t index, const averaging_done&)> on_done;
   /// Called when the actor starts: where its values can be read between two rounds, on the same thread, while it lives.
@@ -78,7 +74,7 @@ struct averaging_round {
   std::shared_ptr<const group_begun> group;  ///< instead: who they are, averagers' addresses
 };
 
-class averager final : public protocol_actor, private round_io {
+class averager final : public protocol_actor {
  public:
   averager(caf::actor_config& config, host& on, averager_config options);
 
@@ -87,17 +83,13 @@ class averager final : public protocol_actor, private round_io {
 
   /// The estimate of the mean. For who measures, on the same thread.
   const payload& values() const noexcept { return values_; }
-  /// What push-sum holds besides: its weight; 1 for all others.
-  double weight() const noexcept { return weight_; }
 
  private:
-  enum timer : std::uint32_t { patience_over, look_at_senders, offer_now };
-  using early_message = std::variant<member_declined, part_chunk, reduced_chunk, part_query, member_finished>;
+  enum timer : std::uint32_t { patience_over, offer_now };
 
   void begin(averaging_round what);
   void find_group(const averaging_round& what);
-  void run_group(const averaging_round& what);
-  void run_small(const averaging_round& what);
+  void run_given(const averaging_round& what);
   void on_part(std::uint32_t sender, const payload& values);
   void on_mean(std::uint32_t sender, const payload& values);
   void reduce_mine();
@@ -106,15 +98,6 @@ class averager final : public protocol_actor, private round_io {
   void offer();
   void push();
   void over(outcome how, reason why = reason::none);
-  template <class Message>
-  void for_round(Message& message);
-
-  // round_io, for groups that are given
-  void send_to(const caf::actor& to, caf::message content) override;
-  void watch(const caf::actor&) override {}   // silence is noticed by sender_timeout
-  void probe(std::string_view) override {}
-  duration time() const override;
-  void suspect(peer_id culprit, std::string why) override;
 
   averager_config options_;
   rng draws_;
@@ -127,11 +110,8 @@ class averager final : public protocol_actor, private round_io {
   adaptive_deadline gathering_, answering_;
 
   caf::actor group_;                          // while a group is looked for
-  round_request request_;                     // of a group that was given
-  std::optional<butterfly> all_reduce_;
-  std::vector<std::pair<caf::strong_actor_ptr, early_message>> early_;
 
-  struct small_round {
+  struct given_group {
     std::shared_ptr<const group_begun> group;
     std::uint32_t self = 0;
     std::vector<payload> parts;               // of mine, by sender
@@ -140,7 +120,7 @@ class averager final : public protocol_actor, private round_io {
     std::vector<float> result;
     bool reduced = false;
   };
-  std::unique_ptr<small_round> small_;
+  std::unique_ptr<given_group> given_;
   std::vector<std::pair<std::uint32_t, payload>> early_parts_;   // of the round that begins next
 
   caf::actor asked_;                          // gossip: whose answer we wait for

@@ -1,5 +1,7 @@
 #include "scenarios/observe/summary.hpp"
 
+#include "scenarios/observe/text.hpp"
+
 #include "actors/reasons.hpp"
 #include "kernels/base/units.hpp"
 
@@ -218,15 +220,6 @@ std::string grouped(std::uint64_t value) {
   for (std::size_t at = out.size(); at > 3;)
     out.insert(at -= 3, 1, ',');
   return out;
-}
-
-std::string bytes_text(std::uint64_t bytes) {
-  constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
-    value /= 1024;
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
 }
 
 std::string seconds_text(double seconds) {

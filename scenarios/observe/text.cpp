@@ -57,4 +57,13 @@ std::string time_text(duration time) {
   return fmt::format("{}.{:09} s", ns / 1'000'000'000, ns % 1'000'000'000);
 }
 
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
+    value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
 } // namespace shoal::scenarios

@@ -19,6 +19,9 @@ std::string_view phase_name(actors::peer_phase phase);
 std::string ranges_text(std::span<const actors::sample_range> ranges);
 std::string range_text(std::uint64_t begin, std::uint64_t end);
 
+/// '12.3 MiB'.
+std::string bytes_text(std::uint64_t bytes);
+
 /// '12.345678901 s'.
 std::string time_text(duration time);
 

@@ -30,8 +30,8 @@ using all_messages =
               part_wanted, chunk_range, member_ready, member_finished,
               state_request, state_offer, state_refused, state_chunk_request, state_chunk, work_done,
               tick, address_query, address_answer, dial_request, dial_answer, dialled,
-              greeting, gossip_offer, gossip_answer, push_share, push_received, small_part,
-              small_mean>;
+              greeting, gossip_offer, gossip_answer, push_share, push_received, whole_part,
+              whole_mean>;
 
 template <class F, class... Ts>
 void for_each_type(type_list<Ts...>, F f) {

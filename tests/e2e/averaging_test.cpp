@@ -144,6 +144,20 @@ TEST_CASE("groups that find together in the DHT are those that are given, to the
     CHECK(found.restarts[0].distortion[t] == doctest::Approx(given.restarts[0].distortion[t]).epsilon(1e-6));
 }
 
+TEST_CASE("vectors of any length are averaged, in groups that are given and in those that find together") {
+  for (const auto assignment : {group_assignment::given, group_assignment::dht})
+    for (const std::size_t vector : {1u, 3u, 1000u, 300'000u}) {  // fewer values than members; one chunk; several
+      auto what = of(averaging_strategy::moshpit, 16);
+      what.assignment = assignment;
+      what.vector = vector;
+      CAPTURE(vector);
+      const auto out = figures(what);
+      CHECK(out.restarts[0].rounds_to(1e-12) == 2);
+      CHECK(out.restarts[0].from_mean.back() < 1e-12);
+      CHECK(out.ok == 32);
+    }
+}
+
 TEST_CASE("theorem 3.2 with live actors: one round of random groups contracts by (r - 1) / (N - 1)") {
   struct sizes {
     std::size_t peers, group;
