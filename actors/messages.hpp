@@ -217,8 +217,9 @@ struct join_request {
   std::uint64_t epoch = 0;
   state_id state;
   std::uint64_t value_count = 0;     ///< length of the vector to average
+  std::int64_t deadline = 0;         ///< the sender's, should it lead: utc ns
   member_info member;
-  SHOAL_MESSAGE(join_request, x.epoch, x.state, x.value_count, x.member)
+  SHOAL_MESSAGE(join_request, x.epoch, x.state, x.value_count, x.deadline, x.member)
 };
 
 struct join_accepted {
@@ -226,12 +227,13 @@ struct join_accepted {
   SHOAL_MESSAGE(join_accepted, x.round)
 };
 
-/// `why` is a reason; `suggested` (with its id) is whom to ask instead, if anybody.
+/// `why` is a reason; `suggested` (with its id and deadline) is whom to ask instead, if anybody.
 struct join_rejected {
   std::uint8_t why = 0;
   peer_id suggested_peer = 0;
+  std::int64_t suggested_deadline = 0;
   caf::actor suggested;
-  SHOAL_MESSAGE(join_rejected, x.why, x.suggested_peer, x.suggested)
+  SHOAL_MESSAGE(join_rejected, x.why, x.suggested_peer, x.suggested_deadline, x.suggested)
 };
 
 /// A follower leaves before the round began.

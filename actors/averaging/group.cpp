@@ -15,20 +15,22 @@ group_actor::group_actor(caf::actor_config& config, host& on, caf::actor owner, 
 caf::behavior group_actor::make_behavior() {
   key_ = matchmaking::key(request_.epoch, request_.state);
   member_info self{here().id(), address(), request_.weight, request_.rate, request_.samples};
-  matchmaking_.emplace(options_, request_, self, static_cast<round_io&>(*this),
+  const auto patience = request_.patience > duration{} ? request_.patience : options_.matchmaking_time;
+  const auto deadline_utc = here().utc_ns() + patience.count();
+  matchmaking_.emplace(options_, request_, self, deadline_utc, static_cast<round_io&>(*this),
                        matchmaking::events{[this](const group_begun& group) { begin(group); },
                                            [this](reason why) { matchmaking_failed(why); }});
   record mine;
   mine.subkey = fmt::format("{:016x}", here().id());
   mine.address = address();
-  if (request_.rate == 0) mine.value = payload{std::vector<std::byte>(1)};  // follows only
+  mine.value = matchmaking::standing{deadline_utc, request_.rate > 0}.pack();
   auto lifetime = 4 * options_.matchmaking_time + options_.round_timeout;
   mine.expires_utc_ns = here().utc_ns() + lifetime.count();
   send(request_.dht, store{key_, mine});
   matchmaking_->start();
   look_up();
   set_timer(options_.poll_interval, poll);
-  set_timer(request_.patience > duration{} ? request_.patience : options_.matchmaking_time, deadline);
+  set_timer(patience, deadline);
   set_timer(3 * options_.matchmaking_time, give_up);
   here().probe(probes::matchmaking_begun);
   return {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <limits>
 #include <utility>
 
 #include <caf/actor_addr.hpp>
@@ -29,9 +31,24 @@ std::optional<peer_id> parse_id(const std::string& text) {
 
 }  // namespace
 
-matchmaking::matchmaking(const averaging_config& config, const round_request& request, member_info self,
+matchmaking::matchmaking(const averaging_config& config, const round_request& request, member_info self, std::int64_t deadline,
                          round_io& io, events on)
-    : config_(config), request_(request), self_(std::move(self)), io_(io), on_(std::move(on)) {}
+    : config_(config), request_(request), self_(std::move(self)), io_(io), on_(std::move(on)), deadline_(deadline) {}
+
+payload matchmaking::standing::pack() const {
+  std::vector<std::byte> out(sizeof deadline + 1);
+  std::memcpy(out.data(), &deadline, sizeof deadline);
+  out.back() = leads ? std::byte{1} : std::byte{0};
+  return payload{std::move(out)};
+}
+
+matchmaking::standing matchmaking::standing::unpack(const payload& value) {
+  standing out{std::numeric_limits<std::int64_t>::max(), true};
+  if (value.is_hollow() || value.size() != sizeof out.deadline + 1) return out;
+  std::memcpy(&out.deadline, value.bytes().data(), sizeof out.deadline);
+  out.leads = value.bytes().back() != std::byte{0};
+  return out;
+}
 
 std::string matchmaking::key(std::uint64_t epoch, const state_id& state) {
   return fmt::format("round.{}.{}", epoch, state.hex());
@@ -64,7 +81,7 @@ void matchmaking::found_peers(const std::vector<record>& records) {
   looked_up_ = true;
   for (const auto& entry : records) {
     auto id = parse_id(entry.subkey);
-    if (id && entry.address && *id != self_.peer) learn(*id, entry.address, entry.value.empty());
+    if (id && entry.address && *id != self_.peer) learn(*id, entry.address, standing::unpack(entry.value));
   }
   choose_leader();
   close_if_complete();
@@ -72,15 +89,12 @@ void matchmaking::found_peers(const std::vector<record>& records) {
 
 bool matchmaking::may_lead() const { return self_.rate > 0 || (ready_.empty() && expected_.empty()); }
 
-void matchmaking::learn(peer_id peer, const caf::actor& address, bool leads) {
+void matchmaking::learn(peer_id peer, const caf::actor& address, standing what) {
   if (is_gone(address)) return;
-  if (leads)
-    followers_only_.erase(peer);
-  else
-    followers_only_.insert(peer);
   auto& known = ready_[peer];
-  if (known == address) return;
-  known = address;  // new, or it tries again with a new group actor
+  known.what = what;
+  if (known.address == address) return;
+  known.address = address;  // new, or it tries again with a new group actor
   if (leader_ == peer) {  // what we asked its old one will not be answered
     leader_.reset();
     accepted_ = false;
@@ -90,37 +104,38 @@ void matchmaking::learn(peer_id peer, const caf::actor& address, bool leads) {
 
 void matchmaking::choose_leader() {
   if (over_ || !looked_up_) return;
-  auto first = std::find_if(ready_.begin(), ready_.end(),
-                            [&](const auto& entry) { return !followers_only_.contains(entry.first); });
-  // Nobody, or who cannot be reached, waits under its own name until somebody can lead.
-  auto smallest = first == ready_.end() ? self_.peer : self_.rate > 0 ? std::min(self_.peer, first->first) : first->first;
-  if (smallest == self_.peer) {
-    if (leader_) {
-      leader_.reset();
-      accepted_ = false;
-    }
-    return;
+  // Who cannot be reached waits under its own name until somebody can lead.
+  std::optional<rank> first;
+  if (self_.rate > 0) first = own_rank();
+  for (const auto& [peer, one] : ready_)
+    if (const rank theirs{one.what.deadline, peer}; one.what.leads && (!first || theirs < *first)) first = theirs;
+  const auto leader = first ? std::get<peer_id>(*first) : self_.peer;
+  if (leader != self_.peer) {
+    if (leader_ != leader) follow(leader);
+  } else if (leader_) {
+    leader_.reset();
+    accepted_ = false;
   }
-  if (leader_ != smallest) follow(smallest, ready_.at(smallest));
 }
 
-void matchmaking::follow(peer_id leader, const caf::actor& address) {
+void matchmaking::follow(peer_id leader) {
+  const auto& to = ready_.at(leader);
   if (leader_)  // its answer may still be under way: it may count on us already
     if (auto old = ready_.find(*leader_); old != ready_.end())
-      io_.send_to(old->second, caf::make_message(join_withdrawn{self_.peer}));
+      io_.send_to(old->second.address, caf::make_message(join_withdrawn{self_.peer}));
   for (const auto& [peer, info] : joined_)
-    io_.send_to(info.address, caf::make_message(join_rejected{0, leader, address}));
+    io_.send_to(info.address, caf::make_message(join_rejected{0, leader, to.what.deadline, to.address}));
   joined_.clear();
   leader_ = leader;
   accepted_ = false;
-  io_.send_to(address, caf::make_message(
-                           join_request{request_.epoch, request_.state, request_.values.size() / 4, self_}));
+  io_.send_to(to.address, caf::make_message(
+                              join_request{request_.epoch, request_.state, request_.values.size() / 4, deadline_, self_}));
 }
 
 void matchmaking::on(const join_request& message) {
   const auto& who = message.member;
-  auto reject = [&](reason why, peer_id suggested = 0, const caf::actor& address = {}) {
-    io_.send_to(who.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why), suggested, address}));
+  auto reject = [&](reason why, peer_id suggested = 0, std::int64_t deadline = 0, const caf::actor& address = {}) {
+    io_.send_to(who.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why), suggested, deadline, address}));
   };
   if (!who.address) return io_.suspect(who.peer, "join request without an address");
   if (over_) return reject(late_answer_);
@@ -129,16 +144,16 @@ void matchmaking::on(const join_request& message) {
     io_.suspect(who.peer, "join request for another vector or in our name");
     return reject(reason::bad_message);
   }
-  if (leader_) return reject(reason::none, *leader_, ready_.at(*leader_));
+  if (leader_) return reject(reason::none, *leader_, ready_.at(*leader_).what.deadline, ready_.at(*leader_).address);
   if (!may_lead() && joined_.empty() && who.rate == 0) return reject(reason::cancelled);
-  if (who.rate > 0 && (who.peer < self_.peer || self_.rate == 0)) {
+  if (who.rate > 0 && (rank{message.deadline, who.peer} < own_rank() || self_.rate == 0)) {
     // It should lead; it will find out, and so do we as soon as the DHT names it.
-    learn(who.peer, who.address, true);
+    learn(who.peer, who.address, {message.deadline, true});
     choose_leader();
-    return reject(reason::none, who.peer, who.address);
+    return reject(reason::none, who.peer, message.deadline, who.address);
   }
   if (joined_.size() + 1 >= config_.group_size && !joined_.contains(who.peer)) return reject(reason::group_closed);
-  learn(who.peer, who.address, who.rate > 0);
+  learn(who.peer, who.address, {message.deadline, who.rate > 0});
   joined_.insert_or_assign(who.peer, who);
   gathered_ = io_.time() - started_;
   io_.send_to(who.address, caf::make_message(join_accepted{request_.state}));
@@ -146,14 +161,13 @@ void matchmaking::on(const join_request& message) {
 }
 
 void matchmaking::on(const join_accepted&, const caf::strong_actor_ptr& sender) {
-  if (over_ || !leader_ || accepted_ || !is(ready_.at(*leader_), sender)) return;
+  if (over_ || !leader_ || accepted_ || !is(ready_.at(*leader_).address, sender)) return;
   accepted_ = true;
-  gathered_ = io_.time() - started_;
   io_.probe(probes::matchmaking_joined);
 }
 
 void matchmaking::on(const join_rejected& message, const caf::strong_actor_ptr& sender) {
-  if (over_ || !leader_ || !is(ready_.at(*leader_), sender)) return;
+  if (over_ || !leader_ || !is(ready_.at(*leader_).address, sender)) return;
   auto why = static_cast<reason>(std::min<std::size_t>(message.why, reason_names.size() - 1));
   if (why == reason::cancelled) {  // an attempt of the past; its owner will be back under a new address
     forget(caf::actor_cast<caf::actor_addr>(sender), false);
@@ -161,12 +175,16 @@ void matchmaking::on(const join_rejected& message, const caf::strong_actor_ptr& 
     return close_if_complete();
   }
   if (why != reason::none) return fail(why);
-  auto refused_by = *leader_;
+  auto& refuser = ready_.at(*leader_);
+  const rank refused_by{refuser.what.deadline, *leader_};
   leader_.reset();
   accepted_ = false;
-  // Only ever a smaller id: nobody can be sent in a circle.
-  if (message.suggested && message.suggested_peer < refused_by && message.suggested_peer != self_.peer)
-    learn(message.suggested_peer, message.suggested);
+  // Only ever one before it in the order: nobody can be sent in a circle. Else what we know of it is not what it knows: it does not
+  // lead us until the next look-up.
+  if (message.suggested && rank{message.suggested_deadline, message.suggested_peer} < refused_by && message.suggested_peer != self_.peer)
+    learn(message.suggested_peer, message.suggested, {message.suggested_deadline, true});
+  else
+    refuser.what.leads = false;
   choose_leader();
 }
 
@@ -191,12 +209,13 @@ bool matchmaking::valid(const group_begun& message) const {
 }
 
 void matchmaking::on(const group_begun& message, const caf::strong_actor_ptr& sender) {
-  if (over_ || !leader_ || !is(ready_.at(*leader_), sender)) return decline(message, sender);
+  if (over_ || !leader_ || !is(ready_.at(*leader_).address, sender)) return decline(message, sender);
   if (!valid(message)) {
     io_.suspect(*leader_, "group_begun that contradicts what was agreed");
     return fail(reason::bad_message);
   }
   over_ = true;
+  gathered_ = io_.time() - started_;
   begun_ = message.group;
   on_.begun(message);
 }
@@ -225,7 +244,7 @@ void matchmaking::forget(const caf::actor_addr& whom, bool died) {
   gone_.push_back(whom);
   std::erase_if(expected_, [&](const auto& entry) { return gone(entry.second); });
   for (auto i = ready_.begin(); i != ready_.end();) {
-    if (!gone(i->second)) {
+    if (!gone(i->second.address)) {
       ++i;
       continue;
     }
@@ -303,7 +322,7 @@ void matchmaking::on_give_up() {
 void matchmaking::fail(reason why) {
   over_ = true;
   for (const auto& [peer, info] : joined_)
-    io_.send_to(info.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why), 0, {}}));
+    io_.send_to(info.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why), 0, 0, {}}));
   on_.failed(why);
 }
 

@@ -77,7 +77,7 @@ struct round_result {
   std::vector<part_outcome> parts;           ///< those that are not empty; one that lost a sender half-way is several
   payload values;                            ///< the mean; ok and partial only
   duration started{};
-  duration gathered{};                       ///< leader: until the last member came; follower: until it was accepted
+  duration gathered{};                       ///< leader: until the last member came; follower: until the group began
 
   bool succeeded() const noexcept { return outcome == outcome::ok || outcome == outcome::partial; }
 };

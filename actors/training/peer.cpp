@@ -36,7 +36,8 @@ peer::peer(caf::actor_config& config, host& on, peer_config options, std::shared
       dht_(std::move(dht)),
       backoff_(on.random_stream("peer.backoff")),
       reach_(options_.reachability, on.random_stream("peer.reachability")),
-      speed_(0.2) {}
+      speed_(0.2),
+      gathering_(4 * options_.averaging.poll_interval, options_.averaging.matchmaking_time) {}
 
 caf::behavior peer::make_behavior() {
   device_ = spawn<device>(std::ref(here()), options_.device);
@@ -401,6 +402,7 @@ void peer::start_round() {
   request.weight = samples_;
   request.samples = accumulated_;
   request.rate = reducing_rate();
+  request.patience = gathering_.value();
   request.dht = dht_;
   request.expected = expected();
   request.known_samples = samples_known();
@@ -424,6 +426,8 @@ void peer::start_round() {
 
 void peer::on_report(const round_result& result) {
   group_ = nullptr;
+  if (result.gathered > duration{}) gathering_.measured(result.gathered);
+  if (result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout) gathering_.ran_out();
   if (mode_ != mode::averaging) return;
   if (result.succeeded()) {
     send_commit(result);

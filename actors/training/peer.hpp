@@ -15,6 +15,7 @@
 #include <set>
 #include <vector>
 
+#include "actors/averaging/deadline.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/device/device.hpp"
 #include "actors/protocol_actor.hpp"
@@ -164,6 +165,7 @@ class peer final : public protocol_actor {
   bool draining_ = false;
   std::uint64_t round_attempts_ = 0;
   duration not_before_{};                           // of the next attempt
+  adaptive_deadline gathering_;                     // how long a group that we lead may take to find together
   duration download_not_before_{};
 
   std::shared_ptr<state_ptr> next_state_;           // written by the step job

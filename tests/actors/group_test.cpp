@@ -19,6 +19,7 @@ using script = collector<join_request, join_accepted, join_withdrawn, group_begu
 struct fixture {
   mini_world world;
   caf::actor directory = add_script("directory").first;
+  const duration start_ = world.now();
 
   std::pair<caf::actor, std::shared_ptr<script::log>> add_script(const std::string& name) {
     auto log = std::make_shared<script::log>();
@@ -45,10 +46,14 @@ struct fixture {
     return world.spawn<group_actor>(host, owner, config, std::move(with));
   }
 
-  /// The directory tells `whom` who is ready.
-  void tell(const caf::actor& whom, std::vector<std::pair<peer_id, caf::actor>> ready) {
+  /// The deadline of who starts at the beginning: all the same, so that ids decide.
+  std::int64_t deadline() { return mini_world::utc_start_ns + (start_ + duration(averaging_config{}.matchmaking_time)).count(); }
+
+  /// The directory tells `whom` who is ready, each with this deadline.
+  void tell(const caf::actor& whom, std::vector<std::pair<peer_id, caf::actor>> ready, duration later = {}) {
     found answer;
-    for (const auto& [id, address] : ready) answer.records.push_back({fmt::format("{:016x}", id), address, {}, 0});
+    for (const auto& [id, address] : ready)
+      answer.records.push_back({fmt::format("{:016x}", id), address, matchmaking::standing{deadline() + later.count(), true}.pack(), 0});
     world.send(whom, answer);
   }
 
@@ -146,7 +151,7 @@ TEST_CASE("a member that declines and reduces nothing leaves the others a partia
   f.tell(member, {{2, leader}});
   f.tell(leader, {{3, member}, {4, ghost.first}});
   f.world.settle();
-  caf::send_as(ghost.first, leader, join_request{7, {}, 60, {4, ghost.first, 5, 1, {{500, 5}}}});
+  caf::send_as(ghost.first, leader, join_request{7, {}, 60, f.deadline(), {4, ghost.first, 5, 1, {{500, 5}}}});
   f.world.settle();
   REQUIRE(seen<group_begun>(ghost).size() == 1);
   const auto& group = seen<group_begun>(ghost).front();
@@ -205,4 +210,45 @@ TEST_CASE("who is asked to a group after it changed its leader declines, also to
   caf::send_as(member.first, follower, group_begun{id128{5, 6}, 7, {}, {{5, member.first, 1, 1, {}}}, {0, 60}});
   f.world.settle();
   CHECK(f.world.observed<misbehaved>().size() == 1);
+}
+
+TEST_CASE("the earliest deadline leads, and who comes later follows, however small its id") {
+  // Hosts: 1 the directory, 2 leads, 3 follows; who comes late says that it is peer 1.
+  fixture f;
+  auto leader = f.add_member("leader", f.request(3));
+  auto follower = f.add_script("follower");
+  f.world.settle();
+  f.tell(leader, {{3, follower.first}}, 1ms);
+  f.world.settle();
+  auto late = f.add_script("late");
+  caf::send_as(late.first, leader, join_request{7, {}, 60, f.deadline() + 1'000'000, {1, late.first, 2, 1, {{700, 2}}}});
+  f.world.settle();
+  CHECK(seen<join_accepted>(late).size() == 1);
+  // Were it earlier, it would be told that it leads itself, and be asked to let us join.
+  caf::send_as(late.first, leader, join_request{7, {}, 60, f.deadline() - 1, {1, late.first, 2, 1, {{700, 2}}}});
+  f.world.settle();
+  CHECK(seen<join_accepted>(late).size() == 1);
+  REQUIRE(seen<join_request>(late).size() == 1);
+  CHECK(seen<join_request>(late).front().deadline == f.deadline());
+  CHECK(f.world.observed<misbehaved>().empty());
+}
+
+TEST_CASE("a rejection cannot send anybody to a later deadline, so nobody is sent in a circle") {
+  fixture f;
+  auto leader = f.add_script("leader");
+  auto follower = f.add_member("follower", f.request(5));
+  auto other = f.add_script("other");
+  f.tell(follower, {{2, leader.first}}, -1ms);
+  f.world.settle();
+  REQUIRE(seen<join_request>(leader).size() == 1);
+  caf::send_as(leader.first, follower, join_rejected{0, 4, f.deadline(), other.first});
+  f.world.settle();
+  CHECK(seen<join_request>(other).empty());
+  CHECK(seen<join_request>(leader).size() == 1);   // nor the same one again and again
+  f.tell(follower, {{2, leader.first}}, -1ms);
+  f.world.settle();
+  CHECK(seen<join_request>(leader).size() == 2);
+  caf::send_as(leader.first, follower, join_rejected{0, 4, f.deadline() - 2'000'000, other.first});
+  f.world.settle();
+  CHECK(seen<join_request>(other).size() == 1);
 }
