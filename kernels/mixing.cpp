@@ -41,6 +41,12 @@ std::string to_string(const grid& what) {
   return out;
 }
 
+grid square_grid(std::uint64_t peers) {
+  grid out{2, 2};
+  while (out.cells() < peers) ++out.side;
+  return out;
+}
+
 std::uint64_t line_of(const grid& g, std::uint64_t cell, std::uint32_t axis) noexcept {
   std::uint64_t below = 1;
   for (std::uint32_t i = 0; i < axis; ++i) below *= g.side;

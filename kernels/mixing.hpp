@@ -28,6 +28,8 @@ struct grid {
 /// "32x32", "8x8x8": equal sides, at least 2 each, at most 2^40 cells.
 result<grid> parse_grid(std::string_view text);
 std::string to_string(const grid& what);
+/// The smallest one of two dimensions that has a cell for each of `peers`.
+grid square_grid(std::uint64_t peers);
 
 /// Along which axis round `t` (from 1) averages: t mod d, so that d rounds in a row use each axis once.
 inline std::uint32_t axis_of(const grid& g, std::uint64_t t) noexcept { return static_cast<std::uint32_t>(t % g.dimensions); }

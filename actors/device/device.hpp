@@ -18,13 +18,15 @@ struct device_profile {
   duration step_time{};              ///< one optimizer step
 };
 
-/// Local message to a device: compute `work`, which handles `samples` samples (0: an optimizer step).
+/// Local message to a device: compute `work`, which handles `samples` samples (0: an optimizer step;
+/// `step`: and one after them).
 /// Answered by work_done{token} to `reply_to`, a local actor.
 struct compute_job {
   std::shared_ptr<std::function<void()>> work;
   std::uint64_t samples = 0;
   std::uint64_t token = 0;
   caf::actor reply_to;
+  bool step = false;
 };
 
 class device final : public protocol_actor {

@@ -91,6 +91,35 @@ double progress_table::samples_per_second_near(std::uint64_t epoch) const {
   return sum;
 }
 
+std::uint64_t progress_table::samples_at(std::uint64_t epoch) const {
+  std::uint64_t sum = 0;
+  for (const auto& [peer, e] : entries_)
+    if (e.what.epoch == epoch && e.what.arriving == 0) sum += e.what.samples;
+  return sum;
+}
+
+std::size_t progress_table::peers_near(std::uint64_t epoch) const {
+  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& one) {
+    return one.second.what.arriving == 0 && one.second.what.epoch + 1 >= epoch && one.second.what.epoch <= epoch + 1;
+  }));
+}
+
+std::uint64_t progress_table::median_epoch(std::uint64_t own) const {
+  std::vector<std::uint64_t> all{own};
+  for (const auto& [peer, e] : entries_)
+    if (e.what.arriving == 0) all.push_back(e.what.epoch);
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return *middle;
+}
+
+std::vector<peer_id> progress_table::peers_from(std::uint64_t epoch) const {
+  std::vector<peer_id> out;
+  for (const auto& [peer, e] : entries_)
+    if (e.what.epoch >= epoch && e.what.arriving == 0) out.push_back(peer);
+  return out;
+}
+
 std::vector<peer_id> progress_table::peers_on(const branch& which) const {
   std::vector<peer_id> out;
   for (const auto& [peer, e] : entries_)

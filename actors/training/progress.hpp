@@ -76,6 +76,15 @@ class progress_table {
   double samples_expected_on(const branch& which, duration now, duration stepped) const;
   /// Speed of the others that are within one epoch: just after a step not all have said so yet.
   double samples_per_second_near(std::uint64_t epoch) const;
+  /// Samples of those that are at `epoch`, whatever their state.
+  std::uint64_t samples_at(std::uint64_t epoch) const;
+  /// How many are within one epoch.
+  std::size_t peers_near(std::uint64_t epoch) const;
+  /// The epoch that half of the peers have reached, `own` among them (of an even number: the upper median). Not the highest one: a few
+  /// that were cut off may have gone on alone.
+  std::uint64_t median_epoch(std::uint64_t own) const;
+  /// Those who have a state of `epoch` or a later one.
+  std::vector<peer_id> peers_from(std::uint64_t epoch) const;
   /// Those who have its state.
   std::vector<peer_id> peers_on(const branch& which) const;
 

@@ -81,6 +81,11 @@ void state_pool::remember(const state_ptr& state) {
   if (!best_ || rank(*state) > rank(*best_)) best_ = state;
 }
 
+void state_pool::offer(const state_ptr& state) {
+  std::lock_guard guard(mutex_);
+  remember(state);
+}
+
 state_ptr state_pool::best() {
   std::lock_guard guard(mutex_);
   return best_ ? best_ : initial_;

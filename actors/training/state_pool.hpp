@@ -28,7 +28,10 @@ class state_pool {
   state_ptr step(const state_ptr& before, const payload& mean_gradient, const state_id& after,
                  std::uint64_t weight);
 
-  /// The best state that was ever reached by a step: highest epoch, most samples, smallest id.
+  /// A state that a peer has reached on its own.
+  void offer(const state_ptr& state);
+
+  /// The best state that was ever reached by a step, or offered: highest epoch, most samples, smallest id.
   state_ptr best();
 
   /// The pooled state with these bits if there is one, else `state` itself.

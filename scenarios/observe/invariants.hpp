@@ -52,6 +52,8 @@ struct invariant_options {
   duration lease_time = std::chrono::seconds(60);
   duration settle_time = std::chrono::seconds(30);
   duration staleness_allowed = std::chrono::seconds(150);
+  std::uint64_t max_epoch_difference = 1;
+  bool averages_parameters = false; ///< local steps go on beside a round (sample_book_options)
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;
 };

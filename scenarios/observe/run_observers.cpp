@@ -1,5 +1,6 @@
 #include "scenarios/observe/run_observers.hpp"
 
+#include "actors/data/sample_ranges.hpp"
 #include "actors/reasons.hpp"
 
 #include <fmt/format.h>
@@ -222,7 +223,7 @@ void run_observers::on_round(const swarm_round& what) {
                  std::binary_search(part.senders.begin(), part.senders.end(), i);
         });
     if (included)
-      samples_ += what.members[i].weight;
+      samples_ += actors::index_count(what.members[i].samples);
   }
 }
 

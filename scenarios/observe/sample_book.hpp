@@ -50,6 +50,9 @@ namespace shoal::scenarios {
 struct sample_book_options {
   duration lease_time = std::chrono::seconds(60);
   duration settle_time = std::chrono::seconds(30);
+  /// Parameters are averaged, not gradients: weights are not numbers of samples, and what is computed while a round is
+  /// under way is in the next one (in which it has to be).
+  bool averages_parameters = false;
   std::function<std::string(actors::peer_id)> name_of; ///< for texts
 };
 
@@ -98,6 +101,7 @@ private:
   struct peer_state {
     interval_map<bool> computed;   // not yet used
     interval_map<bool> given_back; // computed, then returned to the shard
+    interval_map<bool> left_out;   // computed while a round was under way: has to be in the next one
     actors::group_id group;        // of the last contribution
     std::vector<actors::sample_range> contribution;
   };

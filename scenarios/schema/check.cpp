@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/mixing.hpp"
 #include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/check_faults.hpp"
 #include "scenarios/schema/checking.hpp"
@@ -219,7 +220,9 @@ class checker : checking {
 
   void training() {
     const training_options& t = s_.training;
-    if (sound({"training.micro_batch", "training.target_batch"}) && t.micro_batch > t.target_batch)
+    const bool moshpit = t.method == training_method::moshpit;
+    if (sound({"training.method"})) other_methods_options(moshpit);
+    if (!moshpit && sound({"training.method", "training.micro_batch", "training.target_batch"}) && t.micro_batch > t.target_batch)
       error(sources_.given("training.micro_batch") ? "training.micro_batch" : "training.target_batch",
             fmt::format("micro_batch {} is larger than target_batch {}", t.micro_batch, t.target_batch));
     if (sound({"training.min_refresh", "training.max_refresh"}) && t.min_refresh > t.max_refresh)
@@ -236,6 +239,27 @@ class checker : checking {
       error(sources_.given("training.optimizer.warmup_steps") ? "training.optimizer.warmup_steps"
                                                               : "training.optimizer.total_steps",
             fmt::format("warmup_steps {} leaves nothing of total_steps {}", o.warmup_steps, o.total_steps));
+  }
+
+  /// What only the method that is not chosen knows.
+  void other_methods_options(bool moshpit) {
+    const auto only = [&](const char* path, const char* method) {
+      if (sound({path}) && sources_.given(path)) warn(path, fmt::format("{} is of the method '{}', which training.method is not", path, method));
+    };
+    if (moshpit) {
+      only("training.target_batch", "synchronous");
+    } else {
+      for (const char* path : {"training.local_steps", "training.max_staleness", "training.average_optimizer", "averaging.grid"}) only(path, "moshpit");
+    }
+    if (!sound({"averaging.grid"}) || s_.averaging.grid.empty()) return;
+    const auto grid = kernels::parse_grid(s_.averaging.grid);
+    if (!grid) return error("averaging.grid", grid.error());
+    std::uint64_t hosts = 0;
+    for (const peer_group& group : s_.peers) hosts += group.count;
+    const double in_line = static_cast<double>(hosts) * grid->side / static_cast<double>(grid->cells());
+    if (moshpit && sound({"peers"}) && in_line < 2)
+      warn("averaging.grid", fmt::format("the grid {} has {} cells for {} hosts, {:.2g} in a line: most rounds will find nobody to average with",
+                                         s_.averaging.grid, grid->cells(), hosts, in_line));
   }
 
   void swarm() {
@@ -266,12 +290,13 @@ class checker : checking {
       else if (a.min_group_size > a.group_size)
         error(culprit, fmt::format("min_group_size {} is above group_size {}", a.min_group_size, a.group_size));
     }
-    if (sound({"averaging.group_size"}) && a.group_size < hosts && hosts <= most_hosts &&
+    const bool synchronous = s_.training.method == training_method::synchronous;
+    if (synchronous && sound({"averaging.group_size", "training.method"}) && a.group_size < hosts && hosts <= most_hosts &&
         a.min_group_size <= a.group_size)
       warn("averaging.group_size",
            fmt::format("group_size {} is less than the {} peers: those who do not fit in the group fall out of sync",
                        a.group_size, hosts));
-    if (rate < 0 || !sound({"training.target_batch", "stop_time"})) return;
+    if (!synchronous || rate < 0 || !sound({"training.target_batch", "training.method", "stop_time"})) return;
     const double possible = rate * to_seconds(s_.stop_time);
     if (possible < static_cast<double>(s_.training.target_batch))
       error("training.target_batch",

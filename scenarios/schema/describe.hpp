@@ -24,6 +24,10 @@ constexpr auto names_of(workload_kind) {
                     enum_name<workload_kind>{workload_kind::quadratic, "quadratic"},
                     enum_name<workload_kind>{workload_kind::transformer, "transformer"}};
 }
+constexpr auto names_of(training_method) {
+  return std::array{enum_name<training_method>{training_method::synchronous, "synchronous"},
+                    enum_name<training_method>{training_method::moshpit, "moshpit"}};
+}
 constexpr auto names_of(optimizer_kind) {
   return std::array{enum_name<optimizer_kind>{optimizer_kind::sgd, "sgd"},
                     enum_name<optimizer_kind>{optimizer_kind::adamw, "adamw"},
@@ -241,20 +245,29 @@ void describe(V& v, optimizer_options& o) {
 
 template <class V>
 void describe(V& v, training_options& o) {
-  v.field("target_batch", o.target_batch, "samples in an epoch (one optimizer step) over the whole swarm",
+  v.field("method", o.method, "`synchronous`: gradients of the whole swarm, one step (DeDLOC); `moshpit`: local steps, and "
+                              "parameters averaged in small groups (Moshpit SGD)");
+  v.field("target_batch", o.target_batch, "synchronous: samples in an epoch (one optimizer step) over the whole swarm",
           {.at_least = 1, .at_most = 1e12});
-  v.field("micro_batch", o.micro_batch, "samples in one compute job; at most `target_batch`",
+  v.field("micro_batch", o.micro_batch, "samples in one compute job; at most `target_batch`. moshpit: in one local step",
           {.at_least = 1, .at_most = 1e6});
   v.field("epochs", o.epochs, "the run ends after so many; 0: only `stop_time` ends it");
   v.field("min_refresh", o.min_refresh, "a peer publishes and reads progress at most this often", {.above = 0});
   v.field("max_refresh", o.max_refresh, "and at least this often", {.above = 0});
   v.field("record_lifetime", o.record_lifetime, "a peer whose progress record is older counts as gone", {.above = 0});
+  v.field("local_steps", o.local_steps, "moshpit: optimizer steps between two rounds, on average over the peers; a round is an epoch",
+          {.at_least = 1, .at_most = 1e9, .hide_default = true});
+  v.field("max_staleness", o.max_staleness, "moshpit: a peer whose last average is more rounds old than this downloads",
+          {.at_least = 1, .at_most = 1e6, .hide_default = true});
+  v.field("average_optimizer", o.average_optimizer, "moshpit: the optimizer's state is averaged, too", {.hide_default = true});
   v.field("optimizer", o.optimizer, "the step at the end of an epoch");
 }
 
 template <class V>
 void describe(V& v, averaging_options& o) {
   v.field("group_size", o.group_size, "most members of a group", {.at_least = 1, .at_most = 4'000'000});
+  v.field("grid", o.grid, "moshpit: where peers live, like `8x8` or `4x4x4`; in a round those that share a line average",
+          {.hide_default = true, .otherwise = "the smallest square that holds all hosts"});
   v.field("min_group_size", o.min_group_size, "a smaller group fails with `group_too_small` and tries again",
           {.at_least = 1, .at_most = 4'000'000});
   v.field("matchmaking_time", o.matchmaking_time, "the leader waits at most this long for known peers", {.above = 0});

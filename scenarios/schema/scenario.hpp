@@ -140,18 +140,26 @@ struct optimizer_options {
   bool operator==(const optimizer_options&) const = default;
 };
 
+enum class training_method { synchronous, moshpit };
+
 struct training_options {
+  training_method method = training_method::synchronous;
   std::uint64_t target_batch = 256;    ///< samples in an epoch (one optimizer step) over the whole swarm
   std::uint64_t micro_batch = 8;       ///< samples in one compute job
   std::uint64_t epochs = 0;            ///< stop after so many; 0: only stop_time ends the run
   duration min_refresh = 200ms, max_refresh = 5s;  ///< bounds on how often a peer publishes and reads progress
   duration record_lifetime = 15s;      ///< expiration of a progress record
+  // moshpit
+  std::uint64_t local_steps = 8;       ///< optimizer steps of each peer between two rounds, on average
+  std::uint64_t max_staleness = 4;     ///< a peer whose last average is more rounds old downloads
+  bool average_optimizer = false;      ///< the optimizer's state, too
   optimizer_options optimizer;
   bool operator==(const training_options&) const = default;
 };
 
 struct averaging_options {
   std::uint64_t group_size = 256;      ///< maximum members of a group
+  std::string grid;                    ///< moshpit: '8x8'; default: the smallest square that holds all hosts
   std::uint64_t min_group_size = 1;    ///< a smaller group fails with 'group_too_small' and tries again
   duration matchmaking_time = 5s;      ///< the leader waits at most this long for known peers
   duration round_timeout = 120s;       ///< a round that lasts longer fails

@@ -16,6 +16,7 @@
 #include "actors/data/ledger_file.hpp"
 #include "actors/data/rounds_file.hpp"
 #include "actors/dht/dht_node.hpp"
+#include "actors/training/moshpit_peer.hpp"
 #include "actors/training/peer.hpp"
 #include "scenarios/compare/provenance.hpp"
 #include "scenarios/compare/version.hpp"
@@ -48,6 +49,19 @@ bool has_nat(const scenario& what) {
                      [](const peer_group& group) { return group.nat != netem::nat_class::open; });
 }
 
+bool is_moshpit(const scenario& what) { return what.training.method == training_method::moshpit; }
+
+std::uint64_t count_of(const scenario& what) {
+  std::uint64_t out = 0;
+  for (const auto& group : what.peers) out += group.count;
+  return out;
+}
+
+kernels::grid grid_of(const scenario& what) {
+  if (const auto given = kernels::parse_grid(what.averaging.grid)) return *given;
+  return kernels::square_grid(count_of(what));
+}
+
 actors::peer_config peer_config_of(const scenario& from, const host_spec& host, actors::mutant mutant) {
   const auto& device = from.devices.at(host.device);
   actors::peer_config out;
@@ -67,6 +81,10 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   averaging.sender_timeout = from.averaging.sender_timeout;
   averaging.chunk_bytes = from.averaging.chunk_size.bytes;
   averaging.mutant = mutant;
+  out.local_steps = from.training.local_steps;
+  out.max_staleness = from.training.max_staleness;
+  out.average_optimizer = from.training.average_optimizer;
+  out.grid = grid_of(from);
   out.fetch.chunk_bytes = from.averaging.chunk_size.bytes;
   out.reachability.enabled = has_nat(from);
   // In a swarm that is quick about everything else, waiting for who does not answer is quicker, too.
@@ -144,7 +162,10 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
     return failure{fmt::format("world '{}' cannot be run by this version; use --world sim or emulate", what.world)};
   if (!options.out.empty())
     if (auto free = run_directory::check_free(options.out, options.force); !free) return failure{free.error()};
-  auto work = prepare_workload(what);
+  auto of_work = what;
+  // What its baseline is given in a step: what the whole swarm computes in a local step of each.
+  if (is_moshpit(what)) of_work.training.target_batch = count_of(what) * what.training.micro_batch;
+  auto work = prepare_workload(of_work);
   if (!work) return failure{work.error()};
   auto comings = plan_churn(what, expand_hosts(what));
   if (!comings) return failure{comings.error()};
@@ -272,7 +293,10 @@ void stage::state::start_peer(netem::machine_index machine) {
     std::lock_guard guard(watching);
     observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name);
   }
-  auto address = in->spawn<actors::peer>(host, peer_config_of(what, spec, options.mutant), pool, start_node(host));
+  auto config = peer_config_of(what, spec, options.mutant);
+  auto node = start_node(host);
+  auto address = is_moshpit(what) ? in->spawn<actors::moshpit_peer>(host, std::move(config), pool, std::move(node))
+                                  : in->spawn<actors::peer>(host, std::move(config), pool, std::move(node));
   {
     std::lock_guard guard(watching);
     if (address) peers[machine] = address;
@@ -488,6 +512,10 @@ result<run_outcome> stage::run() {
                                       : static_cast<actors::reach>(static_cast<int>(s.hosts[found->second].nat) + 1);
     };
   watching.invariants.lease_time = s.what.data.lease_time;
+  if (is_moshpit(s.what)) {
+    watching.invariants.max_epoch_difference = s.what.training.max_staleness;
+    watching.invariants.averages_parameters = true;
+  }
   auto observers = run_observers::create(std::move(watching), directory ? &*directory : nullptr);
   if (!observers) return failure{observers.error()};
   s.observers = std::move(*observers);
@@ -519,7 +547,7 @@ result<run_outcome> stage::run() {
   out.text_after = s.work->sample_text(*best, s.what.seed);
   if (s.options.baseline && s.work->has_references() && !out.interrupted && best->epoch > 0) {
     if (s.options.on_status) s.options.on_status(s.status("baseline"));
-    auto references = s.work->references(best->epoch, s.options.threads);
+    auto references = s.work->references(is_moshpit(s.what) ? best->epoch * s.what.training.local_steps : best->epoch, s.options.threads);
     facts.loss.baseline = finite(references.baseline);
     facts.loss.bigram = finite(references.bigram);
   }

@@ -1,0 +1,538 @@
+#include "actors/training/volunteer.hpp"
+
+#include <algorithm>
+
+#include <caf/actor_addr.hpp>
+#include <caf/actor_cast.hpp>
+#include <fmt/format.h>
+
+#include "actors/averaging/group.hpp"
+#include "actors/data/sample_ranges.hpp"
+#include "actors/probes.hpp"
+
+namespace shoal::actors {
+
+namespace {
+
+constexpr std::size_t kept_states = 3;
+constexpr std::uint32_t speaks_for_all = 32;
+constexpr const char* shard_key = "data.shard";
+
+}  // namespace
+
+std::vector<sample_range> volunteer::running_job::ranges() const {
+  std::vector<sample_range> out;
+  for (const auto& block : blocks) append_range(out, block.range.first, block.range.end());
+  return out;
+}
+
+volunteer::volunteer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool,
+                     caf::actor dht)
+    : protocol_actor(config, on),
+      options_(std::move(options)),
+      pool_(std::move(pool)),
+      dht_(std::move(dht)),
+      backoff_(on.random_stream("peer.backoff")),
+      reach_(options_.reachability, on.random_stream("peer.reachability")),
+      speed_(0.2),
+      gathering_(4 * options_.averaging.poll_interval, options_.averaging.matchmaking_time) {}
+
+caf::behavior volunteer::make_behavior() {
+  device_ = spawn<device>(std::ref(here()), options_.device);
+  state_ = pool_->initial();
+  forget_gradients();
+  here().observe(phase_changed{peer_phase::joining, 0, state_->id});
+  set_timer(duration{}, refresh_timer);
+  set_timer(options_.max_refresh, data_timer);
+  return {
+      [this](found& m) { on_found(m); },
+      [this](samples& m) { on_samples(m); },
+      [this](lease_lost& m) { on_lease_lost(m); },
+      [this](commit_received& m) { on_commit_received(m); },
+      [this](work_done& m) { job_done(m.token); },
+      [this](round_report& m) {
+        group_ = nullptr;
+        note_gathering(*m.result);
+        on_report(*m.result);
+      },
+      [this](state_report& m) { on_state(m.state); },
+      [this](state_request& m) { on_state_request(m); },
+      [this](state_chunk_request& m) { on_chunk_request(m); },
+      [this](address_query& m) { on_address_query(m); },
+      [this](address_answer& m) {
+        reach_.on(m, current_sender());
+        if (reach_.looking() && reach_.complete()) looked();
+      },
+      [this](dial_request& m) { on_dial_request(m); },
+      [this](dial_answer& m) { on_dial_answer(m); },
+      [this](dialled& m) { on_dialled(m); },
+      [](greeting&) {},
+      [this](tick& m) { on_tick(m); },
+  };
+}
+
+void volunteer::on_tick(const tick& message) {
+  switch (message.kind) {
+    case refresh_timer: return refresh();
+    case retry_timer: return decide();
+    case data_timer:
+      request_samples();
+      return set_timer(options_.max_refresh, data_timer);
+    case look_timer:
+      if (reach_.looking() && message.token == reach_.token()) looked();
+      return;
+    case look_again_timer:
+      if (!reach_.looking() || message.token != reach_.token()) return;
+      for (auto& [to, query] : reach_.again()) send(to, std::move(query));
+      return;
+    case drain:
+      draining_ = true;
+      if (group_) send(group_, tick{group_actor::cancel, 0});
+      if (fetcher_) send_exit(fetcher_, caf::exit_reason::user_shutdown);
+      return leave();
+    default: return;
+  }
+}
+
+void volunteer::on_exit() {
+  for (auto* child : {&device_, &group_, &fetcher_})
+    if (*child) send_exit(*child, caf::exit_reason::user_shutdown);
+  dht_ = shard_ = former_shard_ = device_ = group_ = fetcher_ = nullptr;
+  uncommitted_.clear();
+  reach_ = {{}, backoff_};
+  helper_ = {};
+  others_ = {};
+  state_.reset();
+  served_.clear();
+  available_.clear();
+  pool_.reset();
+  protocol_actor::on_exit();
+}
+
+void volunteer::enter(mode next) {
+  mode_ = next;
+  auto phase = next == mode::downloading ? peer_phase::downloading
+               : next == mode::averaging ? peer_phase::averaging
+               : next == mode::joining   ? peer_phase::joining
+                                         : peer_phase::computing;
+  if (next != mode::stepping) here().observe(phase_changed{phase, state_->epoch, state_->id});
+}
+
+// -- records --------------------------------------------------------------------------------------
+
+std::uint64_t volunteer::promised() const { return samples_ + (running_ && !running_->discard ? running_->samples : 0); }
+
+void volunteer::publish() {
+  const bool joining = mode_ == mode::joining;
+  if (draining_ || (joining && !options_.reachability.enabled)) return;  // nobody should count on us yet
+  if (mode_ == mode::downloading && !arriving_) return;
+  auto where = mode_ == mode::downloading ? *arriving_ : own_branch();
+  progress mine;
+  mine.epoch = where.epoch;
+  mine.state = where.state;
+  mine.history = where.history;
+  mine.samples = mode_ == mode::downloading ? 0 : promised();
+  mine.millisamples_per_second = static_cast<std::uint64_t>(speed_.value() * 1000);
+  mine.rate_up = here().rate_up();
+  mine.arriving = mode_ == mode::downloading ? 1 : 0;
+  if (mode_ != mode::downloading && !joining) describe(mine);
+  if (joining) {  // on no branch: it says only that we are here, for those who have to dial us first
+    mine = {};
+    mine.arriving = 1;
+  }
+  if (options_.reachability.enabled) {
+    mine.reach = reach_.known();
+    mine.unreachable = reducing_rate() == 0 ? 1 : 0;
+  }
+  record entry;
+  entry.subkey = fmt::format("{:016x}", here().id());
+  entry.address = address();
+  entry.value = mine.pack();
+  entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
+  send(dht_, store{progress_key, std::move(entry)});
+  last_publish_ = now();
+}
+
+void volunteer::refresh() {
+  publish();
+  if (!shard_) send(dht_, lookup{shard_key, address(), shard_token});
+  look_up_progress();
+  // Half of the expected time to the target, so that nobody polls much more often than it can matter.
+  auto wait = options_.max_refresh;
+  auto speed = speed_.value() + others_.samples_per_second_near(state_->epoch);
+  if (speed > 0) {
+    wait = from_seconds(std::clamp(missing_samples() / speed / 2, to_seconds(options_.min_refresh), to_seconds(options_.max_refresh)));
+  }
+  if (!heard_ || mode_ == mode::downloading) wait = std::min(wait, duration{std::chrono::seconds(1)});
+  set_timer(wait, refresh_timer);
+}
+
+void volunteer::on_commit_received(const commit_received& what) {
+  const auto is_sender = [this](const caf::actor& a) { return a && caf::actor_cast<caf::strong_actor_ptr>(a) == current_sender(); };
+  if (!is_sender(shard_) && !is_sender(former_shard_)) return misbehaviour(0, "commit_received: from a stranger");
+  std::erase_if(uncommitted_, [&](const commit& sent) { return sent.group == what.group; });
+}
+
+void volunteer::on_found(const found& answer) {
+  if (answer.token == shard_token) {
+    // Of several incarnations the one that was heard of last.
+    const record* newest = nullptr;
+    for (const auto& r : answer.records)
+      if (r.address && (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns)) newest = &r;
+    if (shard_ || newest == nullptr) return;
+    shard_ = newest->address;
+    monitor(shard_);
+    request_samples();
+    // What it did not answer before it was lost may be lost, too.
+    for (const auto& round : uncommitted_) send(shard_, round);
+    return;
+  }
+  heard_ = true;
+  others_.replace(answer.records, here().id(), now());
+  look_around();
+  greet();
+  decide();
+}
+
+void volunteer::announce() {
+  if (now() - last_publish_ < options_.min_refresh) return;
+  publish();
+  look_up_progress();
+}
+
+void volunteer::look_up_progress() { send(dht_, lookup{progress_key, address(), progress_token}); }
+
+// -- data -----------------------------------------------------------------------------------------
+
+std::vector<sample_range> volunteer::held() const {
+  std::vector<sample_range> out;
+  for (const auto& range : in_round_) append_range(out, range.first, range.end());
+  for (const auto& range : accumulated_) append_range(out, range.first, range.end());
+  if (running_)
+    for (const auto& block : running_->blocks) append_range(out, block.range.first, block.range.end());
+  for (const auto& block : available_) append_range(out, block.range.first, block.range.end());
+  return out;
+}
+
+void volunteer::on_down(const caf::actor_addr& whom) {
+  if (!shard_ || caf::actor_cast<caf::actor_addr>(shard_) != whom) return;
+  former_shard_ = std::exchange(shard_, nullptr);
+  requested_ = 0;  // nobody will honour that credit
+}
+
+void volunteer::request_samples() {
+  if (!shard_ || mode_ == mode::stopped) return;
+  // Credit that brought nothing for a while is lost (the shard died, or had nothing).
+  if (requested_ > 0 && now() - last_samples_ > 2 * options_.max_refresh) requested_ = 0;
+  std::uint64_t have = requested_;
+  for (const auto& block : available_) have += block.range.count;
+  auto credit = have >= options_.prefetch_samples ? 0 : options_.prefetch_samples - have;
+  // Ask in strides of a quarter of the window, or when the leases want renewing.
+  if (credit * 4 < options_.prefetch_samples && now() - last_samples_ < options_.max_refresh) return;
+  if (requested_ == 0) last_samples_ = now();
+  requested_ += static_cast<std::uint32_t>(credit);
+  send(shard_, sample_request{here().id(), address(), static_cast<std::uint32_t>(credit), held()});
+}
+
+void volunteer::on_samples(samples& message) {
+  // It was taken for dead while this was under way. It takes the lease back.
+  if (!shard_ && former_shard_ && caf::actor_cast<caf::strong_actor_ptr>(former_shard_) == current_sender()) return;
+  if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender() || message.range.count == 0 ||
+      message.data.size() != message.range.count * pool_->work().sample_bytes())
+    return misbehaviour(0, "samples that nobody asked for");
+  last_samples_ = now();
+  requested_ -= std::min(requested_, message.range.count);
+  available_.push_back({message.range, std::move(message.data)});
+  if (mode_ == mode::computing || draining_) decide();
+}
+
+void volunteer::on_lease_lost(const lease_lost& message) {
+  if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender()) return;
+  std::erase_if(available_, [&](const sample_block& block) {
+    return std::any_of(message.ranges.begin(), message.ranges.end(), [&](const sample_range& lost) {
+      return block.range.first < lost.end() && lost.first < block.range.end();
+    });
+  });
+  lost(message.ranges);
+}
+
+volunteer::running_job volunteer::take_samples(std::uint64_t wanted) {
+  running_job job;
+  auto sample_bytes = pool_->work().sample_bytes();
+  while (!available_.empty() && job.samples < wanted) {
+    auto& front = available_.front();
+    auto take = static_cast<std::uint32_t>(std::min<std::uint64_t>(front.range.count, wanted - job.samples));
+    job.blocks.push_back({{front.range.first, take}, front.data.slice(0, take * sample_bytes)});
+    job.samples += take;
+    if (take == front.range.count) {
+      available_.pop_front();
+    } else {
+      front.data = front.data.slice(take * sample_bytes, (front.range.count - take) * sample_bytes);
+      front.range = {front.range.first + take, front.range.count - take};
+    }
+  }
+  job.started = now();
+  return job;
+}
+
+void volunteer::compute(std::function<void()> work, std::uint64_t samples, std::uint64_t token, bool step) {
+  send(device_, compute_job{std::make_shared<std::function<void()>>(std::move(work)), samples, token,
+                            caf::actor_cast<caf::actor>(this), step});
+}
+
+std::optional<volunteer::running_job> volunteer::finished_job() {
+  auto job = std::exchange(running_, std::nullopt);
+  if (job && job->discard) {
+    if (shard_) send(shard_, samples_returned{here().id(), job->ranges()});
+    job.reset();
+  }
+  return job;
+}
+
+void volunteer::measure_speed(const running_job& job) {
+  auto seconds = to_seconds(now() - job.started);
+  if (seconds > 0) speed_.add(static_cast<double>(job.samples) / seconds);
+}
+
+void volunteer::give_back_gradients() {
+  auto ranges = std::exchange(accumulated_, {});
+  for (const auto& range : std::exchange(in_round_, {})) append_range(ranges, range.first, range.end());
+  samples_ = 0;
+  forget_gradients();
+  if (running_) running_->discard = true;
+  if (shard_ && !ranges.empty()) send(shard_, samples_returned{here().id(), std::move(ranges)});
+}
+
+void volunteer::leave() {
+  if (mode_ == mode::stopped || !may_leave()) return;
+  give_back_gradients();
+  std::vector<sample_range> unused;
+  for (const auto& block : std::exchange(available_, {})) append_range(unused, block.range.first, block.range.end());
+  if (shard_ && !unused.empty()) send(shard_, samples_returned{here().id(), std::move(unused)});
+  send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+  mode_ = mode::stopped;
+}
+
+// -- averaging ------------------------------------------------------------------------------------
+
+void volunteer::start_group(round_request request, const averaging_config& how) {
+  request.rate = reducing_rate();
+  request.patience = gathering_.value();
+  request.samples = accumulated_;
+  request.dht = dht_;
+  in_round_ = std::exchange(accumulated_, {});
+  group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how, std::move(request));
+}
+
+void volunteer::note_gathering(const round_result& result) {
+  if (result.gathered > duration{}) gathering_.measured(result.gathered);
+  if (result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout) gathering_.ran_out();
+}
+
+void volunteer::send_commit(const round_result& result) {
+  commit message;
+  message.epoch = result.epoch;
+  message.group = result.group;
+  message.parts_total = static_cast<std::uint32_t>(result.parts.size());
+  auto size = static_cast<std::uint32_t>(result.members.size());
+  // A round may end well for few members only, or for one: a reducer that was paused, whom the others did not wait for, and whose
+  // state they then adopt. So each speaks for all. In large groups that would be the square of many: there for the next three,
+  // as it takes four neighbours that die or fail in one instant to lose a commit; but where pairs may lose their way to each
+  // other it is more than four.
+  const auto spoken_for = options_.reachability.enabled || size <= speaks_for_all ? size : std::uint32_t{4};
+  for (std::uint32_t step = 0; step < spoken_for; ++step) {
+    auto m = (result.member + step) % size;
+    const auto& info = result.members[m];
+    // Who is in another group has its samples there; they are not ours to give back.
+    auto elsewhere = std::binary_search(result.declined.begin(), result.declined.end(), m);
+    if (info.samples.empty() || elsewhere) continue;
+    commit_entry entry{info.peer, info.samples, 0};
+    for (const auto& part : result.parts)
+      if (std::binary_search(part.senders.begin(), part.senders.end(), m)) ++entry.parts_included;
+    message.entries.push_back(std::move(entry));
+  }
+  if (shard_) send(shard_, message);
+  if (uncommitted_.size() == most_uncommitted) uncommitted_.pop_front();
+  uncommitted_.push_back(std::move(message));
+}
+
+// -- reachability ---------------------------------------------------------------------------------
+
+std::uint64_t volunteer::reducing_rate() const {
+  const auto line = std::min(here().rate_up(), here().rate_down());
+  const auto known = reach_.known();
+  if (known == reach::open) return line;
+  if (!here().has_relay()) return 0;
+  // A relay's signals are enough for most connections with a cone; with the others it would carry every byte.
+  return known == reach::cone ? line : relayed_rate;
+}
+
+void volunteer::look_around() {
+  if (!options_.reachability.enabled || reach_.looking() || now() < reach_.next_look() || draining_) return;
+  std::vector<reachability::other> others;
+  for (const auto& [id, entry] : others_.entries()) others.push_back({entry.address, entry.what.reach == reach::open});
+  // The first records are of few; a look that asks one peer learns nothing.
+  if (!others.empty() && first_look_ == duration{}) first_look_ = now() + options_.reachability.patience / 4;
+  if (now() < first_look_) return;
+  auto queries = reach_.look(std::move(others), address());
+  for (auto& [to, query] : queries) send(to, std::move(query));
+  if (queries.empty()) return;
+  // Once more while a dialling that fails can still be told of.
+  set_timer(options_.reachability.patience / 4, look_again_timer, reach_.token());
+  set_timer(options_.reachability.patience, look_timer, reach_.token());
+}
+
+// Who may be the only one left with the leading state must be within reach of somebody.
+void volunteer::greet() {
+  if (!options_.reachability.enabled || reducing_rate() > 0) return;
+  std::erase_if(greeted_, [this](peer_id id) { return !others_.entries().contains(id); });
+  for (const auto& [id, entry] : others_.entries())
+    if ((entry.what.unreachable == 0 || entry.what.reach == reach::unknown) && greeted_.insert(id).second) send(entry.address, greeting{here().id()});
+}
+
+void volunteer::looked() {
+  const bool changed = reach_.conclude(now());
+  if (changed) {
+    here().observe(reach_learned{reach_.known()});
+    send(dht_, serve{static_cast<std::uint8_t>(reach_.known() == reach::open ? 1 : 0)});
+    publish();
+  }
+  decide();
+}
+
+void volunteer::on_address_query(const address_query& message) {
+  // Only in one's own name: nobody has others dialled.
+  if (!message.reply_to || caf::actor_cast<caf::strong_actor_ptr>(message.reply_to) != current_sender())
+    return misbehaviour(0, "address query in another's name");
+  send(message.reply_to, address_answer{message.token, here().seen_address(message.reply_to)});
+  if (auto request = helper_.asked(message, address(), now(), options_.reachability.patience))
+    send(message.third, std::move(*request));
+}
+
+void volunteer::on_dial_request(const dial_request& message) {
+  if (!message.reply_to || !message.target) return misbehaviour(0, "dial request without an address");
+  if (auto token = helper_.third(message))
+    here().dial(message.target, options_.reachability.patience / 2, caf::actor_cast<caf::actor>(this), *token);
+}
+
+void volunteer::on_dial_answer(const dial_answer& message) {
+  if (auto answer = helper_.passed_on(message, current_sender())) return send(answer->to, answer->what);
+  reach_.on(message, current_sender());
+  if (reach_.looking() && reach_.complete()) looked();
+}
+
+void volunteer::on_dialled(const dialled& message) {
+  if (auto answer = helper_.done(message)) send(answer->to, answer->what);
+}
+
+// -- state sharing --------------------------------------------------------------------------------
+
+void volunteer::start_download() {
+  const auto lead = leading();
+  auto ids = donors();
+  std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) {
+    return others_.entries().at(a).what.rate_up > others_.entries().at(b).what.rate_up;
+  });
+  // Who cannot be reached is a donor only to those that it has dialled.
+  const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
+  const bool some = std::any_of(ids.begin(), ids.end(), reachable);
+  const bool dials_only = reach_.known() != reach::unknown && reducing_rate() == 0;
+  if (some || dials_only || !reach_.settled()) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
+  // Records outlive who wrote them: those who could not deliver are not asked again before the others.
+  std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id); });
+  if (now() < download_not_before_) return;
+  if (ids.empty()) {
+    tried_donors_.clear();
+    download_not_before_ = now() + options_.max_refresh;
+    return set_timer(options_.max_refresh, retry_timer);
+  }
+  ids.resize(std::min(ids.size(), options_.max_donors));
+  tried_donors_.insert(ids.begin(), ids.end());
+  give_back_gradients();
+  enter(mode::downloading);
+  std::vector<caf::actor> addresses;
+  for (auto id : ids) addresses.push_back(others_.entries().at(id).address);
+  fetcher_ = spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), options_.fetch,
+                                  std::move(addresses), state_->bytes(), pool_->work().hollow());
+  // If we shall be there soon, the others may wait for us with the next round: a joiner that is
+  // always just too late would download for ever. If not, nobody should.
+  arriving_.reset();
+  auto seconds = 8 * static_cast<double>(state_->bytes()) / static_cast<double>(here().rate_down());
+  if (2 * seconds < to_seconds(options_.averaging.matchmaking_time)) {
+    arriving_ = lead;
+    publish();
+  } else {
+    send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+  }
+}
+
+void volunteer::on_state(const state_ptr& state) {
+  fetcher_ = nullptr;
+  if (mode_ != mode::downloading) return;
+  if (state && wants(*state)) {
+    state_ = pool_->intern(state);
+    here().observe(adopted{state_->epoch, state_->id, state_->bytes()});
+    tried_donors_.clear();
+    adopted_state();
+  }
+  enter(mode::computing);
+  publish();
+  look_up_progress();
+}
+
+void volunteer::keep_served(const state_ptr& state) {
+  served_.push_back(state);
+  if (served_.size() > kept_states) served_.pop_front();
+}
+
+void volunteer::on_state_request(const state_request& message) {
+  if (!message.reply_to) return misbehaviour(0, "state request without an address");
+  // Ours is not worth having: whoever asks had better ask somebody else at once.
+  if (mode_ == mode::downloading || mode_ == mode::joining)
+    return send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::out_of_sync)});
+  const auto shared = shared_state();
+  state_offer offer;
+  offer.epoch = shared->epoch;
+  offer.state = shared->id;
+  offer.step = shared->step;
+  offer.size = shared->bytes();
+  offer.parameter_bytes = shared->parameters.size();
+  offer.samples = shared->samples;
+  offer.content = content_of(*shared);
+  state_bytes_asked_ = 0;
+  send(message.reply_to, offer);
+}
+
+void volunteer::on_chunk_request(const state_chunk_request& message) {
+  if (!message.reply_to) return misbehaviour(0, "state chunk request without an address");
+  const auto shared = shared_state();
+  const model_state* wanted = shared->id == message.state ? shared.get() : nullptr;
+  for (const auto& old : served_)
+    if (old->id == message.state) wanted = old.get();
+  state_chunk answer{message.state, message.offset, {}};
+  if (wanted && message.offset < wanted->bytes()) {
+    auto parameters = wanted->parameters.size();
+    auto count = std::min<std::uint64_t>({message.count, wanted->bytes() - message.offset, max_payload_bytes});
+    auto end = message.offset + count;
+    if (end <= parameters) {
+      answer.data = wanted->parameters.slice(message.offset, count);
+    } else if (message.offset >= parameters) {
+      answer.data = wanted->optimizer.slice(message.offset - parameters, count);
+    } else if (wanted->parameters.is_hollow()) {
+      answer.data = payload::hollow(count);
+    } else {  // the one chunk across the seam
+      std::vector<std::byte> bytes(count);
+      auto head = wanted->parameters.slice(message.offset, parameters - message.offset);
+      std::copy(head.bytes().begin(), head.bytes().end(), bytes.begin());
+      auto tail = wanted->optimizer.slice(0, end - parameters);
+      std::copy(tail.bytes().begin(), tail.bytes().end(), bytes.begin() + static_cast<std::ptrdiff_t>(head.size()));
+      answer.data = payload{std::move(bytes)};
+    }
+    auto before = state_bytes_asked_;
+    state_bytes_asked_ += count;
+    if (before < wanted->bytes() / 2 && state_bytes_asked_ >= wanted->bytes() / 2) here().probe(probes::state_half_sent);
+  }
+  send(message.reply_to, std::move(answer));
+}
+
+}  // namespace shoal::actors

@@ -1,0 +1,192 @@
+// What every training peer is, whatever its method: it streams samples from the shard, owns a device, tells the others of its
+// progress and reads theirs, learns how it can be reached, downloads a state when it is out of sync and serves its own, and
+// tells the shard what became of its samples. The method (actors/training/peer.hpp, moshpit_peer.hpp) decides what to compute, when to
+// average with whom, and what to do with the result.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "actors/averaging/deadline.hpp"
+#include "actors/averaging/round.hpp"
+#include "actors/device/device.hpp"
+#include "actors/protocol_actor.hpp"
+#include "actors/reachability.hpp"
+#include "actors/training/progress.hpp"
+#include "actors/training/state_fetcher.hpp"
+#include "actors/training/state_pool.hpp"
+#include "kernels/base/stats.hpp"
+#include "kernels/mixing.hpp"
+
+namespace shoal::actors {
+
+struct peer_config {
+  std::uint64_t target_batch = 256;
+  std::uint64_t micro_batch = 8;
+  std::uint64_t epochs = 0;                 ///< stop computing after so many; 0: never
+  std::uint32_t prefetch_samples = 64;
+  duration min_refresh = std::chrono::milliseconds(200);
+  duration max_refresh = std::chrono::seconds(5);
+  duration record_lifetime = std::chrono::seconds(15);
+  device_profile device;
+  averaging_config averaging;
+  fetch_config fetch;
+  reachability_config reachability;
+  std::size_t max_donors = 3;
+  // Moshpit SGD
+  std::uint64_t local_steps = 8;            ///< of each peer between two rounds, on average over the swarm
+  kernels::grid grid;
+  std::uint64_t max_staleness = 4;          ///< a peer whose last average is more rounds old downloads
+  bool average_optimizer = false;           ///< the optimizer's state, too
+};
+
+class volunteer : public protocol_actor {
+ public:
+  /// tick{drain} tells a peer to leave: it ends the round it is in, hands back its samples, takes its
+  /// record back and computes no more. It goes on serving its state.
+  static constexpr std::uint32_t drain = 100;
+
+  caf::behavior make_behavior() final;
+  void on_exit() override;
+
+ protected:
+  /// `dht` is the DHT node of this host.
+  volunteer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool, caf::actor dht);
+
+  enum class mode { joining, computing, averaging, stepping, downloading, stopped };
+  struct sample_block {
+    sample_range range;
+    payload data;
+  };
+  struct running_job {
+    std::vector<sample_block> blocks;
+    std::uint64_t samples = 0;
+    duration started{};
+    bool discard = false;            // its state is no longer ours
+    std::vector<sample_range> ranges() const;
+  };
+
+  // What a method decides.
+  /// Something is new: records, samples, the end of a job.
+  virtual void decide() = 0;
+  virtual void job_done(std::uint64_t token) = 0;
+  virtual void on_report(const round_result& result) = 0;
+  /// Throws away what was computed and not averaged; its samples are given back by who calls this.
+  virtual void forget_gradients() = 0;
+  /// Samples until the next round, as far as we know.
+  virtual double missing_samples() const = 0;
+  /// Those who have what we should download.
+  virtual std::vector<peer_id> donors() const = 0;
+  /// Where the best of them are.
+  virtual branch leading() const = 0;
+  /// What our record says of us besides what everybody's does.
+  virtual void describe(progress&) const {}
+  /// The state that others may download.
+  virtual state_ptr shared_state() const { return state_; }
+  /// Whether a downloaded state is worth more than ours.
+  virtual bool wants(const model_state& offered) const { return branch{offered.epoch, offered.samples, offered.id}.leads(own_branch()); }
+  /// The shard has taken these back, or heard from others what became of them.
+  virtual void lost(const std::vector<sample_range>&) {}
+  /// A downloaded state was adopted.
+  virtual void adopted_state() {}
+  /// Not while a round or a step is under way.
+  virtual bool may_leave() const { return mode_ != mode::averaging && mode_ != mode::stepping; }
+
+  // records
+  void publish();
+  void announce();
+  void look_up_progress();
+  branch own_branch() const { return {state_->epoch, state_->samples, state_->id}; }
+  /// Ours towards the next step, those of the running job included: they are as good as here.
+  std::uint64_t promised() const;
+  void enter(mode next);
+  void try_again_in(duration pause) { set_timer(pause, retry_timer); }
+
+  // data
+  void request_samples();
+  /// At most so many of those that are here. Requires: some are.
+  running_job take_samples(std::uint64_t wanted);
+  void compute(std::function<void()> work, std::uint64_t samples, std::uint64_t token, bool step = false);
+  /// The job that has just ended; nothing if its state is no longer ours: then its samples are given back.
+  std::optional<running_job> finished_job();
+  void measure_speed(const running_job& job);
+  void give_back_gradients();
+  void keep_served(const state_ptr& state);
+  void leave();
+
+  // averaging
+  /// With what every request has: who we are, what was computed.
+  void start_group(round_request request, const averaging_config& how);
+  void note_gathering(const round_result& result);
+  void send_commit(const round_result& result);
+  void start_download();
+  std::uint64_t reducing_rate() const;
+
+  peer_config options_;
+  std::shared_ptr<state_pool> pool_;
+  caf::actor dht_, shard_, device_, group_, fetcher_;
+  rng backoff_;
+  reachability reach_;
+  mode mode_ = mode::joining;
+  state_ptr state_;
+  progress_table others_;
+  bool heard_ = false;                              // progress was read at least once
+  bool draining_ = false;
+
+  std::deque<sample_block> available_;
+  std::vector<sample_range> accumulated_;           // computed, and in no round yet
+  std::uint64_t samples_ = 0;                       // in accumulated_ and in_round_
+  std::vector<sample_range> in_round_;              // of the contribution under way
+  std::optional<running_job> running_;
+  ema speed_;
+  duration not_before_{};                           // of the next attempt
+  adaptive_deadline gathering_;                     // how long a group that we lead may take to find together
+
+ private:
+  enum timer : std::uint32_t { refresh_timer, retry_timer, data_timer, look_timer, look_again_timer };
+  enum token : std::uint64_t { progress_token, shard_token };
+
+  void on_tick(const tick& message);
+  /// The shard is gone: another incarnation of it may be found.
+  void on_down(const caf::actor_addr& whom) override;
+  void refresh();
+  void on_commit_received(const commit_received& what);
+  void on_found(const found& answer);
+  void on_samples(samples& message);
+  void on_lease_lost(const lease_lost& message);
+  std::vector<sample_range> held() const;
+
+  void on_state(const state_ptr& state);
+  void on_state_request(const state_request& message);
+  void on_chunk_request(const state_chunk_request& message);
+
+  void look_around();
+  void greet();
+  void looked();
+  void on_address_query(const address_query& message);
+  void on_dial_request(const dial_request& message);
+  void on_dial_answer(const dial_answer& message);
+  void on_dialled(const dialled& message);
+
+  caf::actor former_shard_;                         // the last one that was lost
+  static constexpr std::size_t most_uncommitted = 64;
+  std::deque<commit> uncommitted_;                  // not answered by the shard yet
+  std::uint32_t requested_ = 0;                     // credit given and not yet used by the shard
+  duration last_samples_{};
+  duration last_publish_{-1};
+
+  dial_helper helper_;
+  duration first_look_{};
+  std::set<peer_id> greeted_;                       // who can be reached, and through that reach us
+
+  std::set<peer_id> tried_donors_;                  // since the last state that we got
+  std::optional<branch> arriving_;                  // what we are downloading, if it will not take long
+  duration download_not_before_{};
+  std::deque<state_ptr> served_;                    // states that joiners may be downloading
+  std::uint64_t state_bytes_asked_ = 0;
+};
+
+}  // namespace shoal::actors
