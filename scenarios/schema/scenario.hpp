@@ -114,15 +114,17 @@ struct data_options {
   bool operator==(const data_options&) const = default;
 };
 
-enum class workload_kind { timing, quadratic, transformer };
+enum class workload_kind { timing, quadratic, logistic, transformer };
 
 struct workload_options {
   workload_kind kind = workload_kind::transformer;
   // transformer: bytes in, bytes out
   std::uint64_t layers = 2, heads = 4, dim = 64, context = 64;
-  // timing and quadratic
+  // timing, quadratic and logistic
   std::uint64_t parameters = 1'000'000;
-  data_size sample_size{256};          ///< bytes streamed for one sample; for the transformer it follows from `context`
+  data_size sample_size{256};          ///< bytes streamed for one sample of timing; of the others it follows from the rest
+  double condition = 1;                ///< quadratic and logistic: largest to smallest curvature, or variance of a feature
+  double l2 = 1e-4;                    ///< logistic: half of this times the squared weights is added to the loss
   bool operator==(const workload_options&) const = default;
 };
 
