@@ -9,6 +9,7 @@
 
 #include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/check_faults.hpp"
+#include "scenarios/schema/check_study.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"
@@ -27,6 +28,7 @@ class checker : checking {
       : checking(sources, problems), s_(what), folder_(folder) {}
 
   void run() {
+    if (s_.study) return check_study(s_, sources_, problems_);
     times();
     network();
     peers();

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "scenarios/schema/describe_churn.hpp"
+#include "scenarios/schema/describe_study.hpp"
 #include "scenarios/schema/lines.hpp"
 #include "scenarios/schema/rule.hpp"
 #include "scenarios/schema/scenario.hpp"
@@ -314,14 +315,22 @@ void describe(V& v, expectation& o) {
   v.field("max", o.max, "the metric is at most this");
 }
 
+/// What a training run and a study have in common; all that is printed of a study.
 template <class V>
-void describe(V& v, scenario& o) {
+void describe_head(V& v, scenario& o) {
   v.field("name", o.name, "shown in reports", {.otherwise = "the file's name without its ending"});
   v.field("description", o.description, "for people");
   v.field("seed", o.seed, "the same seed gives the same history");
+  v.field("averaging_study", o.study, "instead of a training run: peers that only average, by several strategies. Nothing "
+                                      "else but `name`, `description` and `seed` stands beside it");
+}
+
+template <class V>
+void describe(V& v, scenario& o) {
+  describe_head(v, o);
   v.field("world", o.world, "`sim`: virtual time; `emulate`: real time on one machine", {.one_of = "sim, emulate"});
   v.field("stop_time", o.stop_time, "virtual time at which the run ends at the latest",
-          {.required = true, .above = 0});
+          {.required = !o.study, .above = 0});
   v.field("network", o.network, "regions and the delays between them");
   v.field("devices", o.devices, "what peers compute with, by name");
   v.keyed("peers", o.peers, "groups of hosts alike, by name");

@@ -13,6 +13,7 @@
 #include "netem/path_quality.hpp"
 #include "netem/reachability.hpp"
 #include "netem/transport.hpp"
+#include "scenarios/schema/averaging_study.hpp"
 #include "scenarios/schema/churn_options.hpp"
 #include "scenarios/schema/fault.hpp"
 #include "scenarios/schema/over_time.hpp"
@@ -195,6 +196,7 @@ struct scenario {
   std::vector<fault> faults;
   record_options record;
   std::map<std::string, expectation> expect;  ///< by metric name
+  std::optional<averaging_study> study;       ///< instead of everything from `stop_time` on
   bool operator==(const scenario&) const = default;
 };
 
