@@ -42,9 +42,9 @@ std::string to_string(const grid& what) {
 }
 
 grid square_grid(std::uint64_t peers) {
-  grid out{2, 2};
-  while (out.cells() < peers) ++out.side;
-  return out;
+  std::uint32_t side = 2;
+  while (std::uint64_t{side} * side < peers) ++side;
+  return {side, 2};
 }
 
 std::uint64_t line_of(const grid& g, std::uint64_t cell, std::uint32_t axis) noexcept {
@@ -102,6 +102,14 @@ double full_grid_distortion(const grid& g, std::uint64_t t) {
 double all_reduce_rounds(double peers, double failure, double limit) {
   const double success = std::pow(1 - failure, peers);
   return success > 0 ? (1 - std::pow(1 - success, limit)) / success : limit;
+}
+
+double all_reduce_deviation(double peers, double failure, double limit) {
+  // E[X^2] = sum over k of (2k - 1) P(X >= k), for X cut at the limit.
+  const double miss = 1 - std::pow(1 - failure, peers), mean = all_reduce_rounds(peers, failure, limit);
+  double square = 0, reached = 1;
+  for (double k = 1; k <= limit; ++k, reached *= miss) square += (2 * k - 1) * reached;
+  return std::sqrt(std::max(0.0, square - mean * mean));
 }
 
 double pair_factor(double peers) { return peers <= 1 ? 0 : 1 - 1 / (peers - 1); }

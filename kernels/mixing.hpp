@@ -28,7 +28,7 @@ struct grid {
 /// "32x32", "8x8x8": equal sides, at least 2 each, at most 2^40 cells.
 result<grid> parse_grid(std::string_view text);
 std::string to_string(const grid& what);
-/// The smallest one of two dimensions that has a cell for each of `peers`.
+/// The smallest square with a cell for each of `peers`; sides are at least 2. Requires: peers <= 2^62.
 grid square_grid(std::uint64_t peers);
 
 /// Along which axis round `t` (from 1) averages: t mod d, so that d rounds in a row use each axis once.
@@ -60,6 +60,8 @@ double random_groups_factor_as_printed(double peers, double groups);
 double full_grid_distortion(const grid& g, std::uint64_t t);
 /// Expected rounds until an all-reduce that needs everybody succeeds, or `limit`: (1 - (1 - P)^limit) / P, P = (1 - p)^N.
 double all_reduce_rounds(double peers, double failure, double limit);
+/// The standard deviation of that number of rounds. Complexity: O(limit).
+double all_reduce_deviation(double peers, double failure, double limit);
 /// Factor of the expected distortion by one exchange of a random pair: 1 - 1 / (N - 1).
 double pair_factor(double peers);
 

@@ -9,7 +9,12 @@
 
 namespace shoal::tools {
 
-std::string averaging_svg(const std::string& title, const std::vector<plotted_curve>& curves, double least) {
+namespace {
+
+constexpr int panel_width = 900, panel_height = 470;
+
+std::string panel_svg(const plot_panel& panel, double least) {
+  const auto& curves = panel.curves;
   // Distinguishable without colour vision, too (Okabe and Ito).
   static constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"};
   constexpr double left = 70, top = 44, width = 620, height = 360;
@@ -19,8 +24,7 @@ std::string averaging_svg(const std::string& title, const std::vector<plotted_cu
   const auto x = [&](double t) { return left + width * t / static_cast<double>(rounds); };
   const auto y = [&](double v) { return top + height * std::min(1.0, std::max(0.0, -std::log10(std::max(v, least)) / decades)); };
   std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 470\" font-family=\"sans-serif\" font-size=\"13\">\n"
-      "<rect width=\"900\" height=\"470\" fill=\"#ffffff\"/>\n<text x=\"{}\" y=\"24\" font-size=\"16\">{}</text>\n", left, svg_text(title));
+      "<rect width=\"{}\" height=\"{}\" fill=\"#ffffff\"/>\n<text x=\"{}\" y=\"24\" font-size=\"16\">{}</text>\n", panel_width, panel_height, left, svg_text(panel.title));
   for (int d = 0; d <= static_cast<int>(decades); ++d) {
     const double at = y(std::pow(10.0, -d));
     out += fmt::format("<line x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\" stroke=\"#dddddd\"/>\n<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">1e-{}</text>\n",
@@ -46,6 +50,16 @@ std::string averaging_svg(const std::string& title, const std::vector<plotted_cu
                        left + width + 12, legend, left + width + 40, legend, colour, dash, left + width + 46, legend + 4, svg_text(c.name));
     legend += 20;
   }
+  return out;
+}
+
+}  // namespace
+
+std::string averaging_svg(const std::vector<plot_panel>& panels, double least) {
+  auto out = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"13\">\n",
+                         panel_width, panel_height * static_cast<int>(std::max<std::size_t>(1, panels.size())));
+  for (std::size_t i = 0; i < panels.size(); ++i)
+    out += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", panel_height * static_cast<int>(i), panel_svg(panels[i], least));
   return out + "</svg>\n";
 }
 

@@ -13,7 +13,12 @@ struct plotted_curve {
   std::size_t colour = 0;          ///< equal numbers have equal colours
 };
 
-/// Values below `least` are drawn at the bottom.
-std::string averaging_svg(const std::string& title, const std::vector<plotted_curve>& curves, double least);
+struct plot_panel {
+  std::string title;
+  std::vector<plotted_curve> curves;
+};
+
+/// The panels below each other. Values below `least` are drawn at the bottom.
+std::string averaging_svg(const std::vector<plot_panel>& panels, double least);
 
 }  // namespace shoal::tools

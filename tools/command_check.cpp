@@ -26,6 +26,12 @@ int check(const check_arguments& arguments) {
     std::fputs(scenarios::to_yaml(*scenario).c_str(), stdout);
     return exit_ok;
   }
+  if (const auto& study = scenario->study) {
+    fmt::print("{}: fine (a study of averaging among {} peers, {} strateg{} at {} failure rate{})\n", arguments.scenario.file, study->peers,
+               study->strategies.size(), study->strategies.size() == 1 ? "y" : "ies", study->failures.size(),
+               study->failures.size() == 1 ? "" : "s");
+    return exit_ok;
+  }
   auto hosts = scenarios::expand_hosts(*scenario).size(), faults = scenario->faults.size();
   fmt::print("{}: fine ({} peer{}, {} fault{})\n", arguments.scenario.file, hosts, hosts == 1 ? "" : "s", faults,
              faults == 1 ? "" : "s");

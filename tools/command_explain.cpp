@@ -1,5 +1,6 @@
 // shoal explain RUN: why a transfer, or a round, took as long as it did.
 #include "scenarios/compare/explain.hpp"
+#include "scenarios/compare/study_directory.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 
@@ -30,6 +31,10 @@ int show(const result<What>& what, bool json) {
 }
 
 int explain(const explain_arguments& arguments) {
+  if (auto run = scenarios::refuse_study(arguments.run, "transfer and no round to explain"); !run) {
+    fmt::print(stderr, "error: {}\n", run.error());
+    return exit_bad_input;
+  }
   if (arguments.flow)
     return show(scenarios::explain_transfer(arguments.run, *arguments.flow), arguments.json);
   return show(scenarios::explain_round(arguments.run, *arguments.round), arguments.json);

@@ -98,7 +98,7 @@ void add_new(CLI::App& app, action& chosen) {
   command->add_option("--peers", arguments->peers, "how many peers (8)")->type_name("N");
   command
       ->add_option("--workload", arguments->workload,
-                   "transformer, timing or quadratic (transformer)")
+                   "transformer, timing, quadratic or logistic (transformer)")
       ->type_name("KIND");
   command
       ->add_option("--churn", arguments->churn, "do peers come and go: none, some or heavy (none)")

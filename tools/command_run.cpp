@@ -18,6 +18,7 @@
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/live_line.hpp"
+#include "tools/run_study.hpp"
 #include "tools/terminal.hpp"
 
 namespace shoal::tools {
@@ -46,9 +47,23 @@ void print_people(const scenarios::run_outcome& outcome, const run_arguments& ar
     fmt::print("\nEverything is in {}\n", arguments.out);
 }
 
+int study(const scenarios::scenario& what, const run_arguments& arguments) {
+  const std::pair<bool, const char*> of_training[] = {{!arguments.until.empty(), "--until"},
+                                                      {arguments.no_baseline, "--no-baseline"},
+                                                      {arguments.check_determinism, "--check-determinism"},
+                                                      {arguments.workers > 0, "--workers"}};
+  for (const auto& [given, option] : of_training)
+    if (given) {
+      fmt::print(stderr, "error: {} is for training runs; {} is a study of averaging\n", option, arguments.scenario.file);
+      return exit_usage;
+    }
+  return run_study(what, {arguments.out, arguments.force, arguments.json, arguments.quiet});
+}
+
 int run(const run_arguments& arguments) {
   auto scenario = arguments.scenario.load();
   if (!scenario) return exit_bad_input;
+  if (scenario->study) return study(*scenario, arguments);
   scenarios::stage_options options;
   options.out = arguments.out;
   options.force = arguments.force;

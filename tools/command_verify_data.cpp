@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "actors/data/verify_data.hpp"
+#include "scenarios/compare/study_directory.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 
@@ -14,6 +15,10 @@ namespace shoal::tools {
 namespace {
 
 int verify(const std::string& directory) {
+  if (auto run = scenarios::refuse_study(directory, "ledger of samples"); !run) {
+    fmt::print(stderr, "error: {}\n", run.error());
+    return exit_bad_input;
+  }
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::path(directory) / "ledger.csv", error)) {
     const bool folder = std::filesystem::is_directory(directory, error);

@@ -31,7 +31,7 @@ void run_lane(const transformer& model, std::span<const float> parameters,
 
 } // namespace
 
-baseline_result train_baseline(const transformer& model, const optimizer_config& optimizer,
+baseline_result train_baseline(const transformer& model, const kernels::optimizer_config& optimizer,
                                std::span<const float> initial, const sample_source& sample,
                                std::span<const std::uint8_t> held_out,
                                const baseline_options& options) {

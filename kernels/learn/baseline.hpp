@@ -5,7 +5,7 @@
 // not: the bits are the same for any number of threads.
 #pragma once
 
-#include "kernels/learn/optimizer.hpp"
+#include "kernels/optimizer.hpp"
 #include "kernels/learn/transformer.hpp"
 
 #include <cstddef>
@@ -40,7 +40,7 @@ using sample_source = std::function<void(std::uint64_t index, std::span<std::uin
 /// Trains `initial` for options.steps steps and measures both losses on `held_out` [n x (context +
 /// 1)]. Requires: validate(optimizer), initial.size() == model.parameter_count(), target_batch,
 /// micro_batch, lanes >= 1.
-baseline_result train_baseline(const transformer& model, const optimizer_config& optimizer,
+baseline_result train_baseline(const transformer& model, const kernels::optimizer_config& optimizer,
                                std::span<const float> initial, const sample_source& sample,
                                std::span<const std::uint8_t> held_out,
                                const baseline_options& options);

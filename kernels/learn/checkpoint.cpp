@@ -75,7 +75,7 @@ checkpoint from_json(const json& header) {
   m.at("context").get_to(c.model.context);
   m.at("vocabulary").get_to(c.model.vocabulary);
   const auto& o = header.at("optimizer");
-  if (auto kind = parse_optimizer_kind(o.at("kind").get<std::string>()))
+  if (auto kind = kernels::parse_optimizer_kind(o.at("kind").get<std::string>()))
     c.optimizer.kind = *kind;
   o.at("learning_rate").get_to(c.optimizer.learning_rate);
   o.at("momentum").get_to(c.optimizer.momentum);

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
-#include "kernels/learn/layout.hpp"
-#include "kernels/learn/optimizer.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/optimizer.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -18,8 +18,8 @@
 namespace shoal::learn {
 
 struct checkpoint {
-  transformer_config model;
-  optimizer_config optimizer;
+  kernels::transformer_config model;
+  kernels::optimizer_config optimizer;
   std::uint64_t epoch = 0;                  ///< steps taken
   std::uint64_t samples = 0;                ///< samples committed in all epochs
   std::string state_id;                     ///< as the progress records have it

@@ -39,7 +39,7 @@ namespace {
 constexpr double norm_epsilon = 1e-5;
 constexpr double rotary_base = 10000.0;
 
-Tensor view_of(std::span<const float> values, const tensor_slot& slot) {
+Tensor view_of(std::span<const float> values, const kernels::tensor_slot& slot) {
   // libtorch has no constant tensors; nothing here writes to parameters.
   auto* data = const_cast<float*>(values.data()) + slot.offset;
   return at::from_blob(data, slot.shape, at::kFloat);
@@ -64,9 +64,9 @@ Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
 
 } // namespace
 
-transformer::transformer(const transformer_config& config)
+transformer::transformer(const kernels::transformer_config& config)
     : config_(config), layout_(layout_of(config)),
-      parameter_count_(learn::parameter_count(config)) {
+      parameter_count_(kernels::parameter_count(config)) {
   use_one_thread();
   const auto t = config.context;
   const auto width = config.dim / config.heads;
@@ -92,7 +92,7 @@ transformer::transformer(const transformer_config& config)
 namespace {
 
 /// inputs [samples, time] of bytes -> logits [samples * time, vocabulary].
-Tensor forward(const transformer_config& config, const std::vector<Tensor>& p, const Tensor& inputs,
+Tensor forward(const kernels::transformer_config& config, const std::vector<Tensor>& p, const Tensor& inputs,
                const Tensor& cosine, const Tensor& sine, const Tensor& mask) {
   const auto n = inputs.size(0), t = inputs.size(1), d = config.dim, h = config.heads, w = d / h;
   auto x = at::embedding(p[0], inputs.reshape({-1})); // [n t, d]

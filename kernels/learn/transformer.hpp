@@ -4,7 +4,7 @@
 // shared. Source: Vaswani et al., arXiv:1706.03762; rotary positions: Su et al., arXiv:2104.09864.
 #pragma once
 
-#include "kernels/learn/layout.hpp"
+#include "kernels/layout.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,17 +26,17 @@ void use_one_thread();
 class transformer {
 public:
   /// Requires: validate(config).
-  explicit transformer(const transformer_config& config);
+  explicit transformer(const kernels::transformer_config& config);
 
-  const transformer_config& config() const noexcept { return config_; }
+  const kernels::transformer_config& config() const noexcept { return config_; }
   std::size_t parameter_count() const noexcept { return parameter_count_; }
-  const std::vector<tensor_slot>& layout() const noexcept { return layout_; }
+  const std::vector<kernels::tensor_slot>& layout() const noexcept { return layout_; }
   /// Bytes of one sample: context inputs and the byte after each, context + 1.
   std::size_t sample_bytes() const noexcept {
     return static_cast<std::size_t>(config_.context) + 1;
   }
   std::vector<float> initial_parameters(std::uint64_t seed) const {
-    return learn::initial_parameters(config_, seed);
+    return kernels::initial_parameters(config_, seed);
   }
 
   /// Loss of a sample = mean over its `context` predictions of -ln p(next byte), in nats per byte.
@@ -62,8 +62,8 @@ public:
 
 private:
   struct tables; // what every forward pass shares: rotary angles and the causal mask
-  transformer_config config_;
-  std::vector<tensor_slot> layout_;
+  kernels::transformer_config config_;
+  std::vector<kernels::tensor_slot> layout_;
   std::size_t parameter_count_ = 0;
   std::shared_ptr<const tables> tables_;
 };

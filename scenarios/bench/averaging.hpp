@@ -14,14 +14,9 @@
 #include "actors/averaging/averager.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/mixing.hpp"
+#include "scenarios/schema/averaging_study.hpp"
 
 namespace shoal::scenarios {
-
-/// How peers learn whom they average with.
-enum class group_assignment : std::uint8_t {
-  dht,     ///< by matchmaking through a DHT node on each host
-  given,   ///< they are told; nothing else differs
-};
 
 struct averaging_bench {
   actors::averaging_strategy strategy = actors::averaging_strategy::moshpit;

@@ -1,6 +1,7 @@
 #include "scenarios/compare/model_file.hpp"
 
 #include "scenarios/compare/option_diff.hpp"
+#include "scenarios/compare/study_directory.hpp"
 #include "scenarios/observe/run_directory.hpp"
 
 #include <fmt/format.h>
@@ -24,6 +25,8 @@ result<fs::path> model_file(const fs::path& path) {
   if (!fs::exists(path / "run.yaml", error))
     return failure{
         fmt::format("'{}' has no final.ckpt, and is no directory of a run", path.string())};
+  if (auto run = refuse_study(path, "model"); !run)
+    return failure{run.error()};
   if (const auto yaml = read_file(path / "run.yaml")) {
     const auto options = option_values(parse_document(*yaml));
     const auto kind = options.find("workload.kind");

@@ -60,8 +60,12 @@ std::string workload_lines(const new_scenario& what, std::uint64_t batch) {
            "learning\n"
            "  layers: 2\n  heads: 4\n  dim: 64\n  context: 64\n";
   else if (what.workload == workload_kind::quadratic)
-    out += "each sample pulls every number to its own optimum: for studies of averaging\n"
-           "  parameters: 100000\n";
+    out += "each sample pulls every number to its own optimum; the best model is known\n"
+           "  parameters: 1000       # a sample has 4 bytes for each\n"
+           "  condition: 10          # how much steeper the steepest direction is than the flattest\n";
+  else if (what.workload == workload_kind::logistic)
+    out += "logistic regression on drawn data: nothing to read, and little to compute\n"
+           "  parameters: 1001       # weights and the intercept; a sample has 4 bytes for each\n";
   else
     out +=
         "nothing is computed; messages have the sizes, and steps the durations, of a real model\n"
@@ -76,7 +80,9 @@ std::string workload_lines(const new_scenario& what, std::uint64_t batch) {
            "clip_norm: 1, warmup_steps: 5}\n";
   else
     out += fmt::format("  optimizer: {{kind: sgd, learning_rate: {}}}\n",
-                       what.workload == workload_kind::quadratic ? 0.1 : 0.01);
+                       what.workload == workload_kind::logistic    ? 1
+                       : what.workload == workload_kind::quadratic ? 0.1
+                                                                   : 0.01);
   return out;
 }
 
@@ -216,7 +222,7 @@ result<new_scenario> ask(const std::string& name, const new_scenario_wishes& wis
         "How many peers?", std::to_string(made.peers), made.peers,
         [](const std::string& text) { return parse_count(text, most_new_peers); }, in, out);
   if (done && !wishes.workload)
-    done = ask_one("What is trained: transformer, timing (sizes and durations only) or quadratic?",
+    done = ask_one("What is trained: transformer, timing (sizes and durations only), quadratic or logistic?",
                    name_of(made.workload), made.workload, parse_workload, in, out);
   if (done && !wishes.churn)
     done = ask_one("Do peers come and go: none, some or heavy?", churn_name, made.churn,

@@ -1,6 +1,7 @@
 #include "scenarios/compare/replay.hpp"
 
 #include "scenarios/compare/option_diff.hpp"
+#include "scenarios/compare/study_directory.hpp"
 #include "scenarios/compare/value_diff.hpp"
 #include "scenarios/compare/version.hpp"
 #include "scenarios/observe/run_directory.hpp"
@@ -60,6 +61,8 @@ result<replay_plan> plan_replay(const fs::path& directory, std::string_view buil
   std::error_code error;
   if (!fs::is_directory(directory, error))
     return failure{fmt::format("'{}' is no directory", directory.string())};
+  if (auto run = refuse_study(directory, "replay"); !run)
+    return failure{run.error()};
   const fs::path file = directory / "run.yaml";
   auto text = read_file(file);
   if (!text)

@@ -1,6 +1,7 @@
 #include "scenarios/compare/run_diff.hpp"
 
 #include "scenarios/compare/provenance.hpp"
+#include "scenarios/compare/study_directory.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/hosts.hpp"
 
@@ -38,6 +39,8 @@ result<recorded_run> read_run(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error))
     return failure{fmt::format("'{}' is no directory", directory.string())};
+  if (auto run = refuse_study(directory, "diff"); !run)
+    return failure{run.error()};
   if (!fs::exists(directory / "run.yaml", error) && !fs::exists(directory / "summary.json", error))
     return failure{
         fmt::format("'{}' is no directory of a run: it has neither run.yaml nor summary.json",

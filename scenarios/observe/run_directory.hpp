@@ -44,10 +44,11 @@ private:
 class run_directory {
 public:
   /// What a run may write; `force` removes these, and nothing else, from a directory that exists.
-  static constexpr std::array<std::string_view, 11> known_files{
+  static constexpr std::array<std::string_view, 12> known_files{
       "run.yaml",   "summary.json", "metrics.csv", "metrics.prom", "events.jsonl.zst",
       "transfers.jsonl.zst",
-      "ledger.csv", "rounds.csv",   "peers.csv",   "final.ckpt",   "report.html"};
+      "ledger.csv", "rounds.csv",   "peers.csv",   "final.ckpt",   "report.html",
+      "curves.svg"};
 
   /// Whether a run may go to `path`: bad input if not.
   /// Errors: it exists and `force` is not set; it is no directory.

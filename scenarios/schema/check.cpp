@@ -10,6 +10,7 @@
 #include "kernels/mixing.hpp"
 #include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/check_faults.hpp"
+#include "scenarios/schema/check_study.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"
@@ -19,6 +20,7 @@ namespace shoal::scenarios {
 namespace {
 
 constexpr std::uint64_t most_hosts = 4'000'000;
+constexpr std::uint64_t most_convex_parameters = 1 << 22;   // samples of 16 MiB
 constexpr double longest_seconds = 3e9;   // nanoseconds in 64 bits reach 9.2e9 s
 
 class checker : checking {
@@ -27,6 +29,7 @@ class checker : checking {
       : checking(sources, problems), s_(what), folder_(folder) {}
 
   void run() {
+    if (s_.study) return check_study(s_, sources_, problems_);
     times();
     network();
     peers();
@@ -199,6 +202,7 @@ class checker : checking {
 
   void workload() {
     const workload_options& w = s_.workload;
+    if (sound({"workload.kind"})) convex();
     if (!sound({"workload.kind", "workload.dim", "workload.heads"}) || w.kind != workload_kind::transformer) return;
     const std::string culprit = sources_.given("workload.heads") ? "workload.heads" : "workload.dim";
     if (w.dim % w.heads != 0)
@@ -206,6 +210,30 @@ class checker : checking {
     else if (w.dim / w.heads % 2 != 0)
       error(culprit, fmt::format("dim {} / heads {} is {}: rotary positions need an even number", w.dim, w.heads,
                                  w.dim / w.heads));
+  }
+
+  /// Workloads 'quadratic' and 'logistic', and what only they have.
+  void convex() {
+    const workload_options& w = s_.workload;
+    const bool quadratic = w.kind == workload_kind::quadratic, logistic = w.kind == workload_kind::logistic;
+    if (sources_.given("workload.condition") && !quadratic && !logistic)
+      error_at_key("workload.condition", fmt::format("'condition' is of quadratic and logistic; '{}' has none", name_of(w.kind)));
+    if (sources_.given("workload.l2") && !logistic)
+      error_at_key("workload.l2", fmt::format("'l2' is of logistic; '{}' has none", name_of(w.kind)));
+    if (!sound({"workload.parameters"}) || (!quadratic && !logistic)) return;
+    const std::string culprit = sources_.given("workload.parameters") ? "workload.parameters" : "workload.kind";
+    if (logistic && w.parameters < 2)
+      error(culprit, "logistic needs at least 2 parameters: the weight of a feature, and the intercept");
+    if (w.parameters > most_convex_parameters)
+      error(culprit, fmt::format("{} parameters make samples of {}: {} has at most {} parameters", w.parameters,
+                                 to_string(data_size{4 * w.parameters}), name_of(w.kind), most_convex_parameters));
+    const optimizer_options& o = s_.training.optimizer;
+    const double most = 2 * (1 + o.momentum);
+    if (quadratic && o.kind == optimizer_kind::sgd && o.learning_rate >= most && o.clip_norm == 0 &&
+        sound({"training.optimizer", "training.optimizer.kind", "training.optimizer.learning_rate",
+               "training.optimizer.momentum", "training.optimizer.clip_norm"}))
+      warn("training.optimizer.learning_rate",
+           fmt::format("sgd diverges: the largest curvature is 1, which bears a learning rate below 2 (1 + momentum) = {:g}", most));
   }
 
   void data() {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "scenarios/schema/describe_churn.hpp"
+#include "scenarios/schema/describe_study.hpp"
 #include "scenarios/schema/lines.hpp"
 #include "scenarios/schema/rule.hpp"
 #include "scenarios/schema/scenario.hpp"
@@ -22,6 +23,7 @@ namespace shoal::scenarios {
 constexpr auto names_of(workload_kind) {
   return std::array{enum_name<workload_kind>{workload_kind::timing, "timing"},
                     enum_name<workload_kind>{workload_kind::quadratic, "quadratic"},
+                    enum_name<workload_kind>{workload_kind::logistic, "logistic"},
                     enum_name<workload_kind>{workload_kind::transformer, "transformer"}};
 }
 constexpr auto names_of(training_method) {
@@ -217,16 +219,19 @@ void describe(V& v, data_options& o) {
 
 template <class V>
 void describe(V& v, workload_options& o) {
-  v.field("kind", o.kind, "`timing`: only sizes and durations; `quadratic`: an averaging study; "
-                          "`transformer`: bytes in, bytes out");
+  v.field("kind", o.kind, "`timing`: only sizes and durations; `quadratic`: a noisy bowl; "
+                          "`logistic`: logistic regression on drawn data; `transformer`: bytes in, bytes out");
   v.field("layers", o.layers, "transformer", {.at_least = 1, .at_most = 1024});
   v.field("heads", o.heads, "transformer; divides `dim`", {.at_least = 1, .at_most = 1024});
   v.field("dim", o.dim, "transformer: width; `dim / heads` is even", {.at_least = 2, .at_most = 65536});
   v.field("context", o.context, "transformer: bytes of text in a sample", {.at_least = 1, .at_most = 65536});
-  v.field("parameters", o.parameters, "timing and quadratic: how many numbers are averaged",
-          {.at_least = 1, .at_most = 1e12});
-  v.field("sample_size", o.sample_size, "timing and quadratic: streamed for one sample; "
-                                        "of the transformer it follows from `context`");
+  v.field("parameters", o.parameters, "timing, quadratic and logistic: how many numbers are averaged; the last one of logistic "
+                                      "is the intercept", {.at_least = 1, .at_most = 1e12});
+  v.field("sample_size", o.sample_size, "timing: streamed for one sample. Of quadratic and logistic it is 4 bytes times "
+                                        "`parameters`, whatever stands here; of the transformer it follows from `context`");
+  v.field("condition", o.condition, "quadratic: largest curvature, which is 1, by the smallest; logistic: the same of the "
+                                    "features' variances", {.at_least = 1, .at_most = 1e12, .hide_default = true});
+  v.field("l2", o.l2, "logistic: half of this times the squared weights is added to the loss", {.at_least = 0, .at_most = 1e6, .hide_default = true});
 }
 
 template <class V>
@@ -323,14 +328,22 @@ void describe(V& v, expectation& o) {
   v.field("max", o.max, "the metric is at most this");
 }
 
+/// What a training run and a study have in common; all that is printed of a study.
 template <class V>
-void describe(V& v, scenario& o) {
+void describe_head(V& v, scenario& o) {
   v.field("name", o.name, "shown in reports", {.otherwise = "the file's name without its ending"});
   v.field("description", o.description, "for people");
   v.field("seed", o.seed, "the same seed gives the same history");
+  v.field("averaging_study", o.study, "instead of a training run: peers that only average, by several strategies. Nothing "
+                                      "else but `name`, `description` and `seed` stands beside it");
+}
+
+template <class V>
+void describe(V& v, scenario& o) {
+  describe_head(v, o);
   v.field("world", o.world, "`sim`: virtual time; `emulate`: real time on one machine", {.one_of = "sim, emulate"});
   v.field("stop_time", o.stop_time, "virtual time at which the run ends at the latest",
-          {.required = true, .above = 0});
+          {.required = !o.study, .above = 0});
   v.field("network", o.network, "regions and the delays between them");
   v.field("devices", o.devices, "what peers compute with, by name");
   v.keyed("peers", o.peers, "groups of hosts alike, by name");

@@ -38,6 +38,10 @@ void fill_line(peer_group& group, const source_map& sources) {
 
 void fill_defaults(scenario& what, const source_map& sources, const std::string& file_name) {
   if (what.name.empty()) what.name = std::filesystem::path(file_name).stem().string();
+  if (what.study) {
+    if (what.study->grid.dimensions == 0) what.study->grid = kernels::square_grid(std::min(what.study->peers, most_study_peers));
+    return;
+  }
   const std::string first = what.network.regions.empty() ? "" : what.network.regions.front();
   if (what.data.region.empty()) what.data.region = first;
   for (peer_group& group : what.peers)

@@ -33,6 +33,13 @@ class printer {
     describe(inner, copy);
   }
 
+  /// Of a study: the rest does not apply.
+  static void print_head(std::string& out, const scenario& value) {
+    scenario copy = value;
+    printer inner(out, 0, {});
+    describe_head(inner, copy);
+  }
+
   template <class T>
   void field(const char* key, T& value, const char*, const rule& r = {}) {
     if constexpr (requires { written(value); }) {
@@ -40,7 +47,13 @@ class printer {
       if (r.hide_default && text == defaults_.text[key]) return;
       if (text != "\"\"") line(key, text);
     } else if constexpr (requires { value.has_value(); }) {
-      if (value) line(key, written(*value));
+      if (!value) return;
+      if constexpr (requires { written(*value); }) {
+        line(key, written(*value));
+      } else {
+        line(key, "");
+        print(out_, indent_ + 2, *value);
+      }
     } else if constexpr (requires { value.push_back({}); }) {
       if (value.empty()) return;
       line(key, "");
@@ -105,7 +118,8 @@ std::string quoted(const std::string& text) {
 
 std::string to_yaml(const scenario& what) {
   std::string out;
-  printer::print(out, 0, what);
+  if (what.study) printer::print_head(out, what);
+  else printer::print(out, 0, what);
   return out;
 }
 

@@ -11,6 +11,7 @@
 
 #include "scenarios/schema/diagnostic.hpp"
 #include "scenarios/schema/rule_text.hpp"
+#include "scenarios/schema/values.hpp"
 
 namespace shoal::scenarios {
 namespace {
@@ -196,13 +197,15 @@ class reader {
       out.emplace();
       read(*out, value, path, key, r);
     } else if constexpr (is_vector<T>) {
-      if constexpr (std::is_same_v<T, std::vector<std::string>>)
+      using item_type = typename T::value_type;
+      if constexpr (is_value<item_type>)
         if (value.kind == node_kind::scalar) {
           // On the command line one value is a list of one; a file shows how lists are written.
           if (value.where.set >= 0) {
-            out = {value.text};
-            shared_.sources.values.emplace(join(path, "0"), value.where);
-            return;
+            out.assign(1, item_type{});
+            const std::string item_path = join(path, "0");
+            shared_.sources.values.emplace(item_path, value.where);
+            return read(out.back(), value, item_path, key, r);
           }
           shared_.fail(path, value.where, "list", path + " is a single value, expected a list",
                        {fmt::format("write [{}]", value.text)});
@@ -216,7 +219,7 @@ class reader {
         shared_.sources.values.emplace(item_path, item.where);
         shared_.sources.keys.emplace(item_path, item.where);
         out.emplace_back();
-        read(out.back(), item, item_path, item.where, {});
+        read(out.back(), item, item_path, item.where, is_value<item_type> ? r : rule{});
       }
     } else if constexpr (is_map<T>) {
       if (!expect(node_kind::mapping, value, path, key)) return;
@@ -291,6 +294,13 @@ class reader {
       return fmt::format("expected a number{}, not '{}'", r.fraction ? " or a percentage" : "", text);
     if (size != text.size()) out /= 100;
     return check_range(r, out, "");
+  }
+
+  static std::string parse(const std::string& text, kernels::grid& out, const rule&) {
+    auto parsed = kernels::parse_grid(text);
+    if (!parsed) return parsed.error();
+    out = *parsed;
+    return {};
   }
 
   static std::string parse(const std::string& text, duration& out, const rule& r) {

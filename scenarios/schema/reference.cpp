@@ -18,7 +18,9 @@ const char* type_word(duration) { return "duration"; }
 const char* type_word(time_offset) { return "duration with a sign"; }
 const char* type_word(data_rate) { return "rate"; }
 const char* type_word(data_size) { return "size"; }
+const char* type_word(const kernels::grid&) { return "grid"; }
 const char* type_word(const std::vector<std::string>&) { return "list of texts"; }
+const char* type_word(const std::vector<double>&) { return "list of numbers"; }
 template <class E>
   requires std::is_enum_v<E>
 const char* type_word(E) {
@@ -27,6 +29,12 @@ const char* type_word(E) {
     for (const auto& [value, name] : names_of(E{})) out += (out.empty() ? "`" : ", `") + std::string(name) + "`";
     return out;
   }();
+  return words.c_str();
+}
+template <class E>
+  requires std::is_enum_v<E>
+const char* type_word(const std::vector<E>&) {
+  static const std::string words = std::string("list of ") + type_word(E{});
   return words.c_str();
 }
 
@@ -58,7 +66,9 @@ class documenter {
       row(key, r.one_of ? words(r.one_of) : type_word(value), default_text(value, r),
           range_text(r, unit_of(value)), meaning);
     } else if constexpr (requires { value.has_value(); }) {
-      row(key, type_word(typename T::value_type{}), "", range_text(r, ""), meaning);
+      using inner = typename T::value_type;
+      if constexpr (requires(inner known) { written(known); }) row(key, type_word(inner{}), "", range_text(r, ""), meaning);
+      else part<inner>(key, "", "mapping", meaning);
     } else if constexpr (requires { value.push_back({}); }) {
       part<typename T::value_type>(key, "[]", "list", meaning);
     } else if constexpr (requires { value.find(""); }) {

@@ -13,6 +13,7 @@
 #include "netem/path_quality.hpp"
 #include "netem/reachability.hpp"
 #include "netem/transport.hpp"
+#include "scenarios/schema/averaging_study.hpp"
 #include "scenarios/schema/churn_options.hpp"
 #include "scenarios/schema/fault.hpp"
 #include "scenarios/schema/over_time.hpp"
@@ -114,15 +115,17 @@ struct data_options {
   bool operator==(const data_options&) const = default;
 };
 
-enum class workload_kind { timing, quadratic, transformer };
+enum class workload_kind { timing, quadratic, logistic, transformer };
 
 struct workload_options {
   workload_kind kind = workload_kind::transformer;
   // transformer: bytes in, bytes out
   std::uint64_t layers = 2, heads = 4, dim = 64, context = 64;
-  // timing and quadratic
+  // timing, quadratic and logistic
   std::uint64_t parameters = 1'000'000;
-  data_size sample_size{256};          ///< bytes streamed for one sample; for the transformer it follows from `context`
+  data_size sample_size{256};          ///< bytes streamed for one sample of timing; of the others it follows from the rest
+  double condition = 1;                ///< quadratic and logistic: largest to smallest curvature, or variance of a feature
+  double l2 = 1e-4;                    ///< logistic: half of this times the squared weights is added to the loss
   bool operator==(const workload_options&) const = default;
 };
 
@@ -201,6 +204,7 @@ struct scenario {
   std::vector<fault> faults;
   record_options record;
   std::map<std::string, expectation> expect;  ///< by metric name
+  std::optional<averaging_study> study;       ///< instead of everything from `stop_time` on
   bool operator==(const scenario&) const = default;
 };
 

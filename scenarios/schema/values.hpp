@@ -11,6 +11,10 @@
 
 namespace shoal::scenarios {
 
+/// What a list may hold whose items stand on one line.
+template <class T>
+concept is_value = std::is_enum_v<T> || std::is_same_v<T, double> || std::is_same_v<T, std::string>;
+
 /// Plain where that is unambiguous, else in double quotes with escapes.
 std::string quoted(const std::string& text);
 
@@ -30,9 +34,12 @@ template <class E>
 std::string written(E value) {
   return name_of(value);
 }
-inline std::string written(const std::vector<std::string>& values) {
+inline std::string written(const kernels::grid& value) { return kernels::to_string(value); }
+template <class T>
+  requires is_value<T>
+std::string written(const std::vector<T>& values) {
   std::string out = "[";
-  for (const std::string& value : values) out += (out.size() > 1 ? ", " : "") + quoted(value);
+  for (const T& value : values) out += (out.size() > 1 ? ", " : "") + written(value);
   return out + "]";
 }
 

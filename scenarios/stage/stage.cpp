@@ -158,6 +158,7 @@ stage::~stage() = default;
 
 result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options options) {
   auto s = std::make_unique<state>();
+  if (what.study) return failure{"a study of averaging is no training run"};
   if (what.world != "sim" && what.world != "emulate")
     return failure{fmt::format("world '{}' cannot be run by this version; use --world sim or emulate", what.world)};
   if (!options.out.empty())

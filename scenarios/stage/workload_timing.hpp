@@ -1,6 +1,4 @@
 // Workload 'timing': only sizes and durations, no numbers.
-// Workload 'quadratic': f_i(x) = 1/2 |x - c_i|^2 where sample i's centre c_i is drawn from its index; the
-// optimum is the mean of the centres. For averaging studies, where a wrong weight must show.
 #pragma once
 
 #include <memory>
@@ -9,7 +7,7 @@
 
 namespace shoal::scenarios {
 
-std::unique_ptr<prepared_workload> prepare_timing(const scenario& from);
-std::unique_ptr<prepared_workload> prepare_quadratic(const scenario& from);
+/// Errors: values of training.optimizer that no optimizer can work with.
+result<std::unique_ptr<prepared_workload>> prepare_timing(const scenario& from);
 
 }  // namespace shoal::scenarios

@@ -9,34 +9,18 @@
 #include "kernels/learn/generate.hpp"
 #include "kernels/learn/text.hpp"
 #include "kernels/learn/transformer.hpp"
+#include "scenarios/stage/optimizer_step.hpp"
 
 namespace shoal::scenarios {
 
 namespace {
 
-learn::transformer_config model_of(const workload_options& from) {
-  learn::transformer_config out;
+kernels::transformer_config model_of(const workload_options& from) {
+  kernels::transformer_config out;
   out.layers = static_cast<std::int64_t>(from.layers);
   out.heads = static_cast<std::int64_t>(from.heads);
   out.dim = static_cast<std::int64_t>(from.dim);
   out.context = static_cast<std::int64_t>(from.context);
-  return out;
-}
-
-learn::optimizer_config optimizer_of(const optimizer_options& from) {
-  learn::optimizer_config out;
-  out.kind = from.kind == optimizer_kind::sgd     ? learn::optimizer_kind::sgd
-             : from.kind == optimizer_kind::adamw ? learn::optimizer_kind::adamw
-                                                  : learn::optimizer_kind::lamb;
-  out.learning_rate = from.learning_rate;
-  out.momentum = from.momentum;
-  out.beta1 = from.beta1;
-  out.beta2 = from.beta2;
-  out.epsilon = from.epsilon;
-  out.weight_decay = from.weight_decay;
-  out.clip_norm = from.clip_norm;
-  out.warmup_steps = static_cast<std::int64_t>(from.warmup_steps);
-  out.decay_steps = static_cast<std::int64_t>(from.total_steps);
   return out;
 }
 
@@ -46,22 +30,17 @@ std::span<const std::uint8_t> tokens_of(std::span<const std::byte> bytes) {
 
 class transformer_work final : public actors::workload {
  public:
-  transformer_work(const learn::transformer_config& model, const learn::optimizer_config& optimizer,
+  transformer_work(const kernels::transformer_config& model, const kernels::optimizer_config& optimizer,
                    std::uint64_t seed)
       : model_(model), optimizer_(optimizer), seed_(seed) {}
 
   const learn::transformer& model() const noexcept { return model_; }
-  const learn::optimizer_config& optimizer() const noexcept { return optimizer_; }
+  const kernels::optimizer_config& optimizer() const noexcept { return optimizer_; }
 
   std::uint64_t value_count() const override { return model_.parameter_count(); }
   std::uint64_t sample_bytes() const override { return model_.sample_bytes(); }
 
-  actors::model_state initial() const override {
-    actors::model_state out;
-    out.parameters = payload{model_.initial_parameters(seed_)};
-    out.optimizer = payload{std::vector<float>(learn::state_size(optimizer_, model_.parameter_count()))};
-    return out;
-  }
+  actors::model_state initial() const override { return fresh_state(optimizer_, model_.initial_parameters(seed_)); }
 
   double accumulate(const actors::model_state& at, std::span<const std::byte> samples, std::uint64_t count,
                     std::span<double> gradient_sum) const override {
@@ -73,21 +52,12 @@ class transformer_work final : public actors::workload {
   }
 
   actors::model_state step(const actors::model_state& at, const payload& mean_gradient) const override {
-    auto out = at;
-    auto from = at.parameters.floats();
-    auto state_from = at.optimizer.empty() ? std::span<const float>{} : at.optimizer.floats();
-    std::vector<float> parameters(from.begin(), from.end()), state(state_from.begin(), state_from.end());
-    ++out.step;
-    learn::step(optimizer_, static_cast<std::int64_t>(out.step), mean_gradient.floats(), parameters, state,
-                model_.layout());
-    out.parameters = payload{std::move(parameters)};
-    out.optimizer = payload{std::move(state)};
-    return out;
+    return step_from(at, optimizer_, mean_gradient, model_.layout());
   }
 
  private:
   learn::transformer model_;
-  learn::optimizer_config optimizer_;
+  kernels::optimizer_config optimizer_;
   std::uint64_t seed_;
 };
 
@@ -105,11 +75,10 @@ class text_source final : public actors::sample_source {
 
 class transformer_workload final : public prepared_workload {
  public:
-  transformer_workload(const scenario& from, learn::text_corpus corpus)
+  transformer_workload(const scenario& from, const kernels::optimizer_config& optimizer, learn::text_corpus corpus)
       : scenario_(from),
         corpus_(std::make_shared<const learn::text_corpus>(std::move(corpus))),
-        work_(std::make_shared<const transformer_work>(model_of(from.workload),
-                                                       optimizer_of(from.training.optimizer), from.seed)),
+        work_(std::make_shared<const transformer_work>(model_of(from.workload), optimizer, from.seed)),
         source_(std::make_shared<const text_source>(corpus_)),
         held_out_(corpus_->held_out_samples()) {}
 
@@ -181,10 +150,11 @@ result<std::unique_ptr<prepared_workload>> prepare_transformer(const scenario& f
   options.seed = from.seed;
   auto corpus = learn::text_corpus::load(from.data.files, options);
   if (!corpus) return failure{corpus.error()};
-  if (auto valid = learn::validate(model_of(from.workload)); !valid) return failure{"workload: " + valid.error()};
-  if (auto valid = learn::validate(optimizer_of(from.training.optimizer)); !valid)
-    return failure{"training.optimizer: " + valid.error()};
-  return std::unique_ptr<prepared_workload>{std::make_unique<transformer_workload>(from, std::move(*corpus))};
+  if (auto valid = kernels::validate(model_of(from.workload)); !valid) return failure{"workload: " + valid.error()};
+  const auto optimizer = optimizer_of(from.training.optimizer);
+  if (!optimizer) return failure{optimizer.error()};
+  return std::unique_ptr<prepared_workload>{
+      std::make_unique<transformer_workload>(from, *optimizer, std::move(*corpus))};
 }
 
 }  // namespace shoal::scenarios

@@ -1,5 +1,6 @@
 #include "scenarios/stage/workloads.hpp"
 
+#include "scenarios/stage/workload_convex.hpp"
 #include "scenarios/stage/workload_timing.hpp"
 #if SHOAL_WITH_LEARN
 #include "kernels/learn/transformer.hpp"
@@ -11,7 +12,8 @@ namespace shoal::scenarios {
 result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from) {
   switch (from.workload.kind) {
     case workload_kind::timing: return prepare_timing(from);
-    case workload_kind::quadratic: return prepare_quadratic(from);
+    case workload_kind::quadratic:
+    case workload_kind::logistic: return prepare_convex(from);
     case workload_kind::transformer:
 #if SHOAL_WITH_LEARN
       return prepare_transformer(from);

@@ -15,7 +15,7 @@ using namespace shoal::learn;
 int main(int argc, char** argv) {
   if (argc != 8) return std::fputs("seven numbers, see the file\n", stderr), 2;
   auto number = [&](int i) { return std::strtoll(argv[i], nullptr, 10); };
-  transformer_config config{};
+  kernels::transformer_config config{};
   config.layers = static_cast<decltype(config.layers)>(number(1));
   config.heads = static_cast<decltype(config.heads)>(number(2));
   config.dim = static_cast<decltype(config.dim)>(number(3));
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
                            .steps = number(7),
                            .lanes = 1,
                            .threads = 1};
-  optimizer_config optimizer{.learning_rate = 0.003};
+  kernels::optimizer_config optimizer{.learning_rate = 0.003};
   auto start = std::clock();
   auto result = train_baseline(model, optimizer, initial, sample, {}, options);
   auto seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;  // one thread: other programs do not count

@@ -11,7 +11,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "kernels/learn/optimizer.hpp"
+#include "kernels/optimizer.hpp"
 #include "kernels/learn/text.hpp"
 #include "kernels/learn/transformer.hpp"
 #include "tests/e2e/support/swarm.hpp"
@@ -75,7 +75,7 @@ std::vector<float> minus(std::span<const float> a, std::span<const float> b) {
   return out;
 }
 
-errors compare(const std::string& optimizer_yaml, const learn::optimizer_config& optimizer, actors::mutant mutant) {
+errors compare(const std::string& optimizer_yaml, const kernels::optimizer_config& optimizer, actors::mutant mutant) {
   std::map<std::uint64_t, epoch_record> seen;
   std::map<actors::group_id, std::map<std::uint32_t, actors::contributed>> rounds;
   scenarios::stage_options options;
@@ -103,7 +103,7 @@ errors compare(const std::string& optimizer_yaml, const learn::optimizer_config&
   auto corpus = learn::text_corpus::load(std::vector<std::string>{text}, {.context = 32, .seed = 3});
   REQUIRE(corpus);
   auto parameters = model.initial_parameters(3);
-  std::vector<float> state(learn::state_size(optimizer, parameters.size()));
+  std::vector<float> state(kernels::state_size(optimizer, parameters.size()));
   errors out;
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
     const auto& record = seen.at(epoch);
@@ -117,8 +117,8 @@ errors compare(const std::string& optimizer_yaml, const learn::optimizer_config&
     auto ours = parameters, theirs = parameters;
     auto our_state = state, their_state = state;
     auto number = static_cast<std::int64_t>(epoch) + 1;
-    learn::step(optimizer, number, gradient, ours, our_state, model.layout());
-    learn::step(optimizer, number, record.gradient, theirs, their_state, model.layout());
+    kernels::step(optimizer, number, gradient, ours, our_state, model.layout());
+    kernels::step(optimizer, number, record.gradient, theirs, their_state, model.layout());
     out.gradient = std::max(out.gradient, distance(record.gradient, gradient));
     out.update = std::max(out.update, distance(minus(theirs, parameters), minus(ours, parameters)));
     std::vector<std::uint64_t> weights;
@@ -136,18 +136,18 @@ errors compare(const std::string& optimizer_yaml, const learn::optimizer_config&
 
 struct optimizer_case {
   const char* yaml;
-  learn::optimizer_config config;
+  kernels::optimizer_config config;
 };
 
 const optimizer_case sgd{"{kind: sgd, learning_rate: 0.2, momentum: 0.9}",
-                         {.kind = learn::optimizer_kind::sgd, .learning_rate = 0.2, .momentum = 0.9}};
+                         {.kind = kernels::optimizer_kind::sgd, .learning_rate = 0.2, .momentum = 0.9}};
 const optimizer_case adamw{
     "{kind: adamw, learning_rate: 0.003, beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weight_decay: 0.01}",
-    {.kind = learn::optimizer_kind::adamw, .learning_rate = 0.003, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
+    {.kind = kernels::optimizer_kind::adamw, .learning_rate = 0.003, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
      .weight_decay = 0.01}};
 
 const optimizer_case lamb{"{kind: lamb, learning_rate: 0.01, beta1: 0.9, beta2: 0.95, epsilon: 1e-6, weight_decay: 0.01}",
-                          {.kind = learn::optimizer_kind::lamb, .learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6,
+                          {.kind = kernels::optimizer_kind::lamb, .learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6,
                            .weight_decay = 0.01}};
 
 void check_equivalent(const optimizer_case& with) {

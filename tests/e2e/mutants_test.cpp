@@ -16,7 +16,7 @@ namespace {
 /// The slow one reduces nothing, so when it dies half-way nobody's part is lost with it, only its own weight.
 swarm with_a_partial_round() {
   swarm what;
-  what.late = "  slow: {count: 1, up: 100kbit, down: 4Mbit, device: fast}\n";
+  what.late = "  slow: {count: 1, up: 100kbit, down: 40Mbit, device: fast}\n";
   what.faults = {"{kill: process, select: slow-0, on: all_reduce.half_sent, nth: 2}"};
   return what;
 }

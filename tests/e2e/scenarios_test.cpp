@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "scenarios/bench/averaging_study.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/stage/stage.hpp"
 
@@ -19,6 +20,19 @@ std::vector<std::string> shipped_scenarios() {
   return out;
 }
 
+/// Of a study: a few restarts of each cell. Whether the expectations hold is for the whole of them.
+void try_study(scenarios::averaging_study what) {
+  what.restarts = std::min<std::uint64_t>(what.restarts, 2);
+  const auto run = scenarios::run_averaging_study(what, 1, {});
+  REQUIRE(run);
+  CHECK(run->cells.size() == what.strategies.size() * what.failures.size());
+  CHECK(run->expectations.size() == what.expect.size());
+  for (const auto& cell : run->cells) {
+    CHECK(cell.figures.restarts.size() == what.restarts);
+    CHECK(cell.figures.misbehaved + cell.figures.bypassed == 0);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("every scenario of the project runs for its first half minute without a violation") {
@@ -29,6 +43,10 @@ TEST_CASE("every scenario of the project runs for its first half minute without 
     auto loaded = scenarios::load(file);
     REQUIRE(loaded.value);
     CHECK(loaded.warnings.empty());
+    if (loaded.value->study) {
+      try_study(*loaded.value->study);
+      continue;
+    }
     if (SHOAL_WITH_LEARN == 0 && loaded.value->workload.kind == scenarios::workload_kind::transformer) continue;
     loaded.value->expect.clear();
     scenarios::stage_options options;

@@ -25,6 +25,7 @@ struct quick_swarm {
   unsigned peers = 3;
   unsigned epochs = 8;
   unsigned parameters = 4000;
+  std::string up = "20Mbit";
   std::string late;
   std::string faults;
 
@@ -36,14 +37,14 @@ struct quick_swarm {
         "devices:\n"
         "  fast: {{samples_per_second: 150, jitter: 10%, step_time: 2ms}}\n"
         "peers:\n"
-        "  p: {{count: {}, up: 20Mbit, down: 50Mbit, device: fast, start_spacing: 10ms}}\n{}"
+        "  p: {{count: {}, up: {}, down: 50Mbit, device: fast, start_spacing: 10ms}}\n{}"
         "data: {{prefetch_samples: 32}}\n"
-        "workload: {{kind: quadratic, parameters: {}, sample_size: 64B}}\n"
+        "workload: {{kind: quadratic, parameters: {}}}\n"
         "training: {{target_batch: 48, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, "
         "record_lifetime: 2s, optimizer: {{kind: sgd, learning_rate: 0.1}}}}\n"
         "averaging: {{matchmaking_time: 600ms, round_timeout: 6s, sender_timeout: 1s, chunk_size: 2KiB}}\n"
         "record: {{events: rounds}}\n{}",
-        world, peers, late, parameters, epochs, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
+        world, peers, up, late, parameters, epochs, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
   }
 };
 
@@ -174,7 +175,8 @@ TEST_CASE("a machine lost half-way through sending costs the same in both worlds
   quick_swarm what;
   what.peers = 4;
   what.epochs = 6;
-  what.parameters = 60'000;  // a round takes a third of a second, so that its middle is not over at once
+  what.up = "2Mbit";  // a round takes a third of a second, so that its middle is not over at once
+  what.parameters = 6000;
   what.faults = "{kill: machine, select: p-1, on: all_reduce.half_sent, nth: 2}";
   auto out = same_in_both_worlds(what);
   CHECK(out.troubled_rounds);
@@ -241,7 +243,8 @@ TEST_CASE("hosts that are paused, cut off, slowed down or wrong about the time c
     what.faults = fault;
     if (what.faults.find("half_sent") != std::string::npos) {
       what.peers = 4;
-      what.parameters = 60'000;   // a round has a middle
+      what.up = "2Mbit";   // a round has a middle
+      what.parameters = 6000;
     }
     INFO(fault);
     for (const char* world : {"sim", "emulate"}) {

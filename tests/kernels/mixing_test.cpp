@@ -101,6 +101,31 @@ TEST_CASE("all-reduce that needs everybody: the expected rounds, cut at the limi
   CHECK(all_reduce_rounds(1024, 0.01, 50) == doctest::Approx(49.96).epsilon(0.001));
 }
 
+TEST_CASE("all-reduce that needs everybody: the deviation of the rounds is that of a geometric law, cut at the limit") {
+  CHECK(all_reduce_deviation(512, 0, 50) == 0);
+  const double success = std::pow(0.999, 512.0);   // hardly ever more than 50 rounds
+  CHECK(all_reduce_deviation(512, 0.001, 50) == doctest::Approx(std::sqrt(1 - success) / success));
+  double mean = 0, square = 0, left = 1;
+  const double p = std::pow(0.995, 900.0);
+  for (int k = 1; k <= 50; ++k) {
+    const double here = k < 50 ? left * p : left;
+    mean += k * here;
+    square += k * k * here;
+    left -= here;
+  }
+  CHECK(all_reduce_rounds(900, 0.005, 50) == doctest::Approx(mean));
+  CHECK(all_reduce_deviation(900, 0.005, 50) == doctest::Approx(std::sqrt(square - mean * mean)));
+}
+
+TEST_CASE("the smallest square grid holds everybody") {
+  CHECK(square_grid(1) == grid{2, 2});
+  CHECK(square_grid(4) == grid{2, 2});
+  CHECK(square_grid(5) == grid{3, 2});
+  CHECK(square_grid(1024) == grid{32, 2});
+  CHECK(square_grid(1025) == grid{33, 2});
+  CHECK(square_grid(4'194'304) == grid{2048, 2});
+}
+
 TEST_CASE("exponential graph: as many edges in as out, none to oneself") {
   for (std::uint32_t n : {2u, 3u, 5u, 16u, 17u, 100u})
     for (std::uint64_t t = 1; t < 9; ++t) {

@@ -13,7 +13,7 @@ using namespace shoal::learn;
 
 namespace {
 
-const transformer_config tiny{.layers = 1, .heads = 2, .dim = 32, .context = 16};
+const kernels::transformer_config tiny{.layers = 1, .heads = 2, .dim = 32, .context = 16};
 
 text_corpus pangrams() {
   text_file file{.name = "pangrams"};
@@ -35,7 +35,7 @@ TEST_CASE("the baseline learns a repeated sentence, with the same bits on one th
     asked.insert(index);
     corpus.sample(index, out);
   };
-  const optimizer_config optimizer{.learning_rate = 0.01};
+  const kernels::optimizer_config optimizer{.learning_rate = 0.01};
   const baseline_options options{.target_batch = 20, .micro_batch = 4, .steps = 40};
   const auto one = train_baseline(model, optimizer, initial, sample, held_out, options);
   CHECK(one.first_loss == doctest::Approx(std::log(256.0)).epsilon(0.02));
@@ -63,7 +63,7 @@ TEST_CASE("a step is that of the mean gradient of its samples") {
   const transformer model(tiny);
   const auto corpus = pangrams();
   const auto initial = model.initial_parameters(2);
-  const optimizer_config sgd{.kind = optimizer_kind::sgd, .learning_rate = 1};
+  const kernels::optimizer_config sgd{.kind = kernels::optimizer_kind::sgd, .learning_rate = 1};
   auto sample = [&](std::uint64_t index, std::span<std::uint8_t> out) {
     corpus.sample(index, out);
   };

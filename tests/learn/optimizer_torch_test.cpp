@@ -1,10 +1,10 @@
-// kernels/learn/optimizer against libtorch's own SGD and AdamW, over many steps.
+// kernels/optimizer against libtorch's own SGD and AdamW, over many steps.
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 #undef CHECK // that of libtorch's logging
 
 #include "kernels/base/rng.hpp"
-#include "kernels/learn/optimizer.hpp"
+#include "kernels/optimizer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 using namespace shoal;
-using namespace shoal::learn;
+using namespace shoal::kernels;
 
 namespace {
 

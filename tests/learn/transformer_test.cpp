@@ -20,7 +20,7 @@ using namespace shoal::learn;
 
 namespace {
 
-const transformer_config small{.layers = 2, .heads = 2, .dim = 16, .context = 12};
+const kernels::transformer_config small{.layers = 2, .heads = 2, .dim = 16, .context = 12};
 
 std::vector<std::uint8_t> random_tokens(std::size_t count, std::uint64_t seed) {
   auto random = stream(seed, "test_tokens");
@@ -54,10 +54,10 @@ TEST_CASE("the layout covers the parameters without gaps") {
 
 TEST_CASE("sizes that cannot be are refused with the reason") {
   CHECK(validate(small).ok());
-  CHECK(validate({.heads = 3, .dim = 16}).error().find("not a multiple of 2 * heads") !=
+  CHECK(validate(kernels::transformer_config{.heads = 3, .dim = 16}).error().find("not a multiple of 2 * heads") !=
         std::string::npos);
-  CHECK(validate({.layers = 0}).error().find("layers is 0") != std::string::npos);
-  CHECK(!validate({.vocabulary = 100}).ok());
+  CHECK(validate(kernels::transformer_config{.layers = 0}).error().find("layers is 0") != std::string::npos);
+  CHECK(!validate(kernels::transformer_config{.vocabulary = 100}).ok());
 }
 
 TEST_CASE("initial parameters depend on the seed alone and give nearly uniform predictions") {

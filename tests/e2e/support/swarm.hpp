@@ -18,7 +18,7 @@ struct swarm {
   std::uint64_t seed = 1;
   std::string kind = "quadratic";
   std::string parameters = "4000";         ///< 16 kB to average
-  std::string up = "1Mbit", down = "4Mbit";
+  std::string up = "1Mbit", down = "40Mbit";
   std::string averaging;                   ///< further options, ', key: value'
   std::string training;
   std::string data;

@@ -20,7 +20,8 @@ std::string complaints(const load_result& from) {
 TEST_CASE("every new scenario is right, without a warning, and says what was asked for") {
   for (const std::uint64_t peers : {1, 2, 3, 4, 5, 37, 1000})
     for (const auto workload :
-         {workload_kind::transformer, workload_kind::timing, workload_kind::quadratic})
+         {workload_kind::transformer, workload_kind::timing, workload_kind::quadratic,
+          workload_kind::logistic})
       for (const auto churn : {churn_level::none, churn_level::some, churn_level::heavy})
         for (const std::uint64_t minutes : {1, 10, 100000}) {
           const std::string text = to_yaml({"mine", peers, workload, churn, minutes});

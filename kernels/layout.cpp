@@ -1,11 +1,11 @@
-#include "kernels/learn/layout.hpp"
+#include "kernels/layout.hpp"
 
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"
 
 #include <cmath>
 
-namespace shoal::learn {
+namespace shoal::kernels {
 
 namespace {
 
@@ -99,4 +99,4 @@ std::vector<float> initial_parameters(const transformer_config& config, std::uin
   return values;
 }
 
-} // namespace shoal::learn
+} // namespace shoal::kernels

@@ -1,4 +1,4 @@
-#include "kernels/learn/optimizer.hpp"
+#include "kernels/optimizer.hpp"
 
 #include "kernels/base/check.hpp"
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string>
 
-namespace shoal::learn {
+namespace shoal::kernels {
 
 namespace {
 
@@ -172,4 +172,4 @@ void step(const optimizer_config& config, std::int64_t step_number, std::span<co
   }
 }
 
-} // namespace shoal::learn
+} // namespace shoal::kernels

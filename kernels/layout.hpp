@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace shoal::learn {
+namespace shoal::kernels {
 
 /// A decoder-only transformer over bytes.
 struct transformer_config {
@@ -50,4 +50,4 @@ std::size_t parameter_count(const transformer_config& config);
 /// scaling).
 std::vector<float> initial_parameters(const transformer_config& config, std::uint64_t seed);
 
-} // namespace shoal::learn
+} // namespace shoal::kernels

@@ -1,6 +1,6 @@
-// kernels/learn/optimizer: hand-computed steps, schedule, clipping, and LAMB against its formula.
+// kernels/optimizer: hand-computed steps, schedule, clipping, and LAMB against its formula.
 #include "kernels/base/rng.hpp"
-#include "kernels/learn/optimizer.hpp"
+#include "kernels/optimizer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 using namespace shoal;
-using namespace shoal::learn;
+using namespace shoal::kernels;
 
 namespace {
 

@@ -15,14 +15,14 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
-#include "kernels/learn/layout.hpp"
+#include "kernels/layout.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-namespace shoal::learn {
+namespace shoal::kernels {
 
 enum class optimizer_kind : std::uint8_t { sgd, adamw, lamb };
 
@@ -71,4 +71,4 @@ void step(const optimizer_config& config, std::int64_t step_number, std::span<co
           std::span<float> parameters, std::span<float> state,
           std::span<const tensor_slot> layout = {});
 
-} // namespace shoal::learn
+} // namespace shoal::kernels

@@ -1,0 +1,43 @@
+#include "scenarios/stage/optimizer_step.hpp"
+
+namespace shoal::scenarios {
+
+result<kernels::optimizer_config> optimizer_of(const optimizer_options& from) {
+  kernels::optimizer_config out;
+  out.kind = from.kind == optimizer_kind::sgd     ? kernels::optimizer_kind::sgd
+             : from.kind == optimizer_kind::adamw ? kernels::optimizer_kind::adamw
+                                                  : kernels::optimizer_kind::lamb;
+  out.learning_rate = from.learning_rate;
+  out.momentum = from.momentum;
+  out.beta1 = from.beta1;
+  out.beta2 = from.beta2;
+  out.epsilon = from.epsilon;
+  out.weight_decay = from.weight_decay;
+  out.clip_norm = from.clip_norm;
+  out.warmup_steps = static_cast<std::int64_t>(from.warmup_steps);
+  out.decay_steps = static_cast<std::int64_t>(from.total_steps);
+  if (auto valid = kernels::validate(out); !valid) return failure{"training.optimizer: " + valid.error()};
+  return out;
+}
+
+actors::model_state fresh_state(const kernels::optimizer_config& optimizer, std::vector<float> parameters) {
+  actors::model_state out;
+  out.optimizer = payload{std::vector<float>(kernels::state_size(optimizer, parameters.size()))};
+  out.parameters = payload{std::move(parameters)};
+  return out;
+}
+
+actors::model_state step_from(const actors::model_state& at, const kernels::optimizer_config& optimizer,
+                              const payload& mean_gradient, std::span<const kernels::tensor_slot> layout) {
+  auto out = at;
+  auto from = at.parameters.floats();
+  auto state_from = at.optimizer.empty() ? std::span<const float>{} : at.optimizer.floats();
+  std::vector<float> parameters(from.begin(), from.end()), state(state_from.begin(), state_from.end());
+  ++out.step;
+  kernels::step(optimizer, static_cast<std::int64_t>(out.step), mean_gradient.floats(), parameters, state, layout);
+  out.parameters = payload{std::move(parameters)};
+  out.optimizer = payload{std::move(state)};
+  return out;
+}
+
+}  // namespace shoal::scenarios
