@@ -1,4 +1,5 @@
-// Nodes that did not answer are left alone for a time that doubles with each further failure.
+// Nodes that did not answer are left alone for a time that doubles with each further failure. Many requests may fail by one outage:
+// that is one failure.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,11 @@ class blacklist {
  public:
   explicit blacklist(duration first) : first_(first) {}
 
-  void failed(const node_id& who, duration now) {
+  /// `asked`: when the request was sent that failed.
+  void failed(const node_id& who, duration asked, duration now) {
     auto& e = entries_[who];
+    if (e.failures > 0 && asked <= e.noticed) return;
+    e.noticed = now;
     e.until = now + first_ * (std::int64_t{1} << std::min(e.failures, most_doublings));
     ++e.failures;
     if (entries_.size() > most_entries) forget_oldest();
@@ -36,7 +40,7 @@ class blacklist {
   static constexpr unsigned most_doublings = 10;
   static constexpr std::size_t most_entries = 4096;
   struct entry {
-    duration until{};
+    duration until{}, noticed{};
     unsigned failures = 0;
   };
   void forget_oldest() {

@@ -468,7 +468,7 @@ void dht_node::on_failed(std::uint64_t token, bool dead) {
   auto failed = close(token);
   if (!failed) return;
   if (!failed->to.id.is_zero()) {
-    lost(failed->to.id, dead);
+    lost(failed->to.id, dead, failed->asked);
     if (!dead) overdue_.emplace(token, failed->to);
     if (overdue_.size() > most_overdue) overdue_.erase(overdue_.begin());
   }
@@ -776,7 +776,7 @@ void dht_node::hand_over(const contact& to) {
   }
 }
 
-void dht_node::lost(const node_id& who, bool dead) {
+void dht_node::lost(const node_id& who, bool dead, duration asked) {
   if (dead) {
     table_.remove(who);
     if (dead_.insert(who).second) dead_order_.push_back(who);
@@ -786,7 +786,7 @@ void dht_node::lost(const node_id& who, bool dead) {
     }
     std::erase_if(remembered_, [&](const contact& c) { return c.id == who; });
   } else {
-    blacklist_.failed(who, now());
+    blacklist_.failed(who, asked, now());
     for (const auto& c : table_.nearest(who, 1))
       if (c.id == who) remember(c);
     table_.failed(who);

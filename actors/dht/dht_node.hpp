@@ -209,7 +209,7 @@ class dht_node final : public protocol_actor {
   /// As most have it; our own clock is for what we publish.
   std::int64_t utc() { return votes_.utc_ns(here().utc_ns(), now()); }
   void newcomer(const contact& who);
-  void lost(const node_id& who, bool dead);
+  void lost(const node_id& who, bool dead, duration asked);
   void hand_over(const contact& to);
   void flush_soon();
   void maintain();

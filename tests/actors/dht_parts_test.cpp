@@ -112,17 +112,17 @@ TEST_CASE("the time in which a silent node is left alone doubles, and one answer
   blacklist list(5s);
   node_id who{1, 2, 3};
   CHECK_FALSE(list.blocks(who, 0s));
-  list.failed(who, 0s);
+  list.failed(who, 0s, 0s);
   CHECK(list.blocks(who, 5s - 1ns));
   CHECK_FALSE(list.blocks(who, 5s));
-  list.failed(who, 10s);
+  for (int i = 0; i < 5; ++i) list.failed(who, 5s, 10s);   // asked one after the other, and all in vain by one outage
   CHECK(list.blocks(who, 20s - 1ns));
   CHECK_FALSE(list.blocks(who, 20s));
-  for (int i = 0; i < 100; ++i) list.failed(who, 20s);
+  for (int i = 1; i <= 100; ++i) list.failed(who, 20s + i * 1ns, 20s + i * 1ns);
   CHECK(list.blocks(who, 20s + 5000s));
   list.alive(who);
   CHECK_FALSE(list.blocks(who, 20s));
-  for (std::uint64_t i = 0; i < 10'000; ++i) list.failed({i, 0, 0}, 30s);
+  for (std::uint64_t i = 0; i < 10'000; ++i) list.failed({i, 0, 0}, 30s, 30s);
   CHECK(list.size() <= 4097);
 }
 

@@ -77,7 +77,6 @@ TEST_CASE("a peer that is cut off at any probe is back on the leading branch in 
       for (unsigned who : {0u, peers - 1}) {
         auto what = five();
         what.peers = peers;
-        what.kind = "timing";   // no numbers are needed here, and nothing waits for samples
         // Noticed after 2 s; records of the others live longer than the cut lasts.
         what.faults = {fmt::format("{{blackhole: both, select: p-{}, on: {}, nth: 2, duration: 4s}}", who, probe)};
         // Who steps from which state, by epoch: two branches may last one epoch, and no longer.
