@@ -28,6 +28,7 @@ struct quick_swarm {
   std::string up = "20Mbit";
   std::string late;
   std::string faults;
+  std::string training, averaging;         ///< further options, ', key: value'
 
   std::string yaml(const std::string& world) const {
     return fmt::format(
@@ -41,10 +42,10 @@ struct quick_swarm {
         "data: {{prefetch_samples: 32}}\n"
         "workload: {{kind: quadratic, parameters: {}}}\n"
         "training: {{target_batch: 48, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, "
-        "record_lifetime: 2s, optimizer: {{kind: sgd, learning_rate: 0.1}}}}\n"
-        "averaging: {{matchmaking_time: 600ms, round_timeout: 6s, sender_timeout: 1s, chunk_size: 2KiB}}\n"
+        "record_lifetime: 2s, optimizer: {{kind: sgd, learning_rate: 0.1}}{}}}\n"
+        "averaging: {{matchmaking_time: 600ms, round_timeout: 6s, sender_timeout: 1s, chunk_size: 2KiB{}}}\n"
         "record: {{events: rounds}}\n{}",
-        world, peers, up, late, parameters, epochs, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
+        world, peers, up, late, parameters, epochs, training, averaging, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
   }
 };
 
@@ -159,6 +160,16 @@ TEST_CASE("two peers train alike in both worlds") {
   what.peers = 2;
   auto out = same_in_both_worlds(what);
   CHECK(!out.troubled_rounds);
+  CHECK(out.left == 0);
+}
+
+TEST_CASE("moshpit: local steps and averages in the lines of a grid come to the same end in both worlds") {
+  quick_swarm what;
+  what.peers = 4;
+  what.training = ", method: moshpit, local_steps: 4";
+  what.averaging = ", grid: 2x2";
+  auto out = same_in_both_worlds(what);
+  CHECK(out.joined == 4);
   CHECK(out.left == 0);
 }
 
