@@ -19,6 +19,7 @@ compute_pool::~compute_pool() {
 std::shared_future<void> compute_pool::submit(std::function<void()> work) {
   std::packaged_task<void()> task(std::move(work));
   auto done = task.get_future().share();
+  if (threads_.empty()) return task(), done;
   {
     std::lock_guard guard(mutex_);
     waiting_.push_back(std::move(task));

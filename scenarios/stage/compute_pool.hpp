@@ -15,7 +15,7 @@ namespace shoal::scenarios {
 
 class compute_pool {
  public:
-  /// `prepare` runs once in each thread. Requires: threads > 0.
+  /// `prepare` runs once in each thread. Without threads work is done by who submits it: for work that takes no time.
   compute_pool(unsigned threads, std::function<void()> prepare);
   /// Finishes what is running, drops what is waiting.
   ~compute_pool();

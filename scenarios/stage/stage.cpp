@@ -190,7 +190,8 @@ void stage::state::build() {
   if (!simulated()) options_of_world.mode = netem::time_mode::wall_clock;
   options_of_world.seed = what.seed;
   options_of_world.detection_time = what.network.detection_time;
-  options_of_world.compute_threads = options.threads;
+  // Sizes alone are not worth waking a thread for.
+  options_of_world.compute_threads = simulated() && work->work()->hollow() ? 0 : options.threads;
   options_of_world.prepare_compute_thread = prepare_compute_thread;
   options_of_world.model = what.network.model;
   options_of_world.tcp = tcp_of(what.network.tcp);
