@@ -1,0 +1,43 @@
+// How a vector of floats is written where it travels: exactly, or in fewer bytes at a loss that each
+// codec's header bounds. All refuse what is not finite and give the same bytes on every machine.
+// `size_adaptive` is blockwise8 for 2^16 values and more, and float16 for fewer.
+// What is decoded is checked for its length and its scales; a flipped bit elsewhere is another
+// finite value, which only a checksum can find.
+// Source of size_adaptive: hivemind 1.1, compression/adaptive.py, SizeAdaptiveCompression.
+#pragma once
+
+#include "kernels/base/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace shoal::kernels {
+
+enum class codec : std::uint8_t { none, float16, bfloat16, uniform8, blockwise8, size_adaptive };
+
+inline constexpr codec all_codecs[] = {codec::none,     codec::float16,    codec::bfloat16,
+                                       codec::uniform8, codec::blockwise8, codec::size_adaptive};
+/// From this many values on size_adaptive is blockwise8.
+inline constexpr std::size_t size_adaptive_threshold = 1U << 16;
+
+/// 'none', 'float16' and so on, as in the enum.
+std::string_view to_string(codec which);
+/// Errors: another name; the message lists them.
+result<codec> parse_codec(std::string_view name);
+
+/// The codec that encodes n values: `which`, or what size_adaptive takes for so many.
+codec codec_for(codec which, std::size_t n);
+
+/// Exactly what encode gives for n values.
+std::size_t encoded_bytes(codec which, std::size_t n);
+
+/// Errors: a value that is not finite.
+result<std::vector<std::byte>> encode(codec which, std::span<const float> x);
+/// Requires: no aliasing. Errors: another length than encoded_bytes(which, out.size()), a value,
+/// scale or codebook that is not finite; then `out` is of no use.
+result<void> decode(codec which, std::span<const std::byte> bytes, std::span<float> out);
+
+} // namespace shoal::kernels

@@ -1,0 +1,210 @@
+#include "kernels/compress/uniform8.hpp"
+
+#include "kernels/base/check.hpp"
+#include "kernels/compress/wire.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace shoal::kernels {
+
+namespace {
+
+constexpr std::size_t buckets = 256;
+constexpr double range_in_sds = 6;
+constexpr std::size_t codebook_bytes = buckets * sizeof(float);
+/// Partial sums: enough for the widest registers and to hide the additions' latency.
+constexpr std::size_t lanes = 256;
+constexpr std::size_t tables = 4;
+/// What is quantized before it is counted: floats and codes stay in the first-level cache.
+constexpr std::size_t block_size = 2048;
+
+using partial_sums = std::array<double, lanes>;
+
+double in_order(const partial_sums& sums) {
+  double out = 0;
+  for (const double sum : sums)
+    out += sum;
+  return out;
+}
+
+/// Whether a value is not finite.
+SHOAL_COMPRESS_WIDER bool add_all(const float* x, std::size_t n, partial_sums& sums) {
+  double* const s = sums.data();
+  std::uint32_t worst = 0;
+  std::size_t at = 0;
+  for (; at + lanes <= n; at += lanes)
+    for (std::size_t j = 0; j < lanes; ++j) {
+      worst = std::max(worst, magnitude_bits(x[at + j]));
+      s[j] += static_cast<double>(x[at + j]);
+    }
+  for (std::size_t j = 0; at + j < n; ++j) {
+    worst = std::max(worst, magnitude_bits(x[at + j]));
+    s[j] += static_cast<double>(x[at + j]);
+  }
+  return worst >= not_finite_from;
+}
+
+SHOAL_COMPRESS_WIDER void add_squares(const float* x, std::size_t n, double mu,
+                                      partial_sums& sums) {
+  double* const s = sums.data();
+  std::size_t at = 0;
+  for (; at + lanes <= n; at += lanes)
+    for (std::size_t j = 0; j < lanes; ++j) {
+      const double centered = static_cast<double>(x[at + j]) - mu;
+      s[j] += centered * centered;
+    }
+  for (std::size_t j = 0; at + j < n; ++j) {
+    const double centered = static_cast<double>(x[at + j]) - mu;
+    s[j] += centered * centered;
+  }
+}
+
+SHOAL_COMPRESS_WIDER void quantize(const float* x, std::size_t n, double mu, double inverse,
+                                   std::uint8_t* q) {
+  // From 2^52 on doubles are the integers: the addition rounds, and the low bits are the code.
+  constexpr double to_integer = 0x1.8p52 + 128;
+  for (std::size_t i = 0; i < n; ++i) {
+    double t = (static_cast<double>(x[i]) - mu) * inverse;
+    t = t < -128 ? -128 : t;
+    t = t > 127 ? 127 : t;
+    q[i] = static_cast<std::uint8_t>(std::bit_cast<std::uint64_t>(t + to_integer));
+  }
+}
+
+/// Equal neighbours would wait for each other's addition: so four tables take turns.
+struct histogram {
+  std::array<std::array<double, buckets>, tables> sums{};
+  std::array<std::array<std::uint64_t, buckets>, tables> counts{};
+
+  void add(const float* x, const std::uint8_t* q, std::size_t n) {
+    std::size_t i = 0;
+    for (; i + tables <= n; i += tables)
+      for (std::size_t k = 0; k < tables; ++k) {
+        sums[k][q[i + k]] += static_cast<double>(x[i + k]);
+        ++counts[k][q[i + k]];
+      }
+    for (std::size_t k = 0; i + k < n; ++k) {
+      sums[k][q[i + k]] += static_cast<double>(x[i + k]);
+      ++counts[k][q[i + k]];
+    }
+  }
+
+  float mean(std::size_t b) const {
+    double sum = 0;
+    std::uint64_t count = 0;
+    for (std::size_t k = 0; k < tables; ++k) {
+      sum += sums[k][b];
+      count += counts[k][b];
+    }
+    if (count == 0)
+      return 0;
+    // The mean of the largest floats must not round to infinity.
+    constexpr double most = std::numeric_limits<float>::max();
+    return static_cast<float>(std::clamp(sum / static_cast<double>(count), -most, most));
+  }
+};
+
+/// 0 if all are equal: then all quotients are 0.
+double inverse_scale(double squares, std::size_t n) {
+  const double sd = n > 1 ? std::sqrt(squares / static_cast<double>(n - 1)) : 0;
+  return sd > 0 ? 1 / (range_in_sds * sd / static_cast<double>(buckets)) : 0;
+}
+
+result<void> read_codebook(std::span<const std::byte> bytes, std::span<const float> x,
+                           float* codebook) {
+  if (bytes.size() != uniform8_bytes(x.size()))
+    return wrong_length(bytes.size(), uniform8_bytes(x.size()), x.size());
+  for (std::size_t b = 0; b < buckets && !x.empty(); ++b) {
+    codebook[b] = load<float>(bytes.data(), b);
+    if (magnitude_bits(codebook[b]) >= not_finite_from)
+      return failure{"bucket " + std::to_string(b) + " of a codebook is not finite"};
+  }
+  return {};
+}
+
+} // namespace
+
+result<void> encode_uniform8(std::span<const float> x, std::span<std::byte> bytes) {
+  SHOAL_CHECK(bytes.size() == uniform8_bytes(x.size()), "room for what is encoded");
+  if (x.empty())
+    return {};
+  partial_sums sums{}, squares{};
+  if (add_all(x.data(), x.size(), sums))
+    return not_finite(x);
+  const double mu = in_order(sums) / static_cast<double>(x.size());
+  add_squares(x.data(), x.size(), mu, squares);
+  const double inverse = inverse_scale(in_order(squares), x.size());
+
+  histogram seen;
+  std::array<std::uint8_t, block_size> q;
+  for (std::size_t at = 0; at < x.size(); at += block_size) {
+    const std::size_t n = std::min(block_size, x.size() - at);
+    quantize(x.data() + at, n, mu, inverse, q.data());
+    seen.add(x.data() + at, q.data(), n);
+    std::memcpy(bytes.data() + codebook_bytes + at, q.data(), n);
+  }
+  for (std::size_t b = 0; b < buckets; ++b)
+    store(bytes.data(), b, seen.mean(b));
+  return {};
+}
+
+result<void> decode_uniform8(std::span<const std::byte> bytes, std::span<float> x) {
+  std::array<float, buckets> codebook;
+  if (auto read = read_codebook(bytes, x, codebook.data()); !read)
+    return read;
+  const std::byte* const q = bytes.data() + (x.empty() ? 0 : codebook_bytes);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = codebook[std::to_integer<std::size_t>(q[i])];
+  return {};
+}
+
+result<void> encode_uniform8_reference(std::span<const float> x, std::span<std::byte> bytes) {
+  SHOAL_CHECK(bytes.size() == uniform8_bytes(x.size()), "room for what is encoded");
+  const std::size_t n = x.size();
+  if (n == 0)
+    return {};
+  partial_sums sums{};
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!std::isfinite(x[i]))
+      return not_finite(x);
+    sums[i % lanes] += double{x[i]};
+  }
+  const double mu = in_order(sums) / static_cast<double>(n);
+  partial_sums squares{};
+  for (std::size_t i = 0; i < n; ++i)
+    squares[i % lanes] += (double{x[i]} - mu) * (double{x[i]} - mu);
+  const double inverse = inverse_scale(in_order(squares), n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double rounded = std::nearbyint((double{x[i]} - mu) * inverse);
+    store(bytes.data() + codebook_bytes, i,
+          static_cast<std::uint8_t>(std::clamp(rounded + 128, 0.0, 255.0)));
+  }
+  for (std::size_t b = 0; b < buckets; ++b) {
+    std::array<double, tables> sum{}, count{};
+    for (std::size_t i = 0; i < n; ++i)
+      if (load<std::uint8_t>(bytes.data() + codebook_bytes, i) == b) {
+        sum[i % tables] += double{x[i]};
+        count[i % tables] += 1;
+      }
+    const double all = count[0] + count[1] + count[2] + count[3];
+    constexpr double most = std::numeric_limits<float>::max();
+    const double mean = all == 0 ? 0 : (((0 + sum[0]) + sum[1]) + sum[2] + sum[3]) / all;
+    store(bytes.data(), b, static_cast<float>(std::clamp(mean, -most, most)));
+  }
+  return {};
+}
+
+result<void> decode_uniform8_reference(std::span<const std::byte> bytes, std::span<float> x) {
+  std::vector<float> codebook(buckets);
+  if (auto read = read_codebook(bytes, x, codebook.data()); !read)
+    return read;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = codebook[load<std::uint8_t>(bytes.data() + codebook_bytes, i)];
+  return {};
+}
+
+} // namespace shoal::kernels
