@@ -3,7 +3,7 @@
 // `size_adaptive` is blockwise8 for 2^16 values and more, and float16 for fewer.
 // What is decoded is checked for its length and its scales; a flipped bit elsewhere is another
 // finite value, which only a checksum can find.
-// Source of size_adaptive: hivemind 1.1, compression/adaptive.py, SizeAdaptiveCompression.
+// Source of size_adaptive: hivemind, compression/adaptive.py, SizeAdaptiveCompression.
 #pragma once
 
 #include "kernels/base/result.hpp"

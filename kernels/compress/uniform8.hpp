@@ -13,7 +13,8 @@
 // The mean of x' is that of x but for rounding.
 // Not idempotent: bucket means have a smaller sd than the data, which moves the buckets. Vectors of
 // one value are.
-// Source: hivemind 1.1, compression/quantization.py, UniformQuantization, there in float32.
+// Source: hivemind, compression/quantization.py, Uniform8BitQuantization, there in float32; it has no
+// value for n = 1.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -35,9 +35,10 @@ TEST_CASE("codecs: sizes are exact") {
 TEST_CASE("codecs: the same input gives the same bytes, wherever it lies, of the size that was "
           "announced") {
   for (const codec which : all_codecs)
-    for (const auto& [name, x] : test_vectors()) {
+    for (const test_vector& tested : test_vectors()) {
+      const std::vector<float>& x = tested.values;
       CAPTURE(to_string(which));
-      CAPTURE(name);
+      CAPTURE(tested.name);
       const auto bytes = encode(which, x).value();
       REQUIRE(bytes.size() == encoded_bytes(which, x.size()));
       std::vector<float> shifted(x.size() + 1);

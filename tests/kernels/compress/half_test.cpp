@@ -100,9 +100,10 @@ TEST_CASE("16-bit floats: the middles between neighbours and the floats beside t
 
 TEST_CASE("16-bit floats: equal to the reference and within the bound") {
   for (const format& f : formats)
-    for (const auto& [name, x] : test_vectors()) {
+    for (const test_vector& tested : test_vectors()) {
+      const std::vector<float>& x = tested.values;
       CAPTURE(f.name);
-      CAPTURE(name);
+      CAPTURE(tested.name);
       std::vector<std::byte> fast(2 * x.size()), slow(2 * x.size());
       REQUIRE(f.encode(x, fast).ok());
       REQUIRE(f.encode_reference(x, slow).ok());

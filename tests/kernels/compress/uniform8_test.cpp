@@ -37,8 +37,9 @@ TEST_CASE("uniform8: two values, by hand") {
 }
 
 TEST_CASE("uniform8: equal to the reference and within the bound") {
-  for (const auto& [name, x] : test_vectors()) {
-    CAPTURE(name);
+  for (const test_vector& tested : test_vectors()) {
+    const std::vector<float>& x = tested.values;
+    CAPTURE(tested.name);
     const auto n = static_cast<double>(x.size());
     const auto bytes = encoded(x);
     std::vector<std::byte> slow(bytes.size());
