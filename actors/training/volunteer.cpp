@@ -148,19 +148,9 @@ void volunteer::publish() {
   entry.subkey = fmt::format("{:016x}", here().id());
   entry.address = address();
   entry.value = mine.pack();
-  // Nobody learns anything from the same again, long before it expires. A round lasts many looks.
-  const bool same = entry.value.bytes().size() == published_.bytes().size() &&
-                    std::equal(entry.value.bytes().begin(), entry.value.bytes().end(), published_.bytes().begin());
-  if (same && now() - last_publish_ < options_.record_lifetime / 3) return;
-  published_ = entry.value;
   entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
   send(dht_, store{progress_key, std::move(entry)});
   last_publish_ = now();
-}
-
-void volunteer::withdraw_record() {
-  send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
-  published_ = {};
 }
 
 void volunteer::refresh() {
@@ -319,7 +309,7 @@ void volunteer::leave() {
   std::vector<sample_range> unused;
   for (const auto& block : std::exchange(available_, {})) append_range(unused, block.range.first, block.range.end());
   if (shard_ && !unused.empty()) send(shard_, samples_returned{here().id(), std::move(unused)});
-  withdraw_record();
+  send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
   mode_ = mode::stopped;
 }
 
@@ -472,7 +462,7 @@ void volunteer::start_download() {
     arriving_ = lead;
     publish();
   } else {
-    withdraw_record();
+    send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
   }
 }
 

@@ -153,7 +153,6 @@ class volunteer : public protocol_actor {
   /// The shard is gone: another incarnation of it may be found.
   void on_down(const caf::actor_addr& whom) override;
   void refresh();
-  void withdraw_record();
   void on_commit_received(const commit_received& what);
   void on_found(const found& answer);
   void on_samples(samples& message);
@@ -178,7 +177,6 @@ class volunteer : public protocol_actor {
   std::uint32_t requested_ = 0;                     // credit given and not yet used by the shard
   duration last_samples_{};
   duration last_publish_{-1};
-  payload published_;                               // what our record says
 
   dial_helper helper_;
   duration first_look_{};
