@@ -245,7 +245,8 @@ void moshpit_peer::apply() {
     auto next = *now;
     const auto split = now->parameters.size();
     next.parameters = shifted(now->parameters, what.from->parameters, what.values.slice(0, split));
-    if (what.values.size() > split) next.optimizer = shifted(now->optimizer, what.from->optimizer, what.values.slice(split, what.values.size() - split));
+    // As it was averaged: a difference of second moments on top could make them negative.
+    if (what.values.size() > split) next.optimizer = what.values.slice(split, what.values.size() - split);
     ++next.epoch;
     next.id = after;
     out->state = std::make_shared<const model_state>(std::move(next));

@@ -9,7 +9,8 @@
 //   2. a round is due when the peers that are about have made local_steps steps on average since the last one, or when half of the
 //      swarm is ahead; so a slow peer takes part with the steps that it has made;
 //   3. it finds those with the same round and coordinates (matchmaking), and they average the parameters with equal weights;
-//   4. local steps go on meanwhile. The average A of what was x0 when the round began becomes x = A + (x - x0): the delta rule;
+//   4. local steps go on meanwhile. The average A of what was x0 when the round began becomes x = A + (x - x0): the delta rule
+//      (of the optimizer's state, if it is averaged, the average);
 //   5. C := (C[2..], c), c its index in the group plus an offset that the group shares, modulo M: who was in one group of at most M is in
 //      different ones for the next d - 1 rounds. Without success (no retry) the digit is drawn.
 //   6. who finds nobody goes on to the next round, with its parameters as they are.

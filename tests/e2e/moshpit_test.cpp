@@ -149,6 +149,20 @@ TEST_CASE("moshpit: a swarm without trouble comes close to the optimum, each rou
   CHECK(run.summary().rounds.ok >= 3 * what.epochs);   // up to four groups a round
 }
 
+TEST_CASE("moshpit: the optimizer's state may be averaged, too") {
+  auto what = moshpit(9, "3x3");
+  what.epochs = 15;
+  auto yaml = what.yaml();
+  const std::string plain = "{kind: sgd, learning_rate: 0.1}, method: moshpit";
+  yaml.replace(yaml.find(plain), plain.size(), "{kind: adamw, learning_rate: 0.5, beta2: 0.9}, average_optimizer: true, method: moshpit");
+  const auto with = run_yaml(yaml, what.epochs);
+  CHECK(with.errors.empty());
+  CHECK(*with.summary().loss.final < 0.5 * *with.summary().loss.first);   // and finite
+  yaml.replace(yaml.find("average_optimizer: true"), 23, "average_optimizer: false");
+  const auto without = run_yaml(yaml, what.epochs);
+  CHECK(with.summary().bytes_sent.averaging > 2 * without.summary().bytes_sent.averaging);   // three vectors instead of one
+}
+
 TEST_CASE("moshpit: one peer alone trains, and commits what it computed") {
   auto what = moshpit(1, "2x2");
   const auto run = run_fine(what);
