@@ -18,6 +18,9 @@ result<std::vector<sample_range>> checked_ranges(std::span<const sample_range> r
 /// Adds [first, end) at the back, merged with the last range where they touch; more than 2^32 - 1
 /// indices become several ranges.
 void append_range(std::vector<sample_range>& to, std::uint64_t first, std::uint64_t end);
+inline void append_range(std::vector<sample_range>& to, const sample_range& range) {
+  append_range(to, range.first, range.end());
+}
 
 std::uint64_t index_count(std::span<const sample_range> ranges) noexcept;
 

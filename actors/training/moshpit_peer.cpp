@@ -37,7 +37,7 @@ moshpit_peer::moshpit_peer(caf::actor_config& config, host& on, peer_config opti
       draws_(on.random_stream("moshpit.place")),
       coordinates_(options_.grid.dimensions - 1),
       averaged_(pool_->initial()) {
-  for (auto& digit : coordinates_) digit = static_cast<std::uint32_t>(draws_.below(options_.grid.side));
+  draw_place();
 }
 
 void moshpit_peer::on_exit() {
@@ -53,6 +53,12 @@ state_id moshpit_peer::meeting() const {
   name.add(std::string_view{"moshpit"}).add(state_->epoch);
   for (auto digit : coordinates_) name.add(std::uint64_t{digit});
   return state_id::from(name.finish());
+}
+
+std::uint32_t moshpit_peer::any_digit() { return static_cast<std::uint32_t>(draws_.below(options_.grid.side)); }
+
+void moshpit_peer::draw_place() {
+  for (auto& digit : coordinates_) digit = any_digit();
 }
 
 void moshpit_peer::move_to(std::uint32_t digit) {
@@ -97,7 +103,7 @@ void moshpit_peer::decide() {
       send(group_, expected_now{std::move(others), 0});
   } else if (!average_) {
     if (options_.epochs != 0 && state_->epoch >= options_.epochs) return enter(mode::stopped);
-    if (now() >= not_before_ && round_due()) start_round();
+    if (round_due()) start_round();
   }
   step();
 }
@@ -109,9 +115,7 @@ void moshpit_peer::step() {
   // Cut off, or ahead: no further away from the others than this.
   if (!lone() && steps_ >= options_.local_steps * (1 + options_.max_staleness) && swarm_epoch() <= state_->epoch && !group_ && !round_due()) return;
   const auto wanted = std::min<std::uint64_t>(options_.micro_batch, options_.prefetch_samples);
-  std::uint64_t here_now = 0;
-  for (const auto& block : available_) here_now += block.range.count;
-  if (here_now < wanted) return request_samples();
+  if (samples_here() < wanted) return request_samples();
   auto job = take_samples(wanted);
   next_ = std::make_shared<job_result>();
   auto work = [pool = pool_, at = state_, blocks = job.blocks, count = job.samples, out = next_] {
@@ -120,9 +124,7 @@ void moshpit_peer::step() {
     if (!work.hollow()) {
       std::vector<double> sum(work.value_count());
       for (const auto& block : blocks) out->loss_sum += work.accumulate(*at, block.data.bytes(), block.range.count, sum);
-      std::vector<float> values(sum.size());
-      for (std::size_t i = 0; i < sum.size(); ++i) values[i] = static_cast<float>(sum[i] / static_cast<double>(count));
-      mean = payload{std::move(values)};
+      mean = mean_gradient(sum, count);
     }
     auto next = work.step(*at, mean);
     next.samples = at->samples + count;
@@ -147,7 +149,7 @@ void moshpit_peer::step_done() {
   if (options_.averaging.mutant == mutant::lost_sample && accumulated_.empty() && --ranges.back().count == 0) ranges.pop_back();
   samples_ += job->samples;
   ++steps_;
-  for (const auto& range : ranges) append_range(accumulated_, range.first, range.end());
+  for (const auto& range : ranges) append_range(accumulated_, range);
   measure_speed(*job);
   here().probe(probes::training_step);
   if (average_) apply();
@@ -205,7 +207,7 @@ void moshpit_peer::on_report(const round_result& result) {
   // Its steps are in our parameters, and in the next round.
   contributed_.reset();
   auto kept = std::exchange(in_round_, {});
-  for (const auto& range : accumulated_) append_range(kept, range.first, range.end());
+  for (const auto& range : accumulated_) append_range(kept, range);
   accumulated_ = std::move(kept);
   if (result.reason == reason::cancelled && (draining_ || swarm_epoch() == state_->epoch)) return decide();
   skip_round();
@@ -218,7 +220,7 @@ void moshpit_peer::skip_round() {
   ++shared->epoch;
   state_ = std::move(next);
   averaged_ = std::move(shared);
-  move_to(static_cast<std::uint32_t>(draws_.below(options_.grid.side)));
+  move_to(any_digit());
   round_over();
 }
 
@@ -287,7 +289,7 @@ bool moshpit_peer::wants(const model_state& offered) const {
 void moshpit_peer::adopted_state() {
   averaged_ = state_;
   mixed_ = state_->epoch;
-  for (auto& digit : coordinates_) digit = static_cast<std::uint32_t>(draws_.below(options_.grid.side));
+  draw_place();
 }
 
 }  // namespace shoal::actors

@@ -60,6 +60,8 @@ class moshpit_peer final : public volunteer {
 
   /// Names the group of this round.
   state_id meeting() const;
+  std::uint32_t any_digit();
+  void draw_place();
   void move_to(std::uint32_t digit);
   std::uint64_t swarm_epoch() const { return others_.median_epoch(state_->epoch); }
   bool stale() const { return swarm_epoch() > mixed_ + options_.max_staleness; }

@@ -96,7 +96,7 @@ void peer::gradient_done() {
     if (--ranges.back().count == 0) ranges.pop_back();
   }
   samples_ += job->samples;
-  for (const auto& range : ranges) append_range(accumulated_, range.first, range.end());
+  for (const auto& range : ranges) append_range(accumulated_, range);
   measure_speed(*job);
   here().probe(probes::training_step);
   decide();
@@ -124,15 +124,10 @@ void peer::start_round() {
   request.expected = expected();
   request.known_samples = samples_known();
   auto count = pool_->work().value_count();
-  if (pool_->work().hollow()) {
+  if (pool_->work().hollow())
     request.values = payload::hollow(4 * count);
-  } else {
-    std::vector<float> mean(count);
-    if (samples_ > 0)
-      for (std::uint64_t i = 0; i < count; ++i)
-        mean[i] = static_cast<float>(sum_->values[i] / static_cast<double>(samples_));
-    request.values = payload{std::move(mean)};
-  }
+  else
+    request.values = samples_ > 0 ? mean_gradient(sum_->values, samples_) : payload{std::vector<float>(count)};
   ++round_attempts_;
   publish();
   enter(mode::averaging);

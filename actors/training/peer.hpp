@@ -53,6 +53,7 @@ class peer final : public volunteer {
   state_id parent_;                                 // of the state before our last step
   std::shared_ptr<gradient_sum> sum_;
   std::uint64_t round_attempts_ = 0;
+  duration not_before_{};                           // of the next attempt
   std::shared_ptr<state_ptr> next_state_;           // written by the step job
   group_id step_group_;
   duration stepped_{};                              // when we took our last step

@@ -22,7 +22,7 @@ constexpr const char* shard_key = "data.shard";
 
 std::vector<sample_range> volunteer::running_job::ranges() const {
   std::vector<sample_range> out;
-  for (const auto& block : blocks) append_range(out, block.range.first, block.range.end());
+  for (const auto& block : blocks) append_range(out, block.range);
   return out;
 }
 
@@ -206,11 +206,11 @@ void volunteer::look_up_progress() { send(dht_, lookup{progress_key, address(), 
 
 std::vector<sample_range> volunteer::held() const {
   std::vector<sample_range> out;
-  for (const auto& range : in_round_) append_range(out, range.first, range.end());
-  for (const auto& range : accumulated_) append_range(out, range.first, range.end());
+  for (const auto& range : in_round_) append_range(out, range);
+  for (const auto& range : accumulated_) append_range(out, range);
   if (running_)
-    for (const auto& block : running_->blocks) append_range(out, block.range.first, block.range.end());
-  for (const auto& block : available_) append_range(out, block.range.first, block.range.end());
+    for (const auto& block : running_->blocks) append_range(out, block.range);
+  for (const auto& block : available_) append_range(out, block.range);
   return out;
 }
 
@@ -220,12 +220,17 @@ void volunteer::on_down(const caf::actor_addr& whom) {
   requested_ = 0;  // nobody will honour that credit
 }
 
+std::uint64_t volunteer::samples_here() const {
+  std::uint64_t out = 0;
+  for (const auto& block : available_) out += block.range.count;
+  return out;
+}
+
 void volunteer::request_samples() {
   if (!shard_ || mode_ == mode::stopped) return;
   // Credit that brought nothing for a while is lost (the shard died, or had nothing).
   if (requested_ > 0 && now() - last_samples_ > 2 * options_.max_refresh) requested_ = 0;
-  std::uint64_t have = requested_;
-  for (const auto& block : available_) have += block.range.count;
+  const auto have = requested_ + samples_here();
   auto credit = have >= options_.prefetch_samples ? 0 : options_.prefetch_samples - have;
   // Ask in strides of a quarter of the window, or when the leases want renewing.
   if (credit * 4 < options_.prefetch_samples && now() - last_samples_ < options_.max_refresh) return;
@@ -296,7 +301,7 @@ void volunteer::measure_speed(const running_job& job) {
 
 void volunteer::give_back_gradients() {
   auto ranges = std::exchange(accumulated_, {});
-  for (const auto& range : std::exchange(in_round_, {})) append_range(ranges, range.first, range.end());
+  for (const auto& range : std::exchange(in_round_, {})) append_range(ranges, range);
   samples_ = 0;
   forget_gradients();
   if (running_) running_->discard = true;
@@ -307,7 +312,7 @@ void volunteer::leave() {
   if (mode_ == mode::stopped || !may_leave()) return;
   give_back_gradients();
   std::vector<sample_range> unused;
-  for (const auto& block : std::exchange(available_, {})) append_range(unused, block.range.first, block.range.end());
+  for (const auto& block : std::exchange(available_, {})) append_range(unused, block.range);
   if (shard_ && !unused.empty()) send(shard_, samples_returned{here().id(), std::move(unused)});
   send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
   mode_ = mode::stopped;

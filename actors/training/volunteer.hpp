@@ -107,6 +107,7 @@ class volunteer : public protocol_actor {
 
   // data
   void request_samples();
+  std::uint64_t samples_here() const;
   /// At most so many of those that are here. Requires: some are.
   running_job take_samples(std::uint64_t wanted);
   void compute(std::function<void()> work, std::uint64_t samples, std::uint64_t token, bool step = false);
@@ -142,7 +143,6 @@ class volunteer : public protocol_actor {
   std::vector<sample_range> in_round_;              // of the contribution under way
   std::optional<running_job> running_;
   ema speed_;
-  duration not_before_{};                           // of the next attempt
   adaptive_deadline gathering_;                     // how long a group that we lead may take to find together
 
  private:

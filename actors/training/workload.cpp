@@ -4,6 +4,12 @@
 
 namespace shoal::actors {
 
+payload mean_gradient(std::span<const double> sum, std::uint64_t samples) {
+  std::vector<float> out(sum.size());
+  for (std::size_t i = 0; i < sum.size(); ++i) out[i] = static_cast<float>(sum[i] / static_cast<double>(samples));
+  return payload{std::move(out)};
+}
+
 id128 content_of(const model_state& state) {
   hasher h;
   for (const auto* part : {&state.parameters, &state.optimizer}) {

@@ -48,6 +48,9 @@ class workload {
   virtual model_state step(const model_state& at, const payload& mean_gradient) const = 0;
 };
 
+/// A sum of gradients over so many samples, as floats. Requires: samples > 0.
+payload mean_gradient(std::span<const double> sum, std::uint64_t samples);
+
 /// hash of the bytes of a state; what a joiner checks its download against.
 id128 content_of(const model_state& state);
 
