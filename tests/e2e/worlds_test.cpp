@@ -29,6 +29,9 @@ struct quick_swarm {
   std::string late;
   std::string faults;
   std::string training, averaging;         ///< further options, ', key: value'
+  /// Peers come to a round when their own steps are done and nobody waits for all: on the wall clock one whom the machine kept for
+  /// half a second finds a group that has closed, and meets the others in the next one.
+  bool rounds_may_miss = false;
 
   std::string yaml(const std::string& world) const {
     return fmt::format(
@@ -92,6 +95,10 @@ fate fate_in(const std::string& world, const quick_swarm& what) {
 
 fate same_in_both_worlds(const quick_swarm& what) {
   auto simulated = fate_in("sim", what), emulated = fate_in("emulate", what);
+  if (what.rounds_may_miss) {
+    CHECK(!simulated.troubled_rounds);
+    emulated.troubled_rounds = false;
+  }
   CHECK(emulated == simulated);
   CHECK(simulated.all_epochs);
   CHECK(simulated.learnt);
@@ -168,6 +175,7 @@ TEST_CASE("moshpit: local steps and averages in the lines of a grid come to the 
   what.peers = 4;
   what.training = ", method: moshpit, local_steps: 4";
   what.averaging = ", grid: 2x2";
+  what.rounds_may_miss = true;
   auto out = same_in_both_worlds(what);
   CHECK(out.joined == 4);
   CHECK(out.left == 0);
