@@ -208,18 +208,22 @@ struct member_info {
   peer_id peer = 0;
   caf::actor address;                ///< its group actor
   std::uint64_t weight = 0;          ///< samples in its contribution
-  std::uint64_t rate = 0;            ///< min(up, down) of its line in bit/s, decides its share; 0: cannot be reached
+  std::uint64_t rate_up = 0;         ///< of its line, bit/s, as it says: they decide its share
+  std::uint64_t rate_down = 0;
+  std::uint8_t reached = 2;          ///< by whom it can be reached: actors/averaging/round.hpp
+  std::uint8_t takes = 1;            ///< 0: it reduces for the others and wants no result
   std::vector<sample_range> samples;
-  SHOAL_MESSAGE(member_info, x.peer, x.address, x.weight, x.rate, x.samples)
+  SHOAL_MESSAGE(member_info, x.peer, x.address, x.weight, x.rate_up, x.rate_down, x.reached, x.takes, x.samples)
 };
 
 struct join_request {
   std::uint64_t epoch = 0;
   state_id state;
   std::uint64_t value_count = 0;     ///< length of the vector to average
+  std::uint8_t codec = 0;            ///< kernels::codec
   std::int64_t deadline = 0;         ///< the sender's, should it lead: utc ns
   member_info member;
-  SHOAL_MESSAGE(join_request, x.epoch, x.state, x.value_count, x.deadline, x.member)
+  SHOAL_MESSAGE(join_request, x.epoch, x.state, x.value_count, x.codec, x.deadline, x.member)
 };
 
 struct join_accepted {
@@ -242,15 +246,17 @@ struct join_withdrawn {
   SHOAL_MESSAGE(join_withdrawn, x.peer)
 };
 
-/// The group is closed. Boundaries are value indices, decided once by the leader:
-/// member j reduces [boundaries[j], boundaries[j+1]).
+/// The group is closed. What the leader decides once for all: boundaries are value indices, member j reduces
+/// [boundaries[j], boundaries[j+1]), in chunks of `chunk_bytes` of values (before the codec).
 struct group_begun {
   group_id group;
   std::uint64_t epoch = 0;
   state_id state;
   std::vector<member_info> members;
   std::vector<std::uint64_t> boundaries;
-  SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.boundaries)
+  std::uint64_t chunk_bytes = 256 * 1024;
+  std::uint8_t codec = 0;            ///< kernels::codec
+  SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.boundaries, x.chunk_bytes, x.codec)
 };
 
 /// To every other member of a group: its leader counted on `member`, who had gone elsewhere meanwhile. For
@@ -270,7 +276,7 @@ struct chunk_range {
   SHOAL_MESSAGE(chunk_range, x.first, x.count)
 };
 
-/// A piece of `sender`'s values for part `part`; `offset` in bytes from the part's start.
+/// A piece of `sender`'s values for part `part`, as the codec writes them; `offset` in bytes of values from the part's start.
 struct part_chunk {
   group_id group;
   std::uint32_t sender = 0;

@@ -39,6 +39,7 @@ struct contributed {
   std::uint64_t weight = 0;
   std::vector<sample_range> samples;
   payload values;
+  bool takes = true;               ///< false: it reduces for the others and wants no result
 };
 
 /// A part as one member holds it after the round, or as much of it as has the same senders.

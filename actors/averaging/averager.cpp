@@ -189,7 +189,9 @@ void averager::find_group(const averaging_round& what) {
   request.values = values_;
   request.weight = 1;
   const bool reduces = options_.strategy != averaging_strategy::parameter_server || options_.index == 0;
-  request.rate = reduces ? std::min(here().rate_up(), here().rate_down()) : 0;
+  request.rate_up = here().rate_up();
+  request.rate_down = here().rate_down();
+  if (!reduces) request.reached = reached_by::nobody;
   request.wanted = what.wanted;
   request.patience = gathering_.value();
   request.dht = options_.dht;

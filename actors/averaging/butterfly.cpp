@@ -6,6 +6,7 @@
 #include <caf/actor_cast.hpp>
 
 #include "actors/probes.hpp"
+#include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/reduce_weighted_mean.hpp"
 
@@ -27,18 +28,51 @@ butterfly::butterfly(const averaging_config& config, const round_request& reques
     part.source = p;
     part.missing = part.grid.count();
     part.chunks.resize(part.missing);
-    if (part.missing > 0) ++parts_missing_;
+    if (part.missing > 0 && (takes(self_) || p == self_)) ++parts_missing_;
   }
 }
 
 chunk_grid butterfly::grid(std::uint32_t part) const {
-  return {4 * (group_.boundaries[part + 1] - group_.boundaries[part]),
-          std::max<std::uint64_t>(4, config_.chunk_bytes / 4 * 4)};
+  return {4 * (group_.boundaries[part + 1] - group_.boundaries[part]), group_.chunk_bytes};
 }
 
 payload butterfly::own_slice(std::uint32_t part, std::uint32_t chunk) const {
   const auto& grid = parts_[part].grid;
   return request_.values.slice(4 * group_.boundaries[part] + grid.offset(chunk), grid.size(chunk));
+}
+
+std::uint64_t butterfly::first_value(std::uint32_t part, std::uint32_t chunk) const {
+  return group_.boundaries[part] + parts_[part].grid.offset(chunk) / 4;
+}
+
+std::uint64_t butterfly::wire_bytes(std::uint32_t part, std::uint32_t chunk) const {
+  const auto bytes = parts_[part].grid.size(chunk);
+  return request_.codec ? request_.codec->bytes(first_value(part, chunk), bytes / 4) : bytes;
+}
+
+payload butterfly::to_wire(std::uint32_t part, std::uint32_t chunk, const payload& values) const {
+  if (!request_.codec) return values;
+  if (values.is_hollow()) return payload::hollow(wire_bytes(part, chunk));
+  auto bytes = request_.codec->encode(first_value(part, chunk), values.floats());
+  SHOAL_CHECK(bytes.ok(), "values that are finite can be written");
+  return payload{std::move(*bytes)};
+}
+
+std::optional<payload> butterfly::from_wire(std::uint32_t part, std::uint32_t chunk, const payload& wire) const {
+  if (!request_.codec) return wire;
+  const auto bytes = parts_[part].grid.size(chunk);
+  if (wire.is_hollow()) return payload::hollow(bytes);
+  float_buffer values(bytes / 4);
+  if (!request_.codec->decode(first_value(part, chunk), wire.bytes(), values.floats())) return std::nullopt;
+  return values.slice(0, bytes);
+}
+
+std::optional<std::uint32_t> butterfly::find_chunk(std::uint32_t p, std::uint64_t offset, const payload& wire) const {
+  const auto& grid = parts_[p].grid;
+  if (offset >= grid.part_bytes || offset % grid.piece != 0 || wire.is_hollow() != request_.values.is_hollow()) return std::nullopt;
+  const auto chunk = static_cast<std::uint32_t>(offset / grid.piece);
+  if (wire.size() != wire_bytes(p, chunk)) return std::nullopt;
+  return chunk;
 }
 
 std::vector<std::uint64_t> butterfly::weights() const {
@@ -79,7 +113,7 @@ std::vector<std::uint32_t> butterfly::others() const {
 }
 
 bool butterfly::apart(std::uint32_t member) const {
-  return member != self_ && group_.members[self_].rate == 0 && group_.members[member].rate == 0;
+  return member != self_ && !reachable(self_) && !reachable(member);
 }
 
 void butterfly::tell(std::uint32_t member, caf::message content) {
@@ -88,6 +122,8 @@ void butterfly::tell(std::uint32_t member, caf::message content) {
 
 void butterfly::start() {
   started_ = io_.time();
+  if (request_.codec && request_.weight > 0 && !request_.values.is_hollow() && !kernels::all_finite(request_.values.floats()))
+    return fail(reason::not_finite);
   for (std::uint32_t m = 0; m < size_; ++m) {
     members_[m].finished = apart(m);
     if (m != self_) io_.watch(group_.members[m].address);
@@ -98,6 +134,7 @@ void butterfly::start() {
     mine.reducing.assign(mine.missing, true);
     mine.reduction->open(mine.reducing, started_);
     for (auto to : others_) {
+      if (!takes(to)) continue;
       mine.receivers.emplace(to, chunk_set(mine.missing));
       members_[to].replies_unconfirmed = mine.missing;
     }
@@ -124,13 +161,14 @@ void butterfly::pump(std::uint32_t to) {
     ++member.in_flight;
     const auto offset = part.grid.offset(next.chunk);
     if (!next.reduced) {
-      tell(to, caf::make_message(part_chunk{group_.group, self_, next.part, offset, own_slice(next.part, next.chunk)}));
+      tell(to, caf::make_message(part_chunk{group_.group, self_, next.part, offset,
+                                            to_wire(next.part, next.chunk, own_slice(next.part, next.chunk))}));
       continue;
     }
     const auto& chunk = part.chunks[next.chunk];
     std::uint64_t weight = 0;
     for (auto s : *chunk.senders) weight += group_.members[s].weight;
-    tell(to, caf::make_message(reduced_chunk{group_.group, next.part, offset, weight, *chunk.senders, chunk.data}));
+    tell(to, caf::make_message(reduced_chunk{group_.group, next.part, offset, weight, *chunk.senders, chunk.wire}));
   }
 }
 
@@ -157,10 +195,12 @@ void butterfly::on(const part_chunk& message, const caf::strong_actor_ptr& sende
   if (message.part >= size_) return ban(message.sender, "part chunk of a part that there is not");
   tell(message.sender, caf::make_message(chunk_received{group_.group, self_, message.part, 0}));
   auto& part = parts_[message.part];
-  auto chunk = part.grid.find(message.offset, message.data.size());
+  auto chunk = find_chunk(message.part, message.offset, message.data);
   if (!chunk || part.reducing.empty()) return ban(message.sender, "part chunk that does not fit its part");
   if (finished_ || !part.reduction) return;  // too late
-  if (part.reduction->add(message.sender, *chunk, message.data, io_.time()) == part_reduction::taken::wrong)
+  auto values = from_wire(message.part, *chunk, message.data);
+  if (!values) return ban(message.sender, "part chunk that the codec cannot read");
+  if (part.reduction->add(message.sender, *chunk, std::move(*values), io_.time()) == part_reduction::taken::wrong)
     return ban(message.sender, "part chunk that nobody asked for");
   reduce(message.part);
 }
@@ -168,7 +208,11 @@ void butterfly::on(const part_chunk& message, const caf::strong_actor_ptr& sende
 void butterfly::contribute(std::uint32_t p, const chunk_set& chunks) {
   if (request_.weight > 0)
     for (std::uint32_t k = 0; k < chunks.size(); ++k)
-      if (chunks[k]) parts_[p].reduction->add(self_, k, own_slice(p, k), io_.time());
+      if (chunks[k]) {
+        auto values = own_slice(p, k);
+        if (request_.codec) values = *from_wire(p, k, to_wire(p, k, values));  // as the others would get them
+        parts_[p].reduction->add(self_, k, std::move(values), io_.time());
+      }
   reduce(p);
 }
 
@@ -204,15 +248,18 @@ void butterfly::reduce(std::uint32_t p) {
       if (trouble_ == reason::none) trouble_ = reason::bad_message;
     }
     if (next->senders.empty()) return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
-    hold(p, next->chunk, std::move(next->values), std::move(next->senders));
+    auto wire = to_wire(p, next->chunk, next->values);
+    auto values = request_.codec ? *from_wire(p, next->chunk, wire) : payload{};
+    hold(p, next->chunk, std::move(wire), std::move(values), std::move(next->senders));
   }
 }
 
-void butterfly::hold(std::uint32_t p, std::uint32_t number, payload values, std::vector<std::uint32_t> senders) {
+void butterfly::hold(std::uint32_t p, std::uint32_t number, payload wire, payload values, std::vector<std::uint32_t> senders) {
   auto& part = parts_[p];
   auto& chunk = part.chunks[number];
   if (chunk.senders) return;
-  chunk.data = std::move(values);
+  chunk.wire = std::move(wire);
+  chunk.values = std::move(values);
   // Most chunks have the same senders as the one before.
   auto& before = part.chunks[number == 0 ? 0 : number - 1].senders;
   chunk.senders = before && *before == senders
@@ -222,7 +269,7 @@ void butterfly::hold(std::uint32_t p, std::uint32_t number, payload values, std:
   const bool complete = --part.missing == 0;
   if (complete) {
     part.reduction.reset();
-    --parts_missing_;
+    if (takes(self_) || p == self_) --parts_missing_;
   }
   for (auto to : others_) {
     auto found = part.receivers.find(to);
@@ -257,9 +304,8 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   if (message.part >= size_) return ban(from, "reduced chunk of a part that there is not");
   tell(from, caf::make_message(chunk_received{group_.group, self_, message.part, 1}));
   auto& part = parts_[message.part];
-  auto chunk = part.grid.find(message.offset, message.data.size());
-  if (!chunk || message.data.is_hollow() != request_.values.is_hollow())
-    return ban(from, "reduced chunk that does not fit its part");
+  auto chunk = find_chunk(message.part, message.offset, message.data);
+  if (!chunk) return ban(from, "reduced chunk that does not fit its part");
   if (finished_ || part.chunks[*chunk].senders) return;
   auto fetched = part.fetched.find(*chunk);
   if (from != part.source && (fetched == part.fetched.end() || fetched->second != from))
@@ -276,9 +322,11 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   if (message.senders.empty() || weight != message.weight)
     return ban(from, "reduced chunk whose weight is not that of its senders");
   // The mean of finite values is finite; what is not would spoil the parameters for good.
-  if (!message.data.is_hollow() && !kernels::all_finite(message.data.floats()))
+  auto values = from_wire(message.part, *chunk, message.data);
+  if (!values || (!values->is_hollow() && !kernels::all_finite(values->floats())))
     return ban(from, "reduced chunk with values that are not finite");
-  hold(message.part, *chunk, message.data, message.senders);
+  if (!request_.codec) values = payload{};
+  hold(message.part, *chunk, message.data, std::move(*values), message.senders);
 }
 
 // -- the end --------------------------------------------------------------------------------------
@@ -317,13 +365,14 @@ std::uint32_t butterfly::majority() const {
   if (config_.mutant == mutant::lone_vote) return 1;
   // Who declined never votes here, so that leaving it out keeps any two majorities from being apart,
   // even if only one of them knows that it declined.
-  auto voters = static_cast<std::uint32_t>(std::count_if(
-      members_.begin(), members_.end(), [](const member_state& m) { return m.lost != reason::member_declined; }));
+  std::uint32_t voters = 0;
+  for (std::uint32_t m = 0; m < size_; ++m)
+    if (takes(m) && members_[m].lost != reason::member_declined) ++voters;
   return voters / 2 + 1;
 }
 
 void butterfly::vote_if_complete() {
-  if (finished_ || voted_ || parts_missing_ > 0) return;
+  if (finished_ || voted_ || parts_missing_ > 0 || !takes(self_)) return;
   voted_ = members_[self_].vote = version();
   for (auto to : others_) tell(to, caf::make_message(member_ready{group_.group, self_, *voted_}));
   io_.probe(probes::voted);
@@ -333,6 +382,7 @@ void butterfly::vote_if_complete() {
 void butterfly::on(const member_ready& message, const caf::strong_actor_ptr& sender) {
   // Also of who is down for us: a vote is a vote.
   if (!from_member(message.member, sender)) return io_.suspect(0, "vote by a stranger");
+  if (!takes(message.member)) return ban(message.member, "vote by who takes no result");
   auto& vote = members_[message.member].vote;
   if (vote && *vote != message.version) return ban(message.member, "two votes in one round");
   vote = message.version;
@@ -340,7 +390,9 @@ void butterfly::on(const member_ready& message, const caf::strong_actor_ptr& sen
 }
 
 void butterfly::finish_if_decided() {
-  if (finished_ || !voted_) return;
+  if (finished_) return;
+  if (!takes(self_)) return decided_ ? succeed() : fail_if_hopeless();
+  if (!voted_) return;
   auto votes = std::count_if(members_.begin(), members_.end(), [&](const member_state& m) { return m.vote == voted_; });
   if (decided_ == voted_ || votes >= majority()) return succeed();
   if (decided_) return fail(reason::no_majority);  // the others have another version
@@ -350,15 +402,16 @@ void butterfly::finish_if_decided() {
 void butterfly::succeed() {
   round_result result;
   result.outcome = outcome::ok;
+  if (!takes(self_)) return finish(std::move(result), false);
   if (request_.values.is_hollow()) {
     result.values = payload::hollow(request_.values.size());
   } else {
     float_buffer values(request_.values.size() / 4);
     for (std::uint32_t p = 0; p < size_; ++p)
       for (std::uint32_t k = 0; k < parts_[p].chunks.size(); ++k) {
-        const auto floats = parts_[p].chunks[k].data.floats();
-        std::copy(floats.begin(), floats.end(),
-                  values.floats().begin() + static_cast<std::ptrdiff_t>(group_.boundaries[p] + parts_[p].grid.offset(k) / 4));
+        const auto& chunk = parts_[p].chunks[k];
+        const auto floats = (request_.codec ? chunk.values : chunk.wire).floats();
+        std::copy(floats.begin(), floats.end(), values.floats().begin() + static_cast<std::ptrdiff_t>(first_value(p, k)));
       }
     result.values = values.slice(0, request_.values.size());
   }

@@ -28,9 +28,14 @@
 //   alive for us cannot make a majority any more, we fail: at once if we are alone, else after sender_timeout,
 //   in which somebody who sees more of them may tell us. (docs/adr/0011)
 //
-// Two members that cannot be reached (rate 0) say nothing to each other; they have no parts, and hear of the
+// With a lossy codec everybody reckons with what the codec leaves, so that it is one result whoever reduces: a reducer takes its own
+//   values as the others would get them, and holds its means as it sends them.
+// Who only reduces (takes = 0) gives nothing, gets no parts but its own, has no vote, and is done when all others are.
+//
+// Two members that cannot be reached say nothing to each other; they have no parts, and hear of the
 // majority from somebody whom both can reach.
-// Bytes on the wire per member: up and down S (1 - w_i) + S w_i (P - 1), w_i = share of its part. A lost
+// Bytes on the wire per member (of P that all give and take; kernels/averaging_plan.hpp for others): up and down
+// S (1 - w_i) + S w_i (P - 1), w_i = share of its part, S as the codec writes the vector. A lost
 // reducer's part costs once more what is not finished of it: up and down of its new reducer (P - 2) times that.
 // The votes: 2 (P - 1) small messages each, and one delay.
 // Memory: own values, the finished chunks, as reducer what part_reduction keeps; nothing is kept for a loss that
@@ -93,7 +98,8 @@ class butterfly {
   };
   using sender_list = std::shared_ptr<const std::vector<std::uint32_t>>;
   struct held_chunk {
-    payload data;
+    payload wire;                         // as its reducer sent it: whoever passes it on sends the same
+    payload values;                       // empty without a codec: `wire` is the values
     sender_list senders;                  // null: not held
   };
   struct part_state {
@@ -114,12 +120,23 @@ class butterfly {
   };
 
   chunk_grid grid(std::uint32_t part) const;
+  /// Our values there.
   payload own_slice(std::uint32_t part, std::uint32_t chunk) const;
+  // With a codec `wire` is what it writes, otherwise the same payload.
+  std::uint64_t first_value(std::uint32_t part, std::uint32_t chunk) const;
+  std::uint64_t wire_bytes(std::uint32_t part, std::uint32_t chunk) const;
+  payload to_wire(std::uint32_t part, std::uint32_t chunk, const payload& values) const;
+  /// Nothing if it is not what to_wire makes.
+  std::optional<payload> from_wire(std::uint32_t part, std::uint32_t chunk, const payload& wire) const;
+  /// The number of the chunk of which these can be the bytes.
+  std::optional<std::uint32_t> find_chunk(std::uint32_t part, std::uint64_t offset, const payload& wire) const;
   bool from_member(std::uint32_t member, const caf::strong_actor_ptr& sender) const;
   /// The sender is a member that is alive for us; counts it if it is a stranger.
   bool listen_to(std::uint32_t member, const caf::strong_actor_ptr& sender, const char* what);
   void ban(std::uint32_t member, const char* why);
   std::vector<std::uint32_t> others() const;
+  bool takes(std::uint32_t member) const { return group_.members[member].takes != 0; }
+  bool reachable(std::uint32_t member) const { return group_.members[member].reached != 0; }
   /// Neither can be reached: nothing passes between them.
   bool apart(std::uint32_t member) const;
   void tell(std::uint32_t member, caf::message content);
@@ -130,7 +147,7 @@ class butterfly {
   void serve(std::uint32_t to, std::uint32_t part);
   void contribute(std::uint32_t part, const chunk_set& chunks);
   void reduce(std::uint32_t part);
-  void hold(std::uint32_t part, std::uint32_t chunk, payload values, std::vector<std::uint32_t> senders);
+  void hold(std::uint32_t part, std::uint32_t chunk, payload wire, payload values, std::vector<std::uint32_t> senders);
   void leave_out(std::uint32_t part, std::uint32_t sender, reason why);
 
   // Losses: butterfly_recovery.cpp.

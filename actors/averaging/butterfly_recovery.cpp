@@ -55,7 +55,7 @@ void butterfly::lose_and_go_on(std::uint32_t m, reason why) {
 std::uint32_t butterfly::first_alive(std::uint32_t part) const {
   for (std::uint32_t step = 0; step < size_; ++step) {
     auto m = (part + step) % size_;
-    if (!members_[m].down && (m == part || group_.members[m].rate > 0)) return m;
+    if (!members_[m].down && (m == part || reachable(m))) return m;
   }
   return size_;
 }
@@ -68,6 +68,7 @@ void butterfly::look_for_source(std::uint32_t p) {
   part.source = next;
   if (next == size_) return fail(members_[p].lost == reason::member_declined ? reason::member_declined : reason::reducer_lost);
   if (next == self_) return claim(p);
+  if (!takes(self_)) return;
   chunk_set held(part.chunks.size());
   for (std::uint32_t k = 0; k < held.size(); ++k) held[k] = part.chunks[k].senders != nullptr;
   tell(next, caf::make_message(part_query{group_.group, self_, p, to_ranges(held)}));
@@ -76,7 +77,7 @@ void butterfly::look_for_source(std::uint32_t p) {
 void butterfly::on(const part_query& message, const caf::strong_actor_ptr& sender) {
   if (!listen_to(message.member, sender, "part query by a stranger")) return;
   if (message.part >= size_ || message.part == message.member ||
-      (message.part != self_ && group_.members[self_].rate == 0))
+      (message.part != self_ && !reachable(self_)))
     return ban(message.member, "part query that makes no sense");
   auto& part = parts_[message.part];
   auto held = from_ranges(message.held, part.grid.count());
@@ -141,7 +142,7 @@ void butterfly::gather(std::uint32_t p) {
   for (const auto& [m, chunks] : wanted)
     tell(m, caf::make_message(part_wanted{group_.group, self_, p, 1, to_ranges(chunks)}));
   for (auto m : others_)
-    if (!members_[m].down && !part.reports.contains(m) && !part.complete_at.contains(m)) return;
+    if (takes(m) && !members_[m].down && !part.reports.contains(m) && !part.complete_at.contains(m)) return;
   // Without a majority it would be for nothing; who sees one may still bring us its result.
   if (std::find(left.begin(), left.end(), true) == left.end() || possible_votes() < majority()) return;
   if (!part.reduction) {
@@ -184,12 +185,15 @@ void butterfly::on(const part_wanted& message, const caf::strong_actor_ptr& send
 // -- whether it can still end well ----------------------------------------------------------------
 
 std::uint32_t butterfly::possible_votes() const {
-  auto possible = [this](const member_state& m) {
-    if (&m == &members_[self_]) return true;
-    if (m.vote) return !voted_ || m.vote == voted_;
-    return !m.down;
+  auto possible = [this](std::uint32_t m) {
+    if (!takes(m)) return false;
+    if (m == self_) return true;
+    if (members_[m].vote) return !voted_ || members_[m].vote == voted_;
+    return !members_[m].down;
   };
-  return static_cast<std::uint32_t>(std::count_if(members_.begin(), members_.end(), possible));
+  std::uint32_t out = 0;
+  for (std::uint32_t m = 0; m < size_; ++m) out += possible(m) ? 1 : 0;
+  return out;
 }
 
 void butterfly::fail_if_hopeless() {

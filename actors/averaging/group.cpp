@@ -14,7 +14,10 @@ group_actor::group_actor(caf::actor_config& config, host& on, caf::actor owner, 
 
 caf::behavior group_actor::make_behavior() {
   key_ = matchmaking::key(request_.epoch, request_.state);
-  member_info self{here().id(), address(), request_.weight, request_.rate, request_.samples};
+  member_info self{here().id(),       address(),
+                   request_.weight,   request_.rate_up,
+                   request_.rate_down, static_cast<std::uint8_t>(request_.reached),
+                   request_.takes ? std::uint8_t{1} : std::uint8_t{0}, request_.samples};
   const auto patience = request_.patience > duration{} ? request_.patience : options_.matchmaking_time;
   const auto deadline_utc = here().utc_ns() + patience.count();
   matchmaking_.emplace(options_, request_, self, deadline_utc, static_cast<round_io&>(*this),
@@ -23,7 +26,7 @@ caf::behavior group_actor::make_behavior() {
   record mine;
   mine.subkey = fmt::format("{:016x}", here().id());
   mine.address = address();
-  mine.value = matchmaking::standing{deadline_utc, request_.rate > 0}.pack();
+  mine.value = matchmaking::standing{deadline_utc, request_.reached != reached_by::nobody}.pack();
   auto lifetime = 4 * options_.matchmaking_time + options_.round_timeout;
   mine.expires_utc_ns = here().utc_ns() + lifetime.count();
   send(request_.dht, store{key_, mine});
@@ -119,7 +122,7 @@ void group_actor::begin(const group_begun& group) {
                  [this](round_result result) { conclude(std::move(result)); });
   here().observe(contributed{group.group, group.epoch, round_->self(),
                              static_cast<std::uint32_t>(group.members.size()), request_.weight, request_.samples,
-                             request_.values});
+                             request_.values, request_.takes});
   here().probe(probes::group_begun);
   set_timer(options_.round_timeout, round_over);
   set_timer(options_.sender_timeout / 4, look_at_senders);

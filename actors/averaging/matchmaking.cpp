@@ -87,7 +87,7 @@ void matchmaking::found_peers(const std::vector<record>& records) {
   close_if_complete();
 }
 
-bool matchmaking::may_lead() const { return self_.rate > 0 || (ready_.empty() && expected_.empty()); }
+bool matchmaking::may_lead() const { return self_.reached > 0 || (ready_.empty() && expected_.empty()); }
 
 void matchmaking::learn(peer_id peer, const caf::actor& address, standing what) {
   if (is_gone(address)) return;
@@ -106,7 +106,7 @@ void matchmaking::choose_leader() {
   if (over_ || !looked_up_) return;
   // Who cannot be reached waits under its own name until somebody can lead.
   std::optional<rank> first;
-  if (self_.rate > 0) first = own_rank();
+  if (self_.reached > 0) first = own_rank();
   for (const auto& [peer, one] : ready_)
     if (const rank theirs{one.what.deadline, peer}; one.what.leads && (!first || theirs < *first)) first = theirs;
   const auto leader = first ? std::get<peer_id>(*first) : self_.peer;
@@ -129,7 +129,7 @@ void matchmaking::follow(peer_id leader) {
   leader_ = leader;
   accepted_ = false;
   io_.send_to(to.address, caf::make_message(
-                              join_request{request_.epoch, request_.state, request_.values.size() / 4, deadline_, self_}));
+                              join_request{request_.epoch, request_.state, request_.values.size() / 4, codec_number(), deadline_, self_}));
 }
 
 void matchmaking::on(const join_request& message) {
@@ -140,20 +140,20 @@ void matchmaking::on(const join_request& message) {
   if (!who.address) return io_.suspect(who.peer, "join request without an address");
   if (over_) return reject(late_answer_);
   if (message.epoch != request_.epoch || message.state != request_.state) return reject(reason::out_of_sync);
-  if (message.value_count != request_.values.size() / 4 || who.peer == self_.peer) {
-    io_.suspect(who.peer, "join request for another vector or in our name");
+  if (message.value_count != request_.values.size() / 4 || message.codec != codec_number() || who.peer == self_.peer) {
+    io_.suspect(who.peer, "join request for another vector or codec, or in our name");
     return reject(reason::bad_message);
   }
   if (leader_) return reject(reason::none, *leader_, ready_.at(*leader_).what.deadline, ready_.at(*leader_).address);
-  if (!may_lead() && joined_.empty() && who.rate == 0) return reject(reason::cancelled);
-  if (who.rate > 0 && (rank{message.deadline, who.peer} < own_rank() || self_.rate == 0)) {
+  if (!may_lead() && joined_.empty() && who.reached == 0) return reject(reason::cancelled);
+  if (who.reached > 0 && (rank{message.deadline, who.peer} < own_rank() || self_.reached == 0)) {
     // It should lead; it will find out, and so do we as soon as the DHT names it.
     learn(who.peer, who.address, {message.deadline, true});
     choose_leader();
     return reject(reason::none, who.peer, message.deadline, who.address);
   }
   if (joined_.size() + 1 >= config_.group_size && !joined_.contains(who.peer)) return reject(reason::group_closed);
-  learn(who.peer, who.address, {message.deadline, who.rate > 0});
+  learn(who.peer, who.address, {message.deadline, who.reached > 0});
   joined_.insert_or_assign(who.peer, who);
   gathered_ = io_.time() - started_;
   io_.send_to(who.address, caf::make_message(join_accepted{request_.state}));
@@ -200,8 +200,10 @@ bool matchmaking::valid(const group_begun& message) const {
   if (m.empty() || m.size() > config_.group_size || message.boundaries.size() != m.size() + 1) return false;
   if (!std::is_sorted(message.boundaries.begin(), message.boundaries.end())) return false;
   if (message.boundaries.front() != 0 || message.boundaries.back() != request_.values.size() / 4) return false;
+  if (message.chunk_bytes < 4 || message.chunk_bytes % 4 != 0 || message.chunk_bytes > max_payload_bytes) return false;
+  if (message.codec != codec_number()) return false;
   for (std::size_t i = 0; i < m.size(); ++i) {
-    if (!m[i].address) return false;
+    if (!m[i].address || (m[i].takes == 0 && m[i].weight > 0)) return false;
     if (i > 0 && m[i - 1].peer >= m[i].peer) return false;
   }
   auto me = std::find_if(m.begin(), m.end(), [&](const member_info& x) { return x.peer == self_.peer; });
@@ -277,29 +279,32 @@ bool matchmaking::quorum() const {
   return joined_.size() + 1 >= config_.group_size || 2 * weight >= known_samples_;
 }
 
+std::vector<double> matchmaking::shares(const std::vector<member_info>& members) const {
+  // Who is reached best reduces: by all, else those with a relay, else (alone) even who nobody reaches.
+  std::uint8_t best = 0;
+  for (const auto& m : members) best = std::max(best, m.reached);
+  std::vector<double> rates;
+  for (const auto& m : members) rates.push_back(m.reached == best ? static_cast<double>(std::min(m.rate_up, m.rate_down)) : 0);
+  return kernels::balanced_shares(rates);
+}
+
 void matchmaking::close() {
   group_begun begin;
   begin.epoch = request_.epoch;
   begin.state = request_.state;
   auto members = joined_;
   members.emplace(self_.peer, self_);
-  std::vector<double> rates;
+  begin.codec = codec_number();
+  begin.chunk_bytes = std::max<std::uint64_t>(4, config_.chunk_bytes / 4 * 4);
   hasher id;
   id.add(std::string_view{"group"}).add(request_.epoch).add(request_.state.high).add(request_.state.low);
   id.add(io_.time().count());
   for (const auto& [peer, info] : members) {
     begin.members.push_back(info);
-    rates.push_back(static_cast<double>(info.rate));
     id.add(peer).add(info.weight);
   }
-  const auto best = *std::max_element(rates.begin(), rates.end());
-  for (auto& rate : rates)
-    if (best <= relayed_rate)
-      rate = best == 0 ? 1 : rate;   // alone, or everybody by a relay
-    else if (rate <= relayed_rate)
-      rate = 0;
   begin.group = group_id::from(id.finish());
-  begin.boundaries = kernels::part_boundaries(request_.values.size() / 4, kernels::balanced_shares(rates));
+  begin.boundaries = kernels::part_boundaries(request_.values.size() / 4, shares(begin.members));
   over_ = true;
   begun_ = begin.group;
   for (const auto& [peer, info] : joined_) io_.send_to(info.address, caf::make_message(begin));

@@ -11,7 +11,7 @@
 // No cyclic waits: (deadline, id) is a total order, and nobody's changes during an attempt, however wrong its clock is. A peer only
 //   ever waits for one that comes before it in that order, so a chain of waits ends at one that waits for nobody; whoever starts to
 //   follow sends its own followers on to its leader. (A rejection that names somebody else names one that comes before who rejects.)
-// Who cannot be reached (rate 0) says so with its record, never leads unless nobody else is there, and gets no part; if
+// Who cannot be reached says so with its record, never leads unless nobody else is there, and gets no part; if
 //   nobody can be reached the attempt fails with no_reducer. Who is reached by a relay's line alone gets a part if nobody else could.
 // A leader may close its group while one of its followers goes over to a smaller id: the follower is then a
 //   member that will never come, and says so to all of that group (member_declined).
@@ -77,6 +77,10 @@ class matchmaking {
   void follow(peer_id leader);
   void close_if_complete();
   bool quorum() const;
+  std::vector<double> shares(const std::vector<member_info>& members) const;
+  std::uint8_t codec_number() const {
+    return static_cast<std::uint8_t>(request_.codec ? request_.codec->which() : kernels::codec::none);
+  }
   void close();
   void fail(reason why);
   bool is_gone(const caf::actor& address) const;

@@ -29,13 +29,6 @@ struct chunk_grid {
   std::uint64_t size(std::uint32_t chunk) const noexcept {
     return std::min<std::uint64_t>(piece, part_bytes - offset(chunk));
   }
-  /// The number of the chunk that is exactly these bytes, if there is one.
-  std::optional<std::uint32_t> find(std::uint64_t at, std::uint64_t bytes) const noexcept {
-    if (at >= part_bytes || at % piece != 0) return std::nullopt;
-    auto chunk = static_cast<std::uint32_t>(at / piece);
-    if (bytes != size(chunk)) return std::nullopt;
-    return chunk;
-  }
 };
 
 /// Which chunks of a part.

@@ -13,6 +13,7 @@
 #include "actors/messages.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/units.hpp"
+#include "kernels/compress/vector_codec.hpp"
 
 namespace shoal::actors {
 
@@ -47,8 +48,12 @@ struct expected_peer {
   caf::actor address;
 };
 
-/// The rate of who can be reached, but by a relay's line alone.
-inline constexpr std::uint64_t relayed_rate = 1;
+/// Who can connect to a member. One that nobody reaches never leads or reduces unless nobody else is there.
+enum class reached_by : std::uint8_t {
+  nobody,
+  relay,     ///< every byte would pass a relay: it reduces only if nobody else can
+  all,
+};
 
 struct round_request {
   std::uint64_t epoch = 0;
@@ -56,7 +61,11 @@ struct round_request {
   payload values;                            ///< floats (or hollow); the vector to average
   std::uint64_t weight = 0;                  ///< samples in it; 0: only wants the result
   std::vector<sample_range> samples;
-  std::uint64_t rate = 0;                    ///< min(up, down), bit/s; relayed_rate; 0: nobody can reach us
+  std::uint64_t rate_up = 0, rate_down = 0;  ///< of our line, bit/s
+  reached_by reached = reached_by::all;
+  bool takes = true;                         ///< false: only reduces for the others (weight 0)
+  /// How values are written where they travel; null: as they are.
+  std::shared_ptr<const kernels::vector_codec> codec;
   std::vector<expected_peer> expected;
   std::uint64_t known_samples = 0;           ///< of the branch, ours included: half of it is a quorum
   /// Members if everybody comes: a leader that reaches them closes, and waits for them until its patience is over. 0: it waits for
@@ -75,7 +84,7 @@ struct round_result {
   std::vector<member_info> members;
   std::vector<std::uint32_t> declined;       ///< members that are in another group, with their samples
   std::vector<part_outcome> parts;           ///< those that are not empty; one that lost a sender half-way is several
-  payload values;                            ///< the mean; ok and partial only
+  payload values;                            ///< the mean; ok and partial only, and of who takes it
   duration started{};
   duration gathered{};                       ///< leader: until the last member came; follower: until the group began
 

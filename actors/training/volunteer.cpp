@@ -142,7 +142,7 @@ void volunteer::publish() {
   }
   if (options_.reachability.enabled) {
     mine.reach = reach_.known();
-    mine.unreachable = reducing_rate() == 0 ? 1 : 0;
+    mine.unreachable = reached() == reached_by::nobody ? 1 : 0;
   }
   record entry;
   entry.subkey = fmt::format("{:016x}", here().id());
@@ -155,7 +155,7 @@ void volunteer::publish() {
 
 void volunteer::refresh() {
   publish();
-  if (!shard_) send(dht_, lookup{shard_key, address(), shard_token});
+  if (!shard_ && streams_) send(dht_, lookup{shard_key, address(), shard_token});
   look_up_progress();
   // Half of the expected time to the target, so that nobody polls much more often than it can matter.
   auto wait = options_.max_refresh;
@@ -227,7 +227,7 @@ std::uint64_t volunteer::samples_here() const {
 }
 
 void volunteer::request_samples() {
-  if (!shard_ || mode_ == mode::stopped) return;
+  if (!shard_ || !streams_ || mode_ == mode::stopped) return;
   // Credit that brought nothing for a while is lost (the shard died, or had nothing).
   if (requested_ > 0 && now() - last_samples_ > 2 * options_.max_refresh) requested_ = 0;
   const auto have = requested_ + samples_here();
@@ -321,7 +321,10 @@ void volunteer::leave() {
 // -- averaging ------------------------------------------------------------------------------------
 
 void volunteer::start_group(round_request request, const averaging_config& how) {
-  request.rate = reducing_rate();
+  request.rate_up = here().rate_up();
+  request.rate_down = here().rate_down();
+  request.reached = reached();
+  request.codec = options_.codec;
   request.patience = gathering_.value();
   request.samples = accumulated_;
   request.dht = dht_;
@@ -363,13 +366,12 @@ void volunteer::send_commit(const round_result& result) {
 
 // -- reachability ---------------------------------------------------------------------------------
 
-std::uint64_t volunteer::reducing_rate() const {
-  const auto line = std::min(here().rate_up(), here().rate_down());
+reached_by volunteer::reached() const {
   const auto known = reach_.known();
-  if (known == reach::open) return line;
-  if (!here().has_relay()) return 0;
+  if (known == reach::open) return reached_by::all;
+  if (!here().has_relay()) return reached_by::nobody;
   // A relay's signals are enough for most connections with a cone; with the others it would carry every byte.
-  return known == reach::cone ? line : relayed_rate;
+  return known == reach::cone ? reached_by::all : reached_by::relay;
 }
 
 void volunteer::look_around() {
@@ -389,7 +391,7 @@ void volunteer::look_around() {
 
 // Who may be the only one left with the leading state must be within reach of somebody.
 void volunteer::greet() {
-  if (!options_.reachability.enabled || reducing_rate() > 0) return;
+  if (!options_.reachability.enabled || reached() != reached_by::nobody) return;
   std::erase_if(greeted_, [this](peer_id id) { return !others_.entries().contains(id); });
   for (const auto& [id, entry] : others_.entries())
     if ((entry.what.unreachable == 0 || entry.what.reach == reach::unknown) && greeted_.insert(id).second) send(entry.address, greeting{here().id()});
@@ -441,7 +443,7 @@ void volunteer::start_download() {
   // Who cannot be reached is a donor only to those that it has dialled.
   const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
   const bool some = std::any_of(ids.begin(), ids.end(), reachable);
-  const bool dials_only = reach_.known() != reach::unknown && reducing_rate() == 0;
+  const bool dials_only = reach_.known() != reach::unknown && reached() == reached_by::nobody;
   if (some || dials_only || !reach_.settled()) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
   // Records outlive who wrote them: those who could not deliver are not asked again before the others.
   std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id); });
@@ -493,7 +495,7 @@ void volunteer::keep_served(const state_ptr& state) {
 void volunteer::on_state_request(const state_request& message) {
   if (!message.reply_to) return misbehaviour(0, "state request without an address");
   // Ours is not worth having: whoever asks had better ask somebody else at once.
-  if (mode_ == mode::downloading || mode_ == mode::joining)
+  if (mode_ == mode::downloading || mode_ == mode::joining || !has_state_)
     return send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::out_of_sync)});
   const auto shared = shared_state();
   state_offer offer;

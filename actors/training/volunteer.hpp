@@ -33,6 +33,7 @@ struct peer_config {
   duration record_lifetime = std::chrono::seconds(15);
   device_profile device;
   averaging_config averaging;
+  std::shared_ptr<const kernels::vector_codec> codec;  ///< of what is averaged; null: as it is
   fetch_config fetch;
   reachability_config reachability;
   std::size_t max_donors = 3;
@@ -124,7 +125,7 @@ class volunteer : public protocol_actor {
   void note_gathering(const round_result& result);
   void send_commit(const round_result& result);
   void start_download();
-  std::uint64_t reducing_rate() const;
+  reached_by reached() const;
 
   peer_config options_;
   std::shared_ptr<state_pool> pool_;
@@ -136,6 +137,8 @@ class volunteer : public protocol_actor {
   progress_table others_;
   bool heard_ = false;                              // progress was read at least once
   bool draining_ = false;
+  bool streams_ = true;                             // samples from the shard
+  bool has_state_ = true;                           // that others may download
 
   std::deque<sample_block> available_;
   std::vector<sample_range> accumulated_;           // computed, and in no round yet

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "actors/ids.hpp"
 #include "kernels/base/payload.hpp"
@@ -32,6 +33,8 @@ class workload {
 
   /// Length of the vector that peers average.
   virtual std::uint64_t value_count() const = 0;
+  /// Sizes in values of the tensors that it is made of, in their order; empty: one.
+  virtual std::vector<std::uint64_t> tensor_sizes() const { return {}; }
   /// Bytes of one streamed sample.
   virtual std::uint64_t sample_bytes() const = 0;
   virtual bool hollow() const { return false; }

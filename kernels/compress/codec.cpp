@@ -92,6 +92,27 @@ codec codec_for(codec which, std::size_t n) {
   return n >= size_adaptive_threshold ? codec::blockwise8 : codec::float16;
 }
 
+double largest_loss(codec which) {
+  switch (which) {
+  case codec::none:
+    return 0;
+  case codec::float16:
+    return 0x1p-11;
+  case codec::bfloat16:
+    return 0x1p-8;
+  case codec::uniform8:
+    return 2;
+  case codec::blockwise8:
+  case codec::size_adaptive:
+    return 0.9 / 128 + 0x1p-22;
+  }
+  return 2;
+}
+
+double smallest_loss(codec which) {
+  return which == codec::float16 || which == codec::size_adaptive ? 0x1p-25 : 0x1p-134;
+}
+
 std::size_t encoded_bytes(codec which, std::size_t n) {
   return row_for(which, n).bytes(n);
 }
@@ -102,6 +123,12 @@ result<std::vector<std::byte>> encode(codec which, std::span<const float> x) {
   if (auto done = how.encode(x, bytes); !done)
     return failure{done.error()};
   return bytes;
+}
+
+result<void> encode_into(codec which, std::span<const float> x, std::span<std::byte> bytes) {
+  const row& how = row_for(which, x.size());
+  SHOAL_CHECK(bytes.size() == how.bytes(x.size()), "room for what is encoded");
+  return how.encode(x, bytes);
 }
 
 result<void> decode(codec which, std::span<const std::byte> bytes, std::span<float> out) {

@@ -31,11 +31,20 @@ result<codec> parse_codec(std::string_view name);
 /// The codec that encodes n values: `which`, or what size_adaptive takes for so many.
 codec codec_for(codec which, std::size_t n);
 
+/// The largest error of a value as a fraction of the largest magnitude among those that it was encoded with
+/// (uniform8: anything within their range; codec headers say what holds for most).
+double largest_loss(codec which);
+
+/// Half of the step between the smallest values that it can write (float16: 2^-25).
+double smallest_loss(codec which);
+
 /// Exactly what encode gives for n values.
 std::size_t encoded_bytes(codec which, std::size_t n);
 
 /// Errors: a value that is not finite.
 result<std::vector<std::byte>> encode(codec which, std::span<const float> x);
+/// The same, into memory of the caller. Requires: bytes.size() == encoded_bytes(which, x.size()), no aliasing.
+result<void> encode_into(codec which, std::span<const float> x, std::span<std::byte> bytes);
 /// Requires: no aliasing. Errors: another length than encoded_bytes(which, out.size()), a value,
 /// scale or codebook that is not finite; then `out` is of no use.
 result<void> decode(codec which, std::span<const std::byte> bytes, std::span<float> out);

@@ -103,10 +103,20 @@ struct input {
 /// Compares one part; returns the first wrong coordinate, or the part's end.
 std::uint64_t compare(const actors::part_outcome& part, std::span<const float> mean,
                       const std::vector<input>& inputs, std::uint64_t start, std::uint64_t stride,
-                      double tolerance) {
+                      const mass_options& options) {
   double total = 0;
   for (const input& in : inputs)
     total += in.weight;
+  double spared = 1e-40; // lets single denormal bits pass
+  if (options.loss > 0) {
+    for (const input& in : inputs) {
+      float largest = 0;
+      for (std::uint64_t j = part.begin; j < part.end; ++j)
+        largest = std::max(largest, std::abs(in.values[j]));
+      spared += in.weight / total * largest * (2 + options.loss) * options.loss;
+    }
+    spared += 2 * options.loss_of_small;
+  }
   const auto fits = [&](std::uint64_t j) {
     double sum = 0, size = 0;
     for (const input& in : inputs) {
@@ -114,8 +124,8 @@ std::uint64_t compare(const actors::part_outcome& part, std::span<const float> m
       sum += in.weight * x;
       size += in.weight * std::abs(x);
     }
-    // Written so that NaN does not fit. The constant lets single denormal bits pass.
-    return std::abs(mean[j] - sum / total) <= tolerance * (size / total) + 1e-40;
+    // Written so that NaN does not fit.
+    return std::abs(mean[j] - sum / total) <= options.tolerance * (size / total) + spared;
   };
   for (std::uint64_t j = part.begin + start; j < part.end; j += stride)
     if (!fits(j))
@@ -173,7 +183,7 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
       continue;
     }
     const std::uint64_t bad =
-        compare(part, mean, inputs, what.epoch % stride, stride, options.tolerance);
+        compare(part, mean, inputs, what.epoch % stride, stride, options);
     if (bad != part.end) {
       double sum = 0, total = 0;
       for (const input& in : inputs)

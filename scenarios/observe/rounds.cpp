@@ -84,6 +84,7 @@ void round_book::contributed(duration time, actors::peer_id peer, const actors::
   open_round& in = find(time, what.group, what.epoch, what.members);
   round_member& who = member(in, time, what.member, peer);
   who.contributed = true;
+  who.takes = what.takes;
   who.weight = what.weight;
   who.samples = what.samples;
   who.values = what.values;
@@ -223,7 +224,7 @@ void round_book::close(iterator at, bool unfinished) {
     std::erase(rounds_of_[who.peer], what.group);
     if (rounds_of_[who.peer].empty())
       rounds_of_.erase(who.peer);
-    if (!who.ended)
+    if (!who.ended || !who.takes)
       continue;
     final_round& to = who.dead ? of_dead : last;
     if (who.completed()) {

@@ -40,6 +40,7 @@ struct round_member {
   bool contributed = false;
   bool ended = false;
   bool dead = false;
+  bool takes = true; ///< false: it only reduced; how the round ended is not its to say
   actors::peer_id peer = 0;
   std::uint64_t weight = 0;
   std::vector<actors::sample_range> samples;
@@ -49,7 +50,7 @@ struct round_member {
   bool same_values = true; ///< as the first that completed
   bool same_parts = true;
 
-  bool completed() const noexcept { return ended && outcome != actors::outcome::failed; }
+  bool completed() const noexcept { return takes && ended && outcome != actors::outcome::failed; }
 };
 
 struct swarm_round {

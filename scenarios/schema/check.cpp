@@ -271,6 +271,17 @@ class checker : checking {
 
   /// What only the method that is not chosen knows.
   void other_methods_options(bool moshpit) {
+    bool trainers = s_.peers.empty();
+    for (const peer_group& group : s_.peers) {
+      const auto path = "peers." + group.name + ".role";
+      if (!sound({path})) return;
+      trainers = trainers || group.role == peer_role::trainer;
+      if (group.role == peer_role::auxiliary && moshpit)
+        error(path, "an auxiliary peer has no place in the method 'moshpit', where everybody averages parameters of its own");
+      if (group.role == peer_role::auxiliary && group.nat != netem::nat_class::open)
+        warn(path, fmt::format("auxiliary peers of '{}' are behind a NAT: who cannot be reached reduces nothing", group.name));
+    }
+    if (!trainers) error("peers", "all peers are auxiliary: nobody trains");
     const auto only = [&](const char* path, const char* method) {
       if (sound({path}) && sources_.given(path)) warn(path, fmt::format("{} is of the method '{}', which training.method is not", path, method));
     };

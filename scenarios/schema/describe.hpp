@@ -35,6 +35,18 @@ constexpr auto names_of(optimizer_kind) {
                     enum_name<optimizer_kind>{optimizer_kind::adamw, "adamw"},
                     enum_name<optimizer_kind>{optimizer_kind::lamb, "lamb"}};
 }
+constexpr auto names_of(peer_role) {
+  return std::array{enum_name<peer_role>{peer_role::trainer, "trainer"}, enum_name<peer_role>{peer_role::auxiliary, "auxiliary"}};
+}
+constexpr auto names_of(kernels::codec) {
+  using kernels::codec;
+  return std::array{enum_name<codec>{codec::none, "none"},
+                    enum_name<codec>{codec::float16, "float16"},
+                    enum_name<codec>{codec::bfloat16, "bfloat16"},
+                    enum_name<codec>{codec::uniform8, "uniform8"},
+                    enum_name<codec>{codec::blockwise8, "blockwise8"},
+                    enum_name<codec>{codec::size_adaptive, "size_adaptive"}};
+}
 constexpr auto names_of(event_detail) {
   return std::array{enum_name<event_detail>{event_detail::all, "all"},
                     enum_name<event_detail>{event_detail::rounds, "rounds"},
@@ -197,6 +209,8 @@ void describe(V& v, peer_group& o) {
           {.at_least = 1, .at_most = 4'000'000, .hide_default = true});
   v.field("coordinates", o.coordinates, "of the hosts (Vivaldi): where both ends have some, their distance is the delay between the regions",
           {.hide_default = true});
+  v.field("role", o.role, "`trainer`; `auxiliary`: neither trains nor holds a model, and reduces in every round of the synchronous method",
+          {.hide_default = true});
   v.field("device", o.device, "a key of `devices`", {.required = true});
   v.field("start", o.start, "when the first one starts");
   v.field("start_spacing", o.start_spacing, "each further one starts this much later");
@@ -280,6 +294,9 @@ void describe(V& v, averaging_options& o) {
   v.field("sender_timeout", o.sender_timeout, "a reducer that hears nothing of a sender for this long goes on without it",
           {.above = 0});
   v.field("chunk_size", o.chunk_size, "parts travel in pieces of at most this size", {.at_least = 1});
+  v.field("compression", o.compression, "how what is averaged is written on its way: `float16` and `bfloat16` in 2 bytes a value, `uniform8` and "
+                                        "`blockwise8` in 1; `size_adaptive`: tensors of 2^16 values and more in 1, others in 2",
+          {.hide_default = true});
 }
 
 template <class V>

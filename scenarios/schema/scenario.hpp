@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/base/units.hpp"
+#include "kernels/compress/codec.hpp"
 #include "netem/path_quality.hpp"
 #include "netem/reachability.hpp"
 #include "netem/transport.hpp"
@@ -84,6 +85,9 @@ struct coordinate_options {
 };
 
 
+/// What a host does in the swarm.
+enum class peer_role { trainer, auxiliary };
+
 /// `count` hosts alike, named '<group>-0', '<group>-1', ...
 struct peer_group {
   std::string name;                    ///< the key in the file
@@ -96,7 +100,8 @@ struct peer_group {
   netem::nat_class nat = netem::nat_class::open;
   std::uint64_t hosts_per_line = 1;    ///< so many consecutive hosts share one line
   coordinate_options coordinates;
-  std::string device;                  ///< required, a key of `devices`
+  peer_role role = peer_role::trainer;
+  std::string device;                  ///< required, a key of `devices`; of an auxiliary peer: not used
   duration start{};                    ///< when the first one starts, or begins with its churn
   duration start_spacing{};            ///< each further one this much later
   bool absent = false;                 ///< starts only by a 'join' fault
@@ -168,6 +173,7 @@ struct averaging_options {
   duration round_timeout = 120s;       ///< a round that lasts longer fails
   duration sender_timeout = 10s;       ///< a reducer that hears nothing of a sender for this long goes on without it
   data_size chunk_size{256 * 1024};    ///< parts travel in pieces of at most this size
+  kernels::codec compression = kernels::codec::none;   ///< of what is averaged, on its way
   bool operator==(const averaging_options&) const = default;
 };
 

@@ -16,6 +16,7 @@
 #include "actors/data/ledger_file.hpp"
 #include "actors/data/rounds_file.hpp"
 #include "actors/dht/dht_node.hpp"
+#include "actors/training/auxiliary_peer.hpp"
 #include "actors/training/moshpit_peer.hpp"
 #include "actors/training/peer.hpp"
 #include "scenarios/compare/provenance.hpp"
@@ -108,6 +109,7 @@ struct stage::state {
   std::unique_ptr<run_observers> observers;
   actors::rounds_recorder rounds;
   std::shared_ptr<actors::state_pool> pool;
+  std::shared_ptr<const kernels::vector_codec> codec;    // null: none
   std::shared_ptr<actors::sample_ledger> ledger;
   std::unique_ptr<churn_engine> churn;
   std::unique_ptr<world> in;
@@ -233,6 +235,8 @@ void stage::state::build() {
   ledger = std::make_shared<actors::sample_ledger>(what.data.lease_time);
   in->spawn<actors::data_shard>(shard_host, shard, work->source(), ledger);
   pool = std::make_shared<actors::state_pool>(work->work(), options.share_states);
+  if (what.averaging.compression != kernels::codec::none)
+    codec = std::make_shared<const kernels::vector_codec>(what.averaging.compression, work->work()->tensor_sizes());
   churn = std::make_unique<churn_engine>(churn_engine::hooks{
       [this](duration when, std::function<void()> action) { in->clock().at(when, std::move(action)); },
       [this](netem::machine_index machine) { return in->net().host_on(machine) != netem::no_host; },
@@ -297,8 +301,10 @@ void stage::state::start_peer(netem::machine_index machine) {
   }
   auto config = peer_config_of(what, spec, options.mutant);
   auto node = start_node(host);
-  auto address = is_moshpit(what) ? in->spawn<actors::moshpit_peer>(host, std::move(config), pool, std::move(node))
-                                  : in->spawn<actors::peer>(host, std::move(config), pool, std::move(node));
+  config.codec = codec;
+  auto address = is_moshpit(what)                       ? in->spawn<actors::moshpit_peer>(host, std::move(config), pool, std::move(node))
+                 : spec.role == peer_role::auxiliary ? in->spawn<actors::auxiliary_peer>(host, std::move(config), pool, std::move(node))
+                                                        : in->spawn<actors::peer>(host, std::move(config), pool, std::move(node));
   {
     std::lock_guard guard(watching);
     if (address) peers[machine] = address;
@@ -468,7 +474,8 @@ std::string stage::advice() const {
   work.accumulate(state, samples, batch, gradient);
   auto possible = static_cast<double>(batch) / seconds_since(start) * s.options.threads;
   double wanted = 0;
-  for (const auto& host : expand_hosts(s.what)) wanted += s.what.devices.at(host.device).samples_per_second;
+  for (const auto& host : expand_hosts(s.what))
+    if (host.role == peer_role::trainer) wanted += s.what.devices.at(host.device).samples_per_second;
   if (wanted <= 0.9 * possible) return {};
   std::string fits;
   for (const auto& [name, device] : s.what.devices)
@@ -514,6 +521,8 @@ result<run_outcome> stage::run() {
                                       : static_cast<actors::reach>(static_cast<int>(s.hosts[found->second].nat) + 1);
     };
   watching.invariants.lease_time = s.what.data.lease_time;
+  watching.invariants.mass.loss = kernels::largest_loss(s.what.averaging.compression);
+  watching.invariants.mass.loss_of_small = kernels::smallest_loss(s.what.averaging.compression);
   if (is_moshpit(s.what)) {
     watching.invariants.max_epoch_difference = s.what.training.max_staleness;
     watching.invariants.averages_parameters = true;

@@ -38,6 +38,11 @@ class transformer_work final : public actors::workload {
   const kernels::optimizer_config& optimizer() const noexcept { return optimizer_; }
 
   std::uint64_t value_count() const override { return model_.parameter_count(); }
+  std::vector<std::uint64_t> tensor_sizes() const override {
+    std::vector<std::uint64_t> out;
+    for (const auto& slot : model_.layout()) out.push_back(slot.size());
+    return out;
+  }
   std::uint64_t sample_bytes() const override { return model_.sample_bytes(); }
 
   actors::model_state initial() const override { return fresh_state(optimizer_, model_.initial_parameters(seed_)); }

@@ -305,7 +305,7 @@ TEST_CASE("the part of one who is lost costs its bytes once more from each of th
 
 TEST_CASE("who cannot be reached gets its result by way of those who can, and loses it with them") {
   lab_options options;
-  options.members = {{2, 1}, {3, 0}, {4, 0}, {5, 0}};
+  options.members = {{2}, {3, false}, {4, false}, {5, false}};
   {
     round_lab lab(options);
     lab.start();
@@ -313,7 +313,7 @@ TEST_CASE("who cannot be reached gets its result by way of those who can, and lo
     CHECK(lab.outcomes() == "oooo");
     check_fine(lab);
   }
-  options.members = {{2, 1}, {3, 0}, {4, 1}, {5, 0}, {1, 0}};
+  options.members = {{2}, {3, false}, {4}, {5, false}, {1, false}};
   {
     round_lab lab(options);
     lab.start();

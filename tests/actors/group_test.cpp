@@ -32,7 +32,7 @@ struct fixture {
     out.values = payload{std::vector<float>(60, 1.0f)};
     out.weight = weight;
     out.samples = {{weight * 100, static_cast<std::uint32_t>(weight)}};
-    out.rate = 1'000'000;
+    out.rate_up = out.rate_down = 1'000'000;
     out.known_samples = 1;
     return out;
   }
@@ -126,7 +126,7 @@ TEST_CASE("a group does not wait for a follower whose new round takes until its 
   f.world.settle();
   REQUIRE(seen<join_request>(small).size() == 1);
   auto joined = seen<join_request>(small).front().member;
-  caf::send_as(small.first, follower, group_begun{id128{1, 2}, 7, {}, {{2, small.first, 1, 1, {}}, joined}, {0, 30, 60}});
+  caf::send_as(small.first, follower, group_begun{id128{1, 2}, 7, {}, {{2, small.first, 1, 1, 1, 2, 1, {}}, joined}, {0, 30, 60}});
   f.world.run_for(1ms);
   auto ended = f.ended();
   CHECK(ended.size() == 2);
@@ -151,7 +151,7 @@ TEST_CASE("a member that declines and reduces nothing leaves the others a partia
   f.tell(member, {{2, leader}});
   f.tell(leader, {{3, member}, {4, ghost.first}});
   f.world.settle();
-  caf::send_as(ghost.first, leader, join_request{7, {}, 60, f.deadline(), {4, ghost.first, 5, 1, {{500, 5}}}});
+  caf::send_as(ghost.first, leader, join_request{7, {}, 60, 0, f.deadline(), {4, ghost.first, 5, 1, 1, 2, 1, {{500, 5}}}});
   f.world.settle();
   REQUIRE(seen<group_begun>(ghost).size() == 1);
   const auto& group = seen<group_begun>(ghost).front();
@@ -184,7 +184,7 @@ TEST_CASE("who is asked to a group after it changed its leader declines, also to
   f.world.settle();
   CHECK(seen<join_withdrawn>(leader).size() == 1);
   auto joined = seen<join_request>(leader).front().member;
-  group_begun old{id128{1, 2}, 7, {}, {{3, leader.first, 1, 1, {}}, joined, {5, member.first, 1, 1, {}}}, {0, 20, 40, 60}};
+  group_begun old{id128{1, 2}, 7, {}, {{3, leader.first, 1, 1, 1, 2, 1, {}}, joined, {5, member.first, 1, 1, 1, 2, 1, {}}}, {0, 20, 40, 60}};
   for (int times = 0; times < 2; ++times) {
     caf::send_as(leader.first, follower, old);
     f.world.settle();
@@ -195,7 +195,7 @@ TEST_CASE("who is asked to a group after it changed its leader declines, also to
   CHECK(seen<member_declined>(member).front().member == 1);
   CHECK(f.world.observed<contributed>().empty());
   // The group it wants still takes it; what is left of the other one does no harm.
-  group_begun wanted{id128{3, 4}, 7, {}, {{2, small.first, 1, 1, {}}, joined}, {0, 30, 60}};
+  group_begun wanted{id128{3, 4}, 7, {}, {{2, small.first, 1, 1, 1, 2, 1, {}}, joined}, {0, 30, 60}};
   caf::send_as(small.first, follower, wanted);
   f.world.settle();
   REQUIRE(f.world.observed<contributed>().size() == 1);
@@ -207,7 +207,7 @@ TEST_CASE("who is asked to a group after it changed its leader declines, also to
   CHECK(seen<member_declined>(small).empty());
   CHECK(f.world.observed<misbehaved>().empty());
   // Only members are answered, and only for groups that we are in.
-  caf::send_as(member.first, follower, group_begun{id128{5, 6}, 7, {}, {{5, member.first, 1, 1, {}}}, {0, 60}});
+  caf::send_as(member.first, follower, group_begun{id128{5, 6}, 7, {}, {{5, member.first, 1, 1, 1, 2, 1, {}}}, {0, 60}});
   f.world.settle();
   CHECK(f.world.observed<misbehaved>().size() == 1);
 }
@@ -221,11 +221,11 @@ TEST_CASE("the earliest deadline leads, and who comes later follows, however sma
   f.tell(leader, {{3, follower.first}}, 1ms);
   f.world.settle();
   auto late = f.add_script("late");
-  caf::send_as(late.first, leader, join_request{7, {}, 60, f.deadline() + 1'000'000, {1, late.first, 2, 1, {{700, 2}}}});
+  caf::send_as(late.first, leader, join_request{7, {}, 60, 0, f.deadline() + 1'000'000, {1, late.first, 2, 1, 1, 2, 1, {{700, 2}}}});
   f.world.settle();
   CHECK(seen<join_accepted>(late).size() == 1);
   // Were it earlier, it would be told that it leads itself, and be asked to let us join.
-  caf::send_as(late.first, leader, join_request{7, {}, 60, f.deadline() - 1, {1, late.first, 2, 1, {{700, 2}}}});
+  caf::send_as(late.first, leader, join_request{7, {}, 60, 0, f.deadline() - 1, {1, late.first, 2, 1, 1, 2, 1, {{700, 2}}}});
   f.world.settle();
   CHECK(seen<join_accepted>(late).size() == 1);
   REQUIRE(seen<join_request>(late).size() == 1);

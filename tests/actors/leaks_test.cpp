@@ -58,7 +58,7 @@ struct abortions {
     round_request request;
     request.epoch = 7;
     request.values = payload{std::vector<float>(60, 1.0f)};
-    request.rate = 1'000'000;
+    request.rate_up = request.rate_down = 1'000'000;
     request.known_samples = 1;
     request.dht = directory;
     for (auto* on : hosts) {

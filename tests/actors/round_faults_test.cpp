@@ -26,7 +26,7 @@ struct tally {
 std::string judge(const round_lab& lab) {
   bool completed = false, failed = false, partial = false;
   for (std::uint32_t m = 0; m < lab.size(); ++m) {
-    if (!lab.alive(m) || !lab.ended(m)) continue;
+    if (!lab.alive(m) || !lab.ended(m) || lab.group().members[m].takes == 0) continue;
     const auto& result = lab.result(m);
     (result.succeeded() ? completed : failed) = true;
     partial = partial || result.outcome == outcome::partial;
@@ -35,13 +35,20 @@ std::string judge(const round_lab& lab) {
   return failed ? "failed" : partial ? "partial" : "ok";
 }
 
-lab_options group_of(std::uint32_t size, bool unreachable) {
+enum class shape { equal, unreachable, auxiliary };
+constexpr shape all_shapes[] = {shape::equal, shape::unreachable, shape::auxiliary};
+
+lab_options group_of(std::uint32_t size, shape which = shape::equal) {
   lab_options out;
   out.values_per_part = 3;  // two or three chunks
-  for (std::uint32_t m = 0; m < size; ++m) out.members.push_back({m + 1, 1});
-  if (unreachable) {
-    out.members.back().rate = 0;
+  for (std::uint32_t m = 0; m < size; ++m) out.members.push_back({m + 1});
+  if (which == shape::unreachable) {
+    out.members.back().reachable = false;
     out.members.front().weight = 0;  // a joiner who only wants the result
+  }
+  if (which == shape::auxiliary) {
+    out.members.front() = {.weight = 0, .takes = false};
+    out.codec = kernels::codec::blockwise8;  // of which a second pass leaves other values
   }
   return out;
 }
@@ -85,10 +92,10 @@ void report(const std::string& what, const tally& t) {
 TEST_CASE("each member of groups of two to five is killed at each state of the round") {
   tally t;
   for (std::uint32_t size = 2; size <= 5; ++size)
-    for (bool unreachable : {false, true})
+    for (const shape which : all_shapes)
       for (std::uint32_t who = 0; who < size; ++who)
         for (bool lost : {false, true})
-          strike_everywhere(t, group_of(size, unreachable), fmt::format("{} of {} killed{}", who, size, lost ? " with all under way" : ""),
+          strike_everywhere(t, group_of(size, which), fmt::format("{} of {} killed{}", who, size, lost ? " with all under way" : ""),
                             [&](round_lab& lab) { lab.kill(who, lost); });
   report("kills", t);
   CHECK(t.outcomes["ok"] > 0);
@@ -100,11 +107,11 @@ TEST_CASE("each member of groups of two to five is killed at each state of the r
 TEST_CASE("each pair of groups of two to five loses each other at each state of the round") {
   tally t;
   for (std::uint32_t size = 2; size <= 5; ++size)
-    for (bool unreachable : {false, true})
+    for (const shape which : all_shapes)
       for (std::uint32_t a = 0; a < size; ++a)
         for (std::uint32_t b = a + 1; b < size; ++b)
           for (bool now : {false, true})
-            strike_everywhere(t, group_of(size, unreachable), fmt::format("{} and {} of {} cut, noticed {}", a, b, size, now ? "at once" : "late"),
+            strike_everywhere(t, group_of(size, which), fmt::format("{} and {} of {} cut, noticed {}", a, b, size, now ? "at once" : "late"),
                               [&](round_lab& lab) { lab.cut(a, b, now); });
   report("cut pairs", t);
   CHECK(t.outcomes["ok"] > 0);
@@ -116,7 +123,7 @@ TEST_CASE("each member is cut off from all others at each state of the round, an
   for (std::uint32_t size = 3; size <= 5; ++size)
     for (std::uint32_t who = 0; who < size; ++who)
       for (bool now : {false, true})
-        strike_everywhere(t, group_of(size, false), fmt::format("{} of {} cut off", who, size), [&](round_lab& lab) {
+        strike_everywhere(t, group_of(size), fmt::format("{} of {} cut off", who, size), [&](round_lab& lab) {
           for (std::uint32_t m = 0; m < size; ++m)
             if (m != who) lab.cut(who, m, now);
         });
@@ -127,7 +134,7 @@ TEST_CASE("each member is cut off from all others at each state of the round, an
 
 TEST_CASE("that two results are found if there are two: members that are content with their own vote") {
   std::uint64_t found = 0;
-  auto options = group_of(4, false);
+  auto options = group_of(4);
   options.bug = mutant::lone_vote;
   for (std::uint64_t at = 0; at < 300; ++at) {
     round_lab lab(options);
@@ -147,7 +154,7 @@ TEST_CASE("each member dies at each state while two others lose each other, in g
       for (std::uint32_t b = a + 1; b < 4; ++b) {
         if (a == who || b == who) continue;
         for (bool lost : {false, true})
-          strike_everywhere(t, group_of(4, false), fmt::format("{} killed, {} and {} cut", who, a, b), [&](round_lab& lab) {
+          strike_everywhere(t, group_of(4), fmt::format("{} killed, {} and {} cut", who, a, b), [&](round_lab& lab) {
             lab.kill(who, lost);
             lab.cut(a, b, false);
           });
@@ -162,7 +169,7 @@ TEST_CASE("whoever reduces a lost part is killed or cut off in its turn at each 
       for (bool cut : {false, true})
         for (std::uint64_t begun : {0u, 9u, 31u, 60u})
           for (std::uint64_t at = 0;; ++at) {
-            round_lab lab(group_of(size, false));
+            round_lab lab(group_of(size));
             lab.start();
             for (std::uint64_t i = 0; i < begun; ++i) lab.step();
             std::optional<std::uint32_t> second;
@@ -195,7 +202,7 @@ TEST_CASE("random kills, cuts and orders of arrival in groups of two to eight ne
   tally t;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     auto random = stream(seed, "round_faults");
-    auto options = group_of(2 + static_cast<std::uint32_t>(random.below(7)), random.below(2) == 0);
+    auto options = group_of(2 + static_cast<std::uint32_t>(random.below(7)), all_shapes[random.below(3)]);
     options.shuffle = seed;
     options.window_chunks = 1 + static_cast<std::uint32_t>(random.below(4));
     round_lab lab(options);

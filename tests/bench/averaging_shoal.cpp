@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
       request.values = inputs[m];
       request.weight = 1;
       request.samples = {{m, 1}};
-      request.rate = 1'000'000'000;
+      request.rate_up = request.rate_down = 1'000'000'000;
       request.known_samples = 1;
       request.directory = nobody;
       group.push_back(caf::actor_cast<caf::actor>(system.spawn<group_actor>(std::ref(static_cast<host&>(*hosts.back())), nobody, options, request)));

@@ -24,7 +24,8 @@ namespace {
 constexpr std::uint64_t epochs = 6;
 constexpr const char* text = "/usr/share/common-licenses/GPL-3";
 
-std::string scenario(const std::string& optimizer) {
+/// `more` peers, and lines at the end.
+std::string scenario(const std::string& optimizer, const std::string& more_peers = {}, const std::string& at_end = {}) {
   return fmt::format(
       "seed: 3\n"
       "stop_time: 10min\n"
@@ -39,11 +40,12 @@ std::string scenario(const std::string& optimizer) {
       "  b: {{up: 10Mbit, down: 20Mbit, device: b}}\n"
       "  c: {{up: 20Mbit, down: 20Mbit, device: c}}\n"
       "  d: {{up: 20Mbit, down: 50Mbit, device: d}}\n"
+      "{}"
       "data: {{files: [{}]}}\n"
       "workload: {{kind: transformer, layers: 2, heads: 2, dim: 32, context: 32}}\n"
       "training: {{target_batch: 48, micro_batch: 4, epochs: {}, optimizer: {}}}\n"
-      "record: {{events: none}}\n",
-      text, epochs, optimizer);
+      "record: {{events: none}}\n{}",
+      more_peers, text, epochs, optimizer, at_end);
 }
 
 /// What the swarm did in one epoch.
@@ -52,12 +54,15 @@ struct epoch_record {
   std::vector<std::uint64_t> indices;
   std::vector<float> gradient;
   bool ok = false;
+  bool auxiliary = false;
 };
 
 struct errors {
   double gradient = 0, update = 0;                     // the largest of all epochs
   std::size_t epochs = 0;
   std::size_t different_weights = 0;                   // epochs whose members did unequal work
+  std::size_t most_members = 0, fewest_members = SIZE_MAX;
+  bool auxiliaries = false;                            // some were in the rounds
 };
 
 double distance(std::span<const float> a, std::span<const float> b) {
@@ -75,7 +80,7 @@ std::vector<float> minus(std::span<const float> a, std::span<const float> b) {
   return out;
 }
 
-errors compare(const std::string& optimizer_yaml, const kernels::optimizer_config& optimizer, actors::mutant mutant) {
+errors compare(const std::string& yaml, const kernels::optimizer_config& optimizer, actors::mutant mutant) {
   std::map<std::uint64_t, epoch_record> seen;
   std::map<actors::group_id, std::map<std::uint32_t, actors::contributed>> rounds;
   scenarios::stage_options options;
@@ -89,6 +94,8 @@ errors compare(const std::string& optimizer_yaml, const kernels::optimizer_confi
     auto& record = seen[ended->epoch];
     record.ok = true;
     for (const auto& [member, contribution] : rounds.at(ended->group)) {
+      record.auxiliary = record.auxiliary || !contribution.takes;
+      if (contribution.weight == 0) continue;
       record.weights[member] = contribution.weight;
       for (const auto& range : contribution.samples)
         for (auto index = range.first; index < range.end(); ++index) record.indices.push_back(index);
@@ -96,7 +103,7 @@ errors compare(const std::string& optimizer_yaml, const kernels::optimizer_confi
     std::sort(record.indices.begin(), record.indices.end());
     record.gradient.assign(ended->values.floats().begin(), ended->values.floats().end());
   };
-  auto run = run_yaml(scenario(optimizer_yaml), epochs, std::move(options));
+  auto run = run_yaml(yaml, epochs, std::move(options));
   if (mutant == actors::mutant::none) CHECK(run.errors.empty());
 
   learn::transformer model({.layers = 2, .heads = 2, .dim = 32, .context = 32});
@@ -121,6 +128,9 @@ errors compare(const std::string& optimizer_yaml, const kernels::optimizer_confi
     kernels::step(optimizer, number, record.gradient, theirs, their_state, model.layout());
     out.gradient = std::max(out.gradient, distance(record.gradient, gradient));
     out.update = std::max(out.update, distance(minus(theirs, parameters), minus(ours, parameters)));
+    out.most_members = std::max(out.most_members, record.weights.size());
+    out.fewest_members = std::min(out.fewest_members, record.weights.size());
+    out.auxiliaries = out.auxiliaries || record.auxiliary;
     std::vector<std::uint64_t> weights;
     for (const auto& [member, weight] : record.weights) weights.push_back(weight);
     if (std::adjacent_find(weights.begin(), weights.end(), std::not_equal_to<>{}) != weights.end()) ++out.different_weights;
@@ -151,7 +161,7 @@ const optimizer_case lamb{"{kind: lamb, learning_rate: 0.01, beta1: 0.9, beta2: 
                            .weight_decay = 0.01}};
 
 void check_equivalent(const optimizer_case& with) {
-  auto result = compare(with.yaml, with.config, actors::mutant::none);
+  auto result = compare(scenario(with.yaml), with.config, actors::mutant::none);
   MESSAGE("gradient " << result.gradient << ", update " << result.update << ", epochs of unequal work "
                       << result.different_weights << " of " << result.epochs);
   CHECK(result.epochs == epochs);
@@ -161,7 +171,7 @@ void check_equivalent(const optimizer_case& with) {
 }
 
 void check_not_equivalent(const optimizer_case& with, actors::mutant mutant) {
-  auto result = compare(with.yaml, with.config, mutant);
+  auto result = compare(scenario(with.yaml), with.config, mutant);
   MESSAGE("gradient " << result.gradient << ", update " << result.update);
   CHECK(result.gradient > 1e-3);
   CHECK(result.update > 1e-3);
@@ -179,4 +189,27 @@ TEST_CASE("equal weights for unequal work are not equivalent to one machine") {
 }
 TEST_CASE("dividing by peers instead of samples is not equivalent to one machine") {
   check_not_equivalent(sgd, actors::mutant::divide_by_peers);
+}
+
+TEST_CASE("client-only and auxiliary peers, and departures before a group has begun, change nothing of that") {
+  // `gone` leaves while its leader gathers: its samples are in no round of that epoch, and the rest step without it.
+  const std::string peers =
+      "  client: {up: 5Mbit, down: 20Mbit, device: b, nat: outbound_only}\n"
+      "  gone: {count: 2, up: 5Mbit, down: 20Mbit, device: c}\n"
+      "  helper: {up: 100Mbit, down: 100Mbit, device: a, role: auxiliary}\n";
+  const std::string faults =
+      "faults:\n"
+      "  - {kill: process, select: gone-0, on: matchmaking.joined, nth: 2}\n"
+      "  - {kill: machine, select: gone-1, on: matchmaking.begun, nth: 4}\n";
+  for (const auto& with : {sgd, lamb}) {
+    auto result = compare(scenario(with.yaml, peers, faults), with.config, actors::mutant::none);
+    MESSAGE("gradient " << result.gradient << ", update " << result.update << ", members " << result.fewest_members << " to "
+                        << result.most_members);
+    CHECK(result.epochs == epochs);
+    CHECK(result.most_members == 7);
+    CHECK(result.fewest_members == 5);
+    CHECK(result.auxiliaries);
+    CHECK(result.gradient <= 1e-6);
+    CHECK(result.update <= 1e-4);
+  }
 }

@@ -20,7 +20,8 @@ namespace shoal::actors::testing {
 
 struct lab_member {
   std::uint64_t weight = 1;
-  std::uint64_t rate = 1;       ///< 0: cannot be reached, and gets no part
+  bool reachable = true;        ///< false: gets no part
+  bool takes = true;            ///< false: only reduces
 };
 
 struct lab_options {
@@ -28,6 +29,7 @@ struct lab_options {
   std::uint32_t values_per_part = 6;
   std::uint64_t chunk_bytes = 8;
   std::uint32_t window_chunks = 2;
+  kernels::codec codec = kernels::codec::none;
   mutant bug = mutant::none;
   std::optional<std::uint64_t> shuffle;   ///< seed: messages of different pairs overtake each other
 };

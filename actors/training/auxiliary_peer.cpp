@@ -1,0 +1,87 @@
+#include "actors/training/auxiliary_peer.hpp"
+
+#include <utility>
+
+#include "actors/averaging/group.hpp"
+
+namespace shoal::actors {
+
+auxiliary_peer::auxiliary_peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool,
+                               caf::actor dht)
+    : volunteer(config, on, std::move(options), std::move(pool), std::move(dht)) {
+  streams_ = has_state_ = false;
+}
+
+double auxiliary_peer::missing_samples() const {
+  return static_cast<double>(options_.target_batch) - static_cast<double>(others_.samples_on(leading()));
+}
+
+void auxiliary_peer::describe(progress& mine) const {
+  mine.epoch = followed_.epoch;
+  mine.state = followed_.state;
+  mine.history = followed_.history;
+  mine.samples = mine.millisamples_per_second = 0;
+  mine.arriving = 1;
+}
+
+void auxiliary_peer::decide() {
+  if (draining_) return leave();
+  if (!heard_ || mode_ == mode::stopped) return;
+  const auto lead = leading();
+  const bool first = mode_ == mode::joining;
+  if (first || !(lead == followed_)) {
+    before_ = std::exchange(followed_, lead).state;
+    if (first) mode_ = mode::computing;   // no phase: it is not in sync with anything
+    publish();
+  }
+  if (mode_ == mode::averaging) {
+    if (!group_) return;
+    if (!(lead == averaged_))
+      send(group_, tick{group_actor::cancel, 0});
+    else
+      send(group_, expected_now{expected(), others_.samples_on(lead)});
+    return;
+  }
+  // The records show the samples of a round for a while after it.
+  if (missing_samples() > 0 || (lead == averaged_ && now() < not_before_)) return;
+  if (!reach_.settled() && !others_.entries().empty()) return;
+  start_round();
+}
+
+std::vector<expected_peer> auxiliary_peer::expected() const {
+  std::vector<expected_peer> out;
+  for (const auto& [id, entry] : others_.entries()) {
+    const bool here = entry.what.epoch == followed_.epoch && entry.what.state == followed_.state;
+    const bool stepping = entry.what.epoch + 1 == followed_.epoch && entry.what.state == before_;
+    if (here || stepping) out.push_back({id, entry.address});
+  }
+  return out;
+}
+
+void auxiliary_peer::start_round() {
+  averaged_ = followed_;
+  const auto count = pool_->work().value_count();
+  if (zeros_.empty()) zeros_ = pool_->work().hollow() ? payload::hollow(4 * count) : payload{std::vector<float>(count)};
+  round_request request;
+  request.epoch = followed_.epoch;
+  request.state = followed_.state;
+  request.takes = false;
+  request.expected = expected();
+  request.known_samples = others_.samples_on(followed_);
+  request.values = zeros_;
+  mode_ = mode::averaging;
+  start_group(std::move(request), options_.averaging);
+}
+
+void auxiliary_peer::on_report(const round_result& result) {
+  if (mode_ != mode::averaging) return;
+  mode_ = mode::computing;
+  // After a round that ended well the branch moves on; if it does not, that round was its last members' alone.
+  auto pause = options_.min_refresh + duration{static_cast<std::int64_t>(backoff_.below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
+  if (result.succeeded()) pause += options_.averaging.matchmaking_time;
+  not_before_ = now() + pause;
+  try_again_in(pause);
+  look_up_progress();
+}
+
+}  // namespace shoal::actors

@@ -1,0 +1,82 @@
+#include "kernels/compress/vector_codec.hpp"
+
+#include "kernels/compress/wire.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace shoal::kernels {
+
+vector_codec::vector_codec(codec which, std::span<const std::uint64_t> tensors) : which_(which) {
+  constexpr auto no_end = std::numeric_limits<std::uint64_t>::max();
+  if (which != codec::size_adaptive || tensors.empty()) {
+    // One tensor of unknown size is a large one: small models name their tensors.
+    runs_.push_back({no_end, which == codec::size_adaptive ? codec_for(which, size_adaptive_threshold) : which});
+    return;
+  }
+  std::uint64_t end = 0;
+  for (const auto size : tensors) {
+    end += size;
+    const codec how = codec_for(which, size);
+    if (!runs_.empty() && runs_.back().how == how)
+      runs_.back().end = end;
+    else
+      runs_.push_back({end, how});
+  }
+  runs_.back().end = no_end;
+}
+
+template <class F>
+void vector_codec::for_runs(std::uint64_t begin, std::size_t n, F what) const {
+  auto at = std::upper_bound(runs_.begin(), runs_.end(), begin,
+                             [](std::uint64_t value, const run& r) { return value < r.end; });
+  std::size_t done = 0;
+  while (done < n) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(n - done, at->end - (begin + done)));
+    if (!what(at->how, done, count))
+      return;
+    done += count;
+    ++at;
+  }
+}
+
+std::size_t vector_codec::bytes(std::uint64_t begin, std::size_t n) const {
+  std::size_t out = 0;
+  for_runs(begin, n, [&](codec how, std::size_t, std::size_t count) {
+    out += encoded_bytes(how, count);
+    return true;
+  });
+  return out;
+}
+
+result<std::vector<std::byte>> vector_codec::encode(std::uint64_t begin, std::span<const float> x) const {
+  std::vector<std::byte> out(bytes(begin, x.size()));
+  std::size_t at = 0;
+  result<void> done;
+  for_runs(begin, x.size(), [&](codec how, std::size_t first, std::size_t count) {
+    const auto size = encoded_bytes(how, count);
+    done = encode_into(how, x.subspan(first, count), std::span(out).subspan(at, size));
+    at += size;
+    return static_cast<bool>(done);
+  });
+  if (!done)
+    return failure{done.error()};
+  return out;
+}
+
+result<void> vector_codec::decode(std::uint64_t begin, std::span<const std::byte> from, std::span<float> out) const {
+  const auto needed = bytes(begin, out.size());
+  if (from.size() != needed)
+    return wrong_length(from.size(), needed, out.size());
+  std::size_t at = 0;
+  result<void> done;
+  for_runs(begin, out.size(), [&](codec how, std::size_t first, std::size_t count) {
+    const auto size = encoded_bytes(how, count);
+    done = kernels::decode(how, from.subspan(at, size), out.subspan(first, count));
+    at += size;
+    return static_cast<bool>(done);
+  });
+  return done;
+}
+
+} // namespace shoal::kernels
