@@ -50,8 +50,8 @@ struct averaging_plan {
 /// The best plan. Of several (the slowest line binds whatever the others do) it is the one in which, in this order, the longest time that
 /// any reducer's line is busy is the shortest, then the second longest, and so on; so the plan moves little when rates do.
 /// With one or two senders or receivers a line can be equally busy with any share; such peers share equally or not at all.
-/// Errors: no sender, no receiver, nobody who can reduce, rates that are neither 0 nor in their range, a sender without uplink or a receiver
-/// without downlink, a limit of unknown peers, pairs without a way such that no reducer is left.
+/// Errors: no sender, no receiver, nobody who can reduce, rates that are neither 0 nor in their range, a sender without uplink or a
+/// receiver without downlink, a limit of unknown peers, pairs without a way such that no reducer is left.
 /// Complexity: a few linear programs of 2 n rows and those pair limits that bind; up to 64 more, one for each of the longest times, if pair
 /// limits shape the plan.
 result<averaging_plan> plan_averaging(std::span<const averaging_peer> peers, std::span<const pair_limit> limits = {});

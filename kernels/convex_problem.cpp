@@ -19,7 +19,8 @@ std::vector<float> train_alone(const convex_problem& problem, const optimizer_co
                                std::uint64_t steps) {
   SHOAL_CHECK(target_batch >= 1, "batches are not empty");
   const auto n = problem.parameters();
-  std::vector<float> x(n), sample(n), gradient(n), state(state_size(optimizer, n));
+  std::vector<float> x(n), sample(n), gradient(n);
+  std::vector<std::byte> state(state_bytes(optimizer, n));
   std::vector<double> sum(n);
   problem.initial(x);
   for (std::uint64_t k = 0; k < steps; ++k) {

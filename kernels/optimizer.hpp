@@ -9,9 +9,13 @@
 //   lamb:  per tensor u = m / (sqrt(s) + epsilon) + decay x;  x = x - rate c r u,  r = min(|x|,
 //   clamp) / |u|
 //          (1 if either norm is 0), c = sqrt(1-b2^t) / (1-b1^t) with `debias`, else 1
+//   adamw8, lamb8: as adamw and lamb, but m and s are kept in 8 bits by blocks of 4096 (compress/blockwise8: the signed code for m, the
+//          unsigned one for s). A step decodes them, computes in float, applies the moments that it computed, and encodes these.
+//          What is decoded is off by 0.9/256 of the block's largest m, and by 0.9/512 of its largest s, at most. Where s comes back as
+//          0, the new s still has (1-b2) g^2, so a step never divides by epsilon alone.
 // Source: AdamW: Loshchilov and Hutter, arXiv:1711.05101, as torch::optim::AdamW; LAMB: You et al.,
 // arXiv:1904.00962, with the debias and weight-norm clamp of the implementations that collaborative
-// ALBERT training used.
+// ALBERT training used; 8 bits: Dettmers et al., arXiv:2110.02861.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -24,10 +28,10 @@
 
 namespace shoal::kernels {
 
-enum class optimizer_kind : std::uint8_t { sgd, adamw, lamb };
+enum class optimizer_kind : std::uint8_t { sgd, adamw, lamb, adamw8, lamb8 };
 
 std::string_view to_string(optimizer_kind kind) noexcept;
-/// Errors: a name that is not sgd, adamw or lamb.
+/// Errors: a name that is none of these; the message lists them.
 result<optimizer_kind> parse_optimizer_kind(std::string_view name);
 
 struct optimizer_config {
@@ -52,9 +56,16 @@ struct optimizer_config {
 /// before warm-up ends).
 result<void> validate(const optimizer_config& config);
 
+/// Whether the state is an array of floats; otherwise it is coded, and only steps can read it.
+bool float_state(optimizer_kind kind) noexcept;
+
 /// Floats of state: 0 (sgd without momentum), n (sgd with it), 2 n (adamw, lamb: m then s). Starts
-/// as zeros.
+/// as zeros. Requires: float_state(config.kind).
 std::size_t state_size(const optimizer_config& config, std::size_t parameter_count);
+
+/// Bytes of state of every kind, a multiple of 4: 4 state_size(...), or for 8 bits m's code and then that of s, blockwise8_bytes(n) each,
+/// and zeros up to the multiple; about a quarter of what floats take. Starts as zeros.
+std::size_t state_bytes(const optimizer_config& config, std::size_t parameter_count);
 
 /// The rate of step `step_number`, counted from 1: rate * t / warmup_steps while t <= warmup_steps;
 /// then from rate at t = warmup_steps + 1 down to final_rate_fraction * rate at t = decay_steps + 1
@@ -65,10 +76,20 @@ double learning_rate_at(const optimizer_config& config, std::int64_t step_number
 double norm_of(std::span<const float> values);
 
 /// One step with the mean gradient `gradient`, in place. `layout` is what LAMB calls layers;
-/// without it the whole vector is one. Requires: validate(config), step_number >= 1, equal sizes,
-/// state.size() == state_size(...).
+/// without it the whole vector is one. A gradient that is not finite makes moments and parameters NaN, in 8 bits whole blocks of them.
+/// Requires: validate(config), step_number >= 1, equal sizes, state.size() == state_bytes(...), aligned as floats.
+void step(const optimizer_config& config, std::int64_t step_number, std::span<const float> gradient,
+          std::span<float> parameters, std::span<std::byte> state,
+          std::span<const tensor_slot> layout = {});
+/// The same for a state of floats. Requires: float_state(config.kind), state.size() == state_size(...).
 void step(const optimizer_config& config, std::int64_t step_number, std::span<const float> gradient,
           std::span<float> parameters, std::span<float> state,
           std::span<const tensor_slot> layout = {});
+
+/// Specifies step for the kinds with 8 bits: the whole state is decoded, stepped as floats by the kind with floats, and encoded. For tests.
+/// Requires: as step, and a finite gradient.
+void step_8bit_reference(const optimizer_config& config, std::int64_t step_number, std::span<const float> gradient,
+                         std::span<float> parameters, std::span<std::byte> state,
+                         std::span<const tensor_slot> layout = {});
 
 } // namespace shoal::kernels

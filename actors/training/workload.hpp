@@ -20,7 +20,7 @@ struct model_state {
   std::uint64_t step = 0;            ///< optimizer steps taken; equals epoch unless restarted
   std::uint64_t samples = 0;         ///< samples in all steps that led here (orders branches)
   payload parameters;                ///< value_count floats, or hollow
-  payload optimizer;                 ///< floats, or hollow, or empty
+  payload optimizer;                 ///< floats, or coded by the workload, or hollow, or empty
 
   std::uint64_t bytes() const noexcept { return parameters.size() + optimizer.size(); }
 };

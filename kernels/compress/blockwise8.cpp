@@ -11,23 +11,27 @@ namespace shoal::kernels {
 
 namespace {
 
-constexpr std::uint32_t zero_code = 127;
+constexpr std::uint32_t zero_code = 127; // of the signed code; 0 has the code 0 in the unsigned one
 
-/// 0, the 127 positive midpoints and 1, ascending. An index among them is a rank: code zero_code +
-/// rank, or zero_code - rank for negative values.
-constexpr auto magnitudes = [] {
-  std::array<float, 129> out{};
+/// 0, the midpoints of 2^(i + Finer) pieces of each decade, and 1, ascending. An index among them is a rank. Signed (Finer 0):
+/// code zero_code + rank, or zero_code - rank for negative values. Unsigned (Finer 1): the rank is the code.
+template <int Finer>
+constexpr auto magnitudes_of() {
+  std::array<float, (std::size_t{127} << Finer) + 2> out{};
   std::size_t rank = 1;
   double tens = 1e6; // 10^(6 - i)
   for (int i = 0; i <= 6; ++i, tens /= 10)
-    for (int j = 0; j < 1 << i; ++j) {
+    for (int j = 0; j < 1 << (i + Finer); ++j) {
       // Integers over integers, so that only the division and the conversion round.
-      const double twice = 2 << i;
+      const double twice = 2 << (i + Finer);
       out[rank++] = static_cast<float>((twice + 9 * (2 * j + 1)) / (10 * twice * tens));
     }
   out[rank] = 1;
   return out;
-}();
+}
+
+constexpr auto magnitudes = magnitudes_of<0>();
+constexpr auto unsigned_values = magnitudes_of<1>();
 
 constexpr auto values = [] {
   std::array<float, 256> out{};
@@ -39,40 +43,51 @@ constexpr auto values = [] {
   return out;
 }();
 
-/// The largest float that is not above the middle between ranks r and r + 1: a float is nearer to
-/// rank r + 1 exactly if it is larger.
-constexpr float threshold(std::size_t r) {
-  const double middle = (double{magnitudes[r]} + double{magnitudes[r + 1]}) / 2;
-  const float nearest = static_cast<float>(middle);
-  return double{nearest} <= middle
-             ? nearest
-             : std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - 1); // positive
-}
-
-// The rank by one look-up: a float's exponent and the first 6 bits of its fraction name a cell with
-// at most one threshold in it. An entry is (rank << 17) + (2^17 - 1 - the threshold's low 17 bits):
+// The rank by one look-up: a float's exponent and the first 23 - LowBits bits of its fraction name a cell with
+// at most one threshold in it. An entry is (rank << LowBits) + (2^LowBits - 1 - the threshold's low bits):
 // adding the low bits of a float carries into the rank exactly if the float is larger than the
 // threshold.
-constexpr std::uint32_t low_bits = 17;
-constexpr std::uint32_t low_mask = (1U << low_bits) - 1;
-constexpr std::uint32_t first_cell = (std::bit_cast<std::uint32_t>(threshold(0)) >> low_bits) - 1;
-constexpr std::uint32_t last_cell = std::bit_cast<std::uint32_t>(1.0F) >> low_bits;
+template <int Finer, std::uint32_t LowBits>
+struct ranks {
+  static constexpr auto magnitudes = magnitudes_of<Finer>();
+  static constexpr std::uint32_t last = magnitudes.size() - 1;
 
-constexpr auto cells = [] {
-  std::array<std::uint32_t, last_cell - first_cell + 1> out{};
-  std::uint32_t rank = 0;
-  for (std::uint32_t cell = 0; cell < out.size(); ++cell) {
-    out[cell] = rank << low_bits;
-    if (rank == 128)
-      continue;
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(threshold(rank));
-    if (bits >> low_bits == first_cell + cell)
-      out[cell] = (rank++ << low_bits) + (low_mask - (bits & low_mask));
+  /// The largest float that is not above the middle between ranks r and r + 1: a float is nearer to
+  /// rank r + 1 exactly if it is larger.
+  static constexpr float threshold(std::size_t r) {
+    const double middle = (double{magnitudes[r]} + double{magnitudes[r + 1]}) / 2;
+    const float nearest = static_cast<float>(middle);
+    return double{nearest} <= middle
+               ? nearest
+               : std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - 1); // positive
   }
-  // A cell with two thresholds would leave ranks over.
-  return rank == 128 ? out : decltype(out){};
-}();
-static_assert(cells.back() == 128U << low_bits, "no cell holds two thresholds");
+
+  static constexpr std::uint32_t low_mask = (1U << LowBits) - 1;
+  static constexpr std::uint32_t first_cell = (std::bit_cast<std::uint32_t>(threshold(0)) >> LowBits) - 1;
+  static constexpr std::uint32_t last_cell = std::bit_cast<std::uint32_t>(1.0F) >> LowBits;
+
+  static constexpr auto cells = [] {
+    std::array<std::uint32_t, last_cell - first_cell + 1> out{};
+    std::uint32_t rank = 0;
+    for (std::uint32_t cell = 0; cell < out.size(); ++cell) {
+      out[cell] = rank << LowBits;
+      if (rank == last)
+        continue;
+      const std::uint32_t bits = std::bit_cast<std::uint32_t>(threshold(rank));
+      if (bits >> LowBits == first_cell + cell)
+        out[cell] = (rank++ << LowBits) + (low_mask - (bits & low_mask));
+    }
+    // A cell with two thresholds would leave ranks over.
+    return rank == last ? out : decltype(out){};
+  }();
+  static_assert(cells.back() == last << LowBits, "no cell holds two thresholds");
+
+  /// The rank nearest to a float at most 1, given its bits without the sign; of two as near the lower.
+  [[gnu::always_inline]] static inline std::uint32_t nearest(std::uint32_t bits) {
+    const std::uint32_t cell = std::max(bits >> LowBits, first_cell) - first_cell;
+    return (cells[cell] + (bits & low_mask)) >> LowBits;
+  }
+};
 
 SHOAL_COMPRESS_WIDER std::uint32_t largest_magnitude(const float* x, std::size_t n) {
   std::uint32_t out = 0;
@@ -86,13 +101,32 @@ SHOAL_COMPRESS_WIDER void quantize(const float* x, std::size_t n, float absmax,
                                    std::uint8_t* code) {
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[i] / absmax);
-    const std::uint32_t u = bits & 0x7fffffffU;
-    const std::uint32_t cell = std::max(u >> low_bits, first_cell) - first_cell;
-    const std::uint32_t rank = (cells[cell] + (u & low_mask)) >> low_bits;
+    const std::uint32_t rank = ranks<0, 17>::nearest(bits & 0x7fffffffU);
     const std::uint32_t negative = 0U - (bits >> 31);
     const std::uint32_t limited = std::min(rank, 128 + negative); // -1 is not among the values
     code[i] = static_cast<std::uint8_t>(zero_code + ((limited ^ negative) - negative));
   }
+}
+
+/// Requires: x >= 0, absmax > 0 and the largest of them.
+SHOAL_COMPRESS_WIDER void quantize_unsigned(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
+  for (std::size_t i = 0; i < n; ++i)
+    code[i] = static_cast<std::uint8_t>(ranks<1, 16>::nearest(std::bit_cast<std::uint32_t>(x[i] / absmax)));
+}
+
+/// Of floats that are not negative, NaN included, larger bits are larger numbers; those of negative ones are larger still, -0 as well.
+SHOAL_COMPRESS_WIDER std::uint32_t largest_bits(const float* x, std::size_t n) {
+  std::uint32_t out = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    out = std::max(out, std::bit_cast<std::uint32_t>(x[i]));
+  return out;
+}
+
+failure not_unsigned(std::span<const float> x) {
+  for (const float value : x)
+    if (!std::isfinite(value))
+      return not_finite(x);
+  return failure{"a value is negative, which the unsigned code cannot represent"};
 }
 
 std::size_t blocks_of(std::size_t n) {
@@ -109,28 +143,44 @@ failure bad_absmax(std::size_t b) {
 const std::array<float, 256>& blockwise8_values() {
   return values;
 }
+const std::array<float, 256>& blockwise8_unsigned_values() {
+  return unsigned_values;
+}
 
-result<void> encode_blockwise8(std::span<const float> x, std::span<std::byte> bytes) {
+namespace {
+
+struct coding {
+  std::uint32_t (*largest)(const float*, std::size_t); // as bits; from not_finite_from on the block cannot be encoded
+  void (*quantize)(const float*, std::size_t, float, std::uint8_t*);
+  failure (*refusal)(std::span<const float>);
+  std::uint32_t zero;
+  const std::array<float, 256>* values;
+};
+
+constexpr coding as_signed{largest_magnitude, quantize, not_finite, zero_code, &values};
+constexpr coding as_unsigned{largest_bits, quantize_unsigned, not_unsigned, 0, &unsigned_values};
+
+result<void> encode_with(const coding& how, std::span<const float> x, std::span<std::byte> bytes) {
   SHOAL_CHECK(bytes.size() == blockwise8_bytes(x.size()), "room for what is encoded");
   std::byte* const codes = bytes.data() + blocks_of(x.size()) * sizeof(float);
   std::array<std::uint8_t, blockwise8_block> code;
   for (std::size_t b = 0; b < blocks_of(x.size()); ++b) {
     const auto block = x.subspan(b * blockwise8_block,
                                  std::min(blockwise8_block, x.size() - b * blockwise8_block));
-    const std::uint32_t largest = largest_magnitude(block.data(), block.size());
+    const std::uint32_t largest = how.largest(block.data(), block.size());
     if (largest >= not_finite_from)
-      return not_finite(x);
+      return how.refusal(x);
     store(bytes.data(), b, largest);
     if (largest == 0)
-      code.fill(zero_code);
+      code.fill(static_cast<std::uint8_t>(how.zero));
     else
-      quantize(block.data(), block.size(), std::bit_cast<float>(largest), code.data());
+      how.quantize(block.data(), block.size(), std::bit_cast<float>(largest), code.data());
     std::memcpy(codes + b * blockwise8_block, code.data(), block.size());
   }
   return {};
 }
 
-result<void> decode_blockwise8(std::span<const std::byte> bytes, std::span<float> x) {
+result<void> decode_with(const coding& how, std::span<const std::byte> bytes, std::span<float> x) {
   if (bytes.size() != blockwise8_bytes(x.size()))
     return wrong_length(bytes.size(), blockwise8_bytes(x.size()), x.size());
   const std::byte* const codes = bytes.data() + blocks_of(x.size()) * sizeof(float);
@@ -140,7 +190,7 @@ result<void> decode_blockwise8(std::span<const std::byte> bytes, std::span<float
     if (std::bit_cast<std::uint32_t>(absmax) >= not_finite_from) // with the sign it is larger still
       return bad_absmax(b);
     for (std::size_t c = 0; c < scaled.size(); ++c)
-      scaled[c] = values[c] * absmax;
+      scaled[c] = (*how.values)[c] * absmax;
     const std::size_t end = std::min(x.size(), (b + 1) * blockwise8_block);
     for (std::size_t i = b * blockwise8_block; i < end; ++i)
       x[i] = scaled[std::to_integer<std::size_t>(codes[i])];
@@ -148,21 +198,22 @@ result<void> decode_blockwise8(std::span<const std::byte> bytes, std::span<float
   return {};
 }
 
-result<void> encode_blockwise8_reference(std::span<const float> x, std::span<std::byte> bytes) {
+result<void> encode_reference_with(const coding& how, std::span<const float> x, std::span<std::byte> bytes) {
+  const auto& values = *how.values;
   SHOAL_CHECK(bytes.size() == blockwise8_bytes(x.size()), "room for what is encoded");
   std::byte* const codes = bytes.data() + blocks_of(x.size()) * sizeof(float);
   for (std::size_t b = 0; b < blocks_of(x.size()); ++b) {
     const std::size_t end = std::min(x.size(), (b + 1) * blockwise8_block);
     float absmax = 0;
     for (std::size_t i = b * blockwise8_block; i < end; ++i) {
-      if (!std::isfinite(x[i]))
-        return not_finite(x);
+      if (!std::isfinite(x[i]) || (how.zero == 0 && std::signbit(x[i])))
+        return how.refusal(x);
       absmax = std::max(absmax, std::fabs(x[i]));
     }
     store(bytes.data(), b, absmax);
     for (std::size_t i = b * blockwise8_block; i < end; ++i) {
       const double y = absmax == 0 ? 0 : x[i] / absmax;
-      std::size_t best = zero_code;
+      std::size_t best = how.zero;
       for (std::size_t c = 0; c < values.size(); ++c) {
         const double distance = std::fabs(values[c] - y), least = std::fabs(values[best] - y);
         if (distance < least ||
@@ -175,7 +226,7 @@ result<void> encode_blockwise8_reference(std::span<const float> x, std::span<std
   return {};
 }
 
-result<void> decode_blockwise8_reference(std::span<const std::byte> bytes, std::span<float> x) {
+result<void> decode_reference_with(const coding& how, std::span<const std::byte> bytes, std::span<float> x) {
   if (bytes.size() != blockwise8_bytes(x.size()))
     return wrong_length(bytes.size(), blockwise8_bytes(x.size()), x.size());
   const std::byte* const codes = bytes.data() + blocks_of(x.size()) * sizeof(float);
@@ -183,9 +234,37 @@ result<void> decode_blockwise8_reference(std::span<const std::byte> bytes, std::
     const auto absmax = load<float>(bytes.data(), i / blockwise8_block);
     if (!std::isfinite(absmax) || std::signbit(absmax))
       return bad_absmax(i / blockwise8_block);
-    x[i] = values[load<std::uint8_t>(codes, i)] * absmax;
+    x[i] = (*how.values)[load<std::uint8_t>(codes, i)] * absmax;
   }
   return {};
+}
+
+} // namespace
+
+result<void> encode_blockwise8(std::span<const float> x, std::span<std::byte> bytes) {
+  return encode_with(as_signed, x, bytes);
+}
+result<void> decode_blockwise8(std::span<const std::byte> bytes, std::span<float> x) {
+  return decode_with(as_signed, bytes, x);
+}
+result<void> encode_blockwise8_reference(std::span<const float> x, std::span<std::byte> bytes) {
+  return encode_reference_with(as_signed, x, bytes);
+}
+result<void> decode_blockwise8_reference(std::span<const std::byte> bytes, std::span<float> x) {
+  return decode_reference_with(as_signed, bytes, x);
+}
+
+result<void> encode_blockwise8_unsigned(std::span<const float> x, std::span<std::byte> bytes) {
+  return encode_with(as_unsigned, x, bytes);
+}
+result<void> decode_blockwise8_unsigned(std::span<const std::byte> bytes, std::span<float> x) {
+  return decode_with(as_unsigned, bytes, x);
+}
+result<void> encode_blockwise8_unsigned_reference(std::span<const float> x, std::span<std::byte> bytes) {
+  return encode_reference_with(as_unsigned, x, bytes);
+}
+result<void> decode_blockwise8_unsigned_reference(std::span<const std::byte> bytes, std::span<float> x) {
+  return decode_reference_with(as_unsigned, bytes, x);
 }
 
 } // namespace shoal::kernels

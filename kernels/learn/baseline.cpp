@@ -43,7 +43,7 @@ baseline_result train_baseline(const transformer& model, const kernels::optimize
   const auto held_out_count = held_out.size() / sample_bytes;
   baseline_result result;
   result.parameters.assign(initial.begin(), initial.end());
-  result.state.assign(state_size(optimizer, initial.size()), 0.0F);
+  result.state.resize(state_bytes(optimizer, initial.size()));
   result.first_loss = model.mean_loss(initial, held_out, held_out_count);
 
   std::vector<lane> lanes(options.lanes);
@@ -76,7 +76,7 @@ baseline_result train_baseline(const transformer& model, const kernels::optimize
     const auto samples = static_cast<float>(options.target_batch);
     for (auto& g : gradient)
       g /= samples;
-    step(optimizer, k + 1, gradient, result.parameters, result.state, model.layout());
+    step(optimizer, k + 1, gradient, result.parameters, std::span(result.state), model.layout());
     result.losses.push_back(loss / static_cast<double>(options.target_batch));
     if (options.on_step && !options.on_step(k + 1, result.losses.back()))
       break;

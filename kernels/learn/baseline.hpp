@@ -31,7 +31,7 @@ struct baseline_result {
   double final_loss = 0;      ///< held-out loss of the last
   std::vector<double> losses; ///< mean training loss of each step, before its update
   std::vector<float> parameters;
-  std::vector<float> state; ///< of the optimizer
+  std::vector<std::byte> state; ///< of the optimizer
 };
 
 /// Writes sample `index` [context + 1]; called from one thread only.

@@ -62,7 +62,7 @@ json to_json(const checkpoint& c) {
           {"state_id", c.state_id},
           {"notes", c.notes},
           {"parameters", c.parameters.size()},
-          {"optimizer_state", c.optimizer_state.size()}};
+          {"optimizer_state", c.optimizer_state.size() / sizeof(float)}};
 }
 
 /// Throws json::exception where a key is missing or of another type.
@@ -125,6 +125,8 @@ bool write_all(int fd, const void* data, std::size_t size) {
 result<void> save(const checkpoint& state, const std::filesystem::path& path) {
   SHOAL_CHECK(state.parameters.size() == parameter_count(state.model),
               "the parameters have the model's size");
+  SHOAL_CHECK(state.optimizer_state.empty() || state.optimizer_state.size() == state_bytes(state.optimizer, state.parameters.size()),
+              "the state is that of the optimizer");
   // Invalid UTF-8 in a note is replaced, not thrown about.
   const auto header = to_json(state).dump(1, ' ', false, json::error_handler_t::replace);
   std::string head(aligned(preamble + header.size()), '\0');
@@ -153,8 +155,7 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
       return failed("create");
     if (!write_all(file.fd, head.data(), head.size()) ||
         !write_all(file.fd, state.parameters.data(), state.parameters.size() * sizeof(float)) ||
-        !write_all(file.fd, state.optimizer_state.data(),
-                   state.optimizer_state.size() * sizeof(float)) ||
+        !write_all(file.fd, state.optimizer_state.data(), state.optimizer_state.size()) ||
         !write_all(file.fd, check.bytes.data(), check.bytes.size()) || ::fsync(file.fd) != 0)
       return failed("write");
   }
@@ -217,19 +218,19 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
   if (n > floats || m > floats ||
       size != head_size + (n + m) * sizeof(float) + sizeof(digest::bytes))
     return refuse("is truncated or has bytes too many: its header speaks of " + std::to_string(n) +
-                  " parameters and " + std::to_string(m) + " floats of optimizer state");
+                  " parameters and " + std::to_string(m) + " times 4 bytes of optimizer state");
   if (n != parameter_count(c.model))
     return refuse("is damaged: its parameters do not fit its model");
-  if (m != 0 && m != state_size(c.optimizer, n))
+  if (m != 0 && m * sizeof(float) != state_bytes(c.optimizer, n))
     return refuse("is damaged: its state does not fit its optimizer");
 
   c.parameters.resize(n);
-  c.optimizer_state.resize(m);
+  c.optimizer_state.resize(m * sizeof(float));
   digest stored;
   in.read(reinterpret_cast<char*>(c.parameters.data()),
           static_cast<std::streamsize>(n * sizeof(float)));
   in.read(reinterpret_cast<char*>(c.optimizer_state.data()),
-          static_cast<std::streamsize>(m * sizeof(float)));
+          static_cast<std::streamsize>(c.optimizer_state.size()));
   in.read(reinterpret_cast<char*>(stored.bytes.data()), sizeof(stored.bytes));
   if (!in)
     return refuse("ended while it was read");

@@ -1,6 +1,6 @@
 // final.ckpt: a trained model in one file. Little-endian:
 //   magic "SHOALCKP" [8], version u32, header size u32, header (JSON, UTF-8), zeros up to a
-//   multiple of 64 bytes, parameters float32 [n], optimizer state float32 [m], BLAKE2b-256 of
+//   multiple of 64 bytes, parameters float32 [n], optimizer state [4 m] (kernels::state_bytes), BLAKE2b-256 of
 //   everything before it [32].
 // The header has the model's sizes, the optimizer, epoch, samples, state id, n, m, and free notes.
 #pragma once
@@ -9,6 +9,7 @@
 #include "kernels/layout.hpp"
 #include "kernels/optimizer.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -25,7 +26,7 @@ struct checkpoint {
   std::string state_id;                     ///< as the progress records have it
   std::map<std::string, std::string> notes; ///< such as scenario, seed, data digest; for people
   std::vector<float> parameters;
-  std::vector<float> optimizer_state; ///< may be empty: a model to use, not to go on training
+  std::vector<std::byte> optimizer_state; ///< may be empty: a model to use, not to go on training
 };
 
 /// Writes beside `path` and renames, so that a reader sees the old file or the whole new one.

@@ -262,6 +262,11 @@ class checker : checking {
            fmt::format("records expire after {}, but are renewed only every {}: live peers will seem gone",
                        to_string(t.record_lifetime), to_string(t.max_refresh)));
     const optimizer_options& o = t.optimizer;
+    if (moshpit && t.average_optimizer && sound({"training.method", "training.average_optimizer", "training.optimizer.kind"}) &&
+        (o.kind == optimizer_kind::adamw8 || o.kind == optimizer_kind::lamb8))
+      error("training.average_optimizer",
+            fmt::format("the state of {} is coded in 8 bits: it cannot be averaged; take {}, or let each peer keep its own",
+                        name_of(o.kind), o.kind == optimizer_kind::adamw8 ? "adamw" : "lamb"));
     if (sound({"training.optimizer.warmup_steps", "training.optimizer.total_steps"}) && o.total_steps > 0 &&
         o.warmup_steps >= o.total_steps)
       error(sources_.given("training.optimizer.warmup_steps") ? "training.optimizer.warmup_steps"

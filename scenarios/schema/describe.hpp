@@ -33,7 +33,9 @@ constexpr auto names_of(training_method) {
 constexpr auto names_of(optimizer_kind) {
   return std::array{enum_name<optimizer_kind>{optimizer_kind::sgd, "sgd"},
                     enum_name<optimizer_kind>{optimizer_kind::adamw, "adamw"},
-                    enum_name<optimizer_kind>{optimizer_kind::lamb, "lamb"}};
+                    enum_name<optimizer_kind>{optimizer_kind::lamb, "lamb"},
+                    enum_name<optimizer_kind>{optimizer_kind::adamw8, "adamw8"},
+                    enum_name<optimizer_kind>{optimizer_kind::lamb8, "lamb8"}};
 }
 constexpr auto names_of(peer_role) {
   return std::array{enum_name<peer_role>{peer_role::trainer, "trainer"}, enum_name<peer_role>{peer_role::auxiliary, "auxiliary"}};
@@ -250,12 +252,12 @@ void describe(V& v, workload_options& o) {
 
 template <class V>
 void describe(V& v, optimizer_options& o) {
-  v.field("kind", o.kind, "what applies the averaged gradient");
+  v.field("kind", o.kind, "what applies the averaged gradient; `adamw8` and `lamb8` keep their moments in 8 bits, a quarter of the bytes");
   v.field("learning_rate", o.learning_rate, "its highest value", {.above = 0, .at_most = 1e6});
   v.field("momentum", o.momentum, "sgd", {.at_least = 0, .below = 1});
-  v.field("beta1", o.beta1, "adamw, lamb", {.at_least = 0, .below = 1});
-  v.field("beta2", o.beta2, "adamw, lamb", {.at_least = 0, .below = 1});
-  v.field("epsilon", o.epsilon, "adamw, lamb", {.above = 0, .at_most = 1});
+  v.field("beta1", o.beta1, "all but sgd", {.at_least = 0, .below = 1});
+  v.field("beta2", o.beta2, "all but sgd", {.at_least = 0, .below = 1});
+  v.field("epsilon", o.epsilon, "all but sgd", {.above = 0, .at_most = 1});
   v.field("weight_decay", o.weight_decay, "decoupled, times the learning rate", {.at_least = 0, .at_most = 1e6});
   v.field("clip_norm", o.clip_norm, "a longer averaged gradient is scaled down to this L2 norm; 0: never", {.at_least = 0});
   v.field("warmup_steps", o.warmup_steps, "the learning rate rises linearly over so many steps");

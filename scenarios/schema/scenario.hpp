@@ -134,13 +134,13 @@ struct workload_options {
   bool operator==(const workload_options&) const = default;
 };
 
-enum class optimizer_kind { sgd, adamw, lamb };
+enum class optimizer_kind { sgd, adamw, lamb, adamw8, lamb8 };
 
 struct optimizer_options {
   optimizer_kind kind = optimizer_kind::adamw;
   double learning_rate = 1e-3;
   double momentum = 0;                 ///< sgd
-  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;  ///< adamw and lamb
+  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;  ///< not sgd
   double weight_decay = 0;
   double clip_norm = 0;                ///< the averaged gradient is scaled down to this L2 norm; 0: never
   std::uint64_t warmup_steps = 0;      ///< the learning rate rises linearly over so many steps

@@ -4,9 +4,13 @@ namespace shoal::scenarios {
 
 result<kernels::optimizer_config> optimizer_of(const optimizer_options& from) {
   kernels::optimizer_config out;
-  out.kind = from.kind == optimizer_kind::sgd     ? kernels::optimizer_kind::sgd
-             : from.kind == optimizer_kind::adamw ? kernels::optimizer_kind::adamw
-                                                  : kernels::optimizer_kind::lamb;
+  switch (from.kind) {
+    case optimizer_kind::sgd: out.kind = kernels::optimizer_kind::sgd; break;
+    case optimizer_kind::adamw: out.kind = kernels::optimizer_kind::adamw; break;
+    case optimizer_kind::lamb: out.kind = kernels::optimizer_kind::lamb; break;
+    case optimizer_kind::adamw8: out.kind = kernels::optimizer_kind::adamw8; break;
+    case optimizer_kind::lamb8: out.kind = kernels::optimizer_kind::lamb8; break;
+  }
   out.learning_rate = from.learning_rate;
   out.momentum = from.momentum;
   out.beta1 = from.beta1;
@@ -22,7 +26,7 @@ result<kernels::optimizer_config> optimizer_of(const optimizer_options& from) {
 
 actors::model_state fresh_state(const kernels::optimizer_config& optimizer, std::vector<float> parameters) {
   actors::model_state out;
-  out.optimizer = payload{std::vector<float>(kernels::state_size(optimizer, parameters.size()))};
+  out.optimizer = payload{std::vector<std::byte>(kernels::state_bytes(optimizer, parameters.size()))};
   out.parameters = payload{std::move(parameters)};
   return out;
 }
@@ -31,10 +35,11 @@ actors::model_state step_from(const actors::model_state& at, const kernels::opti
                               const payload& mean_gradient, std::span<const kernels::tensor_slot> layout) {
   auto out = at;
   auto from = at.parameters.floats();
-  auto state_from = at.optimizer.empty() ? std::span<const float>{} : at.optimizer.floats();
-  std::vector<float> parameters(from.begin(), from.end()), state(state_from.begin(), state_from.end());
+  auto state_from = at.optimizer.bytes();
+  std::vector<float> parameters(from.begin(), from.end());
+  std::vector<std::byte> state(state_from.begin(), state_from.end());
   ++out.step;
-  kernels::step(optimizer, static_cast<std::int64_t>(out.step), mean_gradient.floats(), parameters, state, layout);
+  kernels::step(optimizer, static_cast<std::int64_t>(out.step), mean_gradient.floats(), parameters, std::span(state), layout);
   out.parameters = payload{std::move(parameters)};
   out.optimizer = payload{std::move(state)};
   return out;

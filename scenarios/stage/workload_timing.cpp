@@ -13,15 +13,15 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 class hollow_work final : public actors::workload {
  public:
-  hollow_work(std::uint64_t values, std::uint64_t state_values, std::uint64_t sample_bytes)
-      : values_(values), state_values_(state_values), sample_bytes_(sample_bytes) {}
+  hollow_work(std::uint64_t values, std::uint64_t state_bytes, std::uint64_t sample_bytes)
+      : values_(values), state_bytes_(state_bytes), sample_bytes_(sample_bytes) {}
   std::uint64_t value_count() const override { return values_; }
   std::uint64_t sample_bytes() const override { return sample_bytes_; }
   bool hollow() const override { return true; }
   actors::model_state initial() const override {
     actors::model_state out;
     out.parameters = payload::hollow(4 * values_);
-    out.optimizer = payload::hollow(4 * state_values_);
+    out.optimizer = payload::hollow(state_bytes_);
     return out;
   }
   double accumulate(const actors::model_state&, std::span<const std::byte>, std::uint64_t,
@@ -35,7 +35,7 @@ class hollow_work final : public actors::workload {
   }
 
  private:
-  std::uint64_t values_, state_values_, sample_bytes_;
+  std::uint64_t values_, state_bytes_, sample_bytes_;
 };
 
 class hollow_source final : public actors::sample_source {
@@ -73,7 +73,7 @@ result<std::unique_ptr<prepared_workload>> prepare_timing(const scenario& from) 
   auto values = from.workload.parameters;
   auto bytes = static_cast<std::uint32_t>(from.workload.sample_size.bytes);
   return std::unique_ptr<prepared_workload>{std::make_unique<timing_workload>(
-      std::make_shared<hollow_work>(values, kernels::state_size(*optimizer, values), bytes),
+      std::make_shared<hollow_work>(values, kernels::state_bytes(*optimizer, values), bytes),
       std::make_shared<hollow_source>(bytes))};
 }
 

@@ -123,7 +123,7 @@ class transformer_workload final : public prepared_workload {
     auto parameters = state.parameters.floats();
     out.parameters.assign(parameters.begin(), parameters.end());
     if (!state.optimizer.empty()) {
-      auto moments = state.optimizer.floats();
+      auto moments = state.optimizer.bytes();
       out.optimizer_state.assign(moments.begin(), moments.end());
     }
     return learn::save(out, path);

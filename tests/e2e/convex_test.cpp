@@ -103,10 +103,13 @@ TEST_CASE("convex: the optimizer of the scenario takes the steps, and its state 
   CHECK(state_values("{kind: sgd, learning_rate: 0.5, weight_decay: 1}").second == doctest::Approx(-1.5 - (1.5 - 0.75)));
   CHECK(state_values("{kind: adamw}").first == 10);
   CHECK(state_values("{kind: lamb}").first == 10);
+  CHECK(state_values("{kind: adamw8}").first == 5);  // two scales of 4 bytes and 10 codes, in fours
+  CHECK(state_values("{kind: lamb8}").first == 5);
 }
 
 TEST_CASE("convex: four peers learn a logistic regression as well as one machine does") {
-  for (const char* optimizer : {"{kind: sgd, learning_rate: 0.5, momentum: 0.9}", "{kind: adamw, learning_rate: 0.05}"}) {
+  for (const char* optimizer : {"{kind: sgd, learning_rate: 0.5, momentum: 0.9}", "{kind: adamw, learning_rate: 0.05}",
+                                "{kind: adamw8, learning_rate: 0.05}"}) {
     const auto outcome = run_with_baseline(
         scenario("{kind: logistic, parameters: 33, condition: 10}",
                  std::string("{target_batch: 128, epochs: 40, optimizer: ") + optimizer + "}"));
@@ -119,6 +122,23 @@ TEST_CASE("convex: four peers learn a logistic regression as well as one machine
     CHECK_FALSE(loss.bigram);
     CHECK(outcome.summary.epochs == 40);
   }
+}
+
+TEST_CASE("convex: a late peer downloads moments in 8 bits as they are, in a quarter of the bytes") {
+  const auto sent = [](const std::string& kind) {
+    auto yaml = scenario("{kind: quadratic, parameters: 10000, condition: 3}",
+                         "{target_batch: 128, epochs: 12, optimizer: {kind: " + kind + ", learning_rate: 0.05}}");
+    yaml.insert(yaml.find("workload:"), "  late: {count: 1, up: 10Mbit, down: 20Mbit, device: fast, start: 12s}\n");
+    const auto outcome = run_with_baseline(yaml);
+    CHECK(outcome.summary.epochs == 12);
+    CHECK(outcome.summary.peers.joined == 5);
+    CHECK(*outcome.summary.loss.final < *outcome.summary.loss.first);
+    return static_cast<double>(outcome.summary.bytes_sent.state);
+  };
+  const double floats = sent("lamb"), bytes = sent("lamb8");
+  MESSAGE(bytes << " bytes of state were sent, of " << floats);
+  CHECK(floats > 12 * 10000);                                            // parameters and two moments
+  CHECK(bytes / floats == doctest::Approx(6.0 / 12).epsilon(0.02));      // parameters, and a quarter of that for each moment
 }
 
 TEST_CASE("convex: four peers descend a quadratic of condition 10 like one machine") {

@@ -39,7 +39,7 @@ checkpoint example() {
   c.state_id = "0011aa";
   c.notes = {{"scenario", "quickstart"}, {"odd", "line\nfeed \"quoted\""}};
   c.parameters = initial_parameters(c.model, 1);
-  c.optimizer_state.assign(state_size(c.optimizer, c.parameters.size()), 0.5F);
+  c.optimizer_state.assign(state_bytes(c.optimizer, c.parameters.size()), std::byte{63});
   return c;
 }
 

@@ -119,3 +119,68 @@ TEST_CASE("blockwise8: a scale that no encoder writes is refused") {
       CHECK(!decode_blockwise8_reference(bytes, y));
     }
 }
+
+TEST_CASE("blockwise8: the unsigned code has twice as many values in each decade, and 0 first") {
+  const auto& values = blockwise8_unsigned_values();
+  CHECK(std::is_sorted(values.begin(), values.end()));
+  CHECK(std::adjacent_find(values.begin(), values.end()) == values.end());
+  CHECK(values[0] == 0.0F);
+  CHECK(values[1] == 3.25e-7F); // 0.1 + 0.9 / 4, times 1e-6
+  CHECK(values[2] == 7.75e-7F);
+  CHECK(values[254] == 0.996484375F);
+  CHECK(values[255] == 1.0F);
+}
+
+TEST_CASE("blockwise8: the unsigned code is equal to its reference, within its bound, and idempotent") {
+  const auto& values = blockwise8_unsigned_values();
+  std::vector<test_vector> tested = test_vectors();
+  std::vector<float> middles{1};
+  for (std::size_t c = 0; c + 1 < values.size(); ++c) {
+    const float middle = static_cast<float>((double{values[c]} + double{values[c + 1]}) / 2);
+    for (const float near : {middle, std::nextafter(middle, 0.0F), std::nextafter(middle, 2.0F), values[c]})
+      middles.push_back(near);
+  }
+  for (const float scale : {1.0F, 0x1p-120F, 3.0F}) {
+    tested.push_back({"middles", middles});
+    for (float& value : tested.back().values) value *= scale;
+  }
+  std::size_t idempotent = 0;
+  for (auto& [name, x] : tested) {
+    CAPTURE(name);
+    for (float& value : x) value = std::fabs(value);
+    std::vector<std::byte> bytes(blockwise8_bytes(x.size())), slow(bytes.size()), again(bytes.size());
+    REQUIRE(encode_blockwise8_unsigned(x, bytes).ok());
+    REQUIRE(encode_blockwise8_unsigned_reference(x, slow).ok());
+    REQUIRE(bytes == slow);
+    std::vector<float> y(x.size()), z(x.size());
+    REQUIRE(decode_blockwise8_unsigned(bytes, y).ok());
+    REQUIRE(decode_blockwise8_unsigned_reference(bytes, z).ok());
+    REQUIRE(same_bits(y, z));
+    bool same_again = true;
+    for (std::size_t begin = 0; begin < x.size(); begin += blockwise8_block) {
+      const std::size_t end = std::min(x.size(), begin + blockwise8_block);
+      const float most = *std::max_element(x.data() + begin, x.data() + end);
+      for (std::size_t i = begin; i < end; ++i)
+        REQUIRE(std::fabs(double{y[i]} - double{x[i]}) <= (0.9 / 256 + 0x1p-22) * double{most} + 0x1p-149);
+      same_again = same_again && (most == 0 || most >= 0x1p-100F);
+    }
+    if (same_again) {
+      REQUIRE(encode_blockwise8_unsigned(y, again).ok());
+      CHECK(again == bytes);
+      ++idempotent;
+    }
+  }
+  CHECK(idempotent > 40);
+}
+
+TEST_CASE("blockwise8: the unsigned code refuses what it cannot represent") {
+  std::vector<std::byte> bytes(blockwise8_bytes(4097));
+  for (const float bad : {-1.0F, -0.0F, -1e-45F, std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> x(4097, 1);
+    x[4096] = bad;
+    const auto encoded = encode_blockwise8_unsigned(x, bytes);
+    REQUIRE_FALSE(encoded.ok());
+    CHECK((encoded.error().find("negative") != std::string::npos) == std::isfinite(bad));
+    CHECK_FALSE(encode_blockwise8_unsigned_reference(x, bytes).ok());
+  }
+}
