@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <tuple>
+#include <utility>
 
 namespace shoal::learn {
 
@@ -64,8 +66,8 @@ Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
 
 } // namespace
 
-transformer::transformer(const kernels::transformer_config& config)
-    : config_(config), layout_(layout_of(config)),
+transformer::transformer(const kernels::transformer_config& config, bool checkpoint)
+    : config_(config), checkpoint_(checkpoint), layout_(layout_of(config)),
       parameter_count_(kernels::parameter_count(config)) {
   use_one_thread();
   const auto t = config.context;
@@ -91,13 +93,21 @@ transformer::transformer(const kernels::transformer_config& config)
 
 namespace {
 
-/// inputs [samples, time] of bytes -> logits [samples * time, vocabulary].
-Tensor forward(const kernels::transformer_config& config, const std::vector<Tensor>& p, const Tensor& inputs,
-               const Tensor& cosine, const Tensor& sine, const Tensor& mask) {
-  const auto n = inputs.size(0), t = inputs.size(1), d = config.dim, h = config.heads, w = d / h;
-  auto x = at::embedding(p[0], inputs.reshape({-1})); // [n t, d]
-  for (std::int64_t i = 0; i < config.layers; ++i) {
-    const Tensor* q = p.data() + 1 + 6 * i;
+constexpr std::size_t tensors_of_layer = 6;
+
+/// The parts of a forward pass over [samples, time] of bytes; x is [samples * time, dim] throughout.
+struct forward_pass {
+  const kernels::transformer_config& config;
+  std::int64_t n, t; // samples, time
+  const Tensor &cosine, &sine, &mask;
+
+  Tensor embed(const Tensor& embedding, const Tensor& inputs) const {
+    return at::embedding(embedding, inputs.reshape({-1}));
+  }
+
+  /// `q`: the layer's tensors, in the order of the layout.
+  Tensor layer(Tensor x, const Tensor* q) const {
+    const auto d = config.dim, h = config.heads, w = d / h;
     auto qkv = at::linear(norm(x, q[0]), q[1])
                    .view({n, t, 3, h, w})
                    .permute({2, 0, 3, 1, 4}); // [3, n, h, t, w]
@@ -108,9 +118,65 @@ Tensor forward(const kernels::transformer_config& config, const std::vector<Tens
     auto mixed =
         at::bmm(at::softmax(scores, -1), v).view({n, h, t, w}).transpose(1, 2).reshape({n * t, d});
     x = at::addmm(x, mixed, q[2].t());
-    x = at::addmm(x, at::gelu(at::linear(norm(x, q[3]), q[4])), q[5].t());
+    return at::addmm(x, at::gelu(at::linear(norm(x, q[3]), q[4])), q[5].t());
   }
-  return at::linear(norm(x, p.back()), p[0]);
+
+  /// Logits [samples * time, vocabulary].
+  Tensor predict(const Tensor& x, const Tensor& gain, const Tensor& embedding) const {
+    return at::linear(norm(x, gain), embedding);
+  }
+};
+
+const Tensor* layer_tensors(const std::vector<Tensor>& p, std::int64_t i) {
+  return p.data() + 1 + tensors_of_layer * static_cast<std::size_t>(i);
+}
+
+/// inputs [samples, time] of bytes -> logits [samples * time, vocabulary].
+Tensor forward(const kernels::transformer_config& config, const std::vector<Tensor>& p, const Tensor& inputs,
+               const Tensor& cosine, const Tensor& sine, const Tensor& mask) {
+  const forward_pass pass{config, inputs.size(0), inputs.size(1), cosine, sine, mask};
+  auto x = pass.embed(p[0], inputs);
+  for (std::int64_t i = 0; i < config.layers; ++i)
+    x = pass.layer(x, layer_tensors(p, i));
+  return pass.predict(x, p.back(), p[0]);
+}
+
+/// The loss of a chunk as `loss_of` sees it in the logits, and the gradients of all leaves, layer by layer: forward without a graph,
+/// keeping each layer's input; then back, with a graph of one layer at a time.
+template <class Loss>
+std::pair<Tensor, std::vector<Tensor>> gradients_by_layer(const forward_pass& pass, const std::vector<Tensor>& leaves,
+                                                          const Tensor& inputs, Loss loss_of) {
+  const auto layers = pass.config.layers;
+  std::vector<Tensor> entered; // x before each layer, and after the last
+  {
+    at::NoGradGuard without_graph;
+    entered.push_back(pass.embed(leaves[0], inputs));
+    for (std::int64_t i = 0; i < layers; ++i)
+      entered.push_back(pass.layer(entered.back(), layer_tensors(leaves, i)));
+  }
+  std::vector<Tensor> gradients(leaves.size());
+  Tensor loss, upstream;
+  {
+    const auto x = entered.back().set_requires_grad(true);
+    loss = loss_of(pass.predict(x, leaves.back(), leaves[0]));
+    auto found = torch::autograd::grad({loss}, {x, leaves.back(), leaves[0]});
+    loss = loss.detach();
+    upstream = found[0];
+    gradients.back() = found[1];
+    gradients[0] = found[2];
+  }
+  for (auto i = layers - 1; i >= 0; --i) {
+    entered.pop_back(); // what came out of this layer
+    const auto x = entered.back().set_requires_grad(true);
+    std::vector<Tensor> wanted{x};
+    wanted.insert(wanted.end(), layer_tensors(leaves, i), layer_tensors(leaves, i) + tensors_of_layer);
+    auto found = torch::autograd::grad({pass.layer(x, layer_tensors(leaves, i))}, wanted, {upstream});
+    upstream = found[0];
+    std::move(found.begin() + 1, found.end(), gradients.begin() + 1 + static_cast<std::ptrdiff_t>(tensors_of_layer) * i);
+  }
+  // The embedding is the output matrix, too.
+  gradients[0] = gradients[0] + torch::autograd::grad({pass.embed(leaves[0], inputs)}, {leaves[0]}, {upstream})[0];
+  return {loss, std::move(gradients)};
 }
 
 } // namespace
@@ -130,12 +196,21 @@ double transformer::accumulate_gradient(std::span<const float> parameters,
   for (std::size_t first = 0; first < samples; first += chunk) {
     const auto count = static_cast<std::int64_t>(std::min(chunk, samples - first));
     const auto wide = widen(tokens.subspan(first * sample_bytes()), count, config_.context + 1);
-    const auto logits = forward(config_, leaves, wide.narrow(1, 0, config_.context),
-                                tables_->cosine, tables_->sine, tables_->mask);
+    const auto inputs = wide.narrow(1, 0, config_.context);
     const auto targets = wide.narrow(1, 1, config_.context).reshape({-1});
-    const auto loss = at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum) *
-                      (1.0 / static_cast<double>(config_.context));
-    const auto gradients = torch::autograd::grad({loss}, leaves);
+    const auto loss_of = [&](const Tensor& logits) {
+      return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum) *
+             (1.0 / static_cast<double>(config_.context));
+    };
+    Tensor loss;
+    std::vector<Tensor> gradients;
+    if (checkpoint_) {
+      const forward_pass pass{config_, count, config_.context, tables_->cosine, tables_->sine, tables_->mask};
+      std::tie(loss, gradients) = gradients_by_layer(pass, leaves, inputs, loss_of);
+    } else {
+      loss = loss_of(forward(config_, leaves, inputs, tables_->cosine, tables_->sine, tables_->mask));
+      gradients = torch::autograd::grad({loss}, leaves);
+    }
     for (std::size_t i = 0; i < layout_.size(); ++i)
       view_of(gradient_sum, layout_[i]).add_(gradients[i]);
     total += loss.item<double>();

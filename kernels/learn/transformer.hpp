@@ -25,8 +25,11 @@ void use_one_thread();
 /// type: OpenBLAS chooses kernels by it).
 class transformer {
 public:
-  /// Requires: validate(config).
-  explicit transformer(const kernels::transformer_config& config);
+  /// With `checkpoint` the backward pass computes each layer's activations again from the layer's
+  /// input, and only these inputs are kept: the memory of one layer instead of all, for about a third
+  /// more work. The results are the same, to the last bit. Requires: validate(config).
+  /// Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174.
+  explicit transformer(const kernels::transformer_config& config, bool checkpoint = false);
 
   const kernels::transformer_config& config() const noexcept { return config_; }
   std::size_t parameter_count() const noexcept { return parameter_count_; }
@@ -63,6 +66,7 @@ public:
 private:
   struct tables; // what every forward pass shares: rotary angles and the causal mask
   kernels::transformer_config config_;
+  bool checkpoint_ = false;
   std::vector<kernels::tensor_slot> layout_;
   std::size_t parameter_count_ = 0;
   std::shared_ptr<const tables> tables_;

@@ -203,6 +203,8 @@ class checker : checking {
   void workload() {
     const workload_options& w = s_.workload;
     if (sound({"workload.kind"})) convex();
+    if (sound({"workload.kind"}) && sources_.given("workload.checkpoint") && w.kind != workload_kind::transformer)
+      error_at_key("workload.checkpoint", fmt::format("'checkpoint' is of transformer; '{}' has none", name_of(w.kind)));
     if (!sound({"workload.kind", "workload.dim", "workload.heads"}) || w.kind != workload_kind::transformer) return;
     const std::string culprit = sources_.given("workload.heads") ? "workload.heads" : "workload.dim";
     if (w.dim % w.heads != 0)

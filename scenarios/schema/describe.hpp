@@ -241,6 +241,8 @@ void describe(V& v, workload_options& o) {
   v.field("heads", o.heads, "transformer; divides `dim`", {.at_least = 1, .at_most = 1024});
   v.field("dim", o.dim, "transformer: width; `dim / heads` is even", {.at_least = 2, .at_most = 65536});
   v.field("context", o.context, "transformer: bytes of text in a sample", {.at_least = 1, .at_most = 65536});
+  v.field("checkpoint", o.checkpoint, "transformer: activations are computed again, layer by layer, in the backward pass: less memory, "
+                                      "about a third more work, the same results", {.hide_default = true});
   v.field("parameters", o.parameters, "timing, quadratic and logistic: how many numbers are averaged; the last one of logistic "
                                       "is the intercept", {.at_least = 1, .at_most = 1e12});
   v.field("sample_size", o.sample_size, "timing: streamed for one sample. Of quadratic and logistic it is 4 bytes times "

@@ -126,6 +126,7 @@ struct workload_options {
   workload_kind kind = workload_kind::transformer;
   // transformer: bytes in, bytes out
   std::uint64_t layers = 2, heads = 4, dim = 64, context = 64;
+  bool checkpoint = false;             ///< activations are computed again, layer by layer, in the backward pass
   // timing, quadratic and logistic
   std::uint64_t parameters = 1'000'000;
   data_size sample_size{256};          ///< bytes streamed for one sample of timing; of the others it follows from the rest

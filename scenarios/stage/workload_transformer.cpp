@@ -30,9 +30,9 @@ std::span<const std::uint8_t> tokens_of(std::span<const std::byte> bytes) {
 
 class transformer_work final : public actors::workload {
  public:
-  transformer_work(const kernels::transformer_config& model, const kernels::optimizer_config& optimizer,
+  transformer_work(const kernels::transformer_config& model, bool checkpoint, const kernels::optimizer_config& optimizer,
                    std::uint64_t seed)
-      : model_(model), optimizer_(optimizer), seed_(seed) {}
+      : model_(model, checkpoint), optimizer_(optimizer), seed_(seed) {}
 
   const learn::transformer& model() const noexcept { return model_; }
   const kernels::optimizer_config& optimizer() const noexcept { return optimizer_; }
@@ -83,7 +83,7 @@ class transformer_workload final : public prepared_workload {
   transformer_workload(const scenario& from, const kernels::optimizer_config& optimizer, learn::text_corpus corpus)
       : scenario_(from),
         corpus_(std::make_shared<const learn::text_corpus>(std::move(corpus))),
-        work_(std::make_shared<const transformer_work>(model_of(from.workload), optimizer, from.seed)),
+        work_(std::make_shared<const transformer_work>(model_of(from.workload), from.workload.checkpoint, optimizer, from.seed)),
         source_(std::make_shared<const text_source>(corpus_)),
         held_out_(corpus_->held_out_samples()) {}
 
