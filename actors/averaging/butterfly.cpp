@@ -21,6 +21,7 @@ butterfly::butterfly(const averaging_config& config, const round_request& reques
   while (group_.members[self_].peer != self) ++self_;
   members_.resize(size_);
   parts_.resize(size_);
+  part_times_.resize(size_);
   others_ = others();
   for (std::uint32_t p = 0; p < size_; ++p) {
     auto& part = parts_[p];
@@ -268,6 +269,7 @@ void butterfly::hold(std::uint32_t p, std::uint32_t number, payload wire, payloa
   if (p == self_ && part.missing == part.chunks.size()) io_.probe(probes::first_reduced);
   const bool complete = --part.missing == 0;
   if (complete) {
+    part_times_[p] = io_.time() - started_;
     part.reduction.reset();
     if (takes(self_) || p == self_) --parts_missing_;
   }
@@ -448,6 +450,7 @@ void butterfly::finish(round_result result, bool failed) {
   for (std::uint32_t m = 0; m < size_; ++m)
     if (members_[m].lost == reason::member_declined) result.declined.push_back(m);
   result.started = started_;
+  result.part_times = part_times_;
   if (failed) {
     for (auto& part : parts_) part.reduction.reset();
     for (auto& member : members_) member.waiting.clear();

@@ -189,6 +189,7 @@ class butterfly {
   reason trouble_ = reason::none;
   std::optional<duration> hopeless_since_;
   duration started_{};
+  std::vector<duration> part_times_;
 };
 
 }  // namespace shoal::actors

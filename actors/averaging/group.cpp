@@ -19,6 +19,7 @@ caf::behavior group_actor::make_behavior() {
                    request_.rate_down, static_cast<std::uint8_t>(request_.reached),
                    request_.takes ? std::uint8_t{1} : std::uint8_t{0}, request_.samples};
   const auto patience = request_.patience > duration{} ? request_.patience : options_.matchmaking_time;
+  last_deadline_ = patience >= options_.matchmaking_time;
   const auto deadline_utc = here().utc_ns() + patience.count();
   matchmaking_.emplace(options_, request_, self, deadline_utc, static_cast<round_io&>(*this),
                        matchmaking::events{[this](const group_begun& group) { begin(group); },
@@ -34,6 +35,7 @@ caf::behavior group_actor::make_behavior() {
   look_up();
   set_timer(options_.poll_interval, poll);
   set_timer(patience, deadline);
+  if (patience < options_.matchmaking_time) set_timer(options_.matchmaking_time, last_deadline);
   set_timer(3 * options_.matchmaking_time, give_up);
   here().probe(probes::matchmaking_begun);
   return {
@@ -98,7 +100,8 @@ void group_actor::on_timer(std::uint32_t kind) {
       look_up();
       set_timer(options_.poll_interval, poll);
       return;
-    case deadline: return matchmaking_->on_deadline();
+    case deadline: return matchmaking_->on_deadline(last_deadline_);
+    case last_deadline: return matchmaking_->on_deadline(true);
     case give_up: return matchmaking_->on_give_up();
     case cancel:
       if (!reported_ && !round_) matchmaking_failed(reason::cancelled);

@@ -28,7 +28,7 @@ class group_actor final : public protocol_actor, private round_io {
  private:
   using early_message = std::variant<member_declined, part_chunk, reduced_chunk, part_query, part_claim, member_ready,
                                      member_finished>;
-  enum timer : std::uint32_t { poll, deadline, give_up, round_over, look_at_senders, leave };
+  enum timer : std::uint32_t { poll, deadline, last_deadline, give_up, round_over, look_at_senders, leave };
 
   void on_down(const caf::actor_addr& whom) override;
   void on_timer(std::uint32_t kind);
@@ -57,6 +57,7 @@ class group_actor final : public protocol_actor, private round_io {
   std::optional<butterfly> round_;
   std::vector<std::pair<caf::strong_actor_ptr, early_message>> early_;
   std::vector<caf::actor_addr> watched_;
+  bool last_deadline_ = false;                 // patience is all of matchmaking_time
   bool reported_ = false;
 };
 

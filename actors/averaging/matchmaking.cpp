@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "actors/probes.hpp"
+#include "kernels/averaging_plan.hpp"
 #include "kernels/balanced_shares.hpp"
 #include "kernels/part_boundaries.hpp"
 
@@ -262,6 +263,7 @@ void matchmaking::forget(const caf::actor_addr& whom, bool died) {
 
 void matchmaking::close_if_complete() {
   if (over_ || leader_ || !looked_up_ || !may_lead()) return;
+  if (impatient_ && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
   if (request_.wanted > 0 && joined_.size() + 1 < std::min(request_.wanted, config_.group_size)) return;
   if (request_.wanted == 0 && joined_.size() + 1 < config_.group_size) {
     auto missing = [&](const auto& entry) { return !joined_.contains(entry.first); };
@@ -283,9 +285,29 @@ std::vector<double> matchmaking::shares(const std::vector<member_info>& members)
   // Who is reached best reduces: by all, else those with a relay, else (alone) even who nobody reaches.
   std::uint8_t best = 0;
   for (const auto& m : members) best = std::max(best, m.reached);
-  std::vector<double> rates;
-  for (const auto& m : members) rates.push_back(m.reached == best ? static_cast<double>(std::min(m.rate_up, m.rate_down)) : 0);
-  return kernels::balanced_shares(rates);
+  std::vector<kernels::averaging_peer> peers;
+  for (const auto& m : members) {
+    const auto known = request_.rate_factors.find(m.peer);
+    const double factor = known == request_.rate_factors.end() ? 1 : known->second;
+    // What a peer says may be anything.
+    const auto rate = [&](std::uint64_t said) { return std::clamp(factor * static_cast<double>(said), 1.0, kernels::fastest_rate); };
+    peers.push_back({rate(m.rate_up), rate(m.rate_down), m.weight > 0, m.takes != 0, m.reached == best});
+  }
+  std::vector<double> out;
+  for (const auto& p : peers) out.push_back(p.reduces ? std::min(p.up, p.down) : 0);
+  if (config_.split == part_split::single) {
+    const auto widest = std::max_element(out.begin(), out.end());
+    for (auto i = out.begin(); i != out.end(); ++i) *i = i == widest ? 1 : 0;
+    return out;
+  }
+  if (config_.split == part_split::equal) {
+    for (auto& share : out) share = share > 0 ? 1 : 0;
+    return out;
+  }
+  // All alike but for their lines: the closed form. Else the general one, which without pair limits is the linear program's plan.
+  if (std::all_of(peers.begin(), peers.end(), [](const auto& p) { return p.contributes && p.receives; })) return kernels::balanced_shares(out);
+  const auto plan = kernels::fill_lines(peers);
+  return plan ? plan->shares : kernels::balanced_shares(out);
 }
 
 void matchmaking::close() {
@@ -311,13 +333,11 @@ void matchmaking::close() {
   on_.begun(begin);
 }
 
-void matchmaking::on_deadline() {
+void matchmaking::on_deadline(bool last) {
+  impatient_ = true;   // also of one who leads later
   if (over_ || leader_) return;
-  if (!may_lead()) return fail(reason::no_reducer);
-  if (joined_.size() + 1 >= config_.min_group_size && quorum())
-    close();
-  else
-    fail(reason::group_too_small);
+  if (may_lead() && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
+  if (last) fail(may_lead() ? reason::group_too_small : reason::no_reducer);
 }
 
 void matchmaking::on_give_up() {

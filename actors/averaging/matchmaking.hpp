@@ -7,7 +7,7 @@
 //      first, and who comes late does not take over from those that have gathered;
 //   3. the leader closes the group when everybody it expects has come, when it is full, or when its
 //      patience is over and those who came hold at least half of the samples that are known
-//      (a few stragglers must not go ahead as a branch of their own), and sends group_begun with the members and the part boundaries.
+//      (a few stragglers must not go ahead as a branch of their own; it waits for that half, up to matchmaking_time), and sends group_begun with the members and the part boundaries.
 // No cyclic waits: (deadline, id) is a total order, and nobody's changes during an attempt, however wrong its clock is. A peer only
 //   ever waits for one that comes before it in that order, so a chain of waits ends at one that waits for nobody; whoever starts to
 //   follow sends its own followers on to its leader. (A rejection that names somebody else names one that comes before who rejects.)
@@ -59,8 +59,9 @@ class matchmaking {
   void on(const join_withdrawn& message, const caf::strong_actor_ptr& sender);
   void on(const group_begun& message, const caf::strong_actor_ptr& sender);
   void on_down(const caf::actor_addr& whom);
-  /// The leader's patience is over.
-  void on_deadline();
+  /// The leader's patience is over: it does not wait for everybody any more. If they are too few, and this was not the `last`
+  /// deadline, it closes as soon as they are not.
+  void on_deadline(bool last);
   /// A follower's patience is over.
   void on_give_up();
 
@@ -112,6 +113,7 @@ class matchmaking {
   bool accepted_ = false;
   std::uint64_t known_samples_ = 0;
   bool lost_leader_ = false;
+  bool impatient_ = false;
   duration started_{}, gathered_{};
   group_id begun_;                             // the group that we are in, once it is
   reason late_answer_ = reason::group_closed;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -30,7 +31,15 @@ enum class mutant : std::uint8_t {
   throwing_step,       ///< so does the second optimizer step
 };
 
+/// Who reduces how much of the vector.
+enum class part_split : std::uint8_t {
+  adaptive,  ///< so that the round is short: kernels/averaging_plan.hpp
+  equal,     ///< all who can be reached, alike: a plain all-reduce
+  single,    ///< the one with the best line all of it: a parameter server
+};
+
 struct averaging_config {
+  part_split split = part_split::adaptive;
   std::uint32_t group_size = 256;
   std::uint32_t min_group_size = 1;
   duration matchmaking_time = std::chrono::seconds(5);
@@ -64,6 +73,7 @@ struct round_request {
   std::uint64_t rate_up = 0, rate_down = 0;  ///< of our line, bit/s
   reached_by reached = reached_by::all;
   bool takes = true;                         ///< false: only reduces for the others (weight 0)
+  std::map<peer_id, double> rate_factors;    ///< of what they say, where it is less: rate_book.hpp
   /// How values are written where they travel; null: as they are.
   std::shared_ptr<const kernels::vector_codec> codec;
   std::vector<expected_peer> expected;
@@ -85,6 +95,7 @@ struct round_result {
   std::vector<std::uint32_t> declined;       ///< members that are in another group, with their samples
   std::vector<part_outcome> parts;           ///< those that are not empty; one that lost a sender half-way is several
   payload values;                            ///< the mean; ok and partial only, and of who takes it
+  std::vector<duration> part_times;          ///< by part: from the begin until it was complete here; 0: it is empty or did not come
   duration started{};
   duration gathered{};                       ///< leader: until the last member came; follower: until the group began
 

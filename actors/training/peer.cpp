@@ -13,12 +13,12 @@ namespace shoal::actors {
 std::uint64_t peer::samples_known() const { return promised() + others_.samples_on(own_branch()); }
 
 double peer::missing_samples() const {
-  return static_cast<double>(options_.target_batch) - static_cast<double>(samples_known());
+  return static_cast<double>(options_.target_batch) - static_cast<double>(promised()) -
+         others_.samples_expected_on(own_branch(), now(), stepped_);
 }
 
 std::uint64_t peer::next_job_samples() const {
-  auto expected = static_cast<double>(promised()) + others_.samples_expected_on(own_branch(), now(), stepped_);
-  auto missing = static_cast<double>(options_.target_batch) - expected;
+  const auto missing = missing_samples();
   if (missing <= 0) return 0;
   auto own = speed_.value();
   auto share = own > 0 ? missing * own / (own + others_.samples_per_second_near(state_->epoch)) : missing;
@@ -69,7 +69,12 @@ void peer::compute_next() {
   if (running_ || mode_ != mode::computing) return;
   if (available_.empty()) return request_samples();
   auto wanted = next_job_samples();
-  if (wanted == 0) return;  // what is missing is being computed; the next records will say so
+  if (wanted == 0) {  // what is missing is being computed; the next records will say so
+    if (!idle_) announce();
+    idle_ = true;
+    return;
+  }
+  idle_ = false;
   auto job = take_samples(wanted);
   auto work = [pool = pool_, at = state_, sum = sum_, blocks = job.blocks, bug = options_.averaging.mutant] {
     if (bug == mutant::throwing_gradient && at->epoch > 0) throw std::runtime_error("no more gradients");
@@ -83,7 +88,8 @@ void peer::compute_next() {
   sum_->loss_sum = 0;
   compute(std::move(work), samples, gradient_job);
   request_samples();
-  announce();
+  // The last ones: whether that is the target is what everybody waits to hear.
+  if (missing_samples() <= 0) announce();
 }
 
 void peer::gradient_done() {
@@ -100,7 +106,6 @@ void peer::gradient_done() {
   measure_speed(*job);
   here().probe(probes::training_step);
   decide();
-  announce();
 }
 
 // -- averaging ------------------------------------------------------------------------------------

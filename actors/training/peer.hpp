@@ -57,6 +57,7 @@ class peer final : public volunteer {
   std::shared_ptr<state_ptr> next_state_;           // written by the step job
   group_id step_group_;
   duration stepped_{};                              // when we took our last step
+  bool idle_ = false;                               // the others are computing the rest
 };
 
 }  // namespace shoal::actors

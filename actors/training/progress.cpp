@@ -12,9 +12,11 @@ namespace {
 
 using packed = std::array<std::uint64_t, 8>;
 
-// The last word: bit 0 arriving, bit 1 unreachable, from bit 8 reach.
+// The last word: bit 0 arriving, bit 1 unreachable, bits 8 to 15 reach, from bit 16 computes_for_ms.
+constexpr std::uint64_t most_ms = 0xffffffffffffu;
 std::uint64_t flags_of(const progress& p) {
-  return (p.arriving != 0 ? 1 : 0) | (p.unreachable != 0 ? 2 : 0) | static_cast<std::uint64_t>(p.reach) << 8;
+  return (p.arriving != 0 ? 1 : 0) | (p.unreachable != 0 ? 2 : 0) | static_cast<std::uint64_t>(p.reach) << 8 |
+         std::min(p.computes_for_ms, most_ms) << 16;
 }
 
 bool on(const progress& what, const branch& which) {
@@ -35,7 +37,8 @@ std::optional<progress> progress::unpack(const payload& bytes) {
   if (bytes.size() != sizeof words || bytes.is_hollow()) return std::nullopt;
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
   return progress{words[0], {words[1], words[2]}, words[3], words[4], words[5], words[6], words[7] & 1, words[7] >> 1 & 1,
-                  words[7] >> 8 < 5 ? static_cast<actors::reach>(words[7] >> 8) : actors::reach::unknown};
+                  (words[7] >> 8 & 0xff) < reach_names.size() ? static_cast<actors::reach>(words[7] >> 8 & 0xff) : actors::reach::unknown,
+                  words[7] >> 16};
 }
 
 void progress_table::replace(const std::vector<record>& records, peer_id self, duration now) {
@@ -70,13 +73,15 @@ std::uint64_t progress_table::samples_on(const branch& which) const {
 }
 
 double progress_table::samples_expected_on(const branch& which, duration now, duration stepped) const {
-  constexpr double furthest_seconds = 1;
+  constexpr double spare_seconds = 1;
   double sum = 0;
   for (const auto& [peer, e] : entries_) {
     auto here = on(e.what, which);
     if (!here && e.what.epoch + 1 != which.epoch) continue;
     auto since = to_seconds(now - (here ? e.changed : stepped));
-    if (since > furthest_seconds) since = 0;
+    // Who is still a step behind for us will compute, though it says that it does not.
+    const auto reckoned = here ? static_cast<double>(e.what.computes_for_ms) / 1000 : 0;
+    if (since > reckoned + spare_seconds || (here && e.what.computes_for_ms == 0)) since = 0;
     sum += (here ? static_cast<double>(e.what.samples) : 0.0) +
            since * static_cast<double>(e.what.millisamples_per_second) / 1000;
   }

@@ -31,6 +31,9 @@ struct progress {
   std::uint64_t arriving = 0;             ///< 1: is still downloading `state`
   std::uint64_t unreachable = 0;          ///< 1: reached only by those that it has dialled
   actors::reach reach = actors::reach::unknown;
+  /// Milliseconds until its next record at the latest, if it computes until then; 0: it computes nothing now. So long the others may
+  /// reckon with what it will have computed.
+  std::uint64_t computes_for_ms = 0;
 
   bool operator==(const progress&) const = default;
 
@@ -71,8 +74,8 @@ class progress_table {
   /// Samples of the others on `which`.
   std::uint64_t samples_on(const branch& which) const;
   /// The same, with what they will have computed since they spoke; those that are one step behind
-  /// are taken to have stepped when we did, at `stepped`. Who has been silent for longer than a second
-  /// waits, or is dead: it counts with what it said.
+  /// are taken to have stepped when we did, at `stepped`. Who is silent for longer than it said (and a second) is lost, or its word
+  /// is: it counts with what it said.
   double samples_expected_on(const branch& which, duration now, duration stepped) const;
   /// Speed of the others that are within one epoch: just after a step not all have said so yet.
   double samples_per_second_near(std::uint64_t epoch) const;

@@ -52,7 +52,7 @@ caf::behavior volunteer::make_behavior() {
       [this](work_done& m) { job_done(m.token); },
       [this](round_report& m) {
         group_ = nullptr;
-        note_gathering(*m.result);
+        note_round(*m.result);
         on_report(*m.result);
       },
       [this](state_report& m) { on_state(m.state); },
@@ -110,6 +110,7 @@ void volunteer::on_exit() {
 }
 
 void volunteer::enter(mode next) {
+  if (next != mode_) entered_ = now();
   mode_ = next;
   auto phase = next == mode::downloading ? peer_phase::downloading
                : next == mode::averaging ? peer_phase::averaging
@@ -144,6 +145,14 @@ void volunteer::publish() {
     mine.reach = reach_.known();
     mine.unreachable = reached() == reached_by::nobody ? 1 : 0;
   }
+  // What nobody would learn anything from is left out, until the record wants renewing.
+  auto value = mine.pack();
+  if (published_.size() == value.size() && std::ranges::equal(published_.bytes(), value.bytes()) &&
+      now() - last_publish_ < options_.record_lifetime / 3)
+    return;
+  // Its word for how long it computes is no news by itself.
+  published_ = std::move(value);
+  if (running_) mine.computes_for_ms = static_cast<std::uint64_t>(to_seconds(next_refresh()) * 1000) + 1;
   record entry;
   entry.subkey = fmt::format("{:016x}", here().id());
   entry.address = address();
@@ -153,18 +162,22 @@ void volunteer::publish() {
   last_publish_ = now();
 }
 
+duration volunteer::next_refresh() const {
+  const auto bounded = [this](duration wait) { return std::clamp(wait, options_.min_refresh, options_.max_refresh); };
+  // Nothing is expected of us until the round (or the download) is over; it may have got stuck, though.
+  if (mode_ != mode::computing && mode_ != mode::joining) return bounded((now() - entered_) / 2);
+  // Half of the expected time to the target: what speeds and losses change until then is heard of in time.
+  const auto speed = speed_.value() + others_.samples_per_second_near(state_->epoch);
+  auto wait = options_.max_refresh;
+  if (speed > 0) wait = bounded(from_seconds(std::clamp(missing_samples() / speed / 2, 0.0, to_seconds(options_.max_refresh))));
+  return heard_ ? wait : std::min(wait, duration{std::chrono::seconds(1)});
+}
+
 void volunteer::refresh() {
   publish();
   if (!shard_ && streams_) send(dht_, lookup{shard_key, address(), shard_token});
   look_up_progress();
-  // Half of the expected time to the target, so that nobody polls much more often than it can matter.
-  auto wait = options_.max_refresh;
-  auto speed = speed_.value() + others_.samples_per_second_near(state_->epoch);
-  if (speed > 0) {
-    wait = from_seconds(std::clamp(missing_samples() / speed / 2, to_seconds(options_.min_refresh), to_seconds(options_.max_refresh)));
-  }
-  if (!heard_ || mode_ == mode::downloading) wait = std::min(wait, duration{std::chrono::seconds(1)});
-  set_timer(wait, refresh_timer);
+  set_timer(next_refresh(), refresh_timer);
 }
 
 void volunteer::on_commit_received(const commit_received& what) {
@@ -325,6 +338,7 @@ void volunteer::start_group(round_request request, const averaging_config& how) 
   request.rate_down = here().rate_down();
   request.reached = reached();
   request.codec = options_.codec;
+  request.rate_factors = rates_.factors();
   request.patience = gathering_.value();
   request.samples = accumulated_;
   request.dht = dht_;
@@ -332,7 +346,13 @@ void volunteer::start_group(round_request request, const averaging_config& how) 
   group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how, std::move(request));
 }
 
-void volunteer::note_gathering(const round_result& result) {
+void volunteer::note_round(const round_result& result) {
+  // Of rounds in which all went as planned: who takes over a lost part is late for that reason.
+  if (result.outcome == outcome::ok) {
+    std::vector<peer_id> reducers;
+    for (const auto& m : result.members) reducers.push_back(m.peer);
+    rates_.measured(reducers, result.part_times);
+  }
   if (result.gathered > duration{}) gathering_.measured(result.gathered);
   if (result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout) gathering_.ran_out();
 }

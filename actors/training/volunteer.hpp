@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/averaging/deadline.hpp"
+#include "actors/averaging/rate_book.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/device/device.hpp"
 #include "actors/protocol_actor.hpp"
@@ -77,7 +78,7 @@ class volunteer : public protocol_actor {
   virtual void on_report(const round_result& result) = 0;
   /// Throws away what was computed and not averaged; its samples are given back by who calls this.
   virtual void forget_gradients() = 0;
-  /// Samples until the next round, as far as we know.
+  /// Samples until the next round, with what the others will have computed by now.
   virtual double missing_samples() const = 0;
   /// Those who have what we should download.
   virtual std::vector<peer_id> donors() const = 0;
@@ -122,7 +123,7 @@ class volunteer : public protocol_actor {
   // averaging
   /// With what every request has: who we are, what was computed.
   void start_group(round_request request, const averaging_config& how);
-  void note_gathering(const round_result& result);
+  void note_round(const round_result& result);
   void send_commit(const round_result& result);
   void start_download();
   reached_by reached() const;
@@ -146,12 +147,15 @@ class volunteer : public protocol_actor {
   std::vector<sample_range> in_round_;              // of the contribution under way
   std::optional<running_job> running_;
   ema speed_;
+  rate_book rates_;                                 // of the others' lines
   adaptive_deadline gathering_;                     // how long a group that we lead may take to find together
 
  private:
   enum timer : std::uint32_t { refresh_timer, retry_timer, data_timer, look_timer, look_again_timer };
   enum token : std::uint64_t { progress_token, shard_token };
 
+  /// Until the next record and look-up.
+  duration next_refresh() const;
   void on_tick(const tick& message);
   /// The shard is gone: another incarnation of it may be found.
   void on_down(const caf::actor_addr& whom) override;
@@ -180,6 +184,8 @@ class volunteer : public protocol_actor {
   std::uint32_t requested_ = 0;                     // credit given and not yet used by the shard
   duration last_samples_{};
   duration last_publish_{-1};
+  payload published_;                               // what our record says
+  duration entered_{};                              // the mode that we are in
 
   dial_helper helper_;
   duration first_look_{};

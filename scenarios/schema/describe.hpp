@@ -40,6 +40,10 @@ constexpr auto names_of(optimizer_kind) {
 constexpr auto names_of(peer_role) {
   return std::array{enum_name<peer_role>{peer_role::trainer, "trainer"}, enum_name<peer_role>{peer_role::auxiliary, "auxiliary"}};
 }
+constexpr auto names_of(part_split) {
+  return std::array{enum_name<part_split>{part_split::adaptive, "adaptive"}, enum_name<part_split>{part_split::equal, "equal"},
+                    enum_name<part_split>{part_split::single, "single"}};
+}
 constexpr auto names_of(kernels::codec) {
   using kernels::codec;
   return std::array{enum_name<codec>{codec::none, "none"},
@@ -298,6 +302,8 @@ void describe(V& v, averaging_options& o) {
   v.field("sender_timeout", o.sender_timeout, "a reducer that hears nothing of a sender for this long goes on without it",
           {.above = 0});
   v.field("chunk_size", o.chunk_size, "parts travel in pieces of at most this size", {.at_least = 1});
+  v.field("split", o.split, "who reduces how much: `adaptive` to their lines (DeDLOC), all who can be reached an `equal` part "
+                            "(all-reduce), or a `single` one everything (parameter server)", {.hide_default = true});
   v.field("compression", o.compression, "how what is averaged is written on its way: `float16` and `bfloat16` in 2 bytes a value, `uniform8` and "
                                         "`blockwise8` in 1; `size_adaptive`: tensors of 2^16 values and more in 1, others in 2",
           {.hide_default = true});

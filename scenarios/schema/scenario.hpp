@@ -166,6 +166,9 @@ struct training_options {
   bool operator==(const training_options&) const = default;
 };
 
+/// As actors::part_split.
+enum class part_split { adaptive, equal, single };
+
 struct averaging_options {
   std::uint64_t group_size = 256;      ///< maximum members of a group
   std::string grid;                    ///< moshpit: '8x8'; default: the smallest square that holds all hosts
@@ -174,6 +177,7 @@ struct averaging_options {
   duration round_timeout = 120s;       ///< a round that lasts longer fails
   duration sender_timeout = 10s;       ///< a reducer that hears nothing of a sender for this long goes on without it
   data_size chunk_size{256 * 1024};    ///< parts travel in pieces of at most this size
+  part_split split = part_split::adaptive;
   kernels::codec compression = kernels::codec::none;   ///< of what is averaged, on its way
   bool operator==(const averaging_options&) const = default;
 };

@@ -81,6 +81,7 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   averaging.round_timeout = from.averaging.round_timeout;
   averaging.sender_timeout = from.averaging.sender_timeout;
   averaging.chunk_bytes = from.averaging.chunk_size.bytes;
+  averaging.split = static_cast<actors::part_split>(from.averaging.split);
   averaging.mutant = mutant;
   out.local_steps = from.training.local_steps;
   out.max_staleness = from.training.max_staleness;
