@@ -27,14 +27,18 @@ enum class reason : std::uint8_t {
   cancelled,           ///< the owner gave the round up
   no_reducer,          ///< nobody in the group can be reached by the others
   no_majority,         ///< less than half of the members were left to agree on the result
+  busy,                ///< a donor serves as many downloads as it will
+  donors_lost,         ///< everybody who had the state is gone, or silent
+  too_slow,            ///< steps are taken faster than this peer's line brings them
 };
 
 inline constexpr std::array<std::string_view, 4> outcome_names{"ok", "partial", "split", "failed"};
-inline constexpr std::array<std::string_view, 15> reason_names{
+inline constexpr std::array<std::string_view, 18> reason_names{
     "none",           "sender_lost", "sender_timeout",  "reducer_lost",
     "reducer_timeout", "leader_lost", "group_too_small", "matchmaking_timeout",
     "group_closed",   "out_of_sync", "member_declined", "bad_message",
-    "cancelled",      "no_reducer",  "no_majority"};
+    "cancelled",      "no_reducer",  "no_majority",
+    "busy",           "donors_lost", "too_slow"};
 
 constexpr std::string_view to_string(outcome value) { return outcome_names[static_cast<std::size_t>(value)]; }
 constexpr std::string_view to_string(reason value) { return reason_names[static_cast<std::size_t>(value)]; }
