@@ -112,14 +112,18 @@ void state_fetcher::on_refused(const state_refused& refusal) {
 
 void state_fetcher::ask() {
   if (!download_->begun()) return;
+  std::size_t under_way = 0;
+  for (const auto& d : donors_) under_way += d.asked.size();
   for (bool more = true; more;) {
     more = false;
     for (auto& d : donors_) {
+      if (under_way >= options_.window_total) return;
       if (d.gone || d.reserve || d.offered != download_->chosen() || d.asked.size() >= options_.window_chunks) continue;
       const auto at = download_->take();
       if (!at) return;
       if (d.asked.empty()) d.last_progress = now();
       d.asked.insert(*at);
+      ++under_way;
       send(d.address, state_chunk_request{download_->offer().object, *at, static_cast<std::uint32_t>(download_->size_at(*at)), address()});
       more = true;
     }
@@ -141,6 +145,10 @@ void state_fetcher::on_chunk(const state_chunk& chunk) {
   from->asked.erase(chunk.offset);
   if (!std::exchange(from->delivered, true)) ++report_.donors;
   if (download_->complete()) return report(reason::none);
+  if (!announced_ && download_->missing_bytes() <= options_.announce_bytes) {
+    announced_ = true;
+    send(owner_, download_nears_end{download_->offer().epoch, download_->offer().state});
+  }
   ask();
 }
 

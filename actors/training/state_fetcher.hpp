@@ -34,6 +34,12 @@ struct download_report {
   std::vector<peer_id> liars;
 };
 
+/// Local message to the owner, once: at most `announce_bytes` are still to come of this state, or of the step to it.
+struct download_nears_end {
+  std::uint64_t epoch = 0;
+  state_id state;
+};
+
 /// Local message to the owner: whom else could we ask? Answered by more_donors, which may be empty.
 struct donors_wanted {
   std::size_t count = 0;
@@ -45,8 +51,10 @@ struct more_donors {
 struct fetch_config {
   std::uint64_t chunk_bytes = 256 * 1024;        ///< as a donor
   std::uint32_t window_chunks = 2;               ///< asked of one donor at a time
+  std::uint32_t window_total = 1 << 16;          ///< and of all of them; at least one
   std::size_t donors = 3;                        ///< asked for chunks
   std::size_t reserves = 0;                      ///< asked to keep the object
+  std::uint64_t announce_bytes = 0;              ///< download_nears_end
   duration donor_timeout = std::chrono::seconds(30);
   std::uint64_t max_bytes = std::uint64_t{4} << 30;
 };
@@ -94,6 +102,7 @@ class state_fetcher final : public protocol_actor {
   std::vector<donor> donors_;
   std::map<id128, state_offer> offers_;   // by version
   std::shared_ptr<state_download> download_;
+  bool announced_ = false;
   bool asked_owner_ = false, owner_knows_nobody_ = false;
   std::size_t lacking_ = 0;               // donors that have no such object
   reason trouble_ = reason::donors_lost;
@@ -103,5 +112,6 @@ class state_fetcher final : public protocol_actor {
 }  // namespace shoal::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::download_report)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::download_nears_end)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::donors_wanted)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::more_donors)

@@ -78,6 +78,8 @@ class state_download {
   /// False if these are not the bytes of the chunk at `offset`. Requires: it was taken.
   bool add(std::uint64_t offset, const payload& data);
   bool complete() const noexcept { return begun_ && verified_ == chunks_; }
+  /// At most so many bytes are still to come.
+  std::uint64_t missing_bytes() const noexcept { return (chunks_ - verified_) * offer_.chunk_bytes; }
 
   /// Requires: complete(). Takes the bytes out.
   model_state state();

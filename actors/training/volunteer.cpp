@@ -16,6 +16,7 @@ namespace {
 
 constexpr unsigned most_states_in_vain = 3;
 constexpr std::uint64_t most_further_behind = 4; // epochs, while we repeat steps
+constexpr double longest_queue_seconds = 0.25;   // of chunks on our line: what else comes in may wait behind them
 constexpr std::size_t far_reserves = 3;          // of a download that the swarm does not wait for
 constexpr std::uint32_t speaks_for_all = 32;
 constexpr const char* shard_key = "data.shard";
@@ -60,6 +61,7 @@ caf::behavior volunteer::make_behavior() {
       },
       [this](download_report& m) { on_download(m); },
       [this](donors_wanted& m) { on_donors_wanted(m); },
+      [this](download_nears_end& m) { on_download_nears_end(m); },
       [this](state_request& m) { on_state_request(m); },
       [this](state_hold& m) { on_state_hold(m); },
       [this](state_chunk_request& m) { on_chunk_request(m); },
@@ -475,9 +477,16 @@ void volunteer::start_download() {
   const bool goes_on = !step && download_ && download_->begun() && !downloading_step_ && !download_->object().is_zero() &&
                        download_->offer().epoch <= lead.epoch;
   auto fetch = options_.fetch;
+  const auto chunk_seconds = 8 * static_cast<double>(fetch.chunk_bytes) / static_cast<double>(here().rate_down());
+  fetch.window_total = static_cast<std::uint32_t>(std::clamp(longest_queue_seconds / chunk_seconds, 1.0, 65536.0));
   const auto bytes = step ? behind * gradient_bytes : state_->bytes();
-  const bool soon = 16 * static_cast<double>(bytes) / static_cast<double>(here().rate_down()) < to_seconds(options_.averaging.matchmaking_time);
-  if (!soon && shares_steps()) fetch.reserves = far_reserves;
+  // What our line brings in half of the time that the others wait with a round.
+  const auto waited_for = static_cast<double>(here().rate_down()) * to_seconds(options_.averaging.matchmaking_time) / 16;
+  const bool soon = static_cast<double>(bytes) < waited_for;
+  if (!soon && shares_steps()) {
+    fetch.reserves = far_reserves;
+    fetch.announce_bytes = static_cast<std::uint64_t>(waited_for);
+  }
   auto ask = whom_to_ask(goes_on ? others_.peers_from(download_->offer().epoch) : donors(), fetch.donors + fetch.reserves);
   if (ask.empty()) {
     tried_donors_.clear();
@@ -494,7 +503,7 @@ void volunteer::start_download() {
     download_ = std::make_shared<state_download>(lead.state, state_->parameters.size(), state_->optimizer.size(), hollow);
   fetcher_ = spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), fetch, std::move(ask), download_);
   // If we shall be there soon, the others may wait for us with the next round: a joiner that is
-  // always just too late would catch up for ever. If not, nobody should.
+  // always just too late would catch up for ever. If not, nobody should, until it is nearly here.
   arriving_.reset();
   if (soon) {
     arriving_ = lead;
@@ -529,6 +538,13 @@ void volunteer::on_donors_wanted(const donors_wanted& what) {
   // Who has gone on since may have kept it.
   auto ids = shares_steps() && download_->begun() ? others_.peers_from(download_->offer().epoch) : donors();
   send(fetcher_, more_donors{whom_to_ask(std::move(ids), what.count)});
+}
+
+void volunteer::on_download_nears_end(const download_nears_end& what) {
+  const auto lead = leading();
+  if (mode_ != mode::downloading || what.epoch != lead.epoch || what.state != lead.state) return;
+  arriving_ = lead;
+  publish();
 }
 
 void volunteer::on_download(const download_report& report) {

@@ -181,6 +181,7 @@ class volunteer : public protocol_actor {
 
   std::vector<expected_peer> whom_to_ask(std::vector<peer_id> ids, std::size_t most);
   void on_donors_wanted(const donors_wanted& what);
+  void on_download_nears_end(const download_nears_end& what);
   void on_download(const download_report& report);
   void repeat_step();
   void step_repeated();

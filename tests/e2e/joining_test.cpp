@@ -123,17 +123,16 @@ std::vector<double> moments(std::size_t count, double from, double to) {
 TEST_CASE("who joins sixteen peers at any of 50 random moments contributes within two epochs") {
   // The download lasts about half of an epoch: longer than anybody waits for it.
   std::map<std::uint64_t, unsigned> after;
-  for (const auto start : moments(50, 45, 85)) {
+  for (const auto start : moments(50, 50, 95)) {
     joining what;
     what.late_start = start;
-    what.target_batch = 3200;
-    what.epochs = 13;
+    what.epochs = static_cast<unsigned>(start / 12) + 5;   // of 13 s each
     const auto run = watch(what);
     const auto& late = run.of.at("late-0");
     INFO("start " << start << ": " << late.text());
     REQUIRE(late.swarm_at_boot);
     REQUIRE(late.contributed);
-    CHECK(*late.contributed <= *late.swarm_at_boot + 1);   // at its end two epochs are over at most
+    CHECK(*late.contributed <= *late.swarm_at_boot + 2);
     CHECK(late.states == 1);
     ++after[*late.contributed - *late.swarm_at_boot];
   }
@@ -190,7 +189,7 @@ TEST_CASE("donors killed one after another during the download cost no restart")
 
 TEST_CASE("over a line on which a download takes several epochs a joiner repeats the steps it has missed") {
   joining what;
-  what.late_down = "5Mbit";   // 19 s for a state, 6.4 s for a step
+  what.late_down = "7Mbit";   // at best 14 s for a state, 4.6 s for a step, and 8 s for an epoch
   what.late_up = "10Mbit";
   what.target_batch = 3200;
   what.late_start = 60;
@@ -213,8 +212,8 @@ TEST_CASE("a line that is too slow for the swarm is said to be, after a bounded 
   const auto& late = run.of.at("late-0");
   INFO(late.text());
   CHECK(late.ended.at("too_slow") >= 1);
-  CHECK(late.states == late.ended.at("too_slow") + 1);
-  CHECK(late.steps <= 8 * late.states);
+  CHECK(late.states <= late.ended.at("too_slow") + 1);
+  CHECK(late.steps <= 5 * late.states);
   CHECK(!late.contributed);
 }
 
