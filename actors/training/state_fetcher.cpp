@@ -174,7 +174,8 @@ void state_fetcher::fill_up() {
   if (nobody_has_it) return report(reason::out_of_sync);
   if (have < options_.donors + options_.reserves && !asked_owner_ && !owner_knows_nobody_) {
     asked_owner_ = true;
-    send(owner_, donors_wanted{options_.donors + options_.reserves - have});
+    const auto epoch = download_->begun() ? std::optional(download_->offer().epoch) : std::nullopt;
+    send(owner_, donors_wanted{options_.donors + options_.reserves - have, epoch});
   }
   if (have == 0 && !asked_owner_) return report(trouble_);
   ask();

@@ -13,6 +13,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct download_nears_end {
 /// Local message to the owner: whom else could we ask? Answered by more_donors, which may be empty.
 struct donors_wanted {
   std::size_t count = 0;
+  std::optional<std::uint64_t> epoch;  ///< of what is downloaded, if somebody has offered it
 };
 struct more_donors {
   std::vector<expected_peer> donors;

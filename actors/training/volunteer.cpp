@@ -535,8 +535,8 @@ std::vector<expected_peer> volunteer::whom_to_ask(std::vector<peer_id> ids, std:
 
 void volunteer::on_donors_wanted(const donors_wanted& what) {
   if (!fetcher_ || caf::actor_cast<caf::strong_actor_ptr>(fetcher_) != current_sender()) return;
-  // Who has gone on since may have kept it.
-  auto ids = shares_steps() && download_->begun() ? others_.peers_from(download_->offer().epoch) : donors();
+  // Who has gone on since may have kept it. (What is downloaded is the fetcher's now.)
+  auto ids = shares_steps() && what.epoch ? others_.peers_from(*what.epoch) : donors();
   send(fetcher_, more_donors{whom_to_ask(std::move(ids), what.count)});
 }
 
