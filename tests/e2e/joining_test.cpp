@@ -132,7 +132,7 @@ TEST_CASE("who joins sixteen peers at any of 50 random moments contributes withi
     INFO("start " << start << ": " << late.text());
     REQUIRE(late.swarm_at_boot);
     REQUIRE(late.contributed);
-    CHECK(*late.contributed <= *late.swarm_at_boot + 2);
+    CHECK(*late.contributed <= *late.swarm_at_boot + 1);   // at the end of that round two epochs are over at most
     CHECK(late.states == 1);
     ++after[*late.contributed - *late.swarm_at_boot];
   }
