@@ -59,7 +59,7 @@ TEST_CASE("a run of ten epochs and ten from its checkpoint end where a run of tw
   for (const char* kind : {"quadratic", "logistic"})
     for (const char* optimizer : {"{kind: sgd, learning_rate: 0.1, momentum: 0.9}", "{kind: adamw, learning_rate: 0.01, warmup_steps: 3, total_steps: 30}",
                                   "{kind: lamb, learning_rate: 0.01}"}) {
-      INFO(kind << " " << optimizer);
+      INFO(std::string(kind) << " " << std::string(optimizer));
       const scratch_folder folder;
       const auto whole = run_to(yaml_of(of(kind, "", 1, 20), optimizer), 20, folder / "whole");
       const auto first = run_to(yaml_of(of(kind, "", 1, 10), optimizer), 10, folder / "first");
@@ -100,8 +100,7 @@ TEST_CASE("a swarm that is started again reaches the loss of one that was not st
     for (const char* run : {"whole", "first", "second"}) check_data(folder / run);
     REQUIRE(whole.summary().loss.final);
     const auto begun = *first.summary().loss.first, there = *whole.summary().loss.final, here = *second.summary().loss.final;
-    INFO(kind << ": from " << begun << ", whole " << there << ", half way " << *first.summary().loss.final << ", restarted " << here);
-    MESSAGE(kind << ": from " << begun << ", whole " << there << ", half way " << *first.summary().loss.final << ", restarted " << here);
+    INFO(std::string(kind) << ": from " << begun << ", whole " << there << ", half way " << *first.summary().loss.final << ", restarted " << here);
     CHECK(*second.summary().loss.first == *first.summary().loss.final);
     CHECK(std::abs(here - there) < 0.02 * (begun - there));
   }
