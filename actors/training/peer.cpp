@@ -178,7 +178,8 @@ void peer::step_done() {
   if (mode_ != mode::stepping || !next_state_) return;
   auto before = parent_ = state_->id;
   const auto next = *std::exchange(next_state_, nullptr);
-  keep_served(state_, taken_step{next->epoch, next->id, next->samples, pool_->gradient_between(state_, next, std::exchange(step_gradient_, {}))});
+  auto gradient = pool_->gradient_between(state_, next, std::exchange(step_gradient_, {}));
+  keep_served(state_, taken_step{next->epoch, next->id, next->samples, std::move(gradient)});
   state_ = next;
   in_round_.clear();
   samples_ = 0;

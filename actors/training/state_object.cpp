@@ -73,7 +73,8 @@ state_download::state_download(id128 object, std::uint64_t parameter_bytes, std:
 
 bool state_download::sensible(const state_offer& offer, std::uint64_t most_bytes) const {
   return offer.parameter_bytes == parameter_bytes_ && offer.size == parameter_bytes_ + optimizer_bytes_ && offer.size <= most_bytes &&
-         offer.chunk_bytes > 0 && offer.chunk_bytes <= max_payload_bytes && offer.hashes.size() == chunks_in(offer.size, offer.chunk_bytes) * hash_bytes &&
+         offer.chunk_bytes > 0 && offer.chunk_bytes <= max_payload_bytes &&
+         offer.hashes.size() == chunks_in(offer.size, offer.chunk_bytes) * hash_bytes &&
          (offer.hashes.empty() || offer.hashes.is_hollow() == hollow_) && (object_.is_zero() || offer.object == object_);
 }
 

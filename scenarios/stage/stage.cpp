@@ -259,8 +259,9 @@ void stage::state::build() {
   shard.lease_time = what.data.lease_time;
   shard.dht = start_node(shard_host);
   ledger = std::make_shared<actors::sample_ledger>(what.data.lease_time);
-  in->spawn<actors::data_shard>(shard_host, shard, start ? std::make_shared<later_source>(work->source(), start->data_from) : work->source(),
-                                ledger);
+  auto source = work->source();
+  if (start) source = std::make_shared<later_source>(std::move(source), start->data_from);
+  in->spawn<actors::data_shard>(shard_host, shard, std::move(source), ledger);
   pool = std::make_shared<actors::state_pool>(work->work(), options.share_states,
                                               start ? std::optional(start->state) : std::nullopt);
   churn = std::make_unique<churn_engine>(churn_engine::hooks{
