@@ -20,7 +20,7 @@ namespace {
   X(reduced_chunk, averaging) X(chunk_received, control) X(part_query, control)                      \
   X(part_claim, control) X(part_answer, control) X(part_wanted, control) X(chunk_range, control)     \
   X(member_ready, control) X(member_finished, control) X(state_request, control)                     \
-  X(state_offer, control) X(state_refused, control) X(state_chunk_request, control)                  \
+  X(state_offer, state) X(state_refused, control) X(state_hold, control) X(state_chunk_request, control) \
   X(state_chunk, state) X(work_done, control) X(tick, control) X(address_query, control)             \
   X(address_answer, control) X(dial_request, control) X(dial_answer, control) X(dialled, control)     \
   X(greeting, control) X(gossip_offer, averaging) X(gossip_answer, averaging) X(push_share, averaging) \

@@ -407,43 +407,61 @@ struct push_received {
 
 // ---- state sharing ------------------------------------------------------------------------------
 
+// What is shared is an object: a state, named by its id, or a step, named by step_object() of the state before it.
+
+/// Asks for `object`, or, if that is zero, for the state that the asked peer shares. Who offers it keeps it for the asker as long as
+/// that asks for chunks or says state_hold. `reserve`: no chunks are asked for yet.
 struct state_request {
+  id128 object;
+  std::uint8_t reserve = 0;
   caf::actor reply_to;
-  SHOAL_MESSAGE(state_request, x.reply_to)
+  SHOAL_MESSAGE(state_request, x.object, x.reserve, x.reply_to)
 };
 
-/// What a donor has: `size` bytes (parameters, then optimizer state) that hash to `content`.
+/// What a donor has: `size` bytes (parameters, then optimizer state; of a step the averaged gradient), in chunks whose hashes (the
+/// first 16 bytes of BLAKE2b-256 each) are in `hashes`. Of a step, `state`, `epoch` and `samples` are those after it.
 struct state_offer {
+  id128 object;
   std::uint64_t epoch = 0;
   state_id state;
   std::uint64_t step = 0;
   std::uint64_t size = 0;
   std::uint64_t parameter_bytes = 0;
   std::uint64_t samples = 0;         ///< samples in all steps that led to this state
-  id128 content;
-  SHOAL_MESSAGE(state_offer, x.epoch, x.state, x.step, x.size, x.parameter_bytes, x.samples, x.content)
+  std::uint64_t chunk_bytes = 0;
+  payload hashes;
+  SHOAL_MESSAGE(state_offer, x.object, x.epoch, x.state, x.step, x.size, x.parameter_bytes, x.samples, x.chunk_bytes, x.hashes)
 };
 
-/// Instead of an offer: the asked peer has no state to give. `why` is a reason.
+/// Instead of an offer, or of a chunk to a reserve: `why` is a reason. out_of_sync: it has no such object; busy: it serves as many as
+/// it will.
 struct state_refused {
   std::uint8_t why = 0;
   SHOAL_MESSAGE(state_refused, x.why)
 };
 
+/// Keep the object for me, I am still at it. `done`: I need no chunks of it any more. No answer.
+struct state_hold {
+  id128 object;
+  std::uint8_t done = 0;
+  caf::actor reply_to;
+  SHOAL_MESSAGE(state_hold, x.object, x.done, x.reply_to)
+};
+
 struct state_chunk_request {
-  state_id state;
+  id128 object;
   std::uint64_t offset = 0;
   std::uint32_t count = 0;
   caf::actor reply_to;
-  SHOAL_MESSAGE(state_chunk_request, x.state, x.offset, x.count, x.reply_to)
+  SHOAL_MESSAGE(state_chunk_request, x.object, x.offset, x.count, x.reply_to)
 };
 
-/// An empty payload says that the donor does not hold that state any more.
+/// An empty payload says that the donor does not hold that object any more.
 struct state_chunk {
-  state_id state;
+  id128 object;
   std::uint64_t offset = 0;
   payload data;
-  SHOAL_MESSAGE(state_chunk, x.state, x.offset, x.data)
+  SHOAL_MESSAGE(state_chunk, x.object, x.offset, x.data)
 };
 
 // ---- reachability -------------------------------------------------------------------------------

@@ -76,6 +76,16 @@ struct adopted {
   std::uint64_t bytes = 0;
 };
 
+/// A download of a state, or of a step that was missed, ended. Of one that is resumed this says what was new.
+struct download_ended {
+  bool step = false;
+  std::uint64_t epoch = 0;         ///< of the state; of a step the one after it; 0: nobody offered it
+  actors::reason reason = reason::none;
+  std::uint64_t bytes = 0;         ///< of chunks that came
+  std::uint64_t rejected = 0;      ///< of these: not what their hash said
+  std::uint32_t donors = 0;        ///< who sent at least one
+};
+
 /// The data shard moved samples from one state to another (DESIGN section 4, data).
 enum class sample_state : std::uint8_t { leased, committed, returned, partial };
 struct samples_moved {
@@ -110,6 +120,6 @@ struct misbehaved {
 };
 
 using observation = std::variant<trained, phase_changed, contributed, round_ended, stepped, adopted,
-                                 samples_moved, samples_reported, misbehaved, reach_learned>;
+                                 download_ended, samples_moved, samples_reported, misbehaved, reach_learned>;
 
 }  // namespace shoal::actors

@@ -28,14 +28,18 @@ enum class reason : std::uint8_t {
   no_reducer,          ///< nobody in the group can be reached by the others
   no_majority,         ///< less than half of the members were left to agree on the result
   not_finite,          ///< our own values hold NaN or infinity, which no codec takes
+  busy,                ///< a donor serves as many downloads as it will
+  donors_lost,         ///< everybody who had the state is gone, or silent
+  too_slow,            ///< steps are taken faster than this peer's line brings them
 };
 
 inline constexpr std::array<std::string_view, 4> outcome_names{"ok", "partial", "split", "failed"};
-inline constexpr std::array<std::string_view, 16> reason_names{
+inline constexpr std::array<std::string_view, 19> reason_names{
     "none",           "sender_lost", "sender_timeout",  "reducer_lost",
     "reducer_timeout", "leader_lost", "group_too_small", "matchmaking_timeout",
     "group_closed",   "out_of_sync", "member_declined", "bad_message",
-    "cancelled",      "no_reducer",  "no_majority", "not_finite"};
+    "cancelled",      "no_reducer",  "no_majority",     "not_finite",
+    "busy",           "donors_lost", "too_slow"};
 
 constexpr std::string_view to_string(outcome value) { return outcome_names[static_cast<std::size_t>(value)]; }
 constexpr std::string_view to_string(reason value) { return reason_names[static_cast<std::size_t>(value)]; }

@@ -40,6 +40,8 @@ int generate(const generate_arguments& arguments) {
   auto state = learn::load_checkpoint(*file);
   if (!state)
     return fail(state.error());
+  if (state->workload != "transformer")
+    return fail(file->string() + " has " + learn::shape_text(*state) + ", which writes no text");
   learn::sampling_options options;
   options.temperature = arguments.temperature;
   options.top_k = arguments.top_k;

@@ -37,6 +37,7 @@ moshpit_peer::moshpit_peer(caf::actor_config& config, host& on, peer_config opti
       draws_(on.random_stream("moshpit.place")),
       coordinates_(options_.grid.dimensions - 1),
       averaged_(pool_->initial()) {
+  mixed_ = averaged_->epoch;
   draw_place();
 }
 
@@ -196,6 +197,7 @@ void moshpit_peer::on_report(const round_result& result) {
   if (!contributed_) return;   // we have given back what was in it
   if (result.succeeded()) {
     send_commit(result);
+    note_round(result);
     in_round_.clear();
     steps_ = 0;
     // One offset for the whole group: its members go apart, and the groups that they go to fill evenly.
@@ -268,6 +270,7 @@ void moshpit_peer::applied() {
   mixed_ = state_->epoch;
   move_to(what.digit);
   here().observe(stepped{state_->epoch, before, state_->id, what.group});
+  checkpoint_if_due();
   round_over();
 }
 

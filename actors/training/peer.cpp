@@ -168,6 +168,8 @@ void peer::start_step(const round_result& result) {
   }
   auto after = state_id::from(id.finish());
   step_group_ = result.group;
+  step_gradient_ = result.values;
+  note_round(result);
   next_state_ = std::make_shared<state_ptr>();
   auto work = [pool = pool_, before = state_, gradient = result.values, after, weight, out = next_state_,
                bug = options_.averaging.mutant] {
@@ -180,14 +182,17 @@ void peer::start_step(const round_result& result) {
 void peer::step_done() {
   if (mode_ != mode::stepping || !next_state_) return;
   auto before = parent_ = state_->id;
-  keep_served(state_);
-  state_ = *std::exchange(next_state_, nullptr);
+  const auto next = *std::exchange(next_state_, nullptr);
+  auto gradient = pool_->gradient_between(state_, next, std::exchange(step_gradient_, {}));
+  keep_served(state_, taken_step{next->epoch, next->id, next->samples, std::move(gradient)});
+  state_ = next;
   in_round_.clear();
   samples_ = 0;
   sum_ = std::make_shared<gradient_sum>();
   round_attempts_ = 0;
   stepped_ = now();
   here().observe(stepped{state_->epoch, before, state_->id, step_group_});
+  checkpoint_if_due();
   enter(mode::computing);
   decide();   // starts the next job first, so that what is published promises its samples
   publish();

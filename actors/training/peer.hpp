@@ -36,6 +36,7 @@ class peer final : public volunteer {
   double missing_samples() const override;
   std::vector<peer_id> donors() const override { return others_.peers_on(leading()); }
   branch leading() const override { return others_.leading(own_branch()); }
+  bool shares_steps() const override { return true; }
 
   std::uint64_t samples_known() const;
   /// Our share of what is still missing, by speed, so that the swarm overshoots little; 0: the others
@@ -56,6 +57,7 @@ class peer final : public volunteer {
   duration not_before_{};                           // of the next attempt
   std::shared_ptr<state_ptr> next_state_;           // written by the step job
   group_id step_group_;
+  payload step_gradient_;                           // of the step job
   duration stepped_{};                              // when we took our last step
   bool idle_ = false;                               // the others are computing the rest
 };

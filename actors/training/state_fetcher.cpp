@@ -1,7 +1,6 @@
 #include "actors/training/state_fetcher.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_cast.hpp>
@@ -13,28 +12,24 @@ constexpr std::uint32_t look_timer = 1;
 }
 
 state_fetcher::state_fetcher(caf::actor_config& config, host& on, caf::actor owner, fetch_config options,
-                             std::vector<caf::actor> donors, std::uint64_t expected_bytes, bool hollow)
+                             std::vector<expected_peer> donors, std::shared_ptr<state_download> download)
     : protocol_actor(config, on),
       owner_(std::move(owner)),
       options_(options),
-      expected_bytes_(expected_bytes),
-      hollow_(hollow) {
-  for (auto& address : donors) donors_.push_back({std::move(address), {}, false, {}});
-}
+      first_(std::move(donors)),
+      download_(std::move(download)) {}
 
 caf::behavior state_fetcher::make_behavior() {
-  for (auto& d : donors_) {
-    monitor(d.address);
-    d.last_progress = now();
-    send(d.address, state_request{address()});
-  }
+  if (download_->begun()) offers_[download_->chosen()] = download_->offer();
+  for (const auto& who : std::exchange(first_, {})) add(who);
   set_timer(options_.donor_timeout / 4, look_timer);
   return {
       [this](state_offer& m) { on_offer(m); },
-      [this](state_refused&) { on_refused(); },
+      [this](state_refused& m) { on_refused(m); },
       [this](state_chunk& m) { on_chunk(m); },
+      [this](more_donors& m) { on_more(m); },
       [this](tick&) {
-        look_for_silence();
+        look();
         set_timer(options_.donor_timeout / 4, look_timer);
       },
   };
@@ -45,8 +40,25 @@ void state_fetcher::on_exit() {
   for (const auto& d : donors_) demonitor(d.address);
   donors_.clear();
   owner_ = nullptr;
-  bytes_ = {};
+  download_.reset();
+  offers_.clear();
   protocol_actor::on_exit();
+}
+
+void state_fetcher::add(const expected_peer& who) {
+  const bool known = std::any_of(donors_.begin(), donors_.end(), [&](const donor& d) { return d.address == who.address; });
+  if (known) return;
+  const bool reserve = living(false) >= options_.donors;
+  donors_.push_back({who.peer, who.address, reserve, {}, {}, false, false, now()});
+  monitor(who.address);
+  send(who.address, state_request{download_->object(), static_cast<std::uint8_t>(reserve ? 1 : 0), address()});
+}
+
+std::size_t state_fetcher::living(bool reserves) const {
+  return static_cast<std::size_t>(std::count_if(donors_.begin(), donors_.end(), [&](const donor& d) {
+    const bool may_deliver = !d.gone && (!d.offered || *d.offered == download_->chosen());
+    return may_deliver && (reserves || !d.reserve);
+  }));
 }
 
 state_fetcher::donor* state_fetcher::sender_donor() {
@@ -58,40 +70,61 @@ state_fetcher::donor* state_fetcher::sender_donor() {
 void state_fetcher::on_offer(const state_offer& offer) {
   auto* from = sender_donor();
   if (!from) return misbehaviour(0, "state offer by a stranger");
+  if (from->gone) return;
   from->last_progress = now();
-  if (offer.size != expected_bytes_ || offer.parameter_bytes > offer.size || offer.size > options_.max_bytes) {
-    misbehaviour(0, "state offer of a size that cannot be");
-    return drop(*from);
+  if (!download_->sensible(offer, options_.max_bytes)) {
+    misbehaviour(from->peer, "state offer that cannot be");
+    return drop(*from, reason::bad_message);
   }
-  if (!have_offer_) {
-    have_offer_ = true;
-    offer_ = offer;
-    if (!hollow_) bytes_.resize(offer.size);
-    for (std::uint64_t at = 0; at < offer.size; at += options_.chunk_bytes) missing_.insert(at);
-    if (missing_.empty()) return finish();
-  } else if (offer.state != offer_.state || offer.content != offer_.content) {
-    return drop(*from);  // on another branch, or a step ahead
+  from->offered = state_download::version(offer);
+  offers_.try_emplace(*from->offered, offer);
+  if (!download_->begun()) {
+    download_->begin(offer);
+    if (download_->complete()) return report(reason::none);
+  } else if (*from->offered != download_->chosen() && download_->object().is_zero()) {
+    return drop(*from, reason::out_of_sync);  // another one's state
   }
+  choose();
   ask();
 }
 
-void state_fetcher::on_refused() {
-  if (auto* from = sender_donor()) return drop(*from);
-  misbehaviour(0, "refusal of a state by a stranger");
+/// What most of them offer. Nobody who is honest offers other bytes under the same name.
+void state_fetcher::choose() {
+  if (!download_->begun() || download_->object().is_zero()) return;
+  std::map<id128, std::size_t> votes;
+  for (const auto& d : donors_)
+    if (!d.gone && d.offered) ++votes[*d.offered];
+  const auto ours = votes[download_->chosen()];
+  for (const auto& [version, count] : votes) {
+    if (count <= ours || (count == 1 && !owner_knows_nobody_)) continue;
+    for (auto& d : donors_) d.asked.clear();
+    download_->begin(offers_.at(version));
+    return choose();
+  }
+}
+
+void state_fetcher::on_refused(const state_refused& refusal) {
+  auto* from = sender_donor();
+  if (!from) return misbehaviour(0, "refusal of a state by a stranger");
+  const auto why = static_cast<reason>(refusal.why);
+  drop(*from, why == reason::busy ? reason::busy : reason::out_of_sync);
 }
 
 void state_fetcher::ask() {
-  if (!have_offer_) return;
+  if (!download_->begun()) return;
+  std::size_t under_way = 0;
+  for (const auto& d : donors_) under_way += d.asked.size();
   for (bool more = true; more;) {
     more = false;
     for (auto& d : donors_) {
-      if (d.gone || missing_.empty() || d.asked.size() >= options_.window_chunks) continue;
-      auto at = *missing_.begin();
-      missing_.erase(missing_.begin());
-      d.asked.insert(at);
-      ++outstanding_;
-      auto count = static_cast<std::uint32_t>(std::min(options_.chunk_bytes, offer_.size - at));
-      send(d.address, state_chunk_request{offer_.state, at, count, address()});
+      if (under_way >= options_.window_total) return;
+      if (d.gone || d.reserve || d.offered != download_->chosen() || d.asked.size() >= options_.window_chunks) continue;
+      const auto at = download_->take();
+      if (!at) return;
+      if (d.asked.empty()) d.last_progress = now();
+      d.asked.insert(*at);
+      ++under_way;
+      send(d.address, state_chunk_request{download_->offer().object, *at, static_cast<std::uint32_t>(download_->size_at(*at)), address()});
       more = true;
     }
   }
@@ -99,63 +132,94 @@ void state_fetcher::ask() {
 
 void state_fetcher::on_chunk(const state_chunk& chunk) {
   auto* from = sender_donor();
-  if (!from || !from->asked.contains(chunk.offset)) return;  // too late: asked of somebody else meanwhile
-  auto count = std::min(options_.chunk_bytes, offer_.size - chunk.offset);
-  if (chunk.state != offer_.state || chunk.data.size() != count || chunk.data.is_hollow() != hollow_) {
-    if (!chunk.data.empty()) misbehaviour(0, "state chunk that was not asked for");
-    return drop(*from);
+  if (!from || !from->asked.contains(chunk.offset) || chunk.object != download_->offer().object) return;  // too late
+  if (chunk.data.empty()) return drop(*from, reason::out_of_sync);
+  report_.bytes += chunk.data.size();
+  if (!download_->add(chunk.offset, chunk.data)) {
+    report_.rejected += chunk.data.size();
+    report_.liars.push_back(from->peer);
+    misbehaviour(from->peer, "state chunk that is not what its hash says");
+    return drop(*from, reason::bad_message);
   }
   from->last_progress = now();
   from->asked.erase(chunk.offset);
-  --outstanding_;
-  if (!hollow_) std::memcpy(bytes_.data() + chunk.offset, chunk.data.bytes().data(), count);
-  if (missing_.empty() && outstanding_ == 0) return finish();
+  if (!std::exchange(from->delivered, true)) ++report_.donors;
+  if (download_->complete()) return report(reason::none);
+  if (!announced_ && download_->missing_bytes() <= options_.announce_bytes) {
+    announced_ = true;
+    send(owner_, download_nears_end{download_->offer().epoch, download_->offer().state});
+  }
   ask();
 }
 
-void state_fetcher::drop(donor& which) {
+void state_fetcher::drop(donor& which, reason why) {
   if (which.gone) return;
   which.gone = true;
-  outstanding_ -= which.asked.size();
-  missing_.merge(which.asked);
-  which.asked.clear();
-  if (std::all_of(donors_.begin(), donors_.end(), [](const donor& d) { return d.gone; })) return report(nullptr);
+  for (const auto at : std::exchange(which.asked, {})) download_->put_back(at);
+  if (why == reason::out_of_sync) ++lacking_;
+  // Of several, what the next attempt can do most about.
+  if (why == reason::busy || trouble_ == reason::donors_lost) trouble_ = why;
+  choose();
+  fill_up();
+}
+
+void state_fetcher::fill_up() {
+  for (auto& d : donors_)
+    if (!d.gone && d.reserve && living(false) < options_.donors) {
+      d.reserve = false;
+      d.last_progress = now();
+    }
+  const auto have = living(true);
+  const bool nobody_has_it = have == 0 && lacking_ >= options_.donors;
+  if (nobody_has_it) return report(reason::out_of_sync);
+  if (have < options_.donors + options_.reserves && !asked_owner_ && !owner_knows_nobody_) {
+    asked_owner_ = true;
+    const auto epoch = download_->begun() ? std::optional(download_->offer().epoch) : std::nullopt;
+    send(owner_, donors_wanted{options_.donors + options_.reserves - have, epoch});
+  }
+  if (have == 0 && !asked_owner_) return report(trouble_);
   ask();
 }
 
-void state_fetcher::look_for_silence() {
-  for (auto& d : donors_)
-    if (!d.gone && (!have_offer_ || !d.asked.empty()) && now() - d.last_progress > options_.donor_timeout) drop(d);
+void state_fetcher::on_more(const more_donors& more) {
+  asked_owner_ = false;
+  const auto before = donors_.size();
+  for (const auto& who : more.donors) add(who);
+  owner_knows_nobody_ = donors_.size() == before;
+  if (owner_knows_nobody_) choose();
+  if (living(true) == 0) return report(trouble_);
+  ask();
+}
+
+void state_fetcher::look() {
+  for (auto& d : donors_) {
+    const bool waits = !d.offered || !d.asked.empty();
+    if (!d.gone && waits && now() - d.last_progress > options_.donor_timeout) {
+      drop(d, reason::donors_lost);
+      if (!owner_) return;
+    }
+    if (!d.gone && d.reserve && d.offered) send(d.address, state_hold{download_->offer().object, 0, address()});
+  }
+  owner_knows_nobody_ = false;  // somebody may have come since
+  if (living(true) < options_.donors) fill_up();
 }
 
 void state_fetcher::on_down(const caf::actor_addr& whom) {
   for (auto& d : donors_)
-    if (caf::actor_cast<caf::actor_addr>(d.address) == whom) drop(d);
+    if (caf::actor_cast<caf::actor_addr>(d.address) == whom) return drop(d, reason::donors_lost);
 }
 
-void state_fetcher::finish() {
-  model_state state;
-  state.epoch = offer_.epoch;
-  state.id = offer_.state;
-  state.step = offer_.step;
-  state.samples = offer_.samples;
-  if (hollow_) {
-    state.parameters = payload::hollow(offer_.parameter_bytes);
-    state.optimizer = payload::hollow(offer_.size - offer_.parameter_bytes);
-  } else {
-    payload all{std::move(bytes_)};
-    state.parameters = all.slice(0, offer_.parameter_bytes);
-    state.optimizer = all.slice(offer_.parameter_bytes, offer_.size - offer_.parameter_bytes);
+void state_fetcher::report(reason why) {
+  if (!owner_) return;
+  report_.why = why;
+  for (const auto& d : donors_) {
+    if (d.gone) continue;
+    if (d.offered && *d.offered == download_->chosen()) report_.holders.push_back(d.peer);
+    if (!d.reserve) send(d.address, state_hold{download_->offer().object, 1, address()});
+    for (const auto at : d.asked) download_->put_back(at);
   }
-  if (content_of(state) != offer_.content) {
-    misbehaviour(0, "downloaded state does not hash to what was offered");
-    return report(nullptr);
-  }
-  report(std::make_shared<const model_state>(std::move(state)));
-}
-
-void state_fetcher::report(state_ptr state) {
-  send(owner_, state_report{std::move(state)});
+  send(owner_, std::move(report_));
+  owner_ = nullptr;
   quit();
 }
 

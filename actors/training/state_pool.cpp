@@ -10,14 +10,17 @@ namespace {
 constexpr std::size_t kept_steps = 8;
 }
 
-state_pool::state_pool(std::shared_ptr<const workload> work, bool share) : work_(std::move(work)), share_(share) {}
+state_pool::state_pool(std::shared_ptr<const workload> work, bool share, std::optional<model_state> start)
+    : work_(std::move(work)), share_(share), start_(std::move(start)) {}
 
 state_ptr state_pool::initial() {
   std::lock_guard guard(mutex_);
   if (!initial_ || !share_) {
-    auto fresh = work_->initial();
-    auto content = content_of(fresh);
-    fresh.id = id128::from(hasher{}.add(std::string_view{"initial"}).add(content.high).add(content.low).finish());
+    auto fresh = start_ ? *start_ : work_->initial();
+    if (!start_) {
+      auto content = content_of(fresh);
+      fresh.id = id128::from(hasher{}.add(std::string_view{"initial"}).add(content.high).add(content.low).finish());
+    }
     initial_ = std::make_shared<const model_state>(std::move(fresh));
     known_[initial_->id] = initial_;
   }
@@ -64,6 +67,7 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
   }
   lock.lock();
   step->state = next;
+  step->gradient = mean_gradient;
   known_[after] = next;
   remember(next);
   order_.push_back(which);
@@ -74,6 +78,15 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
   }
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
   return next;
+}
+
+payload state_pool::gradient_between(const state_ptr& before, const state_ptr& after, payload own) {
+  std::lock_guard guard(mutex_);
+  for (auto at = steps_.lower_bound({before->id, after->id, {}}); at != steps_.end(); ++at) {
+    if (at->first.before != before->id || at->first.after != after->id) break;
+    if (at->second->state == after) return at->second->gradient;
+  }
+  return own;
 }
 
 void state_pool::remember(const state_ptr& state) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "actors/training/workload.hpp"
@@ -16,17 +17,21 @@ namespace shoal::actors {
 /// Thread safety: all functions.
 class state_pool {
  public:
-  explicit state_pool(std::shared_ptr<const workload> work, bool share = true);
+  /// `start`: what peers begin with, instead of the workload's initial state.
+  explicit state_pool(std::shared_ptr<const workload> work, bool share = true, std::optional<model_state> start = {});
 
   const workload& work() const noexcept { return *work_; }
 
-  /// The initial state; one copy.
+  /// The state that peers begin with; one copy.
   state_ptr initial();
 
   /// workload::step, with epoch, id and samples set. Equal (before, gradient bits) give one result. Throws what
   /// the workload throws, to everybody who waits for the same step.
   state_ptr step(const state_ptr& before, const payload& mean_gradient, const state_id& after,
                  std::uint64_t weight);
+
+  /// The gradient that led from `before` to `after`: one copy for all who hold these two, else `own`.
+  payload gradient_between(const state_ptr& before, const state_ptr& after, payload own);
 
   /// A state that a peer has reached on its own.
   void offer(const state_ptr& state);
@@ -46,6 +51,7 @@ class state_pool {
 
   std::shared_ptr<const workload> work_;
   bool share_;
+  std::optional<model_state> start_;
   void remember(const state_ptr& state);
 
   std::mutex mutex_;
@@ -53,6 +59,7 @@ class state_pool {
   state_ptr initial_, best_;
   struct slot {
     state_ptr state;
+    payload gradient;
     std::exception_ptr thrown;
     bool computing() const noexcept { return !state && !thrown; }
   };

@@ -14,7 +14,10 @@ namespace shoal::actors {
 
 namespace {
 
-constexpr std::size_t kept_states = 3;
+constexpr unsigned most_states_in_vain = 3;
+constexpr std::uint64_t most_further_behind = 4; // epochs, while we repeat steps
+constexpr double longest_queue_seconds = 0.25;   // of chunks on our line: what else comes in may wait behind them
+constexpr std::size_t far_reserves = 3;          // of a download that the swarm does not wait for
 constexpr std::uint32_t speaks_for_all = 32;
 constexpr const char* shard_key = "data.shard";
 
@@ -35,7 +38,8 @@ volunteer::volunteer(caf::actor_config& config, host& on, peer_config options, s
       backoff_(on.random_stream("peer.backoff")),
       reach_(options_.reachability, on.random_stream("peer.reachability")),
       speed_(0.2),
-      gathering_(4 * options_.averaging.poll_interval, options_.averaging.matchmaking_time) {}
+      gathering_(4 * options_.averaging.poll_interval, options_.averaging.matchmaking_time),
+      shelf_({.uploads = options_.max_uploads, .lease = 2 * options_.fetch.donor_timeout}) {}
 
 caf::behavior volunteer::make_behavior() {
   device_ = spawn<device>(std::ref(here()), options_.device);
@@ -49,14 +53,17 @@ caf::behavior volunteer::make_behavior() {
       [this](samples& m) { on_samples(m); },
       [this](lease_lost& m) { on_lease_lost(m); },
       [this](commit_received& m) { on_commit_received(m); },
-      [this](work_done& m) { job_done(m.token); },
+      [this](work_done& m) { m.token == repeat_job ? step_repeated() : job_done(m.token); },
       [this](round_report& m) {
         group_ = nullptr;
         note_round(*m.result);
         on_report(*m.result);
       },
-      [this](state_report& m) { on_state(m.state); },
+      [this](download_report& m) { on_download(m); },
+      [this](donors_wanted& m) { on_donors_wanted(m); },
+      [this](download_nears_end& m) { on_download_nears_end(m); },
       [this](state_request& m) { on_state_request(m); },
+      [this](state_hold& m) { on_state_hold(m); },
       [this](state_chunk_request& m) { on_chunk_request(m); },
       [this](address_query& m) { on_address_query(m); },
       [this](address_answer& m) {
@@ -103,7 +110,10 @@ void volunteer::on_exit() {
   helper_ = {};
   others_ = {};
   state_.reset();
-  served_.clear();
+  shelf_.clear();
+  download_.reset();
+  repeated_.reset();
+  step_.reset();
   available_.clear();
   pool_.reset();
   protocol_actor::on_exit();
@@ -321,6 +331,18 @@ void volunteer::give_back_gradients() {
   if (shard_ && !ranges.empty()) send(shard_, samples_returned{here().id(), std::move(ranges)});
 }
 
+void volunteer::note_round(const round_result& round) {
+  arrived();
+  for (const auto& member : round.members)
+    for (const auto& range : member.samples) data_from_ = std::max(data_from_, range.end());
+}
+
+void volunteer::checkpoint_if_due() {
+  const auto& shared = shared_state();
+  if (options_.checkpoint_every > 0 && shared->epoch % options_.checkpoint_every == 0 && options_.on_checkpoint)
+    options_.on_checkpoint(shared, data_from_);
+}
+
 void volunteer::leave() {
   if (mode_ == mode::stopped || !may_leave()) return;
   give_back_gradients();
@@ -455,37 +477,57 @@ void volunteer::on_dialled(const dialled& message) {
 // -- state sharing --------------------------------------------------------------------------------
 
 void volunteer::start_download() {
-  const auto lead = leading();
-  auto ids = donors();
-  std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) {
-    return others_.entries().at(a).what.rate_up > others_.entries().at(b).what.rate_up;
-  });
-  // Who cannot be reached is a donor only to those that it has dialled.
-  const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
-  const bool some = std::any_of(ids.begin(), ids.end(), reachable);
-  const bool dials_only = reach_.known() != reach::unknown && reached() == reached_by::nobody;
-  if (some || dials_only || !reach_.settled()) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
-  // Records outlive who wrote them: those who could not deliver are not asked again before the others.
-  std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id); });
   if (now() < download_not_before_) return;
-  if (ids.empty()) {
+  const auto lead = leading();
+  const auto gradient_bytes = 4 * pool_->work().value_count();
+  const auto behind = lead.epoch - std::min(lead.epoch, state_->epoch);
+  // Steps that were missed, if that is less; or if whatever we download instead will be as old when it is here.
+  const bool step = shares_steps() && behind > 0 && state_->id != no_step_from_ &&
+                    (catching_up_ || behind * gradient_bytes < state_->bytes());
+  const bool falls_behind = step && catching_up_ && behind > behind_at_first_ + most_further_behind;
+  if (falls_behind || (!step && states_in_vain_ >= most_states_in_vain)) {
+    states_in_vain_ = 0;
+    catching_up_ = false;
+    download_.reset();
+    here().observe(download_ended{false, lead.epoch, reason::too_slow, 0, 0, 0});
+    const auto pause = 16 * options_.max_refresh * (1 << std::min(pauses_++, 6u));
+    download_not_before_ = now() + pause;
+    send(dht_, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+    enter(mode::joining);
+    return try_again_in(pause);
+  }
+  const bool goes_on = !step && download_ && download_->begun() && !downloading_step_ && !download_->object().is_zero() &&
+                       download_->offer().epoch <= lead.epoch;
+  auto fetch = options_.fetch;
+  const auto chunk_seconds = 8 * static_cast<double>(fetch.chunk_bytes) / static_cast<double>(here().rate_down());
+  fetch.window_total = static_cast<std::uint32_t>(std::clamp(longest_queue_seconds / chunk_seconds, 1.0, 65536.0));
+  const auto bytes = step ? behind * gradient_bytes : state_->bytes();
+  // What our line brings in half of the time that the others wait with a round.
+  const auto waited_for = static_cast<double>(here().rate_down()) * to_seconds(options_.averaging.matchmaking_time) / 16;
+  const bool soon = static_cast<double>(bytes) < waited_for;
+  if (!soon && shares_steps()) {
+    fetch.reserves = far_reserves;
+    fetch.announce_bytes = static_cast<std::uint64_t>(waited_for);
+  }
+  auto ask = whom_to_ask(goes_on ? others_.peers_from(download_->offer().epoch) : donors(), fetch.donors + fetch.reserves);
+  if (ask.empty()) {
     tried_donors_.clear();
     download_not_before_ = now() + options_.max_refresh;
     return set_timer(options_.max_refresh, retry_timer);
   }
-  ids.resize(std::min(ids.size(), options_.max_donors));
-  tried_donors_.insert(ids.begin(), ids.end());
   give_back_gradients();
   enter(mode::downloading);
-  std::vector<caf::actor> addresses;
-  for (auto id : ids) addresses.push_back(others_.entries().at(id).address);
-  fetcher_ = spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), options_.fetch,
-                                  std::move(addresses), state_->bytes(), pool_->work().hollow());
+  downloading_step_ = step;
+  const bool hollow = pool_->work().hollow();
+  if (step)
+    download_ = std::make_shared<state_download>(step_object(state_->id), gradient_bytes, 0, hollow);
+  else if (!goes_on)
+    download_ = std::make_shared<state_download>(lead.state, state_->parameters.size(), state_->optimizer.size(), hollow);
+  fetcher_ = spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), fetch, std::move(ask), download_);
   // If we shall be there soon, the others may wait for us with the next round: a joiner that is
-  // always just too late would download for ever. If not, nobody should.
+  // always just too late would catch up for ever. If not, nobody should, until it is nearly here.
   arriving_.reset();
-  auto seconds = 8 * static_cast<double>(state_->bytes()) / static_cast<double>(here().rate_down());
-  if (2 * seconds < to_seconds(options_.averaging.matchmaking_time)) {
+  if (soon) {
     arriving_ = lead;
     publish();
   } else {
@@ -493,71 +535,143 @@ void volunteer::start_download() {
   }
 }
 
-void volunteer::on_state(const state_ptr& state) {
+std::vector<expected_peer> volunteer::whom_to_ask(std::vector<peer_id> ids, std::size_t most) {
+  const auto rank = [this](peer_id id) {
+    const auto holds = std::find(holders_.begin(), holders_.end(), id) != holders_.end();
+    return std::pair(!holds, ~others_.entries().at(id).what.rate_up);
+  };
+  std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) { return rank(a) < rank(b); });
+  // Who cannot be reached is a donor only to those that it has dialled.
+  const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
+  const bool some = std::any_of(ids.begin(), ids.end(), reachable);
+  const bool dials_only = reach_.known() != reach::unknown && reached() == reached_by::nobody;
+  if (some || dials_only || !reach_.settled()) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
+  // Records outlive who wrote them: those who could not deliver are not asked again before the others.
+  std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id) || liars_.contains(id); });
+  ids.resize(std::min(ids.size(), most));
+  std::vector<expected_peer> out;
+  for (auto id : ids) out.push_back({id, others_.entries().at(id).address});
+  tried_donors_.insert(ids.begin(), ids.end());
+  return out;
+}
+
+void volunteer::on_donors_wanted(const donors_wanted& what) {
+  if (!fetcher_ || caf::actor_cast<caf::strong_actor_ptr>(fetcher_) != current_sender()) return;
+  // Who has gone on since may have kept it. (What is downloaded is the fetcher's now.)
+  auto ids = shares_steps() && what.epoch ? others_.peers_from(*what.epoch) : donors();
+  send(fetcher_, more_donors{whom_to_ask(std::move(ids), what.count)});
+}
+
+void volunteer::on_download_nears_end(const download_nears_end& what) {
+  const auto lead = leading();
+  if (mode_ != mode::downloading || what.epoch != lead.epoch || what.state != lead.state) return;
+  arriving_ = lead;
+  publish();
+}
+
+void volunteer::on_download(const download_report& report) {
+  if (!fetcher_ || caf::actor_cast<caf::strong_actor_ptr>(fetcher_) != current_sender()) return;
   fetcher_ = nullptr;
+  const auto epoch = download_->begun() ? download_->offer().epoch : 0;
+  here().observe(download_ended{downloading_step_, epoch, report.why, report.bytes, report.rejected, report.donors});
+  liars_.insert(report.liars.begin(), report.liars.end());
   if (mode_ != mode::downloading) return;
-  if (state && wants(*state)) {
-    state_ = pool_->intern(state);
-    here().observe(adopted{state_->epoch, state_->id, state_->bytes()});
-    tried_donors_.clear();
-    adopted_state();
+  if (report.why == reason::none) {
+    holders_ = report.holders;
+    if (downloading_step_) return repeat_step();
+    const auto state = pool_->intern(std::make_shared<const model_state>(std::exchange(download_, nullptr)->state()));
+    if (wants(*state)) {
+      ++states_in_vain_;
+      return now_at(state, state->bytes());
+    }
+  } else if (downloading_step_) {
+    if (report.why != reason::busy) no_step_from_ = state_->id;
+  } else if (report.why == reason::out_of_sync) {
+    if (download_->begun()) ++states_in_vain_;
+    download_.reset();
   }
   enter(mode::computing);
   publish();
   look_up_progress();
 }
 
-void volunteer::keep_served(const state_ptr& state) {
-  served_.push_back(state);
-  if (served_.size() > kept_states) served_.pop_front();
+void volunteer::repeat_step() {
+  step_ = std::exchange(download_, nullptr)->step();
+  if (step_->epoch != state_->epoch + 1 || step_->samples < state_->samples) {
+    misbehaviour(0, "a step that does not follow ours");
+    no_step_from_ = state_->id;
+    enter(mode::computing);
+    return look_up_progress();
+  }
+  repeated_ = std::make_shared<state_ptr>();
+  compute([pool = pool_, before = state_, step = *step_, out = repeated_] {
+    *out = pool->step(before, step.gradient, step.after, step.samples - before->samples);
+  }, 0, repeat_job);
 }
+
+void volunteer::step_repeated() {
+  const auto after = std::exchange(repeated_, nullptr);
+  if (mode_ != mode::downloading || !after || !step_) return;
+  const auto bytes = step_->gradient.size();
+  step_->gradient = pool_->gradient_between(state_, *after, std::move(step_->gradient));
+  keep_served(state_, std::exchange(step_, std::nullopt));
+  now_at(*after, bytes);
+}
+
+void volunteer::now_at(state_ptr state, std::uint64_t bytes) {
+  state_ = std::move(state);
+  here().observe(adopted{state_->epoch, state_->id, bytes});
+  tried_donors_.clear();
+  adopted_state();
+  enter(mode::computing);
+  if (in_sync() || !shares_steps()) {
+    // If we hear of nobody, that proves nothing: a line that is full loses records, too.
+    if (!others_.entries().empty() || !shares_steps()) arrived();
+  } else {
+    if (!std::exchange(catching_up_, true)) behind_at_first_ = leading().epoch - std::min(leading().epoch, state_->epoch);
+    start_download();
+    if (mode_ == mode::downloading) return;
+  }
+  publish();
+  look_up_progress();
+}
+
+void volunteer::arrived() {
+  catching_up_ = false;
+  states_in_vain_ = pauses_ = 0;
+}
+
+void volunteer::keep_served(const state_ptr& state, std::optional<taken_step> step) { shelf_.put(state, std::move(step), now()); }
 
 void volunteer::on_state_request(const state_request& message) {
   if (!message.reply_to) return misbehaviour(0, "state request without an address");
+  const auto refuse = [&](reason why) { send(message.reply_to, state_refused{static_cast<std::uint8_t>(why)}); };
   // Ours is not worth having: whoever asks had better ask somebody else at once.
-  if (mode_ == mode::downloading || mode_ == mode::joining || !has_state_)
-    return send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::out_of_sync)});
-  const auto shared = shared_state();
-  state_offer offer;
-  offer.epoch = shared->epoch;
-  offer.state = shared->id;
-  offer.step = shared->step;
-  offer.size = shared->bytes();
-  offer.parameter_bytes = shared->parameters.size();
-  offer.samples = shared->samples;
-  offer.content = content_of(*shared);
+  if (mode_ == mode::downloading || mode_ == mode::joining || !has_state_) return refuse(reason::out_of_sync);
+  const auto object = shelf_.find(message.object, shared_state(), options_.fetch.chunk_bytes);
+  if (!object) return refuse(reason::out_of_sync);
+  if (!shelf_.admit(message.reply_to, *object, message.reserve != 0, now())) return refuse(reason::busy);
   state_bytes_asked_ = 0;
-  send(message.reply_to, offer);
+  send(message.reply_to, object->offer());
+}
+
+void volunteer::on_state_hold(const state_hold& message) {
+  if (!message.reply_to) return misbehaviour(0, "state hold without an address");
+  if (message.done != 0) return shelf_.release(message.reply_to);
+  shelf_.renew(message.reply_to, message.object, now());
 }
 
 void volunteer::on_chunk_request(const state_chunk_request& message) {
   if (!message.reply_to) return misbehaviour(0, "state chunk request without an address");
-  const auto shared = shared_state();
-  const model_state* wanted = shared->id == message.state ? shared.get() : nullptr;
-  for (const auto& old : served_)
-    if (old->id == message.state) wanted = old.get();
-  state_chunk answer{message.state, message.offset, {}};
-  if (wanted && message.offset < wanted->bytes()) {
-    auto parameters = wanted->parameters.size();
-    auto count = std::min<std::uint64_t>({message.count, wanted->bytes() - message.offset, max_payload_bytes});
-    auto end = message.offset + count;
-    if (end <= parameters) {
-      answer.data = wanted->parameters.slice(message.offset, count);
-    } else if (message.offset >= parameters) {
-      answer.data = wanted->optimizer.slice(message.offset - parameters, count);
-    } else if (wanted->parameters.is_hollow()) {
-      answer.data = payload::hollow(count);
-    } else {  // the one chunk across the seam
-      std::vector<std::byte> bytes(count);
-      auto head = wanted->parameters.slice(message.offset, parameters - message.offset);
-      std::copy(head.bytes().begin(), head.bytes().end(), bytes.begin());
-      auto tail = wanted->optimizer.slice(0, end - parameters);
-      std::copy(tail.bytes().begin(), tail.bytes().end(), bytes.begin() + static_cast<std::ptrdiff_t>(head.size()));
-      answer.data = payload{std::move(bytes)};
-    }
+  const auto object = shelf_.find(message.object, shared_state(), options_.fetch.chunk_bytes);
+  state_chunk answer{message.object, message.offset, {}};
+  if (object) {
+    if (!shelf_.admit(message.reply_to, *object, false, now()))
+      return send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::busy)});
+    answer.data = object->bytes(message.offset, std::min<std::uint64_t>(message.count, max_payload_bytes));
     auto before = state_bytes_asked_;
-    state_bytes_asked_ += count;
-    if (before < wanted->bytes() / 2 && state_bytes_asked_ >= wanted->bytes() / 2) here().probe(probes::state_half_sent);
+    state_bytes_asked_ += answer.data.size();
+    if (before < object->size() / 2 && state_bytes_asked_ >= object->size() / 2) here().probe(probes::state_half_sent);
   }
   send(message.reply_to, std::move(answer));
 }

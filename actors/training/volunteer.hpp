@@ -2,9 +2,17 @@
 // progress and reads theirs, learns how it can be reached, downloads a state when it is out of sync and serves its own, and
 // tells the shard what became of its samples. The method (actors/training/peer.hpp, moshpit_peer.hpp) decides what to compute, when to
 // average with whom, and what to do with the result.
+//
+// No joiner downloads for ever. Who is out of sync downloads the leading state once. If the swarm has gone on when it is here, it downloads
+// the steps that it has missed, one after the other, and repeats them; its donors keep them for it (actors/training/state_shelf.hpp has
+// the argument why that ends). Who has missed few steps only, and whose state is larger than these, downloads no state at all. When nobody
+// has the next step any more, it starts over from a newer state. Whose line is too slow falls further behind with each step, by
+// most_further_behind at last, or starts over most_states_in_vain times: it says so (download_ended, too_slow) and keeps away, each time
+// twice as long, before it tries again.
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -19,6 +27,7 @@
 #include "actors/training/progress.hpp"
 #include "actors/training/state_fetcher.hpp"
 #include "actors/training/state_pool.hpp"
+#include "actors/training/state_shelf.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/mixing.hpp"
 
@@ -37,7 +46,11 @@ struct peer_config {
   std::shared_ptr<const kernels::vector_codec> codec;  ///< of what is averaged; null: as it is
   fetch_config fetch;
   reachability_config reachability;
-  std::size_t max_donors = 3;
+  std::uint64_t max_uploads = 8;            ///< joiners that we send a state to at the same time
+  std::uint64_t checkpoint_every = 0;       ///< epochs; 0: never
+  /// Called in the actor when a step of its own has led to such an epoch, by every peer that gets there; the first one may write it
+  /// down. `data_from`: all sample indices that led to the state are below it. Not a message: it concerns this host's disk alone.
+  std::function<void(const state_ptr& state, std::uint64_t data_from)> on_checkpoint;
   // Moshpit SGD
   std::uint64_t local_steps = 8;            ///< of each peer between two rounds, on average over the swarm
   kernels::grid grid;
@@ -82,6 +95,8 @@ class volunteer : public protocol_actor {
   virtual double missing_samples() const = 0;
   /// Those who have what we should download.
   virtual std::vector<peer_id> donors() const = 0;
+  /// A step is the same for all who take it: who has missed one can repeat it.
+  virtual bool shares_steps() const { return false; }
   /// Where the best of them are.
   virtual branch leading() const = 0;
   /// What our record says of us besides what everybody's does.
@@ -117,8 +132,12 @@ class volunteer : public protocol_actor {
   std::optional<running_job> finished_job();
   void measure_speed(const running_job& job);
   void give_back_gradients();
-  void keep_served(const state_ptr& state);
+  /// What was our state until now goes to those who download. `step`: the step that we took from it, if shares_steps().
+  void keep_served(const state_ptr& state, std::optional<taken_step> step = {});
   void leave();
+  /// A step of our own has led here; `round` is what it averaged.
+  void note_round(const round_result& round);
+  void checkpoint_if_due();
 
   // averaging
   /// With what every request has: who we are, what was computed.
@@ -153,6 +172,7 @@ class volunteer : public protocol_actor {
  private:
   enum timer : std::uint32_t { refresh_timer, retry_timer, data_timer, look_timer, look_again_timer };
   enum token : std::uint64_t { progress_token, shard_token };
+  static constexpr std::uint64_t repeat_job = 1000;   // among the jobs of a method
 
   /// Until the next record and look-up.
   duration next_refresh() const;
@@ -166,8 +186,19 @@ class volunteer : public protocol_actor {
   void on_lease_lost(const lease_lost& message);
   std::vector<sample_range> held() const;
 
-  void on_state(const state_ptr& state);
+  std::vector<expected_peer> whom_to_ask(std::vector<peer_id> ids, std::size_t most);
+  void on_donors_wanted(const donors_wanted& what);
+  void on_download_nears_end(const download_nears_end& what);
+  void on_download(const download_report& report);
+  void repeat_step();
+  void step_repeated();
+  /// Ours is now what we downloaded, or what it became by a step.
+  void now_at(state_ptr state, std::uint64_t bytes);
+  /// We are with the others again.
+  void arrived();
+  bool in_sync() const { return leading() == own_branch(); }
   void on_state_request(const state_request& message);
+  void on_state_hold(const state_hold& message);
   void on_chunk_request(const state_chunk_request& message);
 
   void look_around();
@@ -192,9 +223,20 @@ class volunteer : public protocol_actor {
   std::set<peer_id> greeted_;                       // who can be reached, and through that reach us
 
   std::set<peer_id> tried_donors_;                  // since the last state that we got
+  std::set<peer_id> liars_;                         // who sent what was not what it had offered
+  std::vector<peer_id> holders_;                    // who had what we downloaded last, and so keeps the steps from it on
+  std::shared_ptr<state_download> download_;        // under way, or to be gone on with
+  bool downloading_step_ = false;
+  bool catching_up_ = false;                        // we have downloaded a state, and the swarm has gone on meanwhile
+  std::uint64_t behind_at_first_ = 0;               // how many steps, when we began to
+  state_id no_step_from_;                           // nobody had the step from this state on
+  unsigned states_in_vain_ = 0, pauses_ = 0;        // downloaded since we were last in sync
+  std::shared_ptr<state_ptr> repeated_;             // written by the job
+  std::optional<taken_step> step_;                  // that it repeats
   std::optional<branch> arriving_;                  // what we are downloading, if it will not take long
   duration download_not_before_{};
-  std::deque<state_ptr> served_;                    // states that joiners may be downloading
+  state_shelf shelf_;
+  std::uint64_t data_from_ = 0;                     // all indices in rounds that we saw are below it
   std::uint64_t state_bytes_asked_ = 0;
 };
 

@@ -7,12 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -25,9 +28,14 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view magic = "SHOALCKP";
-constexpr std::uint32_t format_version = 1;
+constexpr std::uint32_t format_version = 2;
 constexpr std::size_t preamble = 16; // magic, version, header size
 constexpr std::size_t alignment = 64;
+constexpr std::array<const char*, 4> sections{"header", "parameters", "optimizer state",
+                                              "whole file"};
+constexpr std::size_t trailer = sections.size() * sizeof(digest::bytes);
+
+constexpr std::string_view transformer = "transformer";
 
 std::size_t aligned(std::size_t size) {
   return (size + alignment - 1) / alignment * alignment;
@@ -36,12 +44,19 @@ std::size_t aligned(std::size_t size) {
 json to_json(const checkpoint& c) {
   const auto& m = c.model;
   const auto& o = c.optimizer;
-  return {{"model",
-           {{"layers", m.layers},
-            {"heads", m.heads},
-            {"dim", m.dim},
-            {"context", m.context},
-            {"vocabulary", m.vocabulary}}},
+  json tensors = json::array();
+  for (const auto& tensor : c.tensors)
+    tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
+  json model = nullptr;
+  if (c.workload == transformer)
+    model = {{"layers", m.layers},
+             {"heads", m.heads},
+             {"dim", m.dim},
+             {"context", m.context},
+             {"vocabulary", m.vocabulary}};
+  return {{"workload", c.workload},
+          {"tensors", tensors},
+          {"model", model},
           {"optimizer",
            {{"kind", to_string(o.kind)},
             {"learning_rate", o.learning_rate},
@@ -58,7 +73,9 @@ json to_json(const checkpoint& c) {
             {"decay_steps", o.decay_steps},
             {"final_rate_fraction", o.final_rate_fraction}}},
           {"epoch", c.epoch},
+          {"step", c.step},
           {"samples", c.samples},
+          {"data_from", c.data_from},
           {"state_id", c.state_id},
           {"notes", c.notes},
           {"parameters", c.parameters.size()},
@@ -68,12 +85,24 @@ json to_json(const checkpoint& c) {
 /// Throws json::exception where a key is missing or of another type.
 checkpoint from_json(const json& header) {
   checkpoint c;
-  const auto& m = header.at("model");
-  m.at("layers").get_to(c.model.layers);
-  m.at("heads").get_to(c.model.heads);
-  m.at("dim").get_to(c.model.dim);
-  m.at("context").get_to(c.model.context);
-  m.at("vocabulary").get_to(c.model.vocabulary);
+  header.at("workload").get_to(c.workload);
+  std::size_t offset = 0;
+  for (const auto& tensor : header.at("tensors")) {
+    kernels::tensor_slot slot;
+    tensor.at("name").get_to(slot.name);
+    tensor.at("shape").get_to(slot.shape);
+    slot.offset = offset;
+    offset += slot.size();
+    c.tensors.push_back(std::move(slot));
+  }
+  if (c.workload == transformer) {
+    const auto& m = header.at("model");
+    m.at("layers").get_to(c.model.layers);
+    m.at("heads").get_to(c.model.heads);
+    m.at("dim").get_to(c.model.dim);
+    m.at("context").get_to(c.model.context);
+    m.at("vocabulary").get_to(c.model.vocabulary);
+  }
   const auto& o = header.at("optimizer");
   if (auto kind = kernels::parse_optimizer_kind(o.at("kind").get<std::string>()))
     c.optimizer.kind = *kind;
@@ -91,7 +120,9 @@ checkpoint from_json(const json& header) {
   o.at("decay_steps").get_to(c.optimizer.decay_steps);
   o.at("final_rate_fraction").get_to(c.optimizer.final_rate_fraction);
   header.at("epoch").get_to(c.epoch);
+  header.at("step").get_to(c.step);
   header.at("samples").get_to(c.samples);
+  header.at("data_from").get_to(c.data_from);
   header.at("state_id").get_to(c.state_id);
   header.at("notes").get_to(c.notes);
   return c;
@@ -105,6 +136,36 @@ struct descriptor {
       ::close(fd);
   }
 };
+
+std::size_t size_of(const std::vector<kernels::tensor_slot>& tensors) {
+  std::size_t out = 0;
+  for (const auto& tensor : tensors)
+    out += tensor.size();
+  return out;
+}
+
+bool same(const std::vector<kernels::tensor_slot>& a, const std::vector<kernels::tensor_slot>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.name == y.name && x.shape == y.shape;
+  });
+}
+
+/// Of the file's parts, in the order of `sections`.
+std::array<digest, 4> digests_of(std::string_view head, std::span<const float> parameters,
+                                 std::span<const std::byte> optimizer_state) {
+  std::array<digest, 4> out;
+  out[0] = hash_of(std::as_bytes(std::span(head)));
+  out[1] = hash_of(std::as_bytes(parameters));
+  out[2] = hash_of(optimizer_state);
+  hasher all;
+  all.add(std::as_bytes(std::span(head)));
+  all.add(std::as_bytes(parameters));
+  all.add(optimizer_state);
+  for (std::size_t i = 0; i < 3; ++i)
+    all.add(out[i]);
+  out[3] = all.finish();
+  return out;
+}
 
 bool write_all(int fd, const void* data, std::size_t size) {
   auto* bytes = static_cast<const char*>(data);
@@ -122,9 +183,50 @@ bool write_all(int fd, const void* data, std::size_t size) {
 
 } // namespace
 
+std::vector<kernels::tensor_slot> one_tensor(std::string name, std::size_t n) {
+  return {{std::move(name), 0, {static_cast<std::int64_t>(n)}}};
+}
+
+std::string shape_text(const checkpoint& of) {
+  std::string out = of.workload + ": ";
+  if (of.workload == transformer) {
+    const auto& m = of.model;
+    return out + "layers " + std::to_string(m.layers) + ", heads " + std::to_string(m.heads) +
+           ", dim " + std::to_string(m.dim) + ", context " + std::to_string(m.context) +
+           ", vocabulary " + std::to_string(m.vocabulary);
+  }
+  for (std::size_t i = 0; i < of.tensors.size(); ++i) {
+    out += (i == 0 ? "" : ", ") + of.tensors[i].name + " [";
+    const auto& shape = of.tensors[i].shape;
+    for (std::size_t k = 0; k < shape.size(); ++k)
+      out += (k == 0 ? "" : ", ") + std::to_string(shape[k]);
+    out += "]";
+  }
+  return out;
+}
+
+result<void> continues(const checkpoint& saved, const checkpoint& wanted) {
+  if (saved.workload != wanted.workload || !same(saved.tensors, wanted.tensors) ||
+      (saved.workload == transformer && saved.model != wanted.model))
+    return failure{"is of another model: it has " + shape_text(saved) + "; the scenario has " +
+                   shape_text(wanted)};
+  const auto kind = [](const checkpoint& of) {
+    return std::string(to_string(of.optimizer.kind)) +
+           (of.optimizer.kind == kernels::optimizer_kind::sgd && of.optimizer.momentum > 0
+                ? " with momentum"
+                : "");
+  };
+  if (kind(saved) != kind(wanted))
+    return failure{"is of another optimizer: it has " + kind(saved) + "; the scenario has " +
+                   kind(wanted)};
+  if (saved.optimizer_state.size() != state_bytes(wanted.optimizer, size_of(wanted.tensors)))
+    return failure{"has no optimizer state: it is a model to use, not to go on training"};
+  return {};
+}
+
 result<void> save(const checkpoint& state, const std::filesystem::path& path) {
-  SHOAL_CHECK(state.parameters.size() == parameter_count(state.model),
-              "the parameters have the model's size");
+  SHOAL_CHECK(state.parameters.size() == size_of(state.tensors),
+              "the parameters have the tensors' size");
   SHOAL_CHECK(state.optimizer_state.empty() || state.optimizer_state.size() == state_bytes(state.optimizer, state.parameters.size()),
               "the state is that of the optimizer");
   // Invalid UTF-8 in a note is replaced, not thrown about.
@@ -135,11 +237,7 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
   std::memcpy(head.data() + 8, &format_version, 4);
   std::memcpy(head.data() + 12, &header_size, 4);
   std::memcpy(head.data() + preamble, header.data(), header.size());
-  hasher all;
-  all.add(std::as_bytes(std::span(head)));
-  all.add(std::as_bytes(std::span(state.parameters)));
-  all.add(std::as_bytes(std::span(state.optimizer_state)));
-  const auto check = all.finish();
+  const auto checks = digests_of(head, state.parameters, state.optimizer_state);
 
   const auto temporary = path.string() + ".partial";
   auto failed = [&](const char* doing) -> result<void> {
@@ -156,7 +254,7 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
     if (!write_all(file.fd, head.data(), head.size()) ||
         !write_all(file.fd, state.parameters.data(), state.parameters.size() * sizeof(float)) ||
         !write_all(file.fd, state.optimizer_state.data(), state.optimizer_state.size()) ||
-        !write_all(file.fd, check.bytes.data(), check.bytes.size()) || ::fsync(file.fd) != 0)
+        !write_all(file.fd, checks.data(), trailer) || ::fsync(file.fd) != 0)
       return failed("write");
   }
   if (std::rename(temporary.c_str(), path.c_str()) != 0)
@@ -192,7 +290,7 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
     return refuse("has checkpoint format " + std::to_string(version) +
                   "; this program reads format " + std::to_string(format_version));
   const auto head_size = aligned(preamble + std::size_t{header_size});
-  if (head_size + sizeof(digest::bytes) > size)
+  if (head_size + trailer > size)
     return refuse("is truncated in its header");
 
   std::string head(head_size, '\0');
@@ -210,36 +308,40 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
   } catch (const json::exception& e) {
     return refuse(std::string("has a header that cannot be understood: ") + e.what());
   }
-  if (auto fine = validate(c.model); !fine)
-    return refuse("is damaged: " + fine.error());
-  if (auto fine = validate(c.optimizer); !fine)
-    return refuse("is damaged: " + fine.error());
-  const std::uint64_t floats = (size - head_size - sizeof(digest::bytes)) / sizeof(float);
-  if (n > floats || m > floats ||
-      size != head_size + (n + m) * sizeof(float) + sizeof(digest::bytes))
+  const std::uint64_t floats = (size - head_size - trailer) / sizeof(float);
+  if (n > floats || m > floats || size != head_size + (n + m) * sizeof(float) + trailer)
     return refuse("is truncated or has bytes too many: its header speaks of " + std::to_string(n) +
                   " parameters and " + std::to_string(m) + " times 4 bytes of optimizer state");
-  if (n != parameter_count(c.model))
-    return refuse("is damaged: its parameters do not fit its model");
-  if (m != 0 && m * sizeof(float) != state_bytes(c.optimizer, n))
-    return refuse("is damaged: its state does not fit its optimizer");
 
   c.parameters.resize(n);
   c.optimizer_state.resize(m * sizeof(float));
-  digest stored;
+  std::array<digest, 4> stored;
   in.read(reinterpret_cast<char*>(c.parameters.data()),
           static_cast<std::streamsize>(n * sizeof(float)));
   in.read(reinterpret_cast<char*>(c.optimizer_state.data()),
           static_cast<std::streamsize>(c.optimizer_state.size()));
-  in.read(reinterpret_cast<char*>(stored.bytes.data()), sizeof(stored.bytes));
+  in.read(reinterpret_cast<char*>(stored.data()), trailer);
   if (!in)
     return refuse("ended while it was read");
-  hasher all;
-  all.add(std::as_bytes(std::span(std::as_const(head))));
-  all.add(std::as_bytes(std::span(std::as_const(c.parameters))));
-  all.add(std::as_bytes(std::span(std::as_const(c.optimizer_state))));
-  if (all.finish() != stored)
-    return refuse("is damaged: its digest does not match its content");
+  const auto found = digests_of(head, c.parameters, c.optimizer_state);
+  for (std::size_t i = 0; i < sections.size(); ++i)
+    if (found[i] != stored[i])
+      return refuse(std::string("is damaged: the hash of its ") + sections[i] + " should be " +
+                    stored[i].hex() + " and is " + found[i].hex());
+
+  // What has these hashes was written so.
+  if (c.workload == transformer) {
+    if (auto fine = validate(c.model); !fine)
+      return refuse("makes no sense: " + fine.error());
+    if (!same(c.tensors, layout_of(c.model)))
+      return refuse("makes no sense: its tensors are not those of its model");
+  }
+  if (auto fine = validate(c.optimizer); !fine)
+    return refuse("makes no sense: " + fine.error());
+  if (n != size_of(c.tensors))
+    return refuse("makes no sense: its parameters do not fit its tensors");
+  if (m != 0 && m * sizeof(float) != state_bytes(c.optimizer, n))
+    return refuse("makes no sense: its state does not fit its optimizer");
   return c;
 }
 

@@ -1,8 +1,11 @@
-// final.ckpt: a trained model in one file. Little-endian:
+// A checkpoint: a state of a swarm in one file, to start another swarm from, or a model to use. Little-endian:
 //   magic "SHOALCKP" [8], version u32, header size u32, header (JSON, UTF-8), zeros up to a
-//   multiple of 64 bytes, parameters float32 [n], optimizer state [4 m] (kernels::state_bytes), BLAKE2b-256 of
-//   everything before it [32].
-// The header has the model's sizes, the optimizer, epoch, samples, state id, n, m, and free notes.
+//   multiple of 64 bytes; parameters float32 [n]; optimizer state [4 m] (kernels::state_bytes); then four
+//   BLAKE2b-256 [32 each]: of the header and all before it, of the parameters, of the optimizer
+//   state, and of the whole file up to there.
+// The header has the workload, the tensors' names and shapes in the order in which they lie in the
+// parameters, the optimizer, epoch, steps, samples, where the data goes on, state id, n, m, and free
+// notes. No part of it is about one workload only, but for the transformer's own sizes.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -19,23 +22,40 @@
 namespace shoal::learn {
 
 struct checkpoint {
-  kernels::transformer_config model;
+  std::string workload = "transformer";     ///< as scenarios name it
+  std::vector<kernels::tensor_slot> tensors; ///< of the parameters
+  kernels::transformer_config model;         ///< of a transformer; `tensors` follows from it
   kernels::optimizer_config optimizer;
-  std::uint64_t epoch = 0;                  ///< steps taken
-  std::uint64_t samples = 0;                ///< samples committed in all epochs
-  std::string state_id;                     ///< as the progress records have it
+  std::uint64_t epoch = 0;     ///< of the swarm
+  std::uint64_t step = 0;      ///< optimizer steps taken
+  std::uint64_t samples = 0;   ///< in all steps that led here
+  std::uint64_t data_from = 0; ///< all sample indices that led here are below it
+  std::string state_id;        ///< 32 hexadecimal digits, as the progress records have it
   std::map<std::string, std::string> notes; ///< such as scenario, seed, data digest; for people
   std::vector<float> parameters;
   std::vector<std::byte> optimizer_state; ///< may be empty: a model to use, not to go on training
 };
 
+/// One tensor of all `n` parameters, for models that know no layers.
+std::vector<kernels::tensor_slot> one_tensor(std::string name, std::size_t n);
+
+/// What makes two models the same model: 'quadratic: weights [4000]', or
+/// 'transformer: layers 2, heads 4, dim 64, context 64, vocabulary 256'.
+std::string shape_text(const checkpoint& of);
+
+/// Can training go on from `saved` where `wanted` (workload, tensors, model, optimizer; no numbers) is
+/// trained? Errors: another model (names both shapes), another optimizer, or no state of it. Rates and
+/// the like may differ.
+result<void> continues(const checkpoint& saved, const checkpoint& wanted);
+
 /// Writes beside `path` and renames, so that a reader sees the old file or the whole new one.
-/// Requires: parameters have the model's size. Errors: the path and the system's reason (no space,
+/// Requires: parameters have the tensors' size. Errors: the path and the system's reason (no space,
 /// no permission).
 result<void> save(const checkpoint& state, const std::filesystem::path& path);
 
-/// Errors: no such file, not a checkpoint, a version of another Shoal, truncated, damaged (digest),
-/// or sizes that do not agree; nothing larger than the file itself is ever allocated.
+/// Errors: no such file, not a checkpoint, a version of another Shoal, truncated, damaged (which
+/// section's hash, what it should be and what it is), or sizes that do not agree; nothing larger than
+/// the file itself is ever allocated.
 result<checkpoint> load_checkpoint(const std::filesystem::path& path);
 
 } // namespace shoal::learn

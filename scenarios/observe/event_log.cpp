@@ -110,6 +110,12 @@ struct describe {
     return fmt::format(R"("what":"adopted","epoch":{},"state":"{}","bytes":{})", x.epoch,
                        x.state.hex(), x.bytes);
   }
+  std::string operator()(const actors::download_ended& x) const {
+    return fmt::format(
+        R"("what":"download_ended","of":"{}","epoch":{},"reason":"{}","bytes":{},"rejected":{},"donors":{})",
+        x.step ? "step" : "state", x.epoch, actors::to_string(x.reason), x.bytes, x.rejected,
+        x.donors);
+  }
   std::string operator()(const actors::phase_changed& x) const {
     return fmt::format(R"("what":"phase_changed","phase":"{}","epoch":{},"state":"{}")",
                        phase_name(x.phase), x.epoch, x.state.hex());

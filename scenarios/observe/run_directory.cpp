@@ -7,10 +7,25 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <vector>
 
 namespace shoal::scenarios {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// epoch-N.ckpt
+bool is_checkpoint(std::string_view name) {
+  constexpr std::string_view before = "epoch-", after = ".ckpt";
+  if (!name.starts_with(before) || !name.ends_with(after) ||
+      name.size() <= before.size() + after.size())
+    return false;
+  name = name.substr(before.size(), name.size() - before.size() - after.size());
+  return name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+} // namespace
 
 output_file::output_file(fs::path path) : path_(std::move(path)), partial_(path_) {
   partial_ += ".partial";
@@ -96,7 +111,28 @@ result<run_directory> run_directory::create(fs::path path, bool force) {
       return failure{
           fmt::format("cannot remove '{}': {}", out.file(name).string(), error.message())};
   }
+  // A folder that somebody keeps other things in stays.
+  const fs::path checkpoints = out.file("checkpoints");
+  std::vector<fs::path> old;
+  for (fs::directory_iterator entry(checkpoints, error), end; !error && entry != end;
+       entry.increment(error))
+    if (is_checkpoint(entry->path().filename().string()))
+      old.push_back(entry->path());
+  for (const fs::path& file : old) {
+    fs::remove(file, error);
+    if (error)
+      return failure{fmt::format("cannot remove '{}': {}", file.string(), error.message())};
+  }
+  fs::remove(checkpoints, error);
   return out;
+}
+
+result<fs::path> run_directory::folder(std::string_view name) const {
+  std::error_code error;
+  fs::create_directories(file(name), error);
+  if (error)
+    return failure{fmt::format("cannot create '{}': {}", file(name).string(), error.message())};
+  return file(name);
 }
 
 result<void> run_directory::write(std::string_view name, std::string_view content) const {

@@ -43,7 +43,7 @@ private:
 
 class run_directory {
 public:
-  /// What a run may write; `force` removes these, and nothing else, from a directory that exists.
+  /// What a run may write; `force` removes these and checkpoints/epoch-N.ckpt, and nothing else, from a directory that exists.
   static constexpr std::array<std::string_view, 12> known_files{
       "run.yaml",   "summary.json", "metrics.csv", "metrics.prom", "events.jsonl.zst",
       "transfers.jsonl.zst",
@@ -62,6 +62,8 @@ public:
   std::filesystem::path file(std::string_view name) const { return path_ / name; }
   /// Writes a whole file.
   result<void> write(std::string_view name, std::string_view content) const;
+  /// A folder in it, made if there is none. Errors: it cannot be made.
+  result<std::filesystem::path> folder(std::string_view name) const;
   /// Begins a file.
   result<std::unique_ptr<output_file>> open(std::string_view name) const;
 

@@ -15,6 +15,7 @@
 #include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/lines.hpp"
+#include "scenarios/schema/start_from.hpp"
 
 namespace shoal::scenarios {
 namespace {
@@ -263,6 +264,7 @@ class checker : checking {
       warn(sources_.given("training.record_lifetime") ? "training.record_lifetime" : "training.max_refresh",
            fmt::format("records expire after {}, but are renewed only every {}: live peers will seem gone",
                        to_string(t.record_lifetime), to_string(t.max_refresh)));
+    checkpoints();
     const optimizer_options& o = t.optimizer;
     if (moshpit && t.average_optimizer && sound({"training.method", "training.average_optimizer", "training.optimizer.kind"}) &&
         (o.kind == optimizer_kind::adamw8 || o.kind == optimizer_kind::lamb8))
@@ -274,6 +276,21 @@ class checker : checking {
       error(sources_.given("training.optimizer.warmup_steps") ? "training.optimizer.warmup_steps"
                                                               : "training.optimizer.total_steps",
             fmt::format("warmup_steps {} leaves nothing of total_steps {}", o.warmup_steps, o.total_steps));
+  }
+
+  void checkpoints() {
+    const training_options& t = s_.training;
+    if (t.checkpoint_every > 0 && sound({"training.checkpoint_every", "workload.kind"}) && s_.workload.kind == workload_kind::timing)
+      warn("training.checkpoint_every", "workload 'timing' has no numbers: there will be no checkpoints");
+    if (t.start_from.empty() || !sound({"training.start_from", "workload", "workload.kind", "workload.parameters", "workload.layers",
+                                        "workload.heads", "workload.dim", "workload.context", "training.optimizer",
+                                        "training.optimizer.kind", "training.optimizer.momentum"}))
+      return;
+    const auto start = load_start(s_, path_from(folder_, t.start_from));
+    if (!start)
+      error("training.start_from", start.error());
+    else if (sound({"training.epochs"}) && t.epochs > 0 && start->epoch >= t.epochs)
+      error("training.start_from", fmt::format("'{}' is of epoch {}: training.epochs {} leaves nothing to do", t.start_from, start->epoch, t.epochs));
   }
 
   /// What only the method that is not chosen knows.

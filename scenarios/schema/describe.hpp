@@ -282,6 +282,12 @@ void describe(V& v, training_options& o) {
   v.field("min_refresh", o.min_refresh, "a peer publishes and reads progress at most this often", {.above = 0});
   v.field("max_refresh", o.max_refresh, "and at least this often", {.above = 0});
   v.field("record_lifetime", o.record_lifetime, "a peer whose progress record is older counts as gone", {.above = 0});
+  v.field("max_uploads", o.max_uploads, "joiners that a peer sends its state to at once; it sends further ones elsewhere",
+          {.at_least = 1, .at_most = 64, .hide_default = true});
+  v.field("start_from", o.start_from, "a checkpoint that every peer begins with instead of a fresh model, relative to the scenario's folder; "
+                                     "the data goes on behind what it has used", {.hide_default = true});
+  v.field("checkpoint_every", o.checkpoint_every, "epochs between two files in `checkpoints/`, written by whoever is there first; 0: only "
+                                                 "`final.ckpt`", {.hide_default = true});
   v.field("local_steps", o.local_steps, "moshpit: optimizer steps between two rounds, on average over the peers; a round is an epoch",
           {.at_least = 1, .at_most = 1e9, .hide_default = true});
   v.field("max_staleness", o.max_staleness, "moshpit: a peer whose last average is more rounds old than this downloads",

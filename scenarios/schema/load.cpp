@@ -63,6 +63,7 @@ void make_absolute(scenario& what, const std::string& folder) {
   for (region_link& link : what.network.links) link.over_time.trace = path_from(folder, link.over_time.trace);
   for (auto& [name, link] : what.network.shared_links) link.over_time.trace = path_from(folder, link.over_time.trace);
   for (std::string& path : what.data.files) path = path_from(folder, path);
+  what.training.start_from = path_from(folder, what.training.start_from);
 }
 
 std::string folder_of(const std::string& file_name) {

@@ -158,6 +158,9 @@ struct training_options {
   std::uint64_t epochs = 0;            ///< stop after so many; 0: only stop_time ends the run
   duration min_refresh = 200ms, max_refresh = 5s;  ///< bounds on how often a peer publishes and reads progress
   duration record_lifetime = 15s;      ///< expiration of a progress record
+  std::uint64_t max_uploads = 8;       ///< downloads of its state that a peer serves at once
+  std::string start_from;              ///< a checkpoint; load() makes it absolute; empty: the workload's own beginning
+  std::uint64_t checkpoint_every = 0;  ///< epochs between two checkpoints; 0: only one at the end
   // moshpit
   std::uint64_t local_steps = 8;       ///< optimizer steps of each peer between two rounds, on average
   std::uint64_t max_staleness = 4;     ///< a peer whose last average is more rounds old downloads

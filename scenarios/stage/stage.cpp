@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -73,6 +74,7 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   out.min_refresh = from.training.min_refresh;
   out.max_refresh = from.training.max_refresh;
   out.record_lifetime = from.training.record_lifetime;
+  out.max_uploads = from.training.max_uploads;
   out.device = {device.samples_per_second, device.jitter, device.step_time};
   auto& averaging = out.averaging;
   averaging.group_size = static_cast<std::uint32_t>(from.averaging.group_size);
@@ -94,12 +96,28 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   return out;
 }
 
+/// A source whose first samples were used in an earlier run.
+class later_source final : public actors::sample_source {
+ public:
+  later_source(std::shared_ptr<const actors::sample_source> all, std::uint64_t first) : all_(std::move(all)), first_(first) {}
+  std::uint32_t sample_bytes() const override { return all_->sample_bytes(); }
+  void read(std::uint64_t index, std::span<std::byte> out) const override { all_->read(first_ + index, out); }
+  bool hollow() const override { return all_->hollow(); }
+
+ private:
+  std::shared_ptr<const actors::sample_source> all_;
+  std::uint64_t first_;
+};
+
+constexpr const char* checkpoints = "checkpoints";
+
 }  // namespace
 
 struct stage::state {
   scenario what;
   stage_options options;
   std::unique_ptr<prepared_workload> work;
+  std::optional<training_start> start;                  // instead of a fresh model
   std::vector<std::optional<churned_host>> comings;     // by host
 
   // While it runs. On the wall clock actors of several threads observe at once: `watching` guards the
@@ -127,6 +145,9 @@ struct stage::state {
   std::map<actors::peer_id, std::uint64_t> open_rounds;  // contributed and not ended
   std::set<actors::peer_id> dead;                        // wall clock only
   std::uint64_t rounds_asked = 0;
+  std::filesystem::path checkpoint_folder;               // empty: none are kept
+  std::set<std::uint64_t> checkpoint_epochs;             // that have one
+  std::optional<failure> checkpoint_error;
   std::uint64_t held_out_next = 0;                       // epoch of the next held-out loss; 0: none
   bool held_out_due = false;
   std::atomic<bool> goal_reached{false}, draining{false};
@@ -147,6 +168,10 @@ struct stage::state {
   caf::actor start_node(actors::host& on);
   void on_event(const netem::delivered_event& event);
   void on_observation(const actors::host& from, const actors::observation& seen);
+  void keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from);
+  /// Where the data of a later run begins: in indices of the very first one.
+  std::uint64_t data_before() const { return start ? start->data_from : 0; }
+  actors::model_state first_state() const { return start ? start->state : work->work()->initial(); }
   void drain();
   bool quiet() const;
   void measure_held_out();
@@ -171,6 +196,8 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
   if (is_moshpit(what)) of_work.training.target_batch = count_of(what) * what.training.micro_batch;
   auto work = prepare_workload(of_work);
   if (!work) return failure{work.error()};
+  auto start = load_training_start(what);
+  if (!start) return failure{start.error()};
   auto comings = plan_churn(what, expand_hosts(what));
   if (!comings) return failure{comings.error()};
   auto lines = plan_lines(what);
@@ -181,6 +208,7 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
   s->what = std::move(what);
   s->options = std::move(options);
   s->work = std::move(*work);
+  s->start = std::move(*start);
   s->comings = std::move(*comings);
   s->line_plans = std::move(*lines);
   return std::unique_ptr<stage>(new stage(std::move(s)));
@@ -234,8 +262,10 @@ void stage::state::build() {
   shard.lease_time = what.data.lease_time;
   shard.dht = start_node(shard_host);
   ledger = std::make_shared<actors::sample_ledger>(what.data.lease_time);
-  in->spawn<actors::data_shard>(shard_host, shard, work->source(), ledger);
-  pool = std::make_shared<actors::state_pool>(work->work(), options.share_states);
+  in->spawn<actors::data_shard>(shard_host, shard, start ? std::make_shared<later_source>(work->source(), start->data_from) : work->source(),
+                                ledger);
+  pool = std::make_shared<actors::state_pool>(work->work(), options.share_states,
+                                              start ? std::optional(start->state) : std::nullopt);
   if (what.averaging.compression != kernels::codec::none)
     codec = std::make_shared<const kernels::vector_codec>(what.averaging.compression, work->work()->tensor_sizes());
   churn = std::make_unique<churn_engine>(churn_engine::hooks{
@@ -301,6 +331,10 @@ void stage::state::start_peer(netem::machine_index machine) {
     observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name);
   }
   auto config = peer_config_of(what, spec, options.mutant);
+  if (!checkpoint_folder.empty()) {
+    config.checkpoint_every = what.training.checkpoint_every;
+    config.on_checkpoint = [this](const actors::state_ptr& state, std::uint64_t data_from) { keep_checkpoint(state, data_from); };
+  }
   auto node = start_node(host);
   config.codec = codec;
   auto address = is_moshpit(what)                       ? in->spawn<actors::moshpit_peer>(host, std::move(config), pool, std::move(node))
@@ -333,6 +367,18 @@ void stage::state::on_event(const netem::delivered_event& event) {
   observers->on_host_killed(in_order.time, id, by == netem::kill_scope::machine ? "machine_killed" : "process_killed");
   open_rounds.erase(id);
   peers.erase(machine);
+}
+
+/// Whoever gets to the epoch first writes it down: all who get there by steps hold the same bits, or, of parameters that are averaged in
+/// groups, equally good ones.
+void stage::state::keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from) {
+  std::lock_guard guard(watching);
+  if (checkpoint_error || !checkpoint_epochs.insert(state->epoch).second) return;
+  // In groups, others may have used samples that come later than those that one peer hears of.
+  if (is_moshpit(what)) data_from += count_of(what) * what.data.prefetch_samples;
+  const auto name = fmt::format("epoch-{}.ckpt", state->epoch);
+  if (auto saved = work->save(*state, data_before() + data_from, (checkpoint_folder / name).string()); !saved)
+    checkpoint_error = failure{saved.error()};
 }
 
 void stage::state::on_observation(const actors::host& from, const actors::observation& seen) {
@@ -415,7 +461,7 @@ duration stage::state::run_world(bool& interrupted) {
   duration slice = std::chrono::milliseconds(100);
   auto written = [&] {
     std::lock_guard guard(watching);
-    return !observers->write_error();
+    return !observers->write_error() && !checkpoint_error;
   };
   while (!goal_reached && !interrupted && in->clock().now() < limit && written() && !in->broken()) {
     in->clock().run(std::min(limit, in->clock().now() + slice));
@@ -454,7 +500,7 @@ result<void> stage::state::write(const run_directory& to, const summary& result,
   if (auto done = actors::write_ledger(to.file("ledger.csv").string(), *ledger); !done) return done;
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
   if (auto best = pool->best())
-    if (auto done = work->save(*best, to.file("final.ckpt").string()); !done) return done;
+    if (auto done = work->save(*best, data_before() + ledger->high_water(), to.file("final.ckpt").string()); !done) return done;
   return to.write("summary.json", to_json(result));
 }
 
@@ -495,6 +541,11 @@ result<run_outcome> stage::run() {
     if (!made) return failure{made.error()};
     directory = std::move(*made);
   }
+  if (directory && s.what.training.checkpoint_every > 0 && !s.work->work()->hollow()) {
+    auto made = directory->folder(checkpoints);
+    if (!made) return failure{made.error()};
+    s.checkpoint_folder = std::move(*made);
+  }
   s.hosts = expand_hosts(s.what);
   s.signatures = std::make_shared<actors::signature_memo>(16 * (s.hosts.size() + 1));
 
@@ -534,11 +585,11 @@ result<run_outcome> stage::run() {
 
   // Before there is a world, so that the row of time 0 has it, and the wall clock does not pay for it.
   run_outcome out;
-  auto first = s.work->work()->initial();
+  auto first = s.first_state();
   auto first_loss = s.work->held_out_loss(first);
   if (std::isfinite(first_loss)) {
     s.observers->on_held_out_loss({}, first_loss);
-    s.held_out_next = s.what.record.held_out_every;
+    if (const auto every = s.what.record.held_out_every; every > 0) s.held_out_next = (first.epoch / every + 1) * every;
   }
   out.text_prompt = s.work->sample_prompt();
   out.text_before = s.work->sample_text(first, s.what.seed);
@@ -546,6 +597,7 @@ result<run_outcome> stage::run() {
   s.build();
   auto ended = s.run_world(out.interrupted);
   if (auto broken = s.in->broken()) return failure{*broken};
+  if (s.checkpoint_error) return *s.checkpoint_error;
   auto best = s.pool->best();
   end_facts facts;
   facts.time = s.in->clock().now();

@@ -68,10 +68,10 @@ class convex_source final : public actors::sample_source {
 
 class convex_workload final : public prepared_workload {
  public:
-  convex_workload(problem_ptr problem, const kernels::optimizer_config& optimizer, std::uint64_t target_batch)
-      : problem_(std::move(problem)),
+  convex_workload(const scenario& from, problem_ptr problem, const kernels::optimizer_config& optimizer)
+      : scenario_(from),
+        problem_(std::move(problem)),
         optimizer_(optimizer),
-        target_batch_(target_batch),
         work_(std::make_shared<const convex_work>(problem_, optimizer)),
         source_(std::make_shared<const convex_source>(problem_)) {}
 
@@ -82,16 +82,18 @@ class convex_workload final : public prepared_workload {
   }
   bool has_references() const override { return true; }
   reference_losses references(std::uint64_t steps, unsigned) const override {
-    const auto alone = kernels::train_alone(*problem_, optimizer_, target_batch_, steps);
+    const auto alone = kernels::train_alone(*problem_, optimizer_, scenario_.training.target_batch, steps);
     return {problem_->held_out_loss(alone), std::numeric_limits<double>::quiet_NaN()};
   }
-  result<void> save(const actors::model_state&, const std::string&) const override { return {}; }
+  result<void> save(const actors::model_state& state, std::uint64_t data_from, const std::string& path) const override {
+    return save_checkpoint(scenario_, optimizer_, {}, state, data_from, path);
+  }
   std::string sample_text(const actors::model_state&, std::uint64_t) const override { return {}; }
 
  private:
+  scenario scenario_;
   problem_ptr problem_;
   kernels::optimizer_config optimizer_;
-  std::uint64_t target_batch_;
   std::shared_ptr<const actors::workload> work_;
   std::shared_ptr<const actors::sample_source> source_;
 };
@@ -109,7 +111,7 @@ result<std::unique_ptr<prepared_workload>> prepare_convex(const scenario& from) 
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
   return std::unique_ptr<prepared_workload>{std::make_unique<convex_workload>(
-      problem_of(from.workload, from.seed), *optimizer, from.training.target_batch)};
+      from, problem_of(from.workload, from.seed), *optimizer)};
 }
 
 }  // namespace shoal::scenarios

@@ -57,7 +57,7 @@ class timing_workload final : public prepared_workload {
   std::shared_ptr<const actors::sample_source> source() const override { return source_; }
   double held_out_loss(const actors::model_state&) const override { return nan; }
   reference_losses references(std::uint64_t, unsigned) const override { return {nan, nan}; }
-  result<void> save(const actors::model_state&, const std::string&) const override { return {}; }
+  result<void> save(const actors::model_state&, std::uint64_t, const std::string&) const override { return {}; }
   std::string sample_text(const actors::model_state&, std::uint64_t) const override { return {}; }
 
  private:

@@ -5,24 +5,15 @@
 
 #include "kernels/learn/baseline.hpp"
 #include "kernels/learn/bigram.hpp"
-#include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/generate.hpp"
 #include "kernels/learn/text.hpp"
 #include "kernels/learn/transformer.hpp"
+#include "scenarios/schema/start_from.hpp"
 #include "scenarios/stage/optimizer_step.hpp"
 
 namespace shoal::scenarios {
 
 namespace {
-
-kernels::transformer_config model_of(const workload_options& from) {
-  kernels::transformer_config out;
-  out.layers = static_cast<std::int64_t>(from.layers);
-  out.heads = static_cast<std::int64_t>(from.heads);
-  out.dim = static_cast<std::int64_t>(from.dim);
-  out.context = static_cast<std::int64_t>(from.context);
-  return out;
-}
 
 std::span<const std::uint8_t> tokens_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
@@ -110,23 +101,8 @@ class transformer_workload final : public prepared_workload {
     return {result.final_loss, learn::bigram_loss(corpus_->train_segments(), corpus_->held_out_segments())};
   }
 
-  result<void> save(const actors::model_state& state, const std::string& path) const override {
-    learn::checkpoint out;
-    out.model = work_->model().config();
-    out.optimizer = work_->optimizer();
-    out.epoch = state.epoch;
-    out.samples = state.samples;
-    out.state_id = state.id.hex();
-    out.notes = {{"scenario", scenario_.name},
-                 {"seed", std::to_string(scenario_.seed)},
-                 {"data_digest", data_digest()}};
-    auto parameters = state.parameters.floats();
-    out.parameters.assign(parameters.begin(), parameters.end());
-    if (!state.optimizer.empty()) {
-      auto moments = state.optimizer.bytes();
-      out.optimizer_state.assign(moments.begin(), moments.end());
-    }
-    return learn::save(out, path);
+  result<void> save(const actors::model_state& state, std::uint64_t data_from, const std::string& path) const override {
+    return save_checkpoint(scenario_, work_->optimizer(), data_digest(), state, data_from, path);
   }
 
   std::string sample_prompt() const override { return "The license "; }

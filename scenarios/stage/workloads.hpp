@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/data/sample_source.hpp"
 #include "actors/training/workload.hpp"
 #include "kernels/base/result.hpp"
+#include "kernels/optimizer.hpp"
 #include "scenarios/schema/scenario.hpp"
 
 namespace shoal::scenarios {
@@ -31,8 +33,8 @@ class prepared_workload {
   virtual bool has_references() const { return false; }
   /// The same training on one machine without actors, for as many steps. NaN where there is none.
   virtual reference_losses references(std::uint64_t steps, unsigned threads) const = 0;
-  /// Writes the model for the user. Does nothing for workloads without a model.
-  virtual result<void> save(const actors::model_state& state, const std::string& path) const = 0;
+  /// Writes a checkpoint; `data_from`: kernels/learn/checkpoint.hpp. Does nothing for workloads without numbers.
+  virtual result<void> save(const actors::model_state& state, std::uint64_t data_from, const std::string& path) const = 0;
   /// What sample_text() continues; empty where that makes no sense.
   virtual std::string sample_prompt() const { return {}; }
   /// Text that the model continues sample_prompt() with; empty where that makes no sense.
@@ -41,6 +43,18 @@ class prepared_workload {
 
 /// Errors: data files that cannot be read; a workload that this build lacks.
 result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from);
+
+/// Writes a checkpoint of a state of `from`'s workload.
+result<void> save_checkpoint(const scenario& from, const kernels::optimizer_config& optimizer, const std::string& data_digest,
+                             const actors::model_state& state, std::uint64_t data_from, const std::string& path);
+
+/// What training goes on from.
+struct training_start {
+  actors::model_state state;
+  std::uint64_t data_from = 0;           ///< sample indices below it were used, or may have been
+};
+/// None if `from` begins with a fresh model. Errors: load_start().
+result<std::optional<training_start>> load_training_start(const scenario& from);
 
 /// To be run once in each compute thread.
 void prepare_compute_thread();

@@ -28,7 +28,7 @@ using all_messages =
               join_request, join_accepted, join_rejected, join_withdrawn, group_begun, member_declined,
               part_chunk, reduced_chunk, chunk_received, part_query, part_claim, part_answer,
               part_wanted, chunk_range, member_ready, member_finished,
-              state_request, state_offer, state_refused, state_chunk_request, state_chunk, work_done,
+              state_request, state_offer, state_refused, state_hold, state_chunk_request, state_chunk, work_done,
               tick, address_query, address_answer, dial_request, dial_answer, dialled,
               greeting, gossip_offer, gossip_answer, push_share, push_received, whole_part,
               whole_mean>;
@@ -205,6 +205,7 @@ TEST_CASE("bulk messages are counted as what they carry, all others as control")
   CHECK(kind(part_chunk{}) == traffic::averaging);
   CHECK(kind(reduced_chunk{}) == traffic::averaging);
   CHECK(kind(state_chunk{}) == traffic::state);
+  CHECK(kind(state_offer{}) == traffic::state);
   CHECK(kind(commit{}) == traffic::control);
   CHECK(std::string{kind_of(caf::make_message(1).content()).name} == "?");
 }

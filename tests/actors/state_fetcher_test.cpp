@@ -4,6 +4,8 @@
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 using namespace shoal;
 using namespace shoal::actors;
 using namespace shoal::actors::testing;
@@ -11,8 +13,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using donor = collector<state_request, state_chunk_request, state_offer, state_refused>;
-using owner = collector<state_report>;
+using donor = collector<state_request, state_chunk_request, state_offer, state_refused, state_hold>;
+using owner = collector<download_report, donors_wanted>;
 
 template <class Actor>
 struct played {
@@ -31,17 +33,76 @@ played<Actor> add(mini_world& world, const std::string& name) {
   return {world.spawn<Actor>(world.add_host(name), log), log};
 }
 
-model_state a_state() {
+model_state a_state(std::size_t values = 4) {
   model_state out;
   out.epoch = 3;
   out.id = {1, 2};
-  out.parameters = payload{std::vector<float>{1, 2, 3, 4}};
+  std::vector<float> numbers(values);
+  for (std::size_t i = 0; i < values; ++i) numbers[i] = static_cast<float>(i + 1);
+  out.parameters = payload{std::move(numbers)};
   return out;
 }
 
-state_offer offer_of(const model_state& state) {
-  return {state.epoch, state.id, state.step, state.bytes(), state.parameters.size(), state.samples, content_of(state)};
+std::shared_ptr<state_download> download_of(const model_state& state) {
+  return std::make_shared<state_download>(state.id, state.parameters.size(), state.optimizer.size(), false);
 }
+
+/// A state of 40 chunks of 4 bytes, donors that a test plays, and a joiner.
+struct lab {
+  mini_world world;
+  model_state state = a_state(40);
+  shared_object object{state, 4};
+  std::vector<played<donor>> donors;
+  std::vector<std::size_t> answered;
+  played<owner> asker = add<owner>(world, "asker");
+  std::shared_ptr<state_download> download = download_of(state);
+  caf::actor fetcher;
+
+  explicit lab(std::size_t count) : answered(count) {
+    for (std::size_t i = 0; i < count; ++i) donors.push_back(add<donor>(world, "donor-" + std::to_string(i)));
+  }
+
+  std::vector<expected_peer> peers(std::size_t from, std::size_t to) const {
+    std::vector<expected_peer> out;
+    for (auto i = from; i < to; ++i) out.push_back({100 + i, donors[i].address});
+    return out;
+  }
+
+  void start(std::size_t to, fetch_config how = {}) {
+    fetcher = world.spawn<state_fetcher>(world.add_host("joiner"), asker.address, how, peers(0, to), download);
+    world.settle();
+  }
+  void offer(std::size_t from, const shared_object& what) {
+    caf::send_as(donors[from].address, fetcher, what.offer());
+    world.settle();
+  }
+  void offer(std::size_t from) { offer(from, object); }
+  void refuse(std::size_t from, reason why) {
+    caf::send_as(donors[from].address, fetcher, state_refused{static_cast<std::uint8_t>(why)});
+    world.settle();
+  }
+  /// Answers up to `most` requests that were not answered; says how many.
+  std::size_t serve(std::size_t from, std::size_t most, const shared_object& what) {
+    std::size_t done = 0;
+    for (; done < most && answered[from] < donors[from].seen<state_chunk_request>().size(); ++done) {
+      const auto asked = donors[from].seen<state_chunk_request>()[answered[from]++];
+      caf::send_as(donors[from].address, fetcher, state_chunk{asked.object, asked.offset, what.bytes(asked.offset, asked.count)});
+      world.settle();
+    }
+    return done;
+  }
+  std::size_t serve(std::size_t from, std::size_t most = 1000) { return serve(from, most, object); }
+  void kill(std::size_t which) {
+    caf::anon_send_exit(donors[which].address, caf::exit_reason::kill);
+    world.settle();
+  }
+  void give(std::vector<expected_peer> more) {
+    caf::send_as(asker.address, fetcher, more_donors{std::move(more)});
+    world.settle();
+  }
+  const std::vector<download_report>& reports() const { return asker.seen<download_report>(); }
+  bool got_it() { return download->complete() && content_of(download->state()) == content_of(state); }
+};
 
 /// Work without numbers, for a peer that only answers.
 class no_work final : public workload {
@@ -63,47 +124,256 @@ class no_work final : public workload {
 }  // namespace
 
 TEST_CASE("a donor that refuses is left out at once, and the others deliver its chunks") {
-  mini_world world;
-  auto refuses = add<donor>(world, "refuses"), gives = add<donor>(world, "gives");
-  auto asker = add<owner>(world, "asker");
-  auto state = a_state();
-  auto fetcher = world.spawn<state_fetcher>(world.add_host("joiner"), asker.address, fetch_config{.chunk_bytes = 4},
-                                            std::vector{refuses.address, gives.address}, state.bytes(), false);
-  world.settle();
-  REQUIRE(refuses.seen<state_request>().size() == 1);
-  caf::send_as(refuses.address, fetcher, state_refused{static_cast<std::uint8_t>(reason::out_of_sync)});
-  caf::send_as(gives.address, fetcher, offer_of(state));
-  world.settle();
-  for (std::size_t next = 0; next < gives.seen<state_chunk_request>().size(); ++next) {
-    auto asked = gives.seen<state_chunk_request>()[next];
-    caf::send_as(gives.address, fetcher, state_chunk{state.id, asked.offset, state.parameters.slice(asked.offset, asked.count)});
-    world.settle();
+  lab l(2);
+  l.start(2);
+  REQUIRE(l.donors[0].seen<state_request>().size() == 1);
+  l.refuse(0, reason::out_of_sync);
+  l.offer(1);
+  while (l.serve(1) > 0) {
   }
-  CHECK(refuses.seen<state_chunk_request>().empty());
-  REQUIRE(asker.seen<state_report>().size() == 1);
-  auto got = asker.seen<state_report>().front().state;
-  REQUIRE(got);
-  CHECK(content_of(*got) == content_of(state));
-  CHECK(world.now() < 1ms);
+  CHECK(l.donors[0].seen<state_chunk_request>().empty());
+  REQUIRE(l.reports().size() == 1);
+  CHECK(l.reports().front().why == reason::none);
+  CHECK(l.reports().front().bytes == l.state.bytes());
+  CHECK(l.reports().front().donors == 1);
+  CHECK(l.reports().front().holders == std::vector<peer_id>{101});
+  CHECK(l.got_it());
+  CHECK(l.world.now() < 1ms);
 }
 
-TEST_CASE("when all donors refuse the owner knows at once, and a refusal by a stranger is counted") {
+TEST_CASE("when all donors refuse and there are no others the owner knows at once, and a refusal by a stranger is counted") {
+  lab l(3);
+  l.start(2);
+  caf::send_as(l.donors[2].address, l.fetcher, state_refused{});
+  l.refuse(0, reason::out_of_sync);
+  CHECK(l.reports().empty());
+  CHECK(l.world.observed<misbehaved>().size() == 1);
+  REQUIRE(l.asker.seen<donors_wanted>().size() == 1);
+  l.give({});
+  l.refuse(1, reason::out_of_sync);
+  REQUIRE(l.reports().size() == 1);
+  CHECK(l.reports().front().why == reason::out_of_sync);
+  CHECK(l.world.now() < 1ms);
+}
+
+TEST_CASE("donors that die one after another cost no verified chunk") {
+  lab l(6);
+  l.start(2);
+  l.offer(0);
+  l.offer(1);
+  for (std::size_t next = 2; next < 6; ++next) {
+    l.serve(next - 2, 5);
+    l.kill(next - 2);
+    l.give(l.peers(next, next + 1));
+    l.offer(next);
+  }
+  while (l.serve(4) + l.serve(5) > 0) {
+  }
+  REQUIRE(l.reports().size() == 1);
+  CHECK(l.reports().front().why == reason::none);
+  CHECK(l.reports().front().bytes == l.state.bytes());
+  CHECK(l.reports().front().donors == 6);
+  CHECK(l.got_it());
+}
+
+TEST_CASE("a download goes on where the last attempt ended") {
+  lab l(2);
+  l.start(1);
+  l.offer(0);
+  l.serve(0, 30);
+  l.kill(0);
+  l.give({});
+  REQUIRE(l.reports().size() == 1);
+  CHECK(l.reports().front().why == reason::donors_lost);
+  CHECK(l.reports().front().bytes == 120);
+  l.fetcher = l.world.spawn<state_fetcher>(l.world.add_host("again"), l.asker.address, fetch_config{}, l.peers(1, 2), l.download);
+  l.world.settle();
+  l.offer(1);
+  while (l.serve(1) > 0) {
+  }
+  REQUIRE(l.reports().size() == 2);
+  CHECK(l.reports().back().why == reason::none);
+  CHECK(l.reports().back().bytes == 40);
+  CHECK(l.got_it());
+}
+
+TEST_CASE("who sends a wrong chunk is found by its hash, named and asked no more, and nothing else is thrown away") {
+  lab l(3);
+  l.start(3);
+  auto other = a_state(40);
+  std::vector<float> wrong(40, 7);
+  other.parameters = payload{std::move(wrong)};
+  const shared_object lie(other, 4);
+  for (std::size_t i = 0; i < 3; ++i) l.offer(i);
+  l.serve(0, 4);
+  l.serve(1, 1, lie);
+  const auto asked = l.donors[1].seen<state_chunk_request>().size();
+  while (l.serve(0) + l.serve(2) > 0) {
+  }
+  CHECK(l.donors[1].seen<state_chunk_request>().size() == asked);
+  REQUIRE(l.reports().size() == 1);
+  CHECK(l.reports().front().why == reason::none);
+  CHECK(l.reports().front().liars == std::vector<peer_id>{101});
+  CHECK(l.reports().front().rejected == 4);
+  CHECK(l.reports().front().bytes == l.state.bytes() + 4);
+  CHECK(l.reports().front().holders == std::vector<peer_id>{100, 102});
+  CHECK(l.world.observed<misbehaved>().size() == 1);
+  CHECK(l.got_it());
+}
+
+TEST_CASE("what most donors offer under a name is believed, even if another one answered first") {
+  lab l(3);
+  l.start(3);
+  auto other = a_state(40);
+  std::vector<float> wrong(40, 7);
+  other.parameters = payload{std::move(wrong)};
+  const shared_object lie(other, 4);
+  l.offer(0, lie);
+  l.serve(0, 10, lie);
+  l.offer(1);
+  l.offer(2);
+  const auto asked = l.donors[0].seen<state_chunk_request>().size();
+  while (l.serve(1) + l.serve(2) > 0) {
+  }
+  CHECK(l.donors[0].seen<state_chunk_request>().size() == asked);
+  REQUIRE(l.reports().size() == 1);
+  CHECK(l.got_it());
+}
+
+TEST_CASE("offers that cannot be are refused: of another size, in no chunks, with a list that is too short") {
+  for (unsigned how = 0; how < 5; ++how) {
+    lab l(1);
+    l.start(1);
+    auto offer = l.object.offer();
+    if (how == 0) offer.size += 4;
+    if (how == 1) offer.parameter_bytes -= 2;
+    if (how == 2) offer.chunk_bytes = 0;
+    if (how == 3) offer.hashes = offer.hashes.slice(0, offer.hashes.size() - 16);
+    if (how == 4) offer.object = {9, 9};
+    caf::send_as(l.donors[0].address, l.fetcher, offer);
+    l.world.settle();
+    l.give({});
+    REQUIRE(l.reports().size() == 1);
+    CHECK(l.reports().front().why == reason::bad_message);
+    CHECK(l.world.observed<misbehaved>().size() == 1);
+  }
+}
+
+TEST_CASE("a busy donor is left for another, and a reserve is asked for chunks when it is needed") {
+  lab l(4);
+  fetch_config how;
+  how.donors = 2;
+  how.reserves = 1;
+  l.start(3, how);
+  CHECK(l.donors[1].seen<state_request>().front().reserve == 0);
+  CHECK(l.donors[2].seen<state_request>().front().reserve == 1);
+  l.offer(0);
+  l.offer(2);
+  CHECK(l.donors[2].seen<state_chunk_request>().empty());
+  l.refuse(1, reason::busy);
+  CHECK(l.donors[2].seen<state_chunk_request>().size() == how.window_chunks);
+  REQUIRE(l.asker.seen<donors_wanted>().size() == 1);
+  l.give(l.peers(3, 4));
+  CHECK(l.donors[3].seen<state_request>().front().reserve == 1);
+  l.offer(3);
+  l.serve(0, 10);
+  l.refuse(2, reason::busy);      // it took others meanwhile
+  l.give({});
+  while (l.serve(0) + l.serve(3) > 0) {
+  }
+  REQUIRE(l.reports().size() == 1);
+  CHECK(l.reports().front().bytes == l.state.bytes());
+  CHECK(l.got_it());
+  CHECK(l.donors[3].seen<state_hold>().back().done == 1);
+}
+
+TEST_CASE("a donor that falls silent is left out, and reserves are told now and then that we are still at it") {
+  lab l(3);
+  fetch_config how;
+  how.donors = 1;
+  how.reserves = 1;
+  l.start(2, how);
+  l.offer(0);
+  l.offer(1);
+  l.world.run_for(how.donor_timeout / 2);
+  CHECK(l.donors[1].seen<state_hold>().size() == 2);
+  CHECK(l.donors[1].seen<state_chunk_request>().empty());
+  l.world.run_for(how.donor_timeout);
+  while (l.serve(1) > 0) {
+  }
+  REQUIRE(l.reports().size() == 1);
+  CHECK(l.reports().front().why == reason::none);
+  CHECK(l.got_it());
+}
+
+TEST_CASE("a shelf keeps the last states and steps, and older ones for those who are at it") {
+  using namespace std::chrono_literals;
   mini_world world;
-  auto one = add<donor>(world, "one"), two = add<donor>(world, "two"), stranger = add<donor>(world, "stranger");
-  auto asker = add<owner>(world, "asker");
-  auto fetcher = world.spawn<state_fetcher>(world.add_host("joiner"), asker.address, fetch_config{},
-                                            std::vector{one.address, two.address}, std::uint64_t{16}, false);
-  world.settle();
-  caf::send_as(stranger.address, fetcher, state_refused{});
-  caf::send_as(one.address, fetcher, state_refused{});
-  world.settle();
-  CHECK(asker.seen<state_report>().empty());
-  CHECK(world.observed<misbehaved>().size() == 1);
-  caf::send_as(two.address, fetcher, state_refused{});
-  world.settle();
-  REQUIRE(asker.seen<state_report>().size() == 1);
-  CHECK(asker.seen<state_report>().front().state == nullptr);
-  CHECK(world.now() < 1ms);
+  auto one = add<donor>(world, "one").address, two = add<donor>(world, "two").address;
+  state_shelf shelf({.recent = 2, .pinned = 1, .steps = 4, .uploads = 1, .lease = 10s});
+  const auto at = [](std::uint64_t epoch) {
+    auto out = a_state();
+    out.epoch = epoch;
+    out.id = {epoch, 1};
+    return std::make_shared<const model_state>(std::move(out));
+  };
+  const auto current = at(100);
+  std::uint64_t epoch = 0;
+  auto go_on = [&](duration now) {
+    const auto before = at(epoch++);
+    shelf.put(before, taken_step{epoch, {epoch, 1}, 8 * epoch, payload{std::vector<float>{1, 2, 3, 4}}}, now);
+  };
+  const auto has = [&](std::uint64_t state) { return shelf.find({state, 1}, current, 4) != nullptr; };
+  const auto has_step = [&](std::uint64_t from) { return shelf.find(step_object({from, 1}), current, 4) != nullptr; };
+  for (int i = 0; i < 4; ++i) go_on(0s);
+  CHECK(!has(1));
+  CHECK(!has_step(1));
+  CHECK(has(2));
+  CHECK(has(3));
+  CHECK(has_step(2));
+  CHECK(has(100));
+  CHECK(shelf.find({}, current, 4)->offer().object == current->id);
+  CHECK(shelf.find(step_object({3, 1}), current, 4)->offer().samples == 32);
+
+  REQUIRE(shelf.admit(one, *shelf.find({2, 1}, current, 4), false, 1s));
+  CHECK(!shelf.admit(two, *shelf.find({3, 1}, current, 4), false, 1s));   // no place
+  CHECK(shelf.admit(two, *shelf.find({3, 1}, current, 4), true, 1s));     // as a reserve
+  for (int i = 0; i < 3; ++i) go_on(2s);
+  CHECK(has(2));                                                        // leased
+  CHECK(!has(3));                                                       // leased, but only one may be pinned
+  for (std::uint64_t i = 2; i < 7; ++i) CHECK(has_step(i));
+  for (int i = 0; i < 2; ++i) go_on(3s);
+  CHECK(!has_step(2));                                                  // six are kept
+  CHECK(has_step(3));
+  shelf.release(one);
+  CHECK(shelf.admit(two, *shelf.find({8, 1}, current, 4), false, 4s));
+  CHECK(shelf.uploads(4s) == 1);
+  CHECK(shelf.renew(one, {2, 1}, 9s));
+  go_on(12s);
+  CHECK(has(2));                                                        // renewed at 9 s
+  CHECK(!shelf.renew(one, {3, 1}, 12s));
+  go_on(20s);
+  CHECK(!has(2));
+  CHECK(shelf.uploads(20s) == 0);
+  CHECK(!has_step(8));
+}
+
+TEST_CASE("a state is cut into chunks across the seam between parameters and optimizer") {
+  auto state = a_state(3);
+  state.optimizer = payload{std::vector<float>{9, 8}};
+  const shared_object object(state, 8);
+  CHECK(object.size() == 20);
+  CHECK(object.offer().hashes.size() == 3 * hash_bytes);
+  std::vector<std::byte> all;
+  for (std::uint64_t at = 0; at < 20; at += 8) {
+    const auto chunk = object.bytes(at, 8);
+    CHECK(chunk.size() == std::min<std::uint64_t>(8, 20 - at));
+    all.insert(all.end(), chunk.bytes().begin(), chunk.bytes().end());
+  }
+  CHECK(object.bytes(20, 8).empty());
+  std::vector<float> back(5);
+  std::memcpy(back.data(), all.data(), 20);
+  CHECK(back == std::vector<float>{1, 2, 3, 9, 8});
 }
 
 TEST_CASE("a peer that is still joining or downloading refuses to be a donor, and one that is in sync offers") {
@@ -112,7 +382,7 @@ TEST_CASE("a peer that is still joining or downloading refuses to be a donor, an
   auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
   auto newcomer = world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
   auto ask = [&] {
-    caf::send_as(asks.address, newcomer, state_request{asks.address});
+    caf::send_as(asks.address, newcomer, state_request{{}, 0, asks.address});
     world.settle();
   };
   ask();
@@ -145,7 +415,7 @@ TEST_CASE("a peer that is still joining or downloading refuses to be a donor, an
 
   auto first = world.spawn<peer>(world.add_host("first"), peer_config{}, pool, directory.address);
   caf::anon_send(first, found{progress_key, 0, {}});
-  caf::send_as(asks.address, first, state_request{asks.address});
+  caf::send_as(asks.address, first, state_request{{}, 0, asks.address});
   world.settle();
   CHECK(asks.seen<state_offer>().size() == 1);
   CHECK(world.observed<misbehaved>().empty());

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <span>
 
 using namespace shoal;
 using namespace shoal::learn;
@@ -33,9 +34,12 @@ struct scratch_folder {
 checkpoint example() {
   checkpoint c;
   c.model = {.layers = 1, .heads = 2, .dim = 8, .context = 16};
+  c.tensors = layout_of(c.model);
   c.optimizer = {.learning_rate = 0.1 + 0.2, .warmup_steps = 7};
   c.epoch = 12;
+  c.step = 11;
   c.samples = 768;
+  c.data_from = 800;
   c.state_id = "0011aa";
   c.notes = {{"scenario", "quickstart"}, {"odd", "line\nfeed \"quoted\""}};
   c.parameters = initial_parameters(c.model, 1);
@@ -72,7 +76,11 @@ TEST_CASE("a checkpoint comes back bit by bit, odd values included") {
   CHECK(loaded->model == saved.model);
   CHECK(loaded->optimizer == saved.optimizer);
   CHECK(loaded->epoch == 12);
+  CHECK(loaded->step == 11);
   CHECK(loaded->samples == 768);
+  CHECK(loaded->data_from == 800);
+  CHECK(loaded->workload == "transformer");
+  CHECK(loaded->tensors.size() == saved.tensors.size());
   CHECK(loaded->state_id == saved.state_id);
   CHECK(loaded->notes == saved.notes);
   CHECK(loaded->parameters == saved.parameters);
@@ -121,7 +129,7 @@ TEST_CASE("files that are not checkpoints or are damaged are refused with the re
 
   auto bad = good;
   bad[8] = 9;
-  CHECK(contains(error_for(path, bad), "has checkpoint format 9; this program reads format 1"));
+  CHECK(contains(error_for(path, bad), "has checkpoint format 9; this program reads format 2"));
   bad = good;
   bad[12] = bad[13] = bad[14] = bad[15] = '\xff';
   CHECK(contains(error_for(path, bad), "truncated in its header"));
@@ -131,13 +139,70 @@ TEST_CASE("files that are not checkpoints or are damaged are refused with the re
   CHECK(contains(error_for(path, good.substr(0, good.size() - 1)), "truncated"));
   CHECK(contains(error_for(path, good.substr(0, 40)), "truncated in its header"));
   CHECK(contains(error_for(path, good + "x"), "bytes too many"));
-  bad = good;
-  bad[bad.size() - 100] ^= 1;
-  CHECK(contains(error_for(path, bad), "digest does not match"));
+  // Which section's hash it is, what it should be and what it is.
+  const auto floats = example().parameters.size(), states = example().optimizer_state.size();
+  const auto end = good.size() - 4 * 32;
+  const auto damaged = [&](std::size_t at) {
+    auto copy = good;
+    copy[at] ^= 1;
+    return error_for(path, copy);
+  };
+  CHECK(contains(damaged(good.find("quickstart")), "the hash of its header should be "));
+  CHECK(contains(damaged(end - states - 4), "the hash of its parameters should be "));
+  CHECK(contains(damaged(end - states - 4 * floats), "the hash of its parameters should be "));
+  CHECK(contains(damaged(end - 1), "the hash of its optimizer state should be "));
+  CHECK(contains(damaged(end), "the hash of its header should be "));
+  CHECK(contains(damaged(good.size() - 1), "the hash of its whole file should be "));
+  const auto said = damaged(end - 1);
+  const auto moments = example().optimizer_state;
+  CHECK(contains(said, hash_of(std::as_bytes(std::span(moments))).hex().c_str()));
+  CHECK(contains(said, " and is "));
   bad = good; // a count that would ask for 16 GB and overflow a product
   const auto at = bad.find("\"parameters\": ");
   REQUIRE(at != std::string::npos);
   bad.replace(at + 14, 4, "9999");
   CHECK(contains(error_for(path, bad), "truncated or has bytes too many"));
   CHECK(error_for(path, good).empty());
+}
+
+TEST_CASE("a state of any workload is a checkpoint") {
+  const scratch_folder folder;
+  checkpoint c;
+  c.workload = "quadratic";
+  c.tensors = one_tensor("weights", 5);
+  c.optimizer.kind = kernels::optimizer_kind::sgd;
+  c.parameters = {1, 2, 3, 4, 5};
+  REQUIRE(save(c, folder.path / "q.ckpt").ok());
+  const auto loaded = load_checkpoint(folder.path / "q.ckpt");
+  REQUIRE_MESSAGE(loaded.ok(), loaded.error());
+  CHECK(loaded->workload == "quadratic");
+  CHECK(loaded->parameters == c.parameters);
+  CHECK(shape_text(*loaded) == "quadratic: weights [5]");
+}
+
+TEST_CASE("training goes on only from the same model and optimizer; else both are named") {
+  auto wanted = example();
+  CHECK(continues(example(), wanted).ok());
+  wanted.optimizer.learning_rate = 1;
+  CHECK(continues(example(), wanted).ok());
+  wanted.model.dim = 16;
+  wanted.tensors = layout_of(wanted.model);
+  CHECK(continues(example(), wanted).error() ==
+        "is of another model: it has transformer: layers 1, heads 2, dim 8, context 16, vocabulary "
+        "256; the scenario has transformer: layers 1, heads 2, dim 16, context 16, vocabulary 256");
+  wanted = example();
+  wanted.model.heads = 4; // the same shapes, another model
+  CHECK(!continues(example(), wanted).ok());
+  wanted = example();
+  wanted.workload = "logistic";
+  wanted.tensors = one_tensor("weights", 7);
+  CHECK(contains(continues(example(), wanted).error(), "the scenario has logistic: weights [7]"));
+  wanted = example();
+  wanted.optimizer.kind = kernels::optimizer_kind::sgd;
+  wanted.optimizer.momentum = 0.9;
+  CHECK(continues(example(), wanted).error() ==
+        "is of another optimizer: it has adamw; the scenario has sgd with momentum");
+  auto model = example();
+  model.optimizer_state.clear();
+  CHECK(contains(continues(model, example()).error(), "no optimizer state"));
 }

@@ -1,0 +1,138 @@
+#include "actors/training/state_object.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
+
+namespace shoal::actors {
+
+namespace {
+
+using short_hash = std::array<std::uint64_t, 2>;
+static_assert(sizeof(short_hash) == hash_bytes);
+
+short_hash short_hash_of(std::span<const std::byte> bytes) {
+  const auto id = id128::from(hash_of(bytes));
+  return {id.high, id.low};
+}
+
+}  // namespace
+
+id128 step_object(const state_id& before) {
+  return id128::from(hasher{}.add(std::string_view{"step"}).add(before.high).add(before.low).finish());
+}
+
+// -- the donor's side -----------------------------------------------------------------------------
+
+shared_object::shared_object(const model_state& state, std::uint64_t chunk_bytes) : head_(state.parameters), tail_(state.optimizer) {
+  offer_ = {state.id, state.epoch, state.id, state.step, state.bytes(), state.parameters.size(), state.samples, chunk_bytes, {}};
+  hash_chunks();
+}
+
+shared_object::shared_object(const state_id& before, const taken_step& step, std::uint64_t chunk_bytes) : head_(step.gradient) {
+  offer_ = {step_object(before), step.epoch, step.after, 0, step.gradient.size(), step.gradient.size(), step.samples, chunk_bytes, {}};
+  hash_chunks();
+}
+
+void shared_object::hash_chunks() {
+  const auto count = chunks_in(size(), offer_.chunk_bytes);
+  if (head_.is_hollow()) {
+    offer_.hashes = payload::hollow(count * hash_bytes);
+    return;
+  }
+  std::vector<std::byte> list(count * hash_bytes);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto hash = short_hash_of(bytes(i * offer_.chunk_bytes, offer_.chunk_bytes).bytes());
+    std::memcpy(list.data() + i * hash_bytes, hash.data(), hash_bytes);
+  }
+  offer_.hashes = payload{std::move(list)};
+}
+
+payload shared_object::bytes(std::uint64_t offset, std::uint64_t count) const {
+  if (offset >= size()) return {};
+  count = std::min(count, size() - offset);
+  const auto end = offset + count;
+  if (end <= head_.size()) return head_.slice(offset, count);
+  if (offset >= head_.size()) return tail_.slice(offset - head_.size(), count);
+  if (head_.is_hollow()) return payload::hollow(count);
+  std::vector<std::byte> out(count);  // the one chunk across the seam
+  const auto head = head_.slice(offset, head_.size() - offset);
+  std::copy(head.bytes().begin(), head.bytes().end(), out.begin());
+  const auto tail = tail_.slice(0, end - head_.size());
+  std::copy(tail.bytes().begin(), tail.bytes().end(), out.begin() + static_cast<std::ptrdiff_t>(head.size()));
+  return payload{std::move(out)};
+}
+
+// -- the joiner's side ----------------------------------------------------------------------------
+
+state_download::state_download(id128 object, std::uint64_t parameter_bytes, std::uint64_t optimizer_bytes, bool hollow)
+    : object_(object), parameter_bytes_(parameter_bytes), optimizer_bytes_(optimizer_bytes), hollow_(hollow) {}
+
+bool state_download::sensible(const state_offer& offer, std::uint64_t most_bytes) const {
+  return offer.parameter_bytes == parameter_bytes_ && offer.size == parameter_bytes_ + optimizer_bytes_ && offer.size <= most_bytes &&
+         offer.chunk_bytes > 0 && offer.chunk_bytes <= max_payload_bytes &&
+         offer.hashes.size() == chunks_in(offer.size, offer.chunk_bytes) * hash_bytes &&
+         (offer.hashes.empty() || offer.hashes.is_hollow() == hollow_) && (object_.is_zero() || offer.object == object_);
+}
+
+id128 state_download::version(const state_offer& offer) {
+  hasher h;
+  for (const auto* id : {&offer.object, &offer.state}) h.add(id->high).add(id->low);
+  h.add(offer.epoch).add(offer.step).add(offer.size).add(offer.parameter_bytes).add(offer.samples).add(offer.chunk_bytes);
+  if (!offer.hashes.empty() && !offer.hashes.is_hollow()) h.add(offer.hashes.bytes());
+  return id128::from(h.finish());
+}
+
+void state_download::begin(const state_offer& offer) {
+  offer_ = offer;
+  chosen_ = version(offer);
+  begun_ = true;
+  chunks_ = chunks_in(offer.size, offer.chunk_bytes);
+  verified_ = 0;
+  missing_.clear();
+  for (std::uint64_t i = 0; i < chunks_; ++i) missing_.insert(i * offer.chunk_bytes);
+  bytes_.clear();
+  if (!hollow_) bytes_.resize(offer.size);
+}
+
+std::optional<std::uint64_t> state_download::take() {
+  if (missing_.empty()) return std::nullopt;
+  return missing_.extract(missing_.begin()).value();
+}
+
+std::uint64_t state_download::size_at(std::uint64_t offset) const { return std::min(offer_.chunk_bytes, offer_.size - offset); }
+
+bool state_download::add(std::uint64_t offset, const payload& data) {
+  if (data.size() != size_at(offset) || data.is_hollow() != hollow_) return false;
+  if (!hollow_) {
+    const auto hash = short_hash_of(data.bytes());
+    if (std::memcmp(hash.data(), offer_.hashes.bytes().data() + offset / offer_.chunk_bytes * hash_bytes, hash_bytes) != 0) return false;
+    std::memcpy(bytes_.data() + offset, data.bytes().data(), data.size());
+  }
+  ++verified_;
+  return true;
+}
+
+payload state_download::all() {
+  SHOAL_CHECK(complete(), "an object is used when all of it is here");
+  return hollow_ ? payload::hollow(offer_.size) : payload{std::move(bytes_)};
+}
+
+model_state state_download::state() {
+  model_state out;
+  out.epoch = offer_.epoch;
+  out.id = offer_.state;
+  out.step = offer_.step;
+  out.samples = offer_.samples;
+  const auto bytes = all();
+  out.parameters = bytes.slice(0, offer_.parameter_bytes);
+  out.optimizer = bytes.slice(offer_.parameter_bytes, offer_.size - offer_.parameter_bytes);
+  return out;
+}
+
+taken_step state_download::step() { return {offer_.epoch, offer_.state, offer_.samples, all()}; }
+
+}  // namespace shoal::actors

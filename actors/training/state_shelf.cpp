@@ -1,0 +1,111 @@
+#include "actors/training/state_shelf.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <caf/actor_cast.hpp>
+
+namespace shoal::actors {
+
+void state_shelf::put(state_ptr before, std::optional<taken_step> step, duration now) {
+  const auto id = before->id;
+  const auto epoch = before->epoch;
+  entries_.push_back({std::move(before), id, epoch, std::move(step)});
+  trim(now);
+}
+
+std::shared_ptr<const shared_object> state_shelf::find(const id128& object, const state_ptr& current, std::uint64_t chunk_bytes) {
+  const auto& wanted = object.is_zero() ? current->id : object;
+  // A state may be ours longer than one epoch.
+  const auto fresh = [&](const shared_object& made) { return wanted != current->id || made.offer().epoch == current->epoch; };
+  if (auto known = cut_.find(wanted); known != cut_.end() && fresh(*known->second)) return known->second;
+  const auto cut = [&](auto&&... from) {
+    return cut_[wanted] = std::make_shared<const shared_object>(from..., chunk_bytes);
+  };
+  if (wanted == current->id) return cut(*current);
+  // The last one: after a download of a branch that we left, it was ours twice.
+  for (auto e = entries_.rbegin(); e != entries_.rend(); ++e) {
+    if (e->state && e->id == wanted) return cut(*e->state);
+    if (e->step && step_object(e->id) == wanted) return cut(e->id, *e->step);
+  }
+  return nullptr;
+}
+
+state_shelf::lease* state_shelf::find_lease(const caf::actor& who) {
+  const auto address = caf::actor_cast<caf::actor_addr>(who);
+  const auto found = std::find_if(leases_.begin(), leases_.end(), [&](const lease& l) { return l.who == address; });
+  return found == leases_.end() ? nullptr : &*found;
+}
+
+std::uint64_t state_shelf::uploads(duration now) {
+  expire(now);
+  return static_cast<std::uint64_t>(std::count_if(leases_.begin(), leases_.end(), [](const lease& l) { return l.uploading; }));
+}
+
+bool state_shelf::admit(const caf::actor& who, const shared_object& object, bool reserve, duration now) {
+  expire(now);
+  auto* known = find_lease(who);
+  const bool has_place = known != nullptr && known->uploading;
+  if (!reserve && !has_place && uploads(now) >= bounds_.uploads) return false;
+  if (known == nullptr) {
+    if (leases_.size() >= bounds_.leases) {
+      const auto idle = std::find_if(leases_.begin(), leases_.end(), [](const lease& l) { return !l.uploading; });
+      if (idle == leases_.end()) return false;
+      leases_.erase(idle);
+    }
+    known = &leases_.emplace_back();
+    known->who = caf::actor_cast<caf::actor_addr>(who);
+  }
+  const auto& offer = object.offer();
+  known->object = offer.object;
+  known->epoch = offer.object == offer.state ? offer.epoch : offer.epoch - 1;
+  known->uploading = known->uploading || !reserve;
+  known->expires = now + bounds_.lease;
+  return true;
+}
+
+bool state_shelf::renew(const caf::actor& who, const id128& object, duration now) {
+  auto* known = find_lease(who);
+  if (known == nullptr || known->object != object) return false;
+  known->expires = now + bounds_.lease;
+  return true;
+}
+
+void state_shelf::release(const caf::actor& who) {
+  if (auto* known = find_lease(who)) known->uploading = false;
+}
+
+void state_shelf::expire(duration now) {
+  std::erase_if(leases_, [&](const lease& l) { return l.expires <= now; });
+}
+
+void state_shelf::trim(duration now) {
+  expire(now);
+  auto oldest = std::numeric_limits<std::uint64_t>::max();
+  for (const auto& l : leases_) oldest = std::min(oldest, l.epoch);
+  const auto leased = [&](const state_id& id) {
+    return std::any_of(leases_.begin(), leases_.end(), [&](const lease& l) { return l.object == id; });
+  };
+  // From the oldest on: who has been at it for long loses what it has last.
+  std::size_t pinned = 0;
+  const auto old = entries_.size() - std::min(entries_.size(), bounds_.recent);
+  for (std::size_t i = 0; i < old; ++i) {
+    auto& e = entries_[i];
+    if (e.state && (!leased(e.id) || ++pinned > bounds_.pinned)) e.state.reset();
+    if (e.step && (e.epoch < oldest || i + bounds_.recent + bounds_.steps < entries_.size())) e.step.reset();
+  }
+  std::erase_if(entries_, [](const entry& e) { return !e.state && !e.step; });
+  std::erase_if(cut_, [&](const auto& one) {
+    return std::none_of(entries_.begin(), entries_.end(), [&](const entry& e) {
+      return (e.state && e.id == one.first) || (e.step && step_object(e.id) == one.first);
+    });
+  });
+}
+
+void state_shelf::clear() {
+  entries_.clear();
+  leases_.clear();
+  cut_.clear();
+}
+
+}  // namespace shoal::actors
