@@ -4,9 +4,10 @@
 #include <map>
 #include <optional>
 
+#include <unistd.h>
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "actors/data/data_shard.hpp"
 #include "actors/data/verify_data.hpp"
@@ -186,7 +187,8 @@ TEST_CASE("a run with two shards and without faults trains as one with one") {
     }
   MESSAGE("time with two shards: " << seconds[1] / seconds[0] << " of that with one");
   CHECK(losses[1] == doctest::Approx(losses[0]).epsilon(0.02));
-  // Another host is another replica of all records: more to write on 1 Mbit/s.
+  // Peers begin a round at their next look at the others' progress, 200 ms after the last: one host more, which is one more to write to,
+  // moves all of them.
   CHECK(seconds[1] == doctest::Approx(seconds[0]).epsilon(0.15));
 }
 
