@@ -24,7 +24,8 @@ namespace {
   X(state_chunk, state) X(work_done, control) X(tick, control) X(address_query, control)             \
   X(address_answer, control) X(dial_request, control) X(dial_answer, control) X(dialled, control)     \
   X(greeting, control) X(gossip_offer, averaging) X(gossip_answer, averaging) X(push_share, averaging) \
-  X(push_received, control)
+  X(push_received, control) X(ledger_row, control) X(replica_info, control) X(replica_hello, control)          \
+  X(ledger_update, control) X(ledger_received, control) X(not_primary, control)
 
 }  // namespace
 

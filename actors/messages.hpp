@@ -202,6 +202,65 @@ struct lease_lost {
   SHOAL_MESSAGE(lease_lost, x.ranges)
 };
 
+// ---- between the replicas of a data shard ---------------------------------------------------------
+
+/// A stretch of a ledger: what an index_state, a former lease or a report says of it. `what` is a ledger_row_kind.
+struct ledger_row {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  std::uint8_t what = 0;
+  peer_id peer = 0;
+  std::int64_t remaining_ns = 0;     ///< of a lease, when this was sent
+  std::uint64_t epoch = 0;
+  group_id group;
+  std::uint32_t parts_included = 0;
+  std::uint32_t parts_total = 0;
+  SHOAL_MESSAGE(ledger_row, x.first, x.count, x.what, x.peer, x.remaining_ns, x.epoch, x.group, x.parts_included, x.parts_total)
+};
+
+struct replica_info {
+  std::uint64_t territory = 0;
+  caf::actor address;
+  SHOAL_MESSAGE(replica_info, x.territory, x.address)
+};
+
+/// I am a replica too, in this role (a replica_role). To a primary: I have your stream up to `applied` (stream 0: nothing of it). From a
+/// primary: I go on telling you that stream; with the token of the hello that it answers.
+struct replica_hello {
+  replica_info from;
+  std::uint8_t role = 0;
+  std::uint64_t stream = 0;
+  std::uint64_t applied = 0;
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(replica_hello, x.from, x.role, x.stream, x.applied, x.token)
+};
+
+/// The `sequence`-th piece of what the sender tells the receiver: the whole ledger first, then every change. `what` is an update_kind.
+struct ledger_update {
+  replica_info from;
+  std::uint64_t stream = 0;
+  std::uint64_t sequence = 0;
+  std::uint8_t what = 0;
+  std::uint64_t reserved = 0;        ///< the sender issues no index of its own at or above
+  std::uint64_t known_territories = 0;
+  std::vector<ledger_row> rows;
+  std::vector<replica_info> backups; ///< of the sender
+  SHOAL_MESSAGE(ledger_update, x.from, x.stream, x.sequence, x.what, x.reserved, x.known_territories, x.rows, x.backups)
+};
+
+/// I have all of `stream` up to `sequence`.
+struct ledger_received {
+  std::uint64_t stream = 0;
+  std::uint64_t sequence = 0;
+  SHOAL_MESSAGE(ledger_received, x.stream, x.sequence)
+};
+
+/// To whoever takes the sender for the primary replica: ask this one, if I know one.
+struct not_primary {
+  caf::actor primary;
+  SHOAL_MESSAGE(not_primary, x.primary)
+};
+
 // ---- matchmaking --------------------------------------------------------------------------------
 
 struct member_info {

@@ -34,6 +34,8 @@ int verify(const std::string& directory) {
              report.in_flight);
   if (report.repeated_reported + report.disputed_reported > 0)
     fmt::print("reported: {} perhaps used twice, {} disputed\n", report.repeated_reported, report.disputed_reported);
+  if (report.doubtful_used > 0)
+    fmt::print("reported: {} used while a primary shard was out of reach, whose ledger is lost\n", report.doubtful_used);
   fmt::print("{}\n", report.ok() ? "every sample is accounted for exactly once" : "the ledger does not add up");
   return report.ok() ? exit_ok : exit_bad_input;
 }

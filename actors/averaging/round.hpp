@@ -29,6 +29,7 @@ enum class mutant : std::uint8_t {
   throwing_gradient,   ///< from the second epoch on, computing a gradient throws
   lone_vote,           ///< a member takes its own vote for a majority
   throwing_step,       ///< so does the second optimizer step
+  forgotten_commit,    ///< backups of the data shard do not note that a sample is committed
 };
 
 /// Who reduces how much of the vector.

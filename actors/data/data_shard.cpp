@@ -3,6 +3,7 @@
 #include "actors/data/sample_ranges.hpp"
 #include "kernels/base/check.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,9 +12,43 @@ namespace shoal::actors {
 
 namespace {
 
-enum timer : std::uint32_t { lease_timer = 1, publish_timer = 2 };
+enum timer : std::uint32_t { lease_timer = 1, publish_timer = 2, beat_timer = 3, look_token = 1 };
 
 } // namespace
+
+class data_shard::replica_world final : public shard_replica::io {
+public:
+  explicit replica_world(data_shard& of) : of_(of) {}
+  duration now() const override { return of_.now(); }
+  const caf::actor& self() override { return of_.address(); }
+  void send(const caf::actor& to, caf::message content) override { of_.send(to, std::move(content)); }
+  void watch(const caf::actor& whom) override { of_.monitor(whom); }
+  void role_changed() override {
+    if (of_.settings_.role)
+      *of_.settings_.role = of_.replica_->role();
+    of_.clients_.clear();
+    of_.owed_.clear();
+    of_.publish();
+    of_.arm_lease_timer();
+  }
+  void reserved() override {
+    for (const auto& [peer, credit] : std::exchange(of_.owed_, {}))
+      if (const auto client = of_.clients_.find(peer); client != of_.clients_.end())
+        of_.lease(peer, client->second, credit);
+  }
+  void ledger_lost(const std::vector<sample_range>& whose) override { of_.ledger_lost(whose); }
+  void merged(const sample_ledger::merge_result& what) override {
+    for (const auto& said : what.repeated)
+      of_.here().observe(samples_reported{"repeated: two primaries let them be used", said.peer, said.epoch, {said.range}});
+    for (const auto& loss : what.revoked)
+      of_.tell_lost(loss.peer, loss.ranges);
+    of_.arm_lease_timer();
+  }
+  void refused(std::string why) override { of_.misbehaviour(0, std::move(why)); }
+
+private:
+  data_shard& of_;
+};
 
 data_shard::data_shard(caf::actor_config& config, host& on, data_shard_config settings,
                        std::shared_ptr<const sample_source> source,
@@ -22,16 +57,33 @@ data_shard::data_shard(caf::actor_config& config, host& on, data_shard_config se
       ledger_(std::move(ledger)) {
   SHOAL_CHECK(source_ != nullptr && ledger_ != nullptr, "a shard needs a source and a ledger");
   SHOAL_CHECK(source_->sample_bytes() > 0, "samples have a size");
+  if (settings_.replication.replicas < 2)
+    return;
+  SHOAL_CHECK(settings_.dht, "replicas find each other through the DHT");
+  replica_world_ = std::make_unique<replica_world>(*this);
+  replica_ = std::make_unique<shard_replica>(*replica_world_, settings_.replication, *ledger_);
 }
+
+data_shard::~data_shard() = default;
 
 void data_shard::on_exit() {
   clients_.clear();
+  if (replica_)
+    replica_->clear();
   settings_.dht = nullptr;
   protocol_actor::on_exit();
 }
 
 caf::behavior data_shard::make_behavior() {
+  if (replica_)
+    return replica_behavior();
   publish();
+  if (ledger_->territory() > 0 && ledger_->next() == ledger_->territory() * territory_size) {
+    ledger_->doubt_all_before();
+    std::vector<sample_range> whose;
+    append_range(whose, 0, ledger_->next());
+    ledger_lost(whose);
+  }
   arm_lease_timer(); // a ledger that was taken over has leases
   return {
       [this](const sample_request& what) { on_request(what); },
@@ -47,6 +99,72 @@ caf::behavior data_shard::make_behavior() {
           publish();
       },
   };
+}
+
+caf::behavior data_shard::replica_behavior() {
+  set_down_handler([this](caf::scheduled_actor*, caf::down_msg& down) {
+    replica_->lost(down.source, down.reason != caf::exit_reason::unreachable);
+  });
+  replica_->start();
+  set_timer(settings_.record_lifetime / 2, publish_timer);
+  set_timer(duration{}, beat_timer);
+  return {
+      [this](const sample_request& what) {
+        if (answers())
+          return on_request(what);
+        if (what.reply_to)
+          send(what.reply_to, not_primary{replica_->known_primary()});
+      },
+      [this](const samples_returned& what) {
+        if (answers())
+          on_returned(what);
+      },
+      [this](const commit& what) {
+        const auto sender = caf::actor_cast<caf::actor>(current_sender());
+        if (!answers()) {
+          if (sender)
+            send(sender, not_primary{replica_->known_primary()});
+          return;
+        }
+        on_commit(what);
+        kept([this, sender, group = what.group] {
+          if (sender)
+            send(sender, commit_received{group});
+        });
+      },
+      [this](const replica_hello& what) { replica_->on(what); },
+      [this](const ledger_update& what) { replica_->on(what); },
+      [this](const ledger_received& what) { replica_->on(what, current_sender()); },
+      [this](const not_primary& what) { replica_->on(what, current_sender()); },
+      [this](const found& what) { replica_->found(what.records); },
+      [this](const tick& what) {
+        if (what.kind == lease_timer && !answers())
+          lease_timer_runs_ = false;
+        else if (what.kind == lease_timer)
+          on_lease_timer();
+        if (what.kind == publish_timer) {
+          publish();
+          set_timer(settings_.record_lifetime / 2, publish_timer);
+        }
+        if (what.kind == beat_timer) {
+          if (replica_->beat())
+            send(settings_.dht, lookup{std::string{data_shard_key}, address(), look_token});
+          set_timer(settings_.replication.beat, beat_timer);
+        }
+      },
+  };
+}
+
+void data_shard::kept(std::function<void()> then) {
+  if (!replica_)
+    return;
+  replica_->replicate();
+  if (then)
+    replica_->when_kept(std::move(then));
+}
+
+void data_shard::ledger_lost(const std::vector<sample_range>& whose) {
+  here().observe(samples_reported{"lost: nobody is left who knew what became of them", 0, 0, whose});
 }
 
 void data_shard::on_request(const sample_request& what) {
@@ -65,15 +183,32 @@ void data_shard::on_request(const sample_request& what) {
   if (!renewal.unknown.empty())
     misbehaviour(what.peer, "sample_request: holds samples that it never got");
   tell_lost(what.peer, std::move(renewal.lost));
+  moved(sample_state::leased, what.peer, std::move(renewal.claimed));
 
-  if (what.credit > 0) {
-    auto leased = ledger_->lease(what.peer, what.credit, now());
-    for (const auto& range : leased)
-      stream(what.reply_to, range);
-    moved(sample_state::leased, what.peer, std::move(leased));
-  }
+  if (what.credit > 0)
+    lease(what.peer, what.reply_to, what.credit);
   forget_idle(what.peer);
   arm_lease_timer();
+  kept();
+}
+
+void data_shard::lease(peer_id peer, const caf::actor& to, std::uint32_t credit) {
+  if (replica_)
+    replica_->want(credit);
+  auto leased = ledger_->lease(peer, credit, now());
+  report_doubtful(peer, leased);
+  for (const auto& range : leased)
+    stream(to, range);
+  if (const auto got = index_count(leased); replica_ && got < credit)
+    owed_[peer] = static_cast<std::uint32_t>(std::min<std::uint64_t>(owed_[peer] + credit - got, settings_.max_credit));
+  moved(sample_state::leased, peer, std::move(leased));
+  kept();
+  arm_lease_timer();
+}
+
+void data_shard::report_doubtful(peer_id peer, std::span<const sample_range> ranges) {
+  if (auto doubtful = ledger_->settle_doubt(ranges); !doubtful.empty())
+    here().observe(samples_reported{"doubtful: the former primary may have let them be used", peer, 0, std::move(doubtful)});
 }
 
 void data_shard::stream(const caf::actor& to, const sample_range& range) {
@@ -105,6 +240,7 @@ void data_shard::on_returned(const samples_returned& what) {
     misbehaviour(what.peer, "samples_returned: samples that it never got");
   moved(sample_state::returned, what.peer, std::move(result.returned));
   forget_idle(what.peer);
+  kept();
 }
 
 void data_shard::on_commit(const commit& what) {
@@ -156,14 +292,16 @@ void data_shard::on_lease_timer() {
   lease_timer_runs_ = false;
   for (auto& loss : ledger_->expire(now())) {
     tell_lost(loss.peer, loss.ranges);
+    report_doubtful(loss.peer, loss.ranges);
     moved(sample_state::returned, loss.peer, std::move(loss.ranges));
     forget_idle(loss.peer);
   }
+  kept();
   arm_lease_timer();
 }
 
 void data_shard::arm_lease_timer() {
-  if (lease_timer_runs_ || !ledger_->has_leases())
+  if (lease_timer_runs_ || !answers() || !ledger_->has_leases())
     return;
   lease_timer_runs_ = true;
   // Many peers renew at different times: looking less often than each of their leases ends is
@@ -180,8 +318,11 @@ void data_shard::publish() {
   what.entry.subkey = fmt::format("{}#{:x}", here().name(), here().id());
   what.entry.address = address();
   what.entry.expires_utc_ns = here().utc_ns() + settings_.record_lifetime.count();
+  if (replica_)
+    what.entry.value = replica_->record().pack();
   send(settings_.dht, std::move(what));
-  set_timer(settings_.record_lifetime / 2, publish_timer);
+  if (!replica_)
+    set_timer(settings_.record_lifetime / 2, publish_timer);
 }
 
 void data_shard::tell_lost(peer_id peer, std::vector<sample_range> ranges) {
@@ -192,7 +333,7 @@ void data_shard::tell_lost(peer_id peer, std::vector<sample_range> ranges) {
 }
 
 void data_shard::forget_idle(peer_id peer) {
-  if (ledger_->leased_by(peer) == 0)
+  if (ledger_->leased_by(peer) == 0 && !owed_.contains(peer))
     clients_.erase(peer);
 }
 

@@ -9,12 +9,17 @@
 // Every transition is observed as samples_moved, every index that two rounds may hold as
 // samples_reported. Bytes on the wire: samples * sample_bytes, in ceil(samples / (chunk_bytes /
 // sample_bytes)) messages for each contiguous range.
+//
+// Of several replicas one answers, the primary; the others know what it knows and say who it is (not_primary). What they tell
+// each other: shard_replica.hpp. A shard that runs alone tells nobody anything.
 #pragma once
 
 #include "actors/data/sample_ledger.hpp"
 #include "actors/data/sample_source.hpp"
+#include "actors/data/shard_replica.hpp"
 #include "actors/protocol_actor.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,8 +27,8 @@
 
 namespace shoal::actors {
 
-/// Under this key the DHT has one record for each shard: sub-key the host's name and incarnation, and the
-/// address.
+/// Under this key the DHT has one record for each shard: sub-key the host's name and incarnation, the
+/// address, and of one of several replicas a replica_record.
 inline constexpr std::string_view data_shard_key = "data.shard";
 
 struct data_shard_config {
@@ -35,21 +40,38 @@ struct data_shard_config {
   std::uint32_t max_entries = 1 << 12; ///< members in one commit
   caf::actor dht;                      ///< node of this host; none: the shard publishes nothing
   duration record_lifetime = std::chrono::minutes{1};
+  replica_config replication;
+  /// What the shard is just now, for whoever looks from outside; may be null.
+  std::shared_ptr<std::atomic<replica_role>> role;
 };
 
 class data_shard : public protocol_actor {
 public:
   /// Whoever made `ledger` may read it when the shard does not run (to write ledger.csv). Its lease
-  /// time is the one that holds; config.lease_time is for making it.
+  /// time is the one that holds; config.lease_time is for making it. Its territory has to be a number that no shard had
+  /// before, above those of all that started earlier. Alone and above 0 it succeeds a shard whose ledger is lost: it says
+  /// that all its samples are doubtful.
   data_shard(caf::actor_config& config, host& on, data_shard_config settings,
              std::shared_ptr<const sample_source> source, std::shared_ptr<sample_ledger> ledger);
+  ~data_shard() override;
   void on_exit() override;
 
 protected:
   caf::behavior make_behavior() override;
 
 private:
+  class replica_world;
+
   void on_request(const sample_request& what);
+  /// As many as there are, the rest when more are reserved.
+  void lease(peer_id peer, const caf::actor& to, std::uint32_t credit);
+  bool answers() const { return !replica_ || replica_->primary(); }
+  caf::behavior replica_behavior();
+  /// What backups have to know is told, and `then` done when they know it.
+  void kept(std::function<void()> then = {});
+  void ledger_lost(const std::vector<sample_range>& whose);
+  /// Says of those of `ranges` that another primary may have issued that they are issued again, or no more known.
+  void report_doubtful(peer_id peer, std::span<const sample_range> ranges);
   void on_returned(const samples_returned& what);
   void on_commit(const commit& what);
   void commit_one(const commit& what, peer_id peer, std::span<const sample_range> ranges,
@@ -72,6 +94,9 @@ private:
   std::shared_ptr<sample_ledger> ledger_;
   std::map<peer_id, caf::actor> clients_; // those with leases
   bool lease_timer_runs_ = false;
+  std::unique_ptr<replica_world> replica_world_;
+  std::unique_ptr<shard_replica> replica_; // none: alone
+  std::map<peer_id, std::uint32_t> owed_;  // credit that waits for a reservation
 };
 
 } // namespace shoal::actors

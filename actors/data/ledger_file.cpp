@@ -28,7 +28,11 @@ std::string_view name_of(kind state) {
 
 void write_ledger(std::ostream& out, const sample_ledger& ledger) {
   out << ledger_header << '\n';
+  std::uint64_t next = 0;
   for (const auto& row : ledger.snapshot()) {
+    if (next < row.first)
+      out << fmt::format("{},{},unissued,,,,,\n", next, row.first - next);
+    next = row.first + row.count;
     const auto& s = row.state;
     out << fmt::format("{},{},{},", row.first, row.count, name_of(s.state));
     if (s.state == kind::returned)
@@ -43,6 +47,11 @@ void write_ledger(std::ostream& out, const sample_ledger& ledger) {
     out << fmt::format("{},{},{},{},{},{},{},{}\n", r.range.first, r.range.count,
                        r.what == sample_ledger::report::kind::repeated ? "repeated" : "disputed",
                        r.epoch, r.peer, r.group.hex(), r.parts_included, r.parts_total);
+  interval_set doubtful = ledger.doubtful();
+  for (const auto& p : ledger.doubt().pieces())
+    doubtful.insert(p.first, p.end);
+  for (const auto& p : doubtful.pieces())
+    out << fmt::format("{},{},doubtful,,,,,\n", p.first, p.size());
   out << fmt::format("{},0,end,,,,,\n", ledger.high_water());
 }
 

@@ -7,6 +7,14 @@
 
 namespace shoal::actors {
 
+namespace {
+
+bool is_lease_of(peer_id peer, const index_state& state) {
+  return state.state == index_state::kind::leased && (state.peer == peer || state.peer == 0);
+}
+
+} // namespace
+
 std::vector<sample_range> sample_ledger::lease(peer_id peer, std::uint32_t count, duration now) {
   std::vector<sample_range> out;
   index_state leased;
@@ -21,12 +29,13 @@ std::vector<sample_range> sample_ledger::lease(peer_id peer, std::uint32_t count
     append_range(out, lowest.first, end);
     wanted -= end - lowest.first;
   }
+  wanted = std::min(wanted, limit_ > next_ ? limit_ - next_ : 0);
   if (wanted > 0) {
-    const auto first = high_water_;
-    SHOAL_CHECK(first + wanted > first, "2^64 samples have been issued");
-    high_water_ = first + wanted;
-    set(first, high_water_, leased);
-    append_range(out, first, high_water_);
+    const auto first = next_;
+    next_ = first + wanted;
+    SHOAL_CHECK(next_ <= (territory_ + 1) * territory_size, "a territory of samples has been issued");
+    set(first, next_, leased);
+    append_range(out, first, next_);
   }
   return out;
 }
@@ -35,11 +44,15 @@ sample_ledger::renewal sample_ledger::renew(peer_id peer, std::span<const sample
                                             duration now) {
   renewal out;
   for (const auto& p : owned(peer, ranges, out.unknown)) {
-    if (p.value.peer == peer && p.value.state == kind::leased) {
+    if (is_lease_of(peer, p.value)) {
       auto longer = p.value;
+      longer.peer = peer;
       longer.expires = std::max(longer.expires, now + lease_time_);
       set(p.first, p.end, longer);
       append_range(out.renewed, p.first, p.end);
+      doubt_.erase(p.first, p.end);
+      if (p.value.peer == 0)
+        append_range(out.claimed, p.first, p.end);
     } else if (p.value.peer != peer) { // else final, by a round whose end the peer has not seen yet
       append_range(out.lost, p.first, p.end);
     }
@@ -51,9 +64,10 @@ sample_ledger::give_back_result sample_ledger::give_back(peer_id peer,
                                                          std::span<const sample_range> ranges) {
   give_back_result out;
   for (const auto& p : owned(peer, ranges, out.unknown)) {
-    if (p.value.peer == peer && p.value.state == kind::leased) {
+    if (is_lease_of(peer, p.value)) {
       set(p.first, p.end, {});
       append_range(out.returned, p.first, p.end);
+      doubt_.erase(p.first, p.end);
     } else {
       append_range(out.stale, p.first, p.end);
     }
@@ -114,7 +128,7 @@ void sample_ledger::commit_piece(const piece& from, const index_state& to, commi
   }
   if (!used) {
     // Only the lease in question ends; what others made of the index since is not our business.
-    if (now.state == kind::leased && now.peer == to.peer) {
+    if (is_lease_of(to.peer, now)) {
       set(from.first, from.end, {});
       append_range(out.returned, from.first, from.end);
     } else {
@@ -126,13 +140,14 @@ void sample_ledger::commit_piece(const piece& from, const index_state& to, commi
     report_once(report::kind::repeated, from, to, out.repeated);
     return;
   }
-  if (now.state == kind::leased && now.peer != to.peer) {
+  if (now.state == kind::leased && !is_lease_of(to.peer, now)) {
     report_once(report::kind::repeated, from, to, out.repeated);
     if (out.revoked.empty() || out.revoked.back().peer != now.peer)
       out.revoked.push_back({now.peer, {}});
     append_range(out.revoked.back().ranges, from.first, from.end);
   }
   set(from.first, from.end, to);
+  doubt_.erase(from.first, from.end);
   append_range(to.state == kind::committed ? out.committed : out.partial, from.first, from.end);
 }
 
@@ -145,9 +160,12 @@ void sample_ledger::report_once(report::kind what, const piece& where, const ind
     std::vector<sample_range> ranges;
     append_range(ranges, fresh.first, fresh.end);
     for (const auto& range : ranges)
-      if (reports_.size() < max_reports)
+      if (reports_.size() < max_reports) {
         reports_.push_back({what, range, said.epoch, said.peer, said.group, said.parts_included,
                             said.parts_total});
+        if (recording_)
+          changes_.reports.push_back(reports_.back());
+      }
   }
   if (reports_.size() < max_reports)
     known.insert(where.first, where.end);
@@ -172,25 +190,195 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
                                                        std::span<const sample_range> ranges,
                                                        std::vector<sample_range>& unknown) const {
   std::vector<piece> out;
-  const auto former = former_.find(peer);
+  interval_set once;
+  for (const auto whom : {peer, peer_id{0}}) // what was nobody's may have been this peer's
+    if (const auto former = former_.find(whom); former != former_.end())
+      for (const auto& range : ranges)
+        for (const auto& p : former->second.pieces(range.first, range.end()))
+          once.insert(p.first, p.end);
+  index_state nobodys;
+  nobodys.state = kind::leased;
   for (const auto& range : ranges) {
     auto at = range.first;
-    auto add = [&](std::uint64_t first, std::uint64_t end, const index_state& state) {
-      if (at < first)
-        append_range(unknown, at, first);
+    const auto skip = [&](std::uint64_t to) {
+      if (at < to)
+        append_range(unknown, at, to);
+      at = std::max(at, to);
+    };
+    const auto add = [&](std::uint64_t first, std::uint64_t end, const index_state& state) {
+      skip(first);
       out.push_back({first, end, state});
       at = end;
     };
+    auto known = range.first;
+    const auto gap = [&](std::uint64_t to) {
+      if (known < to && claimable(known, to))
+        add(known, to, nobodys);
+    };
     for (const auto& p : all_.pieces(range.first, range.end())) {
-      if (p.value.peer == peer && p.value.state != kind::returned)
+      gap(p.first);
+      known = p.end;
+      if (is_lease_of(peer, p.value) || (p.value.peer == peer && p.value.state != kind::returned))
         add(p.first, p.end, p.value);
-      else if (former != former_.end())
-        for (const auto& once : former->second.pieces(p.first, p.end))
-          add(once.first, once.end, p.value);
+      else
+        for (const auto& had : once.pieces(p.first, p.end))
+          add(had.first, had.end, p.value);
     }
-    if (at < range.end())
-      append_range(unknown, at, range.end());
+    gap(range.end());
+    skip(range.end());
   }
+  return out;
+}
+
+bool sample_ledger::claimable(std::uint64_t first, std::uint64_t end) const noexcept {
+  const auto territory = first / territory_size;
+  return territory != territory_ && territory < known_territories_ && (end - 1) / territory_size == territory;
+}
+
+// -- one of several replicas ----------------------------------------------------------------------
+
+void sample_ledger::record_changes(bool on) {
+  recording_ = on;
+  changes_ = {};
+  if (on)
+    return;
+  for (const auto& p : all_.pieces()) // all that was held back
+    if (p.value.state == kind::returned)
+      returned_.insert(p.first, p.end);
+}
+
+void sample_ledger::release(std::span<const piece> states) {
+  for (const auto& was : states)
+    if (was.value.state == kind::returned)
+      for (const auto& p : all_.pieces(was.first, was.end))
+        if (p.value.state == kind::returned)
+          returned_.insert(p.first, p.end);
+}
+
+void sample_ledger::part_from(std::uint64_t territory) {
+  for (const auto& p : all_.pieces())
+    if (p.value.state == kind::leased || p.value.state == kind::returned)
+      doubt_.insert(p.first, p.end);
+  if (territory != territory_)
+    doubt_.insert(end_of(territory), (territory + 1) * territory_size);
+}
+
+void sample_ledger::take_over(std::uint64_t territory, std::uint64_t reserved, bool certain,
+                              duration now) {
+  index_state nobodys;
+  nobodys.state = kind::leased;
+  nobodys.expires = now + lease_time_;
+  for (const auto& p : all_.pieces())
+    if (p.value.state == kind::returned)
+      set(p.first, p.end, nobodys);
+  if (const auto known = end_of(territory); territory != territory_ && known < reserved)
+    set(known, reserved, nobodys);
+  if (!certain)
+    part_from(territory);
+}
+
+std::uint64_t sample_ledger::end_of(std::uint64_t territory) const {
+  const auto begin = territory * territory_size;
+  const auto known = all_.pieces(begin, begin + territory_size);
+  return known.empty() ? begin : known.back().end;
+}
+
+void sample_ledger::doubt_all_before() {
+  if (territory_ > 0)
+    doubtful_.insert(0, territory_ * territory_size);
+  know_territories(territory_);
+}
+
+std::vector<sample_range> sample_ledger::settle_doubt(std::span<const sample_range> ranges) {
+  std::vector<sample_range> out;
+  if (doubt_.empty())
+    return out;
+  for (const auto& range : ranges)
+    for (const auto& p : doubt_.pieces(range.first, range.end()))
+      append_range(out, p.first, p.end);
+  for (const auto& range : out) {
+    doubt_.erase(range.first, range.end());
+    doubtful_.insert(range.first, range.end());
+    if (recording_)
+      changes_.doubtful.push_back(range);
+  }
+  return out;
+}
+
+void sample_ledger::apply_report(const report& what) {
+  piece where{what.range.first, what.range.end(), {}};
+  index_state said;
+  said.epoch = what.epoch;
+  said.peer = what.peer;
+  said.group = what.group;
+  said.parts_included = what.parts_included;
+  said.parts_total = what.parts_total;
+  std::vector<sample_range> fresh;
+  report_once(what.what, where, said, fresh);
+}
+
+void sample_ledger::replace_by(sample_ledger other) {
+  other.territory_ = territory_;
+  // Who took over from us may have issued again what we had reserved.
+  other.next_ = std::max(next_, other.end_of(territory_));
+  other.limit_ = limit_;
+  other.known_territories_ = std::max(known_territories_, other.known_territories_);
+  *this = std::move(other);
+}
+
+sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
+  merge_result out;
+  const auto is_final = [](const index_state& s) {
+    return s.state == kind::committed || s.state == kind::partial;
+  };
+  std::map<peer_id, interval_set> revoked;
+  for (const auto& theirs : other.all_.pieces()) {
+    auto at = theirs.first;
+    auto mine = all_.pieces(theirs.first, theirs.end);
+    mine.push_back({theirs.end, theirs.end, {}});
+    for (const auto& p : mine) {
+      if (at < p.first) // we know nothing of it
+        set(at, p.first, theirs.value);
+      at = p.end;
+      if (p.first == p.end || p.value == theirs.value)
+        continue;
+      if (is_final(theirs.value)) {
+        commit_result result;
+        commit_piece(p, theirs.value, result);
+        for (auto& lost : result.revoked)
+          for (const auto& range : lost.ranges)
+            revoked[lost.peer].insert(range.first, range.end());
+        for (const auto& range : result.repeated)
+          out.repeated.push_back({report::kind::repeated, range, theirs.value.epoch, theirs.value.peer,
+                                  theirs.value.group, theirs.value.parts_included, theirs.value.parts_total});
+      } else if (theirs.value.state == kind::leased && theirs.value.peer != 0) {
+        const bool nobodys = p.value.state == kind::leased && p.value.peer == 0;
+        if (p.value.state == kind::returned || nobodys ||
+            (p.value.state == kind::leased && p.value.peer == theirs.value.peer && p.value.expires < theirs.value.expires))
+          set(p.first, p.end, theirs.value);
+        else if (p.value.peer != theirs.value.peer)
+          former_[theirs.value.peer].insert(p.first, p.end);
+      }
+    }
+  }
+  for (const auto& [peer, had] : other.former_)
+    for (const auto& p : had.pieces())
+      former_[peer].insert(p.first, p.end);
+  for (const auto& said : other.reports_)
+    apply_report(said);
+  for (const auto& p : other.doubtful_.pieces()) {
+    doubtful_.insert(p.first, p.end);
+    if (recording_)
+      append_range(changes_.doubtful, p.first, p.end);
+  }
+  doubt_ = {};
+  for (const auto& [peer, what] : revoked) {
+    loss one{peer, {}};
+    for (const auto& p : what.pieces())
+      append_range(one.ranges, p.first, p.end);
+    out.revoked.push_back(std::move(one));
+  }
+  know_territories(std::max(other.known_territories_, other.territory_ + 1));
   return out;
 }
 
@@ -215,8 +403,10 @@ void sample_ledger::set(std::uint64_t first, std::uint64_t end, const index_stat
   }
   all_.assign(first, end, to);
   counts_[static_cast<std::size_t>(to.state)] += end - first;
-  if (to.state == kind::returned)
+  if (to.state == kind::returned && !recording_)
     returned_.insert(first, end);
+  if (recording_)
+    changes_.states.push_back({first, end, to});
   if (to.state == kind::leased) {
     by_expiry_[to.expires].insert(first, end);
     leased_[to.peer] += end - first;

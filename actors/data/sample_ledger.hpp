@@ -14,27 +14,40 @@
 // taken from that peer, and reported, because that peer may have used them already. Indices that
 // are final already are reported as repeated; the same commit again (several members send it)
 // changes nothing.
+//
+// Of several replicas of a shard each has such a ledger, and fresh indices of its own: replica incarnation t issues from its
+// territory, [t, t + 1) * territory_size, so that no two ever issue the same one, whatever they know of each other. Who takes
+// over goes on with what the former primary told it (take_over). What that one had not told yet belongs to
+// nobody, `leased` to peer 0, until its peer claims it by renewing, returning or committing it; unclaimed, it expires like
+// any lease. `doubt` is what the former primary may still change, if it may be alive: indices of it that are issued again are
+// reported.
 #pragma once
 
 #include "actors/ids.hpp"
 #include "kernels/base/interval_map.hpp"
 #include "kernels/base/units.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace shoal::actors {
+
+/// Indices that one incarnation of a replica may issue; the first of one that runs alone are 0, 1, ...
+inline constexpr std::uint64_t territory_size = std::uint64_t{1} << 40;
 
 /// The state of one issued index.
 struct index_state {
   enum class kind : std::uint8_t { leased, returned, committed, partial };
   kind state = kind::returned;
-  peer_id peer = 0;        ///< of the lease or of the gradient; 0 if returned
+  peer_id peer = 0;        ///< of the lease or of the gradient; 0 if returned, or leased to nobody knows whom
   duration expires{};      ///< leased only
   std::uint64_t epoch = 0; ///< committed and partial, as all below
   group_id group;
@@ -55,6 +68,7 @@ public:
 
   struct renewal {
     std::vector<sample_range> renewed;
+    std::vector<sample_range> claimed; ///< of those: not known to be this peer's before
     std::vector<sample_range> lost;    ///< leased to this peer once, not any more
     std::vector<sample_range> unknown; ///< never leased to this peer
   };
@@ -95,9 +109,10 @@ public:
     index_state state;
   };
 
-  explicit sample_ledger(duration lease_time) : lease_time_(lease_time) {}
+  explicit sample_ledger(duration lease_time, std::uint64_t territory = 0)
+      : lease_time_(lease_time), territory_(territory), next_(territory * territory_size) {}
 
-  /// Leases `count` indices to `peer` until now + lease time. Ascending.
+  /// Leases `count` indices to `peer` until now + lease time, fewer if no more are free and reserved. Ascending.
   std::vector<sample_range> lease(peer_id peer, std::uint32_t count, duration now);
 
   // `ranges` below: as checked_ranges() returns them (ascending, disjoint).
@@ -115,14 +130,14 @@ public:
   /// Requires: has_leases().
   duration next_expiry() const { return by_expiry_.begin()->first; }
 
-  /// Indices below this one have been issued.
-  std::uint64_t high_water() const noexcept { return high_water_; }
+  /// Indices below this one have been issued, gaps aside.
+  std::uint64_t high_water() const { return all_.empty() ? 0 : all_.back().end; }
   std::uint64_t count(kind state) const noexcept {
     return counts_[static_cast<std::size_t>(state)];
   }
   std::uint64_t leased_by(peer_id peer) const;
 
-  /// All issued indices, ascending, without gaps.
+  /// All issued indices, ascending; gaps only before the beginning of a territory.
   std::vector<row> snapshot() const;
   const std::vector<report>& reports() const noexcept { return reports_; }
   /// Indices in all reports, those that were not kept included.
@@ -131,10 +146,68 @@ public:
   }
   duration lease_time() const noexcept { return lease_time_; }
 
-private:
+  // One of several replicas.
+
   using piece = interval_map<index_state>::piece;
+  /// What happened since the last call, in order; nothing unless record_changes(true).
+  struct changes {
+    std::vector<piece> states;
+    std::vector<report> reports;
+    std::vector<sample_range> doubtful; ///< now reported
+    bool empty() const noexcept { return states.empty() && reports.empty() && doubtful.empty(); }
+  };
+  /// From now on; indices that are returned meanwhile are leased again only after release().
+  void record_changes(bool on);
+  changes take_changes() { return std::exchange(changes_, {}); }
+  void release(std::span<const piece> states);
+
+  std::uint64_t territory() const noexcept { return territory_; }
+  /// Fresh indices below `end` may be issued. Without a call: all of the territory.
+  void reserve(std::uint64_t end) { limit_ = end; }
+  /// The next fresh index.
+  std::uint64_t next() const noexcept { return next_; }
+  /// Indices of territories below this one that nobody knows here belong to whoever claims them.
+  void know_territories(std::uint64_t below) { known_territories_ = std::max(known_territories_, below); }
+  std::uint64_t known_territories() const noexcept { return known_territories_; }
+
+  /// The replica of that territory cannot be reached, and may go on without us: all that is not final is doubtful, and all that
+  /// it may issue.
+  void part_from(std::uint64_t territory);
+  /// The former primary, of that territory, is gone. It may have issued indices below `reserved`, and
+  /// have leased again what was returned: those are nobody's now. Not `certain`: part_from(), too.
+  void take_over(std::uint64_t territory, std::uint64_t reserved, bool certain, duration now);
+  /// Whoever knew what became of the indices of all territories below ours is gone: they are doubtful, and stay so.
+  void doubt_all_before();
+  /// Those of `ranges` in doubt, which are in doubt no more, but reported.
+  std::vector<sample_range> settle_doubt(std::span<const sample_range> ranges);
+  const interval_set& doubt() const noexcept { return doubt_; }
+  const interval_set& doubtful() const noexcept { return doubtful_; }
+
+  // What another replica says.
+  void apply(const piece& what) { set(what.first, what.end, what.value); }
+  void apply_former(peer_id peer, std::uint64_t first, std::uint64_t end) { former_[peer].insert(first, end); }
+  void apply_report(const report& what);
+  void apply_doubt(std::uint64_t first, std::uint64_t end) { doubt_.insert(first, end); }
+  void apply_doubtful(std::uint64_t first, std::uint64_t end) { doubtful_.insert(first, end); }
+  const std::map<peer_id, interval_set>& former() const noexcept { return former_; }
+  /// Everything but what fresh indices we may issue becomes what `other` says.
+  void replace_by(sample_ledger other);
+
+  struct merge_result {
+    std::vector<report> repeated; ///< used by a round of each
+    std::vector<loss> revoked;    ///< leases of ours that end
+  };
+  /// Takes in what `other`, of another primary that went on without us, has: final states first, then leases; of two leases
+  /// of one index ours. Ends all doubt.
+  merge_result merge(const sample_ledger& other);
+
+private:
   using report_key = std::tuple<report::kind, group_id, std::uint64_t, peer_id>;
 
+  /// Behind the last index of that territory that is known.
+  std::uint64_t end_of(std::uint64_t territory) const;
+  /// Whether nobody knows [first, end) here, but another replica issued it.
+  bool claimable(std::uint64_t first, std::uint64_t end) const noexcept;
   /// Those of `ranges` that `peer` has or had, as pieces with one state each; the others go to
   /// `unknown`.
   std::vector<piece> owned(peer_id peer, std::span<const sample_range> ranges,
@@ -145,9 +218,14 @@ private:
                    std::vector<sample_range>& out);
 
   duration lease_time_;
-  std::uint64_t high_water_ = 0;
-  interval_map<index_state> all_; // covers [0, high_water_)
-  interval_set returned_;
+  std::uint64_t territory_, next_;
+  std::uint64_t limit_ = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t known_territories_ = 0;
+  interval_map<index_state> all_;
+  interval_set returned_; // those that may be leased again
+  interval_set doubt_, doubtful_;
+  bool recording_ = false;
+  changes changes_;
   std::map<duration, interval_set> by_expiry_; // the leased ones
   std::map<peer_id, std::uint64_t> leased_;    // how many
   std::map<peer_id, interval_set> former_;     // leases that ended otherwise than by commit

@@ -39,6 +39,7 @@ struct verifier {
   data_report report;
   std::optional<std::uint64_t> high_water;
   interval_map<final_state> states;
+  interval_set doubtful;
   std::map<use_key, interval_set> repeated;
   std::map<use_key, interval_map<parts>> disputed;
   std::map<use_key, interval_map<parts>> used; // rounds.csv
@@ -108,6 +109,11 @@ void verifier::read_ledger(std::istream& in) {
     return error("ledger.csv:1: is not the header of a ledger, or the file cannot be read");
   std::uint64_t next = 0;
   bool in_events = false;
+  struct gap {
+    std::uint64_t first, end;
+    std::size_t line;
+  };
+  std::vector<gap> unissued;
   while (std::getline(in, line)) {
     const auto where = fmt::format("ledger.csv:{}: ", ++n);
     std::array<std::string_view, 8> f;
@@ -129,6 +135,11 @@ void verifier::read_ledger(std::istream& in) {
     }
     use_key key;
     parts included;
+    if (state == "doubtful") { // of anything, known or not
+      in_events = true;
+      doubtful.insert(first, end);
+      continue;
+    }
     const bool is_event = state == "repeated" || state == "disputed";
     if ((is_event || state == "committed" || state == "partial") &&
         !read_use(f[3], f[4], f[5], f[6], f[7], key, included)) {
@@ -156,10 +167,16 @@ void verifier::read_ledger(std::istream& in) {
       error(fmt::format("{}indices {} to {} have no state", where, next, first - 1));
     if (end > next)
       next = end;
+    if (state == "unissued") {
+      if (end % territory_size != 0)
+        unissued.push_back({first, end, n});
+      continue;
+    }
 
     final_state s;
     s.line = n;
     const auto size = end - first;
+    report.indices += size;
     if (state == "leased") {
       s.state = final_state::kind::leased;
       if (!number(f[4], s.peer))
@@ -182,11 +199,14 @@ void verifier::read_ledger(std::istream& in) {
     }
     states.assign(first, end, s);
   }
-  report.indices = next;
+  // Of what nobody here knew, single samples may have been claimed.
+  for (const auto& gap : unissued)
+    if (!doubtful.covers(gap.first, gap.end))
+      error(fmt::format("ledger.csv:{}: does not end where a territory begins", gap.line));
   if (!high_water)
     error("ledger.csv: the last row is missing; the file was cut");
   else if (*high_water != next)
-    error(fmt::format("ledger.csv: {} indices were issued, the rows end at {}", *high_water, next));
+    error(fmt::format("ledger.csv: indices up to {} were issued, the rows end at {}", *high_water, next));
 }
 
 void verifier::read_rounds(std::istream& in) {
@@ -228,8 +248,11 @@ void verifier::check_uses() {
         continue; // nothing of it was used
       auto at = use.first;
       auto fail = [&, &key = key](std::uint64_t first, std::uint64_t end, std::string_view why) {
-        error(fmt::format("rounds.csv: {} were used, and the ledger {}", describe(key, first, end),
-                          why));
+        for (const auto& known : doubtful.pieces(first, end))
+          report.doubtful_used += known.size();
+        for (const auto& p : doubtful.missing(first, end))
+          error(fmt::format("rounds.csv: {} were used, and the ledger {}",
+                            describe(key, p.first, p.end), why));
       };
       for (const auto& p : states.pieces(use.first, use.end)) {
         if (at < p.first)

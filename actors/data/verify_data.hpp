@@ -4,10 +4,10 @@
 //
 // Checked:
 //  1. The final-state rows are ascending, without gap or overlap, from 0 to the high-water mark of
-//  `end`.
+//  `end`; what is `unissued` ends where a territory begins.
 //  2. What a round used (rounds.csv, parts_included > 0) is committed or partial with that epoch,
 //  group,
-//     peer and parts; or the ledger says `repeated` or `disputed` for it.
+//     peer and parts; or the ledger says `repeated`, `disputed` or `doubtful` for it.
 //  3. What is committed or partial was used so by that round of rounds.csv.
 // A commit can be on its way when a run is stopped: an index that the last epoch used and that the
 // same peer still leases is counted as in_flight, not as an error.
@@ -25,6 +25,7 @@ struct data_report {
   std::uint64_t indices = 0; ///< issued
   std::uint64_t committed = 0, partial = 0, leased = 0, returned = 0;
   std::uint64_t repeated_reported = 0, disputed_reported = 0;
+  std::uint64_t doubtful_used = 0; ///< used by a round, and the ledger says only that they are doubtful
   std::uint64_t in_flight = 0;
   std::uint64_t epochs = 0; ///< with committed or partial samples
   /// `file:line: what`, at most max_errors of them.

@@ -1,6 +1,7 @@
 #include "actors/training/volunteer.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_cast.hpp>
@@ -19,6 +20,8 @@ constexpr std::uint64_t most_further_behind = 4; // epochs, while we repeat step
 constexpr double longest_queue_seconds = 0.25;   // of chunks on our line: what else comes in may wait behind them
 constexpr std::size_t far_reserves = 3;          // of a download that the swarm does not wait for
 constexpr std::uint32_t speaks_for_all = 32;
+constexpr std::size_t most_lost_shards = 8;
+constexpr unsigned most_referrals = 4;
 constexpr const char* shard_key = "data.shard";
 
 }  // namespace
@@ -53,10 +56,11 @@ caf::behavior volunteer::make_behavior() {
       [this](samples& m) { on_samples(m); },
       [this](lease_lost& m) { on_lease_lost(m); },
       [this](commit_received& m) { on_commit_received(m); },
+      [this](not_primary& m) { on_not_primary(m); },
       [this](work_done& m) { m.token == repeat_job ? step_repeated() : job_done(m.token); },
       [this](round_report& m) {
         group_ = nullptr;
-        note_round(*m.result);
+        learn_from(*m.result);
         on_report(*m.result);
       },
       [this](download_report& m) { on_download(m); },
@@ -85,6 +89,9 @@ void volunteer::on_tick(const tick& message) {
     case data_timer:
       request_samples();
       return set_timer(options_.max_refresh, data_timer);
+    case shard_timer:
+      if (!shard_) send(dht_, lookup{shard_key, address(), shard_token});
+      return;
     case look_timer:
       if (reach_.looking() && message.token == reach_.token()) looked();
       return;
@@ -105,6 +112,8 @@ void volunteer::on_exit() {
   for (auto* child : {&device_, &group_, &fetcher_})
     if (*child) send_exit(*child, caf::exit_reason::user_shutdown);
   dht_ = shard_ = former_shard_ = device_ = group_ = fetcher_ = nullptr;
+  shards_.clear();
+  lost_shards_.clear();
   uncommitted_.clear();
   reach_ = {{}, backoff_};
   helper_ = {};
@@ -191,23 +200,14 @@ void volunteer::refresh() {
 }
 
 void volunteer::on_commit_received(const commit_received& what) {
-  const auto is_sender = [this](const caf::actor& a) { return a && caf::actor_cast<caf::strong_actor_ptr>(a) == current_sender(); };
-  if (!is_sender(shard_) && !is_sender(former_shard_)) return misbehaviour(0, "commit_received: from a stranger");
+  if (!is_shard(current_sender())) return misbehaviour(0, "commit_received: from a stranger");
   std::erase_if(uncommitted_, [&](const commit& sent) { return sent.group == what.group; });
 }
 
 void volunteer::on_found(const found& answer) {
   if (answer.token == shard_token) {
-    // Of several incarnations the one that was heard of last.
-    const record* newest = nullptr;
-    for (const auto& r : answer.records)
-      if (r.address && (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns)) newest = &r;
-    if (shard_ || newest == nullptr) return;
-    shard_ = newest->address;
-    monitor(shard_);
-    request_samples();
-    // What it did not answer before it was lost may be lost, too.
-    for (const auto& round : uncommitted_) send(shard_, round);
+    on_shards(answer.records);
+    if (!shard_) choose_shard(true);
     return;
   }
   heard_ = true;
@@ -237,10 +237,84 @@ std::vector<sample_range> volunteer::held() const {
   return out;
 }
 
+void volunteer::on_shards(const std::vector<record>& records) {
+  shards_.clear();
+  const record* newest = nullptr;
+  for (const auto& r : records) {
+    if (!r.address) continue;
+    if (auto replica = replica_record::unpack(r.value)) shards_.push_back({r.address, replica});
+    // Of several incarnations of a lone one, the one that was heard of last.
+    else if (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns) newest = &r;
+  }
+  if (shards_.empty() && newest != nullptr) shards_.push_back({newest->address, std::nullopt});
+}
+
+bool volunteer::has_replicas() const {
+  return std::any_of(shards_.begin(), shards_.end(), [](const shard_record& one) { return one.replica.has_value(); });
+}
+
+void volunteer::choose_shard(bool desperate) {
+  const auto rank = [this](const shard_record& one) {
+    const auto lost = std::find(lost_shards_.begin(), lost_shards_.end(), caf::actor_cast<caf::actor_addr>(one.address));
+    // The longest lost first: it may be back. Then primaries, and what has been there for longest.
+    const auto when = lost == lost_shards_.end() ? -1 : lost - lost_shards_.begin();
+    return std::tuple{when, one.replica && one.replica->role != replica_role::primary, one.replica ? one.replica->territory : 0};
+  };
+  const auto best = std::min_element(shards_.begin(), shards_.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  if (best == shards_.end() || (!desperate && std::get<0>(rank(*best)) >= 0)) return;
+  adopt_shard(best->address);
+}
+
+void volunteer::adopt_shard(const caf::actor& shard) {
+  shard_ = shard;
+  monitor(shard_);
+  // Of several replicas: one that takes over has to hear now what we hold.
+  if (has_replicas() && mode_ != mode::stopped) {
+    last_samples_ = now();
+    const auto have = samples_here();
+    requested_ = have >= options_.prefetch_samples ? 0 : static_cast<std::uint32_t>(options_.prefetch_samples - have);
+    send(shard_, sample_request{here().id(), address(), requested_, held()});
+  } else {
+    request_samples();
+  }
+  // What it did not answer before it was lost may be lost, too.
+  for (const auto& round : uncommitted_) send(shard_, round);
+}
+
+void volunteer::on_not_primary(const not_primary& what) {
+  if (!shard_ || caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender()) return;  // we have left it
+  demonitor(shard_);
+  former_shard_ = std::exchange(shard_, nullptr);
+  requested_ = 0;
+  const auto primary = caf::actor_cast<caf::actor_addr>(what.primary);
+  if (what.primary && std::find(lost_shards_.begin(), lost_shards_.end(), primary) == lost_shards_.end()) {
+    if (std::none_of(shards_.begin(), shards_.end(), [&](const shard_record& one) { return one.address == what.primary; }))
+      shards_.push_back({what.primary, replica_record{}});
+    return adopt_shard(what.primary);
+  }
+  // It does not know yet what we know, or nobody is the primary now. If it goes on saying so, that one is back.
+  if (what.primary && ++referrals_ >= most_referrals) {
+    std::erase(lost_shards_, primary);
+    referrals_ = 0;
+  }
+  set_timer(options_.min_refresh, shard_timer);
+}
+
+bool volunteer::is_shard(const caf::strong_actor_ptr& whom) const {
+  const auto is = [&](const caf::actor& a) { return a && caf::actor_cast<caf::strong_actor_ptr>(a) == whom; };
+  return is(shard_) || is(former_shard_) || std::any_of(shards_.begin(), shards_.end(), [&](const shard_record& one) { return is(one.address); });
+}
+
 void volunteer::on_down(const caf::actor_addr& whom) {
   if (!shard_ || caf::actor_cast<caf::actor_addr>(shard_) != whom) return;
   former_shard_ = std::exchange(shard_, nullptr);
   requested_ = 0;  // nobody will honour that credit
+  if (!has_replicas()) return;
+  std::erase(lost_shards_, whom);
+  lost_shards_.push_back(whom);
+  if (lost_shards_.size() > most_lost_shards) lost_shards_.pop_front();
+  choose_shard(false);
+  send(dht_, lookup{shard_key, address(), shard_token});
 }
 
 std::uint64_t volunteer::samples_here() const {
@@ -263,12 +337,13 @@ void volunteer::request_samples() {
 }
 
 void volunteer::on_samples(samples& message) {
-  // It was taken for dead while this was under way. It takes the lease back.
-  if (!shard_ && former_shard_ && caf::actor_cast<caf::strong_actor_ptr>(former_shard_) == current_sender()) return;
+  // It was taken for dead while this was under way, or there is another primary. It takes the lease back.
+  if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender() && is_shard(current_sender())) return;
   if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender() || message.range.count == 0 ||
       message.data.size() != message.range.count * pool_->work().sample_bytes())
     return misbehaviour(0, "samples that nobody asked for");
   last_samples_ = now();
+  referrals_ = 0;
   requested_ -= std::min(requested_, message.range.count);
   available_.push_back({message.range, std::move(message.data)});
   if (mode_ == mode::computing || draining_) decide();
@@ -368,7 +443,7 @@ void volunteer::start_group(round_request request, const averaging_config& how) 
   group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how, std::move(request));
 }
 
-void volunteer::note_round(const round_result& result) {
+void volunteer::learn_from(const round_result& result) {
   // Of rounds in which all went as planned: who takes over a lost part is late for that reason.
   if (result.outcome == outcome::ok) {
     std::vector<peer_id> reducers;

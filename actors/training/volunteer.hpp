@@ -21,6 +21,7 @@
 #include "actors/averaging/deadline.hpp"
 #include "actors/averaging/rate_book.hpp"
 #include "actors/averaging/round.hpp"
+#include "actors/data/shard_replica.hpp"
 #include "actors/device/device.hpp"
 #include "actors/protocol_actor.hpp"
 #include "actors/reachability.hpp"
@@ -142,7 +143,8 @@ class volunteer : public protocol_actor {
   // averaging
   /// With what every request has: who we are, what was computed.
   void start_group(round_request request, const averaging_config& how);
-  void note_round(const round_result& result);
+  /// What it says of others' lines and of how long gathering takes.
+  void learn_from(const round_result& result);
   void send_commit(const round_result& result);
   void start_download();
   reached_by reached() const;
@@ -170,7 +172,7 @@ class volunteer : public protocol_actor {
   adaptive_deadline gathering_;                     // how long a group that we lead may take to find together
 
  private:
-  enum timer : std::uint32_t { refresh_timer, retry_timer, data_timer, look_timer, look_again_timer };
+  enum timer : std::uint32_t { refresh_timer, retry_timer, data_timer, look_timer, look_again_timer, shard_timer };
   enum token : std::uint64_t { progress_token, shard_token };
   static constexpr std::uint64_t repeat_job = 1000;   // among the jobs of a method
 
@@ -180,6 +182,18 @@ class volunteer : public protocol_actor {
   /// The shard is gone: another incarnation of it may be found.
   void on_down(const caf::actor_addr& whom) override;
   void refresh();
+  /// One of several replicas of the shard, or the one that there is.
+  struct shard_record {
+    caf::actor address;
+    std::optional<replica_record> replica;  // nothing: it runs alone
+  };
+  bool has_replicas() const;
+  void on_shards(const std::vector<record>& records);
+  /// Asks the best of `shards_` that is not lost; of those that are lost only with `desperate`.
+  void choose_shard(bool desperate);
+  void adopt_shard(const caf::actor& shard);
+  void on_not_primary(const not_primary& what);
+  bool is_shard(const caf::strong_actor_ptr& whom) const;
   void on_commit_received(const commit_received& what);
   void on_found(const found& answer);
   void on_samples(samples& message);
@@ -210,6 +224,9 @@ class volunteer : public protocol_actor {
   void on_dialled(const dialled& message);
 
   caf::actor former_shard_;                         // the last one that was lost
+  std::vector<shard_record> shards_;                // as last read
+  std::deque<caf::actor_addr> lost_shards_;         // of several: whom we left because it was gone
+  unsigned referrals_ = 0;                          // times that we were sent to one of those, and got nothing
   static constexpr std::size_t most_uncommitted = 64;
   std::deque<commit> uncommitted_;                  // not answered by the shard yet
   std::uint32_t requested_ = 0;                     // credit given and not yet used by the shard

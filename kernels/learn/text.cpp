@@ -2,6 +2,7 @@
 
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"
+#include "kernels/learn/text_file.hpp"
 
 #include <glob.h>
 
@@ -65,26 +66,6 @@ result<std::vector<found_file>> expand(const std::string& pattern) {
   return found;
 }
 
-result<std::vector<std::uint8_t>> read_all(const fs::path& path, std::uint64_t at_most) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  if (error)
-    return failure{"data: cannot read " + quoted(path.string()) + ": " + error.message()};
-  if (size > at_most)
-    return failure{
-        "data: the corpus is larger than its limit of bytes; the file that exceeds it is " +
-        quoted(path.string())};
-  std::vector<std::uint8_t> bytes(size);
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    return failure{"data: cannot open " + quoted(path.string()) + ": " + std::strerror(errno)};
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
-  if (static_cast<std::uintmax_t>(in.gcount()) != size)
-    return failure{"data: " + quoted(path.string()) + " ended while it was read"};
-  return bytes;
-}
-
 /// Windows of `context` predictions in a stretch of `bytes` bytes.
 std::uint64_t whole_windows(std::size_t bytes, std::size_t context) {
   return bytes == 0 ? 0 : (bytes - 1) / context;
@@ -124,6 +105,16 @@ std::uint64_t permute(std::uint64_t index, std::uint64_t n, std::uint64_t key) {
   return index;
 }
 
+std::uint64_t buffered(std::uint64_t index, std::uint64_t n, std::uint64_t size, std::uint64_t key) {
+  SHOAL_CHECK(index < n && size > 0, "the index is inside the range that is shuffled");
+  // The first buffer is of a drawn size, so that its borders lie elsewhere in each pass.
+  const auto head = std::min(n, size - mix(key ^ 0x9e3779b97f4a7c15ULL) % size);
+  const auto block = index < head ? 0 : 1 + (index - head) / size;
+  const auto first = block == 0 ? 0 : head + (block - 1) * size;
+  const auto count = std::min(block == 0 ? head : size, n - first);
+  return first + permute(index - first, count, mix(key + block));
+}
+
 result<text_corpus> text_corpus::load(std::span<const std::string> patterns,
                                       const text_options& options) {
   if (patterns.empty())
@@ -145,7 +136,7 @@ result<text_corpus> text_corpus::load(std::span<const std::string> patterns,
         return failure{"data: cannot resolve " + quoted(path.string()) + ": " + error.message()};
       if (!seen.insert(real).second)
         continue;
-      auto bytes = read_all(real, room);
+      auto bytes = read_text_file(real.string(), options.field, room);
       if (!bytes)
         return failure{bytes.error()};
       if (bytes->empty()) {
@@ -215,7 +206,9 @@ std::size_t text_corpus::total_bytes() const noexcept {
 text_corpus::place text_corpus::place_of(std::uint64_t index) const {
   const auto pass = index / windows();
   const auto key = stream(options_.seed, "text_order", pass).next();
-  const auto window = permute(index % windows(), windows(), key);
+  const auto window = options_.shuffle_buffer == 0
+                          ? permute(index % windows(), windows(), key)
+                          : buffered(index % windows(), windows(), options_.shuffle_buffer, key);
   const auto after = std::upper_bound(first_window_.begin(), first_window_.end(), window);
   const auto file = static_cast<std::size_t>(after - first_window_.begin()) - 1;
   const auto context = static_cast<std::size_t>(options_.context);

@@ -3,7 +3,9 @@
 // p = i / windows() every window comes once, in an order that a keyed permutation gives, so a shard
 // needs no state and its replica yields the same bytes. Windows of one pass never overlap in what
 // they predict, never cross the end of a file, and start at an offset drawn per pass and file, so
-// that the model sees no fixed cuts. Source: permutation: Luby and Rackoff's Feistel network with
+// that the model sees no fixed cuts. With a shuffle buffer of B windows a pass goes through the files in order, and only the
+// windows of one buffer are permuted: who streams them holds B windows, and none comes more than B - 1 places early or late.
+// Source: permutation: Luby and Rackoff's Feistel network with
 // cycle walking (Black and Rogaway, CT-RSA 2002). Thread safety: immutable after loading.
 #pragma once
 
@@ -22,6 +24,9 @@ struct text_options {
   std::int64_t context = 64; ///< a sample is context + 1 bytes
   double holdout = 0.1;      ///< the fraction at the end of each file that is never trained on
   std::uint64_t seed = 1;    ///< of the order of the samples
+  std::string field = "text"; ///< of each object in files of JSON lines (text_file.hpp)
+  /// Windows are drawn from among so many that follow each other; 0: from among all.
+  std::uint64_t shuffle_buffer = 0;
   std::uint64_t max_bytes = std::uint64_t{1} << 30; ///< a larger corpus is refused
 };
 
@@ -43,7 +48,7 @@ public:
   /// 'texts/*.txt'. Symbolic links are followed; a file that is reached twice, or whose content
   /// another file has too, counts once. Empty files are an error where they are named, and are left
   /// out of folders and globs. Files are sorted by name and content. Errors: a pattern that matches
-  /// nothing, a file that cannot be read, more than max_bytes, options out of range, a corpus too
+  /// nothing, a file that cannot be read or unpacked (read_text_file()), more than max_bytes, options out of range, a corpus too
   /// short for one training and one held-out window.
   static result<text_corpus> load(std::span<const std::string> patterns,
                                   const text_options& options);
@@ -94,5 +99,9 @@ private:
 
 /// A bijection of [0, n) chosen by `key`. Requires: index < n.
 std::uint64_t permute(std::uint64_t index, std::uint64_t n, std::uint64_t key);
+
+/// One that moves no index by `size` or more: blocks of `size`, the first a drawn part of that, are each permuted.
+/// Requires: index < n, size > 0.
+std::uint64_t buffered(std::uint64_t index, std::uint64_t n, std::uint64_t size, std::uint64_t key);
 
 } // namespace shoal::learn

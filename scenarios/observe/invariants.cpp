@@ -7,7 +7,7 @@
 namespace shoal::scenarios {
 
 invariants::invariants(invariant_options options)
-    : mass_(options.mass), samples_({options.lease_time, options.settle_time, options.averages_parameters, options.name_of},
+    : mass_(options.mass), samples_({options.lease_time, options.settle_time, options.averages_parameters, options.name_of, options.takeovers},
                                     at(invariant_rule::samples_counted)),
       progress_({options.max_epoch_difference, options.staleness_allowed, options.name_of}, at(invariant_rule::epoch_monotonic),
                 at(invariant_rule::staleness), at(invariant_rule::state_lineage)) {}

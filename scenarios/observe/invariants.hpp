@@ -56,6 +56,7 @@ struct invariant_options {
   bool averages_parameters = false; ///< local steps go on beside a round (sample_book_options)
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;
+  bool takeovers = false; ///< the shard has replicas (sample_book_options)
 };
 
 class invariants {

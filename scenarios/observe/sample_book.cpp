@@ -1,5 +1,7 @@
 #include "scenarios/observe/sample_book.hpp"
 
+#include "actors/data/sample_ledger.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -181,6 +183,8 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
                                                                : ""));
           };
           const bool ours = e.shard == shard_state::leased && e.holder == what.peer;
+          const bool is_final =
+              e.shard == shard_state::committed || e.shard == shard_state::partial;
           switch (what.to) {
           case sample_state::leased:
             if (e.shard != shard_state::unknown && e.shard != shard_state::returned && !ours)
@@ -189,7 +193,8 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
             e.holder = what.peer;
             break;
           case sample_state::returned:
-            if (!ours)
+            if (!ours && !(options_.takeovers && !is_final &&
+                           (what.peer == 0 || e.shard == shard_state::returned)))
               wrong("takes back");
             e.shard = shard_state::returned;
             e.holder = 0;
@@ -205,7 +210,7 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
             break;
           case sample_state::committed:
           case sample_state::partial:
-            if (!ours && e.shard != shard_state::returned)
+            if (!ours && e.shard != shard_state::returned && !(options_.takeovers && is_final))
               wrong("commits");
             e.shard =
                 what.to == sample_state::committed ? shard_state::committed : shard_state::partial;
@@ -252,6 +257,8 @@ void sample_book::finish_stretch(
   const std::string which = range_text(begin, end);
   const bool finished = e.shard == shard_state::committed || e.shard == shard_state::partial;
   if (e.reported || (e.round > 0 && lost(rounds_[e.round - 1])))
+    return;
+  if (options_.takeovers && e.shard == shard_state::unknown && e.uses == 0 && end % actors::territory_size == 0)
     return;
   if (e.shard == shard_state::unknown) {
     check_.violate(time, fmt::format("samples {} are in no state: the shard lost them", which),

@@ -20,6 +20,9 @@
 // A round that splits the swarm makes two branches, and one of them wins (DESIGN section 4): what the other one used
 // may be used again. So a second use counts only if both rounds led to the state that the run ends with.
 // Indices that are reported (actors::samples_reported, at any time) are excused from double use.
+// Where replicas of the shard take over from each other, the next primary may say again what the last one had said and
+// not told it: that an index is returned, or final; and it may take back what nobody claims (peer 0). An index that is final
+// is never taken back or leased, whoever says so. Indices that no replica issued end where a territory begins.
 // A peer's computed indices are forgotten when it drops its gradient: it downloads, adopts, leaves,
 // dies, or reports them; indices that it gives back may be in its next contribution or not.
 //
@@ -54,6 +57,7 @@ struct sample_book_options {
   /// under way is in the next one (in which it has to be).
   bool averages_parameters = false;
   std::function<std::string(actors::peer_id)> name_of; ///< for texts
+  bool takeovers = false; ///< replicas of the shard take over from each other
 };
 
 class sample_book {

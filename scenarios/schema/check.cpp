@@ -199,6 +199,11 @@ class checker : checking {
 
   void places() {
     region("data.region", s_.data.region);
+    for (std::size_t i = 0; i < s_.data.replica_regions.size(); ++i)
+      region(fmt::format("data.replica_regions.{}", i), s_.data.replica_regions[i]);
+    if (sound({"data.replicas", "data.replica_regions"}) && s_.data.replica_regions.size() >= s_.data.replicas)
+      error_at_key("data.replica_regions", fmt::format("{} regions for {} further replica{}", s_.data.replica_regions.size(), s_.data.replicas - 1,
+                                                       s_.data.replicas == 2 ? "" : "s"));
   }
 
   void workload() {

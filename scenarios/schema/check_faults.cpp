@@ -180,9 +180,18 @@ class fault_checker : checking {
 
   void selection(const fault& f, const std::string& path) {
     if (!sound({"peers", "network.regions"})) return;
-    if (f.select == shard_host) {
-      if (f.kind == kill || f.kind == restart || f.kind == join)
-        error(path + ".select", fmt::format("'{}' is the data shard's host: it can be paused, slowed down or cut off, but not killed", shard_host));
+    if (f.select.starts_with(shard_prefix) && !sound({"data.replicas"})) return;
+    const auto shards = shard_hosts(s_);
+    const auto struck = std::count_if(shards.begin(), shards.end(), [&](const std::string& name) { return selects_shard(f.select, name); });
+    if (struck > 0 && !f.regions.empty()) return;   // where they are, is the network's affair
+    if (struck > 0) {
+      const bool ends = f.kind == kill || f.kind == restart;
+      const bool all = static_cast<std::size_t>(struck) == shards.size() && f.mode == fault_mode::all && f.on.empty();
+      if (ends && shards.size() == 1)
+        warn(path + ".select", "the only data shard is killed: what it knew of the samples is lost, and reported as doubtful",
+             {"data.replicas: 2 has another one take over"});
+      else if (ends && all)
+        warn(path + ".select", "all data shards are killed at once: what they knew of the samples is lost, and reported as doubtful");
       return;
     }
     std::vector<std::string> names;
@@ -200,6 +209,7 @@ class fault_checker : checking {
         names.push_back(group.name + "-" + std::to_string(i));
     }
     if (names.empty()) return;   // no peers: said elsewhere
+    names.insert(names.end(), shards.begin(), shards.end());
     if (found == 0) {
       if (f.select.empty()) return error_at_key(path, "no host is in these regions");
       return error(path + ".select", f.regions.empty() ? fmt::format("'{}' selects no host", f.select)
@@ -242,6 +252,8 @@ class fault_checker : checking {
         };
         if (in(a) && in(b)) return true;
       }
+    for (const auto& name : shard_hosts(s_))
+      if (selects_shard(a.select, name) && selects_shard(b.select, name)) return true;
     return false;
   }
 

@@ -226,7 +226,11 @@ void describe(V& v, peer_group& o) {
 
 template <class V>
 void describe(V& v, data_options& o) {
-  v.field("files", o.files, "paths or globs, relative to the scenario's folder; `~` at the start is your home folder");
+  v.field("files", o.files, "paths or globs, relative to the scenario's folder; `~` at the start is your home folder. Plain text, or JSON lines "
+                            "(`.jsonl`), of either also compressed (`.zst`, `.br`)");
+  v.field("field", o.field, "which field of each object in a file of JSON lines is the text", {.hide_default = true});
+  v.field("shuffle_buffer", o.shuffle_buffer, "training windows are shuffled among so many that follow each other, so that a shard reads its files "
+                                              "nearly in order; 0: among all", {.at_most = 1 << 24, .hide_default = true});
   v.field("holdout", o.holdout, "the last part of each file is held out to measure the loss",
           {.above = 0, .at_most = 0.5, .fraction = true});
   v.field("region", o.region, "where the data shard's host is", {.otherwise = "the first region"});
@@ -235,6 +239,9 @@ void describe(V& v, data_options& o) {
   v.field("prefetch_samples", o.prefetch_samples, "credit: leased, unused samples that one peer may hold",
           {.at_least = 1, .at_most = 65536});
   v.field("lease_time", o.lease_time, "a lease neither renewed nor committed for this long is returned", {.above = 0});
+  v.field("replicas", o.replicas, "hosts of the data shard, `shard-0`, `shard-1`, …, each with that line: one serves, the others know what it knows "
+                                  "and take over", {.at_least = 1, .at_most = 16, .hide_default = true});
+  v.field("replica_regions", o.replica_regions, "where `shard-1`, `shard-2`, … are", {.hide_default = true, .otherwise = "`region`"});
 }
 
 template <class V>
@@ -318,7 +325,7 @@ void describe(V& v, averaging_options& o) {
 template <class V>
 void describe(V& v, fault& o) {
   v.action(o);
-  v.field("select", o.select, "glob over host names (`*`, `?`, `[a-c]`); `shard-0` by its name alone",
+  v.field("select", o.select, "glob over host names (`*`, `?`, `[a-c]`); those of the data shard only if it begins so (`shard-0`, `shard-*`)",
           {.otherwise = "required, but for `swizzle-clog` and shapes of `partition`: all peers"});
   v.field("regions", o.regions, "only hosts in these regions", {.hide_default = true});
   v.field("mode", o.mode, "how many of the selected hosts that run, drawn each time", {.hide_default = true});

@@ -36,8 +36,9 @@ struct path_options {
   bool operator==(const path_options&) const = default;
 };
 
-/// The one host beside the peers that a fault can select, by this name alone.
-inline constexpr const char* shard_host = "shard-0";
+/// The hosts beside the peers that a fault can select, by names or globs that begin so: shard-0, and with data.replicas
+/// shard-1, ...
+inline constexpr const char* shard_prefix = "shard-";
 
 /// The first key of a fault; the enumerator beside it says what its value is.
 enum class fault_kind { kill, restart, join, pause, throttle, netem, partition, blackhole, swizzle_clog, clock };

@@ -51,6 +51,16 @@ std::vector<host_spec> expand_hosts(const scenario& from) {
   return hosts;
 }
 
+std::vector<std::string> shard_hosts(const scenario& from) {
+  std::vector<std::string> names;
+  for (std::uint64_t i = 0; i < from.data.replicas; ++i) names.push_back(shard_prefix + std::to_string(i));
+  return names;
+}
+
+bool selects_shard(std::string_view select, std::string_view name) {
+  return select.starts_with(shard_prefix) && glob_match(select, name);
+}
+
 bool glob_match(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0;
   std::size_t star = std::string_view::npos, resume = 0;

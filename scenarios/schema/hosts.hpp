@@ -27,6 +27,11 @@ struct host_spec {
 /// Every peer's host, groups in the file's order.
 std::vector<host_spec> expand_hosts(const scenario& from);
 
+/// 'shard-0', 'shard-1', ...
+std::vector<std::string> shard_hosts(const scenario& from);
+/// Whether a fault's `select` names this one of them: '*' alone does not.
+bool selects_shard(std::string_view select, std::string_view name);
+
 /// '*' any text, '?' one character, '[a-c]' one of, '[!a]' none of; everything else itself.
 /// Complexity: O(|pattern| |name|).
 bool glob_match(std::string_view pattern, std::string_view name);

@@ -112,11 +112,15 @@ struct peer_group {
 struct data_options {
   /// Paths or globs. Relative ones are taken from the scenario's folder and made absolute by load().
   std::vector<std::string> files{"/usr/share/common-licenses/*"};
+  std::string field = "text";          ///< of each object in a file of JSON lines
+  std::uint64_t shuffle_buffer = 0;    ///< windows are shuffled among so many that are read in order; 0: among all
   double holdout = 0.1;                ///< the last part of each file is held out, (0, 0.5]
   std::string region;                  ///< where the shard's host is; default: the first region
   data_rate up{1e9}, down{1e9};        ///< the shard host's link
   std::uint64_t prefetch_samples = 64; ///< credit: at most so many leased, unused samples a peer
   duration lease_time = 60s;           ///< a lease not renewed or committed for this long is returned
+  std::uint64_t replicas = 1;          ///< hosts shard-0, shard-1, ...: one serves, the others take over
+  std::vector<std::string> replica_regions;   ///< of shard-1, shard-2, ...; those that are not named are in `region`
   bool operator==(const data_options&) const = default;
 };
 

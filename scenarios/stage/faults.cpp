@@ -22,7 +22,7 @@ fault_engine::fault_engine(world& in, effects& on, std::vector<fault> faults, st
 }
 
 bool fault_engine::matches(const fault& what, const fault_target& target) const {
-  const bool named = target.peer ? what.select.empty() || glob_match(what.select, target.name) : what.select == target.name;
+  const bool named = target.peer ? what.select.empty() || glob_match(what.select, target.name) : selects_shard(what.select, target.name);
   return named && (what.regions.empty() ||
                    std::find(what.regions.begin(), what.regions.end(), target.region) != what.regions.end());
 }

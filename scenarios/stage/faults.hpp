@@ -23,7 +23,7 @@ namespace shoal::scenarios {
 struct fault_target {
   netem::machine_index machine = 0;
   std::string name, region;
-  bool peer = true;                          ///< others are selected by their name alone, and only for what leaves them alive
+  bool peer = true;                          ///< others are selected by their name alone (selects_shard)
 };
 
 /// A fault began or ended.
@@ -37,7 +37,7 @@ struct fault_note {
 class fault_engine {
  public:
   struct hooks {
-    std::function<void(netem::machine_index)> start;       ///< boots the peer of a machine
+    std::function<void(netem::machine_index)> start;       ///< boots the peer or shard of a machine
     std::function<void(const fault_note&)> note;           ///< may be empty
   };
 

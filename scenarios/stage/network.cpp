@@ -58,7 +58,13 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     return machine;
   };
   network_machines made;
-  made.shard = net.add_machine(add("shard-0", what.data.region, what.data.up, what.data.down));
+  const auto shards = shard_hosts(what);
+  for (std::size_t i = 0; i < shards.size(); ++i)
+    made.shard_regions.push_back(i > 0 && i <= what.data.replica_regions.size() ? what.data.replica_regions[i - 1] : what.data.region);
+  const auto add_shard = [&](std::size_t i) {
+    made.shards.push_back(net.add_machine(add(shards[i], made.shard_regions[i], what.data.up, what.data.down)));
+  };
+  add_shard(0);
   std::map<std::string, std::uint64_t> per_line;
   for (const auto& group : what.peers) per_line[group.name] = group.hosts_per_line;
   std::size_t line = 0;
@@ -79,6 +85,7 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
   }
   // After the peers, whose numbers they must not move. A group's name has no dot.
   for (const auto& [name, relay] : n.relays) net.add_relay(add("relay." + name, relay.region, relay.up, relay.down), relay.budget.bytes);
+  for (std::size_t i = 1; i < shards.size(); ++i) add_shard(i);
   made.regions = std::move(regions);
   made.shared = std::move(behind);
   return made;

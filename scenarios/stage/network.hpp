@@ -15,7 +15,8 @@ netem::path_quality quality_of(const path_options& what);
 netem::tcp_options tcp_of(const tcp_options& what);
 
 struct network_machines {
-  netem::machine_index shard = 0;
+  std::vector<netem::machine_index> shards;  ///< as shard_hosts()
+  std::vector<std::string> shard_regions;
   std::vector<netem::machine_index> peers;   ///< as `hosts`
   std::vector<netem::site_index> homes;      ///< the line that a host shares with others, or no_site
   std::map<std::string, netem::region_index> regions;

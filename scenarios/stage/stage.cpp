@@ -53,6 +53,12 @@ bool has_nat(const scenario& what) {
 
 bool is_moshpit(const scenario& what) { return what.training.method == training_method::moshpit; }
 
+bool has_takeovers(const scenario& what) {
+  return what.data.replicas > 1 || std::any_of(what.faults.begin(), what.faults.end(), [](const fault& f) {
+           return f.kind == fault_kind::restart && f.select.starts_with(shard_prefix);
+         });
+}
+
 std::uint64_t count_of(const scenario& what) {
   std::uint64_t out = 0;
   for (const auto& group : what.peers) out += group.count;
@@ -123,13 +129,20 @@ struct stage::state {
   // While it runs. On the wall clock actors of several threads observe at once: `watching` guards the
   // observers and what stands between here and `started`. It is the last lock that is taken: under
   // it nobody calls the world.
-  std::recursive_mutex watching;
+  mutable std::recursive_mutex watching;
   duration last_event{};                                 // observers' time never goes back
   std::unique_ptr<run_observers> observers;
   actors::rounds_recorder rounds;
   std::shared_ptr<actors::state_pool> pool;
   std::shared_ptr<const kernels::vector_codec> codec;    // null: none
-  std::shared_ptr<actors::sample_ledger> ledger;
+  /// A replica of the data shard, its latest incarnation.
+  struct shard_unit {
+    netem::machine_index machine = 0;
+    std::shared_ptr<actors::sample_ledger> ledger;
+    std::shared_ptr<std::atomic<actors::replica_role>> role;
+  };
+  std::vector<shard_unit> shards;
+  std::uint64_t shards_started = 0;                      // and so the next one's territory
   std::unique_ptr<churn_engine> churn;
   std::unique_ptr<world> in;
   std::unique_ptr<effects> on_hosts;
@@ -165,6 +178,11 @@ struct stage::state {
   duration stamp(duration time) { return last_event = std::max(last_event, time); }
   void build();
   void start_peer(netem::machine_index machine);
+  void start_shard(shard_unit& shard);
+  void start_host(netem::machine_index machine);
+  /// Whose ledger counts: that of the first primary; without one, of the first that had it.
+  const actors::sample_ledger& ledger() const;
+  std::size_t primaries() const;
   caf::actor start_node(actors::host& on);
   void on_event(const netem::delivered_event& event);
   void on_observation(const actors::host& from, const actors::observation& seen);
@@ -246,24 +264,22 @@ void stage::state::build() {
     targets.push_back({machines[i], hosts[i].name, hosts[i].region, true});
     on_hosts->add_line(machines[i], {hosts[i].up, hosts[i].down, quality_of(hosts[i].access)});
   }
-  targets.push_back({network.shard, shard_host, what.data.region, false});
-  on_hosts->add_line(network.shard, {what.data.up, what.data.down, {}});
+  const auto shard_names = shard_hosts(what);
+  for (std::size_t i = 0; i < network.shards.size(); ++i) {
+    shards.push_back({network.shards[i], nullptr, nullptr});
+    targets.push_back({network.shards[i], shard_names[i], network.shard_regions[i], false});
+    on_hosts->add_line(network.shards[i], {what.data.up, what.data.down, {}});
+  }
   faults = std::make_unique<fault_engine>(
       *in, *on_hosts, what.faults, std::move(targets), what.seed,
-      fault_engine::hooks{[this](netem::machine_index machine) { start_peer(machine); },
+      fault_engine::hooks{[this](netem::machine_index machine) { start_host(machine); },
                           [this](const fault_note& note) {
                             const auto now = in->clock().now();
                             std::lock_guard guard(watching);
                             observers->on_fault(stamp(now), note.fault, action_name(note.kind), note.begins, note.hosts);
                           }});
 
-  auto& shard_host = in->boot(network.shard);
-  actors::data_shard_config shard;
-  shard.lease_time = what.data.lease_time;
-  shard.dht = start_node(shard_host);
-  ledger = std::make_shared<actors::sample_ledger>(what.data.lease_time);
-  in->spawn<actors::data_shard>(shard_host, shard, start ? std::make_shared<later_source>(work->source(), start->data_from) : work->source(),
-                                ledger);
+  for (auto& shard : shards) start_shard(shard);
   pool = std::make_shared<actors::state_pool>(work->work(), options.share_states,
                                               start ? std::optional(start->state) : std::nullopt);
   if (what.averaging.compression != kernels::codec::none)
@@ -320,6 +336,54 @@ caf::actor stage::state::start_node(actors::host& on) {
   std::lock_guard guard(watching);
   if (auto found = nodes.find(machine); found != nodes.end() && found->second == node) nodes.erase(found);
   return node;
+}
+
+void stage::state::start_host(netem::machine_index machine) {
+  for (auto& shard : shards)
+    if (shard.machine == machine) return start_shard(shard);
+  start_peer(machine);
+}
+
+void stage::state::start_shard(shard_unit& shard) {
+  if (draining) return;
+  auto& host = in->boot(shard.machine);
+  actors::data_shard_config config;
+  config.lease_time = what.data.lease_time;
+  config.dht = start_node(host);
+  auto& replication = config.replication;
+  replication.replicas = static_cast<unsigned>(what.data.replicas);
+  replication.detection_time = what.network.detection_time;
+  replication.beat = std::min(replication.beat, what.network.detection_time / 4);
+  replication.seek_time = 2 * what.network.detection_time;
+  replication.forgets_commits = options.mutant == actors::mutant::forgotten_commit;
+  auto made = std::make_shared<actors::sample_ledger>(what.data.lease_time, shards_started++);
+  auto role = std::make_shared<std::atomic<actors::replica_role>>(what.data.replicas == 1 ? actors::replica_role::primary
+                                                                                          : actors::replica_role::seeking);
+  config.role = role;
+  in->spawn<actors::data_shard>(host, config, start ? std::make_shared<later_source>(work->source(), start->data_from) : work->source(),
+                                made);
+  std::lock_guard guard(watching);
+  shard.ledger = std::move(made);
+  shard.role = std::move(role);
+}
+
+std::size_t stage::state::primaries() const {
+  auto all = [this] {
+    std::lock_guard guard(watching);
+    return shards;
+  }();
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [this](const shard_unit& shard) {
+    return in->net().host_on(shard.machine) != netem::no_host && *shard.role == actors::replica_role::primary;
+  }));
+}
+
+const actors::sample_ledger& stage::state::ledger() const {
+  const auto rank = [this](const shard_unit& shard) {
+    const bool dead = in->net().host_on(shard.machine) == netem::no_host;
+    const auto role = shard.role->load();
+    return std::tuple{dead, role != actors::replica_role::primary, role == actors::replica_role::seeking, shard.ledger->territory()};
+  };
+  return *std::min_element(shards.begin(), shards.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); })->ledger;
 }
 
 void stage::state::start_peer(netem::machine_index machine) {
@@ -434,7 +498,10 @@ bool stage::state::quiet() const {
     auto host = in->net().host_on(machine);
     if (host != netem::no_host && in->net().live_actors(host) > 3) return false;
   }
-  return in->net().active_flows() == 0;
+  if (in->net().active_flows() > 0) return false;
+  // Two primaries that were cut off from each other have to meet, and one that takes over to be there.
+  const bool some = std::any_of(shards.begin(), shards.end(), [this](const shard_unit& s) { return in->net().host_on(s.machine) != netem::no_host; });
+  return shards.size() == 1 || !some || primaries() == 1;
 }
 
 /// Between two slices, on this thread: in sim at a time that is the same in each run, in emulate away
@@ -489,7 +556,9 @@ leak_facts stage::state::leaks() const {
   for (const auto& [peer, open] : open_rounds) out.requests_open += open;
   out.flows_of_dead_hosts = net.orphaned_flows();
   out.actors_alive = in->clock().live_actors();
-  out.actors_expected = 2 + 3 * peers.size();  // shard and its DHT node; peer, device and DHT node
+  // A shard and its DHT node; a peer, its device and its DHT node.
+  const auto alive = std::count_if(shards.begin(), shards.end(), [&](const shard_unit& s) { return net.host_on(s.machine) != netem::no_host; });
+  out.actors_expected = 2 * static_cast<std::uint64_t>(alive) + 3 * peers.size();
   return out;
 }
 
@@ -497,10 +566,10 @@ result<void> stage::state::write(const run_directory& to, const summary& result,
   auto yaml = to_yaml(what);
   yaml += to_yaml(provenance{std::string(version()), work->data_digest(), options.until, interrupted, options.build});
   if (auto done = to.write("run.yaml", yaml); !done) return done;
-  if (auto done = actors::write_ledger(to.file("ledger.csv").string(), *ledger); !done) return done;
+  if (auto done = actors::write_ledger(to.file("ledger.csv").string(), ledger()); !done) return done;
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
   if (auto best = pool->best())
-    if (auto done = work->save(*best, data_before() + ledger->high_water(), to.file("final.ckpt").string()); !done) return done;
+    if (auto done = work->save(*best, data_before() + ledger().high_water(), to.file("final.ckpt").string()); !done) return done;
   return to.write("summary.json", to_json(result));
 }
 
@@ -575,6 +644,9 @@ result<run_outcome> stage::run() {
   watching.invariants.lease_time = s.what.data.lease_time;
   watching.invariants.mass.loss = kernels::largest_loss(s.what.averaging.compression);
   watching.invariants.mass.loss_of_small = kernels::smallest_loss(s.what.averaging.compression);
+  // What a dead peer leased last may be nobody's for another lease, from when the next primary takes over.
+  watching.invariants.takeovers = has_takeovers(s.what);
+  if (watching.invariants.takeovers) watching.invariants.lease_time += s.what.network.detection_time;
   if (is_moshpit(s.what)) {
     watching.invariants.max_epoch_difference = s.what.training.max_staleness;
     watching.invariants.averages_parameters = true;

@@ -129,6 +129,8 @@ result<std::unique_ptr<prepared_workload>> prepare_transformer(const scenario& f
   options.context = static_cast<std::int64_t>(from.workload.context);
   options.holdout = from.data.holdout;
   options.seed = from.seed;
+  options.field = from.data.field;
+  options.shuffle_buffer = from.data.shuffle_buffer;
   auto corpus = learn::text_corpus::load(from.data.files, options);
   if (!corpus) return failure{corpus.error()};
   if (auto valid = kernels::validate(model_of(from.workload)); !valid) return failure{"workload: " + valid.error()};

@@ -31,7 +31,8 @@ using all_messages =
               state_request, state_offer, state_refused, state_hold, state_chunk_request, state_chunk, work_done,
               tick, address_query, address_answer, dial_request, dial_answer, dialled,
               greeting, gossip_offer, gossip_answer, push_share, push_received, whole_part,
-              whole_mean>;
+              whole_mean, ledger_row, replica_info, replica_hello, ledger_update, ledger_received,
+              not_primary>;
 
 template <class F, class... Ts>
 void for_each_type(type_list<Ts...>, F f) {

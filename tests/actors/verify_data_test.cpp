@@ -241,3 +241,38 @@ TEST_CASE("verification reads any bytes without failing") {
   CHECK_FALSE(verify("", "").ok());
   CHECK_FALSE(verify_data("a directory that does not exist").ok());
 }
+
+TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody can be asked about is counted") {
+  run r;
+  (void)r.ledger.lease(1, 10, 0s);
+  r.round(1, {1}, {{{0, 10}}}, {0});
+  sample_ledger next(100s, 1);
+  for (const auto& row : r.ledger.snapshot())
+    next.apply({row.first, row.first + row.count, row.state});
+  next.take_over(0, 10, true, 0s);
+  r.ledger = next;
+  (void)r.ledger.lease(1, 5, 0s);
+  r.round(2, {1}, {{{territory_size, 5}}}, {0});
+  const auto text = r.ledger_text();
+  CHECK(text.find(std::to_string(10) + "," + std::to_string(territory_size - 10) + ",unissued") != std::string::npos);
+  auto report = verify(text, r.rounds_text());
+  CHECK(report.errors == std::vector<std::string>{});
+  CHECK(report.indices == 15);
+  CHECK(report.committed == 15);
+
+  // A gap that ends elsewhere is a lost sample.
+  auto torn = text;
+  torn.replace(torn.find(std::to_string(territory_size) + ",5"), std::to_string(territory_size).size() + 2,
+               std::to_string(territory_size + 1) + ",4");
+  const auto gap = std::to_string(territory_size - 10);
+  torn.replace(torn.find(gap), gap.size(), std::to_string(territory_size - 9));
+  CHECK_FALSE(verify(torn, r.rounds_text()).ok());
+
+  // A round of a primary that is gone: an error, unless the ledger says that such a one may have been.
+  r.round(3, {2}, {{{10, 7}}}, {0}, false);
+  CHECK_FALSE(verify(r.ledger_text(), r.rounds_text()).ok());
+  r.ledger.part_from(0);
+  report = verify(r.ledger_text(), r.rounds_text());
+  CHECK(report.ok());
+  CHECK(report.doubtful_used == 7);
+}

@@ -192,3 +192,40 @@ TEST_CASE("the bigram loss of a small example is what one computes by hand") {
   const std::vector<std::span<const std::uint8_t>> asked{back};
   CHECK(bigram_loss(apart, asked) == doctest::Approx(std::log(256.0)));
 }
+
+TEST_CASE("a shuffle buffer moves no window by its size or more, and each pass still has every window once") {
+  for (const std::uint64_t n : {1u, 2u, 10u, 64u, 65u, 1000u})
+    for (const std::uint64_t size : {1u, 2u, 7u, 64u, 5000u})
+      for (const std::uint64_t key : {1u, 2u, 99u}) {
+        std::set<std::uint64_t> seen;
+        std::uint64_t moved = 0;
+        for (std::uint64_t i = 0; i < n; ++i) {
+          const auto to = buffered(i, n, size, key);
+          REQUIRE(to < n);
+          CHECK((to > i ? to - i : i - to) < size);
+          moved += to != i ? 1 : 0;
+          seen.insert(to);
+        }
+        CHECK(seen.size() == n);
+        if (size == 1)
+          CHECK(moved == 0);
+        else if (size >= 7 && n >= 64)
+          CHECK(moved > n / 2);
+      }
+}
+
+TEST_CASE("with a shuffle buffer the order depends on seed, pass and index alone") {
+  const auto make = [](std::uint64_t seed) {
+    return text_corpus::from_files({numbered("a", 20'000)}, {.context = 16, .seed = seed, .shuffle_buffer = 50}).value();
+  };
+  const auto one = make(1), again = make(1), other = make(2);
+  const auto windows = one.windows();
+  std::uint64_t same_pass = 0, same_seed = 0;
+  for (std::uint64_t i = windows; i-- > 0;) { // in any order
+    CHECK(one.place_of(i).window == again.place_of(i).window);
+    same_pass += one.place_of(i).window == one.place_of(windows + i).window ? 1 : 0;
+    same_seed += one.place_of(i).window == other.place_of(i).window ? 1 : 0;
+  }
+  CHECK(same_pass < windows / 10);
+  CHECK(same_seed < windows / 10);
+}

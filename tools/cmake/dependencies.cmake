@@ -1,5 +1,5 @@
 # Every library that Shoal uses, as one imported target each. The targets:
-#   shoal::caf shoal::torch shoal::openblas shoal::sodium shoal::glpk shoal::zstd
+#   shoal::caf shoal::torch shoal::openblas shoal::sodium shoal::glpk shoal::zstd shoal::brotli
 #   yaml-cpp fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 Eigen3::Eigen
 #   prometheus-cpp::core; in the tests also doctest::doctest and benchmark::benchmark
 # The Debian packages that provide them are listed in tools/bootstrap/.
@@ -32,6 +32,7 @@ endfunction()
 shoal_import(caf HEADER caf/all.hpp LIBRARIES caf_core LINK Threads::Threads)
 shoal_import(sodium HEADER sodium.h LIBRARIES sodium)
 shoal_import(glpk HEADER glpk.h LIBRARIES glpk)
+shoal_import(brotli HEADER brotli/decode.h LIBRARIES brotlidec brotlienc)
 
 add_library(shoal::zstd INTERFACE IMPORTED GLOBAL)
 target_link_libraries(shoal::zstd INTERFACE zstd::libzstd_shared)

@@ -1,0 +1,462 @@
+#include "actors/data/shard_replica.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <caf/actor_cast.hpp>
+
+#include "actors/data/ledger_rows.hpp"
+#include "actors/data/sample_ranges.hpp"
+
+namespace shoal::actors {
+
+namespace {
+
+using role = replica_role;
+using packed = std::array<std::uint64_t, 2>;
+
+caf::actor_addr address_of(const caf::actor& whom) { return caf::actor_cast<caf::actor_addr>(whom); }
+
+constexpr unsigned most_stalled_beats = 8;
+
+}  // namespace
+
+payload replica_record::pack() const {
+  packed words{territory, static_cast<std::uint64_t>(role)};
+  std::vector<std::byte> bytes(sizeof words);
+  std::memcpy(bytes.data(), words.data(), sizeof words);
+  return payload{std::move(bytes)};
+}
+
+std::optional<replica_record> replica_record::unpack(const payload& bytes) {
+  packed words;
+  if (bytes.size() != sizeof words || bytes.is_hollow()) return std::nullopt;
+  std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
+  if (words[1] > static_cast<std::uint64_t>(role::yielding)) return std::nullopt;
+  return replica_record{words[0], static_cast<actors::replica_role>(words[1])};
+}
+
+shard_replica::shard_replica(io& world, replica_config config, sample_ledger& ledger)
+    : world_(world), config_(config), ledger_(ledger) {}
+
+void shard_replica::start() {
+  reserved_ = kept_reservation_ = ledger_.next();
+  ledger_.know_territories(std::max<std::uint64_t>(config_.replicas, ledger_.territory()));
+  seeking_since_ = world_.now();
+  if (ledger_.territory() > 0) return;
+  turn(role::primary);
+}
+
+void shard_replica::clear() {
+  followers_.clear();
+  waiting_.clear();
+  arriving_.clear();
+  primary_.reset();
+  incoming_.reset();
+  source_ = {};
+  fellows_.clear();
+  seekers_.clear();
+  dead_.clear();
+  watched_.clear();
+}
+
+caf::actor shard_replica::known_primary() {
+  if (primary()) return world_.self();
+  return primary_ ? primary_->address : caf::actor{};
+}
+
+void shard_replica::turn(replica_role to) {
+  if (role_ == to) return;
+  role_ = to;
+  if (to == role::primary) {
+    primary_.reset();
+    incoming_.reset();
+    seekers_.clear();
+    ledger_.record_changes(true);
+    // What backups of before were told of our own indices holds no more.
+    reserved_ = kept_reservation_ = ledger_.next();
+    ledger_.reserve(kept_reservation_);
+  } else if (to != role::backup) {
+    ledger_.record_changes(false);
+    followers_.clear();
+    waiting_.clear();
+    arriving_.clear();
+  }
+  world_.role_changed();
+}
+
+// -- seeking and following --------------------------------------------------------------------------
+
+void shard_replica::greet(const caf::actor& whom, std::uint64_t stream, std::uint64_t token) {
+  if (!whom) return;
+  const auto now = static_cast<std::uint64_t>(world_.now().count());
+  world_.send(whom, caf::make_message(replica_hello{{ledger_.territory(), world_.self()}, static_cast<std::uint8_t>(role_), stream,
+                                                    applied_, primary() ? token : now}));
+}
+
+void shard_replica::seek() {
+  primary_.reset();
+  stream_ = applied_ = 0;
+  incoming_.reset();
+  seeking_since_ = world_.now();
+}
+
+void shard_replica::follow(const replica_info& whom) {
+  if (!whom.address || whom.address == world_.self()) return;
+  primary_ = whom;
+  stream_ = applied_ = 0;
+  incoming_.reset();
+  if (watched_.insert(address_of(whom.address)).second) world_.watch(whom.address);
+  greet(whom.address);
+}
+
+void shard_replica::found(const std::vector<actors::record>& records) {
+  for (const auto& r : records) {
+    const auto what = replica_record::unpack(r.value);
+    if (!what || !r.address || r.address == world_.self() || dead_.contains(address_of(r.address))) continue;
+    ledger_.know_territories(what->territory + 1);
+    const bool ours = std::any_of(followers_.begin(), followers_.end(), [&](const auto& f) { return f.second.address == r.address; });
+    if (ours || (role_ != role::primary && (role_ != role::seeking || primary_))) continue;
+    if (watched_.insert(address_of(r.address)).second) world_.watch(r.address);
+    greet(r.address);
+  }
+}
+
+bool shard_replica::beat() {
+  const auto now = world_.now();
+  ++beats_;
+  switch (role_) {
+    case role::primary:
+      for (auto at = followers_.begin(); at != followers_.end();) {
+        auto& f = at->second;
+        f.stalled = f.acked < f.sent && f.acked == f.acked_at_beat ? f.stalled + 1 : 0;
+        f.acked_at_beat = f.acked;
+        // Something that it was told was lost on the way; its next greeting makes it a new one.
+        at = f.stalled > most_stalled_beats ? followers_.erase(at) : std::next(at);
+      }
+      sweep();
+      return followers_.size() + 1 < config_.replicas && beats_ % 2 == 0;
+    case role::backup:
+      if (primary_) greet(primary_->address, stream_);
+      return false;
+    case role::yielding:
+      if (now - yielding_since_ > 2 * config_.detection_time) hand_over();
+      return false;
+    case role::seeking: break;
+  }
+  if (primary_) {
+    greet(primary_->address, stream_);
+    return false;
+  }
+  if (now - seeking_since_ < config_.seek_time) return true;
+  // Others that know as little: the first of them goes on.
+  for (const auto& [who, known] : seekers_)
+    if (known.territory < ledger_.territory() && now - known.heard < 4 * config_.beat) return true;
+  ledger_.doubt_all_before();
+  turn(role::primary);
+  std::vector<sample_range> whose;
+  append_range(whose, 0, ledger_.territory() * territory_size);
+  world_.ledger_lost(whose);
+  return true;
+}
+
+void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sender) {
+  if (!what.primary || dead_.contains(address_of(what.primary))) return;
+  const bool by_ours = primary_ && caf::actor_cast<caf::strong_actor_ptr>(primary_->address) == sender;
+  if (role_ == role::backup ? by_ours : role_ == role::seeking && (by_ours || !primary_)) follow({0, what.primary});
+}
+
+// -- greetings --------------------------------------------------------------------------------------
+
+void shard_replica::on(const replica_hello& what) {
+  if (!what.from.address || what.from.territory == ledger_.territory()) return world_.refused("replica_hello: from nobody, or from us");
+  if (what.role > static_cast<std::uint8_t>(role::yielding)) return world_.refused("replica_hello: unknown role");
+  const auto theirs = static_cast<replica_role>(what.role);
+  ledger_.know_territories(what.from.territory + 1);
+  dead_.erase(address_of(what.from.address));
+  if (role_ == role::primary) {
+    if (theirs == role::yielding) return;
+    if (theirs == role::primary) {
+      drop_follower(what.from.territory);
+      if (what.from.territory < ledger_.territory()) return yield_to(what.from);
+      return greet(what.from.address);
+    }
+    const auto known = followers_.find(what.from.territory);
+    if (known == followers_.end() || known->second.address != what.from.address || known->second.stream != what.stream) {
+      // Its first pieces may be under way: it greets every beat.
+      if (known != followers_.end() && known->second.address == what.from.address && known->second.acked == 0 &&
+          known->second.stalled < 2 && what.stream == 0)
+        return;
+      return new_follower(what.from);
+    }
+    return greet(what.from.address, what.stream, what.token);
+  }
+  if (theirs == role::primary) {
+    if (role_ == role::yielding) return;
+    const bool same = primary_ && primary_->address == what.from.address;
+    if (same && what.stream != 0 && what.stream == stream_)
+      confirmed_ = std::max(confirmed_, duration{static_cast<std::int64_t>(what.token)});
+    else if (same)
+      greet(what.from.address, stream_);
+    else if (!primary_)
+      follow(what.from);
+    return;
+  }
+  if (theirs == role::seeking && role_ == role::seeking)
+    seekers_[address_of(what.from.address)] = {what.from.territory, world_.now()};
+  world_.send(what.from.address, caf::make_message(not_primary{known_primary()}));
+}
+
+// -- the stream, as its receiver ----------------------------------------------------------------------
+
+void shard_replica::on(const ledger_update& what) {
+  if (!what.from.address) return world_.refused("ledger_update: from nobody");
+  const auto kind = static_cast<update_kind>(what.what);
+  if (kind == update_kind::handover) return on_handover(what);
+  if (role_ == role::primary) return greet(what.from.address);  // it takes us for its backup
+  if (role_ == role::seeking && !primary_ && what.sequence == 1) {  // it answers our greeting
+    primary_ = what.from;
+    if (watched_.insert(address_of(what.from.address)).second) world_.watch(what.from.address);
+  }
+  if (role_ == role::yielding || !primary_ || primary_->address != what.from.address) return;
+  if (what.sequence == 1) {
+    incoming_.emplace(ledger_.lease_time());
+    stream_ = what.stream;
+    applied_ = 0;
+  }
+  if (what.stream != stream_) return;
+  if (what.sequence != applied_ + 1) {
+    if (what.sequence <= applied_) return;
+    stream_ = applied_ = 0;
+    incoming_.reset();
+    return greet(what.from.address);
+  }
+  auto rows = std::span(what.rows);
+  std::vector<ledger_row> without;
+  if (config_.forgets_commits) {
+    for (const auto& row : rows)
+      if (row.what != static_cast<std::uint8_t>(ledger_row_kind::committed)) without.push_back(row);
+    rows = without;
+  }
+  if (auto done = apply_rows(rows, incoming_ ? *incoming_ : ledger_, world_.now()); !done) return world_.refused("ledger_update: " + done.error());
+  applied_ = what.sequence;
+  primary_ = what.from;
+  ledger_.know_territories(std::max(what.known_territories, what.from.territory + 1));
+  if (kind == update_kind::whole && incoming_) {
+    ledger_.replace_by(std::move(*incoming_));
+    incoming_.reset();
+  }
+  if (!incoming_) {
+    source_ = what.from;
+    source_reserved_ = what.reserved;
+    fellows_ = what.backups;
+    std::erase_if(fellows_, [&](const replica_info& other) { return !other.address || other.territory == ledger_.territory(); });
+    for (const auto& other : fellows_)
+      if (watched_.insert(address_of(other.address)).second) world_.watch(other.address);
+    turn(role::backup);
+  }
+  world_.send(what.from.address, caf::make_message(ledger_received{what.stream, what.sequence}));
+}
+
+void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
+  if (!whom) return;
+  watched_.erase(whom);
+  seekers_.erase(whom);
+  if (dead) dead_.insert(whom);
+  for (auto at = followers_.begin(); at != followers_.end(); ++at)
+    if (address_of(at->second.address) == whom) {
+      if (!dead) ledger_.part_from(at->first);
+      drop_follower(at->first);
+      break;
+    }
+  std::erase_if(fellows_, [&](const replica_info& other) { return address_of(other.address) == whom; });
+  if (!primary_ || address_of(primary_->address) != whom) return;
+  const bool certain = dead && world_.now() - confirmed_ < config_.detection_time;
+  switch (role_) {
+    case role::primary: return;
+    case role::seeking: return seek();
+    case role::backup: return succeed(certain && address_of(source_.address) == whom);
+    case role::yielding:
+      ledger_.part_from(primary_->territory);
+      return turn(role::primary);
+  }
+}
+
+/// The first of those that have the ledger is the primary now.
+void shard_replica::succeed(bool certain) {
+  const replica_info* first = nullptr;
+  for (const auto& other : fellows_)
+    if (other.territory < ledger_.territory() && (first == nullptr || other.territory < first->territory)) first = &other;
+  if (first == nullptr) return take_over(certain);
+  const auto next = *first;
+  follow(next);
+}
+
+void shard_replica::take_over(bool certain) {
+  turn(role::primary);
+  ledger_.take_over(source_.territory, source_reserved_, certain, world_.now());
+  replicate();
+}
+
+// -- two primaries ------------------------------------------------------------------------------------
+
+void shard_replica::yield_to(const replica_info& whom) {
+  const auto to = whom;
+  turn(role::yielding);
+  primary_ = to;
+  if (watched_.insert(address_of(to.address)).second) world_.watch(to.address);
+  hand_over();
+}
+
+template <class Send>
+void shard_replica::in_pieces(Send send) const {
+  const auto rows = rows_of(ledger_, world_.now());
+  std::size_t done = 0;
+  do {
+    const auto count = std::min(config_.update_rows, rows.size() - done);
+    std::vector<ledger_row> piece(rows.begin() + static_cast<std::ptrdiff_t>(done), rows.begin() + static_cast<std::ptrdiff_t>(done + count));
+    done += count;
+    send(std::move(piece), done == rows.size());
+  } while (done < rows.size());
+}
+
+void shard_replica::hand_over() {
+  yielding_since_ = world_.now();
+  handover_stream_ = next_stream_++;
+  handover_pieces_ = 0;
+  in_pieces([&](std::vector<ledger_row> rows, bool last) {
+    ledger_update out;
+    out.from = {ledger_.territory(), world_.self()};
+    out.stream = handover_stream_;
+    out.sequence = ++handover_pieces_;
+    out.what = static_cast<std::uint8_t>(update_kind::handover);
+    out.known_territories = ledger_.known_territories();
+    out.rows = std::move(rows);
+    out.reserved = last ? 1 : 0;
+    world_.send(primary_->address, caf::make_message(std::move(out)));
+  });
+}
+
+void shard_replica::on_handover(const ledger_update& what) {
+  if (role_ != role::primary || what.from.territory <= ledger_.territory()) return;
+  auto at = arriving_.find(what.from.territory);
+  if (what.sequence == 1)
+    at = arriving_.insert_or_assign(what.from.territory, std::pair{std::uint64_t{0}, sample_ledger(ledger_.lease_time(), what.from.territory)}).first;
+  if (at == arriving_.end() || what.sequence != at->second.first + 1) return;
+  auto& [pieces, theirs] = at->second;
+  if (auto done = apply_rows(what.rows, theirs, world_.now()); !done) {
+    arriving_.erase(at);
+    return world_.refused("ledger_update: " + done.error());
+  }
+  pieces = what.sequence;
+  if (what.reserved == 0) return;
+  theirs.know_territories(what.known_territories);
+  const auto merged = ledger_.merge(theirs);
+  arriving_.erase(at);
+  world_.merged(merged);
+  replicate();
+  when_kept([this, to = what.from.address, stream = what.stream, sequence = what.sequence] {
+    world_.send(to, caf::make_message(ledger_received{stream, sequence}));
+  });
+}
+
+// -- the stream, as its sender ------------------------------------------------------------------------
+
+std::vector<replica_info> shard_replica::followers() const {
+  std::vector<replica_info> out;
+  for (const auto& [territory, f] : followers_) out.push_back({territory, f.address});
+  return out;
+}
+
+void shard_replica::new_follower(const replica_info& who) {
+  replicate();  // to the others; the new one gets it with the whole
+  auto& f = followers_[who.territory];
+  f = {};
+  f.address = who.address;
+  f.stream = next_stream_++;
+  if (watched_.insert(address_of(who.address)).second) world_.watch(who.address);
+  in_pieces([&](std::vector<ledger_row> rows, bool last) {
+    tell(who.territory, f, last ? update_kind::whole : update_kind::first, std::move(rows));
+  });
+  sweep();
+}
+
+void shard_replica::drop_follower(std::uint64_t territory) {
+  if (followers_.erase(territory) > 0) sweep();
+}
+
+void shard_replica::tell(std::uint64_t, follower& to, update_kind what, std::vector<ledger_row> rows) {
+  ledger_update out;
+  out.from = {ledger_.territory(), world_.self()};
+  out.stream = to.stream;
+  out.sequence = ++to.sent;
+  out.what = static_cast<std::uint8_t>(what);
+  out.reserved = reserved_;
+  out.known_territories = ledger_.known_territories();
+  out.rows = std::move(rows);
+  out.backups = followers();
+  world_.send(to.address, caf::make_message(std::move(out)));
+}
+
+void shard_replica::replicate() {
+  auto changes = ledger_.take_changes();
+  if (changes.empty()) return;
+  if (!followers_.empty()) {
+    const auto rows = rows_of(changes, world_.now());
+    for (auto& [territory, f] : followers_) tell(territory, f, update_kind::changes, rows);
+  }
+  when_kept([this, states = std::move(changes.states)] { ledger_.release(states); });
+}
+
+void shard_replica::when_kept(std::function<void()> action) {
+  waiting w;
+  for (const auto& [territory, f] : followers_)
+    if (f.acked < f.sent) w.needs[territory] = {f.stream, f.sent};
+  if (w.needs.empty() && waiting_.empty()) return action();
+  w.action = std::move(action);
+  waiting_.push_back(std::move(w));
+}
+
+void shard_replica::want(std::uint64_t count) {
+  if (ledger_.next() + count + config_.reserve / 2 <= reserved_) return;
+  reserved_ = ledger_.next() + count + config_.reserve;
+  for (auto& [territory, f] : followers_) tell(territory, f, update_kind::changes, {});
+  when_kept([this, until = reserved_] {
+    kept_reservation_ = std::max(kept_reservation_, until);
+    ledger_.reserve(kept_reservation_);
+    world_.reserved();
+  });
+}
+
+void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr& sender) {
+  if (role_ == role::yielding && primary_ && caf::actor_cast<caf::strong_actor_ptr>(primary_->address) == sender) {
+    if (what.stream != handover_stream_ || what.sequence != handover_pieces_) return;
+    const auto to = *primary_;
+    turn(role::seeking);
+    seek();
+    return follow(to);
+  }
+  for (auto& [territory, f] : followers_)
+    if (f.stream == what.stream && caf::actor_cast<caf::strong_actor_ptr>(f.address) == sender && what.sequence <= f.sent) {
+      f.acked = std::max(f.acked, what.sequence);
+      return sweep();
+    }
+}
+
+void shard_replica::sweep() {
+  const auto met = [this](const waiting& w) {
+    return std::all_of(w.needs.begin(), w.needs.end(), [this](const auto& need) {
+      const auto f = followers_.find(need.first);
+      // Who is gone, or begins again, does not hold anybody up.
+      return f == followers_.end() || f->second.stream != need.second.first || f->second.acked >= need.second.second;
+    });
+  };
+  while (!waiting_.empty() && met(waiting_.front())) {
+    const auto action = std::move(waiting_.front().action);
+    waiting_.pop_front();
+    action();
+  }
+}
+
+}  // namespace shoal::actors

@@ -1,0 +1,467 @@
+// Replicas of a shard as plain state machines, and a network between them that is only queues: whoever dies, is cut off or comes back,
+// no confirmed commit is lost, no index is issued by two, and in the end one is the primary and the others know what it knows.
+#include "actors/data/shard_replica.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <memory>
+
+#include <caf/actor_cast.hpp>
+
+#include "actors/data/ledger_rows.hpp"
+#include "actors/data/sample_ranges.hpp"
+#include "kernels/base/rng.hpp"
+#include "tests/actors/support/mini_world.hpp"
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+class lab {
+ public:
+  struct member final : shard_replica::io {
+    lab& in;
+    std::size_t index;
+    caf::actor handle;
+    sample_ledger ledger;
+    std::unique_ptr<shard_replica> replica;
+    bool alive = true;
+    std::set<std::size_t> watches;
+    std::uint64_t lost_ledgers = 0;
+    std::vector<std::pair<peer_id, std::uint32_t>> owed;
+
+    member(lab& of, std::size_t at, caf::actor address, std::uint64_t territory, const replica_config& config)
+        : in(of), index(at), handle(std::move(address)), ledger(60s, territory), replica(std::make_unique<shard_replica>(*this, config, ledger)) {}
+    duration now() const override { return in.time; }
+    const caf::actor& self() override { return handle; }
+    void send(const caf::actor& to, caf::message content) override { in.send(index, in.index_of(to), std::move(content)); }
+    void watch(const caf::actor& whom) override {
+      const auto other = in.index_of(whom);
+      if (in.members[other]->alive) watches.insert(other);
+      else in.queue[{other, index}].push_back({caf::message{}, true, true});
+    }
+    void role_changed() override {}
+    void reserved() override {
+      for (auto& [peer, count] : std::exchange(owed, {})) in.lease(*this, peer, count);
+    }
+    void ledger_lost(const std::vector<sample_range>&) override { ++lost_ledgers; }
+    void merged(const sample_ledger::merge_result&) override {}
+    void refused(std::string why) override { in.refusals.push_back(std::move(why)); }
+  };
+
+  explicit lab(unsigned replicas, std::uint64_t seed = 1) : draws(stream(seed, "lab")) {
+    config.replicas = replicas;
+    config.detection_time = 2s;
+    config.beat = 500ms;
+    config.seek_time = 4s;
+    config.reserve = 16;
+    config.update_rows = 3;
+    for (unsigned i = 0; i < replicas; ++i) add();
+  }
+  ~lab() {
+    queue.clear();
+    for (auto& m : members) m->replica->clear();
+  }
+
+  std::size_t add() {
+    auto address = world.spawn<collector<samples>>(world.add_host("replica"), std::make_shared<collector<samples>::log>());
+    const auto index = members.size();
+    members.push_back(std::make_unique<member>(*this, index, std::move(address), index, config));
+    members.back()->replica->start();
+    return index;
+  }
+  std::size_t index_of(const caf::actor& who) const {
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (members[i]->handle == who) return i;
+    FAIL("a message to a stranger");
+    return 0;
+  }
+  void send(std::size_t from, std::size_t to, caf::message content) {
+    if (!cut.contains(std::minmax(from, to))) queue[{from, to}].push_back({std::move(content), false, false});
+  }
+  /// One message of a random pair.
+  bool step() {
+    std::vector<std::pair<std::size_t, std::size_t>> busy;
+    for (const auto& [pair, waiting] : queue)
+      if (!waiting.empty()) busy.push_back(pair);
+    if (busy.empty()) return false;
+    const auto pair = busy[draws.below(busy.size())];
+    auto what = std::move(queue[pair].front());
+    queue[pair].pop_front();
+    auto& to = *members[pair.second];
+    if (!to.alive) return true;
+    auto& from = *members[pair.first];
+    if (what.gone) {
+      to.replica->lost(caf::actor_cast<caf::actor_addr>(from.handle), what.dead);
+      return true;
+    }
+    const auto sender = caf::actor_cast<caf::strong_actor_ptr>(from.handle);
+    const auto& m = what.content;
+    if (m.match_elements<replica_hello>()) to.replica->on(m.get_as<replica_hello>(0));
+    else if (m.match_elements<ledger_update>()) to.replica->on(m.get_as<ledger_update>(0));
+    else if (m.match_elements<ledger_received>()) to.replica->on(m.get_as<ledger_received>(0), sender);
+    else if (m.match_elements<not_primary>()) to.replica->on(m.get_as<not_primary>(0), sender);
+    else FAIL("an unknown message");
+    return true;
+  }
+  void settle() {
+    for (int i = 0; step(); ++i) REQUIRE(i < 100'000);
+  }
+  /// Beats, with all messages of each beat delivered; the DHT tells everybody of all who live.
+  void pass(duration how_long) {
+    for (const auto until = time + how_long; time < until;) {
+      time += config.beat;
+      for (auto& m : members) {
+        if (!m->alive || !m->replica->beat()) continue;
+        std::vector<record> records;
+        for (auto& other : members)
+          if (other->alive) {
+            record r;
+            r.address = other->handle;
+            r.value = other->replica->record().pack();
+            records.push_back(std::move(r));
+          }
+        m->replica->found(records);
+      }
+      settle();
+    }
+  }
+  /// It ends; what it had sent is lost from a random message on.
+  void kill(std::size_t who, bool certain) {
+    members[who]->alive = false;
+    for (std::size_t other = 0; other < members.size(); ++other) {
+      auto& waiting = queue[{who, other}];
+      waiting.resize(draws.below(waiting.size() + 1));
+      if (members[other]->watches.erase(who) > 0) waiting.push_back({caf::message{}, true, certain});
+    }
+  }
+  void part(std::size_t a, std::size_t b) {
+    cut.insert(std::minmax(a, b));
+    for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
+      auto& waiting = queue[{from, to}];
+      waiting.resize(draws.below(waiting.size() + 1));
+      if (members[to]->alive && members[to]->watches.erase(from) > 0) waiting.push_back({caf::message{}, true, false});
+    }
+  }
+  void heal() { cut.clear(); }
+
+  std::vector<std::size_t> primaries() const {
+    std::vector<std::size_t> out;
+    for (const auto& m : members)
+      if (m->alive && m->replica->primary()) out.push_back(m->index);
+    return out;
+  }
+  void lease(member& by, peer_id peer, std::uint32_t count) {
+    by.replica->want(count);
+    const auto fresh_from = by.ledger.next();
+    const auto got = by.ledger.lease(peer, count, time);
+    for (const auto& range : got) {
+      held[peer].push_back(range);
+      if (range.end() > fresh_from && range.first / territory_size == by.ledger.territory())
+        for (auto i = std::max(range.first, fresh_from); i < range.end(); ++i) twice += issued.insert(i).second ? 0 : 1;
+    }
+    if (const auto n = index_count(got); n < count) by.owed.push_back({peer, static_cast<std::uint32_t>(count - n)});
+    by.replica->replicate();
+  }
+  /// A round that used all that `peer` holds, told to `by`.
+  void commit(member& by, peer_id peer) {
+    auto ranges = checked_ranges(held[peer], 1000);
+    held[peer].clear();
+    if (!ranges || ranges->empty()) return;
+    const group_id group{++rounds, peer};
+    const auto done = by.ledger.commit(peer, *ranges, rounds, group, 1, 1);
+    unknown += index_count(done.unknown);
+    by.replica->replicate();
+    by.replica->when_kept([this, all = done.committed, group] {
+      for (const auto& range : all) confirmed.push_back({range, group});
+    });
+  }
+  /// Confirmed commits that a ledger does not have.
+  std::uint64_t forgotten(const sample_ledger& in) const {
+    std::uint64_t out = 0;
+    for (const auto& [range, group] : confirmed)
+      for (std::uint64_t i = range.first; i < range.end(); ++i) {
+        bool there = false;
+        for (const auto& row : in.snapshot())
+          there = there || (row.first <= i && i < row.first + row.count && row.state.state == index_state::kind::committed && row.state.group == group);
+        for (const auto& said : in.reports()) there = there || (said.range.first <= i && i < said.range.end() && said.group == group);
+        out += there ? 0 : 1;
+      }
+    return out;
+  }
+
+  struct envelope {
+    caf::message content;
+    bool gone = false, dead = false;
+  };
+  mini_world world;
+  replica_config config;
+  duration time{};
+  rng draws;
+  std::vector<std::unique_ptr<member>> members;
+  std::map<std::pair<std::size_t, std::size_t>, std::deque<envelope>> queue;
+  std::set<std::pair<std::size_t, std::size_t>> cut;
+  std::map<peer_id, std::vector<sample_range>> held;
+  std::vector<std::pair<sample_range, group_id>> confirmed;
+  std::set<std::uint64_t> issued;
+  std::uint64_t twice = 0, rounds = 0, unknown = 0;
+  std::vector<std::string> refusals;
+};
+
+/// What two replicas have to agree on: when leases end, they do not.
+std::string text_of(const sample_ledger& ledger) {
+  std::string out;
+  interval_map<index_state> states;
+  for (auto row : ledger.snapshot()) {
+    row.state.expires = {};
+    states.assign(row.first, row.first + row.count, row.state);
+  }
+  for (const auto& p : states.pieces()) {
+    const sample_ledger::row row{p.first, p.size(), p.value};
+    out += fmt::format("{}+{} {} {} {}\n", row.first, row.count, static_cast<int>(row.state.state), row.state.peer, row.state.group.hex());
+  }
+  for (const auto& r : ledger.reports()) out += fmt::format("report {}+{} {}\n", r.range.first, r.range.count, r.group.hex());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the first replica serves at once, the others find it and have its ledger") {
+  lab t(3);
+  CHECK(t.primaries() == std::vector<std::size_t>{0});
+  t.lease(*t.members[0], 7, 10);
+  CHECK(t.held[7] == std::vector<sample_range>{{0, 10}});   // nobody else is there yet
+  t.pass(2s);
+  CHECK(t.members[0]->replica->backups() == 2);
+  for (auto& m : t.members) CHECK(text_of(m->ledger) == text_of(t.members[0]->ledger));
+  t.commit(*t.members[0], 7);
+  CHECK(t.confirmed.empty());                               // both have to say that they have it
+  t.settle();
+  CHECK(t.confirmed.size() == 1);
+  for (auto& m : t.members) CHECK(text_of(m->ledger) == text_of(t.members[0]->ledger));
+}
+
+TEST_CASE("fresh indices are issued only when the backups know of the reservation") {
+  lab t(2);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  CHECK(t.held[7].empty());
+  t.settle();
+  CHECK(t.held[7] == std::vector<sample_range>{{0, 10}});
+  t.lease(*t.members[0], 8, 4);   // of what is reserved
+  CHECK(t.held[8] == std::vector<sample_range>{{10, 4}});
+}
+
+TEST_CASE("who takes over issues other indices, and what the last primary had not told goes to who claims it") {
+  lab t(2);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  t.lease(*t.members[0], 8, 4);   // not told
+  t.queue.clear();
+  t.kill(0, true);
+  t.settle();
+  REQUIRE(t.primaries() == std::vector<std::size_t>{1});
+  auto& next = t.members[1]->ledger;
+  const auto claim = next.renew(8, std::vector<sample_range>{{10, 4}}, t.time);
+  CHECK(claim.claimed == std::vector<sample_range>{{10, 4}});
+  CHECK(claim.unknown.empty());
+  CHECK(next.leased_by(7) == 10);
+  t.lease(*t.members[1], 9, 3);
+  CHECK(t.held[9] == std::vector<sample_range>{{territory_size, 3}});
+  // Nobody claims the rest of the reservation: it is issued again, and nobody can have used it.
+  t.time += 61s;
+  (void)next.expire(t.time);
+  CHECK(next.lease(9, 0, t.time).empty());
+  t.members[1]->replica->replicate();
+  CHECK(next.lease(9, 1, t.time) == std::vector<sample_range>{{0, 1}});
+  CHECK(next.settle_doubt(std::vector<sample_range>{{0, 1}}).empty());
+}
+
+TEST_CASE("after silence the former primary may live on: what is issued again of what it had is doubtful") {
+  lab t(2);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  t.part(0, 1);
+  t.settle();
+  CHECK(t.primaries() == std::vector<std::size_t>{0, 1});
+  for (auto& m : t.members) {
+    (void)m->ledger.renew(7, std::vector<sample_range>{{0, 4}}, t.time);   // its peer was heard of: no doubt
+    (void)m->ledger.expire(t.time + 61s);
+    CHECK(m->ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) == std::vector<sample_range>{{4, 6}});
+  }
+}
+
+TEST_CASE("two primaries that meet again become one, which has what both have") {
+  lab t(2);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.lease(*t.members[0], 8, 10);
+  t.settle();
+  t.part(0, 1);
+  t.settle();
+  auto& a = *t.members[0];
+  auto& b = *t.members[1];
+  t.commit(b, 7);                       // 7 is on the other side
+  t.lease(b, 7, 5);
+  t.held[8] = {{10, 10}, {0, 2}};       // two of them went to 8 here
+  (void)a.ledger.give_back(7, std::vector<sample_range>{{0, 2}});
+  a.ledger.release({});
+  t.commit(a, 8);
+  CHECK(t.confirmed.size() == 2);
+  t.heal();
+  t.pass(4s);
+  CHECK(t.primaries() == std::vector<std::size_t>{0});
+  CHECK(b.replica->role() == replica_role::backup);
+  CHECK(text_of(a.ledger) == text_of(b.ledger));
+  CHECK(a.ledger.count(index_state::kind::committed) == 20);
+  CHECK(a.ledger.leased_by(7) == 5);
+  CHECK(t.forgotten(a.ledger) == 0);
+  t.lease(b, 9, 0);
+  CHECK(t.refusals.empty());
+}
+
+TEST_CASE("a replica that nobody is left to tell says that it knows nothing") {
+  lab t(2);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  t.kill(1, true);
+  t.settle();
+  t.kill(0, true);
+  const auto third = t.add();
+  t.pass(3s);
+  CHECK(t.primaries().empty());
+  t.pass(3s);
+  CHECK(t.primaries() == std::vector<std::size_t>{third});
+  CHECK(t.members[third]->lost_ledgers == 1);
+  // Whoever used something may still say so.
+  const auto done = t.members[third]->ledger.commit(7, std::vector<sample_range>{{0, 10}}, 3, {1, 1}, 1, 1);
+  CHECK(done.committed == std::vector<sample_range>{{0, 10}});
+}
+
+TEST_CASE("a backup that missed something gets the whole ledger") {
+  lab t(2);
+  t.pass(2s);
+  for (int i = 0; i < 5; ++i) {
+    t.lease(*t.members[0], 7, 3);
+    t.settle();
+    t.commit(*t.members[0], 7);
+    if (i == 2) t.queue.clear();   // lost on the way
+    t.settle();
+  }
+  t.pass(6s);
+  CHECK(t.confirmed.size() == 5);
+  CHECK(text_of(t.members[0]->ledger) == text_of(t.members[1]->ledger));
+}
+
+TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives that had it, and no index is issued by two") {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    const auto replicas = 2 + static_cast<unsigned>(seed % 2);
+    lab t(replicas, seed);
+    t.pass(2s);
+    auto& draws = t.draws;
+    for (int i = 0; i < 150; ++i) {
+      const auto what = draws.below(100);
+      const auto serving = t.primaries();
+      const auto living = [&] {
+        std::vector<std::size_t> out;
+        for (auto& m : t.members)
+          if (m->alive) out.push_back(m->index);
+        return out;
+      }();
+      const bool whole = t.cut.empty() && living.size() == replicas && serving.size() == 1 &&
+                         t.members[serving[0]]->replica->backups() + 1 == replicas &&
+                         std::all_of(living.begin(), living.end(), [&](auto m) {
+                           return t.members[m]->replica->primary() || t.members[m]->replica->role() == replica_role::backup;
+                         });
+      if (what < 30 && !serving.empty()) {
+        t.lease(*t.members[serving[draws.below(serving.size())]], 1 + draws.below(4), 1 + static_cast<std::uint32_t>(draws.below(20)));
+      } else if (what < 55 && !serving.empty()) {
+        t.commit(*t.members[serving[draws.below(serving.size())]], 1 + draws.below(4));
+      } else if (what < 85) {
+        for (auto n = draws.below(12); n > 0; --n) t.step();
+      } else if (what < 88 && whole) {
+        t.kill(living[draws.below(living.size())], true);
+      } else if (what < 91 && living.size() < replicas) {
+        t.add();
+      } else if (what < 93 && whole) {
+        t.part(living[0], living[1]);
+      } else if (what < 95) {
+        t.heal();
+        t.pass(5s);
+      } else {
+        t.pass(t.config.beat * static_cast<std::int64_t>(1 + draws.below(6)));
+      }
+    }
+    t.heal();
+    t.pass(20s);
+    const auto serving = t.primaries();
+    INFO("seed " << seed);
+    REQUIRE(serving.size() == 1);
+    auto& primary = *t.members[serving[0]];
+    CHECK(t.forgotten(primary.ledger) == 0);
+    CHECK(t.twice == 0);
+    CHECK(t.unknown == 0);
+    CHECK(t.refusals.empty());
+    for (auto& m : t.members)
+      if (m->alive) CHECK(text_of(m->ledger) == text_of(primary.ledger));
+  }
+}
+
+TEST_CASE("a backup that forgets commits is found out by this test's check") {
+  lab t(2);
+  t.members[1]->replica->clear();
+  t.config.forgets_commits = true;
+  t.members.pop_back();
+  t.add();
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  t.commit(*t.members[0], 7);
+  t.settle();
+  t.kill(0, true);
+  t.settle();
+  REQUIRE(t.primaries() == std::vector<std::size_t>{1});
+  CHECK(t.forgotten(t.members[1]->ledger) == 10);
+}
+
+TEST_CASE("what no replica says changes nothing") {
+  lab t(2);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  const auto before = text_of(t.members[1]->ledger);
+  auto& backup = *t.members[1]->replica;
+  const replica_info other{0, t.members[0]->handle};
+  backup.on(replica_hello{});
+  backup.on(replica_hello{{1, t.members[0]->handle}, 0, 0, 0, 0});
+  backup.on(replica_hello{other, 9, 0, 0, 0});
+  backup.on(ledger_update{});
+  CHECK(t.refusals.size() == 4);
+  ledger_update bad;
+  bad.from = other;
+  bad.stream = 77;
+  bad.sequence = 1;
+  ledger_row row;
+  row.first = 5;
+  bad.rows = {row};
+  sample_ledger scratch(60s);
+  CHECK_FALSE(apply_rows(bad.rows, scratch, {}).ok());
+  for (auto [count, what, included, total] : {std::tuple{~0ull, 0, 0u, 0u}, std::tuple{1ull, 9, 0u, 0u}, std::tuple{1ull, 2, 0u, 0u}, std::tuple{1ull, 5, 3u, 2u}}) {
+    row.count = count;
+    row.what = static_cast<std::uint8_t>(what);
+    row.parts_included = included;
+    row.parts_total = total;
+    CHECK_FALSE(apply_rows(std::span(&row, 1), scratch, {}).ok());
+  }
+  CHECK(scratch.snapshot().empty());
+  CHECK(text_of(t.members[1]->ledger) == before);
+  CHECK_FALSE(replica_record::unpack(payload{std::vector<std::byte>(16, std::byte{7})}).has_value());
+  CHECK_FALSE(replica_record::unpack({}).has_value());
+}
