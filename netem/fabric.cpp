@@ -799,7 +799,7 @@ void fabric::depart(in_transit item, host_index to, message_class what) {
   auto& sending = hosts_[from];
   auto now = clock_.now();
   auto at = keep(std::move(item));
-  if (bytes <= options_.small_message_bytes) {
+  if (bytes <= (what.own_stream ? std::max(options_.own_stream_bytes, options_.small_message_bytes) : options_.small_message_bytes)) {
     if (!cuts_.empty() && blocked(from, to, relay)) return stall_of(from, to, relay).small.push_back(at);
     auto begin = std::max(sending.small_free, now);
     if (flows_.model() == transfer_model::tcp) {

@@ -7,7 +7,8 @@
 // is not in them too, then those of the receiver downwards. Messages of one pair of hosts follow each other on
 // one connection. Small messages go on another: they leave behind each other at the uplink's rate (with model
 // `tcp` also behind one packet of each transfer that is using the uplink, as fair queueing has it), take nothing
-// from the rates of bulk, and arrive one delay later. Order is kept for each pair of hosts within each of the two
+// from the rates of bulk, and arrive one delay later. So do larger messages with a stream of their own, as HTTP/2 has it: what a DHT
+// node answers comes in frames between those of a model's chunks, not behind them. Order is kept for each pair of hosts within each of the two
 // classes. What the way does to them besides: netem/path_quality.hpp.
 //
 // Hosts behind address translation and relays: netem/reachability.hpp. What waits for a connection follows in its order when
@@ -90,6 +91,7 @@ struct delivered_event {
 /// How a message is accounted for: told by whoever knows the message types.
 struct message_class {
   std::uint8_t traffic = 0;        ///< index into traffic_bytes()
+  bool own_stream = false;         ///< up to `own_stream_bytes` it does not wait behind bulk, but goes with the small messages
   const char* name = "?";
 };
 
@@ -121,6 +123,7 @@ struct fabric_options {
   std::uint64_t seed = 1;
   duration detection_time = std::chrono::seconds(5);
   std::uint64_t small_message_bytes = 4096;
+  std::uint64_t own_stream_bytes = 64 * 1024;
   bool wire_overhead = true;       ///< false: serialized bytes alone, to compare with models that know no headers
   std::function<message_class(const caf::type_erased_tuple&)> classify;
   std::function<void(const delivered_event&)> on_event;   ///< may be empty

@@ -19,7 +19,7 @@ namespace {
 swarm of(const std::string& kind, const std::string& optimizer, unsigned peers, unsigned epochs) {
   swarm what;
   what.kind = kind;
-  what.parameters = "300";
+  what.parameters = kind == "logistic" ? "20" : "300";   // so few that batches of 32 find the way
   what.peers = peers;
   what.epochs = epochs;
   what.training = ", checkpoint_every: 5" + optimizer;
@@ -119,7 +119,8 @@ TEST_CASE("a swarm with joiners and deaths is started again, by moshpit peers, t
     const auto second = run_to(again, 20, folder / "second");
     CHECK_MESSAGE(second.errors.empty(), second.text(again));
     check_data(folder / "second");
-    CHECK(*second.summary().loss.final < *first.summary().loss.final);
+    CHECK(*second.summary().loss.first == *first.summary().loss.final);
+    CHECK(*second.summary().loss.final < 0.1 * *first.summary().loss.first);
     const auto saved = learn::load_checkpoint(folder / "second" / "checkpoints" / "epoch-20.ckpt");
     REQUIRE_MESSAGE(saved.ok(), saved.error());
     CHECK(saved->data_from > learn::load_checkpoint(folder / "first" / "checkpoints" / "epoch-10.ckpt")->data_from);

@@ -212,7 +212,7 @@ TEST_CASE("a shard killed at 20 random moments loses no sample") {
     }
   }
   MESSAGE("takeover after a crash: at most " << slowest_process << " s, after a lost machine: " << slowest_machine << " s");
-  CHECK(slowest_process < 0.5);   // delays of 20 ms, until somebody has to ask
+  CHECK(slowest_process < 1);   // delays of 20 ms, until somebody has to ask
   CHECK(slowest_machine < 2.5);   // detection_time is 2 s
 }
 
