@@ -121,6 +121,16 @@ std::vector<expected_peer> peer::expected() const {
   return out;
 }
 
+/// Who has begun a job comes when it is over: gathering times of those who came in time do not tell.
+duration peer::others_jobs() const {
+  double longest = 0;
+  for (const auto& one : expected()) {
+    const auto speed = static_cast<double>(others_.entries().at(one.peer).what.millisamples_per_second) / 1000;
+    if (speed > 0) longest = std::max(longest, static_cast<double>(options_.micro_batch) / speed);
+  }
+  return from_seconds(std::min(longest, to_seconds(options_.averaging.matchmaking_time))) + 4 * options_.averaging.poll_interval;
+}
+
 void peer::start_round() {
   round_request request;
   request.epoch = state_->epoch;
@@ -128,6 +138,7 @@ void peer::start_round() {
   request.weight = samples_;
   request.expected = expected();
   request.known_samples = samples_known();
+  request.patience = others_jobs();
   auto count = pool_->work().value_count();
   if (pool_->work().hollow())
     request.values = payload::hollow(4 * count);

@@ -47,6 +47,7 @@ class peer final : public volunteer {
   void gradient_done();
 
   std::vector<expected_peer> expected() const;
+  duration others_jobs() const;
   void start_round();
   void start_step(const round_result& result);
   void step_done();

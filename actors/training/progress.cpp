@@ -43,6 +43,7 @@ std::optional<progress> progress::unpack(const payload& bytes) {
 
 void progress_table::replace(const std::vector<record>& records, peer_id self, duration now) {
   auto before = std::exchange(entries_, {});
+  looked_ = now;
   for (const auto& r : records) {
     peer_id id = 0;
     auto [end, error] = std::from_chars(r.subkey.data(), r.subkey.data() + r.subkey.size(), id, 16);
@@ -78,10 +79,12 @@ double progress_table::samples_expected_on(const branch& which, duration now, du
   for (const auto& [peer, e] : entries_) {
     auto here = on(e.what, which);
     if (!here && e.what.epoch + 1 != which.epoch) continue;
-    auto since = to_seconds(now - (here ? e.changed : stepped));
+    const auto said = here ? e.changed : stepped;
     // Who is still a step behind for us will compute, though it says that it does not.
     const auto reckoned = here ? static_cast<double>(e.what.computes_for_ms) / 1000 : 0;
-    if (since > reckoned + spare_seconds || (here && e.what.computes_for_ms == 0)) since = 0;
+    // It was silent for too long when we looked last; what it has said since then we cannot know.
+    const bool silent = to_seconds(looked_ - said) > reckoned + spare_seconds || (here && e.what.computes_for_ms == 0);
+    const auto since = silent ? 0 : to_seconds(now - said);
     sum += (here ? static_cast<double>(e.what.samples) : 0.0) +
            since * static_cast<double>(e.what.millisamples_per_second) / 1000;
   }

@@ -74,8 +74,8 @@ class progress_table {
   /// Samples of the others on `which`.
   std::uint64_t samples_on(const branch& which) const;
   /// The same, with what they will have computed since they spoke; those that are one step behind
-  /// are taken to have stepped when we did, at `stepped`. Who is silent for longer than it said (and a second) is lost, or its word
-  /// is: it counts with what it said.
+  /// are taken to have stepped when we did, at `stepped`. Who had been silent for longer than it said (and a second) when we last
+  /// looked is lost, or its word is: it counts with what it said.
   double samples_expected_on(const branch& which, duration now, duration stepped) const;
   /// Speed of the others that are within one epoch: just after a step not all have said so yet.
   double samples_per_second_near(std::uint64_t epoch) const;
@@ -93,6 +93,7 @@ class progress_table {
 
  private:
   std::map<peer_id, entry> entries_;
+  duration looked_{};          // when we last read the records
 };
 
 }  // namespace shoal::actors

@@ -436,7 +436,7 @@ void volunteer::start_group(round_request request, const averaging_config& how) 
   request.reached = reached();
   request.codec = options_.codec;
   request.rate_factors = rates_.factors();
-  request.patience = gathering_.value();
+  request.patience = std::min(std::max(gathering_.value(), request.patience), how.matchmaking_time);
   request.samples = accumulated_;
   request.dht = dht_;
   in_round_ = std::exchange(accumulated_, {});
