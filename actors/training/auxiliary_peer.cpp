@@ -13,7 +13,7 @@ auxiliary_peer::auxiliary_peer(caf::actor_config& config, host& on, peer_config 
 }
 
 double auxiliary_peer::missing_samples() const {
-  return static_cast<double>(options_.target_batch) - static_cast<double>(others_.samples_on(leading()));
+  return static_cast<double>(options_.target_batch) - others_.samples_expected_on(leading(), now(), moved_);
 }
 
 void auxiliary_peer::describe(progress& mine) const {
@@ -31,6 +31,7 @@ void auxiliary_peer::decide() {
   const bool first = mode_ == mode::joining;
   if (first || !(lead == followed_)) {
     before_ = std::exchange(followed_, lead).state;
+    moved_ = now();
     if (first) mode_ = mode::computing;   // no phase: it is not in sync with anything
     publish();
   }
@@ -43,7 +44,7 @@ void auxiliary_peer::decide() {
     return;
   }
   // The records show the samples of a round for a while after it.
-  if (missing_samples() > 0 || (lead == averaged_ && now() < not_before_)) return;
+  if (others_.samples_on(lead) < options_.target_batch || (lead == averaged_ && now() < not_before_)) return;
   if (!reach_.settled() && !others_.entries().empty()) return;
   start_round();
 }

@@ -22,6 +22,7 @@ class auxiliary_peer final : public volunteer {
   void on_report(const round_result& result) override;
   void forget_gradients() override {}
   double missing_samples() const override;
+  std::uint64_t current_epoch() const override { return followed_.epoch; }
   std::vector<peer_id> donors() const override { return {}; }
   branch leading() const override { return others_.leading({0, 0, state_->id}); }
   void describe(progress& mine) const override;
@@ -31,6 +32,7 @@ class auxiliary_peer final : public volunteer {
 
   branch followed_;                  // as our record says
   state_id before_;                  // the branch that we followed before
+  duration moved_{};                 // when we left that
   branch averaged_;                  // of the last round that we were in
   duration not_before_{};            // of the next attempt
   payload zeros_;

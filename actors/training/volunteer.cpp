@@ -186,7 +186,7 @@ duration volunteer::next_refresh() const {
   // Nothing is expected of us until the round (or the download) is over; it may have got stuck, though.
   if (mode_ != mode::computing && mode_ != mode::joining) return bounded((now() - entered_) / 2);
   // Half of the expected time to the target: what speeds and losses change until then is heard of in time.
-  const auto speed = speed_.value() + others_.samples_per_second_near(state_->epoch);
+  const auto speed = speed_.value() + others_.samples_per_second_near(current_epoch());
   auto wait = options_.max_refresh;
   if (speed > 0) wait = bounded(from_seconds(std::clamp(missing_samples() / speed / 2, 0.0, to_seconds(options_.max_refresh))));
   return heard_ ? wait : std::min(wait, duration{std::chrono::seconds(1)});

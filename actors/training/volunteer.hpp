@@ -94,6 +94,8 @@ class volunteer : public protocol_actor {
   virtual void forget_gradients() = 0;
   /// Samples until the next round, with what the others will have computed by now.
   virtual double missing_samples() const = 0;
+  /// Whose peers' speeds are those of the next round.
+  virtual std::uint64_t current_epoch() const { return state_->epoch; }
   /// Those who have what we should download.
   virtual std::vector<peer_id> donors() const = 0;
   /// A step is the same for all who take it: who has missed one can repeat it.
