@@ -88,8 +88,13 @@ void peer::compute_next() {
   sum_->loss_sum = 0;
   compute(std::move(work), samples, gradient_job);
   request_samples();
-  // The last ones: whether that is the target is what everybody waits to hear.
-  if (missing_samples() <= 0) announce();
+  if (nearly_there()) announce();
+}
+
+/// So near to the target that each job is news: who does not hear of it computes what nobody needs.
+bool peer::nearly_there() const {
+  const auto speed = speed_.value() + others_.samples_per_second_near(state_->epoch);
+  return missing_samples() <= 10 * to_seconds(options_.min_refresh) * speed;
 }
 
 void peer::gradient_done() {
@@ -106,6 +111,7 @@ void peer::gradient_done() {
   measure_speed(*job);
   here().probe(probes::training_step);
   decide();
+  if (nearly_there()) announce();
 }
 
 // -- averaging ------------------------------------------------------------------------------------

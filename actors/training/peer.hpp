@@ -43,6 +43,7 @@ class peer final : public volunteer {
   /// are computing it.
   std::uint64_t next_job_samples() const;
 
+  bool nearly_there() const;
   void compute_next();
   void gradient_done();
 
