@@ -40,6 +40,8 @@ public:
   void merged(const sample_ledger::merge_result& what) override {
     for (const auto& said : what.repeated)
       of_.here().observe(samples_reported{"repeated: two primaries let them be used", said.peer, said.epoch, {said.range}});
+    if (!what.doubtful.empty())
+      of_.here().observe(samples_reported{"doubtful: two primaries leased them", 0, 0, what.doubtful});
     for (const auto& loss : what.revoked)
       of_.tell_lost(loss.peer, loss.ranges);
     of_.arm_lease_timer();
@@ -180,7 +182,7 @@ void data_shard::on_request(const sample_request& what) {
 
   clients_.insert_or_assign(what.peer, what.reply_to);
   auto renewal = ledger_->renew(what.peer, *held, now());
-  if (!renewal.unknown.empty())
+  if (!renewal.unknown.empty() && !ledger_->parted()) // else until we meet the other primary
     misbehaviour(what.peer, "sample_request: holds samples that it never got");
   tell_lost(what.peer, std::move(renewal.lost));
   moved(sample_state::leased, what.peer, std::move(renewal.claimed));
@@ -236,7 +238,7 @@ void data_shard::on_returned(const samples_returned& what) {
   if (!ranges)
     return misbehaviour(what.peer, "samples_returned: " + ranges.error());
   auto result = ledger_->give_back(what.peer, *ranges);
-  if (!result.unknown.empty())
+  if (!result.unknown.empty() && !ledger_->parted())
     misbehaviour(what.peer, "samples_returned: samples that it never got");
   moved(sample_state::returned, what.peer, std::move(result.returned));
   forget_idle(what.peer);

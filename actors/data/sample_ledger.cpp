@@ -29,13 +29,21 @@ std::vector<sample_range> sample_ledger::lease(peer_id peer, std::uint32_t count
     append_range(out, lowest.first, end);
     wanted -= end - lowest.first;
   }
-  wanted = std::min(wanted, limit_ > next_ ? limit_ - next_ : 0);
-  if (wanted > 0) {
+  while (wanted > 0 && next_ < limit_) {
     const auto first = next_;
-    next_ = first + wanted;
-    SHOAL_CHECK(next_ <= (territory_ + 1) * territory_size, "a territory of samples has been issued");
-    set(first, next_, leased);
-    append_range(out, first, next_);
+    auto end = first + std::min(wanted, limit_ - first);
+    const auto known = all_.pieces(first, end);
+    if (!known.empty() && known.front().first == first) { // another primary issued it instead of us
+      next_ = known.front().end;
+      continue;
+    }
+    if (!known.empty())
+      end = known.front().first;
+    SHOAL_CHECK(end <= (territory_ + 1) * territory_size, "a territory of samples has been issued");
+    next_ = end;
+    set(first, end, leased);
+    append_range(out, first, end);
+    wanted -= end - first;
   }
   return out;
 }
@@ -50,13 +58,25 @@ sample_ledger::renewal sample_ledger::renew(peer_id peer, std::span<const sample
       longer.expires = std::max(longer.expires, now + lease_time_);
       set(p.first, p.end, longer);
       append_range(out.renewed, p.first, p.end);
-      doubt_.erase(p.first, p.end);
       if (p.value.peer == 0)
         append_range(out.claimed, p.first, p.end);
     } else if (p.value.peer != peer) { // else final, by a round whose end the peer has not seen yet
       append_range(out.lost, p.first, p.end);
     }
   }
+  if (!parted())
+    return out;
+  index_state leased;
+  leased.state = kind::leased;
+  leased.peer = peer;
+  leased.expires = now + lease_time_;
+  for (const auto& range : out.unknown)
+    for (const auto& p : all_.pieces(range.first, range.end()))
+      if (p.value.state == kind::returned) { // the other primary leased it to this peer: nobody else gets it from us
+        set(p.first, p.end, leased);
+        append_range(out.claimed, p.first, p.end);
+      }
+  fill_territory();
   return out;
 }
 
@@ -67,11 +87,11 @@ sample_ledger::give_back_result sample_ledger::give_back(peer_id peer,
     if (is_lease_of(peer, p.value)) {
       set(p.first, p.end, {});
       append_range(out.returned, p.first, p.end);
-      doubt_.erase(p.first, p.end);
     } else {
       append_range(out.stale, p.first, p.end);
     }
   }
+  fill_territory();
   return out;
 }
 
@@ -111,6 +131,21 @@ sample_ledger::commit(peer_id peer, std::span<const sample_range> ranges, std::u
   commit_result out;
   for (const auto& p : owned(peer, ranges, out.unknown))
     commit_piece(p, to, out);
+  if (!parted())
+    return out;
+  // The other primary may have leased to it what it never had from us.
+  for (const auto& range : std::exchange(out.unknown, {})) {
+    auto at = range.first;
+    for (const auto& p : all_.pieces(range.first, range.end())) {
+      if (at < p.first)
+        append_range(out.unknown, at, p.first);
+      at = p.end;
+      commit_piece(p, to, out);
+    }
+    if (at < range.end())
+      append_range(out.unknown, at, range.end());
+  }
+  fill_territory();
   return out;
 }
 
@@ -232,7 +267,9 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
 
 bool sample_ledger::claimable(std::uint64_t first, std::uint64_t end) const noexcept {
   const auto territory = first / territory_size;
-  return territory != territory_ && territory < known_territories_ && (end - 1) / territory_size == territory;
+  if (territory == territory_) // reserved, not issued: the other primary may have
+    return parted() && first >= next_ && end <= limit_;
+  return territory < known_territories_ && (end - 1) / territory_size == territory;
 }
 
 // -- one of several replicas ----------------------------------------------------------------------
@@ -275,6 +312,19 @@ void sample_ledger::take_over(std::uint64_t territory, std::uint64_t reserved, b
     set(known, reserved, nobodys);
   if (!certain)
     part_from(territory);
+}
+
+void sample_ledger::fill_territory() {
+  if (limit_ <= next_)
+    return;
+  const auto known = all_.pieces(next_, limit_);
+  if (known.empty())
+    return;
+  for (const auto& p : known) {
+    if (next_ < p.first)
+      set(next_, p.first, {});
+    next_ = p.end;
+  }
 }
 
 std::uint64_t sample_ledger::end_of(std::uint64_t territory) const {
@@ -328,39 +378,33 @@ void sample_ledger::replace_by(sample_ledger other) {
 
 sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
   merge_result out;
-  const auto is_final = [](const index_state& s) {
-    return s.state == kind::committed || s.state == kind::partial;
-  };
   std::map<peer_id, interval_set> revoked;
-  for (const auto& theirs : other.all_.pieces()) {
-    auto at = theirs.first;
-    auto mine = all_.pieces(theirs.first, theirs.end);
-    mine.push_back({theirs.end, theirs.end, {}});
-    for (const auto& p : mine) {
-      if (at < p.first) // we know nothing of it
-        set(at, p.first, theirs.value);
-      at = p.end;
-      if (p.first == p.end || p.value == theirs.value)
-        continue;
-      if (is_final(theirs.value)) {
-        commit_result result;
-        commit_piece(p, theirs.value, result);
-        for (auto& lost : result.revoked)
-          for (const auto& range : lost.ranges)
-            revoked[lost.peer].insert(range.first, range.end());
-        for (const auto& range : result.repeated)
-          out.repeated.push_back({report::kind::repeated, range, theirs.value.epoch, theirs.value.peer,
-                                  theirs.value.group, theirs.value.parts_included, theirs.value.parts_total});
-      } else if (theirs.value.state == kind::leased && theirs.value.peer != 0) {
-        const bool nobodys = p.value.state == kind::leased && p.value.peer == 0;
-        if (p.value.state == kind::returned || nobodys ||
-            (p.value.state == kind::leased && p.value.peer == theirs.value.peer && p.value.expires < theirs.value.expires))
-          set(p.first, p.end, theirs.value);
-        else if (p.value.peer != theirs.value.peer)
-          former_[theirs.value.peer].insert(p.first, p.end);
-      }
+  interval_set conflicts;
+  // Neither state nor doubt changes within one of these.
+  const auto cut = [](std::vector<std::uint64_t>& at, const auto& pieces) {
+    for (const auto& p : pieces) {
+      at.push_back(p.first);
+      at.push_back(p.end);
     }
+  };
+  for (const auto& theirs : other.all_.pieces()) {
+    std::vector<std::uint64_t> at{theirs.first, theirs.end};
+    cut(at, all_.pieces(theirs.first, theirs.end));
+    cut(at, doubt_.pieces(theirs.first, theirs.end));
+    cut(at, other.doubt_.pieces(theirs.first, theirs.end));
+    std::sort(at.begin(), at.end());
+    at.erase(std::unique(at.begin(), at.end()), at.end());
+    for (std::size_t i = 0; i + 1 < at.size(); ++i)
+      merge_piece({at[i], at[i + 1], theirs.value}, !other.doubt_.pieces(at[i], at[i + 1]).empty(), conflicts, revoked, out);
   }
+  for (const auto& p : conflicts.pieces())
+    for (const auto& fresh : doubtful_.missing(p.first, p.end))
+      for (const auto& said : other.doubtful_.missing(fresh.first, fresh.end)) {
+        append_range(out.doubtful, said.first, said.end);
+        doubtful_.insert(said.first, said.end);
+        if (recording_)
+          append_range(changes_.doubtful, said.first, said.end);
+      }
   for (const auto& [peer, had] : other.former_)
     for (const auto& p : had.pieces())
       former_[peer].insert(p.first, p.end);
@@ -372,6 +416,7 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
       append_range(changes_.doubtful, p.first, p.end);
   }
   doubt_ = {};
+  fill_territory();
   for (const auto& [peer, what] : revoked) {
     loss one{peer, {}};
     for (const auto& p : what.pieces())
@@ -380,6 +425,46 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
   }
   know_territories(std::max(other.known_territories_, other.territory_ + 1));
   return out;
+}
+
+void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, interval_set& conflicts,
+                                std::map<peer_id, interval_set>& revoked, merge_result& out) {
+  const auto is_final = [](const index_state& s) {
+    return s.state == kind::committed || s.state == kind::partial;
+  };
+  const auto [first, end, said] = theirs;
+  const bool nobodys_there = said.state == kind::leased && said.peer == 0;
+  const auto known = all_.pieces(first, end);
+  if (known.empty()) {
+    // It gave what we might have issued to nobody, and we have not issued it.
+    const bool ours = first >= next_ && first / territory_size == territory_;
+    return set(first, end, ours && nobodys_there ? index_state{} : said);
+  }
+  const auto mine = known.front();
+  if (mine.value == said || unchanged_there)
+    return;
+  if (!doubt_.pieces(first, end).empty()) // unchanged here: what happened since, happened there
+    return set(first, end, said);
+  if (is_final(said)) {
+    commit_result result;
+    commit_piece(mine, said, result);
+    for (const auto& lost : result.revoked)
+      for (const auto& range : lost.ranges)
+        revoked[lost.peer].insert(range.first, range.end());
+    for (const auto& range : result.repeated)
+      out.repeated.push_back({report::kind::repeated, range, said.epoch, said.peer, said.group,
+                              said.parts_included, said.parts_total});
+  } else if (said.state == kind::leased && !nobodys_there) {
+    const bool nobodys = mine.value.state == kind::leased && mine.value.peer == 0;
+    const bool same = mine.value.peer == said.peer;
+    if (mine.value.state == kind::returned || nobodys ||
+        (mine.value.state == kind::leased && same && mine.value.expires < said.expires)) {
+      set(first, end, said);
+    } else if (!same) {
+      former_[said.peer].insert(first, end);
+      conflicts.insert(first, end);
+    }
+  }
 }
 
 void sample_ledger::set(std::uint64_t first, std::uint64_t end, const index_state& to) {

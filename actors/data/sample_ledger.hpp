@@ -86,7 +86,7 @@ public:
     std::vector<sample_range>
         repeated; ///< final elsewhere, or also leased to another; not said before
     std::vector<sample_range> disputed; ///< the same round, other parts; the first word stands
-    std::vector<sample_range> unknown;  ///< never leased to that peer: nothing changed
+    std::vector<sample_range> unknown;  ///< never leased to that peer, nor by another primary: nothing changed
     std::vector<loss> revoked;          ///< leases that others lost to this commit
   };
 
@@ -180,15 +180,25 @@ public:
   void doubt_all_before();
   /// Those of `ranges` in doubt, which are in doubt no more, but reported.
   std::vector<sample_range> settle_doubt(std::span<const sample_range> ranges);
+  /// Another primary may be there whom we have not met since we parted: what we know is not all. A commit of what its peer never had
+  /// from us is believed, and reported if somebody else has it.
+  bool parted() const noexcept { return !doubt_.empty(); }
   const interval_set& doubt() const noexcept { return doubt_; }
   const interval_set& doubtful() const noexcept { return doubtful_; }
 
   // What another replica says.
-  void apply(const piece& what) { set(what.first, what.end, what.value); }
+  void apply(const piece& what) {
+    set(what.first, what.end, what.value);
+    if (what.value.state == kind::committed || what.value.state == kind::partial)
+      doubt_.erase(what.first, what.end);
+  }
   void apply_former(peer_id peer, std::uint64_t first, std::uint64_t end) { former_[peer].insert(first, end); }
   void apply_report(const report& what);
   void apply_doubt(std::uint64_t first, std::uint64_t end) { doubt_.insert(first, end); }
-  void apply_doubtful(std::uint64_t first, std::uint64_t end) { doubtful_.insert(first, end); }
+  void apply_doubtful(std::uint64_t first, std::uint64_t end) {
+    doubt_.erase(first, end);
+    doubtful_.insert(first, end);
+  }
   const std::map<peer_id, interval_set>& former() const noexcept { return former_; }
   /// Everything but what fresh indices we may issue becomes what `other` says.
   void replace_by(sample_ledger other);
@@ -196,9 +206,12 @@ public:
   struct merge_result {
     std::vector<report> repeated; ///< used by a round of each
     std::vector<loss> revoked;    ///< leases of ours that end
+    std::vector<sample_range> doubtful; ///< of two peers, one by each, and not reported before
   };
-  /// Takes in what `other`, of another primary that went on without us, has: final states first, then leases; of two leases
-  /// of one index ours. Ends all doubt.
+  /// Takes in what `other`, of another primary that went on without us, has. Doubt says where nothing happened since we parted:
+  /// what is in doubt here becomes what it is there, what is in doubt there stays what it is here. Else final states
+  /// come first, then leases; of two leases of one index ours. What of our territory we have not issued, and it gave to
+  /// nobody, is free. Ends all doubt.
   merge_result merge(const sample_ledger& other);
 
 private:
@@ -206,12 +219,17 @@ private:
 
   /// Behind the last index of that territory that is known.
   std::uint64_t end_of(std::uint64_t territory) const;
-  /// Whether nobody knows [first, end) here, but another replica issued it.
+  /// Whether another replica issued [first, end), of which nobody knows here.
   bool claimable(std::uint64_t first, std::uint64_t end) const noexcept;
   /// Those of `ranges` that `peer` has or had, as pieces with one state each; the others go to
   /// `unknown`.
   std::vector<piece> owned(peer_id peer, std::span<const sample_range> ranges,
                            std::vector<sample_range>& unknown) const;
+  /// `theirs`: a stretch of one state, and of one doubt, here and there.
+  void merge_piece(const piece& theirs, bool unchanged_there, interval_set& conflicts,
+                   std::map<peer_id, interval_set>& revoked, merge_result& out);
+  /// What another primary issued instead of us, of what is reserved, counts as issued, and what is below it as returned.
+  void fill_territory();
   void set(std::uint64_t first, std::uint64_t end, const index_state& to);
   void commit_piece(const piece& from, const index_state& to, commit_result& out);
   void report_once(report::kind what, const piece& where, const index_state& said,

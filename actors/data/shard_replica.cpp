@@ -190,6 +190,7 @@ void shard_replica::on(const replica_hello& what) {
         return;
       return new_follower(what.from);
     }
+    known->second.heard = world_.now();
     return greet(what.from.address, what.stream, what.token);
   }
   if (theirs == role::primary) {
@@ -266,7 +267,8 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
   if (dead) dead_.insert(whom);
   for (auto at = followers_.begin(); at != followers_.end(); ++at)
     if (address_of(at->second.address) == whom) {
-      if (!dead) ledger_.part_from(at->first);
+      // Unheard for so long, it may have served alone, behind a cut, and have died then.
+      if (!dead || world_.now() - at->second.heard >= config_.detection_time) ledger_.part_from(at->first);
       drop_follower(at->first);
       break;
     }
@@ -374,6 +376,7 @@ void shard_replica::new_follower(const replica_info& who) {
   auto& f = followers_[who.territory];
   f = {};
   f.address = who.address;
+  f.heard = world_.now();
   f.stream = next_stream_++;
   if (watched_.insert(address_of(who.address)).second) world_.watch(who.address);
   in_pieces([&](std::vector<ledger_row> rows, bool last) {

@@ -121,6 +121,7 @@ class shard_replica {
     std::uint64_t stream = 0, sent = 0, acked = 0;
     std::uint64_t acked_at_beat = 0;
     unsigned stalled = 0;          // beats without progress
+    duration heard{};              // as our backup
   };
   struct waiting {
     std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> needs;   // by territory: stream, sequence

@@ -291,9 +291,9 @@ TEST_CASE("after silence the former primary may live on: what is issued again of
   t.settle();
   CHECK(t.primaries() == std::vector<std::size_t>{0, 1});
   for (auto& m : t.members) {
-    (void)m->ledger.renew(7, std::vector<sample_range>{{0, 4}}, t.time);   // its peer was heard of: no doubt
+    (void)m->ledger.renew(7, std::vector<sample_range>{{0, 4}}, t.time);   // its round may still end over there
     (void)m->ledger.expire(t.time + 61s);
-    CHECK(m->ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) == std::vector<sample_range>{{4, 6}});
+    CHECK(m->ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) == std::vector<sample_range>{{0, 10}});
   }
 }
 
@@ -312,8 +312,8 @@ TEST_CASE("two primaries that meet again become one, which has what both have") 
   t.held[8] = {{10, 10}, {0, 2}};       // two of them went to 8 here
   (void)a.ledger.give_back(7, std::vector<sample_range>{{0, 2}});
   a.ledger.release({});
-  t.commit(a, 8);
-  CHECK(t.confirmed.size() == 2);
+  t.commit(a, 8);                       // it is believed: b may have leased them to 8
+  CHECK(t.confirmed.size() == 3);
   t.heal();
   t.pass(4s);
   CHECK(t.primaries() == std::vector<std::size_t>{0});
@@ -324,6 +324,84 @@ TEST_CASE("two primaries that meet again become one, which has what both have") 
   CHECK(t.forgotten(a.ledger) == 0);
   t.lease(b, 9, 0);
   CHECK(t.refusals.empty());
+}
+
+TEST_CASE("of what the first primary had reserved when they parted it issues everything once, whatever the other one did with it") {
+  lab t(2);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  t.part(0, 1);
+  t.settle();
+  auto& a = *t.members[0];
+  auto& b = *t.members[1];
+  CHECK(a.ledger.next() == 10);
+  REQUIRE(b.ledger.leased_by(0) > 0);   // reserved, not told
+  t.heal();
+  t.pass(4s);
+  REQUIRE(t.primaries() == std::vector<std::size_t>{0});
+  CHECK(a.ledger.leased_by(0) == 0);
+  CHECK(a.ledger.count(index_state::kind::returned) == t.config.reserve);   // at once, not after a lease time
+  t.lease(a, 8, 30);
+  t.settle();
+  t.lease(a, 9, 30);
+  t.settle();
+  interval_set all;
+  for (const auto peer : {8, 9})
+    for (const auto& range : t.held[peer]) all.insert(range.first, range.end());
+  CHECK(all.piece_count() == 1);
+  CHECK(all.covers(10, 70));
+  CHECK(index_count(t.held[8]) + index_count(t.held[9]) == 60);
+  CHECK(t.twice == 0);
+}
+
+TEST_CASE("what happened at one primary only is what both know when they meet") {
+  lab t(2);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  t.part(0, 1);
+  t.settle();
+  auto& a = *t.members[0];
+  auto& b = *t.members[1];
+  (void)b.ledger.give_back(7, std::vector<sample_range>{{0, 4}});
+  b.replica->replicate();
+  const auto again = b.ledger.lease(8, 4, t.time);
+  REQUIRE(again == std::vector<sample_range>{{0, 4}});
+  // The round of 7 may have been committed at the first one, although 7 gave them back here.
+  CHECK(b.ledger.settle_doubt(again) == again);
+  t.heal();
+  t.pass(4s);
+  REQUIRE(t.primaries() == std::vector<std::size_t>{0});
+  CHECK(a.ledger.leased_by(8) == 4);
+  CHECK(a.ledger.leased_by(7) == 6);
+}
+
+TEST_CASE("a peer that comes with what the other primary leased to it is believed, and no liar") {
+  sample_ledger a(60s, 0), b(60s, 1);
+  for (auto* l : {&a, &b}) {
+    l->know_territories(2);
+    l->record_changes(false);
+  }
+  a.reserve(100);
+  (void)a.lease(7, 10, 0s);
+  for (const auto& row : a.snapshot()) b.apply({row.first, row.first + row.count, row.state});
+  a.part_from(1);
+  b.take_over(0, 100, false, 0s);
+  (void)b.expire(61s);
+  const auto at_b = b.lease(8, 20, 61s);   // of them 10 to 19 the first one has not issued
+  REQUIRE(at_b == std::vector<sample_range>{{0, 20}});
+  REQUIRE(b.settle_doubt(at_b) == at_b);
+  const auto at_a = a.renew(8, std::vector<sample_range>{{12, 8}}, 62s);
+  CHECK(at_a.claimed == std::vector<sample_range>{{12, 8}});
+  CHECK(a.lease(9, 4, 62s) == std::vector<sample_range>{{10, 2}, {20, 2}});
+  const auto used = a.commit(8, std::vector<sample_range>{{0, 5}}, 3, {1, 1}, 1, 1);
+  CHECK(used.unknown.empty());
+  CHECK(used.repeated == std::vector<sample_range>{{0, 5}});   // 7 may have used them
+  const auto merged = a.merge(b);
+  CHECK(merged.doubtful.empty());
+  CHECK(a.leased_by(8) == 15 - 2);   // 10 and 11 went to 9 as well, which b had said
+  CHECK_FALSE(a.parted());
 }
 
 TEST_CASE("a replica that nobody is left to tell says that it knows nothing") {
