@@ -314,6 +314,14 @@ void sample_ledger::take_over(std::uint64_t territory, std::uint64_t reserved, b
     part_from(territory);
 }
 
+bool sample_ledger::doubts_another() const {
+  const auto pieces = doubt_.pieces();
+  return std::any_of(pieces.begin(), pieces.end(), [this](const auto& p) {
+    const auto territory = p.first / territory_size;
+    return territory != territory_ && p.end >= (territory + 1) * territory_size;
+  });
+}
+
 void sample_ledger::fill_territory() {
   if (limit_ <= next_)
     return;
@@ -415,7 +423,9 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
     if (recording_)
       append_range(changes_.doubtful, p.first, p.end);
   }
-  doubt_ = {};
+  doubt_.erase(other.territory_ * territory_size, (other.territory_ + 1) * territory_size);
+  if (!doubts_another()) // else what this one has said is not all
+    doubt_ = {};
   fill_territory();
   for (const auto& [peer, what] : revoked) {
     loss one{peer, {}};

@@ -211,7 +211,7 @@ public:
   /// Takes in what `other`, of another primary that went on without us, has. Doubt says where nothing happened since we parted:
   /// what is in doubt here becomes what it is there, what is in doubt there stays what it is here. Else final states
   /// come first, then leases; of two leases of one index ours. What of our territory we have not issued, and it gave to
-  /// nobody, is free. Ends all doubt.
+  /// nobody, is free. Ends all doubt, unless there is a third one that we parted from.
   merge_result merge(const sample_ledger& other);
 
 private:
@@ -228,6 +228,8 @@ private:
   /// `theirs`: a stretch of one state, and of one doubt, here and there.
   void merge_piece(const piece& theirs, bool unchanged_there, interval_set& conflicts,
                    std::map<peer_id, interval_set>& revoked, merge_result& out);
+  /// Whether there is a replica that we parted from and have not met again: all that it may issue is in doubt.
+  bool doubts_another() const;
   /// What another primary issued instead of us, of what is reserved, counts as issued, and what is below it as returned.
   void fill_territory();
   void set(std::uint64_t first, std::uint64_t end, const index_state& to);
