@@ -13,7 +13,7 @@ using namespace shoal::e2e;
 
 namespace {
 
-constexpr std::uint64_t values = 2'000'000;   // 8 MB
+constexpr std::uint64_t values = 4'000'000;   // 16 MB: the last chunks on their way back are little of it
 
 struct line_group {
   std::string name;
@@ -104,5 +104,5 @@ TEST_CASE("unequal peers: whose line carries less than it says gets a smaller pa
   const auto believed = mean_round_seconds(yaml_of(lying, ", split: equal", slow, 16), 16);
   MESSAGE("a line of 10 Mbit that says so " << known << " s, that says 50 Mbit " << found << " s, equal parts " << believed << " s");
   CHECK(found < 1.35 * known);      // the first rounds included
-  CHECK(found < 0.75 * believed);
+  CHECK(found < 0.8 * believed);
 }
