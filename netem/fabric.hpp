@@ -91,8 +91,8 @@ struct delivered_event {
 /// How a message is accounted for: told by whoever knows the message types.
 struct message_class {
   std::uint8_t traffic = 0;        ///< index into traffic_bytes()
-  bool own_stream = false;         ///< up to `own_stream_bytes` it does not wait behind bulk, but goes with the small messages
   const char* name = "?";
+  bool own_stream = false;         ///< up to `own_stream_bytes` it does not wait behind bulk, but goes with the small messages
 };
 
 /// From `at` on a transfer had this rate.

@@ -94,7 +94,7 @@ void peer::compute_next() {
 /// So near to the target that each job is news: who does not hear of it computes what nobody needs.
 bool peer::nearly_there() const {
   const auto speed = speed_.value() + others_.samples_per_second_near(state_->epoch);
-  return missing_samples() <= 10 * to_seconds(options_.min_refresh) * speed;
+  return missing_samples() <= 25 * to_seconds(options_.min_refresh) * speed;
 }
 
 void peer::gradient_done() {
