@@ -345,7 +345,19 @@ void volunteer::on_samples(samples& message) {
   last_samples_ = now();
   referrals_ = 0;
   requested_ -= std::min(requested_, message.range.count);
-  available_.push_back({message.range, std::move(message.data)});
+  // A shard that took over may lease us again what we hold of the other one's: it is ours once.
+  const auto ours = held();
+  const auto bytes = pool_->work().sample_bytes();
+  const auto is_held = [&](std::uint64_t index) {
+    return std::any_of(ours.begin(), ours.end(), [index](const sample_range& r) { return r.first <= index && index < r.end(); });
+  };
+  for (std::uint64_t at = message.range.first; at < message.range.end();) {
+    auto end = at;
+    while (end < message.range.end() && !is_held(end)) ++end;
+    if (end > at)
+      available_.push_back({{at, static_cast<std::uint32_t>(end - at)}, message.data.slice((at - message.range.first) * bytes, (end - at) * bytes)});
+    at = end + (end < message.range.end() ? 1 : 0);
+  }
   if (mode_ == mode::computing || draining_) decide();
 }
 
