@@ -49,16 +49,6 @@ void auxiliary_peer::decide() {
   start_round();
 }
 
-std::vector<expected_peer> auxiliary_peer::expected() const {
-  std::vector<expected_peer> out;
-  for (const auto& [id, entry] : others_.entries()) {
-    const bool here = entry.what.epoch == followed_.epoch && entry.what.state == followed_.state;
-    const bool stepping = entry.what.epoch + 1 == followed_.epoch && entry.what.state == before_;
-    if (here || stepping) out.push_back({id, entry.address});
-  }
-  return out;
-}
-
 void auxiliary_peer::start_round() {
   averaged_ = followed_;
   const auto count = pool_->work().value_count();

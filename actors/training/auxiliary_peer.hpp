@@ -27,7 +27,7 @@ class auxiliary_peer final : public volunteer {
   branch leading() const override { return others_.leading({0, 0, state_->id}); }
   void describe(progress& mine) const override;
 
-  std::vector<expected_peer> expected() const;
+  std::vector<expected_peer> expected() const { return expected_on(followed_.epoch, followed_.state, before_); }
   void start_round();
 
   branch followed_;                  // as our record says

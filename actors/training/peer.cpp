@@ -93,8 +93,7 @@ void peer::compute_next() {
 
 /// So near to the target that each job is news: who does not hear of it computes what nobody needs.
 bool peer::nearly_there() const {
-  const auto speed = speed_.value() + others_.samples_per_second_near(state_->epoch);
-  return missing_samples() <= 25 * to_seconds(options_.min_refresh) * speed;
+  return missing_samples() <= 25 * to_seconds(options_.min_refresh) * swarm_speed();
 }
 
 void peer::gradient_done() {
@@ -115,17 +114,6 @@ void peer::gradient_done() {
 }
 
 // -- averaging ------------------------------------------------------------------------------------
-
-std::vector<expected_peer> peer::expected() const {
-  // Those on our branch, and those who were when it was one step behind: they are just stepping.
-  std::vector<expected_peer> out;
-  for (const auto& [id, entry] : others_.entries()) {
-    auto here = entry.what.epoch == state_->epoch && entry.what.state == state_->id;
-    auto stepping = entry.what.epoch + 1 == state_->epoch && entry.what.state == parent_;
-    if (here || stepping) out.push_back({id, entry.address});
-  }
-  return out;
-}
 
 /// Who has begun a job comes when it is over: gathering times of those who came in time do not tell.
 duration peer::others_jobs() const {

@@ -47,7 +47,7 @@ class peer final : public volunteer {
   void compute_next();
   void gradient_done();
 
-  std::vector<expected_peer> expected() const;
+  std::vector<expected_peer> expected() const { return expected_on(state_->epoch, state_->id, parent_); }
   duration others_jobs() const;
   void start_round();
   void start_step(const round_result& result);

@@ -186,7 +186,7 @@ duration volunteer::next_refresh() const {
   // Nothing is expected of us until the round (or the download) is over; it may have got stuck, though.
   if (mode_ != mode::computing && mode_ != mode::joining) return bounded((now() - entered_) / 2);
   // Half of the expected time to the target: what speeds and losses change until then is heard of in time.
-  const auto speed = speed_.value() + others_.samples_per_second_near(current_epoch());
+  const auto speed = swarm_speed();
   auto wait = options_.max_refresh;
   if (speed > 0) wait = bounded(from_seconds(std::clamp(missing_samples() / speed / 2, 0.0, to_seconds(options_.max_refresh))));
   return heard_ ? wait : std::min(wait, duration{std::chrono::seconds(1)});
@@ -441,6 +441,16 @@ void volunteer::leave() {
 }
 
 // -- averaging ------------------------------------------------------------------------------------
+
+std::vector<expected_peer> volunteer::expected_on(std::uint64_t epoch, const state_id& state, const state_id& parent) const {
+  std::vector<expected_peer> out;
+  for (const auto& [id, entry] : others_.entries()) {
+    const bool here = entry.what.epoch == epoch && entry.what.state == state;
+    const bool stepping = entry.what.epoch + 1 == epoch && entry.what.state == parent;
+    if (here || stepping) out.push_back({id, entry.address});
+  }
+  return out;
+}
 
 void volunteer::start_group(round_request request, const averaging_config& how) {
   request.rate_up = here().rate_up();

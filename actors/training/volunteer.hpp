@@ -143,6 +143,10 @@ class volunteer : public protocol_actor {
   void checkpoint_if_due();
 
   // averaging
+  /// Those on that branch, and those who were when it was one step behind, at `parent`: they are just stepping.
+  std::vector<expected_peer> expected_on(std::uint64_t epoch, const state_id& state, const state_id& parent) const;
+  /// Samples a second of all who make up the next round.
+  double swarm_speed() const { return speed_.value() + others_.samples_per_second_near(current_epoch()); }
   /// With what every request has: who we are, what was computed.
   void start_group(round_request request, const averaging_config& how);
   /// What it says of others' lines and of how long gathering takes.
