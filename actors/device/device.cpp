@@ -10,30 +10,33 @@ device::device(caf::actor_config& config, host& on, device_profile profile)
 caf::behavior device::make_behavior() {
   return {
       [this](compute_job& job) {
-        jobs_.push_back(std::move(job));
-        if (jobs_.size() == 1) start_next();
+        const auto which = queue_of(job);
+        jobs_[which].push_back(std::move(job));
+        if (jobs_[which].size() == 1) start_next(which);
       },
-      [this](work_done&) {
-        if (jobs_.empty()) return;
-        auto job = std::move(jobs_.front());
-        jobs_.pop_front();
+      [this](work_done& message) {
+        const auto which = message.token == on_host ? on_host : on_device;
+        auto& jobs = jobs_[which];
+        if (jobs.empty()) return;
+        auto job = std::move(jobs.front());
+        jobs.pop_front();
         send(job.reply_to, work_done{job.token});
-        if (!jobs_.empty()) start_next();
+        if (!jobs.empty()) start_next(which);
       },
   };
 }
 
 void device::on_exit() {
-  jobs_.clear();
+  jobs_ = {};
   protocol_actor::on_exit();
 }
 
-void device::start_next() {
-  const auto& job = jobs_.front();
+void device::start_next(queue which) {
+  const auto& job = jobs_[which].front();
   auto seconds = static_cast<double>(job.samples) / profile_.samples_per_second;
   if (job.samples == 0 || job.step) seconds += to_seconds(profile_.step_time);
   if (profile_.jitter > 0) seconds *= std::max(0.1, jitter_.normal(1, profile_.jitter));
-  here().run(job.samples == 0 ? "optimizer step" : "gradient", *job.work, from_seconds(seconds), caf::actor_cast<caf::actor>(this), job.token);
+  here().run(job.samples == 0 ? "optimizer step" : "gradient", *job.work, from_seconds(seconds), caf::actor_cast<caf::actor>(this), which);
 }
 
 }  // namespace shoal::actors

@@ -1,7 +1,9 @@
-// A compute device: takes jobs one after another and makes each last as long as its profile says.
+// A compute device: takes jobs one after another and makes each last as long as its profile says. With an offloaded optimizer there are
+// two queues: its state is in the host's memory, and the host's processor makes the steps while the device computes gradients.
 // The work itself runs on the host's compute threads meanwhile.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -16,6 +18,7 @@ struct device_profile {
   double samples_per_second = 10;    ///< > 0
   double jitter = 0;                 ///< standard deviation of a duration, as a fraction of it
   duration step_time{};              ///< one optimizer step
+  bool offload = false;              ///< the host's processor makes it, beside other jobs
 };
 
 /// Local message to a device: compute `work`, which handles `samples` samples (0: an optimizer step;
@@ -36,11 +39,13 @@ class device final : public protocol_actor {
   void on_exit() override;
 
  private:
-  void start_next();
+  enum queue : std::uint64_t { on_device, on_host };
+  queue queue_of(const compute_job& job) const { return profile_.offload && job.samples == 0 ? on_host : on_device; }
+  void start_next(queue which);
 
   device_profile profile_;
   rng jitter_;
-  std::deque<compute_job> jobs_;     // front is running
+  std::array<std::deque<compute_job>, 2> jobs_;  // the front of each is running
 };
 
 }  // namespace shoal::actors

@@ -40,13 +40,23 @@ void auxiliary_peer::decide() {
     if (!(lead == averaged_))
       send(group_, tick{group_actor::cancel, 0});
     else
-      send(group_, expected_now{expected(), others_.samples_on(lead)});
+      send(group_, expected_now{expected(), round_samples()});
     return;
   }
   // The records show the samples of a round for a while after it.
-  if (others_.samples_on(lead) < options_.target_batch || (lead == averaged_ && now() < not_before_)) return;
+  if (!round_due() || (lead == averaged_ && now() < not_before_)) return;
   if (!reach_.settled() && !others_.entries().empty()) return;
   start_round();
+}
+
+bool auxiliary_peer::round_due() const {
+  if (options_.overlap != overlap::none) return others_.round_open(followed_.epoch, followed_.state);
+  return round_samples() >= options_.target_batch;
+}
+
+std::uint64_t auxiliary_peer::round_samples() const {
+  return options_.overlap == overlap::none ? others_.samples_on(followed_)
+                                           : others_.contributions_to(followed_.epoch, followed_.state, before_);
 }
 
 void auxiliary_peer::start_round() {
@@ -58,7 +68,7 @@ void auxiliary_peer::start_round() {
   request.state = followed_.state;
   request.takes = false;
   request.expected = expected();
-  request.known_samples = others_.samples_on(followed_);
+  request.known_samples = round_samples();
   request.values = zeros_;
   mode_ = mode::averaging;
   start_group(std::move(request), options_.averaging);

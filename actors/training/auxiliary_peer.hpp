@@ -28,6 +28,9 @@ class auxiliary_peer final : public volunteer {
   void describe(progress& mine) const override;
 
   std::vector<expected_peer> expected() const { return expected_on(followed_.epoch, followed_.state, before_); }
+  /// The branch that we follow has a round now.
+  bool round_due() const;
+  std::uint64_t round_samples() const;
   void start_round();
 
   branch followed_;                  // as our record says

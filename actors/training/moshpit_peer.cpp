@@ -71,7 +71,9 @@ void moshpit_peer::move_to(std::uint32_t digit) {
 double moshpit_peer::missing_samples() const {
   const auto about = static_cast<double>(1 + others_.peers_near(state_->epoch));
   const auto known = static_cast<double>(promised() + others_.samples_at(state_->epoch));
-  return static_cast<double>(options_.local_steps * options_.micro_batch) * about - known;
+  const auto wanted = options_.local_batch ? static_cast<double>(options_.target_batch)
+                                           : static_cast<double>(options_.local_steps * options_.micro_batch) * about;
+  return wanted - known;
 }
 
 bool moshpit_peer::round_due() const {
@@ -114,7 +116,8 @@ void moshpit_peer::decide() {
 void moshpit_peer::step() {
   if (running_ || applying_ || mode_ != mode::computing) return;
   // Cut off, or ahead: no further away from the others than this.
-  if (!lone() && steps_ >= options_.local_steps * (1 + options_.max_staleness) && swarm_epoch() <= state_->epoch && !group_ && !round_due()) return;
+  const auto most = (options_.local_batch ? options_.target_batch / options_.micro_batch : options_.local_steps) * (1 + options_.max_staleness);
+  if (!lone() && steps_ >= most && swarm_epoch() <= state_->epoch && !group_ && !round_due()) return;
   const auto wanted = std::min<std::uint64_t>(options_.micro_batch, options_.prefetch_samples);
   if (samples_here() < wanted) return request_samples();
   auto job = take_samples(wanted);
@@ -184,6 +187,7 @@ void moshpit_peer::start_round() {
   // The swarm has gone on, and left nobody here to wait for.
   if (request.expected.empty() && swarm_epoch() > state_->epoch) return skip_round();
   request.values = values_of(*state_, options_.average_optimizer);
+  in_round_ = std::exchange(accumulated_, {});
   contributed_ = state_;
   samples_before_ = samples_;
   here().observe(phase_changed{peer_phase::averaging, state_->epoch, state_->id});

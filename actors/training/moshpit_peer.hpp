@@ -18,6 +18,8 @@
 //   of that half has been cut off with few others: it waits, and makes no more local steps than those of max_staleness rounds.
 // A sample is committed with the round that averages parameters that it has changed. A peer alone averages nothing, and commits
 //   nothing, unless it knows of nobody else and the shard answers.
+// Local updates (hivemind's use_local_updates) are the same with a grid of one dimension, so that the whole swarm is one group, and
+//   local_batch: a round is due when the swarm has computed target_batch samples.
 // Left out: momentum and moments stay local unless average_optimizer says otherwise; progress is one table that everybody reads, as
 // in the synchronous method, so that some hundred peers can train, not a million.
 // Source: Ryabinin et al., "Moshpit SGD", arXiv:2103.03239, algorithms 1 and 2; coordinates as in section 3.2.

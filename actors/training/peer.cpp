@@ -125,6 +125,12 @@ duration peer::others_jobs() const {
   return from_seconds(std::min(longest, to_seconds(options_.averaging.matchmaking_time))) + 4 * options_.averaging.poll_interval;
 }
 
+payload peer::own_gradient() const {
+  const auto count = pool_->work().value_count();
+  if (pool_->work().hollow()) return payload::hollow(4 * count);
+  return samples_ > 0 ? mean_gradient(sum_->values, samples_) : payload{std::vector<float>(count)};
+}
+
 void peer::start_round() {
   round_request request;
   request.epoch = state_->epoch;
@@ -133,11 +139,8 @@ void peer::start_round() {
   request.expected = expected();
   request.known_samples = samples_known();
   request.patience = others_jobs();
-  auto count = pool_->work().value_count();
-  if (pool_->work().hollow())
-    request.values = payload::hollow(4 * count);
-  else
-    request.values = samples_ > 0 ? mean_gradient(sum_->values, samples_) : payload{std::vector<float>(count)};
+  request.values = own_gradient();
+  in_round_ = std::exchange(accumulated_, {});
   ++round_attempts_;
   publish();
   enter(mode::averaging);
@@ -148,6 +151,7 @@ void peer::on_report(const round_result& result) {
   if (mode_ != mode::averaging) return;
   if (result.succeeded()) {
     send_commit(result);
+    enter(mode::stepping);
     return start_step(result);
   }
   // The gradients are kept for the next attempt.
@@ -155,15 +159,17 @@ void peer::on_report(const round_result& result) {
   enter(mode::computing);
   publish();
   look_up_progress();
-  // Not at once: the others need time to see that this attempt is over, too.
+  try_again_in(pause_after_failure());
+}
+
+duration peer::pause_after_failure() {
   auto pause = options_.min_refresh * (1 + static_cast<std::int64_t>(std::min<std::uint64_t>(round_attempts_, 8)));
   pause += duration{static_cast<std::int64_t>(backoff_.below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
   not_before_ = now() + pause;
-  try_again_in(pause);
+  return pause;
 }
 
 void peer::start_step(const round_result& result) {
-  enter(mode::stepping);
   hasher id;
   id.add(state_->id.high).add(state_->id.low).add(result.group.high).add(result.group.low);
   std::uint64_t weight = 0;
@@ -171,12 +177,15 @@ void peer::start_step(const round_result& result) {
     for (auto sender : part.senders) id.add(sender).add(result.members[sender].weight);
     weight = std::max(weight, part.weight);
   }
-  auto after = state_id::from(id.finish());
   step_group_ = result.group;
-  step_gradient_ = result.values;
   note_round(result);
+  make_step(result.values, state_id::from(id.finish()), weight);
+}
+
+void peer::make_step(const payload& gradient, const state_id& after, std::uint64_t weight) {
+  step_gradient_ = gradient;
   next_state_ = std::make_shared<state_ptr>();
-  auto work = [pool = pool_, before = state_, gradient = result.values, after, weight, out = next_state_,
+  auto work = [pool = pool_, before = state_, gradient, after, weight, out = next_state_,
                bug = options_.averaging.mutant] {
     if (bug == mutant::throwing_step && before->epoch > 0) throw std::runtime_error("no more steps");
     *out = pool->step(before, gradient, after, weight);
@@ -184,12 +193,15 @@ void peer::start_step(const round_result& result) {
   compute(std::move(work), 0, step_job);
 }
 
+taken_step peer::made_step(const state_ptr& next) {
+  return {next->epoch, next->id, next->samples, pool_->gradient_between(state_, next, std::exchange(step_gradient_, {}))};
+}
+
 void peer::step_done() {
   if (mode_ != mode::stepping || !next_state_) return;
   auto before = parent_ = state_->id;
   const auto next = *std::exchange(next_state_, nullptr);
-  auto gradient = pool_->gradient_between(state_, next, std::exchange(step_gradient_, {}));
-  keep_served(state_, taken_step{next->epoch, next->id, next->samples, std::move(gradient)});
+  keep_served(state_, made_step(next));
   state_ = next;
   in_round_.clear();
   samples_ = 0;

@@ -15,12 +15,12 @@
 
 namespace shoal::actors {
 
-class peer final : public volunteer {
+class peer : public volunteer {
  public:
   peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool, caf::actor dht)
       : volunteer(config, on, std::move(options), std::move(pool), std::move(dht)) {}
 
- private:
+ protected:
   enum job : std::uint64_t { gradient_job = 1, step_job = 2 };
 
   /// What one compute job writes; shared with the compute thread.
@@ -50,8 +50,16 @@ class peer final : public volunteer {
   std::vector<expected_peer> expected() const { return expected_on(state_->epoch, state_->id, parent_); }
   duration others_jobs() const;
   void start_round();
+  /// The mean of what is in sum_, as it is averaged; zeros if it has no samples.
+  payload own_gradient() const;
+  /// Until the next attempt: the others need time to see that this one is over, too.
+  duration pause_after_failure();
+  /// Computes next_state_ from what the round averaged.
   void start_step(const round_result& result);
-  void step_done();
+  void make_step(const payload& gradient, const state_id& after, std::uint64_t weight);
+  /// The step of the job that has ended.
+  taken_step made_step(const state_ptr& next);
+  virtual void step_done();
 
   state_id parent_;                                 // of the state before our last step
   std::shared_ptr<gradient_sum> sum_;

@@ -10,12 +10,12 @@ namespace shoal::actors {
 
 namespace {
 
-using packed = std::array<std::uint64_t, 8>;
+using packed = std::array<std::uint64_t, 9>;
 
-// The last word: bit 0 arriving, bit 1 unreachable, bits 8 to 15 reach, from bit 16 computes_for_ms.
+// The flags: bit 0 arriving, bit 1 unreachable, bits 2 and 3 part, bits 8 to 15 reach, from bit 16 computes_for_ms.
 constexpr std::uint64_t most_ms = 0xffffffffffffu;
 std::uint64_t flags_of(const progress& p) {
-  return (p.arriving != 0 ? 1 : 0) | (p.unreachable != 0 ? 2 : 0) | static_cast<std::uint64_t>(p.reach) << 8 |
+  return (p.arriving != 0 ? 1 : 0) | (p.unreachable != 0 ? 2 : 0) | static_cast<std::uint64_t>(p.part) << 2 | static_cast<std::uint64_t>(p.reach) << 8 |
          std::min(p.computes_for_ms, most_ms) << 16;
 }
 
@@ -26,7 +26,7 @@ bool on(const progress& what, const branch& which) {
 }  // namespace
 
 payload progress::pack() const {
-  packed words{epoch, state.high, state.low, history, samples, millisamples_per_second, rate_up, flags_of(*this)};
+  packed words{epoch, state.high, state.low, history, samples, millisamples_per_second, rate_up, flags_of(*this), contribution};
   std::vector<std::byte> bytes(sizeof words);
   std::memcpy(bytes.data(), words.data(), sizeof words);
   return payload{std::move(bytes)};
@@ -38,7 +38,7 @@ std::optional<progress> progress::unpack(const payload& bytes) {
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
   return progress{words[0], {words[1], words[2]}, words[3], words[4], words[5], words[6], words[7] & 1, words[7] >> 1 & 1,
                   (words[7] >> 8 & 0xff) < reach_names.size() ? static_cast<actors::reach>(words[7] >> 8 & 0xff) : actors::reach::unknown,
-                  words[7] >> 16};
+                  words[7] >> 16, words[8], static_cast<round_part>(std::min<std::uint64_t>(words[7] >> 2 & 3, 2))};
 }
 
 void progress_table::replace(const std::vector<record>& records, peer_id self, duration now) {
@@ -97,6 +97,36 @@ double progress_table::samples_per_second_near(std::uint64_t epoch) const {
     if (e.what.epoch + 1 >= epoch && e.what.epoch <= epoch + 1)
       sum += static_cast<double>(e.what.millisamples_per_second) / 1000;
   return sum;
+}
+
+std::uint64_t progress_table::contributions_to(std::uint64_t epoch, const state_id& state, const state_id& parent) const {
+  std::uint64_t sum = 0;
+  for (const auto& [peer, e] : entries_) {
+    if (e.what.epoch == epoch && e.what.state == state) sum += e.what.contribution;
+    if (e.what.epoch + 1 == epoch && e.what.state == parent) sum += e.what.samples;
+  }
+  return sum;
+}
+
+bool progress_table::round_under_way(std::uint64_t epoch, const state_id& state) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& one) {
+    const auto& what = one.second.what;
+    return what.epoch == epoch && what.state == state && (what.contribution > 0 || what.part == round_part::has_result);
+  });
+}
+
+bool progress_table::round_open(std::uint64_t epoch, const state_id& state) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& one) {
+    const auto& what = one.second.what;
+    return what.epoch == epoch && what.state == state && what.contribution > 0 && what.part == round_part::takes_part;
+  });
+}
+
+std::vector<peer_id> progress_table::peers_through(std::uint64_t epoch, const state_id& state) const {
+  std::vector<peer_id> out;
+  for (const auto& [peer, e] : entries_)
+    if (e.what.epoch == epoch && e.what.state == state && e.what.part == round_part::has_result) out.push_back(peer);
+  return out;
 }
 
 std::uint64_t progress_table::samples_at(std::uint64_t epoch) const {

@@ -21,6 +21,9 @@ namespace shoal::actors {
 
 inline constexpr const char* progress_key = "progress";
 
+/// Where a peer is with the round that leads on from its state.
+enum class round_part : std::uint8_t { takes_part, has_result, came_late };
+
 struct progress {
   std::uint64_t epoch = 0;
   state_id state;
@@ -34,6 +37,9 @@ struct progress {
   /// Milliseconds until its next record at the latest, if it computes until then; 0: it computes nothing now. So long the others may
   /// reckon with what it will have computed.
   std::uint64_t computes_for_ms = 0;
+  /// Of the round that leads on from `state`, where it goes on beside computing (training.overlap): samples that we gave to it, or shall.
+  std::uint64_t contribution = 0;
+  round_part part = round_part::takes_part;
 
   bool operator==(const progress&) const = default;
 
@@ -79,6 +85,15 @@ class progress_table {
   double samples_expected_on(const branch& which, duration now, duration stepped) const;
   /// Speed of the others that are within one epoch: just after a step not all have said so yet.
   double samples_per_second_near(std::uint64_t epoch) const;
+  /// Samples in the others' contributions to the round that leads on from there, where it goes on beside computing; of those that are
+  /// still at its parent, what they have computed.
+  std::uint64_t contributions_to(std::uint64_t epoch, const state_id& state, const state_id& parent) const;
+  /// Somebody there has given to that round, or has its result.
+  bool round_under_way(std::uint64_t epoch, const state_id& state) const;
+  /// Somebody there has given to it, and has no result yet.
+  bool round_open(std::uint64_t epoch, const state_id& state) const;
+  /// Those who have its result.
+  std::vector<peer_id> peers_through(std::uint64_t epoch, const state_id& state) const;
   /// Samples of those that are at `epoch`, whatever their state.
   std::uint64_t samples_at(std::uint64_t epoch) const;
   /// How many are within one epoch.

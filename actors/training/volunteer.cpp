@@ -49,7 +49,7 @@ caf::behavior volunteer::make_behavior() {
   state_ = pool_->initial();
   forget_gradients();
   here().observe(phase_changed{peer_phase::joining, 0, state_->id});
-  set_timer(duration{}, refresh_timer);
+  refresh_in(duration{});
   set_timer(options_.max_refresh, data_timer);
   return {
       [this](found& m) { on_found(m); },
@@ -84,7 +84,9 @@ caf::behavior volunteer::make_behavior() {
 
 void volunteer::on_tick(const tick& message) {
   switch (message.kind) {
-    case refresh_timer: return refresh();
+    case refresh_timer:
+      if (message.token == refresh_) refresh();
+      return;
     case retry_timer: return decide();
     case data_timer:
       request_samples();
@@ -155,6 +157,7 @@ void volunteer::publish() {
   mine.millisamples_per_second = static_cast<std::uint64_t>(speed_.value() * 1000);
   mine.rate_up = here().rate_up();
   mine.arriving = mode_ == mode::downloading ? 1 : 0;
+  if (mode_ == mode::downloading && options_.overlap != overlap::none) mine.part = round_part::came_late;
   if (mode_ != mode::downloading && !joining) describe(mine);
   if (joining) {  // on no branch: it says only that we are here, for those who have to dial us first
     mine = {};
@@ -196,7 +199,12 @@ void volunteer::refresh() {
   publish();
   if (!shard_ && streams_) send(dht_, lookup{shard_key, address(), shard_token});
   look_up_progress();
-  set_timer(next_refresh(), refresh_timer);
+  refresh_in(next_refresh());
+}
+
+void volunteer::refresh_in(duration wait) {
+  refresh_at_ = now() + wait;
+  set_timer(wait, refresh_timer, ++refresh_);
 }
 
 void volunteer::on_commit_received(const commit_received& what) {
@@ -215,6 +223,8 @@ void volunteer::on_found(const found& answer) {
   look_around();
   greet();
   decide();
+  // It was reckoned with what was known then.
+  if (const auto wait = next_refresh(); now() + wait < refresh_at_) refresh_in(wait);
 }
 
 void volunteer::announce() {
@@ -445,7 +455,7 @@ void volunteer::leave() {
 std::vector<expected_peer> volunteer::expected_on(std::uint64_t epoch, const state_id& state, const state_id& parent) const {
   std::vector<expected_peer> out;
   for (const auto& [id, entry] : others_.entries()) {
-    const bool here = entry.what.epoch == epoch && entry.what.state == state;
+    const bool here = entry.what.epoch == epoch && entry.what.state == state && entry.what.part == round_part::takes_part;
     const bool stepping = entry.what.epoch + 1 == epoch && entry.what.state == parent;
     if (here || stepping) out.push_back({id, entry.address});
   }
@@ -459,9 +469,8 @@ void volunteer::start_group(round_request request, const averaging_config& how) 
   request.codec = options_.codec;
   request.rate_factors = rates_.factors();
   request.patience = std::min(std::max(gathering_.value(), request.patience), how.matchmaking_time);
-  request.samples = accumulated_;
+  request.samples = in_round_;
   request.dht = dht_;
-  in_round_ = std::exchange(accumulated_, {});
   group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how, std::move(request));
 }
 
@@ -573,6 +582,13 @@ void volunteer::on_dialled(const dialled& message) {
 
 // -- state sharing --------------------------------------------------------------------------------
 
+fetch_config volunteer::fetch_on_our_line() const {
+  auto fetch = options_.fetch;
+  const auto chunk_seconds = 8 * static_cast<double>(fetch.chunk_bytes) / static_cast<double>(here().rate_down());
+  fetch.window_total = static_cast<std::uint32_t>(std::clamp(longest_queue_seconds / chunk_seconds, 1.0, 65536.0));
+  return fetch;
+}
+
 void volunteer::start_download() {
   if (now() < download_not_before_) return;
   const auto lead = leading();
@@ -595,9 +611,7 @@ void volunteer::start_download() {
   }
   const bool goes_on = !step && download_ && download_->begun() && !downloading_step_ && !download_->object().is_zero() &&
                        download_->offer().epoch <= lead.epoch;
-  auto fetch = options_.fetch;
-  const auto chunk_seconds = 8 * static_cast<double>(fetch.chunk_bytes) / static_cast<double>(here().rate_down());
-  fetch.window_total = static_cast<std::uint32_t>(std::clamp(longest_queue_seconds / chunk_seconds, 1.0, 65536.0));
+  auto fetch = fetch_on_our_line();
   const auto bytes = step ? behind * gradient_bytes : state_->bytes();
   // What our line brings in half of the time that the others wait with a round.
   const auto waited_for = static_cast<double>(here().rate_down()) * to_seconds(options_.averaging.matchmaking_time) / 16;
@@ -632,6 +646,14 @@ void volunteer::start_download() {
   }
 }
 
+void volunteer::fetch_step() {
+  auto ask = whom_to_ask(others_.peers_through(state_->epoch, state_->id), options_.fetch.donors + options_.fetch.reserves);
+  if (ask.empty()) return tried_donors_.clear();
+  fetching_aside_ = true;
+  download_ = std::make_shared<state_download>(step_object(state_->id), 4 * pool_->work().value_count(), 0, pool_->work().hollow());
+  fetcher_ = spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), fetch_on_our_line(), std::move(ask), download_);
+}
+
 std::vector<expected_peer> volunteer::whom_to_ask(std::vector<peer_id> ids, std::size_t most) {
   const auto rank = [this](peer_id id) {
     const auto holds = std::find(holders_.begin(), holders_.end(), id) != holders_.end();
@@ -654,6 +676,7 @@ std::vector<expected_peer> volunteer::whom_to_ask(std::vector<peer_id> ids, std:
 
 void volunteer::on_donors_wanted(const donors_wanted& what) {
   if (!fetcher_ || caf::actor_cast<caf::strong_actor_ptr>(fetcher_) != current_sender()) return;
+  if (fetching_aside_) return send(fetcher_, more_donors{whom_to_ask(others_.peers_through(state_->epoch, state_->id), what.count)});
   // Who has gone on since may have kept it. (What is downloaded is the fetcher's now.)
   auto ids = shares_steps() && what.epoch ? others_.peers_from(*what.epoch) : donors();
   send(fetcher_, more_donors{whom_to_ask(std::move(ids), what.count)});
@@ -672,6 +695,10 @@ void volunteer::on_download(const download_report& report) {
   const auto epoch = download_->begun() ? download_->offer().epoch : 0;
   here().observe(download_ended{downloading_step_, epoch, report.why, report.bytes, report.rejected, report.donors});
   liars_.insert(report.liars.begin(), report.liars.end());
+  if (std::exchange(fetching_aside_, false)) {
+    const auto got = std::exchange(download_, nullptr);
+    return step_fetched(report.why == reason::none ? std::optional(got->step()) : std::nullopt);
+  }
   if (mode_ != mode::downloading) return;
   if (report.why == reason::none) {
     holders_ = report.holders;

@@ -34,6 +34,13 @@
 
 namespace shoal::actors {
 
+/// What goes on while the next batch is computed, whose gradients are then one step old.
+enum class overlap : std::uint8_t {
+  none,
+  update,     ///< the optimizer's step (delayed parameter updates)
+  averaging,  ///< the round of averaging, too (delayed gradient averaging)
+};
+
 struct peer_config {
   std::uint64_t target_batch = 256;
   std::uint64_t micro_batch = 8;
@@ -42,6 +49,7 @@ struct peer_config {
   duration min_refresh = std::chrono::milliseconds(200);
   duration max_refresh = std::chrono::seconds(5);
   duration record_lifetime = std::chrono::seconds(15);
+  actors::overlap overlap = overlap::none;
   device_profile device;
   averaging_config averaging;
   std::shared_ptr<const kernels::vector_codec> codec;  ///< of what is averaged; null: as it is
@@ -52,7 +60,8 @@ struct peer_config {
   /// Called in the actor when a step of its own has led to such an epoch, by every peer that gets there; the first one may write it
   /// down. `data_from`: all sample indices that led to the state are below it. Not a message: it concerns this host's disk alone.
   std::function<void(const state_ptr& state, std::uint64_t data_from)> on_checkpoint;
-  // Moshpit SGD
+  // Of those who average parameters (actors/training/moshpit_peer.hpp)
+  bool local_batch = false;                 ///< a round is due with target_batch, not with local_steps
   std::uint64_t local_steps = 8;            ///< of each peer between two rounds, on average over the swarm
   kernels::grid grid;
   std::uint64_t max_staleness = 4;          ///< a peer whose last average is more rounds old downloads
@@ -110,6 +119,8 @@ class volunteer : public protocol_actor {
   virtual bool wants(const model_state& offered) const { return branch{offered.epoch, offered.samples, offered.id}.leads(own_branch()); }
   /// The shard has taken these back, or heard from others what became of them.
   virtual void lost(const std::vector<sample_range>&) {}
+  /// What fetch_step() brought; nothing: it failed.
+  virtual void step_fetched(std::optional<taken_step>) {}
   /// A downloaded state was adopted.
   virtual void adopted_state() {}
   /// Not while a round or a step is under way.
@@ -143,16 +154,19 @@ class volunteer : public protocol_actor {
   void checkpoint_if_due();
 
   // averaging
-  /// Those on that branch, and those who were when it was one step behind, at `parent`: they are just stepping.
+  /// Those on that branch who are not through with its round, and those who were on it when it was one step behind, at `parent`: they
+  /// are just stepping.
   std::vector<expected_peer> expected_on(std::uint64_t epoch, const state_id& state, const state_id& parent) const;
   /// Samples a second of all who make up the next round.
   double swarm_speed() const { return speed_.value() + others_.samples_per_second_near(current_epoch()); }
-  /// With what every request has: who we are, what was computed.
+  /// With what every request has: who we are, and in_round_.
   void start_group(round_request request, const averaging_config& how);
   /// What it says of others' lines and of how long gathering takes.
   void learn_from(const round_result& result);
   void send_commit(const round_result& result);
   void start_download();
+  /// Downloads the step that leads on from our state while we go on computing; step_fetched() follows, unless nobody has it.
+  void fetch_step();
   reached_by reached() const;
 
   peer_config options_;
@@ -173,6 +187,7 @@ class volunteer : public protocol_actor {
   std::uint64_t samples_ = 0;                       // in accumulated_ and in_round_
   std::vector<sample_range> in_round_;              // of the contribution under way
   std::optional<running_job> running_;
+  bool fetching_aside_ = false;                     // fetch_step() is under way
   ema speed_;
   rate_book rates_;                                 // of the others' lines
   adaptive_deadline gathering_;                     // how long a group that we lead may take to find together
@@ -188,6 +203,7 @@ class volunteer : public protocol_actor {
   /// The shard is gone: another incarnation of it may be found.
   void on_down(const caf::actor_addr& whom) override;
   void refresh();
+  void refresh_in(duration wait);
   /// One of several replicas of the shard, or the one that there is.
   struct shard_record {
     caf::actor address;
@@ -206,6 +222,7 @@ class volunteer : public protocol_actor {
   void on_lease_lost(const lease_lost& message);
   std::vector<sample_range> held() const;
 
+  fetch_config fetch_on_our_line() const;
   std::vector<expected_peer> whom_to_ask(std::vector<peer_id> ids, std::size_t most);
   void on_donors_wanted(const donors_wanted& what);
   void on_download_nears_end(const download_nears_end& what);
@@ -238,6 +255,8 @@ class volunteer : public protocol_actor {
   std::uint32_t requested_ = 0;                     // credit given and not yet used by the shard
   duration last_samples_{};
   duration last_publish_{-1};
+  duration refresh_at_{};                           // the next one
+  std::uint64_t refresh_ = 0;                       // names its timer
   payload published_;                               // what our record says
   duration entered_{};                              // the mode that we are in
 
@@ -249,7 +268,7 @@ class volunteer : public protocol_actor {
   std::set<peer_id> liars_;                         // who sent what was not what it had offered
   std::vector<peer_id> holders_;                    // who had what we downloaded last, and so keeps the steps from it on
   std::shared_ptr<state_download> download_;        // under way, or to be gone on with
-  bool downloading_step_ = false;
+  bool downloading_step_ = false;                   // of a download that we wait for
   bool catching_up_ = false;                        // we have downloaded a state, and the swarm has gone on meanwhile
   std::uint64_t behind_at_first_ = 0;               // how many steps, when we began to
   state_id no_step_from_;                           // nobody had the step from this state on

@@ -7,7 +7,7 @@
 namespace shoal::scenarios {
 
 invariants::invariants(invariant_options options)
-    : mass_(options.mass), samples_({options.lease_time, options.settle_time, options.averages_parameters, options.name_of, options.takeovers},
+    : mass_(options.mass), samples_({options.lease_time, options.settle_time, options.weights_are_samples, options.computes_meanwhile, options.name_of, options.takeovers},
                                     at(invariant_rule::samples_counted)),
       progress_({options.max_epoch_difference, options.staleness_allowed, options.name_of}, at(invariant_rule::epoch_monotonic),
                 at(invariant_rule::staleness), at(invariant_rule::state_lineage)) {}
@@ -43,7 +43,8 @@ void invariants::on_observation(duration time, actors::peer_id peer,
     progress_.stepped(time, peer, *x);
     samples_.stepped(*x);
   } else if (const auto* x = std::get_if<actors::adopted>(&what)) {
-    samples_.dropped(peer);
+    if (!x->of_step)
+      samples_.dropped(peer);
     progress_.adopted(time, peer, *x);
   } else if (const auto* x = std::get_if<actors::samples_moved>(&what)) {
     samples_.moved(time, *x);

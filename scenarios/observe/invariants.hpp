@@ -53,7 +53,7 @@ struct invariant_options {
   duration settle_time = std::chrono::seconds(30);
   duration staleness_allowed = std::chrono::seconds(150);
   std::uint64_t max_epoch_difference = 1;
-  bool averages_parameters = false; ///< local steps go on beside a round (sample_book_options)
+  bool weights_are_samples = true, computes_meanwhile = false; ///< sample_book_options
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;
   bool takeovers = false; ///< the shard has replicas (sample_book_options)

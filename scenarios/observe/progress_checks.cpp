@@ -175,7 +175,9 @@ void progress_checks::stepped(duration time, peer_id peer, const actors::stepped
 void progress_checks::adopted(duration time, peer_id peer, const actors::adopted& what) {
   advance(time);
   peer_state& of = peers_[peer];
-  if (what.epoch + kept_epochs >= highest_) {
+  if (what.of_step) {
+    know(what.epoch, what.state);
+  } else if (what.epoch + kept_epochs >= highest_) {
     lineage_.check();
     const auto found = states_.find(what.epoch);
     if (found == states_.end() || !found->second.contains(what.state)) {

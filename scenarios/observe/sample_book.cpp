@@ -84,18 +84,19 @@ void sample_book::contributed(duration time, actors::peer_id peer,
           });
         });
   }
-  if (count != what.weight && !options_.averages_parameters) {
+  if (count != what.weight && options_.weights_are_samples) {
     check_.violate(time, fmt::format("{} contributes {} samples with weight {} to epoch {}",
                                      options_.name_of(peer), count, what.weight, what.epoch));
   }
   const interval_map<bool> before = std::exchange(of.left_out, {});
+  const bool retried = std::exchange(of.left_out_epoch, what.epoch) == what.epoch;
   for (const auto& stretch : of.computed.pieces()) {
     inside.visit(stretch.first, stretch.end, [&](std::uint64_t b, std::uint64_t e, bool there) {
       if (there)
         return;
-      if (options_.averages_parameters) {
+      if (options_.computes_meanwhile) {
         bool again = false;
-        before.visit(b, e, [&](std::uint64_t, std::uint64_t, bool was) { again = again || was; });
+        if (!retried) before.visit(b, e, [&](std::uint64_t, std::uint64_t, bool was) { again = again || was; });
         of.left_out.assign(b, e, true);
         if (!again)
           return;

@@ -53,9 +53,9 @@ namespace shoal::scenarios {
 struct sample_book_options {
   duration lease_time = std::chrono::seconds(60);
   duration settle_time = std::chrono::seconds(30);
-  /// Parameters are averaged, not gradients: weights are not numbers of samples, and what is computed while a round is
-  /// under way is in the next one (in which it has to be).
-  bool averages_parameters = false;
+  bool weights_are_samples = true;   ///< false where parameters are averaged
+  /// What is computed while a round is under way is in the next one (in which it has to be).
+  bool computes_meanwhile = false;
   std::function<std::string(actors::peer_id)> name_of; ///< for texts
   bool takeovers = false; ///< replicas of the shard take over from each other
 };
@@ -106,6 +106,7 @@ private:
     interval_map<bool> computed;   // not yet used
     interval_map<bool> given_back; // computed, then returned to the shard
     interval_map<bool> left_out;   // computed while a round was under way: has to be in the next one
+    std::uint64_t left_out_epoch = 0;  // of that round, or of its attempts
     actors::group_id group;        // of the last contribution
     std::vector<actors::sample_range> contribution;
   };

@@ -256,8 +256,8 @@ class checker : checking {
 
   void training() {
     const training_options& t = s_.training;
-    const bool moshpit = t.method == training_method::moshpit;
-    if (sound({"training.method"})) other_methods_options(moshpit);
+    const bool moshpit = t.method == training_method::moshpit, synchronous = t.method == training_method::synchronous;
+    if (sound({"training.method"})) other_methods_options();
     if (!moshpit && sound({"training.method", "training.micro_batch", "training.target_batch"}) && t.micro_batch > t.target_batch)
       error(sources_.given("training.micro_batch") ? "training.micro_batch" : "training.target_batch",
             fmt::format("micro_batch {} is larger than target_batch {}", t.micro_batch, t.target_batch));
@@ -271,7 +271,7 @@ class checker : checking {
                        to_string(t.record_lifetime), to_string(t.max_refresh)));
     checkpoints();
     const optimizer_options& o = t.optimizer;
-    if (moshpit && t.average_optimizer && sound({"training.method", "training.average_optimizer", "training.optimizer.kind"}) &&
+    if (!synchronous && t.average_optimizer && sound({"training.method", "training.average_optimizer", "training.optimizer.kind"}) &&
         (o.kind == optimizer_kind::adamw8 || o.kind == optimizer_kind::lamb8))
       error("training.average_optimizer",
             fmt::format("the state of {} is coded in 8 bits: it cannot be averaged; take {}, or let each peer keep its own",
@@ -298,27 +298,33 @@ class checker : checking {
       error("training.start_from", fmt::format("'{}' is of epoch {}: training.epochs {} leaves nothing to do", t.start_from, start->epoch, t.epochs));
   }
 
-  /// What only the method that is not chosen knows.
-  void other_methods_options(bool moshpit) {
+  /// What only the methods that are not chosen know.
+  void other_methods_options() {
+    const auto method = s_.training.method;
+    const bool moshpit = method == training_method::moshpit;
     bool trainers = s_.peers.empty();
     for (const peer_group& group : s_.peers) {
       const auto path = "peers." + group.name + ".role";
       if (!sound({path})) return;
       trainers = trainers || group.role == peer_role::trainer;
-      if (group.role == peer_role::auxiliary && moshpit)
-        error(path, "an auxiliary peer has no place in the method 'moshpit', where everybody averages parameters of its own");
+      if (group.role == peer_role::auxiliary && method != training_method::synchronous)
+        error(path, fmt::format("an auxiliary peer has no place in the method '{}', where everybody averages parameters of its own", name_of(method)));
       if (group.role == peer_role::auxiliary && group.nat != netem::nat_class::open)
         warn(path, fmt::format("auxiliary peers of '{}' are behind a NAT: who cannot be reached reduces nothing", group.name));
     }
     if (!trainers) error("peers", "all peers are auxiliary: nobody trains");
-    const auto only = [&](const char* path, const char* method) {
-      if (sound({path}) && sources_.given(path)) warn(path, fmt::format("{} is of the method '{}', which training.method is not", path, method));
+    const auto only = [&](const char* path, const char* of) {
+      if (sound({path}) && sources_.given(path)) warn(path, fmt::format("{} is of the method '{}', which training.method is not", path, of));
     };
     if (moshpit) {
       only("training.target_batch", "synchronous");
     } else {
-      for (const char* path : {"training.local_steps", "training.max_staleness", "training.average_optimizer", "averaging.grid"}) only(path, "moshpit");
+      for (const char* path : {"training.local_steps", "averaging.grid"}) only(path, "moshpit");
+      if (method == training_method::synchronous)
+        for (const char* path : {"training.max_staleness", "training.average_optimizer"}) only(path, "moshpit");
     }
+    if (method != training_method::synchronous && s_.training.overlap != overlap_mode::none && sound({"training.overlap"}))
+      error("training.overlap", fmt::format("in the method '{}' peers compute beside a round anyway; leave training.overlap out", name_of(method)));
     if (!sound({"averaging.grid"}) || s_.averaging.grid.empty()) return;
     const auto grid = kernels::parse_grid(s_.averaging.grid);
     if (!grid) return error("averaging.grid", grid.error());
@@ -358,13 +364,13 @@ class checker : checking {
       else if (a.min_group_size > a.group_size)
         error(culprit, fmt::format("min_group_size {} is above group_size {}", a.min_group_size, a.group_size));
     }
-    const bool synchronous = s_.training.method == training_method::synchronous;
-    if (synchronous && sound({"averaging.group_size", "training.method"}) && a.group_size < hosts && hosts <= most_hosts &&
+    const bool whole_swarm = s_.training.method != training_method::moshpit;
+    if (whole_swarm && sound({"averaging.group_size", "training.method"}) && a.group_size < hosts && hosts <= most_hosts &&
         a.min_group_size <= a.group_size)
       warn("averaging.group_size",
            fmt::format("group_size {} is less than the {} peers: those who do not fit in the group fall out of sync",
                        a.group_size, hosts));
-    if (!synchronous || rate < 0 || !sound({"training.target_batch", "training.method", "stop_time"})) return;
+    if (!whole_swarm || rate < 0 || !sound({"training.target_batch", "training.method", "stop_time"})) return;
     const double possible = rate * to_seconds(s_.stop_time);
     if (possible < static_cast<double>(s_.training.target_batch))
       error("training.target_batch",

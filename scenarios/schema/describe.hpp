@@ -26,8 +26,14 @@ constexpr auto names_of(workload_kind) {
                     enum_name<workload_kind>{workload_kind::logistic, "logistic"},
                     enum_name<workload_kind>{workload_kind::transformer, "transformer"}};
 }
+constexpr auto names_of(overlap_mode) {
+  return std::array{enum_name<overlap_mode>{overlap_mode::none, "none"},
+                    enum_name<overlap_mode>{overlap_mode::update, "update"},
+                    enum_name<overlap_mode>{overlap_mode::averaging, "averaging"}};
+}
 constexpr auto names_of(training_method) {
   return std::array{enum_name<training_method>{training_method::synchronous, "synchronous"},
+                    enum_name<training_method>{training_method::local_updates, "local_updates"},
                     enum_name<training_method>{training_method::moshpit, "moshpit"}};
 }
 constexpr auto names_of(optimizer_kind) {
@@ -100,6 +106,8 @@ void describe(V& v, device_class& o) {
   v.field("jitter", o.jitter, "standard deviation of a job's duration as a fraction of it",
           {.at_least = 0, .below = 1, .fraction = true});
   v.field("step_time", o.step_time, "duration of one optimizer step");
+  v.field("offload", o.offload, "the optimizer's state is in the host's memory, and its processor makes the step: beside what the device "
+                                "computes, where `training.overlap` lets it", {.hide_default = true});
 }
 
 template <class V>
@@ -279,11 +287,16 @@ void describe(V& v, optimizer_options& o) {
 
 template <class V>
 void describe(V& v, training_options& o) {
-  v.field("method", o.method, "`synchronous`: gradients of the whole swarm, one step (DeDLOC); `moshpit`: local steps, and "
-                              "parameters averaged in small groups (Moshpit SGD)");
-  v.field("target_batch", o.target_batch, "synchronous: samples in an epoch (one optimizer step) over the whole swarm",
+  v.field("method", o.method, "`synchronous`: gradients of the whole swarm, one step (DeDLOC); `local_updates`: steps of each peer's own, and "
+                              "everybody's parameters averaged after each `target_batch`; `moshpit`: local steps, and parameters averaged in "
+                              "small groups (Moshpit SGD)");
+  v.field("overlap", o.overlap, "synchronous: what goes on while the next batch is computed, whose gradients are then one step old. "
+                                "`update`: the optimizer's step; `averaging`: the round, too. The first epoch fills the pipeline, without a "
+                                "step. The other methods compute beside a round anyway", {.hide_default = true});
+  v.field("target_batch", o.target_batch, "synchronous: samples in an epoch (one optimizer step) over the whole swarm; local_updates: "
+                                          "between two rounds",
           {.at_least = 1, .at_most = 1e12});
-  v.field("micro_batch", o.micro_batch, "samples in one compute job; at most `target_batch`. moshpit: in one local step",
+  v.field("micro_batch", o.micro_batch, "samples in one compute job; at most `target_batch`. local_updates, moshpit: in one local step",
           {.at_least = 1, .at_most = 1e6});
   v.field("epochs", o.epochs, "the run ends after so many; 0: only `stop_time` ends it");
   v.field("min_refresh", o.min_refresh, "a peer publishes and reads progress at most this often", {.above = 0});
@@ -297,9 +310,9 @@ void describe(V& v, training_options& o) {
                                                  "`final.ckpt`", {.hide_default = true});
   v.field("local_steps", o.local_steps, "moshpit: optimizer steps between two rounds, on average over the peers; a round is an epoch",
           {.at_least = 1, .at_most = 1e9, .hide_default = true});
-  v.field("max_staleness", o.max_staleness, "moshpit: a peer whose last average is more rounds old than this downloads",
+  v.field("max_staleness", o.max_staleness, "local_updates, moshpit: a peer whose last average is more rounds old than this downloads",
           {.at_least = 1, .at_most = 1e6, .hide_default = true});
-  v.field("average_optimizer", o.average_optimizer, "moshpit: the optimizer's state is averaged, too", {.hide_default = true});
+  v.field("average_optimizer", o.average_optimizer, "local_updates, moshpit: the optimizer's state is averaged, too", {.hide_default = true});
   v.field("optimizer", o.optimizer, "the step at the end of an epoch");
 }
 

@@ -28,6 +28,7 @@ struct device_class {
   double samples_per_second = 10;      ///< forward and backward of one sample, > 0
   double jitter = 0;                   ///< standard deviation of a job's duration as a fraction of it, [0, 1)
   duration step_time{};                ///< one optimizer step
+  bool offload = false;                ///< the host's processor makes it, with its state in the host's memory
   bool operator==(const device_class&) const = default;
 };
 
@@ -153,10 +154,14 @@ struct optimizer_options {
   bool operator==(const optimizer_options&) const = default;
 };
 
-enum class training_method { synchronous, moshpit };
+enum class training_method { synchronous, local_updates, moshpit };
+
+/// As actors::overlap.
+enum class overlap_mode { none, update, averaging };
 
 struct training_options {
   training_method method = training_method::synchronous;
+  overlap_mode overlap = overlap_mode::none;  ///< what goes on while the next batch is computed
   std::uint64_t target_batch = 256;    ///< samples in an epoch (one optimizer step) over the whole swarm
   std::uint64_t micro_batch = 8;       ///< samples in one compute job
   std::uint64_t epochs = 0;            ///< stop after so many; 0: only stop_time ends the run

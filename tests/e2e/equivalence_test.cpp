@@ -4,6 +4,7 @@
 //   gradient: |a - b| / |b| <= 1e-6     update: |a - b| / |b| <= 1e-4     (Euclidean norms)
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <span>
 #include <vector>
@@ -80,7 +81,8 @@ std::vector<float> minus(std::span<const float> a, std::span<const float> b) {
   return out;
 }
 
-errors compare(const std::string& yaml, const kernels::optimizer_config& optimizer, actors::mutant mutant) {
+/// `old` steps: how much older the state is at which gradients are computed than the one that is stepped from.
+errors compare(const std::string& yaml, const kernels::optimizer_config& optimizer, actors::mutant mutant, std::uint64_t old = 0) {
   std::map<std::uint64_t, epoch_record> seen;
   std::map<actors::group_id, std::map<std::uint32_t, actors::contributed>> rounds;
   scenarios::stage_options options;
@@ -112,18 +114,20 @@ errors compare(const std::string& yaml, const kernels::optimizer_config& optimiz
   auto parameters = model.initial_parameters(3);
   std::vector<float> state(kernels::state_size(optimizer, parameters.size()));
   errors out;
-  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+  std::deque<std::vector<float>> before(old + 1, parameters);   // the newest last; the first epochs have no step
+  const auto first = seen.begin()->first;
+  for (std::uint64_t epoch = first; epoch < epochs; ++epoch) {
     const auto& record = seen.at(epoch);
     std::vector<std::uint8_t> batch(record.indices.size() * model.sample_bytes());
     for (std::size_t i = 0; i < record.indices.size(); ++i)
       corpus->sample(record.indices[i], std::span(batch).subspan(i * model.sample_bytes(), model.sample_bytes()));
     std::vector<float> gradient(parameters.size());
-    model.accumulate_gradient(parameters, batch, record.indices.size(), gradient);
+    model.accumulate_gradient(before.front(), batch, record.indices.size(), gradient);
     for (auto& g : gradient) g /= static_cast<float>(record.indices.size());
 
     auto ours = parameters, theirs = parameters;
     auto our_state = state, their_state = state;
-    auto number = static_cast<std::int64_t>(epoch) + 1;
+    auto number = static_cast<std::int64_t>(epoch - first) + 1;
     kernels::step(optimizer, number, gradient, ours, our_state, model.layout());
     kernels::step(optimizer, number, record.gradient, theirs, their_state, model.layout());
     out.gradient = std::max(out.gradient, distance(record.gradient, gradient));
@@ -136,6 +140,8 @@ errors compare(const std::string& yaml, const kernels::optimizer_config& optimiz
     if (std::adjacent_find(weights.begin(), weights.end(), std::not_equal_to<>{}) != weights.end()) ++out.different_weights;
     ++out.epochs;
     parameters = std::move(theirs);
+    before.push_back(parameters);
+    before.pop_front();
     state = std::move(their_state);
   }
   // The steps above are those of the swarm, to the last bit.
@@ -212,4 +218,26 @@ TEST_CASE("client-only and auxiliary peers, and departures before a group has be
     CHECK(result.gradient <= 1e-6);
     CHECK(result.update <= 1e-4);
   }
+}
+
+TEST_CASE("with overlap each step is that of one machine with one large batch whose gradients are one step old") {
+  const std::string peers =
+      "  client: {up: 5Mbit, down: 20Mbit, device: b, nat: outbound_only}\n"
+      "  helper: {up: 100Mbit, down: 100Mbit, device: a, role: auxiliary}\n";
+  for (const std::string overlap : {"averaging", "update"})
+    for (const auto& with : {sgd, adamw, lamb}) {
+      const auto yaml = scenario(fmt::format("{}, overlap: {}", with.yaml, overlap), peers);
+      const auto result = compare(yaml, with.config, actors::mutant::none, 1);
+      MESSAGE(overlap << ": gradient " << result.gradient << ", update " << result.update << ", members " << result.fewest_members
+                      << " to " << result.most_members);
+      CHECK(result.epochs == epochs - 1);
+      CHECK(result.different_weights == epochs - 1);
+      CHECK(result.most_members == 5);
+      CHECK(result.fewest_members >= 3);   // who hears of a round's end late finds the next small batch computed
+      CHECK(result.auxiliaries);
+      CHECK(result.gradient <= 1e-6);
+      CHECK(result.update <= 1e-4);
+      // It is not that of gradients of the state itself.
+      CHECK(compare(yaml, with.config, actors::mutant::none, 0).gradient > 1e-3);
+    }
 }

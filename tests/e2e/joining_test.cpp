@@ -139,6 +139,40 @@ TEST_CASE("who joins sixteen peers at any of 50 random moments contributes withi
   for (const auto& [epochs, joiners] : after) MESSAGE("contributed to the round of epoch +" << epochs << ": " << joiners);
 }
 
+TEST_CASE("with overlap who joins at any moment computes for the swarm within two epochs, and is in the next round") {
+  // What it computes in one epoch is averaged in the next.
+  std::map<std::uint64_t, unsigned> after;
+  for (const auto start : moments(12, 50, 75)) {
+    joining what;
+    what.late_start = start;
+    what.training = ", overlap: averaging";
+    what.epochs = static_cast<unsigned>(start / 10) + 7;
+    const auto run = watch(what);
+    const auto& late = run.of.at("late-0");
+    INFO("start " << start << ": " << late.text());
+    REQUIRE(late.swarm_at_boot);
+    REQUIRE(late.contributed);
+    CHECK(*late.contributed <= *late.swarm_at_boot + 3);
+    ++after[*late.contributed - *late.swarm_at_boot];
+  }
+  for (const auto& [epochs, joiners] : after) MESSAGE("contributed to the round of epoch +" << epochs << ": " << joiners);
+}
+
+TEST_CASE("with overlap who is left alone with a state, and without the round that led on from it, goes on") {
+  for (const auto leaves : moments(20, 46, 60)) {   // it has a state at 46.7 s, and is in its first round at 51.3 s
+    joining what;
+    what.peers = 2;
+    what.target_batch = 800;
+    what.late_start = 40;
+    what.training = ", overlap: averaging";
+    what.faults = {fmt::format("{{kill: machine, select: p-0, at: {:.3f}s}}", leaves), fmt::format("{{kill: process, select: p-1, at: {:.3f}s}}", leaves)};
+    const auto run = watch(what);
+    const auto& late = run.of.at("late-0");
+    INFO(leaves << ": " << late.text() << "\n" << run.run.text(what.yaml()));
+    CHECK(run.run.summary().epochs >= what.epochs);
+  }
+}
+
 TEST_CASE("a missed step is repeated, not downloaded with all of the state") {
   joining what;
   what.late_start = 30;   // epoch 1 or 2: two gradients are less than a state of three

@@ -250,3 +250,18 @@ TEST_CASE("moshpit: random deaths, restarts and arrivals break nothing") {
     run_fine(what);
   }
 }
+
+TEST_CASE("local updates: everybody's parameters are averaged in one group after each target batch") {
+  swarm what;
+  what.peers = 5;
+  what.epochs = 8;
+  what.training = ", method: local_updates, overlap: none";
+  const auto run = run_swarm(what);
+  INFO(run.text(what.yaml()));
+  CHECK(run.errors.empty());
+  CHECK(run.summary().rounds.ok >= what.epochs);
+  CHECK(*run.summary().loss.final < 0.5 * *run.summary().loss.first);
+  // A round is due with 32 samples (more are computed while it lasts), and not with 8 steps of each peer.
+  CHECK(run.summary().samples >= what.epochs * 32);
+  CHECK(run.summary().samples < what.epochs * 8 * 4 * what.peers);
+}

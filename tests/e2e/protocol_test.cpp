@@ -30,13 +30,14 @@ finished_run run_fine(const swarm& what) {
 }
 
 /// Kills each member of a swarm of `peers` at each probe, in each of its first rounds.
-void kill_at_each_probe(unsigned peers, const std::string& scope, const std::vector<unsigned>& rounds = {1, 3}) {
+void kill_at_each_probe(unsigned peers, const std::string& scope, const std::vector<unsigned>& rounds = {1, 3}, const std::string& training = {}) {
   std::set<std::string> reasons;
   for (auto probe : actors::probes::all)
     for (unsigned who = 0; who < peers; ++who)
       for (unsigned nth : rounds) {
         swarm what;
         what.peers = peers;
+        what.training = training;
         what.faults = {fmt::format("{{kill: {}, select: p-{}, on: {}, nth: {}}}", scope, who, probe, nth)};
         auto run = run_fine(what);
         for (const auto& [reason, count] : run.summary().rounds.by_reason) reasons.insert(reason);
@@ -55,6 +56,22 @@ TEST_CASE("a swarm of three without trouble finishes with every round ok and the
   std::set<std::string> states;
   for (const auto& [peer, state] : run.state_of) states.insert(state);
   CHECK(states.size() == 1);
+}
+
+TEST_CASE("with overlap the last gradients of a killed member are lost, and nothing else") {
+  kill_at_each_probe(3, "process", {1, 3}, ", overlap: averaging");
+  kill_at_each_probe(3, "machine", {2}, ", overlap: averaging");
+  kill_at_each_probe(3, "process", {2}, ", overlap: update");
+}
+
+TEST_CASE("with overlap one peer alone trains") {
+  for (const std::string mode : {"averaging", "update"}) {
+    swarm what;
+    what.peers = 1;
+    what.training = ", overlap: " + mode;
+    auto run = run_fine(what);
+    CHECK(run.summary().rounds.ok == what.epochs - 1);
+  }
 }
 
 TEST_CASE("one peer alone trains") {

@@ -1,0 +1,175 @@
+#include "actors/training/delayed_peer.hpp"
+
+#include <utility>
+
+#include "actors/averaging/group.hpp"
+#include "kernels/base/digest.hpp"
+
+namespace shoal::actors {
+
+void delayed_peer::on_exit() {
+  contribution_.reset();
+  ahead_.reset();
+  peer::on_exit();
+}
+
+void delayed_peer::forget_gradients() {
+  peer::forget_gradients();
+  contribution_.reset();
+  ahead_.reset();
+  fetched_ = 0;
+}
+
+void delayed_peer::describe(progress& mine) const {
+  mine.contribution = contribution_ ? contribution_->weight : 0;
+  mine.part = ahead_ || (next_state_ && fetched_ == 0) ? round_part::has_result
+              : contribution_                         ? round_part::takes_part
+                                                      : round_part::came_late;
+}
+
+state_ptr delayed_peer::empty_step() const {
+  hasher id;
+  id.add(std::string_view{"no gradient"}).add(state_->id.high).add(state_->id.low);
+  auto next = *state_;
+  ++next.epoch;
+  next.id = state_id::from(id.finish());
+  return pool_->intern(std::make_shared<const model_state>(std::move(next)));
+}
+
+void delayed_peer::decide() {
+  if (draining_) return leave();
+  if (!heard_) return;
+  const auto lead = leading();
+  switch (mode_) {
+    case mode::joining:
+      if (!(lead == own_branch()) && !(lead == branch_of(*empty_step()))) return start_download();
+      enter(mode::computing);
+      publish();
+      break;
+    case mode::computing: break;
+    default: return;
+  }
+  if (options_.epochs != 0 && state_->epoch >= options_.epochs) {
+    give_back_gradients();
+    return enter(mode::stopped);
+  }
+  const bool behind = !(lead == own_branch());
+  if (!ahead_ && !group_ && !next_state_) {
+    const bool others_began = behind && lead == branch_of(*empty_step());
+    // Nobody who is left has given anything to a round on this state: it is the first one, or those who had are gone.
+    const bool nobody_began =
+        !behind && samples_known() >= options_.target_batch && !contribution_ && !others_.round_under_way(state_->epoch, state_->id);
+    if (others_began || nobody_began) ahead_ = next_step{empty_step(), {}, 0};
+  }
+  const bool others_crossed = behind && ahead_ && (lead == branch_of(*ahead_->state) || lead.epoch > ahead_->state->epoch);
+  if (behind && !others_crossed) {
+    if (group_)
+      send(group_, tick{group_actor::cancel, 0});   // it may be too far to be cancelled, and lead there
+    else if (!next_state_ && !fetching_aside_)
+      return start_download();
+  } else if (group_) {
+    send(group_, expected_now{expected(), contributions_known()});
+  }
+  const bool full = others_crossed || samples_known() >= options_.target_batch;
+  if (full && !running_ && ahead_) return cross();
+  if (!ahead_ && !next_state_ && !behind && !group_ && !fetching_aside_ && now() >= not_before_) {
+    if (!others_.peers_through(state_->epoch, state_->id).empty())
+      fetch_step();   // too late for that round
+    else if (contribution_ && (reach_.settled() || others_.entries().empty()))
+      average();
+  }
+  wait(full && !ahead_);
+  if (!waiting_ && !(options_.overlap == overlap::update && group_)) compute_next();
+}
+
+std::uint64_t delayed_peer::contributions_known() const {
+  return (contribution_ ? contribution_->weight : 0) + others_.contributions_to(state_->epoch, state_->id, parent_);
+}
+
+void delayed_peer::wait(bool for_round) {
+  if (std::exchange(waiting_, for_round) == for_round) return;
+  here().observe(phase_changed{for_round ? peer_phase::averaging : peer_phase::computing, state_->epoch, state_->id});
+}
+
+// -- the round beside it --------------------------------------------------------------------------
+
+void delayed_peer::average() {
+  round_request request;
+  request.epoch = state_->epoch;
+  request.state = state_->id;
+  request.weight = contribution_->weight;
+  request.values = contribution_->values;
+  request.expected = expected();
+  request.known_samples = contributions_known();
+  request.patience = others_jobs();
+  ++round_attempts_;
+  start_group(std::move(request), options_.averaging);
+}
+
+void delayed_peer::on_report(const round_result& result) {
+  if (result.succeeded()) {
+    send_commit(result);
+    start_step(result);
+    return decide();
+  }
+  const auto pause = pause_after_failure();
+  publish();
+  look_up_progress();
+  try_again_in(pause);
+}
+
+void delayed_peer::step_done() {
+  if (!next_state_) return;
+  const auto next = *std::exchange(next_state_, nullptr);
+  ahead_ = next_step{next, step_group_, std::exchange(fetched_, 0)};
+  keep_served(state_, made_step(next));   // those who missed the round want it now
+  if (contribution_) contribution_->values = {};   // its weight is still part of what the others know of this round
+  in_round_.clear();
+  publish();
+  decide();
+}
+
+void delayed_peer::step_fetched(std::optional<taken_step> step) {
+  if (mode_ != mode::computing) return;
+  if (step && (step->epoch != state_->epoch + 1 || step->samples < state_->samples)) {
+    misbehaviour(0, "a step that does not follow ours");
+    step.reset();
+  }
+  if (!step) {
+    try_again_in(pause_after_failure());
+    return look_up_progress();
+  }
+  // What we had for that round is not in it, or the others know better.
+  if (shard_ && !in_round_.empty()) send(shard_, samples_returned{here().id(), in_round_});
+  in_round_.clear();
+  contribution_.reset();
+  step_group_ = {};
+  fetched_ = step->gradient.size();
+  make_step(step->gradient, step->after, step->samples - state_->samples);
+}
+
+// -- the next state -------------------------------------------------------------------------------
+
+void delayed_peer::cross() {
+  auto next = *std::exchange(ahead_, std::nullopt);
+  parent_ = state_->id;
+  state_ = std::move(next.state);
+  contribution_ = contribution{own_gradient(), samples_};
+  in_round_ = std::exchange(accumulated_, {});
+  samples_ = 0;
+  peer::forget_gradients();
+  round_attempts_ = 0;
+  stepped_ = now();
+  if (next.fetched > 0)
+    here().observe(adopted{state_->epoch, state_->id, next.fetched, true});
+  else
+    here().observe(stepped{state_->epoch, parent_, state_->id, next.group});
+  checkpoint_if_due();
+  wait(false);
+  enter(mode::computing);
+  decide();   // starts the round and the next job first: what is published says so
+  publish();
+  look_up_progress();
+}
+
+}  // namespace shoal::actors
