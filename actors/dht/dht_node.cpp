@@ -334,13 +334,19 @@ void dht_node::keep(record_store& in, const std::string& key, const std::vector<
 
 void dht_node::on_answer(query_answer& what) {
   auto open = requests_.find(what.token);
-  if (open == requests_.end()) return overdue(what.token, current_sender(), what.client != 0);
+  const bool late = open == requests_.end();
+  if (late) open = overdue_.find(what.token);
+  if (late && open == overdue_.end()) return;
   if (!is_valid(what.from) || !is(open->second.to.address, current_sender()) ||
       (!open->second.to.id.is_zero() && open->second.to.id != what.from.id))
     return misbehaviour(0, "query_answer: not from whom was asked");
   if (open->second.what == kind::put || what.nearer.size() > most_contacts || what.records.size() > most_records ||
       (!what.records.empty() && open->second.key.empty()))
     return misbehaviour(0, "query_answer: not what was asked for");
+  if (late) {
+    if (const auto given_up = overdue(what.token, current_sender(), what.client != 0)) take_records(*given_up, what);
+    return;
+  }
   std::erase_if(what.nearer, [&](const contact& c) {
     return c.id.is_zero() || !c.address || c.id == self_.id || blocked(c.id) || dead_.contains(c.id);
   });
@@ -348,21 +354,7 @@ void dht_node::on_answer(query_answer& what) {
   met(what.from, what.client != 0);
   votes_.told(what.from.id, what.utc_ns, done.asked, now());
   heard_bootstrap(what.from);
-  auto again = false;
-  if (!done.key.empty()) {
-    auto& known = views_[done.key];
-    known.used = now();
-    if (!what.records.empty()) {
-      auto set = sets_.find(done.key);
-      auto ours = set != sets_.end() && holds(set->second);
-      auto& in = ours ? store_ : cache_;
-      in.drop_expired(utc());
-      keep(in, done.key, what.records);
-    }
-    auto& after = known.after[what.from.id];
-    again = what.more != 0 && what.sequence > after && what.sequence > done.after;
-    after = std::max(after, what.sequence);
-  }
+  const auto again = take_records(done, what);
   switch (done.what) {
     case kind::bootstrap:
       if (bootstraps_open_ > 0) --bootstraps_open_;
@@ -373,9 +365,9 @@ void dht_node::on_answer(query_answer& what) {
       return;
     case kind::search: {
       auto it = searches_.find(done.search);
-      if (it == searches_.end()) return;
-      it->second.lookup.heard(what.from.id, what.nearer);
+      if (it != searches_.end()) it->second.lookup.heard(what.from.id, what.nearer);
       if (again) return query(done.to, done.search, done.key, kind::search, false);
+      if (it == searches_.end()) return;
       if (it->second.what == goal::read && what.sequence == 0) it->second.lacking.insert(what.from.id);
       it->second.lookup.answered(what.from.id);
       return pump(done.search);
@@ -393,9 +385,29 @@ void dht_node::on_answer(query_answer& what) {
   }
 }
 
+bool dht_node::take_records(const request& to, const query_answer& what) {
+  if (to.key.empty()) return false;
+  auto& known = views_[to.key];
+  known.used = now();
+  if (!what.records.empty()) {
+    auto set = sets_.find(to.key);
+    auto ours = set != sets_.end() && holds(set->second);
+    auto& in = ours ? store_ : cache_;
+    in.drop_expired(utc());
+    keep(in, to.key, what.records);
+  }
+  auto& after = known.after[what.from.id];
+  const auto again = what.more != 0 && what.sequence > after && what.sequence > to.after;
+  after = std::max(after, what.sequence);
+  return again;
+}
+
 void dht_node::on_receipt(const put_receipt& what) {
   auto open = requests_.find(what.token);
-  if (open == requests_.end()) return overdue(what.token, current_sender(), what.client != 0);
+  if (open == requests_.end()) {
+    overdue(what.token, current_sender(), what.client != 0);
+    return;
+  }
   if (open->second.what != kind::put || !is(open->second.to.address, current_sender()))
     return misbehaviour(0, "put_receipt: not from whom was asked");
   auto done = *close(what.token);
@@ -469,7 +481,7 @@ void dht_node::on_failed(std::uint64_t token, bool dead) {
   if (!failed) return;
   if (!failed->to.id.is_zero()) {
     lost(failed->to.id, dead, failed->asked);
-    if (!dead) overdue_.emplace(token, failed->to);
+    if (!dead) overdue_.emplace(token, *failed);
     if (overdue_.size() > most_overdue) overdue_.erase(overdue_.begin());
   }
   switch (failed->what) {
@@ -517,7 +529,7 @@ void dht_node::on_lost(const caf::actor_addr& whom, bool dead) {
 
 void dht_node::start_search(const node_id& target, const std::string& key, goal what) {
   auto token = next_token_++;
-  searches_.emplace(token, search{iterative_lookup(target, options_.replicas, options_.alpha), key, what, {}});
+  searches_.emplace(token, search{iterative_lookup(target, options_.replicas, options_.alpha, what == goal::read), key, what, {}});
   if (!key.empty()) search_of_[key] = token;
   auto begin = table_.nearest(target, options_.bucket_size, [this](const node_id& id) { return blocked(id); });
   if (begin.empty()) begin = table_.nearest(target, options_.bucket_size);
@@ -546,7 +558,7 @@ void dht_node::finish(std::uint64_t token) {
   search_of_.erase(s.key);
   auto& known_set = sets_[s.key];
   auto same = [](const contact& a, const contact& b) { return a.id == b.id; };
-  auto named = with_us(s.lookup.target(), s.lookup.nearest(options_.replicas));
+  auto named = with_us(s.lookup.target(), s.lookup.nearest_living(options_.replicas));
   auto unchanged = std::equal(named.begin(), named.end(), known_set.members.begin(), known_set.members.end(), same);
   auto merged = s.what == goal::read || (known_set.merged && unchanged);
   known_set = {std::move(named), now(), false, merged};
@@ -689,12 +701,13 @@ void dht_node::handles() {
 }
 
 // An answer that nobody waits for any more says that its sender is back.
-void dht_node::overdue(std::uint64_t token, const caf::strong_actor_ptr& sender, bool client) {
+std::optional<dht_node::request> dht_node::overdue(std::uint64_t token, const caf::strong_actor_ptr& sender, bool client) {
   auto found = overdue_.find(token);
-  if (found == overdue_.end() || !is(found->second.address, sender)) return;
-  const auto who = found->second;
+  if (found == overdue_.end() || !is(found->second.to.address, sender)) return std::nullopt;
+  auto out = std::move(found->second);
   overdue_.erase(found);
-  met(who, client);
+  met(out.to, client);
+  return out;
 }
 
 // Looks up points farther than our neighbours, so that the whole space is known to us and we to it.

@@ -18,6 +18,8 @@
 //   read    the first time an iterative look-up that merges what all replicas have. After that one replica is asked for
 //           what changed, or nobody if we are one: a poll of a dictionary of many costs the bytes of the changes.
 //           The nearest replica that had nothing is sent what was found.
+//           A replica whose answer is late counts as one: if we took its place, and so answered ourselves, we would know nothing. What it
+//           says when the look-up is over is kept all the same.
 //   hold    records that nobody has stored for `republish` go to the replicas of now, by the replicas themselves;
 //           a node that has become one gets them from the nearest of the others.
 //   fail    a reset connection is final; who is silent for `request_timeout` is left alone for a time that
@@ -186,6 +188,8 @@ class dht_node final : public protocol_actor {
   void poll_failed(const std::string& key);
   const replica_set* replicas_of(const std::string& key) const;
   bool holds(const replica_set& set) const;
+  /// Keeps what the answer to `to` says of its key. True if the sender has more.
+  bool take_records(const request& to, const query_answer& what);
   /// `nearest` and we, where we belong among them; at most `replicas`.
   std::vector<contact> with_us(const node_id& target, std::vector<contact> nearest) const;
   /// What is pending, to those who do not have it yet. `guess`: there may be others.
@@ -215,7 +219,7 @@ class dht_node final : public protocol_actor {
   void maintain();
   /// Called for each message that is handled.
   void handles();
-  void overdue(std::uint64_t token, const caf::strong_actor_ptr& sender, bool client);
+  std::optional<request> overdue(std::uint64_t token, const caf::strong_actor_ptr& sender, bool client);
   void remember(const contact& who);
   /// Asks again whom we gave up, once it is not left alone any more.
   void probe_later(const node_id& who);
@@ -238,7 +242,7 @@ class dht_node final : public protocol_actor {
   std::map<std::uint64_t, search> searches_;
   std::map<std::string, std::uint64_t> search_of_;
   std::map<std::uint64_t, request> requests_;
-  std::map<std::uint64_t, contact> overdue_;   // whose answers may still come
+  std::map<std::uint64_t, request> overdue_;   // given up, and may still be answered
   std::map<caf::actor_addr, unsigned> watched_;
   std::set<node_id> dead_;            // others name them until they find out themselves
   std::deque<node_id> dead_order_;

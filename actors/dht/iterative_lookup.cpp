@@ -48,20 +48,31 @@ iterative_lookup::candidate* iterative_lookup::find(const node_id& who) {
 }
 
 bool iterative_lookup::done() const {
-  std::size_t answered = 0;
-  bool open = false;
+  std::size_t answered = 0, living = 0;
+  bool heard = false, open = false;   // of those that count; of all
   for (const auto& [d, c] : candidates_) {
-    if (c.state == state::answered && ++answered >= wanted_) return true;
     if (c.state == state::fresh || c.state == state::asked) return false;
-    open = open || c.state == state::slow;
+    if (c.state == state::failed) continue;
+    const bool slow = c.state == state::slow;
+    open = open || slow;
+    heard = heard || (!slow && (!values_ || living < wanted_));
+    ++living;
+    if (!slow && ++answered >= wanted_) break;
   }
-  return !open || answered > 0;
+  return heard || !open;
 }
 
 std::vector<contact> iterative_lookup::nearest(std::size_t count) const {
   std::vector<contact> out;
   for (const auto& [d, c] : candidates_)
     if (c.state == state::answered && out.size() < count) out.push_back(c.who);
+  return out;
+}
+
+std::vector<contact> iterative_lookup::nearest_living(std::size_t count) const {
+  std::vector<contact> out;
+  for (const auto& [d, c] : candidates_)
+    if ((c.state == state::answered || c.state == state::slow) && out.size() < count) out.push_back(c.who);
   return out;
 }
 

@@ -207,6 +207,20 @@ TEST_CASE("a look-up does not wait for the slow, unless they are all there is") 
   few.answered(far);
   CHECK(few.done());
 
+  // Who wants values waits for one of the nearest: the others have none.
+  iterative_lookup reads(target, 1, 1, true);
+  reads.start({p.at(near), p.at(far)});
+  (void)reads.next();
+  reads.slow(near);
+  (void)reads.next();
+  reads.answered(far);
+  CHECK_FALSE(reads.done());
+  CHECK(reads.nearest(1)[0].id == far);
+  CHECK(reads.nearest_living(1)[0].id == near);
+  reads.failed(near);
+  CHECK(reads.done());
+  CHECK(reads.nearest_living(1)[0].id == far);
+
   iterative_lookup strangers(target, 1, 1);
   strangers.start({p.at(far)});
   strangers.heard(far, {p.at(near)});  // nobody asked it

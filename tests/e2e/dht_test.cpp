@@ -10,6 +10,7 @@
 
 using namespace shoal;
 using namespace shoal::e2e;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -60,6 +61,28 @@ TEST_CASE("a fifth of 1024 hosts may die at once: every key with a living replic
   dht_network what;
   what.keys = 20'000;
   check(what);
+}
+
+TEST_CASE("a reader behind a line that has become slow goes on seeing what changes") {
+  struct line {
+    duration delay, jitter;
+    double oldest;   // seconds; while the replicas' answers were not waited for, it was 32 of them, and 60 where they come too late
+  };
+  // Answers come after slow_after, about then, and mostly after request_timeout.
+  for (const auto& [delay, jitter, oldest] :
+       {line{350ms, {}, 3}, line{250ms, 100ms, 3}, line{1200ms, {}, 5}, line{1600ms, 200ms, 15}})
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      dht_slow_line what;
+      what.delay = delay;
+      what.jitter = jitter;
+      what.seed = seed;
+      const auto f = run_dht_slow_line(what);
+      INFO("delay " << to_seconds(delay) << " s, seed " << seed << ": " << f.reads << " reads, " << f.unanswered << " open");
+      CHECK(f.reads >= 1100);
+      CHECK(f.empty == 0);
+      CHECK(f.oldest <= oldest);
+      CHECK(f.misbehaved == 0);
+    }
 }
 
 TEST_CASE("no peer is indispensable: whoever is killed in the middle of a run, the first included, the others go on") {

@@ -63,6 +63,8 @@ struct network {
   std::vector<caf::actor> nodes, clients;
   std::vector<actors::node_id> ids;
   std::vector<bool> dead;
+  std::vector<netem::region_index> regions;
+  std::size_t here = 0;   // so many nodes are on the other side of the line
   rng draws;
   std::uint64_t next_token = 1;
 
@@ -97,19 +99,21 @@ struct network {
     tell(node, actors::lookup{key, clients[node], token});
     return token;
   }
-  void put(std::size_t node, const std::string& key) {
-    std::vector<std::byte> value(key.size());
-    std::transform(key.begin(), key.end(), value.begin(), [](char c) { return static_cast<std::byte>(c); });
+  void put(std::size_t node, const std::string& key) { put(node, key, key); }
+  void put(std::size_t node, const std::string& key, std::string_view text) {
+    std::vector<std::byte> value(text.size());
+    std::transform(text.begin(), text.end(), value.begin(), [](char c) { return static_cast<std::byte>(c); });
     tell(node, actors::store{key, {"value", nullptr, payload{std::move(value)}, hosts[node]->utc_ns() + duration(3h).count()}});
   }
   static std::string key(std::size_t i) { return fmt::format("key.{}", i); }
 
   void create() {
     auto& net = in->net();
-    auto region = net.add_region("here");
     netem::path_quality path;
     path.delay = what.delay;
-    net.set_path(region, region, path);
+    for (const auto* name : {"here", "there"}) regions.push_back(net.add_region(name));
+    for (auto a : regions)
+      for (auto b : regions) net.set_path(a, b, path);
     actors::dht_config options;
     options.memo = std::make_shared<actors::signature_memo>();
     options.republish = 5min;
@@ -118,7 +122,8 @@ struct network {
     };
     const both_clocks begun_at;
     for (std::size_t i = 0; i < what.nodes; ++i)
-      in->clock().at(i * 10ms, [this, i, region, options]() mutable {
+      in->clock().at(i * 10ms, [this, i, options]() mutable {
+        const auto region = regions[i < here ? 0 : 1];
         auto machine = in->net().add_machine({.name = fmt::format("n-{}", i), .region = region, .up = {20e6}, .down = {100e6}});
         auto& host = in->boot(machine);
         for (int b = 0; b < 3 && i > 0; ++b) options.bootstraps.push_back(nodes[draws.below(nodes.size())]);
@@ -244,6 +249,55 @@ dht_figures run_dht_network(const dht_network& what) {
   net.out.answered_later = net.read_all();
   net.out.bypassed = net.in->net().bypassed();
   return net.out;
+}
+
+dht_slow_figures run_dht_slow_line(const dht_slow_line& what) {
+  dht_network all;
+  all.nodes = what.here + what.there;
+  all.delay = 10ms;
+  all.seed = what.seed;
+  network net(all);
+  net.here = what.here;
+  net.create();
+  dht_slow_figures out;
+  // What each key was given, and when.
+  std::vector<duration> given;
+  struct read {
+    std::size_t key = 0;
+    std::uint64_t token = 0;
+    bool counts = false;
+  };
+  std::vector<read> open;
+  std::vector<std::size_t> seen(what.keys, 0);
+  const auto second = [&](bool counts) {
+    for (std::size_t i = 0; i < what.keys; ++i)
+      net.put(what.here + i % what.there, network::key(i), fmt::format("{}", given.size()));
+    given.push_back(net.now());
+    for (std::size_t i = 0; i < what.keys; ++i) open.push_back({i, net.get(i % what.here, network::key(i)), counts});
+    net.run(1s);
+    std::erase_if(open, [&](const read& r) {
+      const auto got = net.answers.find(r.token);
+      if (got == net.answers.end()) return false;
+      out.reads += r.counts ? 1 : 0;
+      if (got->second.records == 0)
+        out.empty += r.counts ? 1 : 0;
+      else
+        seen[r.key] = std::max(seen[r.key], static_cast<std::size_t>(std::stoul(got->second.value)));
+      return true;
+    });
+    if (!counts) return;
+    for (const auto last : seen)
+      if (last + 1 < given.size()) out.oldest = std::max(out.oldest, to_seconds(net.now() - given[last + 1]));
+  };
+  for (int warm = 0; warm < 5; ++warm) second(false);
+  netem::path_quality slow;
+  slow.delay = what.delay;
+  slow.jitter = what.jitter;
+  net.in->net().set_path(net.regions[0], net.regions[1], slow);
+  for (duration past{}; past < what.lasts; past += 1s) second(true);
+  out.unanswered = open.size();
+  out.misbehaved = net.out.misbehaved;
+  return out;
 }
 
 }  // namespace shoal::e2e

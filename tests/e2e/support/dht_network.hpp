@@ -37,4 +37,24 @@ struct dht_figures {
 
 dht_figures run_dht_network(const dht_network& what);
 
+/// A few nodes on one side of a line that becomes slow, and the others, with all the records, on the other side.
+struct dht_slow_line {
+  std::size_t here = 4, there = 24;              ///< nodes
+  std::size_t keys = 20;
+  duration delay = std::chrono::milliseconds(350), jitter{};   ///< of the line, one way, once it is slow
+  duration lasts = std::chrono::seconds(60);
+  std::uint64_t seed = 1;
+};
+
+struct dht_slow_figures {
+  std::size_t reads = 0;                         ///< that were answered
+  std::size_t unanswered = 0;                    ///< when the time was over
+  std::size_t empty = 0;                         ///< answers without the record
+  double oldest = 0;                             ///< seconds since what a reader saw at last had been replaced by its owner
+  std::uint64_t misbehaved = 0;
+};
+
+/// Each second each key gets a new value over there, and a node over here reads it.
+dht_slow_figures run_dht_slow_line(const dht_slow_line& what);
+
 }  // namespace shoal::e2e
