@@ -34,8 +34,9 @@ int verify(const std::string& directory) {
              report.in_flight);
   if (report.repeated_reported + report.disputed_reported > 0)
     fmt::print("reported: {} perhaps used twice, {} disputed\n", report.repeated_reported, report.disputed_reported);
-  if (report.doubtful_used > 0)
-    fmt::print("reported: {} used while a primary shard was out of reach, whose ledger is lost\n", report.doubtful_used);
+  if (report.doubtful_used + report.doubtful_repeated > 0)
+    fmt::print("reported: {} used once and {} again, of which only the rounds know: the ledger of a primary shard is lost\n",
+               report.doubtful_used, report.doubtful_repeated);
   fmt::print("{}\n", report.ok() ? "every sample is accounted for exactly once" : "the ledger does not add up");
   return report.ok() ? exit_ok : exit_bad_input;
 }

@@ -42,6 +42,7 @@ public:
       of_.here().observe(samples_reported{"repeated: two primaries let them be used", said.peer, said.epoch, {said.range}});
     if (!what.doubtful.empty())
       of_.here().observe(samples_reported{"doubtful: two primaries leased them", 0, 0, what.doubtful});
+    of_.moved(sample_state::returned, 0, of_.ledger_->take_skipped());
     for (const auto& loss : what.revoked)
       of_.tell_lost(loss.peer, loss.ranges);
     of_.arm_lease_timer();
@@ -160,6 +161,7 @@ caf::behavior data_shard::replica_behavior() {
 void data_shard::kept(std::function<void()> then) {
   if (!replica_)
     return;
+  moved(sample_state::returned, 0, ledger_->take_skipped());
   replica_->replicate();
   if (then)
     replica_->when_kept(std::move(then));
@@ -182,7 +184,7 @@ void data_shard::on_request(const sample_request& what) {
 
   clients_.insert_or_assign(what.peer, what.reply_to);
   auto renewal = ledger_->renew(what.peer, *held, now());
-  if (!renewal.unknown.empty() && !ledger_->parted()) // else until we meet the other primary
+  if (!ledger_->may_be_anothers(renewal.unknown))
     misbehaviour(what.peer, "sample_request: holds samples that it never got");
   tell_lost(what.peer, std::move(renewal.lost));
   moved(sample_state::leased, what.peer, std::move(renewal.claimed));
@@ -238,7 +240,7 @@ void data_shard::on_returned(const samples_returned& what) {
   if (!ranges)
     return misbehaviour(what.peer, "samples_returned: " + ranges.error());
   auto result = ledger_->give_back(what.peer, *ranges);
-  if (!result.unknown.empty() && !ledger_->parted())
+  if (!ledger_->may_be_anothers(result.unknown))
     misbehaviour(what.peer, "samples_returned: samples that it never got");
   moved(sample_state::returned, what.peer, std::move(result.returned));
   forget_idle(what.peer);

@@ -45,8 +45,11 @@ ledger_row row_of(const sample_ledger::report& said) {
 std::vector<ledger_row> rows_of(const sample_ledger::changes& what, duration now) {
   std::vector<ledger_row> out;
   for (const auto& p : what.states) out.push_back(row_of(p.first, p.size(), p.value, now));
+  for (const auto& [peer, had] : what.former) out.push_back(plain_row(kind::former, had.first, had.size(), peer));
   for (const auto& said : what.reports) out.push_back(row_of(said));
   for (const auto& range : what.doubtful) out.push_back(plain_row(kind::doubtful, range.first, range.count));
+  for (const auto& p : what.doubt) out.push_back(plain_row(kind::doubt, p.first, p.size()));
+  for (const auto& p : what.certain) out.push_back(plain_row(kind::certain, p.first, p.size()));
   return out;
 }
 
@@ -64,7 +67,7 @@ std::vector<ledger_row> rows_of(const sample_ledger& what, duration now) {
 result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, duration now) {
   for (const auto& row : rows) {
     if (row.count == 0 || row.count > std::numeric_limits<std::uint64_t>::max() - row.first) return failure{"a row without indices"};
-    if (row.what > static_cast<std::uint8_t>(kind::doubt)) return failure{"a row of an unknown kind"};
+    if (row.what > static_cast<std::uint8_t>(kind::certain)) return failure{"a row of an unknown kind"};
     const auto what = static_cast<kind>(row.what);
     const bool of_a_round = what == kind::committed || what == kind::partial || what == kind::repeated || what == kind::disputed;
     if (of_a_round && (row.parts_total == 0 || row.parts_included > row.parts_total)) return failure{"a round of that many parts"};
@@ -99,6 +102,7 @@ result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, dur
       }
       case kind::doubtful: to.apply_doubtful(row.first, end); break;
       case kind::doubt: to.apply_doubt(row.first, end); break;
+      case kind::certain: to.apply_certain(row.first, end); break;
     }
   }
   return {};

@@ -11,7 +11,7 @@
 
 namespace shoal::actors {
 
-enum class ledger_row_kind : std::uint8_t { leased, returned, committed, partial, former, repeated, disputed, doubtful, doubt };
+enum class ledger_row_kind : std::uint8_t { leased, returned, committed, partial, former, repeated, disputed, doubtful, doubt, certain };
 
 std::vector<ledger_row> rows_of(const sample_ledger::changes& what, duration now);
 /// All of it: apply_rows() makes the same ledger of an empty one.

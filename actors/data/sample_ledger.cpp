@@ -64,19 +64,19 @@ sample_ledger::renewal sample_ledger::renew(peer_id peer, std::span<const sample
       append_range(out.lost, p.first, p.end);
     }
   }
-  if (!parted())
-    return out;
   index_state leased;
   leased.state = kind::leased;
   leased.peer = peer;
   leased.expires = now + lease_time_;
   for (const auto& range : out.unknown)
-    for (const auto& p : all_.pieces(range.first, range.end()))
-      if (p.value.state == kind::returned) { // the other primary leased it to this peer: nobody else gets it from us
-        set(p.first, p.end, leased);
-        append_range(out.claimed, p.first, p.end);
-      }
-  fill_territory();
+    for (const auto& known : unsure(range.first, range.end()))
+      for (const auto& p : all_.pieces(known.first, known.end))
+        if (p.value.state == kind::returned) { // the other primary leased it to this peer: nobody else gets it from us
+          set(p.first, p.end, leased);
+          append_range(out.claimed, p.first, p.end);
+        }
+  if (parted())
+    fill_territory();
   return out;
 }
 
@@ -131,21 +131,21 @@ sample_ledger::commit(peer_id peer, std::span<const sample_range> ranges, std::u
   commit_result out;
   for (const auto& p : owned(peer, ranges, out.unknown))
     commit_piece(p, to, out);
-  if (!parted())
-    return out;
   // The other primary may have leased to it what it never had from us.
   for (const auto& range : std::exchange(out.unknown, {})) {
     auto at = range.first;
-    for (const auto& p : all_.pieces(range.first, range.end())) {
-      if (at < p.first)
-        append_range(out.unknown, at, p.first);
-      at = p.end;
-      commit_piece(p, to, out);
-    }
+    for (const auto& known : unsure(range.first, range.end()))
+      for (const auto& p : all_.pieces(known.first, known.end)) {
+        if (at < p.first)
+          append_range(out.unknown, at, p.first);
+        at = p.end;
+        commit_piece(p, to, out);
+      }
     if (at < range.end())
       append_range(out.unknown, at, range.end());
   }
-  fill_territory();
+  if (parted())
+    fill_territory();
   return out;
 }
 
@@ -182,12 +182,13 @@ void sample_ledger::commit_piece(const piece& from, const index_state& to, commi
     append_range(out.revoked.back().ranges, from.first, from.end);
   }
   set(from.first, from.end, to);
-  doubt_.erase(from.first, from.end);
   append_range(to.state == kind::committed ? out.committed : out.partial, from.first, from.end);
 }
 
 void sample_ledger::report_once(report::kind what, const piece& where, const index_state& said,
                                 std::vector<sample_range>& out) {
+  // It had them, whoever leased them to it: it may say the same again.
+  former_[said.peer].insert(where.first, where.end);
   auto& known = reported_[{what, said.group, said.epoch, said.peer}];
   for (const auto& fresh : known.missing(where.first, where.end)) {
     append_range(out, fresh.first, fresh.end);
@@ -295,9 +296,43 @@ void sample_ledger::release(std::span<const piece> states) {
 void sample_ledger::part_from(std::uint64_t territory) {
   for (const auto& p : all_.pieces())
     if (p.value.state == kind::leased || p.value.state == kind::returned)
-      doubt_.insert(p.first, p.end);
-  if (territory != territory_)
-    doubt_.insert(end_of(territory), (territory + 1) * territory_size);
+      add_doubt(p.first, p.end);
+  if (territory == territory_)
+    return;
+  know_territories(territory + 1);
+  // It issues in ascending order: the gaps before what a peer claimed from it as well.
+  const auto end = (territory + 1) * territory_size;
+  auto at = territory * territory_size;
+  for (const auto& p : all_.pieces(at, end)) {
+    if (at < p.first)
+      add_doubt(at, p.first);
+    at = p.end;
+  }
+  if (at < end)
+    add_doubt(at, end);
+}
+
+void sample_ledger::add_former(peer_id peer, std::uint64_t first, std::uint64_t end) {
+  auto& known = former_[peer];
+  if (recording_)
+    for (const auto& p : known.missing(first, end))
+      changes_.former.emplace_back(peer, p);
+  known.insert(first, end);
+}
+
+void sample_ledger::add_doubt(std::uint64_t first, std::uint64_t end) {
+  doubt_.insert(first, end);
+  if (recording_)
+    changes_.doubt.push_back({first, end, {}});
+}
+
+void sample_ledger::end_doubt(std::uint64_t first, std::uint64_t end) {
+  const auto known = doubt_.pieces(first, end);
+  if (known.empty())
+    return;
+  doubt_.erase(first, end);
+  if (recording_)
+    changes_.certain.insert(changes_.certain.end(), known.begin(), known.end());
 }
 
 void sample_ledger::take_over(std::uint64_t territory, std::uint64_t reserved, bool certain,
@@ -314,23 +349,49 @@ void sample_ledger::take_over(std::uint64_t territory, std::uint64_t reserved, b
     part_from(territory);
 }
 
-bool sample_ledger::doubts_another() const {
-  const auto pieces = doubt_.pieces();
-  return std::any_of(pieces.begin(), pieces.end(), [this](const auto& p) {
-    const auto territory = p.first / territory_size;
-    return territory != territory_ && p.end >= (territory + 1) * territory_size;
-  });
+std::vector<interval_set::piece> sample_ledger::unsure(std::uint64_t first, std::uint64_t end) const {
+  if (parted())
+    return {{first, end, {}}};
+  return doubtful_.pieces(first, end);
+}
+
+bool sample_ledger::may_be_anothers(std::span<const sample_range> ranges) const {
+  return std::all_of(ranges.begin(), ranges.end(),
+                     [this](const auto& range) { return parted() || doubtful_.covers(range.first, range.end()); });
+}
+
+std::vector<std::uint64_t> sample_ledger::unmet() const {
+  std::vector<std::uint64_t> out;
+  for (std::uint64_t territory = 0; territory < known_territories_; ++territory) {
+    const auto end = (territory + 1) * territory_size;
+    if (territory != territory_ && !doubt_.pieces(end - 1, end).empty())
+      out.push_back(territory);
+  }
+  return out;
+}
+
+void sample_ledger::end_doubt_with(const sample_ledger& other) {
+  // Whom it has not parted from it has met, or knows to be dead with nothing that it does not know; or it reports all of them.
+  const auto doubted = other.unmet();
+  for (const auto territory : unmet())
+    if (std::find(doubted.begin(), doubted.end(), territory) == doubted.end())
+      end_doubt(end_of(territory), (territory + 1) * territory_size);
+  if (unmet().empty())
+    end_doubt(0, std::numeric_limits<std::uint64_t>::max());
 }
 
 void sample_ledger::fill_territory() {
-  if (limit_ <= next_)
+  const auto limit = std::min(limit_, (territory_ + 1) * territory_size);
+  if (limit <= next_)
     return;
-  const auto known = all_.pieces(next_, limit_);
+  const auto known = all_.pieces(next_, limit);
   if (known.empty())
     return;
   for (const auto& p : known) {
-    if (next_ < p.first)
+    if (next_ < p.first) {
       set(next_, p.first, {});
+      append_range(skipped_, next_, p.first);
+    }
     next_ = p.end;
   }
 }
@@ -415,7 +476,7 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
       }
   for (const auto& [peer, had] : other.former_)
     for (const auto& p : had.pieces())
-      former_[peer].insert(p.first, p.end);
+      add_former(peer, p.first, p.end);
   for (const auto& said : other.reports_)
     apply_report(said);
   for (const auto& p : other.doubtful_.pieces()) {
@@ -423,9 +484,7 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
     if (recording_)
       append_range(changes_.doubtful, p.first, p.end);
   }
-  doubt_.erase(other.territory_ * territory_size, (other.territory_ + 1) * territory_size);
-  if (!doubts_another()) // else what this one has said is not all
-    doubt_ = {};
+  end_doubt_with(other);
   fill_territory();
   for (const auto& [peer, what] : revoked) {
     loss one{peer, {}};
@@ -447,13 +506,16 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
   const auto known = all_.pieces(first, end);
   if (known.empty()) {
     // It gave what we might have issued to nobody, and we have not issued it.
-    const bool ours = first >= next_ && first / territory_size == territory_;
-    return set(first, end, ours && nobodys_there ? index_state{} : said);
+    const bool free = nobodys_there && first >= next_ && first / territory_size == territory_;
+    if (free)
+      append_range(skipped_, first, end);
+    return set(first, end, free ? index_state{} : said);
   }
   const auto mine = known.front();
-  if (mine.value == said || unchanged_there)
+  // What is final and in doubt has become final since we parted.
+  if (mine.value == said || (unchanged_there && !is_final(said)))
     return;
-  if (!doubt_.pieces(first, end).empty()) // unchanged here: what happened since, happened there
+  if (!is_final(mine.value) && !doubt_.pieces(first, end).empty()) // unchanged here: what happened since, happened there
     return set(first, end, said);
   if (is_final(said)) {
     commit_result result;
@@ -471,7 +533,7 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
         (mine.value.state == kind::leased && same && mine.value.expires < said.expires)) {
       set(first, end, said);
     } else if (!same) {
-      former_[said.peer].insert(first, end);
+      add_former(said.peer, first, end);
       conflicts.insert(first, end);
     }
   }

@@ -20,7 +20,7 @@
 // over goes on with what the former primary told it (take_over). What that one had not told yet belongs to
 // nobody, `leased` to peer 0, until its peer claims it by renewing, returning or committing it; unclaimed, it expires like
 // any lease. `doubt` is what the former primary may still change, if it may be alive: indices of it that are issued again are
-// reported.
+// reported. Those that are committed here stay in doubt, too, until we meet it or for good: over there another round may have used them.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -154,11 +154,18 @@ public:
     std::vector<piece> states;
     std::vector<report> reports;
     std::vector<sample_range> doubtful; ///< now reported
-    bool empty() const noexcept { return states.empty() && reports.empty() && doubtful.empty(); }
+    std::vector<interval_set::piece> doubt, certain; ///< in doubt from now on; not any more, and not reported
+    std::vector<std::pair<peer_id, interval_set::piece>> former; ///< leases that another primary knew of
+    bool empty() const noexcept {
+      return states.empty() && reports.empty() && doubtful.empty() && doubt.empty() && certain.empty() && former.empty();
+    }
   };
   /// From now on; indices that are returned meanwhile are leased again only after release().
   void record_changes(bool on);
   changes take_changes() { return std::exchange(changes_, {}); }
+  /// Indices of our territory that have become `returned` since the last call without having been issued: another primary had a say in
+  /// them meanwhile.
+  std::vector<sample_range> take_skipped() { return std::exchange(skipped_, {}); }
   void release(std::span<const piece> states);
 
   std::uint64_t territory() const noexcept { return territory_; }
@@ -170,7 +177,7 @@ public:
   void know_territories(std::uint64_t below) { known_territories_ = std::max(known_territories_, below); }
   std::uint64_t known_territories() const noexcept { return known_territories_; }
 
-  /// The replica of that territory cannot be reached, and may go on without us: all that is not final is doubtful, and all that
+  /// The replica of that territory cannot be reached, and may go on without us: all that is not final is in doubt, and all that
   /// it may issue.
   void part_from(std::uint64_t territory);
   /// The former primary, of that territory, is gone. It may have issued indices below `reserved`, and
@@ -183,18 +190,18 @@ public:
   /// Another primary may be there whom we have not met since we parted: what we know is not all. A commit of what its peer never had
   /// from us is believed, and reported if somebody else has it.
   bool parted() const noexcept { return !doubt_.empty(); }
+  /// Whether each of `ranges` may have been leased to anybody by a primary of which we do not know everything: who says that it had
+  /// them is no liar.
+  bool may_be_anothers(std::span<const sample_range> ranges) const;
   const interval_set& doubt() const noexcept { return doubt_; }
   const interval_set& doubtful() const noexcept { return doubtful_; }
 
   // What another replica says.
-  void apply(const piece& what) {
-    set(what.first, what.end, what.value);
-    if (what.value.state == kind::committed || what.value.state == kind::partial)
-      doubt_.erase(what.first, what.end);
-  }
+  void apply(const piece& what) { set(what.first, what.end, what.value); }
   void apply_former(peer_id peer, std::uint64_t first, std::uint64_t end) { former_[peer].insert(first, end); }
   void apply_report(const report& what);
   void apply_doubt(std::uint64_t first, std::uint64_t end) { doubt_.insert(first, end); }
+  void apply_certain(std::uint64_t first, std::uint64_t end) { doubt_.erase(first, end); }
   void apply_doubtful(std::uint64_t first, std::uint64_t end) {
     doubt_.erase(first, end);
     doubtful_.insert(first, end);
@@ -211,7 +218,7 @@ public:
   /// Takes in what `other`, of another primary that went on without us, has. Doubt says where nothing happened since we parted:
   /// what is in doubt here becomes what it is there, what is in doubt there stays what it is here. Else final states
   /// come first, then leases; of two leases of one index ours. What of our territory we have not issued, and it gave to
-  /// nobody, is free. Ends all doubt, unless there is a third one that we parted from.
+  /// nobody, is free. Ends all doubt, unless there is a third one that we parted from, and the other one has not met it either.
   merge_result merge(const sample_ledger& other);
 
 private:
@@ -228,8 +235,15 @@ private:
   /// `theirs`: a stretch of one state, and of one doubt, here and there.
   void merge_piece(const piece& theirs, bool unchanged_there, interval_set& conflicts,
                    std::map<peer_id, interval_set>& revoked, merge_result& out);
-  /// Whether there is a replica that we parted from and have not met again: all that it may issue is in doubt.
-  bool doubts_another() const;
+  /// Those of [first, end) of which that may be so.
+  std::vector<interval_set::piece> unsure(std::uint64_t first, std::uint64_t end) const;
+  /// Replicas that we parted from and have not met again: all that they may issue is in doubt.
+  std::vector<std::uint64_t> unmet() const;
+  void add_former(peer_id peer, std::uint64_t first, std::uint64_t end);
+  void add_doubt(std::uint64_t first, std::uint64_t end);
+  void end_doubt(std::uint64_t first, std::uint64_t end);
+  /// `other` has told what became of what we doubt.
+  void end_doubt_with(const sample_ledger& other);
   /// What another primary issued instead of us, of what is reserved, counts as issued, and what is below it as returned.
   void fill_territory();
   void set(std::uint64_t first, std::uint64_t end, const index_state& to);
@@ -246,6 +260,7 @@ private:
   interval_set doubt_, doubtful_;
   bool recording_ = false;
   changes changes_;
+  std::vector<sample_range> skipped_;
   std::map<duration, interval_set> by_expiry_; // the leased ones
   std::map<peer_id, std::uint64_t> leased_;    // how many
   std::map<peer_id, interval_set> former_;     // leases that ended otherwise than by commit

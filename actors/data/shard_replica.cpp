@@ -178,6 +178,8 @@ void shard_replica::on(const replica_hello& what) {
   if (role_ == role::primary) {
     if (theirs == role::yielding) return;
     if (theirs == role::primary) {
+      // It has served without us since it lost us.
+      if (followers_.contains(what.from.territory)) part(what.from.territory);
       drop_follower(what.from.territory);
       if (what.from.territory < ledger_.territory()) return yield_to(what.from);
       return greet(what.from.address);
@@ -247,6 +249,7 @@ void shard_replica::on(const ledger_update& what) {
   if (kind == update_kind::whole && incoming_) {
     ledger_.replace_by(std::move(*incoming_));
     incoming_.reset();
+    unreached_.clear();
   }
   if (!incoming_) {
     source_ = what.from;
@@ -268,11 +271,17 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
   for (auto at = followers_.begin(); at != followers_.end(); ++at)
     if (address_of(at->second.address) == whom) {
       // Unheard for so long, it may have served alone, behind a cut, and have died then.
-      if (!dead || world_.now() - at->second.heard >= config_.detection_time) ledger_.part_from(at->first);
-      drop_follower(at->first);
+      const bool parted = !dead || world_.now() - at->second.heard >= config_.detection_time;
+      const auto territory = at->first;
+      drop_follower(territory);
+      if (parted) part(territory);
       break;
     }
-  std::erase_if(fellows_, [&](const replica_info& other) { return address_of(other.address) == whom; });
+  for (const auto& other : std::exchange(fellows_, {})) {
+    if (address_of(other.address) != whom) fellows_.push_back(other);
+    else if (!dead && role_ == role::primary) part(other.territory);
+    else if (!dead) unreached_.insert(other.territory);
+  }
   if (!primary_ || address_of(primary_->address) != whom) return;
   const bool certain = dead && world_.now() - confirmed_ < config_.detection_time;
   switch (role_) {
@@ -283,6 +292,11 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
       ledger_.part_from(primary_->territory);
       return turn(role::primary);
   }
+}
+
+void shard_replica::part(std::uint64_t territory) {
+  ledger_.part_from(territory);
+  replicate();
 }
 
 /// The first of those that have the ledger is the primary now.
@@ -298,7 +312,10 @@ void shard_replica::succeed(bool certain) {
 void shard_replica::take_over(bool certain) {
   turn(role::primary);
   ledger_.take_over(source_.territory, source_reserved_, certain, world_.now());
+  for (const auto territory : std::exchange(unreached_, {})) ledger_.part_from(territory);
   replicate();
+  // If it lives, it has to know at once that we serve, too.
+  if (!certain) greet(source_.address);
 }
 
 // -- two primaries ------------------------------------------------------------------------------------

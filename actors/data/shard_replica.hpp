@@ -13,10 +13,11 @@
 //   keep      what must not be lost with the primary (when_kept): a commit is confirmed to its peer, a returned index is leased
 //             again, and a fresh one is issued (in reservations of many at once), when every backup that is there has it.
 //   take over when the primary is gone, the first backup is it; the others greet that one. What the primary had not
-//             told is claimed by the peers that have it.
+//             told is claimed by the peers that have it. A fellow that we cannot reach may do the same elsewhere: we part from it as well.
 //   certain   the primary is known to have been dead, and not to have gone on alone before, if its process was reset and it
 //             had confirmed within detection_time that it counts on us. Otherwise it may live on: what is issued again
-//             of what it had is reported (sample_ledger::settle_doubt).
+//             of what it had is reported (sample_ledger::settle_doubt). What is in doubt is streamed like all else: who takes over
+//             from a primary that had parted from another one has parted from that one, too.
 //   meet      two primaries, after a cut: the later one gives its whole ledger over to the first, which merges them, and then
 //             becomes its backup. While it does, it answers peers with the first one's address.
 //
@@ -133,6 +134,7 @@ class shard_replica {
   void follow(const replica_info& whom);
   void greet(const caf::actor& whom, std::uint64_t stream = 0, std::uint64_t token = 0);
   void take_over(bool certain);
+  void part(std::uint64_t territory);
   void succeed(bool certain);
   void yield_to(const replica_info& whom);
   void hand_over();
@@ -164,6 +166,7 @@ class shard_replica {
   replica_info source_;                                    // whose ledger ours was last
   std::uint64_t source_reserved_ = 0;
   std::vector<replica_info> fellows_;                      // the other backups of `source_`
+  std::set<std::uint64_t> unreached_;                      // territories of fellows that we cannot reach, and may be alive
   duration confirmed_{duration::min() / 2};                // when we sent the greeting that the primary answered last
   duration seeking_since_{}, yielding_since_{};
   std::uint64_t handover_stream_ = 0, handover_pieces_ = 0;

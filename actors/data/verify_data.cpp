@@ -43,6 +43,7 @@ struct verifier {
   std::map<use_key, interval_set> repeated;
   std::map<use_key, interval_map<parts>> disputed;
   std::map<use_key, interval_map<parts>> used; // rounds.csv
+  interval_set known_by_rounds;                // used, and doubtful in the ledger
   std::uint64_t last_epoch = 0;
 
   void error(std::string what) {
@@ -55,6 +56,7 @@ struct verifier {
   void read_ledger(std::istream& in);
   void read_rounds(std::istream& in);
   void check_uses();
+  void count_doubtful();
   void check_states();
 };
 
@@ -199,9 +201,9 @@ void verifier::read_ledger(std::istream& in) {
     }
     states.assign(first, end, s);
   }
-  // Of what nobody here knew, single samples may have been claimed.
+  // Of what a primary issued that is gone, single samples may have been claimed by the peers that had them.
   for (const auto& gap : unissued)
-    if (!doubtful.covers(gap.first, gap.end))
+    if (!doubtful.covers(std::max(gap.first, gap.end / territory_size * territory_size), gap.end))
       error(fmt::format("ledger.csv:{}: does not end where a territory begins", gap.line));
   if (!high_water)
     error("ledger.csv: the last row is missing; the file was cut");
@@ -249,7 +251,7 @@ void verifier::check_uses() {
       auto at = use.first;
       auto fail = [&, &key = key](std::uint64_t first, std::uint64_t end, std::string_view why) {
         for (const auto& known : doubtful.pieces(first, end))
-          report.doubtful_used += known.size();
+          known_by_rounds.insert(known.first, known.end);
         for (const auto& p : doubtful.missing(first, end))
           error(fmt::format("rounds.csv: {} were used, and the ledger {}",
                             describe(key, p.first, p.end), why));
@@ -282,6 +284,17 @@ void verifier::check_uses() {
   }
 }
 
+void verifier::count_doubtful() {
+  interval_map<std::uint32_t> rounds; // that used an index
+  for (const auto& [key, ranges] : used)
+    for (const auto& use : ranges.pieces())
+      if (use.value.first > 0)
+        for (const auto& p : known_by_rounds.pieces(use.first, use.end))
+          rounds.update(p.first, p.end, [](std::uint64_t, std::uint64_t, std::uint32_t& count) { ++count; });
+  for (const auto& p : rounds.pieces())
+    (p.value > 1 ? report.doubtful_repeated : report.doubtful_used) += p.size();
+}
+
 void verifier::check_states() {
   std::set<std::uint64_t> epochs;
   for (const auto& p : states.pieces()) {
@@ -310,6 +323,7 @@ data_report verify_data(std::istream& ledger, std::istream& rounds) {
   v.read_ledger(ledger);
   v.read_rounds(rounds);
   v.check_uses();
+  v.count_doubtful();
   v.check_states();
   return std::move(v.report);
 }

@@ -21,8 +21,9 @@
 // may be used again. So a second use counts only if both rounds led to the state that the run ends with.
 // Indices that are reported (actors::samples_reported, at any time) are excused from double use.
 // Where replicas of the shard take over from each other, the next primary may say again what the last one had said and
-// not told it: that an index is returned, or final; and it may take back what nobody claims (peer 0). An index that is final
-// is never taken back or leased, whoever says so. Indices that no replica issued end where a territory begins.
+// not told it: that an index is returned, or final; and it may take back what nobody claims (peer 0). Of two primaries that do not
+// know of each other yet, one may take back or lease what the other one has committed: then it has to be final again at the end, and
+// used once. Indices that no replica issued end where a territory begins.
 // A peer's computed indices are forgotten when it drops its gradient: it downloads, adopts, leaves,
 // dies, or reports them; indices that it gives back may be in its next contribution or not.
 //
@@ -116,6 +117,7 @@ private:
     duration time;
     std::string text;
     actors::group_id first, second; // rounds, if the swarm had been split by then
+    bool heals = false; // none if they are final at the end, used once
   };
   struct step {
     actors::state_id before;
@@ -123,7 +125,7 @@ private:
   };
 
   void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,
-               const actors::group_id& first = {}, const actors::group_id& second = {});
+               const actors::group_id& first = {}, const actors::group_id& second = {}, bool heals = false);
   bool lost(const actors::group_id& round) const { return !round.is_zero() && !winning_.contains(round); }
   void finish_stretch(duration time, std::uint64_t begin, std::uint64_t end, const entry& what,
                       const std::function<std::optional<duration>(actors::peer_id)>& died);

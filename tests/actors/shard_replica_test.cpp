@@ -225,6 +225,8 @@ std::string text_of(const sample_ledger& ledger) {
     out += fmt::format("{}+{} {} {} {}\n", row.first, row.count, static_cast<int>(row.state.state), row.state.peer, row.state.group.hex());
   }
   for (const auto& r : ledger.reports()) out += fmt::format("report {}+{} {}\n", r.range.first, r.range.count, r.group.hex());
+  for (const auto& p : ledger.doubt().pieces()) out += fmt::format("doubt {}+{}\n", p.first, p.size());
+  for (const auto& p : ledger.doubtful().pieces()) out += fmt::format("doubtful {}+{}\n", p.first, p.size());
   return out;
 }
 
@@ -438,6 +440,54 @@ TEST_CASE("a backup that missed something gets the whole ledger") {
   CHECK(text_of(t.members[0]->ledger) == text_of(t.members[1]->ledger));
 }
 
+TEST_CASE("who takes over from a primary that had parted from another one doubts what that one may do") {
+  lab t(3);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  t.part(0, 1);
+  t.part(1, 2);
+  t.settle();
+  t.lease(*t.members[1], 9, 4);   // fresh ones of its own
+  t.settle();
+  auto& third = *t.members[2];
+  CHECK(third.ledger.doubt().covers(0, 10));
+  CHECK(third.ledger.doubt().covers(territory_size, 2 * territory_size));
+  t.kill(0, true);
+  t.settle();
+  REQUIRE(third.replica->primary());
+  // 9 comes over, and 7 has contributed over there.
+  CHECK(third.ledger.commit(9, std::vector<sample_range>{{territory_size + 2, 2}}, 1, {1, 1}, 1, 1).committed.size() == 1);
+  (void)third.ledger.expire(t.time + 61s);
+  CHECK(third.ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) == std::vector<sample_range>{{0, 10}});
+  t.heal();
+  t.pass(4s);
+  CHECK(t.primaries() == std::vector<std::size_t>{1});
+  CHECK_FALSE(t.members[1]->ledger.parted());   // the one that is gone told the third one everything
+  CHECK(text_of(t.members[1]->ledger) == text_of(third.ledger));
+  CHECK(t.refusals.empty());
+}
+
+TEST_CASE("what the ledger does not say for certain is no lie of its peers") {
+  lab t(1);
+  auto& alone = t.members[0]->ledger;
+  (void)alone.lease(7, 10, 0s);
+  CHECK_FALSE(alone.may_be_anothers(std::vector<sample_range>{{0, 10}}));
+  CHECK(alone.commit(8, std::vector<sample_range>{{0, 10}}, 1, {1, 1}, 1, 1).unknown == std::vector<sample_range>{{0, 10}});
+  sample_ledger lost(60s, 1);
+  lost.doubt_all_before();
+  // What one peer claims another one may have had as well.
+  CHECK(lost.renew(7, std::vector<sample_range>{{0, 10}}, 0s).claimed == std::vector<sample_range>{{0, 10}});
+  CHECK(lost.may_be_anothers(lost.renew(8, std::vector<sample_range>{{0, 10}}, 0s).unknown));
+  const auto done = lost.commit(8, std::vector<sample_range>{{4, 2}}, 1, {1, 1}, 1, 1);
+  CHECK(done.repeated == std::vector<sample_range>{{4, 2}});
+  CHECK(done.unknown.empty());
+  REQUIRE(done.revoked.size() == 1);
+  CHECK(done.revoked[0].peer == 7);
+  // It says so again.
+  CHECK(lost.commit(8, std::vector<sample_range>{{4, 2}}, 1, {1, 1}, 1, 1).already == std::vector<sample_range>{{4, 2}});
+}
+
 TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives that had it, and no index is issued by two") {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     const auto replicas = 2 + static_cast<unsigned>(seed % 2);
@@ -531,7 +581,7 @@ TEST_CASE("what no replica says changes nothing") {
   bad.rows = {row};
   sample_ledger scratch(60s);
   CHECK_FALSE(apply_rows(bad.rows, scratch, {}).ok());
-  for (auto [count, what, included, total] : {std::tuple{~0ull, 0, 0u, 0u}, std::tuple{1ull, 9, 0u, 0u}, std::tuple{1ull, 2, 0u, 0u}, std::tuple{1ull, 5, 3u, 2u}}) {
+  for (auto [count, what, included, total] : {std::tuple{~0ull, 0, 0u, 0u}, std::tuple{1ull, 10, 0u, 0u}, std::tuple{1ull, 2, 0u, 0u}, std::tuple{1ull, 5, 3u, 2u}}) {
     row.count = count;
     row.what = static_cast<std::uint8_t>(what);
     row.parts_included = included;

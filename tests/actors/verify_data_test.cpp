@@ -275,4 +275,30 @@ TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody 
   report = verify(r.ledger_text(), r.rounds_text());
   CHECK(report.ok());
   CHECK(report.doubtful_used == 7);
+  CHECK(report.doubtful_repeated == 0);
+
+  // Another round used some of them again.
+  r.round(4, {3}, {{{12, 2}}}, {0}, false);
+  report = verify(r.ledger_text(), r.rounds_text());
+  CHECK(report.ok());
+  CHECK(report.doubtful_used == 5);
+  CHECK(report.doubtful_repeated == 2);
+}
+
+TEST_CASE("of what a primary issued that is gone, only what its peers say is known: the gaps are no error if they are doubtful") {
+  run r;
+  (void)r.ledger.lease(1, 10, 0s);
+  r.round(1, {1}, {{{0, 10}}}, {0});
+  r.ledger.know_territories(2);
+  r.ledger.part_from(1);
+  r.round(2, {2}, {{{territory_size + 20, 5}}}, {0});   // leased by the other one
+  auto report = verify(r.ledger_text(), r.rounds_text());
+  CHECK(report.errors == std::vector<std::string>{});
+  CHECK(report.committed == 15);
+  // Without doubt somebody has forgotten what became of the first 20.
+  auto text = lines_of(r.ledger_text());
+  std::erase_if(text, [](const std::string& line) { return line.find("doubtful") != std::string::npos; });
+  report = verify(text_of(text), r.rounds_text());
+  REQUIRE(report.errors.size() == 1);
+  CHECK(report.errors[0] == "ledger.csv:3: does not end where a territory begins");
 }

@@ -266,6 +266,29 @@ TEST_CASE("shards that are cut off from each other, and each serve some of the p
     }
 }
 
+TEST_CASE("a shard that dies while the shards are cut off from each other, or when they have just met again, takes nothing along") {
+  auto draws = stream(11, "shard_test");
+  for (unsigned i = 0; i < 24; ++i)
+    for (unsigned replicas = 2; replicas <= 3; ++replicas) {
+      auto what = with_replicas(replicas);
+      what.seed = 700 + i;
+      what.more_network = ", regions: [west, east]";
+      what.open = "region: west";
+      what.late = "  e: {count: 2, region: east, up: 1Mbit, down: 40Mbit, device: fast}\n";
+      what.data += ", replica_regions: [east]";
+      const auto lasts = 500 + draws.below(11'500), at = 5000 + draws.below(lasts + 4000);
+      const auto shard = draws.below(replicas), downtime = 500 + draws.below(4000);
+      const char* scope = draws.below(2) == 0 ? "process" : "machine";
+      what.faults = {fmt::format("{{partition: regions, at: 5s, duration: {}ms}}", lasts),
+                     i % 2 == 0 ? fmt::format("{{kill: {}, select: shard-{}, at: {}ms}}", scope, shard, at)
+                                : fmt::format("{{restart: {}, select: shard-{}, at: {}ms, downtime: {}ms}}", scope, shard, at, downtime)};
+      const auto out = run_replicas(what);
+      INFO(text(out, what));
+      CHECK(out.run.errors.empty());
+      CHECK(out.data.ok());
+    }
+}
+
 TEST_CASE("a shard that is paused or cut off, and comes back to find another one, adds up") {
   auto draws = stream(10, "shard_test");
   for (unsigned i = 0; i < 20; ++i) {

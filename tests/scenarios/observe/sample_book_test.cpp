@@ -14,8 +14,9 @@ namespace {
 
 /// Two peers (100, 101) that train and average one epoch after the other.
 struct fixture {
+  bool takeovers = false;
   invariant check;
-  sample_book book{{.lease_time = 60s, .settle_time = 30s, .name_of = {}}, check};
+  sample_book book{{.lease_time = 60s, .settle_time = 30s, .name_of = {}, .takeovers = takeovers}, check};
   round_book rounds{[this](const swarm_round& what) { book.round_final(what); }};
   duration now = 1s;
 
@@ -76,6 +77,37 @@ TEST_CASE("samples_counted holds in a correct run and needs memory for what is u
   CHECK(f.book.pieces() == 1);
   CHECK(f.finish() == 0);
   CHECK(f.check.checked > 100);
+}
+
+TEST_CASE("what one of two primaries takes back has to be final again at the end, if the other one has committed it") {
+  for (const bool again : {true, false}) {
+    fixture f{.takeovers = true};
+    f.epoch(0);
+    f.move(sample_state::returned, 100, {{4, 2}});
+    f.move(sample_state::leased, 100, {{8, 2}});
+    if (again)
+      f.move(sample_state::committed, 100, {{4, 2}, {8, 2}});
+    f.finish();
+    INFO(f.check.first_violation);
+    CHECK((f.check.violated > 0) == !again);
+  }
+  // Not of a shard that is alone.
+  fixture alone;
+  alone.epoch(0);
+  alone.move(sample_state::returned, 100, {{4, 2}});
+  alone.move(sample_state::committed, 100, {{4, 2}});
+  CHECK(alone.finish() > 0);
+  // A second use is one, whatever is final at the end.
+  fixture twice{.takeovers = true};
+  twice.epoch(0);
+  twice.move(sample_state::returned, 100, {{0, 12}});
+  twice.lease(101, {{0, 12}});
+  twice.train(101, {{0, 12}});
+  twice.contribute(1, 101, {{0, 12}});
+  twice.contribute(1, 100, {});
+  twice.end(1, outcome::ok);
+  twice.move(sample_state::committed, 101, {{0, 12}});
+  CHECK(twice.finish() > 0);
 }
 
 TEST_CASE("samples_counted is violated by a sample that is computed and not contributed") {
