@@ -306,12 +306,16 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
     header.at("parameters").get_to(n);
     header.at("optimizer_state").get_to(m);
   } catch (const json::exception& e) {
-    return refuse(std::string("has a header that cannot be understood: ") + e.what());
+    // What the library puts before its words is about the library.
+    const std::string_view why = e.what();
+    const auto words = why.find("] ");
+    return refuse("is damaged: it has a header that cannot be understood (" +
+                  std::string(why.substr(words == why.npos ? 0 : words + 2)) + "); take another one");
   }
   const std::uint64_t floats = (size - head_size - trailer) / sizeof(float);
   if (n > floats || m > floats || size != head_size + (n + m) * sizeof(float) + trailer)
-    return refuse("is truncated or has bytes too many: its header speaks of " + std::to_string(n) +
-                  " parameters and " + std::to_string(m) + " times 4 bytes of optimizer state");
+    return refuse("is truncated or has bytes too many (" + std::to_string(size) + "): its header speaks of " + std::to_string(n) +
+                  " parameters and " + std::to_string(m) + " times 4 bytes of optimizer state; copy it again, or take another one");
 
   c.parameters.resize(n);
   c.optimizer_state.resize(m * sizeof(float));
@@ -327,7 +331,7 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
   for (std::size_t i = 0; i < sections.size(); ++i)
     if (found[i] != stored[i])
       return refuse(std::string("is damaged: the hash of its ") + sections[i] + " should be " +
-                    stored[i].hex() + " and is " + found[i].hex());
+                    stored[i].hex() + " and is " + found[i].hex() + "; copy it again, or take another one");
 
   // What has these hashes was written so.
   if (c.workload == transformer) {

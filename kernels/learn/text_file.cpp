@@ -208,7 +208,8 @@ result<std::vector<std::uint8_t>> read_text_file(const std::string& path, const 
     offset += count;
   }
   // An empty file is empty text, packed or not: who named it is told.
-  if (offset > 0 && !unpack->complete()) return failure{named + "is truncated: it ends in the middle of its compressed data" + at(offset)};
+  if (offset > 0 && !unpack->complete())
+    return failure{named + "is truncated: it ends in the middle of its compressed data; get or pack it again" + at(offset)};
   if (auto wrong = sink.finish()) return failure{named + *wrong + (format.json_lines ? " (is the file truncated?)" : "") + at(offset)};
   return sink.take();
 }

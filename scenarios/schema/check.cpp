@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/learn/text_file.hpp"
 #include "kernels/mixing.hpp"
 #include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/check_faults.hpp"
@@ -249,9 +250,23 @@ class checker : checking {
     if (s_.data.files.empty()) error("data.files", "data.files: a transformer needs text to learn");
     for (std::size_t i = 0; i < s_.data.files.size(); ++i) {
       const std::string path = fmt::format("data.files.{}", i);
-      if (sound({path}) && files_matching(path_from(folder_, s_.data.files[i])).empty())
+      if (!sound({path})) continue;
+      const auto given = path_from(folder_, s_.data.files[i]);
+      const auto files = files_matching(given);
+      if (std::filesystem::is_directory(std::filesystem::status(given)))
+        error(path, fmt::format("'{0}' is a folder: name its files, as in '{0}/*'", s_.data.files[i]));
+      else if (files.empty())
         error(path, fmt::format("no such file: '{}'", s_.data.files[i]));
+      for (const auto& file : files) packed_data(path, file);
     }
+  }
+
+  /// Any bytes are a text, but not any are packed ones or JSON lines.
+  void packed_data(const std::string& path, const std::string& file) {
+    const auto format = learn::format_of(file);
+    if (format == learn::text_format{} || !sound({"data.field"})) return;
+    const auto text = learn::read_text_file(file, s_.data.field, std::uint64_t{1} << 30);
+    if (!text) error(path, text.error());
   }
 
   void training() {

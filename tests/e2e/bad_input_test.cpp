@@ -70,6 +70,44 @@ TEST_CASE("a missing data file is refused") {
   check_refused(replaced("kind: timing, parameters: 1000", "kind: transformer") + "data: {files: [nowhere.txt]}\n",
                 "7:16", "nowhere.txt");
 }
+TEST_CASE("a truncated or damaged data file is refused where the scenario names it, with the place in the file") {
+  // zstd and brotli of 'sixteen volunteers', without their last 4 bytes; and JSON lines without the last.
+  const std::string zstd{"\x28\xb5\x2f\xfd\x20\x12\x91\x00\x00sixteen volun", 22};
+  const std::string brotli{"\x8b\x08\x80sixteen volunt", 17};
+  const std::string lines = "{\"text\": \"sixteen\"}\n{\"text\": \"volun";
+  struct file {
+    std::string name, content, message;
+  };
+  const file files[] = {
+      {"a.txt.zst", zstd, "is truncated: it ends in the middle of its compressed data; get or pack it again (at byte 22 of the file)"},
+      {"a.txt.br", brotli, "is truncated: it ends in the middle of its compressed data; get or pack it again (at byte 17 of the file)"},
+      {"a.jsonl", lines, "line 2 is no JSON object (is the file truncated?) (at byte 35 of the file)"},
+      {"b.zst", "no zstd at all", "corrupt zstd data: "},
+  };
+  for (const auto& [name, content, message] : files) {
+    const scratch_folder folder;
+    spill(folder / name, content);
+    spill(folder / "good.txt", std::string(2000, 'a'));
+    spill(folder / "s.yaml", replaced("kind: timing, parameters: 1000", "kind: transformer") + "data: {files: [good.txt, " + name + "]}\n");
+    for (const char* command : {"check", "run"}) {
+      const auto said = run_program({command, (folder / "s.yaml").string()});
+      INFO(command << " " << name << ": " << said.err);
+      CHECK(said.exit == 1);
+      const auto file = std::filesystem::canonical(folder / name).string();
+      CHECK(said.err.find("s.yaml:7:26: error: data: '" + file + "': ") != std::string::npos);
+      CHECK(said.err.find(message) != std::string::npos);
+      CHECK(said.err.find("error:") == said.err.rfind("error:"));
+    }
+  }
+}
+TEST_CASE("a folder for a data file is refused with what to write instead") {
+  scratch_folder folder;
+  check_refused(replaced("kind: timing, parameters: 1000", "kind: transformer") + "data: {files: [/usr]}\n", "7:16",
+                "name its files, as in '/usr/*'");
+}
+TEST_CASE("a target batch of nothing is refused") {
+  check_refused(replaced("target_batch: 16", "target_batch: 0"), "6:26", "training.target_batch: has to be at least 1");
+}
 TEST_CASE("several mistakes are reported at once") {
   scratch_folder folder;
   spill(folder / "s.yaml", "stop_tim: 30s\nworkload: {kind: timin}\npeers: {home: {count: 0, up: 1, down: 50Mbit, device: x}}\n");
