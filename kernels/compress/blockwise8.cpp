@@ -1,6 +1,7 @@
 #include "kernels/compress/blockwise8.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/compress/look_up.hpp"
 #include "kernels/compress/wire.hpp"
 
 #include <algorithm>
@@ -191,9 +192,8 @@ result<void> decode_with(const coding& how, std::span<const std::byte> bytes, st
       return bad_absmax(b);
     for (std::size_t c = 0; c < scaled.size(); ++c)
       scaled[c] = (*how.values)[c] * absmax;
-    const std::size_t end = std::min(x.size(), (b + 1) * blockwise8_block);
-    for (std::size_t i = b * blockwise8_block; i < end; ++i)
-      x[i] = scaled[std::to_integer<std::size_t>(codes[i])];
+    const std::size_t begin = b * blockwise8_block, end = std::min(x.size(), begin + blockwise8_block);
+    look_up(scaled, codes + begin, x.subspan(begin, end - begin));
   }
   return {};
 }

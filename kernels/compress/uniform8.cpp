@@ -1,6 +1,7 @@
 #include "kernels/compress/uniform8.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/compress/look_up.hpp"
 #include "kernels/compress/wire.hpp"
 
 #include <algorithm>
@@ -75,36 +76,38 @@ SHOAL_COMPRESS_WIDER void quantize(const float* x, std::size_t n, double mu, dou
   }
 }
 
-/// Equal neighbours would wait for each other's addition: so four tables take turns.
+/// Equal neighbours would wait for each other's addition: so four tables take turns. Sum and count of a bucket are neighbours, which one
+/// instruction adds to.
 struct histogram {
-  std::array<std::array<double, buckets>, tables> sums{};
-  std::array<std::array<std::uint64_t, buckets>, tables> counts{};
+  struct alignas(16) entry {
+    double sum = 0, count = 0;
+    void add(float x) {
+      sum += static_cast<double>(x);
+      count += 1;
+    }
+  };
+  std::array<std::array<entry, buckets>, tables> entries{};
 
   void add(const float* x, const std::uint8_t* q, std::size_t n) {
     std::size_t i = 0;
     for (; i + tables <= n; i += tables)
-      for (std::size_t k = 0; k < tables; ++k) {
-        sums[k][q[i + k]] += static_cast<double>(x[i + k]);
-        ++counts[k][q[i + k]];
-      }
-    for (std::size_t k = 0; i + k < n; ++k) {
-      sums[k][q[i + k]] += static_cast<double>(x[i + k]);
-      ++counts[k][q[i + k]];
-    }
+      for (std::size_t k = 0; k < tables; ++k)
+        entries[k][q[i + k]].add(x[i + k]);
+    for (std::size_t k = 0; i + k < n; ++k)
+      entries[k][q[i + k]].add(x[i + k]);
   }
 
   float mean(std::size_t b) const {
-    double sum = 0;
-    std::uint64_t count = 0;
+    double sum = 0, count = 0;
     for (std::size_t k = 0; k < tables; ++k) {
-      sum += sums[k][b];
-      count += counts[k][b];
+      sum += entries[k][b].sum;
+      count += entries[k][b].count;
     }
     if (count == 0)
       return 0;
     // The mean of the largest floats must not round to infinity.
     constexpr double most = std::numeric_limits<float>::max();
-    return static_cast<float>(std::clamp(sum / static_cast<double>(count), -most, most));
+    return static_cast<float>(std::clamp(sum / count, -most, most));
   }
 };
 
@@ -157,8 +160,7 @@ result<void> decode_uniform8(std::span<const std::byte> bytes, std::span<float> 
   if (auto read = read_codebook(bytes, x, codebook.data()); !read)
     return read;
   const std::byte* const q = bytes.data() + (x.empty() ? 0 : codebook_bytes);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = codebook[std::to_integer<std::size_t>(q[i])];
+  look_up(codebook, q, x);
   return {};
 }
 
