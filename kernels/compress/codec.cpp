@@ -59,7 +59,7 @@ constexpr row rows[] = {
 
 const row& row_for(codec which, std::size_t n) {
   const auto index = static_cast<std::size_t>(codec_for(which, n));
-  SHOAL_CHECK(index < std::size(rows), "a codec of the enum");
+  SHOAL_CHECK(index < std::size(rows), "a codec that writes every value");
   return rows[index];
 }
 
@@ -67,7 +67,7 @@ const row& row_for(codec which, std::size_t n) {
 
 std::string_view to_string(codec which) {
   constexpr std::string_view names[] = {"none",     "float16",    "bfloat16",
-                                        "uniform8", "blockwise8", "size_adaptive"};
+                                        "uniform8", "blockwise8", "size_adaptive", "top_k"};
   SHOAL_CHECK(static_cast<std::size_t>(which) < std::size(names), "a codec of the enum");
   return names[static_cast<std::size_t>(which)];
 }
@@ -105,6 +105,8 @@ double largest_loss(codec which) {
   case codec::blockwise8:
   case codec::size_adaptive:
     return 0.9 / 128 + 0x1p-22;
+  case codec::top_k:
+    return 1;
   }
   return 2;
 }

@@ -16,8 +16,11 @@
 
 namespace shoal::kernels {
 
-enum class codec : std::uint8_t { none, float16, bfloat16, uniform8, blockwise8, size_adaptive };
+/// `top_k` (kernels/compress/top_k.hpp) keeps a share of the values and drops the others: how many is vector_codec's to say, and it is
+/// no codec of the functions below.
+enum class codec : std::uint8_t { none, float16, bfloat16, uniform8, blockwise8, size_adaptive, top_k };
 
+/// Those that write every value.
 inline constexpr codec all_codecs[] = {codec::none,     codec::float16,    codec::bfloat16,
                                        codec::uniform8, codec::blockwise8, codec::size_adaptive};
 /// From this many values on size_adaptive is blockwise8.

@@ -121,9 +121,10 @@ void orthogonalise_columns(std::span<float> x, std::size_t rows, std::size_t col
 
 result<power_sgd> power_sgd::make(std::span<const tensor_slot> layout, std::size_t size, const power_sgd_options& options) {
   if (options.rank == 0) return failure{"PowerSGD: the rank has to be at least 1"};
-  if (!(options.least_saving >= 0 && options.least_saving < 1)) return failure{"PowerSGD: the saving has to be at least 0 and below 1"};
+  if (!(options.least_saving >= -1 && options.least_saving < 1)) return failure{"PowerSGD: the saving has to be at least -1 and below 1"};
   power_sgd out;
   out.options_ = options;
+  out.size_ = size;
   std::size_t covered = 0;
   const tensor_slot* largest = nullptr;
   std::size_t best = 0;
@@ -153,87 +154,110 @@ result<power_sgd> power_sgd::make(std::span<const tensor_slot> layout, std::size
     out.pieces_.push_back({slot->offset, slot->size(), out.second_});
     out.second_ += slot->size();
   }
-  out.residual_.resize(size);
-  out.q_.resize(out.kept_);
-  out.restart();
   return out;
 }
 
-void power_sgd::draw_column(std::size_t which, std::size_t column) {
+std::vector<std::uint64_t> power_sgd::first_tensors() const {
+  std::vector<std::uint64_t> out;
+  for (const auto& at : matrices_) out.push_back(at.rows * options_.rank);
+  return out;
+}
+
+std::vector<std::uint64_t> power_sgd::second_tensors() const {
+  std::vector<std::uint64_t> out;
+  for (const auto& at : matrices_) out.push_back(at.columns * options_.rank);
+  for (const auto& at : pieces_) out.push_back(at.size);
+  return out;
+}
+
+void power_sgd::draw_column(std::size_t which, std::size_t column, std::span<float> state) const {
   const auto& at = matrices_[which];
   auto random = stream(options_.seed, "power_sgd", which, column);
-  for (std::size_t j = 0; j < at.columns; ++j) q_[at.q + j * options_.rank + column] = static_cast<float>(random.normal());
+  for (std::size_t j = 0; j < at.columns; ++j) state[at.q + j * options_.rank + column] = static_cast<float>(random.normal());
 }
 
-void power_sgd::restart() {
-  std::fill(residual_.begin(), residual_.end(), 0.0F);
+std::vector<float> power_sgd::first_state() const {
+  std::vector<float> out(kept_);
   for (std::size_t which = 0; which < matrices_.size(); ++which)
-    for (std::size_t column = 0; column < options_.rank; ++column) draw_column(which, column);
+    for (std::size_t column = 0; column < options_.rank; ++column) draw_column(which, column, out);
+  return out;
 }
 
-result<void> power_sgd::take_state(std::span<const float> other) {
-  SHOAL_CHECK(other.size() == q_.size(), "a state of this layout and rank");
-  if (auto fine = if_finite(other, "PowerSGD: a value of the state that came"); !fine) return fine;
-  std::copy(other.begin(), other.end(), q_.begin());
-  return {};
-}
-
-result<void> power_sgd::begin(std::span<const float> gradient, std::span<float> p) {
-  SHOAL_CHECK(gradient.size() == residual_.size() && p.size() == first_, "a gradient of the layout, and room for P");
-  given_.resize(gradient.size());
-  for (std::size_t i = 0; i < gradient.size(); ++i) given_[i] = gradient[i] + residual_[i];
-  if (auto fine = if_finite(given_, "PowerSGD: a value of the gradient"); !fine) return fine;
+result<void> power_sgd::project(std::span<const float> m, std::span<const float> state, std::span<float> p) const {
+  SHOAL_CHECK(m.size() == size_ && state.size() == kept_ && p.size() == first_, "a vector of the layout, its Q, and room for P");
+  if (auto fine = if_finite(m, "PowerSGD: a value of the gradient"); !fine) return fine;
   for (const auto& [offset, rows, columns, to, from] : matrices_)
-    multiply(std::span(given_).subspan(offset, rows * columns), std::span(q_).subspan(from, columns * options_.rank),
-             p.subspan(to, rows * options_.rank), rows, columns, options_.rank);
+    multiply(m.subspan(offset, rows * columns), state.subspan(from, columns * options_.rank), p.subspan(to, rows * options_.rank), rows,
+             columns, options_.rank);
   return if_finite(p, "PowerSGD: a sum over a row of the gradient");
 }
 
-result<void> power_sgd::middle(std::span<const float> mean_p, std::span<float> q) {
-  SHOAL_CHECK(mean_p.size() == first_ && q.size() == second_ && given_.size() == residual_.size(), "P of this step, and room for Q");
-  if (auto fine = if_finite(mean_p, "PowerSGD: a value of the mean P"); !fine) return fine;
-  p_.assign(mean_p.begin(), mean_p.end());
-  for (const auto& [offset, rows, columns, from, to] : matrices_) {
-    const auto p = std::span(p_).subspan(from, rows * options_.rank);
-    orthogonalise_columns(p, rows, options_.rank);
-    multiply_transposed(std::span(given_).subspan(offset, rows * columns), p, q.subspan(to, columns * options_.rank), rows, columns,
-                        options_.rank);
-  }
+result<void> power_sgd::orthogonalise(std::span<float> p) const {
+  SHOAL_CHECK(p.size() == first_, "P of the layout");
+  if (auto fine = if_finite(p, "PowerSGD: a value of the mean P"); !fine) return fine;
+  for (const auto& at : matrices_) orthogonalise_columns(p.subspan(at.p, at.rows * options_.rank), at.rows, options_.rank);
+  return {};
+}
+
+result<void> power_sgd::second(std::span<const float> m, std::span<const float> p, std::span<float> q) const {
+  SHOAL_CHECK(m.size() == size_ && p.size() == first_ && q.size() == second_, "a vector of the layout, its P, and room for Q");
+  for (const auto& [offset, rows, columns, from, to] : matrices_)
+    multiply_transposed(m.subspan(offset, rows * columns), p.subspan(from, rows * options_.rank), q.subspan(to, columns * options_.rank),
+                        rows, columns, options_.rank);
   for (const auto& [offset, size, to] : pieces_)
-    std::copy_n(given_.begin() + static_cast<std::ptrdiff_t>(offset), size, q.begin() + static_cast<std::ptrdiff_t>(to));
-  own_q_.assign(q.begin(), q.begin() + static_cast<std::ptrdiff_t>(kept_));
+    std::copy_n(m.begin() + static_cast<std::ptrdiff_t>(offset), size, q.begin() + static_cast<std::ptrdiff_t>(to));
   return if_finite(q, "PowerSGD: a sum over a column of the gradient");
 }
 
-result<void> power_sgd::finish(std::span<const float> mean_q, std::span<float> out) {
-  SHOAL_CHECK(mean_q.size() == second_ && out.size() == residual_.size() && own_q_.size() == kept_ && p_.size() == first_,
-              "Q of this step, and room for the gradient");
+double power_sgd::product(const matrix& at, std::span<const float> p, std::span<const float> q, std::size_t i, std::size_t j) const {
+  double sum = 0;
+  for (std::size_t k = 0; k < options_.rank; ++k)
+    sum += double{p[at.p + i * options_.rank + k]} * double{q[at.q + j * options_.rank + k]};
+  return sum;
+}
+
+result<void> power_sgd::approximate(std::span<const float> p, std::span<const float> mean_q, std::span<float> out) const {
+  SHOAL_CHECK(p.size() == first_ && mean_q.size() == second_ && out.size() == size_, "P and Q of the layout, and room for the gradient");
   if (auto fine = if_finite(mean_q, "PowerSGD: a value of the mean Q"); !fine) return fine;
-  const auto rank = options_.rank;
-  const auto product = [&](const matrix& at, std::span<const float> q, std::size_t i, std::size_t j) {
-    double sum = 0;
-    for (std::size_t k = 0; k < rank; ++k) sum += double{p_[at.p + i * rank + k]} * double{q[at.q + j * rank + k]};
-    return sum;
-  };
   for (const auto& at : matrices_)
+    for (std::size_t i = 0; i < at.rows; ++i)
+      for (std::size_t j = 0; j < at.columns; ++j)
+        out[at.offset + i * at.columns + j] = static_cast<float>(product(at, p, mean_q, i, j));
+  for (const auto& [offset, size, from] : pieces_)
+    std::copy_n(mean_q.begin() + static_cast<std::ptrdiff_t>(from), size, out.begin() + static_cast<std::ptrdiff_t>(offset));
+  return if_finite(out, "PowerSGD: a value of the mean gradient");
+}
+
+void power_sgd::next_state(std::span<const float> mean_q, std::span<float> state) const {
+  SHOAL_CHECK(mean_q.size() == second_ && state.size() == kept_, "Q of the layout, and room for the next one");
+  std::copy_n(mean_q.begin(), kept_, state.begin());
+  // A column of zeros would stay one for ever: the next step looks in a new direction, the same at all members.
+  for (std::size_t which = 0; which < matrices_.size(); ++which)
+    for (std::size_t column = 0; column < options_.rank; ++column) {
+      bool zero = true;
+      for (std::size_t j = 0; j < matrices_[which].columns && zero; ++j) zero = state[matrices_[which].q + j * options_.rank + column] == 0;
+      if (zero) draw_column(which, column, state);
+    }
+}
+
+void power_sgd::keep(std::span<const float> m, std::span<const float> p, std::span<const float> q, std::span<const stretch> taken,
+                     double scale, std::span<float> residual) const {
+  SHOAL_CHECK(m.size() == size_ && p.size() == first_ && q.size() == second_ && residual.size() == size_, "vectors of the layout");
+  std::vector<bool> whole;
+  auto from = taken.begin();
+  for (const auto& at : matrices_) {
+    whole.assign(at.columns, false);
+    for (std::size_t j = 0; j < at.columns; ++j) {
+      const auto begin = at.q + j * options_.rank, end = begin + options_.rank;
+      while (from != taken.end() && from->end <= begin) ++from;
+      whole[j] = from != taken.end() && from->begin <= begin && end <= from->end;
+    }
     for (std::size_t i = 0; i < at.rows; ++i)
       for (std::size_t j = 0; j < at.columns; ++j) {
         const auto where = at.offset + i * at.columns + j;
-        out[where] = static_cast<float>(product(at, mean_q, i, j));
-        residual_[where] = static_cast<float>(given_[where] - product(at, own_q_, i, j));
+        if (whole[j]) residual[where] = static_cast<float>(scale * (m[where] - product(at, p, q, i, j)));
       }
-  for (const auto& [offset, size, from] : pieces_)
-    std::copy_n(mean_q.begin() + static_cast<std::ptrdiff_t>(from), size, out.begin() + static_cast<std::ptrdiff_t>(offset));
-  std::copy_n(mean_q.begin(), kept_, q_.begin());
-  // A column of zeros would stay one for ever: the next step looks in a new direction, the same at all members.
-  for (std::size_t which = 0; which < matrices_.size(); ++which)
-    for (std::size_t column = 0; column < rank; ++column) {
-      bool zero = true;
-      for (std::size_t j = 0; j < matrices_[which].columns && zero; ++j) zero = q_[matrices_[which].q + j * rank + column] == 0;
-      if (zero) draw_column(which, column);
-    }
-  given_.clear(), own_q_.clear();
-  return {};
+  }
 }
 
 }  // namespace shoal::kernels

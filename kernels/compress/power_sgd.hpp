@@ -5,8 +5,8 @@
 //   round 2: Q = M^T P, the group averages Q;  the mean gradient is taken for P Q^T;  that Q is where the next step begins
 //   residual = M - P Q'^T with the member's own Q', so that what it sent and what it keeps add up to what it was given
 // A matrix is compressed where that leaves at most (1 - least_saving) of its values; all else travels as it is, in round 2.
-// Averages may be weighted, with the same weights in both rounds. Members whose Q differ get nonsense: it belongs to the state that joiners
-// download, or all begin anew (restart) at the same step.
+// Averages may be weighted. Those who are in round 2 need not be those whose P was averaged: any P that all of them hold will do, and the
+// mean gradient is the projection of the mean of theirs. Members whose Q differ get nonsense: it belongs to the state that joiners download.
 // Values sent: rank * rows for round 1; rank * columns, and what is not compressed, for round 2; instead of rows * columns.
 // Error: P Q'^T is the projection of M onto the columns of P: |residual| <= |M|. For equal M of rank `rank` at all members, nothing is lost
 // to rounding after one step, if the first Q meets its rows, as a random one does.
@@ -28,39 +28,52 @@ namespace shoal::kernels {
 
 struct power_sgd_options {
   std::size_t rank = 4;
-  double least_saving = 0.5;  // of a matrix's values; in [0, 1)
+  double least_saving = 0.5;  // of a matrix's values; in [-1, 1): below 0 also where it takes more of them
   std::uint64_t seed = 0;     // of the first Q
 };
 
-/// One member's side. Usage, for each step: begin, average, middle, average, finish. A round that failed is begun anew with `begin`: only
-/// finish changes residual and Q.
+/// A layout cut into matrices that are compressed and what is not, and what is done with vectors of that layout.
+/// Thread safety: immutable.
 class power_sgd {
  public:
   /// `layout` tiles a vector of `size` values. Errors: rank 0, a rank above the smaller side of every matrix (names the largest), no matrix
   /// at all, a saving out of range, a tensor that ends beyond the vector.
   static result<power_sgd> make(std::span<const tensor_slot> layout, std::size_t size, const power_sgd_options& options);
 
+  std::size_t size() const noexcept { return size_; }
+  std::size_t rank() const noexcept { return options_.rank; }
   /// Values that the group averages in round 1 and in round 2.
   std::size_t first_round() const noexcept { return first_; }
   std::size_t second_round() const noexcept { return second_; }
+  /// Values of all matrices' Q, which are the first ones of round 2.
+  std::size_t state_size() const noexcept { return kept_; }
+  /// Values of the tensors that the two rounds' vectors are made of, in their order.
+  std::vector<std::uint64_t> first_tensors() const;
+  std::vector<std::uint64_t> second_tensors() const;
 
-  /// P of all matrices into `p` [first_round()]. Requires: sizes. Errors: a gradient that is not finite, or so large that a sum is not.
-  result<void> begin(std::span<const float> gradient, std::span<float> p);
-  /// With the mean P: the member's Q of all matrices and then what is not compressed, into `q` [second_round()]. Requires: begin before it,
-  /// sizes. Errors: as begin.
-  result<void> middle(std::span<const float> mean_p, std::span<float> q);
-  /// With the mean Q: the mean gradient into `out` [size]. Requires: middle before it, sizes. Errors: a mean that is not finite; then
-  /// nothing changed.
-  result<void> finish(std::span<const float> mean_q, std::span<float> out);
+  /// The Q that all begin with [state_size()]: normal, the same for equal seeds.
+  std::vector<float> first_state() const;
 
-  /// What was given and not sent yet [size]; 0 where nothing is compressed.
-  std::span<const float> residual() const noexcept { return residual_; }
-  /// Where the next step begins, the same at all members.
-  std::span<const float> state() const noexcept { return q_; }
-  /// Takes over another member's state. Requires: state().size() values. Errors: a value that is not finite.
-  result<void> take_state(std::span<const float> other);
-  /// As after make: the first Q, no residual.
-  void restart();
+  // Requires of all: sizes. Errors of all: a value that is not finite, or so large that a sum is not.
+  /// P of all matrices into `p` [first_round()], of M [size()] and Q.
+  result<void> project(std::span<const float> m, std::span<const float> state, std::span<float> p) const;
+  /// The mean P becomes what all project onto, in place.
+  result<void> orthogonalise(std::span<float> p) const;
+  /// Q of all matrices and then what is not compressed, into `q` [second_round()].
+  result<void> second(std::span<const float> m, std::span<const float> p, std::span<float> q) const;
+  /// With the mean Q: the mean gradient into `out` [size()].
+  result<void> approximate(std::span<const float> p, std::span<const float> mean_q, std::span<float> out) const;
+  /// And the Q of the next step into `state`.
+  void next_state(std::span<const float> mean_q, std::span<float> state) const;
+
+  /// Where what one member gave to round 2 was taken: values [begin, end).
+  struct stretch {
+    std::size_t begin, end;
+  };
+  /// What is left of M where `q`, the member's own, was taken: residual [size()] = scale (M - P Q^T) in matrices that are compressed.
+  /// Elsewhere it stays. A column of M was taken if all values of its row of Q were. `taken` ascends.
+  void keep(std::span<const float> m, std::span<const float> p, std::span<const float> q, std::span<const stretch> taken, double scale,
+            std::span<float> residual) const;
 
  private:
   struct matrix {
@@ -72,14 +85,13 @@ class power_sgd {
   };
 
   power_sgd() = default;
-  void draw_column(std::size_t which, std::size_t column);
+  void draw_column(std::size_t which, std::size_t column, std::span<float> state) const;
+  double product(const matrix& at, std::span<const float> p, std::span<const float> q, std::size_t i, std::size_t j) const;
 
   power_sgd_options options_;
   std::vector<matrix> matrices_;
   std::vector<piece> pieces_;
-  std::size_t first_ = 0, second_ = 0, kept_ = 0;  // kept_: the values of Q in round 2
-  std::vector<float> residual_, q_;
-  std::vector<float> given_, p_, own_q_;  // of the step at hand
+  std::size_t size_ = 0, first_ = 0, second_ = 0, kept_ = 0;
 };
 
 /// The columns of `x` [rows, columns], row-major, in place: each of length 1 and orthogonal to those before it, or 0 where it depends

@@ -1,13 +1,17 @@
 #include "kernels/compress/vector_codec.hpp"
 
+#include "kernels/base/check.hpp"
+#include "kernels/compress/top_k.hpp"
 #include "kernels/compress/wire.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace shoal::kernels {
 
-vector_codec::vector_codec(codec which, std::span<const std::uint64_t> tensors) : which_(which) {
+vector_codec::vector_codec(codec which, std::span<const std::uint64_t> tensors, double fraction) : which_(which), fraction_(fraction) {
+  SHOAL_CHECK(fraction > 0 && fraction <= 1, "top_k keeps some of the values");
   constexpr auto no_end = std::numeric_limits<std::uint64_t>::max();
   if (which != codec::size_adaptive || tensors.empty()) {
     // One tensor of unknown size is a large one: small models name their tensors.
@@ -40,7 +44,19 @@ void vector_codec::for_runs(std::uint64_t begin, std::size_t n, F what) const {
   }
 }
 
+std::size_t vector_codec::kept(std::size_t n) const {
+  return std::min(n, std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(fraction_ * static_cast<double>(n)))));
+}
+
+bool vector_codec::fits(std::uint64_t begin, std::size_t n, std::size_t bytes) const {
+  if (which_ != codec::top_k)
+    return bytes == this->bytes(begin, n);
+  return bytes % top_k_bytes(1) == 0 && bytes <= top_k_bytes(n) && (bytes > 0 || n == 0);
+}
+
 std::size_t vector_codec::bytes(std::uint64_t begin, std::size_t n) const {
+  if (which_ == codec::top_k)
+    return top_k_bytes(kept(n));
   std::size_t out = 0;
   for_runs(begin, n, [&](codec how, std::size_t, std::size_t count) {
     out += encoded_bytes(how, count);
@@ -51,6 +67,11 @@ std::size_t vector_codec::bytes(std::uint64_t begin, std::size_t n) const {
 
 result<std::vector<std::byte>> vector_codec::encode(std::uint64_t begin, std::span<const float> x) const {
   std::vector<std::byte> out(bytes(begin, x.size()));
+  if (which_ == codec::top_k) {
+    if (auto kept = encode_top_k(x, out.size() / top_k_bytes(1), out); !kept)
+      return failure{kept.error()};
+    return out;
+  }
   std::size_t at = 0;
   result<void> done;
   for_runs(begin, x.size(), [&](codec how, std::size_t first, std::size_t count) {
@@ -65,6 +86,8 @@ result<std::vector<std::byte>> vector_codec::encode(std::uint64_t begin, std::sp
 }
 
 result<void> vector_codec::decode(std::uint64_t begin, std::span<const std::byte> from, std::span<float> out) const {
+  if (which_ == codec::top_k)
+    return decode_top_k(from, out);
   const auto needed = bytes(begin, out.size());
   if (from.size() != needed)
     return wrong_length(from.size(), needed, out.size());
