@@ -278,8 +278,8 @@ struct member_info {
 struct join_request {
   std::uint64_t epoch = 0;
   state_id state;
-  std::uint64_t value_count = 0;     ///< length of the vector to average
-  std::uint8_t codec = 0;            ///< kernels::codec
+  std::uint64_t value_count = 0;     ///< length of the vector to average, or of both rounds' vectors
+  std::uint8_t codec = 0;            ///< round_codecs::number()
   std::int64_t deadline = 0;         ///< the sender's, should it lead: utc ns
   member_info member;
   SHOAL_MESSAGE(join_request, x.epoch, x.state, x.value_count, x.codec, x.deadline, x.member)
@@ -306,7 +306,8 @@ struct join_withdrawn {
 };
 
 /// The group is closed. What the leader decides once for all: boundaries are value indices, member j reduces
-/// [boundaries[j], boundaries[j+1]), in chunks of `chunk_bytes` of values (before the codec).
+/// [boundaries[j], boundaries[j+1]), in chunks of `chunk_bytes` of values (before the codec). Where two rounds follow each other, those of
+/// the second one come behind those of the first. Its messages name the group by another id (actors/averaging/group.hpp).
 struct group_begun {
   group_id group;
   std::uint64_t epoch = 0;
@@ -314,7 +315,7 @@ struct group_begun {
   std::vector<member_info> members;
   std::vector<std::uint64_t> boundaries;
   std::uint64_t chunk_bytes = 256 * 1024;
-  std::uint8_t codec = 0;            ///< kernels::codec
+  std::uint8_t codec = 0;            ///< round_codecs::number()
   SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.boundaries, x.chunk_bytes, x.codec)
 };
 

@@ -40,6 +40,7 @@ struct contributed {
   std::vector<sample_range> samples;
   payload values;
   bool takes = true;               ///< false: it reduces for the others and wants no result
+  bool first_of_two = false;       ///< another round of the same members follows, and says whose samples are in the result
 };
 
 /// A part as one member holds it after the round, or as much of it as has the same senders.

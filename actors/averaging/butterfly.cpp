@@ -16,7 +16,7 @@ namespace shoal::actors {
 
 butterfly::butterfly(const averaging_config& config, const round_request& request, const group_begun& group,
                      peer_id self, round_io& io, std::function<void(round_result)> done)
-    : config_(config), request_(request), group_(group), io_(io), done_(std::move(done)) {
+    : config_(config), request_(request), values_(request.values), group_(group), io_(io), done_(std::move(done)) {
   size_ = static_cast<std::uint32_t>(group_.members.size());
   while (group_.members[self_].peer != self) ++self_;
   members_.resize(size_);
@@ -31,6 +31,21 @@ butterfly::butterfly(const averaging_config& config, const round_request& reques
     part.chunks.resize(part.missing);
     if (part.missing > 0 && (takes(self_) || p == self_)) ++parts_missing_;
   }
+  drop_values();
+}
+
+bool butterfly::finite() const { return values_.is_hollow() || kernels::all_finite(values_.floats()); }
+
+void butterfly::drop_values() {
+  if (!giving() || !giving()->drops_values() || request_.weight == 0 || values_.is_hollow() || !finite()) return;
+  float_buffer left(values_.size() / 4);
+  for (std::uint32_t p = 0; p < size_; ++p)
+    for (std::uint32_t k = 0; k < parts_[p].chunks.size(); ++k) {
+      const auto chunk = *from_wire(giving(), p, k, to_wire(giving(), p, k, own_slice(p, k)));
+      const auto floats = chunk.floats();
+      std::copy(floats.begin(), floats.end(), left.floats().begin() + static_cast<std::ptrdiff_t>(first_value(p, k)));
+    }
+  values_ = left.slice(0, values_.size());
 }
 
 chunk_grid butterfly::grid(std::uint32_t part) const {
@@ -39,40 +54,36 @@ chunk_grid butterfly::grid(std::uint32_t part) const {
 
 payload butterfly::own_slice(std::uint32_t part, std::uint32_t chunk) const {
   const auto& grid = parts_[part].grid;
-  return request_.values.slice(4 * group_.boundaries[part] + grid.offset(chunk), grid.size(chunk));
+  return values_.slice(4 * group_.boundaries[part] + grid.offset(chunk), grid.size(chunk));
 }
 
 std::uint64_t butterfly::first_value(std::uint32_t part, std::uint32_t chunk) const {
   return group_.boundaries[part] + parts_[part].grid.offset(chunk) / 4;
 }
 
-std::uint64_t butterfly::wire_bytes(std::uint32_t part, std::uint32_t chunk) const {
-  const auto bytes = parts_[part].grid.size(chunk);
-  return request_.codec ? request_.codec->bytes(first_value(part, chunk), bytes / 4) : bytes;
-}
-
-payload butterfly::to_wire(std::uint32_t part, std::uint32_t chunk, const payload& values) const {
-  if (!request_.codec) return values;
-  if (values.is_hollow()) return payload::hollow(wire_bytes(part, chunk));
-  auto bytes = request_.codec->encode(first_value(part, chunk), values.floats());
+payload butterfly::to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk, const payload& values) const {
+  if (!codec) return values;
+  if (values.is_hollow()) return payload::hollow(codec->bytes(first_value(part, chunk), values.size() / 4));
+  auto bytes = codec->encode(first_value(part, chunk), values.floats());
   SHOAL_CHECK(bytes.ok(), "values that are finite can be written");
   return payload{std::move(*bytes)};
 }
 
-std::optional<payload> butterfly::from_wire(std::uint32_t part, std::uint32_t chunk, const payload& wire) const {
-  if (!request_.codec) return wire;
+std::optional<payload> butterfly::from_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk, const payload& wire) const {
+  if (!codec) return wire;
   const auto bytes = parts_[part].grid.size(chunk);
   if (wire.is_hollow()) return payload::hollow(bytes);
   float_buffer values(bytes / 4);
-  if (!request_.codec->decode(first_value(part, chunk), wire.bytes(), values.floats())) return std::nullopt;
+  if (!codec->decode(first_value(part, chunk), wire.bytes(), values.floats())) return std::nullopt;
   return values.slice(0, bytes);
 }
 
-std::optional<std::uint32_t> butterfly::find_chunk(std::uint32_t p, std::uint64_t offset, const payload& wire) const {
+std::optional<std::uint32_t> butterfly::find_chunk(const codec_ptr& codec, std::uint32_t p, std::uint64_t offset, const payload& wire) const {
   const auto& grid = parts_[p].grid;
-  if (offset >= grid.part_bytes || offset % grid.piece != 0 || wire.is_hollow() != request_.values.is_hollow()) return std::nullopt;
+  if (offset >= grid.part_bytes || offset % grid.piece != 0 || wire.is_hollow() != values_.is_hollow()) return std::nullopt;
   const auto chunk = static_cast<std::uint32_t>(offset / grid.piece);
-  if (wire.size() != wire_bytes(p, chunk)) return std::nullopt;
+  const auto bytes = grid.size(chunk);
+  if (codec ? !codec->fits(first_value(p, chunk), bytes / 4, wire.size()) : wire.size() != bytes) return std::nullopt;
   return chunk;
 }
 
@@ -123,15 +134,14 @@ void butterfly::tell(std::uint32_t member, caf::message content) {
 
 void butterfly::start() {
   started_ = io_.time();
-  if (request_.codec && request_.weight > 0 && !request_.values.is_hollow() && !kernels::all_finite(request_.values.floats()))
-    return fail(reason::not_finite);
+  if ((giving() || request_.must_be_finite) && request_.weight > 0 && !finite()) return fail(reason::not_finite);
   for (std::uint32_t m = 0; m < size_; ++m) {
     members_[m].finished = apart(m);
     if (m != self_) io_.watch(group_.members[m].address);
   }
   auto& mine = parts_[self_];
   if (mine.missing > 0) {
-    mine.reduction.emplace(mine.grid, weights(), request_.values.is_hollow(), config_.mutant, started_);
+    mine.reduction.emplace(mine.grid, weights(), values_.is_hollow(), config_.mutant, started_);
     mine.reducing.assign(mine.missing, true);
     mine.reduction->open(mine.reducing, started_);
     for (auto to : others_) {
@@ -163,7 +173,7 @@ void butterfly::pump(std::uint32_t to) {
     const auto offset = part.grid.offset(next.chunk);
     if (!next.reduced) {
       tell(to, caf::make_message(part_chunk{group_.group, self_, next.part, offset,
-                                            to_wire(next.part, next.chunk, own_slice(next.part, next.chunk))}));
+                                            to_wire(giving(), next.part, next.chunk, own_slice(next.part, next.chunk))}));
       continue;
     }
     const auto& chunk = part.chunks[next.chunk];
@@ -196,10 +206,10 @@ void butterfly::on(const part_chunk& message, const caf::strong_actor_ptr& sende
   if (message.part >= size_) return ban(message.sender, "part chunk of a part that there is not");
   tell(message.sender, caf::make_message(chunk_received{group_.group, self_, message.part, 0}));
   auto& part = parts_[message.part];
-  auto chunk = find_chunk(message.part, message.offset, message.data);
-  if (!chunk || part.reducing.empty()) return ban(message.sender, "part chunk that does not fit its part");
+  auto chunk = find_chunk(giving(), message.part, message.offset, message.data);
+  if (!chunk || (part.reducing.empty() && !finished_)) return ban(message.sender, "part chunk that does not fit its part");
   if (finished_ || !part.reduction) return;  // too late
-  auto values = from_wire(message.part, *chunk, message.data);
+  auto values = from_wire(giving(), message.part, *chunk, message.data);
   if (!values) return ban(message.sender, "part chunk that the codec cannot read");
   if (part.reduction->add(message.sender, *chunk, std::move(*values), io_.time()) == part_reduction::taken::wrong)
     return ban(message.sender, "part chunk that nobody asked for");
@@ -211,7 +221,7 @@ void butterfly::contribute(std::uint32_t p, const chunk_set& chunks) {
     for (std::uint32_t k = 0; k < chunks.size(); ++k)
       if (chunks[k]) {
         auto values = own_slice(p, k);
-        if (request_.codec) values = *from_wire(p, k, to_wire(p, k, values));  // as the others would get them
+        if (giving() && !giving()->drops_values()) values = *from_wire(giving(), p, k, to_wire(giving(), p, k, values));  // as others get them
         parts_[p].reduction->add(self_, k, std::move(values), io_.time());
       }
   reduce(p);
@@ -249,8 +259,8 @@ void butterfly::reduce(std::uint32_t p) {
       if (trouble_ == reason::none) trouble_ = reason::bad_message;
     }
     if (next->senders.empty()) return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
-    auto wire = to_wire(p, next->chunk, next->values);
-    auto values = request_.codec ? *from_wire(p, next->chunk, wire) : payload{};
+    auto wire = to_wire(replying(), p, next->chunk, next->values);
+    auto values = replying() ? *from_wire(replying(), p, next->chunk, wire) : payload{};
     hold(p, next->chunk, std::move(wire), std::move(values), std::move(next->senders));
   }
 }
@@ -306,7 +316,7 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   if (message.part >= size_) return ban(from, "reduced chunk of a part that there is not");
   tell(from, caf::make_message(chunk_received{group_.group, self_, message.part, 1}));
   auto& part = parts_[message.part];
-  auto chunk = find_chunk(message.part, message.offset, message.data);
+  auto chunk = find_chunk(replying(), message.part, message.offset, message.data);
   if (!chunk) return ban(from, "reduced chunk that does not fit its part");
   if (finished_ || part.chunks[*chunk].senders) return;
   auto fetched = part.fetched.find(*chunk);
@@ -324,10 +334,10 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   if (message.senders.empty() || weight != message.weight)
     return ban(from, "reduced chunk whose weight is not that of its senders");
   // The mean of finite values is finite; what is not would spoil the parameters for good.
-  auto values = from_wire(message.part, *chunk, message.data);
+  auto values = from_wire(replying(), message.part, *chunk, message.data);
   if (!values || (!values->is_hollow() && !kernels::all_finite(values->floats())))
     return ban(from, "reduced chunk with values that are not finite");
-  if (!request_.codec) values = payload{};
+  if (!replying()) values = payload{};
   hold(message.part, *chunk, message.data, std::move(*values), message.senders);
 }
 
@@ -361,6 +371,13 @@ id128 butterfly::version() const {
     for (auto s : part.senders) hash.add(s);
   }
   return id128::from(hash.finish());
+}
+
+std::vector<std::pair<std::uint32_t, reason>> butterfly::lost_members() const {
+  std::vector<std::pair<std::uint32_t, reason>> out;
+  for (std::uint32_t m = 0; m < size_; ++m)
+    if (members_[m].down) out.emplace_back(m, members_[m].lost);
+  return out;
 }
 
 std::uint32_t butterfly::majority() const {
@@ -405,17 +422,18 @@ void butterfly::succeed() {
   round_result result;
   result.outcome = outcome::ok;
   if (!takes(self_)) return finish(std::move(result), false);
-  if (request_.values.is_hollow()) {
-    result.values = payload::hollow(request_.values.size());
+  result.given = values_;
+  if (values_.is_hollow()) {
+    result.values = payload::hollow(values_.size());
   } else {
-    float_buffer values(request_.values.size() / 4);
+    float_buffer values(values_.size() / 4);
     for (std::uint32_t p = 0; p < size_; ++p)
       for (std::uint32_t k = 0; k < parts_[p].chunks.size(); ++k) {
         const auto& chunk = parts_[p].chunks[k];
-        const auto floats = (request_.codec ? chunk.values : chunk.wire).floats();
+        const auto floats = (replying() ? chunk.values : chunk.wire).floats();
         std::copy(floats.begin(), floats.end(), values.floats().begin() + static_cast<std::ptrdiff_t>(first_value(p, k)));
       }
-    result.values = values.slice(0, request_.values.size());
+    result.values = values.slice(0, values_.size());
   }
   auto givers = static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
                                                        [](const member_info& m) { return m.weight > 0; }));

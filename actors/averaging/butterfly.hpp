@@ -29,7 +29,8 @@
 //   in which somebody who sees more of them may tell us. (docs/adr/0011)
 //
 // With a lossy codec everybody reckons with what the codec leaves, so that it is one result whoever reduces: a reducer takes its own
-//   values as the others would get them, and holds its means as it sends them.
+//   values as the others would get them, and holds its means as it sends them. A codec that drops values does so once, before the round: what
+//   it left is the contribution, which it writes without further loss, and the owner keeps the rest.
 // Who only reduces (takes = 0) gives nothing, gets no parts but its own, has no vote, and is done when all others are.
 //
 // Two members that cannot be reached say nothing to each other; they have no parts, and hear of the
@@ -74,6 +75,13 @@ class butterfly {
   /// Looks for silent senders; to be called every now and then.
   void check_senders();
   void on_round_timeout();
+
+  /// What we give, as the codec leaves it if it drops values.
+  const payload& contribution() const noexcept { return values_; }
+  /// Who is gone for us, and why.
+  std::vector<std::pair<std::uint32_t, reason>> lost_members() const;
+  /// It takes no part, or is gone: what another round of the same group says.
+  void leave_out_member(std::uint32_t member, reason why) { lose_and_go_on(member, why); }
 
   /// We have our result.
   bool finished() const noexcept { return finished_; }
@@ -123,13 +131,17 @@ class butterfly {
   /// Our values there.
   payload own_slice(std::uint32_t part, std::uint32_t chunk) const;
   // With a codec `wire` is what it writes, otherwise the same payload.
+  using codec_ptr = std::shared_ptr<const kernels::vector_codec>;
   std::uint64_t first_value(std::uint32_t part, std::uint32_t chunk) const;
-  std::uint64_t wire_bytes(std::uint32_t part, std::uint32_t chunk) const;
-  payload to_wire(std::uint32_t part, std::uint32_t chunk, const payload& values) const;
+  payload to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk, const payload& values) const;
   /// Nothing if it is not what to_wire makes.
-  std::optional<payload> from_wire(std::uint32_t part, std::uint32_t chunk, const payload& wire) const;
+  std::optional<payload> from_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk, const payload& wire) const;
   /// The number of the chunk of which these can be the bytes.
-  std::optional<std::uint32_t> find_chunk(std::uint32_t part, std::uint64_t offset, const payload& wire) const;
+  std::optional<std::uint32_t> find_chunk(const codec_ptr& codec, std::uint32_t part, std::uint64_t offset, const payload& wire) const;
+  const codec_ptr& giving() const { return request_.codecs.contributions; }
+  const codec_ptr& replying() const { return request_.codecs.means; }
+  bool finite() const;
+  void drop_values();
   bool from_member(std::uint32_t member, const caf::strong_actor_ptr& sender) const;
   /// The sender is a member that is alive for us; counts it if it is a stranger.
   bool listen_to(std::uint32_t member, const caf::strong_actor_ptr& sender, const char* what);
@@ -173,6 +185,7 @@ class butterfly {
 
   const averaging_config& config_;
   const round_request& request_;
+  payload values_;                      // what we give
   const group_begun group_;
   round_io& io_;
   std::function<void(round_result)> done_;

@@ -146,7 +146,7 @@ void butterfly::gather(std::uint32_t p) {
   // Without a majority it would be for nothing; who sees one may still bring us its result.
   if (std::find(left.begin(), left.end(), true) == left.end() || possible_votes() < majority()) return;
   if (!part.reduction) {
-    part.reduction.emplace(part.grid, weights(), request_.values.is_hollow(), config_.mutant, io_.time());
+    part.reduction.emplace(part.grid, weights(), values_.is_hollow(), config_.mutant, io_.time());
     for (auto m : others_)
       if (members_[m].down) part.reduction->leave_out(m);
   }

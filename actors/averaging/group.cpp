@@ -1,10 +1,14 @@
 #include "actors/averaging/group.hpp"
 
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "actors/probes.hpp"
+#include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
 
 namespace shoal::actors {
 
@@ -56,7 +60,7 @@ caf::behavior group_actor::make_behavior() {
       [this](chunk_received& m) { of_round(m); },
       [this](part_answer& m) { of_round(m); },
       [this](part_wanted& m) { of_round(m); },
-      [this](tick& m) { on_timer(m.kind); },
+      [this](tick& m) { on_timer(m); },
   };
 }
 
@@ -64,37 +68,59 @@ void group_actor::on_exit() {
   // Peers that we watched live on, and would keep each dead watcher of theirs in memory.
   for (const auto& whom : std::exchange(watched_, {})) demonitor(whom);
   matchmaking_.reset();
-  round_.reset();
+  rounds_.clear();
+  begun_.reset();
+  first_mean_ = {};
   owner_ = nullptr;
   request_ = {};
   protocol_actor::on_exit();
 }
 
+group_id group_actor::second_group(const group_id& first) {
+  return group_id::from(hasher{}.add(std::string_view{"second round"}).add(first.high).add(first.low).finish());
+}
+
+/// What is of another group comes from members that do not know yet that we declined it.
+template <class Message>
+bool group_actor::hand_over(Message& message, const caf::strong_actor_ptr& sender) {
+  for (auto& one : rounds_)
+    if (one.round->group().group == message.group) {
+      one.round->on(message, sender);
+      return true;
+    }
+  return false;
+}
+
 template <class Message>
 void group_actor::for_round(Message& message) {
-  if (round_) {
-    // What is of another group comes from members that do not know yet that we declined it.
-    if (message.group == round_->group().group) round_->on(message, current_sender());
-    return leave_if_idle();
+  if (!rounds_.empty()) {
+    const bool taken = hand_over(message, current_sender());
+    if constexpr (std::is_same_v<Message, member_declined>) {  // of the group, and so of both its rounds
+      if (taken && rounds_.size() == 2 && message.group == begun_->group) {
+        message.group = rounds_.back().round->group().group;
+        hand_over(message, current_sender());
+      }
+    }
+    if (taken || reported_ || !of_second(message.group)) return leave_if_idle();
   }
-  // A fast member's first chunks overtake the leader's group_begun. Every member has at most a
+  // A fast member's first chunks overtake the leader's group_begun, or the end of the first of two rounds. Every member has at most a
   // window of chunks and a few small messages under way; more than that is nobody's honest doing.
-  if (early_.size() >= std::size_t{options_.group_size} * (options_.window_chunks + 4))
+  if (early_.size() >= std::size_t{options_.group_size} * (options_.window_chunks + 4) * (has_second() ? 2 : 1))
     return misbehaviour(0, "too many messages before the group began");
   early_.emplace_back(current_sender(), std::move(message));
 }
 
-/// What nobody can send before the group began.
+/// What nobody can send before the round began.
 template <class Message>
 void group_actor::of_round(Message& message) {
-  if (round_ && message.group == round_->group().group) round_->on(message, current_sender());
+  hand_over(message, current_sender());
   leave_if_idle();
 }
 
 void group_actor::look_up() { send(request_.dht, lookup{key_, address(), 0}); }
 
-void group_actor::on_timer(std::uint32_t kind) {
-  switch (kind) {
+void group_actor::on_timer(const tick& what) {
+  switch (what.kind) {
     case poll:
       if (matchmaking_->over()) return;
       look_up();
@@ -104,15 +130,15 @@ void group_actor::on_timer(std::uint32_t kind) {
     case last_deadline: return matchmaking_->on_deadline(true);
     case give_up: return matchmaking_->on_give_up();
     case cancel:
-      if (!reported_ && !round_) matchmaking_failed(reason::cancelled);
+      if (!reported_ && rounds_.empty()) matchmaking_failed(reason::cancelled);
       return;
     case look_at_senders:
-      if (!round_ || round_->finished()) return;
-      round_->check_senders();
+      if (finished()) return;
+      rounds_.back().round->check_senders();
       set_timer(options_.sender_timeout / 4, look_at_senders);
       return leave_if_idle();
     case round_over:
-      if (round_) round_->on_round_timeout();
+      if (what.token < rounds_.size()) rounds_[what.token].round->on_round_timeout();
       return leave_if_idle();
     case leave: return quit();
     default: return;
@@ -121,31 +147,85 @@ void group_actor::on_timer(std::uint32_t kind) {
 
 void group_actor::begin(const group_begun& group) {
   send(request_.dht, withdraw{key_, fmt::format("{:016x}", here().id())});
-  round_.emplace(options_, request_, group, here().id(), static_cast<round_io&>(*this),
-                 [this](round_result result) { conclude(std::move(result)); });
-  here().observe(contributed{group.group, group.epoch, round_->self(),
-                             static_cast<std::uint32_t>(group.members.size()), request_.weight, request_.samples,
-                             request_.values, request_.takes});
-  here().probe(probes::group_begun);
-  set_timer(options_.round_timeout, round_over);
-  set_timer(options_.sender_timeout / 4, look_at_senders);
-  round_->start();
+  begun_ = group;
+  auto first = group;
+  if (has_second()) first.boundaries.resize(group.members.size() + 1);
+  begin_round(request_, std::move(first));
+}
+
+void group_actor::begin_round(round_request request, group_begun group) {
+  const bool first_of_two = has_second() && rounds_.empty();
+  auto& one = rounds_.emplace_back(running_round{std::move(request), std::nullopt});
+  one.round.emplace(options_, one.request, group, here().id(), static_cast<round_io&>(*this),
+                    [this](round_result result) { conclude(std::move(result)); });
+  auto& round = *one.round;
+  contributed what{group.group, group.epoch, round.self(), static_cast<std::uint32_t>(group.members.size()), request_.weight,
+                   request_.samples, round.contribution(), request_.takes, first_of_two};
+  if (first_of_two) what.samples.clear();
+  here().observe(what);
+  if (rounds_.size() == 1) here().probe(probes::group_begun);
+  set_timer(options_.round_timeout, round_over, rounds_.size() - 1);
+  if (rounds_.size() == 1) set_timer(options_.sender_timeout / 4, look_at_senders);
+  round.start();
   for (auto& [sender, message] : std::exchange(early_, {}))
     std::visit(
         [&, who = sender](auto& m) {
-          if (m.group == group.group) round_->on(m, who);
+          if (!hand_over(m, who) && of_second(m.group) && !reported_) early_.emplace_back(who, std::move(m));
         },
         message);
   leave_if_idle();
 }
 
+void group_actor::begin_second() {
+  const auto size = begun_->members.size();
+  auto group = *begun_;
+  group.group = second_group(begun_->group);
+  group.boundaries.assign(begun_->boundaries.begin() + static_cast<std::ptrdiff_t>(size + 1), begun_->boundaries.end());
+  auto request = request_;
+  request.values = request_.second.values(first_mean_);
+  request.codecs = request_.second.codecs;
+  SHOAL_CHECK(request.values.size() == 4 * request_.second.value_count, "a contribution of the second round's length");
+  const auto lost = rounds_.front().round->lost_members();
+  begin_round(std::move(request), std::move(group));
+  for (const auto& [member, why] : lost) rounds_.back().round->leave_out_member(member, why);
+}
+
 void group_actor::conclude(round_result result) {
-  matchmaking_->set_late_answer(result.succeeded() ? reason::group_closed : reason::cancelled);
   here().observe(round_ended{result.group, result.epoch, result.member,
                              static_cast<std::uint32_t>(result.members.size()), result.outcome, result.reason,
                              result.parts, result.values, static_cast<std::uint64_t>(result.started.count())});
+  if (has_second() && rounds_.size() == 1) {
+    if (result.succeeded()) {
+      first_mean_ = result.values;
+      return begin_second();
+    }
+    decline_second();
+  }
+  report(std::move(result));
+}
+
+/// The first of two rounds has failed for us: nobody is to wait for us in the second.
+void group_actor::decline_second() {
+  const auto self = rounds_.front().round->self();
+  const auto& members = begun_->members;
+  for (std::size_t m = 0; m < members.size(); ++m)
+    if (m != self && (members[m].reached != 0 || members[self].reached != 0))
+      send(members[m].address, member_declined{second_group(begun_->group), self});
+}
+
+void group_actor::report(round_result result) {
+  matchmaking_->set_late_answer(result.succeeded() ? reason::group_closed : reason::cancelled);
   reported_ = true;
   result.gathered = matchmaking_->gathered();
+  if (rounds_.size() == 2 && result.succeeded() && request_.takes) {
+    if (result.values.is_hollow() || first_mean_.is_hollow()) {
+      result.values = payload::hollow(first_mean_.size() + result.values.size());
+    } else {
+      std::vector<float> both(first_mean_.floats().begin(), first_mean_.floats().end());
+      both.insert(both.end(), result.values.floats().begin(), result.values.floats().end());
+      result.values = payload{std::move(both)};
+    }
+  }
   send(owner_, round_report{std::make_shared<const round_result>(std::move(result))});
   // Others may still need what we hold, but not for ever.
   set_timer(options_.round_timeout, leave);
@@ -165,13 +245,14 @@ void group_actor::matchmaking_failed(reason why) {
 }
 
 void group_actor::leave_if_idle() {
-  if (round_ && round_->idle()) quit();
+  if (reported_ && !rounds_.empty() && std::all_of(rounds_.begin(), rounds_.end(), [](const running_round& one) { return one.round->idle(); }))
+    quit();
 }
 
 void group_actor::on_down(const caf::actor_addr& whom) {
   std::erase(watched_, whom);
   matchmaking_->on_down(whom);
-  if (round_) round_->on_down(whom);
+  for (auto& one : rounds_) one.round->on_down(whom);
   leave_if_idle();
 }
 

@@ -1,8 +1,16 @@
 // The averager-group actor: each member spawns one for one attempt at one round. It finds a group
 // (matchmaking), runs the all-reduce (butterfly), reports the result to its owner, and stays until
 // no member needs anything from it. Messages of a group that arrive before group_begun are kept.
+//
+// Two rounds of one group (PowerSGD): where the first one ended well a member begins the second at once, with the same members and the
+//   parts that the leader cut for it, and what it gives to it made from the mean of the first. The second round has a group id of its own,
+//   which follows from the group's, so that no message is taken for one of the other round; those that come too early are kept. Who is lost
+//   in the first round is lost in the second. For whom the first one failed says so (member_declined): it has no vote in the second. At
+//   most one mean of the first round ever has a majority, so all who are in the second hold the same one.
+// One report: of the second round, with the values of both, or of the first, if that failed. Each round may take round_timeout.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -29,18 +37,32 @@ class group_actor final : public protocol_actor, private round_io {
   using early_message = std::variant<member_declined, part_chunk, reduced_chunk, part_query, part_claim, member_ready,
                                      member_finished>;
   enum timer : std::uint32_t { poll, deadline, last_deadline, give_up, round_over, look_at_senders, leave };
+  struct running_round {
+    round_request request;
+    std::optional<butterfly> round;
+  };
 
   void on_down(const caf::actor_addr& whom) override;
-  void on_timer(std::uint32_t kind);
+  void on_timer(const tick& what);
   void look_up();
   void begin(const group_begun& group);
+  void begin_round(round_request request, group_begun group);
+  void begin_second();
   void conclude(round_result result);
+  void report(round_result result);
+  void decline_second();
+  bool has_second() const { return request_.second.value_count > 0; }
+  bool of_second(const group_id& group) const { return has_second() && begun_ && group == second_group(begun_->group); }
+  bool finished() const { return !rounds_.empty() && rounds_.back().round->finished(); }
   void matchmaking_failed(reason why);
   void leave_if_idle();
   template <class Message>
   void for_round(Message& message);
   template <class Message>
   void of_round(Message& message);
+  template <class Message>
+  bool hand_over(Message& message, const caf::strong_actor_ptr& sender);
+  static group_id second_group(const group_id& first);
 
   // round_io
   void send_to(const caf::actor& to, caf::message content) override;
@@ -54,7 +76,9 @@ class group_actor final : public protocol_actor, private round_io {
   round_request request_;
   std::string key_;
   std::optional<matchmaking> matchmaking_;
-  std::optional<butterfly> round_;
+  std::optional<group_begun> begun_;
+  std::deque<running_round> rounds_;           // those that have begun: one, or both
+  payload first_mean_;
   std::vector<std::pair<caf::strong_actor_ptr, early_message>> early_;
   std::vector<caf::actor_addr> watched_;
   bool last_deadline_ = false;                 // patience is all of matchmaking_time

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include <caf/actor_addr.hpp>
@@ -130,7 +131,7 @@ void matchmaking::follow(peer_id leader) {
   leader_ = leader;
   accepted_ = false;
   io_.send_to(to.address, caf::make_message(
-                              join_request{request_.epoch, request_.state, request_.values.size() / 4, codec_number(), deadline_, self_}));
+                              join_request{request_.epoch, request_.state, value_count(), request_.codecs.number(), deadline_, self_}));
 }
 
 void matchmaking::on(const join_request& message) {
@@ -141,7 +142,7 @@ void matchmaking::on(const join_request& message) {
   if (!who.address) return io_.suspect(who.peer, "join request without an address");
   if (over_) return reject(late_answer_);
   if (message.epoch != request_.epoch || message.state != request_.state) return reject(reason::out_of_sync);
-  if (message.value_count != request_.values.size() / 4 || message.codec != codec_number() || who.peer == self_.peer) {
+  if (message.value_count != value_count() || message.codec != request_.codecs.number() || who.peer == self_.peer) {
     io_.suspect(who.peer, "join request for another vector or codec, or in our name");
     return reject(reason::bad_message);
   }
@@ -198,11 +199,15 @@ void matchmaking::on(const join_withdrawn& message, const caf::strong_actor_ptr&
 bool matchmaking::valid(const group_begun& message) const {
   const auto& m = message.members;
   if (message.epoch != request_.epoch || message.state != request_.state) return false;
-  if (m.empty() || m.size() > config_.group_size || message.boundaries.size() != m.size() + 1) return false;
-  if (!std::is_sorted(message.boundaries.begin(), message.boundaries.end())) return false;
-  if (message.boundaries.front() != 0 || message.boundaries.back() != request_.values.size() / 4) return false;
+  const auto rounds = request_.second.value_count > 0 ? 2u : 1u;
+  if (m.empty() || m.size() > config_.group_size || message.boundaries.size() != rounds * (m.size() + 1)) return false;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const auto cuts = std::span(message.boundaries).subspan(round * (m.size() + 1), m.size() + 1);
+    const auto values = round == 0 ? request_.values.size() / 4 : request_.second.value_count;
+    if (!std::is_sorted(cuts.begin(), cuts.end()) || cuts.front() != 0 || cuts.back() != values) return false;
+  }
   if (message.chunk_bytes < 4 || message.chunk_bytes % 4 != 0 || message.chunk_bytes > max_payload_bytes) return false;
-  if (message.codec != codec_number()) return false;
+  if (message.codec != request_.codecs.number()) return false;
   for (std::size_t i = 0; i < m.size(); ++i) {
     if (!m[i].address || (m[i].takes == 0 && m[i].weight > 0)) return false;
     if (i > 0 && m[i - 1].peer >= m[i].peer) return false;
@@ -316,7 +321,7 @@ void matchmaking::close() {
   begin.state = request_.state;
   auto members = joined_;
   members.emplace(self_.peer, self_);
-  begin.codec = codec_number();
+  begin.codec = request_.codecs.number();
   begin.chunk_bytes = std::max<std::uint64_t>(4, config_.chunk_bytes / 4 * 4);
   hasher id;
   id.add(std::string_view{"group"}).add(request_.epoch).add(request_.state.high).add(request_.state.low);
@@ -326,7 +331,12 @@ void matchmaking::close() {
     id.add(peer).add(info.weight);
   }
   begin.group = group_id::from(id.finish());
-  begin.boundaries = kernels::part_boundaries(request_.values.size() / 4, shares(begin.members));
+  const auto by_member = shares(begin.members);
+  begin.boundaries = kernels::part_boundaries(request_.values.size() / 4, by_member);
+  if (request_.second.value_count > 0) {
+    const auto more = kernels::part_boundaries(request_.second.value_count, by_member);
+    begin.boundaries.insert(begin.boundaries.end(), more.begin(), more.end());
+  }
   over_ = true;
   begun_ = begin.group;
   for (const auto& [peer, info] : joined_) io_.send_to(info.address, caf::make_message(begin));

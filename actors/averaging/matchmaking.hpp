@@ -79,9 +79,8 @@ class matchmaking {
   void close_if_complete();
   bool quorum() const;
   std::vector<double> shares(const std::vector<member_info>& members) const;
-  std::uint8_t codec_number() const {
-    return static_cast<std::uint8_t>(request_.codec ? request_.codec->which() : kernels::codec::none);
-  }
+  /// Of both rounds' vectors.
+  std::uint64_t value_count() const { return request_.values.size() / 4 + request_.second.value_count; }
   void close();
   void fail(reason why);
   bool is_gone(const caf::actor& address) const;

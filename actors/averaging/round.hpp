@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -65,6 +66,26 @@ enum class reached_by : std::uint8_t {
   all,
 };
 
+/// How values are written where they travel; null: as they are.
+struct round_codecs {
+  std::shared_ptr<const kernels::vector_codec> contributions;   ///< from members to reducers
+  std::shared_ptr<const kernels::vector_codec> means;           ///< back
+  /// Both kernels::codec in one number, as messages name them: who averages together has the same. (A fraction of top_k is each member's own
+  /// business.)
+  std::uint8_t number() const {
+    const auto of = [](const auto& codec) { return codec ? static_cast<std::uint8_t>(codec->which()) : std::uint8_t{0}; };
+    return static_cast<std::uint8_t>(of(contributions) | of(means) << 4);
+  }
+};
+
+/// A second round that begins in the same group, with the same members, where the first one ended well.
+struct second_round {
+  std::uint64_t value_count = 0;             ///< 0: there is none
+  /// What we give to it, from the mean of the first one (of who takes no result: from nothing). Called in the group's actor, at most once.
+  std::function<payload(const payload& mean)> values;
+  round_codecs codecs;
+};
+
 struct round_request {
   std::uint64_t epoch = 0;
   state_id state;
@@ -75,8 +96,9 @@ struct round_request {
   reached_by reached = reached_by::all;
   bool takes = true;                         ///< false: only reduces for the others (weight 0)
   std::map<peer_id, double> rate_factors;    ///< of what they say, where it is less: rate_book.hpp
-  /// How values are written where they travel; null: as they are.
-  std::shared_ptr<const kernels::vector_codec> codec;
+  round_codecs codecs;
+  second_round second;
+  bool must_be_finite = false;               ///< values that are not end the round for us: what is made of them would hide them
   std::vector<expected_peer> expected;
   std::uint64_t known_samples = 0;           ///< of the branch, ours included: half of it is a quorum
   /// Members if everybody comes: a leader that reaches them closes, and waits for them until its patience is over. 0: it waits for
@@ -94,8 +116,9 @@ struct round_result {
   std::uint32_t member = 0;
   std::vector<member_info> members;
   std::vector<std::uint32_t> declined;       ///< members that are in another group, with their samples
-  std::vector<part_outcome> parts;           ///< those that are not empty; one that lost a sender half-way is several
-  payload values;                            ///< the mean; ok and partial only, and of who takes it
+  std::vector<part_outcome> parts;           ///< of the last round; those that are not empty; one that lost a sender half-way is several
+  payload values;                            ///< the mean; ok and partial only, and of who takes it. After two rounds: of both, in their order
+  payload given;                             ///< our contribution (to the last round) as the codec left it
   std::vector<duration> part_times;          ///< by part: from the begin until it was complete here; 0: it is empty or did not come
   duration started{};
   duration gathered{};                       ///< leader: until the last member came; follower: until the group began

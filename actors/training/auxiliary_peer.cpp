@@ -8,8 +8,13 @@ namespace shoal::actors {
 
 auxiliary_peer::auxiliary_peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool,
                                caf::actor dht)
-    : volunteer(config, on, std::move(options), std::move(pool), std::move(dht)) {
+    : volunteer(config, on, std::move(options), std::move(pool), std::move(dht)), gives_(pool_->shared_work(), options_.codecs) {
   streams_ = has_state_ = false;
+}
+
+void auxiliary_peer::on_exit() {
+  gives_ = {nullptr, {}};
+  volunteer::on_exit();
 }
 
 double auxiliary_peer::missing_samples() const {
@@ -61,15 +66,13 @@ std::uint64_t auxiliary_peer::round_samples() const {
 
 void auxiliary_peer::start_round() {
   averaged_ = followed_;
-  const auto count = pool_->work().value_count();
-  if (zeros_.empty()) zeros_ = pool_->work().hollow() ? payload::hollow(4 * count) : payload{std::vector<float>(count)};
   round_request request;
   request.epoch = followed_.epoch;
   request.state = followed_.state;
   request.takes = false;
   request.expected = expected();
   request.known_samples = round_samples();
-  request.values = zeros_;
+  gives_.begin(*state_, {}, 0, request);
   mode_ = mode::averaging;
   start_group(std::move(request), options_.averaging);
 }

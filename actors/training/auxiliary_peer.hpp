@@ -15,6 +15,7 @@ namespace shoal::actors {
 class auxiliary_peer final : public volunteer {
  public:
   auxiliary_peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool, caf::actor dht);
+  void on_exit() override;
 
  private:
   void decide() override;
@@ -38,7 +39,7 @@ class auxiliary_peer final : public volunteer {
   duration moved_{};                 // when we left that
   branch averaged_;                  // of the last round that we were in
   duration not_before_{};            // of the next attempt
-  payload zeros_;
+  contribution gives_;               // zeros
 };
 
 }  // namespace shoal::actors

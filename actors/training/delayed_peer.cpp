@@ -8,22 +8,22 @@
 namespace shoal::actors {
 
 void delayed_peer::on_exit() {
-  contribution_.reset();
+  given_.reset();
   ahead_.reset();
   peer::on_exit();
 }
 
 void delayed_peer::forget_gradients() {
   peer::forget_gradients();
-  contribution_.reset();
+  given_.reset();
   ahead_.reset();
   fetched_ = 0;
 }
 
 void delayed_peer::describe(progress& mine) const {
-  mine.contribution = contribution_ ? contribution_->weight : 0;
+  mine.contribution = given_ ? given_->samples : 0;
   mine.part = ahead_ || (next_state_ && fetched_ == 0) ? round_part::has_result
-              : contribution_                         ? round_part::takes_part
+              : given_                         ? round_part::takes_part
                                                       : round_part::came_late;
 }
 
@@ -58,7 +58,7 @@ void delayed_peer::decide() {
     const bool others_began = behind && lead == branch_of(*empty_step());
     // Nobody who is left has given anything to a round on this state: it is the first one, or those who had are gone.
     const bool nobody_began =
-        !behind && samples_known() >= options_.target_batch && !contribution_ && !others_.round_under_way(state_->epoch, state_->id);
+        !behind && samples_known() >= options_.target_batch && !given_ && !others_.round_under_way(state_->epoch, state_->id);
     if (others_began || nobody_began) ahead_ = next_step{empty_step(), {}, 0};
   }
   const bool others_crossed = behind && ahead_ && (lead == branch_of(*ahead_->state) || lead.epoch > ahead_->state->epoch);
@@ -75,7 +75,7 @@ void delayed_peer::decide() {
   if (!ahead_ && !next_state_ && !behind && !group_ && !fetching_aside_ && now() >= not_before_) {
     if (!others_.peers_through(state_->epoch, state_->id).empty())
       fetch_step();   // too late for that round
-    else if (contribution_ && (reach_.settled() || others_.entries().empty()))
+    else if (given_ && (reach_.settled() || others_.entries().empty()))
       average();
   }
   wait(full && !ahead_);
@@ -83,7 +83,7 @@ void delayed_peer::decide() {
 }
 
 std::uint64_t delayed_peer::contributions_known() const {
-  return (contribution_ ? contribution_->weight : 0) + others_.contributions_to(state_->epoch, state_->id, parent_);
+  return (given_ ? given_->samples : 0) + others_.contributions_to(state_->epoch, state_->id, parent_);
 }
 
 void delayed_peer::wait(bool for_round) {
@@ -97,17 +97,18 @@ void delayed_peer::average() {
   round_request request;
   request.epoch = state_->epoch;
   request.state = state_->id;
-  request.weight = contribution_->weight;
-  request.values = contribution_->values;
+  request.weight = given_->samples;
   request.expected = expected();
   request.known_samples = contributions_known();
   request.patience = others_jobs();
+  gives_.begin(*state_, given_->sum->values, given_->samples, request);
   ++round_attempts_;
   start_group(std::move(request), options_.averaging);
 }
 
 void delayed_peer::on_report(const round_result& result) {
   if (result.succeeded()) {
+    gives_.averaged(result);
     send_commit(result);
     start_step(result);
     return decide();
@@ -123,7 +124,7 @@ void delayed_peer::step_done() {
   const auto next = *std::exchange(next_state_, nullptr);
   ahead_ = next_step{next, step_group_, std::exchange(fetched_, 0)};
   keep_served(state_, made_step(next));   // those who missed the round want it now
-  if (contribution_) contribution_->values = {};   // its weight is still part of what the others know of this round
+  if (given_) given_->sum.reset();   // its weight is still part of what the others know of this round
   in_round_.clear();
   publish();
   decide();
@@ -142,7 +143,7 @@ void delayed_peer::step_fetched(std::optional<taken_step> step) {
   // What we had for that round is not in it, or the others know better.
   if (shard_ && !in_round_.empty()) send(shard_, samples_returned{here().id(), in_round_});
   in_round_.clear();
-  contribution_.reset();
+  given_.reset();
   step_group_ = {};
   fetched_ = step->gradient.size();
   make_step(step->gradient, step->after, step->samples - state_->samples);
@@ -154,7 +155,7 @@ void delayed_peer::cross() {
   auto next = *std::exchange(ahead_, std::nullopt);
   parent_ = state_->id;
   state_ = std::move(next.state);
-  contribution_ = contribution{own_gradient(), samples_};
+  given_ = batch{sum_, samples_};
   in_round_ = std::exchange(accumulated_, {});
   samples_ = 0;
   peer::forget_gradients();

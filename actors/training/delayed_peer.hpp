@@ -40,9 +40,9 @@ class delayed_peer final : public peer {
   bool may_leave() const override { return !group_ && !next_state_; }
 
   /// What the round on our state is given.
-  struct contribution {
-    payload values;
-    std::uint64_t weight = 0;
+  struct batch {
+    std::shared_ptr<const gradient_sum> sum;   // null when it is averaged
+    std::uint64_t samples = 0;
   };
   /// What a round has led to.
   struct next_step {
@@ -61,7 +61,7 @@ class delayed_peer final : public peer {
   void average();
   void wait(bool for_round);
 
-  std::optional<contribution> contribution_;
+  std::optional<batch> given_;
   std::optional<next_step> ahead_;
   std::uint64_t fetched_ = 0;         // bytes of the step that is being repeated
   bool waiting_ = false;              // the batch is full, the round not over

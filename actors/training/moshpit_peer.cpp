@@ -183,6 +183,7 @@ void moshpit_peer::start_round() {
   request.epoch = state_->epoch;
   request.state = meeting();
   request.weight = 1;
+  request.codecs = options_.codecs.first;
   request.expected = expected();
   // The swarm has gone on, and left nobody here to wait for.
   if (request.expected.empty() && swarm_epoch() > state_->epoch) return skip_round();

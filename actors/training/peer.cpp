@@ -10,6 +10,11 @@
 
 namespace shoal::actors {
 
+void peer::on_exit() {
+  gives_ = {nullptr, {}};
+  volunteer::on_exit();
+}
+
 std::uint64_t peer::samples_known() const { return promised() + others_.samples_on(own_branch()); }
 
 double peer::missing_samples() const {
@@ -125,12 +130,6 @@ duration peer::others_jobs() const {
   return from_seconds(std::min(longest, to_seconds(options_.averaging.matchmaking_time))) + 4 * options_.averaging.poll_interval;
 }
 
-payload peer::own_gradient() const {
-  const auto count = pool_->work().value_count();
-  if (pool_->work().hollow()) return payload::hollow(4 * count);
-  return samples_ > 0 ? mean_gradient(sum_->values, samples_) : payload{std::vector<float>(count)};
-}
-
 void peer::start_round() {
   round_request request;
   request.epoch = state_->epoch;
@@ -139,7 +138,7 @@ void peer::start_round() {
   request.expected = expected();
   request.known_samples = samples_known();
   request.patience = others_jobs();
-  request.values = own_gradient();
+  gives_.begin(*state_, sum_->values, samples_, request);
   in_round_ = std::exchange(accumulated_, {});
   ++round_attempts_;
   publish();
@@ -150,6 +149,7 @@ void peer::start_round() {
 void peer::on_report(const round_result& result) {
   if (mode_ != mode::averaging) return;
   if (result.succeeded()) {
+    gives_.averaged(result);
     send_commit(result);
     enter(mode::stepping);
     return start_step(result);

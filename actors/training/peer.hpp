@@ -18,7 +18,8 @@ namespace shoal::actors {
 class peer : public volunteer {
  public:
   peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool, caf::actor dht)
-      : volunteer(config, on, std::move(options), std::move(pool), std::move(dht)) {}
+      : volunteer(config, on, std::move(options), std::move(pool), std::move(dht)), gives_(pool_->shared_work(), options_.codecs) {}
+  void on_exit() override;
 
  protected:
   enum job : std::uint64_t { gradient_job = 1, step_job = 2 };
@@ -37,6 +38,7 @@ class peer : public volunteer {
   std::vector<peer_id> donors() const override { return others_.peers_on(leading()); }
   branch leading() const override { return others_.leading(own_branch()); }
   bool shares_steps() const override { return true; }
+  void adopted_state() override { gives_.forget(); }
 
   std::uint64_t samples_known() const;
   /// Our share of what is still missing, by speed, so that the swarm overshoots little; 0: the others
@@ -50,8 +52,6 @@ class peer : public volunteer {
   std::vector<expected_peer> expected() const { return expected_on(state_->epoch, state_->id, parent_); }
   duration others_jobs() const;
   void start_round();
-  /// The mean of what is in sum_, as it is averaged; zeros if it has no samples.
-  payload own_gradient() const;
   /// Until the next attempt: the others need time to see that this one is over, too.
   duration pause_after_failure();
   /// Computes next_state_ from what the round averaged.
@@ -63,6 +63,7 @@ class peer : public volunteer {
 
   state_id parent_;                                 // of the state before our last step
   std::shared_ptr<gradient_sum> sum_;
+  contribution gives_;                              // what we give to rounds, and what is left of it for later ones
   std::uint64_t round_attempts_ = 0;
   duration not_before_{};                           // of the next attempt
   std::shared_ptr<state_ptr> next_state_;           // written by the step job

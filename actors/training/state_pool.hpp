@@ -21,6 +21,7 @@ class state_pool {
   explicit state_pool(std::shared_ptr<const workload> work, bool share = true, std::optional<model_state> start = {});
 
   const workload& work() const noexcept { return *work_; }
+  const std::shared_ptr<const workload>& shared_work() const noexcept { return work_; }
 
   /// The state that peers begin with; one copy.
   state_ptr initial();

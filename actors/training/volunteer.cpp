@@ -466,7 +466,6 @@ void volunteer::start_group(round_request request, const averaging_config& how) 
   request.rate_up = here().rate_up();
   request.rate_down = here().rate_down();
   request.reached = reached();
-  request.codec = options_.codec;
   request.rate_factors = rates_.factors();
   request.patience = std::min(std::max(gathering_.value(), request.patience), how.matchmaking_time);
   request.samples = in_round_;
@@ -592,7 +591,7 @@ fetch_config volunteer::fetch_on_our_line() const {
 void volunteer::start_download() {
   if (now() < download_not_before_) return;
   const auto lead = leading();
-  const auto gradient_bytes = 4 * pool_->work().value_count();
+  const auto gradient_bytes = 4 * pool_->work().step_values();
   const auto behind = lead.epoch - std::min(lead.epoch, state_->epoch);
   // Steps that were missed, if that is less; or if whatever we download instead will be as old when it is here.
   const bool step = shares_steps() && behind > 0 && state_->id != no_step_from_ &&
@@ -650,7 +649,7 @@ void volunteer::fetch_step() {
   auto ask = whom_to_ask(others_.peers_through(state_->epoch, state_->id), options_.fetch.donors + options_.fetch.reserves);
   if (ask.empty()) return tried_donors_.clear();
   fetching_aside_ = true;
-  download_ = std::make_shared<state_download>(step_object(state_->id), 4 * pool_->work().value_count(), 0, pool_->work().hollow());
+  download_ = std::make_shared<state_download>(step_object(state_->id), 4 * pool_->work().step_values(), 0, pool_->work().hollow());
   fetcher_ = spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), fetch_on_our_line(), std::move(ask), download_);
 }
 

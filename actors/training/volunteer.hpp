@@ -25,6 +25,7 @@
 #include "actors/device/device.hpp"
 #include "actors/protocol_actor.hpp"
 #include "actors/reachability.hpp"
+#include "actors/training/contribution.hpp"
 #include "actors/training/progress.hpp"
 #include "actors/training/state_fetcher.hpp"
 #include "actors/training/state_pool.hpp"
@@ -52,7 +53,7 @@ struct peer_config {
   actors::overlap overlap = overlap::none;
   device_profile device;
   averaging_config averaging;
-  std::shared_ptr<const kernels::vector_codec> codec;  ///< of what is averaged; null: as it is
+  averaging_codecs codecs;                  ///< of what is averaged
   fetch_config fetch;
   reachability_config reachability;
   std::uint64_t max_uploads = 8;            ///< joiners that we send a state to at the same time

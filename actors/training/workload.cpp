@@ -4,6 +4,12 @@
 
 namespace shoal::actors {
 
+std::vector<std::uint64_t> sizes_of(std::span<const kernels::tensor_slot> layout) {
+  std::vector<std::uint64_t> out;
+  for (const auto& slot : layout) out.push_back(slot.size());
+  return out;
+}
+
 payload mean_gradient(std::span<const double> sum, std::uint64_t samples) {
   std::vector<float> out(sum.size());
   for (std::size_t i = 0; i < sum.size(); ++i) out[i] = static_cast<float>(sum[i] / static_cast<double>(samples));

@@ -9,6 +9,8 @@
 
 #include "actors/ids.hpp"
 #include "kernels/base/payload.hpp"
+#include "kernels/compress/power_sgd.hpp"
+#include "kernels/layout.hpp"
 
 namespace shoal::actors {
 
@@ -31,10 +33,14 @@ class workload {
  public:
   virtual ~workload() = default;
 
-  /// Length of the vector that peers average.
+  /// Length of a gradient.
   virtual std::uint64_t value_count() const = 0;
-  /// Sizes in values of the tensors that it is made of, in their order; empty: one.
-  virtual std::vector<std::uint64_t> tensor_sizes() const { return {}; }
+  /// The tensors that it is made of, in their order; empty: one.
+  virtual std::vector<kernels::tensor_slot> layout() const { return {}; }
+  /// How gradients are averaged in two rounds; null: in one, as they are.
+  virtual const kernels::power_sgd* low_rank() const { return nullptr; }
+  /// Length of what step() takes.
+  virtual std::uint64_t step_values() const { return value_count(); }
   /// Bytes of one streamed sample.
   virtual std::uint64_t sample_bytes() const = 0;
   virtual bool hollow() const { return false; }
@@ -47,9 +53,11 @@ class workload {
   virtual double accumulate(const model_state& at, std::span<const std::byte> samples, std::uint64_t count,
                             std::span<double> gradient_sum) const = 0;
 
-  /// One optimizer step with the mean gradient; sets parameters, optimizer and step of the result.
+  /// One optimizer step with the mean gradient, or, with low_rank(), with the means of both rounds, in their order; sets parameters, optimizer and step of the result.
   virtual model_state step(const model_state& at, const payload& mean_gradient) const = 0;
 };
+
+std::vector<std::uint64_t> sizes_of(std::span<const kernels::tensor_slot> layout);
 
 /// A sum of gradients over so many samples, as floats. Requires: samples > 0.
 payload mean_gradient(std::span<const double> sum, std::uint64_t samples);

@@ -82,6 +82,11 @@ json to_json(const checkpoint& c) {
           {"optimizer_state", c.optimizer_state.size() / sizeof(float)}};
 }
 
+/// Bytes of a state that one can go on from.
+std::size_t whole_state(const kernels::optimizer_config& optimizer, std::size_t parameters, std::uint64_t q) {
+  return state_bytes(optimizer, parameters) + q * sizeof(float);
+}
+
 /// Throws json::exception where a key is missing or of another type.
 checkpoint from_json(const json& header) {
   checkpoint c;
@@ -219,7 +224,7 @@ result<void> continues(const checkpoint& saved, const checkpoint& wanted) {
   if (kind(saved) != kind(wanted))
     return failure{"is of another optimizer: it has " + kind(saved) + "; the scenario has " +
                    kind(wanted)};
-  if (saved.optimizer_state.size() != state_bytes(wanted.optimizer, size_of(wanted.tensors)))
+  if (saved.optimizer_state.size() != whole_state(wanted.optimizer, size_of(wanted.tensors), saved.power_sgd_values))
     return failure{"has no optimizer state: it is a model to use, not to go on training"};
   return {};
 }
@@ -227,10 +232,12 @@ result<void> continues(const checkpoint& saved, const checkpoint& wanted) {
 result<void> save(const checkpoint& state, const std::filesystem::path& path) {
   SHOAL_CHECK(state.parameters.size() == size_of(state.tensors),
               "the parameters have the tensors' size");
-  SHOAL_CHECK(state.optimizer_state.empty() || state.optimizer_state.size() == state_bytes(state.optimizer, state.parameters.size()),
+  SHOAL_CHECK(state.optimizer_state.empty() || state.optimizer_state.size() == whole_state(state.optimizer, state.parameters.size(), state.power_sgd_values),
               "the state is that of the optimizer");
   // Invalid UTF-8 in a note is replaced, not thrown about.
-  const auto header = to_json(state).dump(1, ' ', false, json::error_handler_t::replace);
+  auto described = to_json(state);
+  if (state.power_sgd_rank > 0) described["power_sgd"] = {{"rank", state.power_sgd_rank}, {"values", state.power_sgd_values}};
+  const auto header = described.dump(1, ' ', false, json::error_handler_t::replace);
   std::string head(aligned(preamble + header.size()), '\0');
   const auto header_size = static_cast<std::uint32_t>(header.size());
   std::memcpy(head.data(), magic.data(), magic.size());
@@ -305,6 +312,10 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
     c = from_json(header);
     header.at("parameters").get_to(n);
     header.at("optimizer_state").get_to(m);
+    if (const auto low_rank = header.find("power_sgd"); low_rank != header.end()) {
+      low_rank->at("rank").get_to(c.power_sgd_rank);
+      low_rank->at("values").get_to(c.power_sgd_values);
+    }
   } catch (const json::exception& e) {
     // What the library puts before its words is about the library.
     const std::string_view why = e.what();
@@ -344,7 +355,7 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
     return refuse("makes no sense: " + fine.error());
   if (n != size_of(c.tensors))
     return refuse("makes no sense: its parameters do not fit its tensors");
-  if (m != 0 && m * sizeof(float) != state_bytes(c.optimizer, n))
+  if (m != 0 && (c.power_sgd_values > m || m * sizeof(float) != whole_state(c.optimizer, n, c.power_sgd_values)))
     return refuse("makes no sense: its state does not fit its optimizer");
   return c;
 }

@@ -1,10 +1,10 @@
 // A checkpoint: a state of a swarm in one file, to start another swarm from, or a model to use. Little-endian:
 //   magic "SHOALCKP" [8], version u32, header size u32, header (JSON, UTF-8), zeros up to a
-//   multiple of 64 bytes; parameters float32 [n]; optimizer state [4 m] (kernels::state_bytes); then four
+//   multiple of 64 bytes; parameters float32 [n]; optimizer state [4 m] (kernels::state_bytes, and Q of PowerSGD); then four
 //   BLAKE2b-256 [32 each]: of the header and all before it, of the parameters, of the optimizer
 //   state, and of the whole file up to there.
 // The header has the workload, the tensors' names and shapes in the order in which they lie in the
-// parameters, the optimizer, epoch, steps, samples, where the data goes on, state id, n, m, and free
+// parameters, the optimizer, epoch, steps, samples, where the data goes on, state id, n, m, how many of m are Q of PowerSGD, and free
 // notes. No part of it is about one workload only, but for the transformer's own sizes.
 #pragma once
 
@@ -34,6 +34,8 @@ struct checkpoint {
   std::map<std::string, std::string> notes; ///< such as scenario, seed, data digest; for people
   std::vector<float> parameters;
   std::vector<std::byte> optimizer_state; ///< may be empty: a model to use, not to go on training
+  /// Gradients were averaged with PowerSGD of this rank, and so many floats at the end of optimizer_state are its Q; 0: they were not.
+  std::uint64_t power_sgd_rank = 0, power_sgd_values = 0;
 };
 
 /// One tensor of all `n` parameters, for models that know no layers.

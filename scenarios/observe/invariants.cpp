@@ -29,7 +29,8 @@ void invariants::on_observation(duration time, actors::peer_id peer,
   if (const auto* x = std::get_if<actors::trained>(&what)) {
     samples_.computed(time, peer, *x);
   } else if (const auto* x = std::get_if<actors::contributed>(&what)) {
-    samples_.contributed(time, peer, *x);
+    if (!x->first_of_two) // the second round says which samples are in the result
+      samples_.contributed(time, peer, *x);
     progress_.contributed(time, peer, *x);
   } else if (const auto* x = std::get_if<actors::round_ended>(&what)) {
     samples_.round_ended(time, peer, *x);

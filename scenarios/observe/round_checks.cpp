@@ -108,14 +108,14 @@ std::uint64_t compare(const actors::part_outcome& part, std::span<const float> m
   for (const input& in : inputs)
     total += in.weight;
   double spared = 1e-40; // lets single denormal bits pass
-  if (options.loss > 0) {
+  if (const auto loss = options.loss + options.mean_loss + options.loss * options.mean_loss; loss > 0) {
     for (const input& in : inputs) {
       float largest = 0;
       for (std::uint64_t j = part.begin; j < part.end; ++j)
         largest = std::max(largest, std::abs(in.values[j]));
-      spared += in.weight / total * largest * (2 + options.loss) * options.loss;
+      spared += in.weight / total * largest * loss;
     }
-    spared += 2 * options.loss_of_small;
+    spared += options.loss_of_small + options.mean_loss_of_small;
   }
   const auto fits = [&](std::uint64_t j) {
     double sum = 0, size = 0;

@@ -83,6 +83,7 @@ void round_book::contributed(duration time, actors::peer_id peer, const actors::
     return;
   open_round& in = find(time, what.group, what.epoch, what.members);
   round_member& who = member(in, time, what.member, peer);
+  in.what.first_of_two = in.what.first_of_two || what.first_of_two;
   who.contributed = true;
   who.takes = what.takes;
   who.weight = what.weight;
@@ -216,7 +217,7 @@ void round_book::finish(duration time) {
 
 void round_book::close(iterator at, bool unfinished) {
   swarm_round& what = at->second.what;
-  final_round last{.group = what.group};
+  final_round last{.group = what.group, .first_of_two = what.first_of_two};
   final_round of_dead;
   for (const round_member& who : what.members) {
     if (!who.known)
@@ -238,6 +239,7 @@ void round_book::close(iterator at, bool unfinished) {
   }
   if (last.completed + last.failed == 0) {
     of_dead.group = what.group;
+    of_dead.first_of_two = what.first_of_two;
     last = of_dead;
     if (last.completed + last.failed == 0)
       last.reason = reason::sender_lost; // all were killed in it
@@ -251,7 +253,7 @@ void round_book::close(iterator at, bool unfinished) {
   } else {
     count(last, +1);
     if (last.completed > 0) {
-      ++counts_.completed;
+      counts_.completed += last.first_of_two ? 0 : 1;
       counts_.completed_seconds += to_seconds(what.ended - what.started);
     }
     recent_.push_back(last);
@@ -266,6 +268,8 @@ void round_book::close(iterator at, bool unfinished) {
 
 void round_book::count(const final_round& what, int by) {
   // Adds or takes back one; counters never go below zero because each -1 follows its +1.
+  if (what.first_of_two && (what.outcome == outcome::ok || what.outcome == outcome::partial))
+    return;
   counts_.by_outcome[static_cast<std::size_t>(what.outcome)] += static_cast<std::uint64_t>(by);
   if (what.reason == reason::none)
     return;

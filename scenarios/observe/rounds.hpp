@@ -16,6 +16,9 @@
 // they count once for each epoch, and only if the swarm's round failed: `group_closed`,
 // `out_of_sync` and `cancelled` say that it took place without this peer.
 //
+// Of two rounds that follow each other (PowerSGD) the second one counts; the first one only if it did not end well, since then there is
+// no second, or one without some of the survivors.
+//
 // Memory: bounded by the open rounds; a final round's payloads are dropped.
 #pragma once
 
@@ -66,6 +69,7 @@ struct swarm_round {
   actors::outcome outcome = actors::outcome::failed;
   actors::reason reason = actors::reason::none;
   bool unfinished = false; ///< the run ended first
+  bool first_of_two = false; ///< what it averaged is the basis of a second round of the same members
 };
 
 struct round_counts {
@@ -108,6 +112,7 @@ private:
     std::uint64_t completed = 0, partial = 0, failed = 0;
     actors::outcome outcome = actors::outcome::failed;
     actors::reason reason = actors::reason::none;
+    bool first_of_two = false;
   };
   using iterator = std::map<actors::group_id, open_round>::iterator;
 

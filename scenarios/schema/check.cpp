@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/layout.hpp"
 #include "kernels/learn/text_file.hpp"
 #include "kernels/mixing.hpp"
 #include "scenarios/schema/check_churn.hpp"
@@ -39,6 +40,7 @@ class checker : checking {
     workload();
     data();
     training();
+    compression();
     swarm();
     check_faults(s_, sources_, problems_);
     check_churn(s_, sources_, folder_, problems_);
@@ -229,6 +231,10 @@ class checker : checking {
       error_at_key("workload.condition", fmt::format("'condition' is of quadratic and logistic; '{}' has none", name_of(w.kind)));
     if (sources_.given("workload.l2") && !logistic)
       error_at_key("workload.l2", fmt::format("'l2' is of logistic; '{}' has none", name_of(w.kind)));
+    if (sources_.given("workload.rows") && w.kind == workload_kind::transformer)
+      error_at_key("workload.rows", "'rows' is of timing, quadratic and logistic; the matrices of 'transformer' follow from 'dim'");
+    else if (sound({"workload.parameters", "workload.rows"}) && w.parameters % w.rows != 0)
+      error("workload.rows", fmt::format("{} parameters are no matrix of {} rows", w.parameters, w.rows));
     if (!sound({"workload.parameters"}) || (!quadratic && !logistic)) return;
     const std::string culprit = sources_.given("workload.parameters") ? "workload.parameters" : "workload.kind";
     if (logistic && w.parameters < 2)
@@ -296,6 +302,37 @@ class checker : checking {
       error(sources_.given("training.optimizer.warmup_steps") ? "training.optimizer.warmup_steps"
                                                               : "training.optimizer.total_steps",
             fmt::format("warmup_steps {} leaves nothing of total_steps {}", o.warmup_steps, o.total_steps));
+  }
+
+  /// Which codecs what travels may be written by, and whether gradients can be of the rank.
+  void compression() {
+    const averaging_options& a = s_.averaging;
+    const bool moshpit = s_.training.method == training_method::moshpit;
+    if (!sound({"training.method", "averaging.compression", "averaging.means_compression", "averaging.power_sgd_rank"})) return;
+    std::string others;
+    for (const auto& [codec, name] : names_of(kernels::codec{}))
+      if (codec != kernels::codec::top_k) others += (others.empty() ? "" : ", ") + std::string(name);
+    const bool top_k = a.compression == kernels::codec::top_k;
+    if (a.means_compression == kernels::codec::top_k)
+      error("averaging.means_compression", fmt::format("top_k cannot write the means that reducers send back: nobody keeps what it drops of them; means take {}", others));
+    if (top_k && moshpit)
+      error("averaging.compression", fmt::format("top_k cannot write parameters, which the method 'moshpit' averages: what it drops would be 0; they take {}", others));
+    if (a.power_sgd_rank > 0 && moshpit)
+      error("averaging.power_sgd_rank", "PowerSGD is for gradients; the method 'moshpit' averages parameters");
+    else if (top_k && a.power_sgd_rank > 0)
+      error("averaging.compression", fmt::format("top_k cannot write what PowerSGD averages: both drop values of gradients; with it contributions take {}", others));
+    if (sources_.given("averaging.top_k_fraction") && sound({"averaging.top_k_fraction"}) && !top_k)
+      warn("averaging.top_k_fraction", "averaging.top_k_fraction is of the codec 'top_k', which averaging.compression is not");
+    const workload_options& w = s_.workload;
+    if (a.power_sgd_rank == 0 || moshpit || !sound({"workload", "workload.kind", "workload.parameters", "workload.rows", "workload.layers",
+                                                    "workload.heads", "workload.dim", "workload.context"}))
+      return;
+    if (w.kind == workload_kind::transformer ? !kernels::validate(model_of(w)).ok() : w.parameters % w.rows != 0) return;
+    if (auto fits = low_rank_of(s_); !fits) {
+      std::vector<std::string> notes;
+      if (w.kind != workload_kind::transformer && w.rows == 1) notes.push_back(fmt::format("the parameters of {} are one vector; workload.rows makes them a matrix", name_of(w.kind)));
+      error("averaging.power_sgd_rank", fits.error(), std::move(notes));
+    }
   }
 
   void checkpoints() {

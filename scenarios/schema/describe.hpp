@@ -57,7 +57,8 @@ constexpr auto names_of(kernels::codec) {
                     enum_name<codec>{codec::bfloat16, "bfloat16"},
                     enum_name<codec>{codec::uniform8, "uniform8"},
                     enum_name<codec>{codec::blockwise8, "blockwise8"},
-                    enum_name<codec>{codec::size_adaptive, "size_adaptive"}};
+                    enum_name<codec>{codec::size_adaptive, "size_adaptive"},
+                    enum_name<codec>{codec::top_k, "top_k"}};
 }
 constexpr auto names_of(event_detail) {
   return std::array{enum_name<event_detail>{event_detail::all, "all"},
@@ -264,6 +265,8 @@ void describe(V& v, workload_options& o) {
                                       "about a third more work, the same results", {.hide_default = true});
   v.field("parameters", o.parameters, "timing, quadratic and logistic: how many numbers are averaged; the last one of logistic "
                                       "is the intercept", {.at_least = 1, .at_most = 1e12});
+  v.field("rows", o.rows, "timing, quadratic and logistic: the parameters are one matrix of so many rows, for `averaging.power_sgd_rank`; divides "
+                          "`parameters`", {.at_least = 1, .at_most = 1e9, .hide_default = true});
   v.field("sample_size", o.sample_size, "timing: streamed for one sample. Of quadratic and logistic it is 4 bytes times "
                                         "`parameters`, whatever stands here; of the transformer it follows from `context`");
   v.field("condition", o.condition, "quadratic: largest curvature, which is 1, by the smallest; logistic: the same of the "
@@ -331,8 +334,15 @@ void describe(V& v, averaging_options& o) {
   v.field("split", o.split, "who reduces how much: `adaptive` to their lines (DeDLOC), all who can be reached an `equal` part "
                             "(all-reduce), or a `single` one everything (parameter server)", {.hide_default = true});
   v.field("compression", o.compression, "how what is averaged is written on its way: `float16` and `bfloat16` in 2 bytes a value, `uniform8` and "
-                                        "`blockwise8` in 1; `size_adaptive`: tensors of 2^16 values and more in 1, others in 2",
+                                        "`blockwise8` in 1; `size_adaptive`: tensors of 2^16 values and more in 1, others in 2. `top_k`: members "
+                                        "send their largest values, in 8 bytes each, and keep what they did not send for the next round "
+                                        "(synchronous)",
           {.hide_default = true});
+  v.field("means_compression", o.means_compression, "how the means are written on their way back, if not as `compression` says; with `top_k`: "
+                                                    "`none`. Any but `top_k`", {.hide_default = true});
+  v.field("top_k_fraction", o.top_k_fraction, "of the values that `top_k` sends, in each piece", {.at_least = 1e-6, .at_most = 1, .fraction = true, .hide_default = true});
+  v.field("power_sgd_rank", o.power_sgd_rank, "synchronous: gradients are averaged as matrices of this rank (PowerSGD), in two rounds of one group; 4 is usual; "
+                                              "0: as they are. Other codecs than `top_k` may apply to both", {.at_most = 4096, .hide_default = true});
 }
 
 template <class V>

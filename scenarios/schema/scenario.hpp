@@ -134,6 +134,7 @@ struct workload_options {
   bool checkpoint = false;             ///< activations are computed again, layer by layer, in the backward pass
   // timing, quadratic and logistic
   std::uint64_t parameters = 1'000'000;
+  std::uint64_t rows = 1;              ///< the parameters are a matrix of so many rows
   data_size sample_size{256};          ///< bytes streamed for one sample of timing; of the others it follows from the rest
   double condition = 1;                ///< quadratic and logistic: largest to smallest curvature, or variance of a feature
   double l2 = 1e-4;                    ///< logistic: half of this times the squared weights is added to the loss
@@ -190,7 +191,10 @@ struct averaging_options {
   duration sender_timeout = 10s;       ///< a reducer that hears nothing of a sender for this long goes on without it
   data_size chunk_size{256 * 1024};    ///< parts travel in pieces of at most this size
   part_split split = part_split::adaptive;
-  kernels::codec compression = kernels::codec::none;   ///< of what is averaged, on its way
+  kernels::codec compression = kernels::codec::none;   ///< of what members send to reducers
+  std::optional<kernels::codec> means_compression;     ///< of what comes back; default: as `compression`, and none with top_k
+  double top_k_fraction = 0.01;        ///< of the values of each piece, (0, 1]
+  std::uint64_t power_sgd_rank = 0;    ///< gradients are averaged as matrices of this rank, in two rounds; 0: they are not
   bool operator==(const averaging_options&) const = default;
 };
 

@@ -15,6 +15,28 @@ kernels::transformer_config model_of(const workload_options& from) {
   return out;
 }
 
+std::vector<kernels::tensor_slot> tensors_of(const workload_options& from) {
+  if (from.kind == workload_kind::transformer) return kernels::layout_of(model_of(from));
+  auto out = learn::one_tensor("weights", from.parameters);
+  if (from.rows > 1) out.front().shape = {static_cast<std::int64_t>(from.rows), static_cast<std::int64_t>(from.parameters / from.rows)};
+  return out;
+}
+
+std::vector<kernels::tensor_slot> matrix_of(const workload_options& from) {
+  return from.rows > 1 ? tensors_of(from) : std::vector<kernels::tensor_slot>{};
+}
+
+result<kernels::power_sgd> low_rank_of(const scenario& what) {
+  const auto tensors = tensors_of(what.workload);
+  kernels::power_sgd_options options;
+  options.rank = what.averaging.power_sgd_rank;
+  options.seed = what.seed;
+  auto out = kernels::power_sgd::make(tensors, tensors.back().offset + tensors.back().size(), options);
+  if (out && out->first_round() == 0)
+    return failure{fmt::format("PowerSGD: rank {} leaves more than half of the values of every matrix: nothing would be compressed", options.rank)};
+  return out;
+}
+
 result<learn::checkpoint> shape_of(const scenario& what) {
   learn::checkpoint out;
   out.workload = name_of(what.workload.kind);
@@ -25,11 +47,11 @@ result<learn::checkpoint> shape_of(const scenario& what) {
   switch (what.workload.kind) {
     case workload_kind::timing: return failure{"workload 'timing' has no numbers to keep"};
     case workload_kind::quadratic:
-    case workload_kind::logistic: out.tensors = learn::one_tensor("weights", what.workload.parameters); break;
+    case workload_kind::logistic: out.tensors = tensors_of(what.workload); break;
     case workload_kind::transformer:
       out.model = model_of(what.workload);
       if (auto valid = kernels::validate(out.model); !valid) return failure{"workload: " + valid.error()};
-      out.tensors = kernels::layout_of(out.model);
+      out.tensors = tensors_of(what.workload);
       break;
   }
   return out;

@@ -2,13 +2,24 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "kernels/compress/power_sgd.hpp"
 #include "kernels/learn/checkpoint.hpp"
 #include "scenarios/schema/scenario.hpp"
 
 namespace shoal::scenarios {
 
 kernels::transformer_config model_of(const workload_options& from);
+
+/// The tensors of the parameters. Requires: the model can be.
+std::vector<kernels::tensor_slot> tensors_of(const workload_options& from);
+
+/// The same of workloads that have a matrix if `rows` says so, and otherwise nothing to tell apart: none.
+std::vector<kernels::tensor_slot> matrix_of(const workload_options& from);
+
+/// PowerSGD of the gradients, as averaging.power_sgd_rank has it. Errors: a rank that makes no sense for them, or saves nothing.
+result<kernels::power_sgd> low_rank_of(const scenario& what);
 
 /// Workload, tensors, model and kind of optimizer; no numbers. Errors: a workload that has none; a model that cannot be.
 result<learn::checkpoint> shape_of(const scenario& what);

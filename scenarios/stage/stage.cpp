@@ -133,6 +133,7 @@ struct stage::state {
   scenario what;
   stage_options options;
   std::unique_ptr<prepared_workload> work;
+  std::shared_ptr<const actors::workload> averaged;     // what peers compute: work->work(), or PowerSGD around it
   std::optional<training_start> start;                  // instead of a fresh model
   std::vector<std::optional<churned_host>> comings;     // by host
 
@@ -144,7 +145,7 @@ struct stage::state {
   std::unique_ptr<run_observers> observers;
   actors::rounds_recorder rounds;
   std::shared_ptr<actors::state_pool> pool;
-  std::shared_ptr<const kernels::vector_codec> codec;    // null: none
+  actors::averaging_codecs codecs;
   /// A replica of the data shard, its latest incarnation.
   struct shard_unit {
     netem::machine_index machine = 0;
@@ -199,7 +200,7 @@ struct stage::state {
   void keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from);
   /// Where the data of a later run begins: in indices of the very first one.
   std::uint64_t data_before() const { return start ? start->data_from : 0; }
-  actors::model_state first_state() const { return start ? start->state : work->work()->initial(); }
+  actors::model_state first_state() const { return start ? start->state : averaged->initial(); }
   void drain();
   bool quiet() const;
   void measure_held_out();
@@ -224,7 +225,9 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
   if (what.training.method == training_method::moshpit) of_work.training.target_batch = count_of(what) * what.training.micro_batch;
   auto work = prepare_workload(of_work);
   if (!work) return failure{work.error()};
-  auto start = load_training_start(what);
+  auto averaged = averaged_workload(what, (*work)->work());
+  if (!averaged) return failure{averaged.error()};
+  auto start = load_training_start(what, **averaged);
   if (!start) return failure{start.error()};
   auto comings = plan_churn(what, expand_hosts(what));
   if (!comings) return failure{comings.error()};
@@ -236,6 +239,7 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
   s->what = std::move(what);
   s->options = std::move(options);
   s->work = std::move(*work);
+  s->averaged = std::move(*averaged);
   s->start = std::move(*start);
   s->comings = std::move(*comings);
   s->line_plans = std::move(*lines);
@@ -290,10 +294,9 @@ void stage::state::build() {
                           }});
 
   for (auto& shard : shards) start_shard(shard);
-  pool = std::make_shared<actors::state_pool>(work->work(), options.share_states,
+  pool = std::make_shared<actors::state_pool>(averaged, options.share_states,
                                               start ? std::optional(start->state) : std::nullopt);
-  if (what.averaging.compression != kernels::codec::none)
-    codec = std::make_shared<const kernels::vector_codec>(what.averaging.compression, work->work()->tensor_sizes());
+  codecs = codecs_of(what.averaging, *averaged);
   churn = std::make_unique<churn_engine>(churn_engine::hooks{
       [this](duration when, std::function<void()> action) { in->clock().at(when, std::move(action)); },
       [this](netem::machine_index machine) { return in->net().host_on(machine) != netem::no_host; },
@@ -410,7 +413,7 @@ void stage::state::start_peer(netem::machine_index machine) {
     config.on_checkpoint = [this](const actors::state_ptr& state, std::uint64_t data_from) { keep_checkpoint(state, data_from); };
   }
   auto node = start_node(host);
-  config.codec = codec;
+  config.codecs = codecs;
   const auto address = [&] {
     if (averages_parameters(what)) return in->spawn<actors::moshpit_peer>(host, std::move(config), pool, std::move(node));
     if (spec.role == peer_role::auxiliary) return in->spawn<actors::auxiliary_peer>(host, std::move(config), pool, std::move(node));
@@ -655,8 +658,17 @@ result<run_outcome> stage::run() {
                                       : static_cast<actors::reach>(static_cast<int>(s.hosts[found->second].nat) + 1);
     };
   watching.invariants.lease_time = s.what.data.lease_time;
-  watching.invariants.mass.loss = kernels::largest_loss(s.what.averaging.compression);
-  watching.invariants.mass.loss_of_small = kernels::smallest_loss(s.what.averaging.compression);
+  const auto codecs = codecs_of(s.what.averaging, *s.averaged).first;
+  auto& mass = watching.invariants.mass;
+  // What a codec that drops values leaves is what is contributed.
+  if (codecs.contributions && !codecs.contributions->drops_values()) {
+    mass.loss = kernels::largest_loss(codecs.contributions->which());
+    mass.loss_of_small = kernels::smallest_loss(codecs.contributions->which());
+  }
+  if (codecs.means) {
+    mass.mean_loss = kernels::largest_loss(codecs.means->which());
+    mass.mean_loss_of_small = kernels::smallest_loss(codecs.means->which());
+  }
   // What a dead peer leased last may be nobody's for another lease, from when the next primary takes over.
   watching.invariants.takeovers = has_takeovers(s.what);
   if (watching.invariants.takeovers) watching.invariants.lease_time += s.what.network.detection_time;

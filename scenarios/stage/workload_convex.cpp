@@ -5,6 +5,7 @@
 
 #include "kernels/convex_logistic.hpp"
 #include "kernels/convex_quadratic.hpp"
+#include "scenarios/schema/start_from.hpp"
 #include "scenarios/stage/optimizer_step.hpp"
 
 namespace shoal::scenarios {
@@ -15,10 +16,11 @@ using problem_ptr = std::shared_ptr<const kernels::convex_problem>;
 
 class convex_work final : public actors::workload {
  public:
-  convex_work(problem_ptr problem, const kernels::optimizer_config& optimizer)
-      : problem_(std::move(problem)), optimizer_(optimizer) {}
+  convex_work(problem_ptr problem, const workload_options& from, const kernels::optimizer_config& optimizer)
+      : problem_(std::move(problem)), from_(from), optimizer_(optimizer) {}
 
   std::uint64_t value_count() const override { return problem_->parameters(); }
+  std::vector<kernels::tensor_slot> layout() const override { return matrix_of(from_); }
   std::uint64_t sample_bytes() const override { return sizeof(float) * problem_->parameters(); }
 
   actors::model_state initial() const override {
@@ -46,6 +48,7 @@ class convex_work final : public actors::workload {
 
  private:
   problem_ptr problem_;
+  workload_options from_;
   kernels::optimizer_config optimizer_;
 };
 
@@ -72,7 +75,7 @@ class convex_workload final : public prepared_workload {
       : scenario_(from),
         problem_(std::move(problem)),
         optimizer_(optimizer),
-        work_(std::make_shared<const convex_work>(problem_, optimizer)),
+        work_(std::make_shared<const convex_work>(problem_, from.workload, optimizer)),
         source_(std::make_shared<const convex_source>(problem_)) {}
 
   std::shared_ptr<const actors::workload> work() const override { return work_; }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/base/check.hpp"
+#include "scenarios/schema/start_from.hpp"
 #include "scenarios/stage/optimizer_step.hpp"
 
 namespace shoal::scenarios {
@@ -13,9 +14,10 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 class hollow_work final : public actors::workload {
  public:
-  hollow_work(std::uint64_t values, std::uint64_t state_bytes, std::uint64_t sample_bytes)
-      : values_(values), state_bytes_(state_bytes), sample_bytes_(sample_bytes) {}
+  hollow_work(const workload_options& from, std::uint64_t state_bytes)
+      : from_(from), values_(from.parameters), state_bytes_(state_bytes), sample_bytes_(from.sample_size.bytes) {}
   std::uint64_t value_count() const override { return values_; }
+  std::vector<kernels::tensor_slot> layout() const override { return matrix_of(from_); }
   std::uint64_t sample_bytes() const override { return sample_bytes_; }
   bool hollow() const override { return true; }
   actors::model_state initial() const override {
@@ -35,6 +37,7 @@ class hollow_work final : public actors::workload {
   }
 
  private:
+  workload_options from_;
   std::uint64_t values_, state_bytes_, sample_bytes_;
 };
 
@@ -70,10 +73,9 @@ class timing_workload final : public prepared_workload {
 result<std::unique_ptr<prepared_workload>> prepare_timing(const scenario& from) {
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
-  auto values = from.workload.parameters;
   auto bytes = static_cast<std::uint32_t>(from.workload.sample_size.bytes);
   return std::unique_ptr<prepared_workload>{std::make_unique<timing_workload>(
-      std::make_shared<hollow_work>(values, kernels::state_bytes(*optimizer, values), bytes),
+      std::make_shared<hollow_work>(from.workload, kernels::state_bytes(*optimizer, from.workload.parameters)),
       std::make_shared<hollow_source>(bytes))};
 }
 

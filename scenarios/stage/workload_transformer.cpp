@@ -29,10 +29,9 @@ class transformer_work final : public actors::workload {
   const kernels::optimizer_config& optimizer() const noexcept { return optimizer_; }
 
   std::uint64_t value_count() const override { return model_.parameter_count(); }
-  std::vector<std::uint64_t> tensor_sizes() const override {
-    std::vector<std::uint64_t> out;
-    for (const auto& slot : model_.layout()) out.push_back(slot.size());
-    return out;
+  std::vector<kernels::tensor_slot> layout() const override {
+    const auto& slots = model_.layout();
+    return {slots.begin(), slots.end()};
   }
   std::uint64_t sample_bytes() const override { return model_.sample_bytes(); }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "actors/data/sample_source.hpp"
+#include "actors/training/contribution.hpp"
 #include "actors/training/workload.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/optimizer.hpp"
@@ -48,13 +49,20 @@ result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from
 result<void> save_checkpoint(const scenario& from, const kernels::optimizer_config& optimizer, const std::string& data_digest,
                              const actors::model_state& state, std::uint64_t data_from, const std::string& path);
 
+/// What peers compute: `work`, or with averaging.power_sgd_rank a workload around it whose gradients are averaged in two rounds. Errors: a
+/// rank that makes no sense for it.
+result<std::shared_ptr<const actors::workload>> averaged_workload(const scenario& from, std::shared_ptr<const actors::workload> work);
+/// How what is averaged is written.
+actors::averaging_codecs codecs_of(const averaging_options& from, const actors::workload& work);
+
 /// What training goes on from.
 struct training_start {
   actors::model_state state;
   std::uint64_t data_from = 0;           ///< sample indices below it were used, or may have been
 };
-/// None if `from` begins with a fresh model. Errors: load_start().
-result<std::optional<training_start>> load_training_start(const scenario& from);
+/// None if `from` begins with a fresh model. `work`: as averaged_workload has it; a state that lacks its Q, or has one of another rank, gets the
+/// first one. Errors: load_start().
+result<std::optional<training_start>> load_training_start(const scenario& from, const actors::workload& work);
 
 /// To be run once in each compute thread.
 void prepare_compute_thread();

@@ -543,3 +543,56 @@ TEST_CASE("a member that sends garbage all the time brings nobody down, and the 
     CHECK(lab.run());
   }
 }
+
+TEST_CASE("with top_k all hold the mean of what it left of each contribution, in fewer bytes, and each member has what it left of its own") {
+  lab_options plain{.members = {{1}, {2}, {3}}, .values_per_part = 20, .chunk_bytes = 40};
+  auto all = plain, few = plain;
+  all.codec = few.codec = kernels::codec::top_k;
+  all.top_k_fraction = 1;
+  few.top_k_fraction = 0.1;
+  std::map<std::string, payload> mean;
+  std::map<std::string, std::uint64_t> bytes;
+  for (const auto& [name, options] : {std::pair{"plain", plain}, {"all", all}, {"few", few}}) {
+    round_lab l(options);
+    l.start();
+    REQUIRE(l.run());
+    for (const auto& error : l.errors()) FAIL_CHECK(name << ": " << error);
+    CHECK(l.outcomes() == "ooo");
+    mean[name] = l.result(0).values;
+    bytes[name] = l.bytes;
+    for (std::uint32_t m = 0; m < 3; ++m) CHECK(l.result(m).given.same_memory(l.round(m).contribution()));
+    const auto given = l.round(1).contribution().floats();
+    const auto kept = std::count_if(given.begin(), given.end(), [](float value) { return value != 0; });
+    CHECK(kept == (std::string(name) == "few" ? 8 : 63));   // one of each chunk of ten values, and of each shorter one
+  }
+  // A share of 1 is no codec, to the bit.
+  CHECK(std::ranges::equal(mean["all"].bytes(), mean["plain"].bytes()));
+  CHECK(bytes["few"] < bytes["plain"] * 7 / 10);
+}
+
+TEST_CASE("a member of another fraction of top_k is understood; bytes that are no list of places and values are not") {
+  lab_options options{.members = {{1}, {1}}, .values_per_part = 20, .chunk_bytes = 80};
+  options.codec = kernels::codec::top_k;
+  round_lab l(options);
+  std::uint64_t told = 0;
+  l.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& content) {
+    if (from != 1 || told++ > 0 || !content.match_elements<part_chunk>()) return true;
+    auto other = content.get_as<part_chunk>(0);
+    const kernels::vector_codec one(kernels::codec::top_k, {}, 0.01);
+    other.data = payload{*one.encode(0, std::vector<float>(20, 3))};
+    l.inject(from, to, caf::make_message(other));
+    return false;
+  };
+  l.start();
+  REQUIRE(l.run());
+  CHECK(told > 0);
+  CHECK(l.suspicions.empty());
+  CHECK(l.outcomes() == "oo");
+
+  round_lab bad(options);
+  bad.start();
+  bad.inject(1, 0, caf::make_message(part_chunk{bad.group().group, 1, 0, 0, payload{std::vector<float>{1, 2, 3}}}));
+  bad.run();
+  REQUIRE(bad.suspicions.size() == 1);
+  CHECK(bad.suspicions.front().find("part chunk that does not fit its part") != std::string::npos);
+}

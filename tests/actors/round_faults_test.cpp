@@ -1,6 +1,7 @@
 // Every fault at every state of a round, enumerated: in groups of 2 to 5 each member is killed, and each pair
 // loses each other, after each message that is delivered. Whatever happens, all who live end, with an outcome and
 // a reason; those who end well have one result; and nobody is taken for one that misbehaves.
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -35,8 +36,8 @@ std::string judge(const round_lab& lab) {
   return failed ? "failed" : partial ? "partial" : "ok";
 }
 
-enum class shape { equal, unreachable, auxiliary };
-constexpr shape all_shapes[] = {shape::equal, shape::unreachable, shape::auxiliary};
+enum class shape { equal, unreachable, auxiliary, dropping };
+constexpr shape all_shapes[] = {shape::equal, shape::unreachable, shape::auxiliary, shape::dropping};
 
 lab_options group_of(std::uint32_t size, shape which = shape::equal) {
   lab_options out;
@@ -50,6 +51,7 @@ lab_options group_of(std::uint32_t size, shape which = shape::equal) {
     out.members.front() = {.weight = 0, .takes = false};
     out.codec = kernels::codec::blockwise8;  // of which a second pass leaves other values
   }
+  if (which == shape::dropping) out.codec = kernels::codec::top_k;
   return out;
 }
 
@@ -202,7 +204,7 @@ TEST_CASE("random kills, cuts and orders of arrival in groups of two to eight ne
   tally t;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     auto random = stream(seed, "round_faults");
-    auto options = group_of(2 + static_cast<std::uint32_t>(random.below(7)), all_shapes[random.below(3)]);
+    auto options = group_of(2 + static_cast<std::uint32_t>(random.below(7)), all_shapes[random.below(std::size(all_shapes))]);
     options.shuffle = seed;
     options.window_chunks = 1 + static_cast<std::uint32_t>(random.below(4));
     round_lab lab(options);

@@ -128,6 +128,35 @@ TEST_CASE("a swarm with joiners and deaths is started again, by moshpit peers, t
   }
 }
 
+TEST_CASE("the Q of PowerSGD is in a checkpoint, and who goes on otherwise leaves it or begins with a fresh one") {
+  auto what = of("quadratic", "", 3, 10);
+  what.parameters = "4096";
+  what.workload = ", rows: 64";
+  const auto without = what.yaml();
+  what.averaging = ", power_sgd_rank: 2";
+  const scratch_folder folder;
+  const auto first = run_to(what.yaml(), 10, folder / "first");
+  CHECK(first.errors.empty());
+  const auto saved = learn::load_checkpoint(folder / "first/checkpoints/epoch-5.ckpt");
+  REQUIRE(saved.ok());
+  CHECK(saved->power_sgd_rank == 2);
+  CHECK(saved->power_sgd_values == 2 * 64);
+  CHECK(saved->optimizer_state.size() == 4 * 2 * 64);   // of sgd without momentum, no more
+  const auto on = [&](const std::string& yaml, const char* name) {
+    const auto run = run_to(from(yaml, folder / "first/checkpoints/epoch-5.ckpt"), 10, folder / name);
+    INFO(run.text(yaml));
+    CHECK(run.errors.empty());
+    CHECK(*run.summary().loss.final < *run.summary().loss.first);
+    const auto last = learn::load_checkpoint(folder / (std::string(name) + "/final.ckpt"));
+    REQUIRE(last.ok());
+    return std::pair{last->power_sgd_rank, last->optimizer_state.size()};
+  };
+  CHECK(on(what.yaml(), "same") == std::pair<std::uint64_t, std::size_t>{2, 512});
+  CHECK(on(without, "without") == std::pair<std::uint64_t, std::size_t>{0, 0});
+  what.averaging = ", power_sgd_rank: 3";
+  CHECK(on(what.yaml(), "other") == std::pair<std::uint64_t, std::size_t>{3, 768});
+}
+
 TEST_CASE("check finds a checkpoint that a run cannot start from, and says what is wrong with it") {
   const scratch_folder folder;
   auto what = of("quadratic", "", 2, 10);

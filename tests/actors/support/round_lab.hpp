@@ -29,7 +29,8 @@ struct lab_options {
   std::uint32_t values_per_part = 6;
   std::uint64_t chunk_bytes = 8;
   std::uint32_t window_chunks = 2;
-  kernels::codec codec = kernels::codec::none;
+  kernels::codec codec = kernels::codec::none;   ///< both ways; top_k: of contributions only
+  double top_k_fraction = 0.5;
   mutant bug = mutant::none;
   std::optional<std::uint64_t> shuffle;   ///< seed: messages of different pairs overtake each other
 };

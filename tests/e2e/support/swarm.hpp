@@ -18,6 +18,7 @@ struct swarm {
   std::uint64_t seed = 1;
   std::string kind = "quadratic";
   std::string parameters = "4000";         ///< 16 kB to average
+  std::string workload;                    ///< further options, ', key: value'
   std::string up = "1Mbit", down = "40Mbit";
   std::string averaging;                   ///< further options, ', key: value'
   std::string training;

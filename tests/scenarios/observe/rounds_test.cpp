@@ -64,6 +64,32 @@ TEST_CASE("a round that some survivors completed and others did not is split") {
         1); // the cause, not who gave up because of it
 }
 
+TEST_CASE("of two rounds that follow each other the second counts, and the first only if it did not end well") {
+  for (const outcome first : {outcome::ok, outcome::partial, outcome::failed}) {
+    fixture f;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      auto what = contribution(1, i, 3, {}, {1});
+      what.first_of_two = true;
+      f.book.contributed(1s, 100 + i, what);
+    }
+    const reason why = first == outcome::ok ? reason::none : reason::sender_lost;
+    f.end(1, 0, 3, first, why);
+    f.end(1, 1, 3, first, why);
+    f.end(1, 2, 3, first, why);
+    REQUIRE(f.final.size() == 1);
+    CHECK(f.final[0].first_of_two);
+    f.end(1, 2, 3, first, why); // and late
+    CHECK(f.book.counts().of(outcome::ok) + f.book.counts().of(outcome::partial) == 0);
+    CHECK(f.book.counts().of(outcome::failed) == (first == outcome::failed ? 1 : 0));
+    CHECK(f.book.counts().completed == 0);
+    f.contribute(2, 3);
+    for (std::uint32_t i = 0; i < 3; ++i)
+      f.end(2, i, 3, outcome::ok);
+    CHECK(f.book.counts().of(outcome::ok) == 1);
+    CHECK(f.book.counts().completed == 1);
+  }
+}
+
 TEST_CASE("members that die are no survivors") {
   fixture f;
   f.contribute(1, 2);

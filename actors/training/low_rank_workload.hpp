@@ -1,0 +1,45 @@
+// A workload whose gradients are averaged by PowerSGD (kernels/compress/power_sgd.hpp), in two rounds. It wraps another one: a step takes
+// the means of both rounds, makes the gradient from them that they stand for, and lets the other one step with that.
+// The Q that the next step begins with is part of the state, behind the optimizer's: who downloads a state has it, as do checkpoints, and
+// what travels as a step that others repeat are the two means, which give the same bits everywhere. (docs/adr/0015)
+#pragma once
+
+#include <memory>
+
+#include "actors/training/workload.hpp"
+
+namespace shoal::actors {
+
+class low_rank_workload final : public workload {
+ public:
+  /// Requires: `how` is made for the layout of `inner`.
+  low_rank_workload(std::shared_ptr<const workload> inner, kernels::power_sgd how);
+
+  std::uint64_t value_count() const override { return inner_->value_count(); }
+  std::vector<kernels::tensor_slot> layout() const override { return inner_->layout(); }
+  const kernels::power_sgd* low_rank() const override { return &how_; }
+  std::uint64_t step_values() const override { return how_.first_round() + how_.second_round(); }
+  std::uint64_t sample_bytes() const override { return inner_->sample_bytes(); }
+  bool hollow() const override { return inner_->hollow(); }
+  model_state initial() const override;
+  double accumulate(const model_state& at, std::span<const std::byte> samples, std::uint64_t count,
+                    std::span<double> gradient_sum) const override {
+    return inner_->accumulate(at, samples, count, gradient_sum);
+  }
+  /// Means that give no finite gradient (nobody honest has such) are as a gradient that is not finite.
+  model_state step(const model_state& at, const payload& means) const override;
+
+  /// A state of the wrapped workload with the first Q, as where training begins.
+  model_state with_first_q(model_state state) const;
+
+ private:
+  std::shared_ptr<const workload> inner_;
+  kernels::power_sgd how_;
+};
+
+/// The Q of a state of such a workload [how.state_size()]. Requires: it has numbers.
+std::span<const float> q_of(const kernels::power_sgd& how, const model_state& state);
+/// The optimizer's state without it.
+payload optimizer_without_q(const kernels::power_sgd& how, const model_state& state);
+
+}  // namespace shoal::actors
