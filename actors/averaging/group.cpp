@@ -252,7 +252,7 @@ void group_actor::leave_if_idle() {
 void group_actor::on_down(const caf::actor_addr& whom) {
   std::erase(watched_, whom);
   matchmaking_->on_down(whom);
-  for (auto& one : rounds_) one.round->on_down(whom);
+  for (std::size_t i = 0; i < rounds_.size(); ++i) rounds_[i].round->on_down(whom);   // the first may begin the second
   leave_if_idle();
 }
 

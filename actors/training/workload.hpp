@@ -53,7 +53,8 @@ class workload {
   virtual double accumulate(const model_state& at, std::span<const std::byte> samples, std::uint64_t count,
                             std::span<double> gradient_sum) const = 0;
 
-  /// One optimizer step with the mean gradient, or, with low_rank(), with the means of both rounds, in their order; sets parameters, optimizer and step of the result.
+  /// One optimizer step with the mean gradient, or, with low_rank(), with the means of both rounds, in their order; sets
+  /// parameters, optimizer and step of the result.
   virtual model_state step(const model_state& at, const payload& mean_gradient) const = 0;
 };
 

@@ -232,7 +232,8 @@ result<void> continues(const checkpoint& saved, const checkpoint& wanted) {
 result<void> save(const checkpoint& state, const std::filesystem::path& path) {
   SHOAL_CHECK(state.parameters.size() == size_of(state.tensors),
               "the parameters have the tensors' size");
-  SHOAL_CHECK(state.optimizer_state.empty() || state.optimizer_state.size() == whole_state(state.optimizer, state.parameters.size(), state.power_sgd_values),
+  SHOAL_CHECK(state.optimizer_state.empty() ||
+                  state.optimizer_state.size() == whole_state(state.optimizer, state.parameters.size(), state.power_sgd_values),
               "the state is that of the optimizer");
   // Invalid UTF-8 in a note is replaced, not thrown about.
   auto described = to_json(state);

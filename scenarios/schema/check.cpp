@@ -314,13 +314,16 @@ class checker : checking {
       if (codec != kernels::codec::top_k) others += (others.empty() ? "" : ", ") + std::string(name);
     const bool top_k = a.compression == kernels::codec::top_k;
     if (a.means_compression == kernels::codec::top_k)
-      error("averaging.means_compression", fmt::format("top_k cannot write the means that reducers send back: nobody keeps what it drops of them; means take {}", others));
+      error("averaging.means_compression",
+            fmt::format("top_k cannot write the means that reducers send back: nobody keeps what it drops of them; means take {}", others));
     if (top_k && moshpit)
-      error("averaging.compression", fmt::format("top_k cannot write parameters, which the method 'moshpit' averages: what it drops would be 0; they take {}", others));
+      error("averaging.compression",
+            fmt::format("top_k cannot write parameters, which the method 'moshpit' averages: what it drops would be 0; they take {}", others));
     if (a.power_sgd_rank > 0 && moshpit)
       error("averaging.power_sgd_rank", "PowerSGD is for gradients; the method 'moshpit' averages parameters");
     else if (top_k && a.power_sgd_rank > 0)
-      error("averaging.compression", fmt::format("top_k cannot write what PowerSGD averages: both drop values of gradients; with it contributions take {}", others));
+      error("averaging.compression",
+            fmt::format("top_k cannot write what PowerSGD averages: both drop values of gradients; with it contributions take {}", others));
     if (sources_.given("averaging.top_k_fraction") && sound({"averaging.top_k_fraction"}) && !top_k)
       warn("averaging.top_k_fraction", "averaging.top_k_fraction is of the codec 'top_k', which averaging.compression is not");
     const workload_options& w = s_.workload;
@@ -330,7 +333,8 @@ class checker : checking {
     if (w.kind == workload_kind::transformer ? !kernels::validate(model_of(w)).ok() : w.parameters % w.rows != 0) return;
     if (auto fits = low_rank_of(s_); !fits) {
       std::vector<std::string> notes;
-      if (w.kind != workload_kind::transformer && w.rows == 1) notes.push_back(fmt::format("the parameters of {} are one vector; workload.rows makes them a matrix", name_of(w.kind)));
+      if (w.kind != workload_kind::transformer && w.rows == 1)
+        notes.push_back(fmt::format("the parameters of {} are one vector; workload.rows makes them a matrix", name_of(w.kind)));
       error("averaging.power_sgd_rank", fits.error(), std::move(notes));
     }
   }

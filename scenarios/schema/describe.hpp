@@ -340,9 +340,10 @@ void describe(V& v, averaging_options& o) {
           {.hide_default = true});
   v.field("means_compression", o.means_compression, "how the means are written on their way back, if not as `compression` says; with `top_k`: "
                                                     "`none`. Any but `top_k`", {.hide_default = true});
-  v.field("top_k_fraction", o.top_k_fraction, "of the values that `top_k` sends, in each piece", {.at_least = 1e-6, .at_most = 1, .fraction = true, .hide_default = true});
-  v.field("power_sgd_rank", o.power_sgd_rank, "synchronous: gradients are averaged as matrices of this rank (PowerSGD), in two rounds of one group; 4 is usual; "
-                                              "0: as they are. Other codecs than `top_k` may apply to both", {.at_most = 4096, .hide_default = true});
+  v.field("top_k_fraction", o.top_k_fraction, "of the values that `top_k` sends, in each piece",
+          {.at_least = 1e-6, .at_most = 1, .fraction = true, .hide_default = true});
+  v.field("power_sgd_rank", o.power_sgd_rank, "synchronous: gradients are averaged as matrices of this rank (PowerSGD), in two rounds of one group; "
+                                              "4 is usual; 0: as they are. Other codecs than `top_k` may apply to both", {.at_most = 4096, .hide_default = true});
 }
 
 template <class V>
