@@ -185,7 +185,10 @@ void flow_network::move_to(duration now) {
 void flow_network::settle() {
   if (!solver_.changed()) return;
   const auto changed = solver_.solve();
-  for (const auto f : changed) set_rate(slot_of_[f], solver_.rate(f));
+  for (const auto f : changed) {
+    set_rate(slot_of_[f], solver_.rate(f));
+    if (follow_ != nullptr) follow_->push_back({flows_[slot_of_[f]].tag, now_});
+  }
   if (watch_ == nullptr) return;
   for (const auto f : changed) {
     const auto link = solver_.bottleneck(f);

@@ -92,6 +92,13 @@ class flow_network {
   };
   /// Appends to `notes` from now on, until told null.
   void watch(std::vector<rate_note>* notes) noexcept { watch_ = notes; }
+  /// The rate of the flow with this tag is another from `at` on.
+  struct rate_changed {
+    std::uint64_t tag = 0;
+    duration at{};
+  };
+  /// Appends to `changes` from now on, until told null; it costs less than watch().
+  void follow(std::vector<rate_changed>* changes) noexcept { follow_ = changes; }
   std::size_t active() const noexcept { return active_; }
   duration now() const noexcept { return now_; }
   /// Rates computed again so far, for benchmarks.
@@ -144,6 +151,7 @@ class flow_network {
   std::uint64_t next_sequence_ = 0;
   std::size_t active_ = 0;
   std::vector<rate_note>* watch_ = nullptr;
+  std::vector<rate_changed>* follow_ = nullptr;
 };
 
 }  // namespace shoal::netem

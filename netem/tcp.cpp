@@ -17,6 +17,13 @@ double beta_of(congestion_control control) { return control == congestion_contro
 
 double cbrt(double x) { return x <= 0 ? 0 : portable::pow(x, 1.0 / 3); }
 
+double carried_by(const round_trip_seen& seen) { return seen.rate / 8 * to_seconds(seen.round_trip); }
+
+/// The window above which the queue overflows.
+double held_by(const tcp_options& options, const round_trip_seen& seen) {
+  return std::max(carried_by(seen) + seen.queue_bytes, least_held * options.segment);
+}
+
 }  // namespace
 
 double loss_cap(const tcp_options& options, double p, duration round_trip) {
@@ -43,7 +50,7 @@ void begin_transfer(const tcp_options& options, tcp_window& state, duration now,
 
 bool next_round_trip(const tcp_options& options, tcp_window& state, const round_trip_seen& seen) {
   const double beta = beta_of(options.control);
-  const double carried = seen.rate / 8 * to_seconds(seen.round_trip);  // in one round trip
+  const double carried = carried_by(seen);
   if (!state.avoiding) {
     const double growth = options.slow_start_growth;
     if (seen.window_limited)
@@ -68,7 +75,7 @@ bool next_round_trip(const tcp_options& options, tcp_window& state, const round_
     state.window = options.segment * std::max(cubic_c * from_k * from_k * from_k + w_max, reno);
   }
   state.window = std::min(state.window, options.max_window);
-  const double held = std::max(carried + seen.queue_bytes, least_held * options.segment);
+  const double held = held_by(options, seen);
   if (seen.window_limited || state.window <= held) return false;
   state.before_loss = std::min(state.window, (state.avoiding ? 1 : 1 + options.overshoot / seen.sharers) * held);
   state.window = std::max(beta * state.before_loss, options.segment);
@@ -76,6 +83,56 @@ bool next_round_trip(const tcp_options& options, tcp_window& state, const round_
   state.avoiding = true;
   state.loss_at = seen.now;
   return true;
+}
+
+void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_seen seen, duration from, std::int64_t count) {
+  std::int64_t done = 0, cycle = 0;
+  const auto at = [&](std::int64_t trip) { return from + trip * seen.round_trip; };
+  while (done < count && !state.avoiding) {
+    const auto before = state.window;
+    seen.now = at(++done);
+    next_round_trip(options, state, seen);
+    if (!state.avoiding && state.window == before) return;  // it carries nothing, or has reached max_window
+  }
+  // Avoiding, the window after some round trips follows from that at the last overflow.
+  const auto jump = [&](tcp_window from_here, std::int64_t trips) {
+    seen.now = at(done + trips);
+    seen.round_trips = static_cast<double>(trips);
+    const bool overflows = next_round_trip(options, from_here, seen);
+    return std::pair(from_here, overflows);
+  };
+  while (done < count) {
+    auto [after, overflows] = jump(state, count - done);
+    if (!overflows) {
+      state = after;
+      return;
+    }
+    std::int64_t first = count - done, before = 0;  // the first that overflows is in (before, first]
+    while (first - before > 1) {
+      const auto middle = before + (first - before) / 2;
+      auto [there, too_much] = jump(state, middle);
+      (too_much ? first : before) = middle;
+      if (too_much) after = there;
+    }
+    state = after;
+    done += first;
+    // From one overflow to the next it is always the same.
+    if (first == cycle) {
+      const auto skipped = (count - done) / cycle * cycle;
+      state.loss_at += skipped * seen.round_trip;
+      done += skipped;
+      cycle = 0;
+    } else {
+      cycle = first;
+    }
+  }
+}
+
+bool never_limits(const tcp_options& options, const tcp_window& state, const round_trip_seen& seen) {
+  constexpr double margin = 1 + 1e-9;  // of rounding
+  const double enough = margin * carried_by(seen);
+  return !seen.window_limited && state.window >= enough && beta_of(options.control) * held_by(options, seen) >= enough &&
+         options.max_window >= enough;
 }
 
 void after_timeout(const tcp_options& options, tcp_window& state, duration now) {

@@ -97,6 +97,13 @@ void begin_transfer(const tcp_options& options, tcp_window& state, duration now,
 /// Moves the window on by the round trips seen. True if the queue overflowed.
 bool next_round_trip(const tcp_options& options, tcp_window& state, const round_trip_seen& seen);
 
+/// As `count` calls of next_round_trip, one round trip after the other from `from` on, in which the network does the same each time.
+/// Requires: !seen.window_limited, seen.round_trips == 1. Complexity: O(log count) once it avoids congestion.
+void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_seen seen, duration from, std::int64_t count);
+
+/// Whether the window never limits a transfer of this rate, and did not in the round trip before, as long as the network does the same.
+bool never_limits(const tcp_options& options, const tcp_window& state, const round_trip_seen& seen);
+
 /// A retransmission timeout: one segment, slow start up to half of what was under way (RFC 5681, section 3.1).
 void after_timeout(const tcp_options& options, tcp_window& state, duration now);
 

@@ -36,7 +36,9 @@ const char* name_of(rate_limit why) {
   return "";
 }
 
-transport::transport(transfer_model model, tcp_options tcp) : model_(model), tcp_(tcp) {}
+transport::transport(transfer_model model, tcp_options tcp) : model_(model), tcp_(tcp) {
+  if (model_ == transfer_model::tcp) flows_.follow(&changed_);
+}
 
 link_id transport::add_link(double bits_per_second) {
   return flows_.add_link(bits_per_second * (model_ == transfer_model::lv08 ? lv08_bandwidth_factor : 1));
@@ -116,6 +118,7 @@ void transport::change(transfer_id id, const path_now& way, duration now) {
   }
   auto& r = records_.at(id.slot);
   SHOAL_CHECK(r.alive && r.generation == id.generation, "no such transfer");
+  unpark(id.slot, now);
   r.delay = way.delay;
   r.round_trip = way.round_trip;
   r.cap = way.cap;
@@ -135,6 +138,7 @@ void transport::stop(transfer_id id, duration now) {
   }
   auto& r = records_.at(id.slot);
   SHOAL_CHECK(r.alive && r.generation == id.generation, "no such transfer");
+  unpark(id.slot, now);
   r.stopped = true;
   r.timer = 0;
   r.cap_why = rate_limit::cut;
@@ -167,6 +171,7 @@ void transport::set_cap(record& r, duration now) {
 }
 
 std::optional<duration> transport::next_event() {
+  follow_rates();
   auto next = flows_.next_completion();
   tell_rates();
   if (next_timer() && (!next || timers_.top().at < *next)) next = timers_.top().at;
@@ -174,13 +179,12 @@ std::optional<duration> transport::next_event() {
 }
 
 void transport::advance(duration now, std::vector<finished_transfer>& out) {
-  while (next_timer() && timers_.top().at <= now) {
-    const auto [at, number, slot] = timers_.top();
-    finish(at, out);  // what ends before the timer; the timer's transfer may be among them
-    if (!next_timer() || timers_.top().number != number) continue;
-    timers_.pop();
-    records_[slot].timer = 0;
-    due(slot, at);
+  // Instant by instant: what ends changes rates, and with them when a window matters next.
+  while (const auto next = next_event()) {
+    if (*next > now) break;
+    const auto at = *next;
+    finish(at, out);  // before the timers: their transfers may be among what ends
+    timers_due(at);
   }
   finish(now, out);
 }
@@ -195,7 +199,10 @@ void transport::finish(duration now, std::vector<finished_transfer>& out) {
       continue;
     }
     auto& r = records_[ended.tag];
-    if (model_ == transfer_model::tcp) last_round_trip(r, ended.at);
+    if (model_ == transfer_model::tcp) {
+      catch_up(r, ended.at);
+      last_round_trip(r, ended.at);
+    }
     r.connection.connected = true;
     r.connection.used_until = ended.at;
     out.push_back({r.tag, ended.at, r.connection});
@@ -220,13 +227,19 @@ bool transport::next_timer() {
   return false;
 }
 
-void transport::due(std::uint32_t slot, duration now) {
-  auto& r = records_[slot];
-  if (r.flowing) {
-    round_trip_over(slot, now);
-  } else {
-    r.connection.connected = true;
-    begin_flow(slot, now);
+/// One after the other: when one of several equal flows has overflowed, the others see what it left them.
+void transport::timers_due(duration now) {
+  while (next_timer() && timers_.top().at <= now) {
+    const auto slot = timers_.top().slot;
+    timers_.pop();
+    auto& r = records_[slot];
+    r.timer = 0;
+    if (r.flowing) {
+      round_trip_over(slot, now);
+    } else {
+      r.connection.connected = true;
+      begin_flow(slot, now);
+    }
   }
 }
 
@@ -280,10 +293,8 @@ double transport::window_cap(const record& r, rate_limit& why) const {
   return cap;
 }
 
-void transport::round_trip_over(std::uint32_t slot, duration now) {
-  auto& r = records_[slot];
+round_trip_seen transport::see(const record& r) {
   round_trip_seen seen;
-  seen.now = now;
   seen.round_trip = r.round_trip;
   seen.rate = flows_.rate(r.flow);
   const auto link = flows_.bottleneck(r.flow);
@@ -293,10 +304,63 @@ void transport::round_trip_over(std::uint32_t slot, duration now) {
     seen.queue_bytes =
         (flows_.capacity(*link) / 8 * to_seconds(tcp_.queue) + 1500 * tcp_.queue_packets) / seen.sharers;
   }
+  return seen;
+}
+
+void transport::round_trip_over(std::uint32_t slot, duration now) {
+  auto& r = records_[slot];
+  auto seen = see(r);
+  seen.now = now;
   next_round_trip(tcp_, r.connection, seen);
   r.counted_until = now;
   set_cap(r, now);
-  set_timer(slot, now + r.round_trip);
+  park_or_wait(slot, seen);
+}
+
+void transport::park_or_wait(std::uint32_t slot, const round_trip_seen& seen) {
+  auto& r = records_[slot];
+  r.parked = never_limits(tcp_, r.connection, seen);
+  if (r.parked)
+    r.steady = seen;
+  else
+    set_timer(slot, r.counted_until + r.round_trip);
+}
+
+/// Moves the window of a parked transfer on by the round trips that are over.
+void transport::catch_up(record& r, duration now) {
+  if (!r.parked) return;
+  const auto trips = (now - r.counted_until) / r.round_trip;
+  if (trips <= 0) return;
+  next_round_trips(tcp_, r.connection, r.steady, r.counted_until, trips);
+  r.counted_until += trips * r.round_trip;
+}
+
+void transport::unpark(std::uint32_t slot, duration now) {
+  auto& r = records_[slot];
+  if (!r.parked) return;
+  catch_up(r, now);
+  set_cap(r, now);
+  r.parked = false;
+  set_timer(slot, r.counted_until + r.round_trip);
+}
+
+/// The windows of those whose rate is another now can matter again; a cap may change the rates once more.
+void transport::follow_rates() {
+  if (model_ != transfer_model::tcp) return;
+  for (flows_.next_completion(); !changed_.empty(); flows_.next_completion()) {
+    following_.clear();
+    following_.swap(changed_);
+    for (const auto& change : following_) {
+      auto& r = records_[change.tag];
+      if (!r.alive || !r.parked) continue;
+      catch_up(r, change.at);
+      set_cap(r, flows_.now());
+    }
+    for (const auto& change : following_) {
+      auto& r = records_[change.tag];
+      if (r.alive && r.parked) park_or_wait(static_cast<std::uint32_t>(change.tag), see(r));
+    }
+  }
 }
 
 /// What was sent since the last whole round trip lets the window grow, too: for the connection's next transfer.

@@ -123,6 +123,8 @@ class transport {
     duration flowing_since{}, counted_until{};  // the window has grown for the time until then
     rate_limit cap_why = rate_limit::cap;
     tcp_window connection;
+    bool parked = false;               // no timer: the window cannot matter before the rate changes
+    round_trip_seen steady;            // what each round trip sees meanwhile
   };
   struct timer {
     duration at;
@@ -133,10 +135,15 @@ class transport {
 
   void set_timer(std::uint32_t slot, duration at);
   bool next_timer();
-  void due(std::uint32_t slot, duration now);
+  void timers_due(duration now);
   void begin_flow(std::uint32_t slot, duration now);
   void last_round_trip(record& r, duration now);
   void round_trip_over(std::uint32_t slot, duration now);
+  round_trip_seen see(const record& r);
+  void park_or_wait(std::uint32_t slot, const round_trip_seen& seen);
+  void catch_up(record& r, duration now);
+  void unpark(std::uint32_t slot, duration now);
+  void follow_rates();
   double window_cap(const record& r, rate_limit& why) const;
   void set_cap(record& r, duration now);
   void finish(duration now, std::vector<finished_transfer>& out);
@@ -153,6 +160,7 @@ class transport {
   std::size_t active_ = 0;
   std::vector<finished_flow> ended_;
   std::vector<flow_network::rate_note> rates_;
+  std::vector<flow_network::rate_changed> changed_, following_;
   std::function<void(const rate_change&)> told_;
 };
 

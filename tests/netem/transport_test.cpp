@@ -277,3 +277,67 @@ TEST_CASE("a change of the path holds for a transfer under way") {
   way.round_trip = 400ms;
   CHECK(end_with(way) > same);
 }
+
+TEST_CASE("tcp, round trips that all see the same are reckoned with at once, as one after the other") {
+  for (const auto control : {congestion_control::cubic, congestion_control::reno})
+    for (const double rate : {1e5, 1e6, 4e6, 2e7})
+      for (const double window : {14480.0, 60000.0, 2e6})
+        for (const bool avoiding : {false, true})
+          for (const std::int64_t count : {1, 2, 7, 50, 1000, 12345}) {
+            tcp_options options;
+            options.control = control;
+            tcp_window one;
+            one.connected = true;
+            one.avoiding = avoiding;
+            one.window = window;
+            one.before_loss = window / 0.7;
+            one.loss_at = 1s;
+            round_trip_seen seen;
+            seen.round_trip = 40ms;
+            seen.rate = rate;
+            seen.sharers = 5;
+            seen.queue_bytes = 30000;
+            auto together = one;
+            next_round_trips(options, together, seen, 1s, count);
+            for (std::int64_t i = 1; i <= count; ++i) {
+              seen.now = 1s + i * 40ms;
+              next_round_trip(options, one, seen);
+            }
+            CAPTURE(rate);
+            CAPTURE(window);
+            CAPTURE(avoiding);
+            CAPTURE(count);
+            CHECK(together.window == doctest::Approx(one.window).epsilon(1e-9));
+            CHECK(together.before_loss == doctest::Approx(one.before_loss).epsilon(1e-9));
+            CHECK(together.avoiding == one.avoiding);
+            CHECK(together.loss_at == one.loss_at);
+          }
+}
+
+TEST_CASE("tcp, a window that a link keeps large enough limits nothing until the link has room again") {
+  // Two flows share 8 Mbit/s at 50 ms: 25 kB each in a round trip, and 75 kB of queue; 0.7 of both is more than 25 kB.
+  transport net(transfer_model::tcp);
+  const link_id path[] = {net.add_link(8e6)};
+  transfer_request what;
+  what.path = path;
+  what.delay = 25ms;
+  what.round_trip = 50ms;
+  what.connection.connected = true;
+  what.bytes = 20'000'000;
+  what.tag = 1;
+  net.start(what, {});
+  what.bytes = 5'000'000;
+  what.tag = 2;
+  net.start(what, {});
+  std::size_t events = 0;
+  std::vector<finished_transfer> done;
+  while (const auto next = net.next_event()) {
+    net.advance(*next, done);
+    ++events;
+  }
+  REQUIRE(done.size() == 2);
+  CHECK(to_seconds(done[0].at) == doctest::Approx(10).epsilon(0.02));
+  // All 25 MB over one link, with what slow start lost.
+  CHECK(to_seconds(done[1].at) == doctest::Approx(25).epsilon(0.02));
+  CHECK(events < 150);  // of about 500 round trips
+}
