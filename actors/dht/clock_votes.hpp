@@ -9,9 +9,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
-#include <vector>
 
 #include "actors/dht/node_id.hpp"
 #include "kernels/base/units.hpp"
@@ -32,10 +32,12 @@ class clock_votes {
   /// The UTC now, as most have it. `own_utc_ns`: as we do.
   std::int64_t utc_ns(std::int64_t own_utc_ns, duration now) const {
     const auto own = own_utc_ns - now.count();
-    std::vector<std::int64_t> ahead{own};
-    for (const auto& v : votes_) ahead.push_back(std::clamp(own, v.least, v.most));
-    std::sort(ahead.begin(), ahead.end());
-    const auto upper = ahead[ahead.size() / 2], lower = ahead[(ahead.size() - 1) / 2];
+    std::array<std::int64_t, most_votes + 1> ahead;
+    std::size_t count = 0;
+    ahead[count++] = own;
+    for (const auto& v : votes_) ahead[count++] = std::clamp(own, v.least, v.most);
+    std::sort(ahead.begin(), ahead.begin() + static_cast<std::ptrdiff_t>(count));
+    const auto upper = ahead[count / 2], lower = ahead[(count - 1) / 2];
     return now.count() + (own - lower <= upper - own ? lower : upper);
   }
 

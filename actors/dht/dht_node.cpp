@@ -61,8 +61,7 @@ caf::behavior dht_node::make_behavior() {
       [this](const tick& m) {
         handles();
         switch (m.kind) {
-          case slow_timer: return on_slow(m.token);
-          case timeout_timer: return on_failed(m.token, false);
+          case request_timer: return on_request_timer();
           case join_timer: return join();
           case flush_timer: {
             flush_planned_ = false;
@@ -91,6 +90,8 @@ void dht_node::on_exit() {
   waiting_.clear();
   searches_.clear();
   requests_.clear();
+  slow_.clear();
+  late_.clear();
   overdue_.clear();
   watched_.clear();
   remembered_.clear();
@@ -179,15 +180,16 @@ void dht_node::on_serve(const serve& what) {
 }
 
 void dht_node::write(const std::string& key) {
-  if (!ready_ || search_of_.contains(key)) return;  // it is written when that is over
+  if (!ready_) return;
   auto own = own_.find(key);
   if (own == own_.end()) return;
   if (std::none_of(own->second.begin(), own->second.end(), [](const auto& e) { return e.second.pending; })) return;
-  if (const auto* set = replicas_of(key)) return send_own(key, std::vector(set->members), false);
+  const bool searching = search_of_.contains(key);  // it is written when that is over
+  if (const auto* set = replicas_of(key); set != nullptr && !searching) return send_own(key, std::vector(set->members), false);
   auto target = node_id::of_key(key);
   if (table_.size() < options_.bucket_size)
     send_own(key, with_us(target, table_.nearest(target, options_.replicas, [this](const node_id& id) { return blocked(id); })), true);
-  start_search(node_id::of_key(key), key, goal::write);
+  if (!searching) start_search(target, key, goal::write);
 }
 
 void dht_node::send_own(const std::string& key, const std::vector<contact>& members, bool guess) {
@@ -234,7 +236,8 @@ void dht_node::read(const std::string& key) {
   if (known.fetched != duration::min() && now() - known.fetched < options_.cache_time) return answer(key);
   if (polls_.contains(key)) return;
   const auto* set = replicas_of(key);
-  if (set == nullptr || !set->merged) {
+  // What the replica that we ask has missed, another one has: all of them are read now and then.
+  if (set == nullptr || !set->merged || now() - set->since >= options_.replicas_fresh) {
     start_search(node_id::of_key(key), key, goal::read);
   } else if (holds(*set)) {
     answer(key);
@@ -246,21 +249,27 @@ void dht_node::read(const std::string& key) {
 void dht_node::answer(const std::string& key) {
   auto readers = waiting_.find(key);
   if (readers == waiting_.end()) return;
-  std::map<std::string, const signed_record*> newest;
+  std::vector<const signed_record*> known;
   auto utc = this->utc();
   auto see = [&](const signed_record& what) {
-    if (what.entry.expires_utc_ns <= utc) return;
-    auto& best = newest[what.entry.subkey];
-    if (best == nullptr || is_newer(what, *best)) best = &what;
+    if (what.entry.expires_utc_ns > utc) known.push_back(&what);
   };
   store_.for_each(key, see);
   cache_.for_each(key, see);
   if (auto own = own_.find(key); own != own_.end())
     for (const auto& [subkey, mine] : own->second) see(mine.what);
+  std::sort(known.begin(), known.end(), [](const signed_record* a, const signed_record* b) {
+    const auto order = a->entry.subkey.compare(b->entry.subkey);
+    return order != 0 ? order < 0 : is_newer(*a, *b);
+  });
   std::vector<record> records;
-  records.reserve(newest.size());
-  for (const auto& [subkey, what] : newest)
-    if (what->withdrawn == 0) records.push_back(what->entry);
+  records.reserve(known.size());
+  const signed_record* before = nullptr;
+  for (const auto* what : known) {
+    const bool newest = before == nullptr || before->entry.subkey != what->entry.subkey;
+    before = what;
+    if (newest && what->withdrawn == 0) records.push_back(what->entry);
+  }
   auto all = std::move(readers->second);
   waiting_.erase(readers);
   for (const auto& reader : all) send(reader.reply_to, found{key, reader.token, records});
@@ -377,7 +386,7 @@ void dht_node::on_answer(query_answer& what) {
       views_[done.key].fetched = now();
       polls_.erase(done.key);
       answer(done.key);
-      if (what.others_nearer != 0) outdated(done.key);
+      what.others_nearer != 0 ? outdated(done.key) : confirmed(done.key, done.to.id);
       return;
     }
     case kind::ping:
@@ -411,7 +420,7 @@ void dht_node::on_receipt(const put_receipt& what) {
   if (open->second.what != kind::put || !is(open->second.to.address, current_sender()))
     return misbehaviour(0, "put_receipt: not from whom was asked");
   auto done = *close(what.token);
-  if (what.others_nearer != 0) outdated(done.key);
+  what.others_nearer != 0 ? outdated(done.key) : confirmed(done.key, done.to.id);
   met(done.to, what.client != 0);
   votes_.told(done.to.id, what.utc_ns, done.asked, now());
 }
@@ -428,8 +437,38 @@ void dht_node::ask(request what, Message message) {
   auto to = what.to.address;
   if (++watched_[caf::actor_cast<caf::actor_addr>(to)] == 1) monitor(to);
   requests_.emplace(token, std::move(what));
-  set_timer(options_.slow_after, slow_timer, token);
+  slow_.push_back({now() + options_.slow_after, token});
+  wait_for_requests();
   send(to, std::move(message));
+}
+
+/// One timer for all requests: nearly all are answered long before theirs would be due.
+void dht_node::wait_for_requests() {
+  for (auto* open : {&slow_, &late_})
+    while (!open->empty() && !requests_.contains(open->front().token)) open->pop_front();
+  if (slow_.empty() && late_.empty()) return;
+  auto next = duration::max();
+  for (const auto* open : {&slow_, &late_})
+    if (!open->empty()) next = std::min(next, open->front().at);
+  if (next_deadline_ && *next_deadline_ <= next) return;
+  next_deadline_ = next;
+  set_timer(std::max(next - now(), duration{}), request_timer);
+}
+
+void dht_node::on_request_timer() {
+  if (!next_deadline_ || now() < *next_deadline_) return;   // an earlier one has taken its place
+  next_deadline_.reset();
+  while (!slow_.empty() && slow_.front().at <= now()) {
+    const auto token = slow_.front().token;
+    slow_.pop_front();
+    on_slow(token);
+  }
+  while (!late_.empty() && late_.front().at <= now()) {
+    const auto token = late_.front().token;
+    late_.pop_front();
+    on_failed(token, false);
+  }
+  wait_for_requests();
 }
 
 void dht_node::query(const contact& to, std::uint64_t in, const std::string& key, kind what, bool nodes) {
@@ -464,7 +503,7 @@ std::optional<dht_node::request> dht_node::close(std::uint64_t token) {
 void dht_node::on_slow(std::uint64_t token) {
   auto open = requests_.find(token);
   if (open == requests_.end()) return;
-  set_timer(std::max(options_.request_timeout - options_.slow_after, duration{}), timeout_timer, token);
+  late_.push_back({now() + std::max(options_.request_timeout - options_.slow_after, duration{}), token});
   auto what = open->second;
   if (what.what == kind::search) {
     if (auto it = searches_.find(what.search); it != searches_.end()) {
@@ -561,7 +600,7 @@ void dht_node::finish(std::uint64_t token) {
   auto named = with_us(s.lookup.target(), s.lookup.nearest_living(options_.replicas));
   auto unchanged = std::equal(named.begin(), named.end(), known_set.members.begin(), known_set.members.end(), same);
   auto merged = s.what == goal::read || (known_set.merged && unchanged);
-  known_set = {std::move(named), now(), false, merged};
+  known_set = {std::move(named), now(), now(), false, merged};
   auto members = known_set;
   if (s.what == goal::republish) send_kept(s.key, members);
   if (s.what == goal::read) {
@@ -640,8 +679,10 @@ void dht_node::poll_failed(const std::string& key) {
 
 const dht_node::replica_set* dht_node::replicas_of(const std::string& key) const {
   auto found = sets_.find(key);
-  if (found == sets_.end() || found->second.stale || now() - found->second.since >= options_.replicas_fresh) return nullptr;
-  return &found->second;
+  if (found == sets_.end()) return nullptr;
+  const auto& set = found->second;
+  if (set.stale || now() - set.confirmed >= options_.replicas_fresh || now() - set.since >= options_.refresh) return nullptr;
+  return &set;
 }
 
 std::vector<contact> dht_node::with_us(const node_id& target, std::vector<contact> nearest) const {
@@ -829,6 +870,15 @@ void dht_node::outdated(const std::string& key) {
   if (own == own_.end()) return;
   for (auto& [subkey, mine] : own->second) mine.pending = true;
   flush_soon();
+}
+
+// A nearer node would push the farthest one out first.
+void dht_node::confirmed(const std::string& key, const node_id& by) {
+  auto found = sets_.find(key);
+  if (found == sets_.end()) return;
+  auto& members = found->second.members;
+  const auto farthest = std::find_if(members.rbegin(), members.rend(), [&](const contact& c) { return c.id != self_.id; });
+  if (farthest != members.rend() && farthest->id == by) found->second.confirmed = now();
 }
 
 void dht_node::drop_from_sets(const node_id& who) {

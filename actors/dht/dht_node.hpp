@@ -12,9 +12,9 @@
 //           everything it sends says that it is one, so that nobody keeps it, names it or gives it records. A node begins as its
 //           configuration says, and changes when `serve` does; it then looks itself up, so that others learn of it.
 //   write   sign; send to the `replicas` nodes nearest to the key; in a small network first to those that seem to be, as
-//           a look-up takes round trips. Who they are is kept for `replicas_fresh`, unless
-//           a nearer node appears, one of them fails, or one says that it knows enough that are nearer: then they are looked up
-//           again, and get everything of ours.
+//           a look-up takes round trips. Who they are is kept for `replicas_fresh` after the farthest of them has last said that it
+//           is one (at most for `refresh`), unless a nearer node appears, one of them fails, or one says that it knows enough that
+//           are nearer: then they are looked up again, and get everything of ours.
 //   read    the first time an iterative look-up that merges what all replicas have. After that one replica is asked for
 //           what changed, or nobody if we are one: a poll of a dictionary of many costs the bytes of the changes.
 //           The nearest replica that had nothing is sent what was found.
@@ -74,7 +74,7 @@ struct dht_config {
   duration slow_after = std::chrono::milliseconds(500);   ///< from then on others are asked as well
   duration request_timeout = std::chrono::seconds(3);
   duration blacklist_time = std::chrono::seconds(1);
-  duration replicas_fresh = std::chrono::seconds(30);
+  duration replicas_fresh = std::chrono::seconds(30);     ///< the replicas of a key are known for so long after they last said so
   duration cache_time = std::chrono::milliseconds(50);   ///< what was read so lately is not read again
   duration maintenance = std::chrono::seconds(10);
   duration refresh = std::chrono::minutes(5);      ///< between two look-ups of random points
@@ -98,7 +98,7 @@ class dht_node final : public protocol_actor {
   static constexpr std::size_t most_waiting = 1024;  ///< readers of one key
 
  private:
-  enum timer : std::uint32_t { slow_timer, timeout_timer, join_timer, flush_timer, maintenance_timer, probe_timer };
+  enum timer : std::uint32_t { request_timer, join_timer, flush_timer, maintenance_timer, probe_timer };
   enum class kind : std::uint8_t { bootstrap, ping, search, poll, put };
 
   /// Of `read` records are asked for too.
@@ -120,7 +120,8 @@ class dht_node final : public protocol_actor {
   };
   struct replica_set {
     std::vector<contact> members;     // nearest first; we may be among them
-    duration since{};
+    duration since{};                 // when they were looked up
+    duration confirmed{};             // when we last knew that they are the nearest
     bool stale = false;
     bool merged = false;              // we have read what all of them had
   };
@@ -176,6 +177,8 @@ class dht_node final : public protocol_actor {
   void query(const contact& to, std::uint64_t search, const std::string& key, kind what, bool nodes);
   void put(const contact& to, const std::string& key, std::vector<signed_record> records);
   std::optional<request> close(std::uint64_t token);
+  void on_request_timer();
+  void wait_for_requests();
   void on_slow(std::uint64_t token);
   void on_failed(std::uint64_t token, bool dead);
   bool blocked(const node_id& who) const { return blacklist_.blocks(who, now()); }
@@ -205,6 +208,8 @@ class dht_node final : public protocol_actor {
   void drop_from_sets(const node_id& who);
   /// One of those that we take for the replicas of `key` is none, as it says.
   void outdated(const std::string& key);
+  /// It is one, as it says.
+  void confirmed(const std::string& key, const node_id& by);
   std::uint8_t others_nearer(const std::string& key);
   /// `self`: our neighbours have not been looked up.
   void announce(bool self);
@@ -243,6 +248,12 @@ class dht_node final : public protocol_actor {
   std::map<std::string, std::uint64_t> search_of_;
   std::map<std::uint64_t, request> requests_;
   std::map<std::uint64_t, request> overdue_;   // given up, and may still be answered
+  struct deadline {
+    duration at{};
+    std::uint64_t token = 0;
+  };
+  std::deque<deadline> slow_, late_;  // of requests, answered ones among them; the next first
+  std::optional<duration> next_deadline_;      // that the timer is set for
   std::map<caf::actor_addr, unsigned> watched_;
   std::set<node_id> dead_;            // others name them until they find out themselves
   std::deque<node_id> dead_order_;

@@ -31,13 +31,23 @@ result<bool> record_store::wants(const std::string& key, const signed_record& wh
 result<bool> record_store::put(const std::string& key, const signed_record& what, std::int64_t utc) {
   auto wanted = wants(key, what, utc);
   if (!wanted || !*wanted) return wanted;
-  auto touched_before = touched(key);
-  remove(key, what.entry.subkey);
-  auto& at = keys_[key];
-  at.touched = touched_before;
-  at.by_sequence.emplace(next_sequence_, what.entry.subkey);
-  at.records.insert_or_assign(what.entry.subkey, kept{what, next_sequence_++});
-  by_expiry_.emplace(what.entry.expires_utc_ns, key, what.entry.subkey);
+  const auto at = keys_.try_emplace(key).first;
+  auto& in = at->second;
+  const auto sequence = next_sequence_++;
+  const auto [entry, fresh] = in.records.try_emplace(what.entry.subkey);
+  const expiry when{what.entry.expires_utc_ns, sequence};
+  if (fresh) {
+    in.by_sequence.emplace(sequence, &entry->second);
+    by_expiry_.emplace(when, place{&at->first, &entry->first});
+  } else {
+    auto by_sequence = in.by_sequence.extract(entry->second.sequence);
+    by_sequence.key() = sequence;
+    in.by_sequence.insert(in.by_sequence.end(), std::move(by_sequence));
+    auto by_expiry = by_expiry_.extract({entry->second.what.entry.expires_utc_ns, entry->second.sequence});
+    by_expiry.key() = when;
+    by_expiry_.insert(std::move(by_expiry));
+  }
+  entry->second = {what, sequence};
   return true;
 }
 
@@ -51,7 +61,7 @@ record_store::changes record_store::after(const std::string& key, std::uint64_t 
       out.more = true;
       break;
     }
-    out.records.push_back(at->second.records.at(i->second).what);
+    out.records.push_back(i->second->what);
     out.sequence = i->first;
   }
   return out;
@@ -69,23 +79,23 @@ void record_store::remove(const std::string& key, const std::string& subkey) {
   if (at == keys_.end()) return;
   auto entry = at->second.records.find(subkey);
   if (entry == at->second.records.end()) return;
-  by_expiry_.erase({entry->second.what.entry.expires_utc_ns, key, subkey});
+  by_expiry_.erase({entry->second.what.entry.expires_utc_ns, entry->second.sequence});
   at->second.by_sequence.erase(entry->second.sequence);
   at->second.records.erase(entry);
   if (at->second.records.empty()) keys_.erase(at);
 }
 
 void record_store::drop_expired(std::int64_t utc) {
-  while (!by_expiry_.empty() && std::get<0>(*by_expiry_.begin()) <= utc) {
-    auto [when, key, subkey] = *by_expiry_.begin();
-    remove(key, subkey);
+  while (!by_expiry_.empty() && by_expiry_.begin()->first.first <= utc) {
+    const auto [key, subkey] = by_expiry_.begin()->second;
+    remove(*key, *subkey);
   }
 }
 
 void record_store::drop_key(const std::string& key) {
   auto at = keys_.find(key);
   if (at == keys_.end()) return;
-  for (const auto& [subkey, kept] : at->second.records) by_expiry_.erase({kept.what.entry.expires_utc_ns, key, subkey});
+  for (const auto& [subkey, kept] : at->second.records) by_expiry_.erase({kept.what.entry.expires_utc_ns, kept.sequence});
   keys_.erase(at);
 }
 

@@ -8,9 +8,8 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "actors/messages.hpp"
@@ -31,6 +30,8 @@ struct record_limits {
 class record_store {
  public:
   explicit record_store(record_limits limits = {}) : limits_(limits) {}
+  record_store(record_store&&) = default;
+  record_store& operator=(record_store&&) = default;
 
   /// Whether put() would keep it: false if we have it or a newer one, or it has expired.
   /// Errors: it exceeds a limit, or the sub-key is another owner's.
@@ -71,16 +72,20 @@ class record_store {
   };
   struct dictionary {
     std::map<std::string, kept> records;
-    std::map<std::uint64_t, std::string> by_sequence;
+    std::map<std::uint64_t, const kept*> by_sequence;
     duration touched{};
   };
-  using expiry = std::tuple<std::int64_t, std::string, std::string>;  // when, key, sub-key
+  struct place {                                            // in `keys_`
+    const std::string* key = nullptr;
+    const std::string* subkey = nullptr;
+  };
+  using expiry = std::pair<std::int64_t, std::uint64_t>;    // when, sequence
   void remove(const std::string& key, const std::string& subkey);
 
   record_limits limits_;
   std::uint64_t next_sequence_ = 1;
   std::map<std::string, dictionary> keys_;
-  std::set<expiry> by_expiry_;
+  std::map<expiry, place> by_expiry_;
 };
 
 }  // namespace shoal::actors

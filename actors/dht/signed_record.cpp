@@ -75,39 +75,33 @@ signed_record identity::sign(std::string_view key, record entry, std::uint64_t v
   return out;
 }
 
-bool signature_memo::knows(const digest& what) const {
+bool signature_memo::knows(const digest& text, const std::array<unsigned char, 64>& signature) const {
   std::lock_guard guard(mutex_);
-  return young_.contains(what) || old_.contains(what);
+  for (const auto* one : {&young_, &old_})
+    if (const auto found = one->find(text); found != one->end()) return found->second == signature;
+  return false;
 }
 
-void signature_memo::add(const digest& what) {
+void signature_memo::add(const digest& text, const std::array<unsigned char, 64>& signature) {
   std::lock_guard guard(mutex_);
-  young_.insert(what);
+  young_.insert_or_assign(text, signature);
   if (young_.size() < least_) return;
   old_ = std::move(young_);
   young_.clear();
 }
 
 void remember_own(std::string_view key, const signed_record& what, signature_memo& memo) {
-  hasher h;
-  auto signature = signature_of(what);
-  memo.add(h.add(what_is_signed(key, what)).add(std::as_bytes(std::span(signature))).finish());
+  memo.add(what_is_signed(key, what), signature_of(what));
 }
 
 bool is_genuine(std::string_view key, const signed_record& what, signature_memo* memo) {
   if (what.entry.value.is_hollow()) return false;
   auto text = what_is_signed(key, what);
   auto signature = signature_of(what);
-  digest name;
-  if (memo != nullptr) {
-    hasher h;
-    h.add(text).add(std::as_bytes(std::span(signature)));
-    name = h.finish();
-    if (memo->knows(name)) return true;
-  }
+  if (memo != nullptr && memo->knows(text, signature)) return true;
   auto owner = bytes_of(what.owner);
   if (crypto_sign_verify_detached(signature.data(), text.bytes.data(), text.bytes.size(), owner.data()) != 0) return false;
-  if (memo != nullptr) memo->add(name);
+  if (memo != nullptr) memo->add(text, signature);
   return true;
 }
 

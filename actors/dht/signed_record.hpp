@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "actors/messages.hpp"
 #include "kernels/base/rng.hpp"
@@ -36,8 +36,8 @@ class signature_memo {
   /// Remembers at least the last `least` of them and at most twice as many. A few for each node is enough: all replicas
   /// check a record within moments.
   explicit signature_memo(std::size_t least = 1 << 14) : least_(least) {}
-  bool knows(const digest& what) const;
-  void add(const digest& what);
+  bool knows(const digest& text, const std::array<unsigned char, 64>& signature) const;
+  void add(const digest& text, const std::array<unsigned char, 64>& signature);
 
  private:
   struct prefix {
@@ -45,7 +45,8 @@ class signature_memo {
   };
   const std::size_t least_;
   mutable std::mutex mutex_;
-  std::unordered_set<digest, prefix> young_, old_;
+  using signatures = std::unordered_map<digest, std::array<unsigned char, 64>, prefix>;  // by what they sign; never iterated
+  signatures young_, old_;
 };
 
 /// What was just signed here is genuine.

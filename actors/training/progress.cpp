@@ -50,9 +50,16 @@ void progress_table::replace(const std::vector<record>& records, peer_id self, d
     if (error != std::errc{} || end != r.subkey.data() + r.subkey.size() || id == self || !r.address) continue;
     auto what = progress::unpack(r.value);
     if (!what) continue;
-    auto known = before.find(id);
-    auto changed = known != before.end() && known->second.what == *what ? known->second.changed : now;
-    entries_.insert_or_assign(id, entry{*what, r.address, changed});
+    auto known = before.extract(id);  // nearly all were there before
+    if (known.empty()) {
+      entries_.insert_or_assign(id, entry{*what, r.address, now});
+      continue;
+    }
+    auto& mine = known.mapped();
+    if (mine.what != *what) mine.changed = now;
+    mine.what = *what;
+    mine.address = r.address;
+    entries_.insert(entries_.end(), std::move(known));
   }
 }
 

@@ -315,3 +315,23 @@ TEST_CASE("a dictionary larger than a message comes in pieces") {
   CHECK(std::count(all.begin(), all.end(), '=') == 300);
   CHECK(net.bad() == 0);
 }
+
+TEST_CASE("replicas that go on saying that they are the nearest are not looked up again before it is time to refresh") {
+  dht_config options;
+  std::size_t lookups = 0;
+  options.on_lookup = [&](const lookup_report& what) { lookups += what.for_key ? 1 : 0; };
+  network net(30, options);
+  net.put(3, "k", "a", '0', 60s);
+  const auto before = lookups;
+  CHECK(before > 0);
+  for (char value = '1'; value <= '9'; ++value) {
+    net.world.run_for(20s);
+    net.put(3, "k", "a", value, 60s);
+  }
+  CHECK(lookups == before);
+  net.world.run_for(40s);  // nobody has said so for longer than `replicas_fresh`
+  net.put(3, "k", "a", 'x', 60s);
+  CHECK(lookups == before + 1);
+  CHECK(net.get(17, "k") == "a=x");
+  CHECK(net.bad() == 0);
+}
