@@ -12,6 +12,12 @@
 
 namespace shoal::actors {
 
+namespace {
+
+constexpr std::uint32_t acknowledges_up_to = 16;  // members
+
+}  // namespace
+
 // -- set-up ---------------------------------------------------------------------------------------
 
 butterfly::butterfly(const averaging_config& config, const round_request& request, const group_begun& group,
@@ -31,6 +37,9 @@ butterfly::butterfly(const averaging_config& config, const round_request& reques
     part.chunks.resize(part.missing);
     if (part.missing > 0 && (takes(self_) || p == self_)) ++parts_missing_;
   }
+  std::uint32_t most_chunks = 0;
+  for (const auto& part : parts_) most_chunks = std::max(most_chunks, part.missing);
+  acknowledges_ = size_ <= acknowledges_up_to || 2 * most_chunks > config_.window_chunks;
   drop_values();
 }
 
@@ -169,7 +178,7 @@ void butterfly::pump(std::uint32_t to) {
     const auto& part = parts_[next.part];
     // It was reduced without us: on a slow line the rest of our slice would only delay what is wanted.
     if (!next.reduced && part.chunks[next.chunk].senders) continue;
-    ++member.in_flight;
+    if (acknowledges_) ++member.in_flight;
     const auto offset = part.grid.offset(next.chunk);
     if (!next.reduced) {
       tell(to, caf::make_message(part_chunk{group_.group, self_, next.part, offset,
@@ -188,15 +197,23 @@ void butterfly::on(const chunk_received& message, const caf::strong_actor_ptr& s
   auto& to = members_[message.member];
   if (to.in_flight == 0 || message.part >= size_) return ban(message.member, "acknowledgement of nothing");
   --to.in_flight;
-  if (!message.reduced) {
-    ++chunks_confirmed_;
-    if (chunks_confirmed_ == 1) io_.probe(probes::first_part_sent);
-    if (chunks_confirmed_ == (chunks_to_send_ + 1) / 2) io_.probe(probes::half_sent);
-  } else if (message.part == self_ && to.replies_unconfirmed > 0 && --to.replies_unconfirmed == 0) {
-    served_.insert(message.member);
-    if (served_.size() == size_ / 2) io_.probe(probes::half_replied);
-  }
+  if (!message.reduced)
+    slice_arrived();
+  else if (message.part == self_ && to.replies_unconfirmed > 0 && --to.replies_unconfirmed == 0)
+    reply_arrived(message.member);
   pump(message.member);
+}
+
+/// One more chunk of ours is at its reducer.
+void butterfly::slice_arrived() {
+  ++chunks_confirmed_;
+  if (chunks_confirmed_ == 1) io_.probe(probes::first_part_sent);
+  if (chunks_confirmed_ == (chunks_to_send_ + 1) / 2) io_.probe(probes::half_sent);
+}
+
+/// One more member has all of our part.
+void butterfly::reply_arrived(std::uint32_t at) {
+  if (served_.insert(at).second && served_.size() == size_ / 2) io_.probe(probes::half_replied);
 }
 
 // -- reducing -------------------------------------------------------------------------------------
@@ -204,7 +221,7 @@ void butterfly::on(const chunk_received& message, const caf::strong_actor_ptr& s
 void butterfly::on(const part_chunk& message, const caf::strong_actor_ptr& sender) {
   if (!listen_to(message.sender, sender, "part chunk by a stranger")) return;
   if (message.part >= size_) return ban(message.sender, "part chunk of a part that there is not");
-  tell(message.sender, caf::make_message(chunk_received{group_.group, self_, message.part, 0}));
+  if (acknowledges_) tell(message.sender, caf::make_message(chunk_received{group_.group, self_, message.part, 0}));
   auto& part = parts_[message.part];
   auto chunk = find_chunk(giving(), message.part, message.offset, message.data);
   if (!chunk || (part.reducing.empty() && !finished_)) return ban(message.sender, "part chunk that does not fit its part");
@@ -314,7 +331,7 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   while (from < size_ && !from_member(from, sender)) ++from;
   if (!listen_to(from, sender, "reduced chunk by a stranger")) return;
   if (message.part >= size_) return ban(from, "reduced chunk of a part that there is not");
-  tell(from, caf::make_message(chunk_received{group_.group, self_, message.part, 1}));
+  if (acknowledges_) tell(from, caf::make_message(chunk_received{group_.group, self_, message.part, 1}));
   auto& part = parts_[message.part];
   auto chunk = find_chunk(replying(), message.part, message.offset, message.data);
   if (!chunk) return ban(from, "reduced chunk that does not fit its part");
@@ -338,6 +355,7 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   if (!values || (!values->is_hollow() && !kernels::all_finite(values->floats())))
     return ban(from, "reduced chunk with values that are not finite");
   if (!replying()) values = payload{};
+  if (!acknowledges_ && std::binary_search(message.senders.begin(), message.senders.end(), self_)) slice_arrived();
   hold(message.part, *chunk, message.data, std::move(*values), message.senders);
 }
 
@@ -405,6 +423,7 @@ void butterfly::on(const member_ready& message, const caf::strong_actor_ptr& sen
   auto& vote = members_[message.member].vote;
   if (vote && *vote != message.version) return ban(message.member, "two votes in one round");
   vote = message.version;
+  if (!acknowledges_) reply_arrived(message.member);
   finish_if_decided();
 }
 

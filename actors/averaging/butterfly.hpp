@@ -3,7 +3,8 @@
 //
 // Steps, for P members and a vector of S bytes cut at the leader's boundaries:
 //   1. member i sends its slice of part j to member j, in chunks, at most `window_chunks` of them
-//      unacknowledged to each member;
+//      unacknowledged to each member. Acknowledgements go with the square of the members: in groups of more than 16 whose
+//      parts have so few chunks that the window never fills there are none; there the finished parts and votes say what arrived;
 //   2. member j reduces each chunk as soon as it has it from all senders (part_reduction.hpp: in member
 //      order, divided by the weights of exactly those senders), and sends it with that list to everybody,
 //      while others still come in;
@@ -154,6 +155,8 @@ class butterfly {
   void tell(std::uint32_t member, caf::message content);
   std::vector<std::uint64_t> weights() const;
 
+  void slice_arrived();
+  void reply_arrived(std::uint32_t at);
   void queue(std::uint32_t to, outgoing what) { members_[to].waiting.push_back(what); }
   void pump(std::uint32_t to);
   void serve(std::uint32_t to, std::uint32_t part);
@@ -197,6 +200,7 @@ class butterfly {
   std::uint32_t parts_missing_ = 0;
   std::optional<id128> voted_, decided_;
   bool finished_ = false;
+  bool acknowledges_ = true;
   std::uint64_t chunks_to_send_ = 0, chunks_confirmed_ = 0;
   std::set<std::uint32_t> served_;                    // members that confirmed my whole part
   reason trouble_ = reason::none;

@@ -181,6 +181,43 @@ TEST_CASE("nobody waits for a silent sender longer than sender_timeout, and what
   check_fine(lab);
 }
 
+TEST_CASE("large groups with few chunks acknowledge none: parts and votes say what arrived") {
+  const auto acknowledgements = [](std::size_t members, std::uint32_t window) {
+    auto options = of(members);
+    options.values_per_part = 4;  // at most ten chunks: later parts are larger
+    options.window_chunks = window;
+    round_lab lab(options);
+    std::uint64_t count = 0;
+    lab.filter = [&](std::uint32_t, std::uint32_t, const caf::message& m) {
+      if (m.match_elements<chunk_received>()) ++count;
+      return true;
+    };
+    lab.start();
+    lab.settle();
+    CHECK(lab.outcomes() == std::string(members, 'o'));
+    check_fine(lab);
+    for (const auto point : {probes::first_part_sent, probes::half_sent, probes::half_replied}) CHECK(lab.probes[std::string(point)] == members);
+    return count;
+  };
+  CHECK(acknowledgements(17, 20) == 0);
+  CHECK(acknowledgements(17, 19) > 0);  // the window may fill
+  CHECK(acknowledgements(16, 20) > 0);
+}
+
+TEST_CASE("a large group does not wait for a member that dies, without acknowledgements either") {
+  auto options = of(20);
+  options.window_chunks = 8;
+  round_lab lab(options);
+  lab.filter = [&](std::uint32_t from, std::uint32_t, const caf::message& m) { return from != 3 || !m.match_elements<reduced_chunk>(); };
+  lab.start();
+  lab.settle();
+  lab.kill(3, true);
+  CHECK(lab.run());
+  check_fine(lab);
+  auto outcomes = lab.outcomes();
+  CHECK(std::count(outcomes.begin(), outcomes.end(), 'f') == 0);
+}
+
 TEST_CASE("a sender that trickles is left out at half of round_timeout if most of the weight is there") {
   auto options = of(3);
   options.values_per_part = 400;
