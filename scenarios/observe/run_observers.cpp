@@ -13,6 +13,7 @@ namespace {
 
 /// Rows between two events that are far apart: more than these would say nothing new.
 constexpr std::int64_t most_idle_rows = 1000;
+constexpr duration day = std::chrono::hours(24);
 
 invariant_options with_names(invariant_options options,
                              std::function<std::string(actors::peer_id)> name_of) {
@@ -76,6 +77,8 @@ void run_observers::advance(duration time) {
   now_ = std::max(now_, time);
   rounds_.advance(now_);
   invariants_.advance(now_);
+  while (now_ - day_began_ >= day)
+    end_day(day_began_ + day);
   if (now_ < next_sample_)
     return;
   const duration interval = options_.record.metrics_interval;
@@ -85,6 +88,24 @@ void run_observers::advance(duration time) {
     sample(next_sample_);
     next_sample_ += interval;
   }
+}
+
+void run_observers::count_peers(duration until) {
+  peer_seconds_ += static_cast<double>(joined_ - left_) * to_seconds(until - peers_counted_);
+  peers_counted_ = until;
+}
+
+void run_observers::end_day(duration time) {
+  count_peers(time);
+  summary::day_totals total{0, invariants_.highest_epoch(), samples_, 0};
+  if (options_.bytes_sent)
+    for (const std::uint64_t bytes : options_.bytes_sent())
+      total.bytes_sent += bytes;
+  days_.push_back({peer_seconds_ / to_seconds(time - day_began_), total.epochs - before_today_.epochs,
+                   total.samples - before_today_.samples, total.bytes_sent - before_today_.bytes_sent});
+  before_today_ = total;
+  day_began_ = time;
+  peer_seconds_ = 0;
 }
 
 void run_observers::sample(duration time) {
@@ -171,6 +192,7 @@ void run_observers::on_host_started(duration time, actors::peer_id peer,
                                     std::string_view host_name) {
   advance(time);
   peers_.insert_or_assign(peer, peer_entry{std::string(host_name), time});
+  count_peers(now_);
   ++joined_;
   invariants_.on_started(time, peer);
 }
@@ -188,6 +210,7 @@ void run_observers::left(duration time, actors::peer_id peer, std::string_view r
   found->second.alive = false;
   found->second.ended = time;
   found->second.reason = reason;
+  count_peers(now_);
   ++left_;
   invariants_.on_left(time, peer);
   rounds_.killed(time, peer);
@@ -303,6 +326,12 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
     into.bytes_sent = {bytes[0], bytes[1], bytes[2], bytes[3]};
   }
   into.peers = {joined_, left_, joined_ - left_};
+  if (!days_.empty() && now_ > day_began_)
+    end_day(now_);
+  if (days_.size() > 1) {
+    into.days = days_;
+    into.epochs_planned = options_.epochs_planned;
+  }
   into.faults_struck = faults_struck_;
   if (options_.true_reach) {
     auto& totals = into.reachability.emplace();

@@ -40,6 +40,7 @@ struct observer_options {
   /// What a peer's machine really is; empty where all are open.
   std::function<actors::reach(std::uint32_t machine)> true_reach;
   invariant_options invariants;
+  std::optional<std::uint64_t> epochs_planned; ///< where training ends
   duration round_grace = std::chrono::seconds(120); ///< see round_book
 };
 
@@ -107,6 +108,8 @@ private:
   run_observers(observer_options options, const run_directory* directory);
   void advance(duration time);
   void sample(duration time);
+  void count_peers(duration until);
+  void end_day(duration time);
   void on_round(const swarm_round& what);
   void left(duration time, actors::peer_id peer, std::string_view reason);
   std::string peers_csv() const;
@@ -139,6 +142,10 @@ private:
   std::uint64_t computed_ = 0; // since the last row
   double loss_sum_ = 0;        // of these
   std::optional<double> train_loss_, first_held_out_, held_out_;
+  std::vector<summary::day_totals> days_;  // that are over
+  summary::day_totals before_today_;       // totals; `peers` unused
+  duration day_began_{}, peers_counted_{};
+  double peer_seconds_ = 0;                // of today
 };
 
 } // namespace shoal::scenarios

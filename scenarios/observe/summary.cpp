@@ -105,6 +105,16 @@ json as_json(const summary& what) {
     put(reach["unreachable"], *what.reachability, unreachable_fields);
   }
   out["reachability"] = reach;
+  if (!what.days.empty()) {
+    json& days = out["days"] = json::array();
+    for (const auto& day : what.days)
+      days.push_back({{"peers", number(day.peers)},
+                      {"epochs", day.epochs},
+                      {"samples", day.samples},
+                      {"bytes_sent", day.bytes_sent}});
+  }
+  if (what.epochs_planned)
+    out["epochs_planned"] = *what.epochs_planned;
   json checks = json::object();
   for (const auto& [name, totals] : what.invariants) {
     json& one = checks[name] = {{"checked", totals.checked}, {"violated", totals.violated}};
@@ -179,6 +189,13 @@ result<summary> summary_from_json(std::string_view from) {
       const json& late = in.at("distortion");
       out.distortion = {late.at("late_steps").get<std::uint64_t>(), late.at("late_seconds").get<double>()};
     }
+    if (in.contains("days"))
+      for (const json& day : in.at("days"))
+        out.days.push_back({day.at("peers").get<double>(), day.at("epochs").get<std::uint64_t>(),
+                            day.at("samples").get<std::uint64_t>(),
+                            day.at("bytes_sent").get<std::uint64_t>()});
+    if (in.contains("epochs_planned"))
+      out.epochs_planned = in.at("epochs_planned").get<std::uint64_t>();
     for (const auto& [name, one] : in.at("invariants").items()) {
       out.invariants.emplace_back(name,
                                   summary::check_totals{one.at("checked").get<std::uint64_t>(),
@@ -233,6 +250,34 @@ std::string seconds_text(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
 }
 
+constexpr std::size_t most_day_rows = 20;
+
+/// A row for each day, or for as many days together as make at most `most_day_rows` rows of them.
+std::string days_table(const summary& what) {
+  const std::size_t count = what.days.size();
+  const std::size_t together = (count + most_day_rows - 1) / most_day_rows;
+  std::string out = fmt::format("  {:<12} {:>6} {:>8} {:>12} {:>14}\n", "day", "peers", "steps", "samples", "sent by a peer");
+  for (std::size_t first = 0; first < count; first += together) {
+    const std::size_t end = std::min(first + together, count);
+    summary::day_totals sum;
+    for (std::size_t i = first; i < end; ++i) {
+      const auto& day = what.days[i];
+      sum.peers += day.peers / static_cast<double>(end - first);
+      sum.epochs += day.epochs;
+      sum.samples += day.samples;
+      sum.bytes_sent += day.bytes_sent;
+    }
+    const std::string name = together == 1 ? fmt::format("{}", first + 1) : fmt::format("{} to {}", first + 1, end);
+    const auto by_one = sum.peers > 0 ? static_cast<double>(sum.bytes_sent) / sum.peers : 0.0;
+    out += fmt::format("  {:<12} {:>6.1f} {:>8} {:>12} {:>14}\n", name, sum.peers, grouped(sum.epochs), grouped(sum.samples),
+                       bytes_text(static_cast<std::uint64_t>(by_one)));
+  }
+  if (what.epochs_planned)
+    out += fmt::format("  {:<12} {} of {} steps ({:.1f} %)\n", "schedule", grouped(what.epochs), grouped(*what.epochs_planned),
+                       100 * static_cast<double>(what.epochs) / static_cast<double>(std::max<std::uint64_t>(*what.epochs_planned, 1)));
+  return out;
+}
+
 } // namespace
 
 std::string table(const summary& what) {
@@ -280,6 +325,8 @@ std::string table(const summary& what) {
                              r.open, r.cone, r.symmetric, r.outbound_only, r.unknown, r.right, r.wrong,
                              bytes_text(r.relayed_bytes), grouped(r.no_relay + r.relay_spent)));
   }
+  if (!what.days.empty())
+    out += days_table(what);
   std::uint64_t checked = 0;
   for (const auto& [name, totals] : what.invariants)
     checked += totals.checked;

@@ -50,6 +50,14 @@ struct summary {
     std::uint64_t joined = 0, left = 0, alive = 0;
     bool operator==(const peer_totals&) const = default;
   };
+  /// One virtual day; the last one may be shorter.
+  struct day_totals {
+    double peers = 0;              ///< there at a time, on average
+    std::uint64_t epochs = 0;      ///< steps of the swarm
+    std::uint64_t samples = 0;     ///< in completed rounds
+    std::uint64_t bytes_sent = 0;  ///< by all hosts
+    bool operator==(const day_totals&) const = default;
+  };
   struct check_totals {
     std::uint64_t checked = 0, violated = 0;
     std::string first_violation; ///< in JSON only if there is one
@@ -71,6 +79,8 @@ struct summary {
   std::uint64_t faults_struck = 0; ///< hosts struck by faults, each time counted
   std::optional<reach_totals> reachability;
   std::optional<late_totals> distortion;
+  std::vector<day_totals> days;                 ///< only of runs that lasted longer than one
+  std::optional<std::uint64_t> epochs_planned;  ///< of these runs, if the scenario says it
   std::vector<std::pair<std::string, check_totals>> invariants; ///< in the order of rule_names
 
   bool operator==(const summary&) const = default;

@@ -657,6 +657,7 @@ result<run_outcome> stage::run() {
       return found == s.peer_of.end() ? actors::reach::unknown
                                       : static_cast<actors::reach>(static_cast<int>(s.hosts[found->second].nat) + 1);
     };
+  if (s.what.training.epochs > 0) watching.epochs_planned = s.what.training.epochs;
   watching.invariants.lease_time = s.what.data.lease_time;
   const auto codecs = codecs_of(s.what.averaging, *s.averaged).first;
   auto& mass = watching.invariants.mass;

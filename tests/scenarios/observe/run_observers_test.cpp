@@ -155,6 +155,24 @@ TEST_CASE("a wrong denominator, a lost sample, a skipped index and another order
   CHECK(run(spoiled::other_order).event_hash != run(spoiled::nothing).event_hash);
 }
 
+TEST_CASE("days are counted of runs that are longer than one") {
+  swarm s(nullptr, spoiled::nothing);
+  s.epoch(0);
+  s.now = 18h;
+  s.observers->on_host_killed(s.now, 101);
+  s.now = 36h;
+  s.observers->on_host_started(s.now, 102, "home-1");
+  end_facts facts;
+  facts.time = 60h;
+  summary out;
+  REQUIRE(s.observers->finish(facts, out).ok());
+  REQUIRE(out.days.size() == 3);
+  CHECK(out.days[0] == summary::day_totals{1.75, 1, 4, 10});
+  CHECK(out.days[1] == summary::day_totals{1.5, 0, 0, 0});
+  CHECK(out.days[2] == summary::day_totals{2, 0, 0, 0});  // half a day
+  CHECK(run(spoiled::nothing).days.empty());
+}
+
 TEST_CASE("bypasses, open requests and leaks are violations that say how many") {
   swarm s(nullptr, spoiled::nothing);
   end_facts facts;
