@@ -17,7 +17,7 @@ namespace {
 
 constexpr unsigned most_states_in_vain = 3;
 constexpr std::uint64_t most_further_behind = 4; // epochs, while we repeat steps
-constexpr double longest_queue_seconds = 0.25;   // of chunks on our line: what else comes in may wait behind them
+constexpr double longest_queue_seconds = 0.5;    // of chunks that we have asked for: the way there and back, and a queue on our line
 constexpr std::size_t far_reserves = 3;          // of a download that the swarm does not wait for
 constexpr std::uint32_t speaks_for_all = 32;
 constexpr std::size_t most_lost_shards = 8;
@@ -585,6 +585,7 @@ fetch_config volunteer::fetch_on_our_line() const {
   auto fetch = options_.fetch;
   const auto chunk_seconds = 8 * static_cast<double>(fetch.chunk_bytes) / static_cast<double>(here().rate_down());
   fetch.window_total = static_cast<std::uint32_t>(std::clamp(longest_queue_seconds / chunk_seconds, 1.0, 65536.0));
+  fetch.window_chunks = std::max(fetch.window_chunks, static_cast<std::uint32_t>(fetch.window_total / fetch.donors));
   return fetch;
 }
 

@@ -105,7 +105,8 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   out.max_staleness = from.training.max_staleness;
   out.average_optimizer = from.training.average_optimizer;
   out.grid = grid_of(from);
-  out.fetch.chunk_bytes = from.averaging.chunk_size.bytes;
+  // Of large chunks so few fit in what a line may have under way that it would stand still between them.
+  out.fetch.chunk_bytes = std::min<std::uint64_t>(from.averaging.chunk_size.bytes, 256 * 1024);
   out.reachability.enabled = has_nat(from);
   // In a swarm that is quick about everything else, waiting for who does not answer is quicker, too.
   out.reachability.patience = std::min(out.reachability.patience, 2 * out.max_refresh);

@@ -129,7 +129,9 @@ TEST_CASE("the quickstart trains as well as one machine, loses peers, and says t
   auto baseline = summary["loss"]["baseline"].get<double>(), bigram = summary["loss"]["bigram"].get<double>();
   CHECK(final < 0.6 * first);
   CHECK(final < bigram);
-  CHECK(std::abs(final - baseline) <= 0.03 * baseline);
+  // Not worse than one machine. The swarm has a tenth more samples in a step, and others: it may be better.
+  CHECK(final <= 1.03 * baseline);
+  CHECK(final >= 0.94 * baseline);
   CHECK(summary["rounds"]["partial"] >= 1);
   std::uint64_t reasons = 0;
   for (const auto& [name, count] : summary["rounds"]["by_reason"].items())
