@@ -27,12 +27,17 @@ void delayed_peer::describe(progress& mine) const {
                                                       : round_part::came_late;
 }
 
-state_ptr delayed_peer::empty_step() const {
+branch delayed_peer::empty_step() const {
   hasher id;
   id.add(std::string_view{"no gradient"}).add(state_->id.high).add(state_->id.low);
+  return {state_->epoch + 1, state_->samples, state_id::from(id.finish())};
+}
+
+state_ptr delayed_peer::make_empty_step() const {
+  const auto where = empty_step();
   auto next = *state_;
-  ++next.epoch;
-  next.id = state_id::from(id.finish());
+  next.epoch = where.epoch;
+  next.id = where.state;
   return pool_->intern(std::make_shared<const model_state>(std::move(next)));
 }
 
@@ -42,7 +47,7 @@ void delayed_peer::decide() {
   const auto lead = leading();
   switch (mode_) {
     case mode::joining:
-      if (!(lead == own_branch()) && !(lead == branch_of(*empty_step()))) return start_download();
+      if (!(lead == own_branch()) && !(lead == empty_step())) return start_download();
       enter(mode::computing);
       publish();
       break;
@@ -55,11 +60,11 @@ void delayed_peer::decide() {
   }
   const bool behind = !(lead == own_branch());
   if (!ahead_ && !group_ && !next_state_) {
-    const bool others_began = behind && lead == branch_of(*empty_step());
+    const bool others_began = behind && lead == empty_step();
     // Nobody who is left has given anything to a round on this state: it is the first one, or those who had are gone.
     const bool nobody_began =
         !behind && samples_known() >= options_.target_batch && !given_ && !others_.round_under_way(state_->epoch, state_->id);
-    if (others_began || nobody_began) ahead_ = next_step{empty_step(), {}, 0};
+    if (others_began || nobody_began) ahead_ = next_step{make_empty_step(), {}, 0};
   }
   const bool others_crossed = behind && ahead_ && (lead == branch_of(*ahead_->state) || lead.epoch > ahead_->state->epoch);
   if (behind && !others_crossed) {
@@ -132,11 +137,7 @@ void delayed_peer::step_done() {
 
 void delayed_peer::step_fetched(std::optional<taken_step> step) {
   if (mode_ != mode::computing) return;
-  if (step && (step->epoch != state_->epoch + 1 || step->samples < state_->samples)) {
-    misbehaviour(0, "a step that does not follow ours");
-    step.reset();
-  }
-  if (!step) {
+  if (!step || !follows_ours(*step)) {
     try_again_in(pause_after_failure());
     return look_up_progress();
   }

@@ -52,8 +52,9 @@ class delayed_peer final : public peer {
   };
 
   branch branch_of(const model_state& state) const { return {state.epoch, state.samples, state.id}; }
-  /// That which needs no round: our own state, one epoch on.
-  state_ptr empty_step() const;
+  /// Where the step leads that needs no round: to our own state, one epoch on.
+  branch empty_step() const;
+  state_ptr make_empty_step() const;
   /// Samples in the contributions to the round on our state.
   std::uint64_t contributions_known() const;
   /// Goes over to the next state, and starts the round on it.

@@ -719,10 +719,15 @@ void volunteer::on_download(const download_report& report) {
   look_up_progress();
 }
 
+bool volunteer::follows_ours(const taken_step& step) {
+  const bool fits = step.epoch == state_->epoch + 1 && step.samples >= state_->samples;
+  if (!fits) misbehaviour(0, "a step that does not follow ours");
+  return fits;
+}
+
 void volunteer::repeat_step() {
   step_ = std::exchange(download_, nullptr)->step();
-  if (step_->epoch != state_->epoch + 1 || step_->samples < state_->samples) {
-    misbehaviour(0, "a step that does not follow ours");
+  if (!follows_ours(*step_)) {
     no_step_from_ = state_->id;
     enter(mode::computing);
     return look_up_progress();

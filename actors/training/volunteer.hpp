@@ -166,6 +166,8 @@ class volunteer : public protocol_actor {
   void learn_from(const round_result& result);
   void send_commit(const round_result& result);
   void start_download();
+  /// Whether that can be the step from our state; counts who sent another one.
+  bool follows_ours(const taken_step& step);
   /// Downloads the step that leads on from our state while we go on computing; step_fetched() follows, unless nobody has it.
   void fetch_step();
   reached_by reached() const;
