@@ -2,6 +2,7 @@
 // the reason.
 #include "kernels/base/digest.hpp"
 #include "kernels/learn/checkpoint.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,19 +18,6 @@ using namespace shoal::learn;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct scratch_folder {
-  fs::path path;
-  scratch_folder() {
-    std::string pattern = (fs::temp_directory_path() / "shoal_ckpt_XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~scratch_folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-};
 
 checkpoint example() {
   checkpoint c;

@@ -15,29 +15,13 @@
 
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/text.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 using namespace shoal;
 using namespace shoal::learn;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct scratch_folder {
-  fs::path path;
-  scratch_folder() {
-    std::string pattern = (fs::temp_directory_path() / "shoal_text_file_XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~scratch_folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string write(const std::string& name, const std::string& content) const {
-    std::ofstream(path / name, std::ios::binary) << content;
-    return (path / name).string();
-  }
-};
 
 std::string zstd(const std::string& text) {
   std::string out(ZSTD_compressBound(text.size()), '\0');

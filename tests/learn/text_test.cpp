@@ -3,6 +3,7 @@
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/bigram.hpp"
 #include "kernels/learn/text.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -19,23 +20,6 @@ using namespace shoal::learn;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct scratch_folder {
-  fs::path path;
-  scratch_folder() {
-    std::string pattern = (fs::temp_directory_path() / "shoal_text_XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~scratch_folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string write(const std::string& name, const std::string& content) const {
-    std::ofstream(path / name, std::ios::binary) << content;
-    return (path / name).string();
-  }
-};
 
 /// A file of which each byte says where it is, modulo 251.
 text_file numbered(const std::string& name, std::size_t size) {
