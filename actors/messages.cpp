@@ -11,7 +11,7 @@ namespace {
 #define SHOAL_MESSAGE_LIST(X)                                                                        \
   X(whole_part, averaging) X(whole_mean, averaging)                                                  \
   X(record, control) X(store, control) X(withdraw, control) X(lookup, control) X(found, control)     \
-  X(serve, control) X(contact, control) X(signed_record, control) X(nodes_query, control) X(records_query, control)    \
+  X(serve, control) X(introduced, control) X(contact, control) X(signed_record, control) X(nodes_query, control) X(records_query, control)    \
   X(query_answer, control) X(record_put, control) X(put_receipt, control)                            \
   X(sample_request, control) X(samples, data) X(samples_returned, control) X(commit_entry, control)  \
   X(commit, control) X(commit_received, control) X(lease_lost, control) X(member_info, control) X(join_request, control)         \
@@ -43,6 +43,20 @@ message_kind kind_of(const caf::type_erased_tuple& content) {
   SHOAL_MESSAGE_LIST(SHOAL_KIND)
 #undef SHOAL_KIND
   return {};
+}
+
+bool goes_between_hosts(std::string_view portable_name) {
+  constexpr std::string_view prefix = "shoal::";
+  if (!portable_name.starts_with(prefix)) return false;
+  const auto name = portable_name.substr(prefix.size());
+  // What an actor says to others of its host and to itself would let a stranger act in its place.
+  for (const std::string_view inside : {"store", "withdraw", "lookup", "found", "serve", "work_done", "dialled", "tick", "introduced"})
+    if (name == inside) return false;
+#define SHOAL_NAME(type, traffic_class) \
+  if (name == #type) return true;
+  SHOAL_MESSAGE_LIST(SHOAL_NAME)
+#undef SHOAL_NAME
+  return false;
 }
 
 }  // namespace shoal::actors

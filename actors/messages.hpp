@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <caf/actor.hpp>
@@ -68,6 +69,12 @@ struct found {
   std::uint64_t token = 0;
   std::vector<record> records;   ///< ascending by subkey
   SHOAL_MESSAGE(found, x.key, x.token, x.records)
+};
+
+/// This node of another host is there: should it be unknown, ask it.
+struct introduced {
+  caf::actor node;
+  SHOAL_MESSAGE(introduced, x.node)
 };
 
 /// Others can dial this host, or cannot: what its peer has found out. No answer.
@@ -598,5 +605,7 @@ struct message_kind {
   const char* name = "?";
 };
 message_kind kind_of(const caf::type_erased_tuple& content);
+/// Whether this is the portable name of a message that one host may send to another: not those that stay inside one.
+bool goes_between_hosts(std::string_view portable_name);
 
 }  // namespace shoal::actors

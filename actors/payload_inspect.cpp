@@ -20,9 +20,19 @@ caf::error write_hollow(caf::serializer& sink, std::size_t size) {
   return caf::none;
 }
 
+// In the length of a payload that a payload_sink took.
+constexpr std::uint32_t hollow_bit = std::uint32_t{1} << 31;
+
 }  // namespace
 
 caf::error inspect(caf::serializer& sink, payload& x) {
+  if (x.size() >= beside_bytes)
+    if (auto* beside = dynamic_cast<payload_sink*>(&sink)) {
+      auto size = static_cast<std::uint32_t>(x.size()) | (x.is_hollow() ? hollow_bit : 0);
+      if (auto err = sink(size)) return err;
+      beside->take(x);
+      return caf::none;
+    }
   auto size = static_cast<std::uint32_t>(x.size());
   if (auto err = sink(size)) return err;
   if (x.empty()) return caf::none;
@@ -34,6 +44,9 @@ caf::error inspect(caf::serializer& sink, payload& x) {
 caf::error inspect(caf::deserializer& source, payload& x) {
   std::uint32_t size = 0;
   if (auto err = source(size)) return err;
+  if (const auto length = size & ~hollow_bit; length >= beside_bytes && length <= max_payload_bytes)
+    if (auto* beside = dynamic_cast<payload_source*>(&source))
+      return beside->give(length, (size & hollow_bit) != 0, x) ? caf::none : caf::make_error(caf::sec::end_of_stream);
   if (size > max_payload_bytes) return caf::make_error(caf::sec::invalid_argument, "payload too large");
   if (auto* binary = dynamic_cast<caf::binary_deserializer*>(&source); binary && binary->remaining() < size)
     return caf::make_error(caf::sec::end_of_stream);

@@ -26,11 +26,8 @@ constexpr duration idle_connection = std::chrono::seconds(60);
 
 std::uint64_t key_of(host_index from, host_index to) { return (std::uint64_t{from} << 32) | to; }
 
-caf::node_id node_of(const std::string& name, std::uint32_t incarnation) {
-  auto hash = hash_of(std::as_bytes(std::span(name)));
-  caf::node_id::default_data::host_id_type host;
-  std::copy_n(hash.bytes.begin(), host.size(), host.begin());
-  return caf::node_id{caf::make_counted<caf::node_id::default_data>(incarnation, host)};
+const caf::node_id::default_data* data_of(const caf::node_id& node) {
+  return node ? dynamic_cast<const caf::node_id::default_data*>(&*node) : nullptr;
 }
 
 caf::mailbox_element_ptr kill_message(const caf::strong_actor_ptr& actor) {
@@ -43,6 +40,13 @@ duration transmission_time(std::uint64_t bytes, data_rate rate) {
 }
 
 }  // namespace
+
+caf::node_id fabric::node_of(const std::string& name, std::uint32_t incarnation) {
+  auto hash = hash_of(std::as_bytes(std::span(name)));
+  caf::node_id::default_data::host_id_type host;
+  std::copy_n(hash.bytes.begin(), host.size(), host.begin());
+  return caf::node_id{caf::make_counted<caf::node_id::default_data>(incarnation, host)};
+}
 
 fabric::fabric(caf::actor_system& system, fabric_options options)
     : system_(system),
@@ -71,7 +75,8 @@ fabric::fabric(caf::actor_system& system, fabric_options options)
 
 fabric::~fabric() {
   stop_reporting();
-  for (host_index host = 0; host < hosts_.size(); ++host) kill(host, kill_scope::process);
+  for (host_index host = 0; host < hosts_.size(); ++host)
+    if (!hosts_[host].elsewhere) kill(host, kill_scope::process);
   clock_.settle();
   {
     // What is under way may hold the last reference to an actor: it goes while the coordinator can clean up.
@@ -130,6 +135,7 @@ machine_index fabric::add_machine(const machine_options& what) {
                        flows_.add_link(what.up.bits_per_second), flows_.add_link(what.down.bits_per_second),
                        what.site, what.nat, 0, no_host, what.up});
   if (what.nat != nat_class::open) nat_rules();
+  if (options_.over != nullptr) machines_by_node_[node_of(what.name, 0)] = index;
   link_owners_.push_back(2 * index);
   link_owners_.push_back(2 * index + 1);
   if (what.at || !coordinates_.empty()) {
@@ -184,11 +190,12 @@ fabric::way fabric::combine(const place& from, const place& to) const {
   return out;
 }
 
-host_index fabric::start_host(machine_index index) {
+host_index fabric::start_host(machine_index index, std::optional<std::uint32_t> given) {
   std::lock_guard guard(mutex_);
   auto& m = machines_[index];
   SHOAL_CHECK(m.running == no_host, "a machine runs one incarnation at a time");
-  auto incarnation = m.incarnations++;
+  auto incarnation = given.value_or(m.incarnations);
+  m.incarnations = incarnation + 1;
   hosts_.push_back({.machine = index,
                     .place = m.place,
                     .up = m.up_now,
@@ -198,13 +205,14 @@ host_index fabric::start_host(machine_index index) {
                     .node = node_of(m.name, incarnation),
                     .jitter = stream(options_.seed, "netem.jitter", index, incarnation)});
   m.running = static_cast<host_index>(hosts_.size() - 1);
+  if (options_.over != nullptr) hosts_by_node_[hosts_.back().node] = m.running;
   if (reach_) reach_->add(m.running, index, m.nat);
   report({event_kind::host_started, clock_.now(), clock_.now(), {m.running, 0}, {m.running, 0}, "", 0});
   return m.running;
 }
 
 bool fabric::kill(host_index index, kill_scope scope) {
-  std::lock_guard guard(mutex_);
+  std::unique_lock guard(mutex_);
   auto& host = hosts_[index];
   if (!host.alive) return false;
   auto now = flow_time();
@@ -238,6 +246,9 @@ bool fabric::kill(host_index index, kill_scope scope) {
     when_resumed_.erase(index);
     clock_.release(index);
   }
+  if (options_.over == nullptr) return true;
+  guard.unlock();
+  options_.over->killed(index, scope);
   return true;
 }
 
@@ -257,6 +268,138 @@ void fabric::break_line(std::uint32_t at, duration now, std::atomic<std::uint64_
   link_out(at);
   forget_if_idle(at);
   flows_change();
+}
+
+// -- for the carrier ------------------------------------------------------------------------------
+
+caf::node_id fabric::node_of(host_index host) const {
+  std::lock_guard guard(mutex_);
+  return hosts_[host].node;
+}
+
+host_index fabric::host_at(const caf::node_id& node) {
+  std::lock_guard guard(mutex_);
+  const auto [found, fresh] = hosts_by_node_.try_emplace(node, static_cast<host_index>(hosts_.size()));
+  if (!fresh) return found->second;
+  const auto* id = data_of(node);
+  const auto incarnation = id != nullptr ? id->process_id() : 0;
+  auto first = id != nullptr ? caf::node_id{caf::make_counted<caf::node_id::default_data>(0, id->host_id())} : node;
+  auto [machine, unknown] = machines_by_node_.try_emplace(std::move(first), static_cast<machine_index>(machines_.size()));
+  // Nobody said what its line is like: that of this process is what counts then.
+  if (unknown) {
+    if (regions_.empty()) add_region("");
+    const data_rate any{std::numeric_limits<double>::max() / 1e6};
+    const auto where = place_of({0, {}, {}});
+    ++places_[where].users;
+    link_owners_.push_back(2 * machine->second);
+    link_owners_.push_back(2 * machine->second + 1);
+    machines_.push_back({"", where, any, any, flows_.add_link(any.bits_per_second), flows_.add_link(any.bits_per_second), no_site,
+                         nat_class::open, 0, no_host, any});
+  }
+  const auto& m = machines_[machine->second];
+  hosts_.push_back({.machine = machine->second,
+                    .place = m.place,
+                    .up = m.up_now,
+                    .uplink = m.uplink,
+                    .downlink = m.downlink,
+                    .incarnation = incarnation,
+                    .node = node,
+                    .jitter = stream(options_.seed, "netem.jitter", machine->second, incarnation)});
+  hosts_.back().elsewhere = true;
+  if (reach_) reach_->add(found->second, machine->second, m.nat);
+  return found->second;
+}
+
+void fabric::set_name(host_index host, const std::string& name) {
+  std::lock_guard guard(mutex_);
+  auto& known = machines_[hosts_[host].machine].name;
+  if (known.empty()) known = name;
+}
+
+void fabric::remote_died(host_index index) {
+  std::lock_guard guard(mutex_);
+  auto& host = hosts_[index];
+  if (!host.elsewhere || !host.alive) return;
+  host.alive = false;
+  host.died_at = flow_time();
+  host.ports.clear();
+}
+
+bool fabric::lives(endpoint actor) const {
+  std::lock_guard guard(mutex_);
+  return hosts_[actor.host].alive && hosts_[actor.host].actors.contains(actor.ordinal);
+}
+
+/// Requires: a carrier. The lock is held.
+caf::strong_actor_ptr fabric::port_at(host_index index, std::uint32_t ordinal) {
+  auto& host = hosts_[index];
+  if (!host.elsewhere)
+    if (const auto found = host.actors.find(ordinal); found != host.actors.end()) return port_of(found->second);
+  if (const auto found = host.ports.find(ordinal); found != host.ports.end()) return found->second;
+  caf::actor_config config;
+  auto out = caf::make_actor<port, caf::strong_actor_ptr>(caf::actor_id{ordinal} + 1, host.node, &system_, config, link_,
+                                                          caf::strong_actor_ptr{}, index, ordinal);
+  if (host.elsewhere && host.alive) {
+    if (host.ports.size() >= host.sweep_at) sweep(host);
+    host.ports.emplace(ordinal, out);
+  }
+  return out;
+}
+
+void fabric::sweep(host_state& host) {
+  std::erase_if(host.ports, [](const auto& entry) {
+    return entry.second->strong_refs == 1 &&
+           static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(entry.second))->observers_.empty();
+  });
+  host.sweep_at = std::max<std::size_t>(64, 2 * host.ports.size());
+}
+
+caf::strong_actor_ptr fabric::address_at(const caf::node_id& node, caf::actor_id number) {
+  const auto* id = data_of(node);
+  if (id == nullptr || number == 0 || number > 0xffffffff) return nullptr;
+  std::lock_guard guard(mutex_);
+  return port_at(host_at(node), static_cast<std::uint32_t>(number - 1));
+}
+
+void fabric::deliver(endpoint from, endpoint to, caf::mailbox_element_ptr element, std::uint64_t bytes) {
+  const auto what = options_.classify(element->content());
+  std::unique_lock guard(mutex_);
+  auto& host = hosts_[to.host];
+  const auto found = host.alive ? host.actors.find(to.ordinal) : host.actors.end();
+  if (found == host.actors.end()) {
+    ++lost_;
+    guard.unlock();  // before what is lost is destroyed
+    return;
+  }
+  const auto now = clock_.now();
+  report({event_kind::message, now, now, from, to, what.name, bytes});
+  auto actor = found->second;
+  guard.unlock();
+  acting_as as{to.host};
+  actor->enqueue(std::move(element), nullptr);
+}
+
+void fabric::gone(host_index observer, host_index of, std::optional<std::uint32_t> ordinal, bool for_good) {
+  struct told {
+    caf::strong_actor_ptr at;
+    std::uint64_t number;
+  };
+  std::vector<told> all;
+  {
+    std::lock_guard guard(mutex_);
+    auto& host = hosts_[of];
+    const auto look = [&](const caf::strong_actor_ptr& at) {
+      for (const auto& each : static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(at))->observers_)
+        if (each.host == observer) all.push_back({at, each.number});
+    };
+    if (!ordinal)
+      for (const auto& [number, at] : host.ports) look(at);
+    else if (const auto found = host.ports.find(*ordinal); found != host.ports.end())
+      look(found->second);
+  }
+  for (const auto& each : all)
+    tell(*static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(each.at)), each.number,
+         for_good ? caf::error{} : caf::make_error(caf::exit_reason::unreachable));
 }
 
 // -- what changes while it is used ----------------------------------------------------------------
@@ -613,7 +756,7 @@ void fabric::actor_born(host_index index, const caf::strong_actor_ptr& actor) {
 }
 
 void fabric::actor_ended(caf::actor_id id, caf::error reason) {
-  std::lock_guard guard(mutex_);
+  std::unique_lock guard(mutex_);
   auto* found = actors_.find(id);
   if (found == nullptr) return;
   auto where = found->where;
@@ -625,7 +768,18 @@ void fabric::actor_ended(caf::actor_id id, caf::error reason) {
   of.actor_.reset();
   auto observers = std::move(of.observers_);
   of.observers_.clear();
-  for (auto& observer : observers) notify(of, std::move(observer), reason);
+  if (options_.over == nullptr) {
+    for (auto& observer : observers) notify(of, std::move(observer), reason);
+    return;
+  }
+  // Those on other hosts learn it from the carrier.
+  for (auto& observer : observers)
+    if (observer.host == where.host || observer.host == no_host)
+      notify(of, std::move(observer), reason);
+    else
+      of.observers_.push_back(std::move(observer));
+  guard.unlock();
+  options_.over->ended(where);
 }
 
 caf::strong_actor_ptr fabric::port_of(const caf::strong_actor_ptr& actor) {
@@ -648,8 +802,16 @@ caf::actor fabric::address_of(const caf::actor& actor) {
 }
 
 void fabric::observe(port& of, caf::attachable_ptr hook) {
-  std::lock_guard guard(mutex_);
+  std::unique_lock guard(mutex_);
   port::observer observer{std::move(hook), coordinator::current_host(), of.next_observer_++};
+  if (options_.over != nullptr && observer.host != no_host && observer.host != of.host()) {
+    const auto from = observer.host;
+    of.observers_.push_back(std::move(observer));
+    // Kept until its observers are told, whatever becomes of the actor meanwhile.
+    hosts_[of.host()].ports.try_emplace(of.ordinal(), caf::actor_cast<caf::strong_actor_ptr>(&of));
+    guard.unlock();
+    return options_.over->watch(from, {of.host(), of.ordinal()});
+  }
   if (of.actor_ && (observer.host == no_host || observer.host == of.host() ||
                     !silent_for(observer.host, of.host(), options_.detection_time)))
     of.observers_.push_back(std::move(observer));
@@ -745,6 +907,10 @@ void fabric::send(port& to, caf::mailbox_element_ptr element) {
       if (found->where.host == from) source = found->where;
       element->sender = found->port ? found->port : port_of(element->sender);
     }
+  if (options_.over != nullptr && !options_.shaped) {
+    guard.unlock();
+    return options_.over->carry(source, {to.host(), to.ordinal()}, std::move(element), bytes, !small(bytes, what));
+  }
   in_transit item{caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, bytes, clock_.now(), what.name};
   if (reach_ && !reaches(item, to.host(), what)) {
     element = std::move(item.element);  // if it is lost, it ends after the lock
@@ -792,6 +958,10 @@ void fabric::release(host_index from, host_index to) {
   }
 }
 
+bool fabric::small(std::uint64_t bytes, message_class what) const {
+  return bytes <= (what.own_stream ? std::max(options_.own_stream_bytes, options_.small_message_bytes) : options_.small_message_bytes);
+}
+
 void fabric::depart(in_transit item, host_index to, message_class what) {
   const auto from = item.from.host;
   const auto relay = item.relay;
@@ -799,7 +969,7 @@ void fabric::depart(in_transit item, host_index to, message_class what) {
   auto& sending = hosts_[from];
   auto now = clock_.now();
   auto at = keep(std::move(item));
-  if (bytes <= (what.own_stream ? std::max(options_.own_stream_bytes, options_.small_message_bytes) : options_.small_message_bytes)) {
+  if (small(bytes, what)) {
     if (!cuts_.empty() && blocked(from, to, relay)) return stall_of(from, to, relay).small.push_back(at);
     auto begin = std::max(sending.small_free, now);
     if (flows_.model() == transfer_model::tcp) {
@@ -1050,6 +1220,10 @@ void fabric::arrive(std::uint32_t in_flight) {
     ++lost_;
     guard.unlock();  // before what is lost is destroyed
     return;
+  }
+  if (options_.over != nullptr) {
+    guard.unlock();
+    return options_.over->carry(what.from, {to.host(), to.ordinal()}, std::move(what.element), what.bytes, what.line != none);
   }
   report({event_kind::message, clock_.now(), what.sent, what.from, {to.host(), to.ordinal()}, what.type,
           what.bytes});

@@ -31,6 +31,10 @@
 // and takes what arrives, but nobody there runs; after the detection time others are told the same of it.
 // docs/failures.md has it all.
 //
+// With a carrier (netem/carrier.hpp) what has passed here goes on over the real network, and deaths are told when that says so. Unless
+// `shaped`, it goes at once. Hosts of other processes are known by the node id of their addresses; they have an entry of a
+// machine, so that the way to them can be shaped, and their actors live as long as nobody says otherwise.
+//
 // Left out: queueing delay of small messages at shared links and downlinks, routing changes; acknowledgements of a
 // direction that is cut one way get through; a paused host's receive buffers have no end.
 #pragma once
@@ -53,6 +57,7 @@
 
 #include "kernels/base/rng.hpp"
 #include "kernels/base/units.hpp"
+#include "netem/carrier.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/cut.hpp"
 #include "netem/flat_map.hpp"
@@ -67,14 +72,6 @@ using region_index = std::uint32_t;
 using machine_index = std::uint32_t;
 using site_index = std::uint32_t;
 inline constexpr site_index no_site = 0xffffffff;
-
-enum class kill_scope { process, machine };
-
-/// An actor as history names it.
-struct endpoint {
-  host_index host = no_host;
-  std::uint32_t ordinal = 0;
-};
 
 enum class event_kind : std::uint8_t { message, timer, down, host_started, host_killed };
 
@@ -131,6 +128,8 @@ struct fabric_options {
   tcp_options tcp;
   std::function<void(const transfer_record&)> on_transfer;  ///< may be empty
   double hole_punching = 0.7;      ///< netem/reachability.hpp
+  carrier* over = nullptr;         ///< the real network; null: there is none. Outlives the fabric
+  bool shaped = true;              ///< false: with a carrier, nothing takes time here
 };
 
 /// A computer and its access line.
@@ -169,10 +168,30 @@ class fabric {
   /// A machine and its first host that pass on what others cannot send each other. Requires: no host was started that is not open.
   host_index add_relay(const machine_options& what, std::uint64_t budget_bytes);
 
-  /// Boots a machine: a new incarnation. Requires: no incarnation of it is alive.
-  host_index start_host(machine_index machine);
+  /// Boots a machine: a new incarnation, which has the number `incarnation` if that is given. Requires: no incarnation of it is alive.
+  host_index start_host(machine_index machine, std::optional<std::uint32_t> incarnation = {});
   /// Kills a host, a paused one too. False if it is dead already.
   bool kill(host_index host, kill_scope scope);
+
+  // -- for the carrier ------------------------------------------------------
+
+  /// The id of a host's addresses: what identifies it anywhere.
+  static caf::node_id node_of(const std::string& name, std::uint32_t incarnation);
+  caf::node_id node_of(host_index host) const;
+  /// The host with these addresses, here or elsewhere; one that was unknown is taken to be elsewhere and alive.
+  host_index host_at(const caf::node_id& node);
+  /// What a host elsewhere is called. Nothing happens if that is known.
+  void set_name(host_index host, const std::string& name);
+  /// The process of a host elsewhere is over for good: nothing is sent to it any more.
+  void remote_died(host_index host);
+  /// Whether an actor of a host of this process has not ended.
+  bool lives(endpoint actor) const;
+  /// The address of an actor by its number; empty if `node` is not a node id of ours.
+  caf::strong_actor_ptr address_at(const caf::node_id& node, caf::actor_id number);
+  /// Hands over what came for a host of this process. Its sender is an address of `from`, or empty.
+  void deliver(endpoint from, endpoint to, caf::mailbox_element_ptr element, std::uint64_t bytes);
+  /// To observers on `observer` of `of`, or of every actor of its host: it is gone for good, or cannot be reached now.
+  void gone(host_index observer, host_index of, std::optional<std::uint32_t> ordinal, bool for_good);
 
   // -- what changes while it is used ----------------------------------------
 
@@ -308,6 +327,9 @@ class fabric {
     rng jitter;                      // of what it sends
     bool paused = false;
     duration paused_at{}, paused_for{};  // paused_for: before the present pause
+    bool elsewhere = false;          // in another process
+    std::map<std::uint32_t, caf::strong_actor_ptr> ports{};  // with a carrier: of its actors that are elsewhere or observed
+    std::size_t sweep_at = 64;       // so many of them: time to drop those that nobody has
   };
   struct active_cut {
     std::uint64_t number;
@@ -361,11 +383,14 @@ class fabric {
   };
 
   void send(port& to, caf::mailbox_element_ptr element);
+  bool small(std::uint64_t bytes, message_class what) const;
   void depart(in_transit what, host_index to, message_class kind);
   bool reaches(in_transit& what, host_index to, message_class kind);
   void release(host_index from, host_index to);
   reachability& nat_rules();
   void observe(port& of, caf::attachable_ptr observer);
+  caf::strong_actor_ptr port_at(host_index host, std::uint32_t ordinal);
+  void sweep(host_state& host);
   std::size_t forget(port& of, const caf::attachable::token& what);
 
   void actor_born(host_index host, const caf::strong_actor_ptr& actor);
@@ -456,6 +481,8 @@ class fabric {
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> lost_{0};
   std::atomic<std::uint64_t> given_up_{0};
+  std::map<caf::node_id, host_index> hosts_by_node_;          // with a carrier alone, as the next one
+  std::map<caf::node_id, machine_index> machines_by_node_;    // of incarnation 0
   fabric_link link_ = std::make_shared<std::atomic<fabric*>>(this);
 };
 

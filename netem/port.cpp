@@ -31,8 +31,7 @@ std::size_t port::detach(const caf::attachable::token& what) {
   return net != nullptr ? net->forget(*this, what) : 0;
 }
 
-void port::kill_proxy(caf::execution_unit* unit, caf::error reason) {
-  cleanup(std::move(reason), unit);
-}
+// A registry that lets go of an address does not end whom it names.
+void port::kill_proxy(caf::execution_unit*, caf::error) {}
 
 }  // namespace shoal::netem

@@ -53,6 +53,7 @@ caf::behavior dht_node::make_behavior() {
       [this](const withdraw& m) { handles(), on_withdraw(m); },
       [this](const lookup& m) { handles(), on_lookup(m); },
       [this](const serve& m) { handles(), on_serve(m); },
+      [this](const introduced& m) { handles(), on_introduced(m); },
       [this](const nodes_query& m) { handles(), on_nodes_query(m); },
       [this](const records_query& m) { handles(), on_records_query(m); },
       [this](query_answer& m) { handles(), on_answer(m); },
@@ -161,6 +162,21 @@ void dht_node::on_lookup(const lookup& what) {
   if (readers.size() >= most_waiting) return misbehaviour(0, "lookup: too many for one key");
   readers.push_back({what.reply_to, what.token});
   read(what.key);
+}
+
+void dht_node::on_introduced(const introduced& what) {
+  if (!is_local() || !what.node || what.node == self_.address) return;
+  auto& known = options_.bootstraps;
+  std::erase(known, what.node);
+  std::erase(unheard_, what.node);
+  known.push_back(what.node);
+  if (known.size() > most_contacts) known.erase(known.begin());
+  unheard_.push_back(what.node);
+  if (!ready_ && !joining_search_) {
+    ++bootstraps_open_;
+    return ask(request{kind::bootstrap, {{}, what.node}, 0, {}, 0, {}}, nodes_query{{}, 0, 0, self_.id});
+  }
+  ask(request{kind::ping, {{}, what.node}, 0, {}, 0, {}}, nodes_query{{}, 0, 0, self_.id});
 }
 
 void dht_node::on_serve(const serve& what) {

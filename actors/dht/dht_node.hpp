@@ -2,7 +2,7 @@
 // signed records and a dictionary of sub-keys under each key; what is new to it, docs/adr/0010 says why.
 //
 // What it understands of the actors of its own host: `store`, `withdraw`, and `lookup`
-// answered by `found`; and `serve`, which says whether others can dial this host.
+// answered by `found`; `serve`, which says whether others can dial this host; and `introduced`, which names another node.
 //
 // Steps:
 //   join    ask the bootstrap addresses who is near to us; then look ourselves up, and a point in each
@@ -155,6 +155,7 @@ class dht_node final : public protocol_actor {
   void on_withdraw(const withdraw& what);
   void on_lookup(const lookup& what);
   void on_serve(const serve& what);
+  void on_introduced(const introduced& what);
   void publish(const std::string& key, record entry, bool withdrawn);
   void write(const std::string& key);
   void read(const std::string& key);

@@ -35,6 +35,14 @@ payload payload::hollow(std::size_t size) {
   return out;
 }
 
+payload payload::shared(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) {
+  payload out;
+  out.owner_ = std::move(owner);
+  out.data_ = bytes.data();
+  out.size_ = bytes.size();
+  return out;
+}
+
 std::span<const std::byte> payload::bytes() const {
   SHOAL_CHECK(!is_hollow(), "a hollow payload has no bytes");
   return {data_, size_};

@@ -21,6 +21,8 @@ class payload {
   explicit payload(std::vector<float> values);
   /// A payload of `size` bytes that holds none.
   static payload hollow(std::size_t size);
+  /// Shows `bytes`, which `owner` keeps.
+  static payload shared(std::shared_ptr<const void> owner, std::span<const std::byte> bytes);
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
@@ -46,6 +48,24 @@ class payload {
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
+
+/// A serializer that takes large payloads as they are, beside the bytes that it writes. Payloads know it by a cast.
+class payload_sink {
+ public:
+  virtual ~payload_sink() = default;
+  virtual void take(const payload& what) = 0;
+};
+
+/// A deserializer that has payloads beside its bytes.
+class payload_source {
+ public:
+  virtual ~payload_source() = default;
+  /// The next one, of `size` bytes. False if there is none.
+  virtual bool give(std::size_t size, bool hollow, payload& into) = 0;
+};
+
+/// Payloads of at least so many bytes are given to a payload_sink; smaller ones are written like anything else.
+inline constexpr std::size_t beside_bytes = 4096;
 
 /// Memory for floats that are written piece by piece and then travel in payloads, each piece as soon as it is
 /// written. Not zeroed, and of huge pages where the system gives them: for large vectors that is most of the cost.

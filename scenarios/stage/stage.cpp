@@ -436,7 +436,7 @@ void stage::state::start_peer(netem::machine_index machine) {
 void stage::state::on_event(const netem::delivered_event& event) {
   auto killed = event.kind == netem::event_kind::host_killed;
   auto machine = killed ? in->net().machine_of(event.to.host) : 0;
-  auto id = killed ? world::peer_id_of(machine, in->net().incarnation(event.to.host)) : 0;
+  auto id = killed ? in->peer_id_of(event.to.host) : 0;
   std::lock_guard guard(watching);
   if (killed && !simulated()) dead.insert(id);
   auto in_order = event;

@@ -1,5 +1,7 @@
 #include "scenarios/stage/world.hpp"
 
+#include <random>
+
 #include <caf/send.hpp>
 #include <fmt/format.h>
 
@@ -30,15 +32,15 @@ class world::emulated_host final : public actors::host {
         index_(index),
         machine_(machine),
         name_(in.net().name_of(index)),
-        id_(peer_id_of(machine, in.net().incarnation(index))) {}
+        id_(in.peer_id_of(index)) {}
 
   std::string_view name() const override { return name_; }
   actors::peer_id id() const override { return id_; }
   netem::host_index index() const noexcept { return index_; }
 
-  std::int64_t utc_ns() const override { return epoch_utc_ns + (world_.clock_.now() + world_.clock_offset(machine_)).count(); }
+  std::int64_t utc_ns() const override { return world_.utc_ns() + world_.clock_offset(machine_).count(); }
   rng random_stream(std::string_view name) const override {
-    return stream(world_.seed(), name, name_key(name_), world_.net_->incarnation(index_));
+    return stream(world_.secret_.value_or(world_.seed()), name, name_key(name_), world_.net_->incarnation(index_));
   }
   caf::actor address_of(const caf::actor& local) override { return world_.net_->address_of(local); }
   std::uint64_t rate_up() const override {
@@ -141,7 +143,20 @@ world::world(world_options options)
   net.tcp = options_.tcp;
   net.on_transfer = options_.on_transfer;
   net.hole_punching = options_.hole_punching;
+  if (options_.real) {
+    // Among strangers nobody may know what we draw: keys come of it.
+    if (options_.real->alone) secret_ = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+    SHOAL_CHECK(options_.mode == netem::time_mode::wall_clock, "a real network takes real time");
+    auto& wire = options_.real->options;
+    wire.detection_time = options_.detection_time;
+    wire.acceptable = actors::goes_between_hosts;
+    wire.utc_ns = [this] { return utc_ns(); };
+    wire_ = std::make_unique<netem::wire::network>(wire);
+    net.over = wire_.get();
+    net.shaped = options_.real->shaped;
+  }
   net_ = std::make_unique<netem::fabric>(*system_, std::move(net));
+  if (wire_) wire_->use(*system_, *net_);
   pool_ = std::make_unique<compute_pool>(options_.compute_threads, options_.prepare_compute_thread);
 }
 
@@ -155,6 +170,7 @@ world::~world() {
     return out;
   }();
   for (auto index : hosts) net_->kill(index, netem::kill_scope::process);
+  if (wire_) wire_->close();
   pool_.reset();
   clock_.settle();
   clock_.clock().cancel_all();
@@ -199,6 +215,26 @@ std::optional<std::string> world::broken() const {
   return broken_;
 }
 
+std::int64_t world::utc_ns() const {
+  if (options_.real && options_.real->alone)
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return epoch_utc_ns + clock_.now().count();
+}
+
+actors::peer_id world::peer_id_of(netem::host_index host) const {
+  const auto incarnation = net_->incarnation(host);
+  if (options_.real && options_.real->alone) return name_key(net_->name_of(host)) << 32 | incarnation;
+  return ((std::uint64_t{net_->machine_of(host)} + 1) << 16) | incarnation;
+}
+
+void world::breaks(std::string why) {
+  {
+    std::lock_guard guard(mutex_);
+    if (!broken_) broken_ = std::move(why);
+  }
+  clock_.request_stop();
+}
+
 void world::job_threw(std::string_view job, std::string_view host, std::exception_ptr what) {
   std::string why = "unknown exception";
   try {
@@ -207,15 +243,20 @@ void world::job_threw(std::string_view job, std::string_view host, std::exceptio
     why = e.what();
   } catch (...) {
   }
-  {
-    std::lock_guard guard(mutex_);
-    if (!broken_) broken_ = fmt::format("internal error: compute job '{}' of {} threw: {}", job, host, why);
-  }
-  clock_.request_stop();
+  breaks(fmt::format("internal error: compute job '{}' of {} threw: {}", job, host, why));
 }
 
 actors::host& world::boot(netem::machine_index machine) {
-  auto index = net_->start_host(machine);
+  std::optional<std::uint32_t> incarnation;
+  // Tenths of a second: nobody is up again sooner.
+  if (options_.real && options_.real->alone) incarnation = static_cast<std::uint32_t>(utc_ns() / 100'000'000);
+  auto index = net_->start_host(machine, incarnation);
+  if (wire_) {
+    auto where = options_.real->host(net_->name_of(index));
+    where.name = net_->name_of(index);
+    where.incarnation = net_->incarnation(index);
+    if (auto open = wire_->open(index, std::move(where)); !open) breaks(open.error());
+  }
   std::lock_guard guard(mutex_);
   auto& slot = hosts_[index];
   slot = std::make_unique<emulated_host>(*this, index, machine);

@@ -16,6 +16,7 @@
 #include "actors/host.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
+#include "netem/wire/network.hpp"
 #include "scenarios/stage/compute_pool.hpp"
 
 namespace shoal::scenarios {
@@ -30,6 +31,16 @@ struct distortion {
   double excess() const noexcept { return profile_seconds > 0 ? late_seconds / profile_seconds : 0; }
 };
 
+/// Hosts that talk over a real network, on the wall clock.
+struct real_network {
+  netem::wire::wire_options options;     ///< what the world knows it fills in: the clock, the detection time, the messages
+  bool shaped = false;                   ///< what is sent passes the emulated network first
+  /// Where a host listens.
+  std::function<netem::wire::host_options(const std::string& name)> host;
+  /// True: a host is one process of many. UTC is the machine's, and incarnations ascend with it.
+  bool alone = false;
+};
+
 struct world_options {
   netem::time_mode mode = netem::time_mode::virtual_time;
   unsigned actor_threads = 2;            ///< wall clock only
@@ -42,6 +53,7 @@ struct world_options {
   netem::tcp_options tcp;
   std::function<void(const netem::transfer_record&)> on_transfer;  ///< may be empty
   double hole_punching = 0.7;
+  std::optional<real_network> real;      ///< none: the network is the emulated one alone
 };
 
 class world {
@@ -52,6 +64,8 @@ class world {
 
   netem::coordinator& clock() noexcept { return clock_; }
   netem::fabric& net() noexcept { return *net_; }
+  /// Null unless the network is real.
+  netem::wire::network* wire() noexcept { return wire_.get(); }
   compute_pool& pool() noexcept { return *pool_; }
   caf::actor_system& system() noexcept { return *system_; }
   std::uint64_t seed() const noexcept { return options_.seed; }
@@ -74,7 +88,7 @@ class world {
   /// What its clock is off by now.
   duration clock_offset(netem::machine_index machine) const;
 
-  /// Boots `machine` and returns its new incarnation.
+  /// Boots `machine` and returns its new incarnation. Should it not be able to listen where it is to, the world is broken().
   actors::host& boot(netem::machine_index machine);
   netem::host_index index_of(const actors::host& of) const;
   actors::host& host_at(netem::host_index index);
@@ -91,20 +105,23 @@ class world {
     return out;
   }
 
-  /// The peer id of an incarnation: machines in the order of their making, then incarnations.
-  static actors::peer_id peer_id_of(netem::machine_index machine, std::uint32_t incarnation) {
-    return ((std::uint64_t{machine} + 1) << 16) | incarnation;
-  }
+  /// The peer id of a host of this process: its machine in the order of their making, then its incarnation; where others make their own, its
+  /// name's hash instead of the machine.
+  actors::peer_id peer_id_of(netem::host_index host) const;
+  std::int64_t utc_ns() const;
 
  private:
   class emulated_host;
 
   world_options options_;
+  std::optional<std::uint64_t> secret_;          // instead of the seed
   std::unique_ptr<netem::system_config> config_;
   std::unique_ptr<caf::actor_system> system_;
   netem::coordinator& clock_;
+  std::unique_ptr<netem::wire::network> wire_;  // none in sim and emulate
   std::unique_ptr<netem::fabric> net_;
   std::unique_ptr<compute_pool> pool_;
+  void breaks(std::string why);
   void job_threw(std::string_view job, std::string_view host, std::exception_ptr what);
 
   struct skew {

@@ -22,7 +22,7 @@ template <class... Ts>
 struct type_list {};
 
 using all_messages =
-    type_list<record, store, withdraw, lookup, found, serve, contact, signed_record, nodes_query,
+    type_list<record, store, withdraw, lookup, found, serve, introduced, contact, signed_record, nodes_query,
               records_query, query_answer, record_put, put_receipt, sample_request, samples,
               samples_returned, commit_entry, commit, commit_received, lease_lost, member_info,
               join_request, join_accepted, join_rejected, join_withdrawn, group_begun, member_declined,

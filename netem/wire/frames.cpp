@@ -1,0 +1,57 @@
+#include "netem/wire/frames.hpp"
+
+namespace shoal::netem::wire {
+
+frame to_frame(const hello& what) {
+  frame_writer out(frame_kind::hello);
+  out.put(hello::magic).put(hello::version).put(what.link).put(std::string_view(what.name)).put(what.incarnation);
+  out.put(std::string_view(what.address)).put(what.utc_ns);
+  for (const auto byte : what.scenario) out.put(byte);
+  out.put(what.service);
+  return out.done();
+}
+
+std::optional<hello> read_hello(std::span<const std::byte> bytes, bool& other_version) {
+  other_version = false;
+  frame_reader in(bytes);
+  if (in.get<std::uint8_t>() != static_cast<std::uint8_t>(frame_kind::hello) || in.get<std::uint32_t>() != hello::magic) return {};
+  if (in.get<std::uint32_t>() != hello::version) {
+    other_version = in.ok();
+    return {};
+  }
+  hello out;
+  out.link = in.get<std::uint64_t>();
+  out.name = in.text(63);
+  out.incarnation = in.get<std::uint32_t>();
+  out.address = in.text(300);
+  out.utc_ns = in.get<std::int64_t>();
+  out.scenario = in.get<std::array<std::uint8_t, 32>>();
+  out.service = in.get<std::uint64_t>();
+  if (!in.finished() || out.name.empty()) return {};
+  return out;
+}
+
+void write(const message_head& what, std::vector<char>& into) {
+  frame_writer out(frame_kind::message);
+  out.put(what.more).put(std::uint16_t{0}).put(what.to).put(what.from).put(what.binary).put(what.wire_bytes).put(std::uint32_t{0}).put(what.beside);
+  auto bytes = out.done().head;
+  into.insert(into.end(), bytes.begin(), bytes.end());
+}
+
+std::optional<message_head> read_message_head(std::span<const std::byte> bytes) {
+  frame_reader in(bytes);
+  message_head out;
+  if (in.get<std::uint8_t>() != static_cast<std::uint8_t>(frame_kind::message)) return {};
+  out.more = in.get<std::uint8_t>();
+  in.get<std::uint16_t>();
+  out.to = in.get<std::uint32_t>();
+  out.from = in.get<std::uint32_t>();
+  out.binary = in.get<std::uint32_t>();
+  out.wire_bytes = in.get<std::uint32_t>();
+  in.get<std::uint32_t>();
+  out.beside = in.get<std::uint64_t>();
+  if (!in.ok() || out.more > 1) return {};
+  return out;
+}
+
+}  // namespace shoal::netem::wire

@@ -1,0 +1,130 @@
+// The frames of a link: their fields, little-endian, at fixed places. Reading checks every length.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "netem/wire/pipe.hpp"
+
+namespace shoal::netem::wire {
+
+static_assert(std::endian::native == std::endian::little, "frames show numbers as a little-endian machine has them");
+
+enum class frame_kind : std::uint8_t { hello = 1, refused, message, piece, ping, watch, ended, where_is, node_at, introduce, leaving, relay_open, relayed, relay_end, revocations };
+
+/// A node id of ours: netem/fabric.hpp.
+struct node_key {
+  std::uint32_t incarnation = 0;
+  std::array<std::uint8_t, 20> host{};
+  auto operator<=>(const node_key&) const = default;
+};
+
+class frame_writer {
+ public:
+  explicit frame_writer(frame_kind kind) { put(static_cast<std::uint8_t>(kind)); }
+
+  template <class T>
+    requires std::is_integral_v<T>
+  frame_writer& put(T value) {
+    const auto* bytes = reinterpret_cast<const char*>(&value);
+    head_.insert(head_.end(), bytes, bytes + sizeof(value));
+    return *this;
+  }
+  frame_writer& put(std::string_view text) {
+    put(static_cast<std::uint32_t>(text.size()));
+    head_.insert(head_.end(), text.begin(), text.end());
+    return *this;
+  }
+  frame_writer& put(const node_key& node) {
+    put(node.incarnation);
+    head_.insert(head_.end(), node.host.begin(), node.host.end());
+    return *this;
+  }
+  frame done() { return {std::move(head_), {}}; }
+
+ private:
+  std::vector<char> head_;
+};
+
+/// Once a field was not there, all that follow are zero, and ok() is false.
+class frame_reader {
+ public:
+  explicit frame_reader(std::span<const std::byte> bytes) : left_(bytes) {}
+
+  template <class T>
+  T get() {
+    T out{};
+    if (left_.size() < sizeof(T)) {
+      fail();
+      return out;
+    }
+    std::memcpy(&out, left_.data(), sizeof(T));
+    left_ = left_.subspan(sizeof(T));
+    return out;
+  }
+  std::string text(std::size_t longest) {
+    const auto size = get<std::uint32_t>();
+    if (size > longest || size > left_.size()) {
+      fail();
+      return {};
+    }
+    std::string out(reinterpret_cast<const char*>(left_.data()), size);
+    left_ = left_.subspan(size);
+    return out;
+  }
+  node_key node() {
+    node_key out;
+    out.incarnation = get<std::uint32_t>();
+    out.host = get<std::array<std::uint8_t, 20>>();
+    return out;
+  }
+  bool ok() const noexcept { return ok_; }
+  /// All was read, and there was enough.
+  bool finished() const noexcept { return ok_ && left_.empty(); }
+  std::size_t left() const noexcept { return left_.size(); }
+
+ private:
+  void fail() {
+    ok_ = false;
+    left_ = {};
+  }
+  std::span<const std::byte> left_;
+  bool ok_ = true;
+};
+
+struct hello {
+  static constexpr std::uint32_t magic = 0x4c4f4853;   // SHOL
+  static constexpr std::uint32_t version = 1;
+  std::uint64_t link = 0;              ///< the same in both pipes of a link
+  std::string name;
+  std::uint32_t incarnation = 0;
+  std::string address;                 ///< where others dial; empty: nowhere
+  std::int64_t utc_ns = 0;
+  std::array<std::uint8_t, 32> scenario{};   ///< its hash
+  std::uint64_t service = 0;           ///< number of the actor that it introduces itself with; 0: none yet
+};
+
+frame to_frame(const hello& what);
+/// Nothing if these are not the bytes of a hello of this protocol; `other_version`: of another version.
+std::optional<hello> read_hello(std::span<const std::byte> bytes, bool& other_version);
+
+/// What stands before the body of a message: its binary form, room up to a multiple of eight, and the payloads beside it.
+struct message_head {
+  std::uint8_t more = 0;               ///< pieces follow
+  std::uint32_t to = 0, from = 0;      ///< actors' numbers at the two ends; from 0xffffffff: none
+  std::uint32_t binary = 0;
+  std::uint32_t wire_bytes = 0;
+  std::uint64_t beside = 0;
+  static constexpr std::size_t bytes = 32;
+  std::uint64_t body() const noexcept { return (std::uint64_t{binary} + 7) / 8 * 8 + beside; }
+};
+void write(const message_head& what, std::vector<char>& into);
+std::optional<message_head> read_message_head(std::span<const std::byte> bytes);
+
+}  // namespace shoal::netem::wire

@@ -1,0 +1,285 @@
+#include "netem/wire/grpc_pipe.hpp"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+
+#include "kernels/base/check.hpp"
+
+namespace shoal::netem::wire {
+
+namespace {
+
+// Before each frame its length, and room so that frames start at multiples of eight.
+constexpr std::size_t prefix_bytes = 8;
+// Frames up to this size go together.
+constexpr std::size_t together_bytes = std::size_t{64} << 10;
+
+std::size_t padding(std::size_t bytes) { return (8 - bytes % 8) % 8; }
+
+grpc::Slice slice_of(const payload& part) {
+  if (part.is_hollow()) return grpc::Slice{std::string(part.size(), '\0')};
+  auto* keeps = new payload(part);
+  return {const_cast<std::byte*>(part.bytes().data()), part.size(), [](void* owner) { delete static_cast<payload*>(owner); }, keeps};
+}
+
+}  // namespace
+
+grpc::ByteBuffer to_grpc(std::deque<frame>& from, std::size_t& bytes) {
+  std::vector<grpc::Slice> slices;
+  std::string head;
+  bytes = 0;
+  auto flush = [&] {
+    if (!head.empty()) slices.emplace_back(std::exchange(head, {}));
+  };
+  do {
+    auto what = std::move(from.front());
+    from.pop_front();
+    const std::size_t size = what.size();
+    std::array<char, prefix_bytes> prefix{};
+    const auto length = static_cast<std::uint32_t>(size);
+    std::memcpy(prefix.data(), &length, sizeof(length));
+    head.append(prefix.data(), prefix.size());
+    head.append(what.head.data(), what.head.size());
+    for (const auto& part : what.behind) {
+      if (part.empty()) continue;
+      flush();
+      slices.push_back(slice_of(part));
+    }
+    head.append(padding(size), '\0');
+    bytes += size;
+  } while (!from.empty() && bytes + from.front().size() <= together_bytes);
+  flush();
+  return {slices.data(), slices.size()};
+}
+
+bool from_grpc(const grpc::ByteBuffer& message, std::vector<payload>& into) {
+  auto whole = std::make_shared<grpc::Slice>();
+  if (!message.TrySingleSlice(whole.get()).ok() && !message.DumpToSingleSlice(whole.get()).ok()) return false;
+  const auto bytes = std::as_bytes(std::span(whole->begin(), whole->size()));
+  // Slices of a connection's buffer can begin anywhere.
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 != 0) {
+    auto copy = payload{std::vector<std::byte>(bytes.begin(), bytes.end())};
+    for (std::size_t at = 0; at < copy.size();) {
+      std::uint32_t length = 0;
+      if (copy.size() - at < prefix_bytes) return false;
+      std::memcpy(&length, copy.bytes().data() + at, sizeof(length));
+      at += prefix_bytes;
+      if (length > copy.size() - at) return false;
+      into.push_back(copy.slice(at, length));
+      at += length;
+      at += std::min(padding(length), copy.size() - at);
+    }
+    return true;
+  }
+  for (std::size_t at = 0; at < bytes.size();) {
+    std::uint32_t length = 0;
+    if (bytes.size() - at < prefix_bytes) return false;
+    std::memcpy(&length, bytes.data() + at, sizeof(length));
+    at += prefix_bytes;
+    if (length > bytes.size() - at) return false;
+    into.push_back(payload::shared(whole, bytes.subspan(at, length)));
+    at += length;
+    at += std::min(padding(length), bytes.size() - at);
+  }
+  return true;
+}
+
+std::string certificate_of(const std::shared_ptr<const grpc::AuthContext>& context) {
+  if (!context) return {};
+  const auto found = context->FindPropertyValues("x509_pem_cert");
+  return found.empty() ? std::string{} : std::string(found.front().data(), found.front().size());
+}
+
+// -- both ends ------------------------------------------------------------------------------------
+
+void grpc_pipe::go(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed) {
+  std::unique_lock lock(mutex_);
+  on_frame_ = std::move(on_frame);
+  on_closed_ = std::move(on_closed);
+  started_ = reading_ = true;
+  lock.unlock();
+  start_read(&in_);
+  lock.lock();
+  if (!writing_) write_next(lock);
+}
+
+/// Requires: nothing is being written. Releases the lock.
+void grpc_pipe::write_next(std::unique_lock<std::mutex>& lock) {
+  if (!started_ || closing_) return idle_if_so(lock);
+  if (queue_.empty()) {
+    if (!finishing_ || std::exchange(finished_, true)) return idle_if_so(lock);
+    lock.unlock();
+    return start_finish();
+  }
+  writing_ = true;
+  std::size_t bytes = 0;
+  out_ = to_grpc(queue_, bytes);
+  queued_ -= bytes;
+  lock.unlock();
+  start_write(&out_);
+}
+
+void grpc_pipe::idle_if_so(std::unique_lock<std::mutex>& lock) {
+  const bool now = started_ && closing_ && !reading_ && !writing_ && !std::exchange(idle_told_, true);
+  lock.unlock();
+  if (now) idle();
+}
+
+void grpc_pipe::send(frame what) {
+  SHOAL_CHECK(what.size() <= max_frame_bytes, "frames are cut into pieces before they are sent");
+  std::unique_lock lock(mutex_);
+  if (closing_ || finishing_) return;
+  queued_ += what.size();
+  queue_.push_back(std::move(what));
+  if (!writing_ && started_) write_next(lock);
+}
+
+void grpc_pipe::finish() {
+  std::unique_lock lock(mutex_);
+  if (closing_ || std::exchange(finishing_, true)) return;
+  if (!writing_) write_next(lock);
+}
+
+void grpc_pipe::close() {
+  {
+    std::unique_lock lock(mutex_);
+    if (std::exchange(closing_, true)) return;
+    queue_.clear();
+    queued_ = 0;
+    if (held_back_.exchange(false)) reading_ = false;
+  }
+  cancel();
+  std::unique_lock lock(mutex_);
+  idle_if_so(lock);
+}
+
+void grpc_pipe::remove(std::size_t bytes) {
+  if ((unhandled_ -= bytes) > options_.window_bytes / 2) return;
+  if (!held_back_) return;
+  std::unique_lock lock(mutex_);
+  if (!held_back_.exchange(false) || closing_) return;
+  lock.unlock();
+  start_read(&in_);
+}
+
+void grpc_pipe::read_done(bool ok) {
+  std::vector<payload> frames;
+  if (ok) ok = from_grpc(in_, frames);
+  in_.Clear();
+  for (auto& each : frames) on_frame_(std::move(each));
+  frames.clear();
+  std::unique_lock lock(mutex_);
+  if (!ok || closing_) {
+    closing_ = true;
+    reading_ = false;
+    queue_.clear();
+    queued_ = 0;
+    lock.unlock();
+    cancel();
+    lock.lock();
+    return idle_if_so(lock);
+  }
+  if (unhandled_ > options_.window_bytes) {
+    held_back_ = true;
+    // Handled between the two?
+    if (unhandled_ > options_.window_bytes / 2 || !held_back_.exchange(false)) return;
+  }
+  lock.unlock();
+  start_read(&in_);
+}
+
+void grpc_pipe::write_done(bool ok) {
+  std::unique_lock lock(mutex_);
+  writing_ = false;
+  if (!ok) closing_ = true;
+  write_next(lock);
+}
+
+void grpc_pipe::ended(const std::string& why) {
+  std::function<void(const std::string&)> tell;
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+    queue_.clear();
+    queued_ = 0;
+    tell = std::exchange(on_closed_, {});
+  }
+  if (tell) tell(why);
+}
+
+// -- the end that dials ---------------------------------------------------------------------------
+
+namespace {
+
+class client_pipe final : public grpc_pipe, public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  client_pipe(const std::string& address, const std::string& kind, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+              const pipe_options& options)
+      : grpc_pipe(kind, options) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(static_cast<int>(max_grpc_bytes));
+    arguments.SetMaxSendMessageSize(-1);
+    // Connections are not shared: bulk and control each have one, and after a cut nobody waits for an old one's retransmission.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(options.lookahead_bytes));
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
+    arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
+    channel_ = grpc::CreateCustomChannel(address, credentials, arguments);
+    stub_ = std::make_unique<stub>(channel_);
+  }
+
+  void start(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed) override {
+    self_ = std::static_pointer_cast<client_pipe>(keep_.lock());
+    stub_->PrepareBidiStreamingCall(&context_, "/shoal/" + kind(), {}, this);
+    AddHold();  // frames are sent from anywhere
+    StartCall();
+    go(std::move(on_frame), std::move(on_closed));
+  }
+  void keep(const std::shared_ptr<client_pipe>& self) { keep_ = self; }
+
+  std::string certificate() const override { return certificate_of(context_.auth_context()); }
+  std::string peer() const override { return context_.peer(); }
+
+ private:
+  using stub = grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+  void start_read(grpc::ByteBuffer* into) override { StartRead(into); }
+  void start_write(const grpc::ByteBuffer* what) override { StartWrite(what); }
+  void start_finish() override { StartWritesDone(); }
+  void cancel() override { context_.TryCancel(); }
+  void idle() override { RemoveHold(); }
+
+  void OnReadDone(bool ok) override { read_done(ok); }
+  void OnWriteDone(bool ok) override { write_done(ok); }
+  void OnDone(const grpc::Status& status) override {
+    ended(status.error_message());
+    // Not here: what this destroys waits for the thread that we are on.
+    auto self = std::move(self_);
+  }
+
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<stub> stub_;
+  grpc::ClientContext context_;
+  std::weak_ptr<client_pipe> keep_;
+  std::shared_ptr<client_pipe> self_;   // until the stream is over
+};
+
+}  // namespace
+
+std::shared_ptr<pipe> open_pipe(const std::string& address, const std::string& kind,
+                                const std::shared_ptr<grpc::ChannelCredentials>& credentials, const pipe_options& options) {
+  auto out = std::make_shared<client_pipe>(address, kind, credentials, options);
+  out->keep(out);
+  return out;
+}
+
+}  // namespace shoal::netem::wire

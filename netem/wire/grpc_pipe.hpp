@@ -1,0 +1,70 @@
+// What both ends of a gRPC stream have in common: the queue of frames to write, and reading as long as the window allows.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include "netem/wire/pipe.hpp"
+
+namespace shoal::netem::wire {
+
+/// Some frames as one gRPC message. Takes as many from the front as go together; at least one. Requires: there is one.
+grpc::ByteBuffer to_grpc(std::deque<frame>& from, std::size_t& bytes);
+/// The frames of a gRPC message; false if it is not made of frames.
+bool from_grpc(const grpc::ByteBuffer& message, std::vector<payload>& into);
+
+/// In PEM; empty if there is none.
+std::string certificate_of(const std::shared_ptr<const grpc::AuthContext>& context);
+
+class grpc_pipe : public pipe, public receive_window {
+ public:
+  grpc_pipe(std::string kind, const pipe_options& options) : kind_(std::move(kind)), options_(options) {}
+
+  void send(frame what) final;
+  void finish() final;
+  void close() final;
+  std::size_t queued_bytes() const final { return queued_; }
+  receive_window& window() final { return *this; }
+  bool held_back() const final { return held_back_; }
+  const std::string& kind() const final { return kind_; }
+  void add(std::size_t bytes) final { unhandled_ += bytes; }
+  void remove(std::size_t bytes) final;
+
+ protected:
+  /// Begins to read, and to write what was queued meanwhile.
+  void go(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed);
+  void read_done(bool ok);
+  void write_done(bool ok);
+  /// Tells on_closed, once.
+  void ended(const std::string& why);
+
+  virtual void start_read(grpc::ByteBuffer* into) = 0;
+  virtual void start_write(const grpc::ByteBuffer* what) = 0;
+  /// No frame follows.
+  virtual void start_finish() = 0;
+  /// Makes what is being read and written fail.
+  virtual void cancel() = 0;
+  /// Neither reading nor writing goes on, and nothing will be started any more. May come while cancel() is called.
+  virtual void idle() = 0;
+
+ private:
+  void write_next(std::unique_lock<std::mutex>& lock);
+  void idle_if_so(std::unique_lock<std::mutex>& lock);
+
+  const std::string kind_;
+  const pipe_options options_;
+  std::function<void(payload)> on_frame_;
+  std::function<void(const std::string&)> on_closed_;
+  mutable std::mutex mutex_;
+  std::deque<frame> queue_;
+  std::atomic<std::size_t> queued_{0}, unhandled_{0};
+  std::atomic<bool> held_back_{false};
+  bool started_ = false, reading_ = false, writing_ = false, closing_ = false, finishing_ = false, finished_ = false, idle_told_ = false;
+  grpc::ByteBuffer in_, out_;
+};
+
+}  // namespace shoal::netem::wire

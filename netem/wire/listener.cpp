@@ -1,0 +1,341 @@
+#include "netem/wire/listener.hpp"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <thread>
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include "netem/wire/grpc_pipe.hpp"
+
+namespace shoal::netem::wire {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+class descriptor {
+ public:
+  explicit descriptor(int value = -1) : value_(value) {}
+  ~descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  int get() const noexcept { return value_; }
+  int release() noexcept { return std::exchange(value_, -1); }
+
+ private:
+  int value_;
+};
+
+class server_pipe final : public grpc_pipe, public grpc::ServerGenericBidiReactor {
+ public:
+  server_pipe(grpc::GenericCallbackServerContext* context, std::string kind, const pipe_options& options)
+      : grpc_pipe(std::move(kind), options),
+        context_(context),
+        peer_(context->peer()),
+        certificate_(certificate_of(context->auth_context())) {}
+
+  void start(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed) override {
+    go(std::move(on_frame), std::move(on_closed));
+  }
+  /// Must come before gRPC can be done with it.
+  void keep(std::shared_ptr<server_pipe> self) { self_ = std::move(self); }
+
+  std::string certificate() const override { return certificate_; }
+  std::string peer() const override { return peer_; }
+
+ private:
+  void start_read(grpc::ByteBuffer* into) override { StartRead(into); }
+  void start_write(const grpc::ByteBuffer* what) override { StartWrite(what); }
+  void start_finish() override { end(grpc::Status::OK); }
+  void cancel() override {
+    std::lock_guard guard(context_mutex_);
+    if (context_ != nullptr) context_->TryCancel();
+  }
+  void idle() override { end({grpc::StatusCode::CANCELLED, ""}); }
+  void end(const grpc::Status& status) {
+    if (!finished_.exchange(true)) Finish(status);
+  }
+
+  void OnReadDone(bool ok) override { read_done(ok); }
+  void OnWriteDone(bool ok) override { write_done(ok); }
+  void OnDone() override {
+    {
+      std::lock_guard guard(context_mutex_);
+      context_ = nullptr;
+    }
+    ended("the other side is gone");
+    auto self = std::move(self_);
+  }
+
+  std::mutex context_mutex_;
+  grpc::GenericCallbackServerContext* context_;  // gRPC's, until OnDone
+  const std::string peer_, certificate_;
+  std::atomic<bool> finished_{false};
+  std::shared_ptr<server_pipe> self_;            // until the stream is over
+};
+
+class service final : public grpc::CallbackGenericService {
+ public:
+  service(pipe_options pipes, std::function<void(std::shared_ptr<pipe>)> on_pipe) : pipes_(pipes), on_pipe_(std::move(on_pipe)) {}
+
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
+    constexpr std::string_view prefix = "/shoal/";
+    std::string kind = context->method();
+    kind = kind.starts_with(prefix) ? kind.substr(prefix.size()) : std::string{};
+    auto made = std::make_shared<server_pipe>(context, kind, pipes_);
+    auto* out = made.get();
+    made->keep(made);
+    on_pipe_(std::move(made));
+    return out;
+  }
+
+ private:
+  pipe_options pipes_;
+  std::function<void(std::shared_ptr<pipe>)> on_pipe_;
+};
+
+std::string key_of(const sockaddr_storage& from) {
+  const auto* bytes = from.ss_family == AF_INET ? reinterpret_cast<const char*>(&reinterpret_cast<const sockaddr_in&>(from).sin_addr)
+                                                : reinterpret_cast<const char*>(&reinterpret_cast<const sockaddr_in6&>(from).sin6_addr);
+  return {bytes, from.ss_family == AF_INET ? sizeof(in_addr) : sizeof(in6_addr)};
+}
+
+class gate final : public listener {
+ public:
+  explicit gate(listener_options options)
+      : options_(std::move(options)), service_(options_.pipes,
+                 [this](std::shared_ptr<pipe> made) {
+                   {
+                     std::lock_guard guard(mutex_);
+                     if (!in_handshake_.empty()) in_handshake_.pop_front();
+                   }
+                   options_.on_pipe(std::move(made));
+                 }), bell_(eventfd(0, EFD_CLOEXEC)), poll_(epoll_create1(EPOLL_CLOEXEC)) {}
+  ~gate() override { close(); }
+
+  result<void> open() {
+    auto numbers = resolve(options_.at);
+    if (!numbers) return failure{numbers.error()};
+    addrinfo hints{};
+    hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const auto port = std::to_string(options_.at.port);
+    if (getaddrinfo(numbers->host.c_str(), port.c_str(), &hints, &found) != 0)
+      return failure{"cannot listen on " + options_.at.text() + ": no address of a machine"};
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner{found, freeaddrinfo};
+    const auto failed = [&](const char* doing) {
+      const int code = errno;
+      std::string why = std::strerror(code);
+      if (code == EADDRINUSE) why = "another program uses that port; choose another one, or stop it";
+      if (code == EADDRNOTAVAIL) why = "this machine has no such address; 0.0.0.0 listens on all that it has";
+      if (code == EACCES) why = "ports below 1024 are for root";
+      return failure{std::string("cannot ") + doing + " " + options_.at.text() + ": " + why};
+    };
+    socket_ = descriptor(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (socket_.get() < 0) return failed("listen on");
+    const int yes = 1;
+    setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    if (bind(socket_.get(), found->ai_addr, found->ai_addrlen) != 0) return failed("listen on");
+    if (listen(socket_.get(), 512) != 0) return failed("listen on");
+    sockaddr_storage mine{};
+    socklen_t length = sizeof(mine);
+    getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&mine), &length);
+    options_.at.port = ntohs(mine.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(mine).sin_port
+                                                       : reinterpret_cast<sockaddr_in6&>(mine).sin6_port);
+
+    grpc::ServerBuilder builder;
+    builder.RegisterCallbackGenericService(&service_);
+    builder.SetMaxReceiveMessageSize(static_cast<int>(max_grpc_bytes));
+    builder.SetMaxSendMessageSize(-1);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, static_cast<int>(options_.patience.count()));
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(options_.pipes.lookahead_bytes));
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 4);
+    builder.SetResourceQuota(grpc::ResourceQuota("shoal").Resize(options_.memory_bytes));
+    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, options_.credentials);
+    server_ = builder.BuildAndStart();
+    if (!server_) return failure{"cannot start the server on " + options_.at.text()};
+    watch(socket_.get(), EPOLLIN);
+    watch(bell_.get(), EPOLLIN);
+    thread_ = std::thread([this] { serve(); });
+    return {};
+  }
+
+  const address& at() const noexcept override { return options_.at; }
+  refused_connections refused() const noexcept override { return {silent_, garbage_, too_many_, handshake_}; }
+
+  void close() override {
+    if (closing_.exchange(true)) return;
+    const std::uint64_t one = 1;
+    if (thread_.joinable()) {
+      if (::write(bell_.get(), &one, sizeof(one)) != sizeof(one)) std::abort();
+      thread_.join();
+    }
+    if (server_) {
+      server_->Shutdown(std::chrono::system_clock::now());
+      server_->Wait();
+    }
+  }
+
+ private:
+  struct waiting {
+    descriptor socket;
+    steady::time_point since;
+    std::string from;
+  };
+
+  void watch(int which, std::uint32_t what) {
+    epoll_event event{};
+    event.events = what;
+    event.data.fd = which;
+    epoll_ctl(poll_.get(), EPOLL_CTL_ADD, which, &event);
+  }
+
+  void serve() {
+    std::array<epoll_event, 64> events;
+    while (!closing_) {
+      const int count = epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), waiting_.empty() ? 1000 : 50);
+      for (int i = 0; i < count && !closing_; ++i) {
+        const int which = events[static_cast<std::size_t>(i)].data.fd;
+        if (which == socket_.get())
+          accept_all();
+        else if (which != bell_.get())
+          look_at(which);
+      }
+      const auto late = steady::now() - options_.patience;
+      while (!order_.empty() && order_.front().first <= late) {
+        const auto which = order_.front();
+        order_.pop_front();
+        if (const auto found = waiting_.find(which.second); found != waiting_.end() && found->second.since == which.first) {
+          ++silent_;
+          drop(found);
+        }
+      }
+      std::lock_guard guard(mutex_);
+      for (; !in_handshake_.empty() && in_handshake_.front() <= late; in_handshake_.pop_front()) ++handshake_;
+    }
+  }
+
+  void accept_all() {
+    for (;;) {
+      sockaddr_storage from{};
+      socklen_t length = sizeof(from);
+      descriptor made(accept4(socket_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (made.get() < 0) {
+        // Out of descriptors: those that wait longest go.
+        if ((errno == EMFILE || errno == ENFILE) && make_room({})) continue;
+        return;
+      }
+      auto key = key_of(from);
+      if (per_address_[key] >= options_.most_waiting_from_one) make_room(key);
+      if (waiting_.size() >= options_.most_waiting) make_room({});
+      ++per_address_[key];
+      const int which = made.get();
+      const auto now = steady::now();
+      order_.emplace_back(now, which);
+      waiting_[which] = {std::move(made), now, std::move(key)};
+      watch(which, EPOLLIN | EPOLLRDHUP | EPOLLET);
+    }
+  }
+
+  /// Closes the connection that has waited longest, of those from `key` if it is given.
+  bool make_room(const std::string& key) {
+    for (const auto& [since, which] : order_)
+      if (const auto found = waiting_.find(which); found != waiting_.end() && found->second.since == since && (key.empty() || found->second.from == key)) {
+        ++too_many_;
+        drop(found);
+        return true;
+      }
+    return false;
+  }
+
+  void drop(std::map<int, waiting>::iterator which) {
+    forget(which->second.from);
+    waiting_.erase(which);  // closing takes it out of epoll as well
+  }
+  void forget(const std::string& from) {
+    if (const auto found = per_address_.find(from); found != per_address_.end() && --found->second == 0) per_address_.erase(found);
+  }
+
+  void look_at(int which) {
+    const auto found = waiting_.find(which);
+    if (found == waiting_.end()) return;
+    char first[3];
+    const auto got = recv(which, first, sizeof(first), MSG_PEEK);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) {
+      ++silent_;
+      return drop(found);
+    }
+    // A TLS record of a handshake, or the beginning of HTTP/2's preface.
+    const std::string_view wanted = options_.tls ? std::string_view("\x16\x03", 2) : std::string_view("PRI");
+    const auto have = std::min<std::size_t>(static_cast<std::size_t>(got), wanted.size());
+    if (std::string_view(first, have) != wanted.substr(0, have)) {
+      ++garbage_;
+      return drop(found);
+    }
+    if (have < wanted.size()) return;  // the rest comes, or patience ends
+    epoll_ctl(poll_.get(), EPOLL_CTL_DEL, which, nullptr);
+    forget(found->second.from);
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = socket_.get();
+    connection.fd = found->second.socket.release();
+    waiting_.erase(found);
+    const int yes = 1;
+    setsockopt(connection.fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    {
+      std::lock_guard guard(mutex_);
+      in_handshake_.push_back(steady::now());
+    }
+    acceptor_->HandleNewConnection(&connection);
+  }
+
+  listener_options options_;
+  service service_;
+  descriptor socket_, bell_, poll_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<grpc::Server> server_;
+  std::thread thread_;
+  std::atomic<bool> closing_{false};
+  std::atomic<std::uint64_t> silent_{0}, garbage_{0}, too_many_{0}, handshake_{0};
+  std::mutex mutex_;                           // guards in_handshake_: one for each connection of which no stream has come
+  std::deque<steady::time_point> in_handshake_;
+  // The thread's alone.
+  std::map<int, waiting> waiting_;
+  std::deque<std::pair<steady::time_point, int>> order_;
+  std::map<std::string, std::size_t> per_address_;
+};
+
+}  // namespace
+
+result<std::unique_ptr<listener>> listener::open(listener_options options) {
+  auto out = std::make_unique<gate>(std::move(options));
+  if (auto done = out->open(); !done) return failure{done.error()};
+  return std::unique_ptr<listener>{std::move(out)};
+}
+
+}  // namespace shoal::netem::wire

@@ -1,0 +1,1043 @@
+#include "netem/wire/network.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <random>
+
+#include <caf/mailbox_element.hpp>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
+#include "kernels/base/rng.hpp"
+#include "netem/coordinator.hpp"
+#include "netem/fabric.hpp"
+#include "netem/wire/frames.hpp"
+#include "netem/wire/message_codec.hpp"
+
+namespace shoal::netem::wire {
+
+namespace {
+
+constexpr std::uint32_t nobody = 0xffffffff;
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+constexpr std::size_t longest_text = std::size_t{512} << 10;
+constexpr std::size_t most_watched = std::size_t{1} << 16;
+constexpr duration first_wait = std::chrono::milliseconds(100), longest_wait = std::chrono::seconds(2);
+constexpr const char* pipe_kinds[] = {"control", "bulk"};
+
+node_key key_of(const caf::node_id& node) {
+  node_key out;
+  const auto* id = node ? dynamic_cast<const caf::node_id::default_data*>(&*node) : nullptr;
+  SHOAL_CHECK(id != nullptr, "hosts have node ids of the fabric");
+  out.incarnation = id->process_id();
+  out.host = id->host_id();
+  return out;
+}
+
+// A message that gives its bytes back to the window of its pipe once it has been handled, or was dropped.
+class arrived final : public caf::mailbox_element {
+ public:
+  arrived(caf::strong_actor_ptr sender, caf::message content, std::shared_ptr<pipe> from, std::size_t bytes)
+      : caf::mailbox_element(std::move(sender), caf::make_message_id(), {}), content_(std::move(content)), from_(std::move(from)), bytes_(bytes) {}
+  ~arrived() override {
+    content_.reset();
+    from_->window().remove(bytes_);
+  }
+  caf::type_erased_tuple& content() override { return content_.vals().unshared(); }
+  const caf::type_erased_tuple& content() const override { return *content_.cvals(); }
+  caf::message move_content_to_message() override { return content_; }
+  caf::message copy_content_to_message() const override { return content_; }
+
+ private:
+  caf::message content_;
+  std::shared_ptr<pipe> from_;
+  std::size_t bytes_;
+};
+
+/// The frames of a message: one, or a first one and pieces.
+std::vector<frame> frames_of(message_head head, encoded_message what) {
+  head.binary = static_cast<std::uint32_t>(what.binary.size());
+  head.beside = what.beside_bytes();
+  const auto body = head.body();
+  head.more = message_head::bytes + body > piece_bytes ? 1 : 0;
+  std::vector<frame> out(1);
+  out[0].head.reserve(message_head::bytes + what.binary.size() + 8);
+  write(head, out[0].head);
+  what.binary.resize((what.binary.size() + 7) / 8 * 8);
+  if (head.more == 0) {
+    out[0].head.insert(out[0].head.end(), what.binary.begin(), what.binary.end());
+    out[0].behind = std::move(what.beside);
+    return out;
+  }
+  const auto bytes = std::as_bytes(std::span(what.binary));
+  std::vector<payload> parts;
+  if (!bytes.empty()) parts.emplace_back(std::vector<std::byte>(bytes.begin(), bytes.end()));
+  parts.insert(parts.end(), what.beside.begin(), what.beside.end());
+  std::size_t room = piece_bytes - message_head::bytes;
+  for (const auto& part : parts)
+    for (std::size_t at = 0; at < part.size();) {
+      if (room == 0) {
+        auto piece = frame_writer(frame_kind::piece).done();
+        piece.head.resize(8);
+        out.push_back(std::move(piece));
+        room = piece_bytes - 8;
+      }
+      const auto count = std::min(room, part.size() - at);
+      out.back().behind.push_back(part.slice(at, count));
+      at += count;
+      room -= count;
+    }
+  return out;
+}
+
+}  // namespace
+
+// -- what all stations share ----------------------------------------------------------------------
+
+struct network::shared {
+  wire_options options;
+  std::array<std::uint8_t, 32> scenario{};
+  caf::actor_system* system = nullptr;
+  fabric* net = nullptr;
+  coordinator* clock = nullptr;
+  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0};
+  mutable std::mutex mutex;                    // guards refused
+  std::map<std::string, std::uint64_t> refused;
+  std::map<host_index, std::string> here;      // where hosts of this process listen; guarded by mutex
+
+  std::string address_of(host_index host) const {
+    std::lock_guard guard(mutex);
+    const auto found = here.find(host);
+    return found == here.end() ? std::string{} : found->second;
+  }
+  void count(std::string_view why) {
+    std::lock_guard guard(mutex);
+    ++refused[std::string(why)];
+  }
+};
+
+struct network::link {
+  struct direction {
+    std::shared_ptr<pipe> through;
+    bool hello = false;                        // theirs has come
+    duration sent{}, heard{};
+    // A message whose pieces are coming.
+    std::optional<message_head> head;
+    std::vector<std::byte> body;
+    std::size_t charged = 0;
+  };
+  std::uint64_t token = 0;
+  bool dialled = false;
+  std::atomic<bool> up{false}, closed{false};  // set under the station's lock
+  direction pipes[2];                          // control, bulk
+  hello theirs;
+  std::string certificate_name;
+  host_index host = no_host;                   // once it is up
+  std::string target;                          // what was dialled
+  host_index wanted = no_host;                 // for whom
+  refusal refused = refusal::none;             // by them
+  bool refused_by_us = false;
+  std::string refused_text;
+  duration since{};
+  std::uint64_t frames = 0;                    // since the last second began
+  std::set<std::uint32_t> watched;             // actors of ours
+
+  void send(bool bulk, frame what, duration now) {
+    auto& to = pipes[bulk ? 1 : 0];
+    to.sent = now;
+    to.through->send(std::move(what));
+  }
+};
+
+struct network::remote {
+  struct queued {
+    frame what;
+    bool bulk;
+  };
+  host_index host = no_host;
+  node_key node;
+  std::string name, address;
+  caf::actor service;
+  std::shared_ptr<link> up, dialling;
+  std::deque<queued> outbox;
+  std::size_t outbox_bytes = 0;
+  bool trying = false;
+  duration trying_since{}, next_try{};
+  unsigned attempts = 0;
+  std::set<std::uint32_t> watching;
+};
+
+// -- one host of this process ---------------------------------------------------------------------
+
+class network::station : public std::enable_shared_from_this<station> {
+ public:
+  station(std::shared_ptr<shared> all, host_index host, host_options options)
+      : all_(std::move(all)),
+        host_(host),
+        options_(std::move(options)),
+        node_(key_of(all_->net->node_of(host))),
+        tick_(std::min<duration>(all_->options.detection_time / 8, std::chrono::milliseconds(250))),
+        tokens_(std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()) {}
+
+  result<void> open() {
+    if (options_.listen) {
+      listener_options at;
+      at.at = *options_.listen;
+      at.tls = all_->options.server_credentials != nullptr;
+      at.credentials = at.tls ? all_->options.server_credentials : grpc::InsecureServerCredentials();
+      at.patience = std::chrono::duration_cast<std::chrono::milliseconds>(all_->options.hello_time);
+      at.pipes = all_->options.bulk;
+      at.on_pipe = [weak = weak_from_this()](std::shared_ptr<pipe> made) {
+        if (auto self = weak.lock())
+          self->incoming(std::move(made));
+        else
+          reject(made);
+      };
+      auto made = listener::open(std::move(at));
+      if (!made) return failure{made.error()};
+      listener_ = std::move(*made);
+      if (options_.advertise.empty()) options_.advertise = listener_->at().text();
+      std::lock_guard guard(all_->mutex);
+      all_->here[host_] = options_.advertise;
+    }
+    schedule();
+    return {};
+  }
+
+  address listens_at() const { return listener_ ? listener_->at() : address{}; }
+
+  void close() {
+    std::vector<std::shared_ptr<link>> links;
+    {
+      std::lock_guard guard(mutex_);
+      closed_ = true;
+      links.swap(links_);
+      remotes_.clear();
+      joins_.clear();
+    }
+    for (const auto& each : links)
+      for (auto& direction : each->pipes)
+        if (direction.through) direction.through->close();
+    if (listener_) listener_->close();
+  }
+
+  /// As if the cable was pulled: nothing comes or goes, and nobody is told.
+  void fall_silent() { silent_ = true; }
+
+  void introduce(const caf::actor& service) {
+    const auto number = service ? service.id() : 0;
+    std::lock_guard guard(mutex_);
+    service_ = number;
+    for (const auto& each : links_)
+      if (each->up) each->send(false, frame_writer(frame_kind::introduce).put(std::uint64_t{number}).done(), now());
+  }
+
+  void join(const address& where) {
+    {
+      std::lock_guard guard(mutex_);
+      joins_.emplace_back().where = where.text();
+    }
+    tick();
+  }
+
+  void leave() {
+    std::vector<std::shared_ptr<link>> links;
+    {
+      std::lock_guard guard(mutex_);
+      joins_.clear();
+      links = links_;
+    }
+    for (const auto& each : links) {
+      if (each->up) each->send(false, frame_writer(frame_kind::leaving).done(), now());
+      for (auto& direction : each->pipes) direction.through->finish();
+    }
+  }
+
+  std::vector<neighbour> neighbours() const {
+    std::lock_guard guard(mutex_);
+    std::vector<neighbour> out;
+    for (const auto& [host, r] : remotes_)
+      if (r.up) out.push_back(as_neighbour(r));
+    return out;
+  }
+
+  void add_counts(wire_counts& into) const {
+    {
+      std::lock_guard guard(mutex_);
+      into.links_open += static_cast<std::uint64_t>(std::count_if(links_.begin(), links_.end(), [](const auto& l) { return l->up.load(); }));
+    }
+    if (!listener_) return;
+    const auto gate = listener_->refused();
+    for (const auto& [why, count] : {std::pair{"silent", gate.silent}, {"garbage", gate.garbage}, {"too_many", gate.too_many}, {"handshake", gate.handshake}})
+      if (count > 0) into.refused[why] += count;
+  }
+
+  // -- sending --------------------------------------------------------------
+
+  void carry(netem::endpoint from, netem::endpoint to, caf::mailbox_element_ptr element, std::uint64_t bytes, bool bulk) {
+    if (silent_) return;
+    message_head head;
+    head.to = to.ordinal;
+    head.from = element->sender ? from.ordinal : nobody;
+    head.wire_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, 0xffffffff));
+    auto frames = frames_of(head, encode(*all_->system, element->content()));
+    send(to.host, std::move(frames), bulk);
+  }
+
+  void watch(netem::endpoint of) {
+    if (silent_) return;
+    std::unique_lock guard(mutex_);
+    if (closed_) return;
+    auto& r = remote_of(of.host);
+    if (!r.watching.insert(of.ordinal).second) return;
+    if (r.up) return r.up->send(false, frame_writer(frame_kind::watch).put(of.ordinal).done(), now());
+    try_for(guard, r);  // which sends it when there is a link
+  }
+
+  void actor_ended(std::uint32_t ordinal) {
+    std::lock_guard guard(mutex_);
+    for (const auto& each : links_)
+      if (each->watched.erase(ordinal) > 0) each->send(false, frame_writer(frame_kind::ended).put(ordinal).done(), now());
+  }
+
+ private:
+  struct joining {
+    std::string where;
+    std::shared_ptr<link> dialling;
+    host_index found = no_host;                // who was there last
+    duration next_try{};
+    unsigned attempts = 0;
+    std::optional<duration> refused_since;
+  };
+
+  duration now() const { return all_->clock->now(); }
+  std::int64_t utc() const { return all_->options.utc_ns(); }
+
+  static void reject(const std::shared_ptr<pipe>& made) {
+    made->start([](payload) {}, [](const std::string&) {});
+    made->close();
+  }
+
+  neighbour as_neighbour(const remote& r) const { return {r.host, r.name, r.address, r.service}; }
+
+  remote& remote_of(host_index host) {
+    auto& out = remotes_[host];
+    if (out.host == no_host) {
+      out.host = host;
+      out.node = key_of(all_->net->node_of(host));
+      out.address = all_->address_of(host);
+    }
+    return out;
+  }
+
+  void send(host_index to, std::vector<frame> frames, bool bulk) {
+    std::unique_lock guard(mutex_);
+    if (closed_) return;
+    auto& r = remote_of(to);
+    if (r.up) {
+      const auto through = r.up;
+      for (auto& each : frames) {
+        ++all_->frames_out;
+        all_->bytes_out += each.size();
+        through->send(bulk, std::move(each), now());
+      }
+      if (through->pipes[bulk ? 1 : 0].through->queued_bytes() <= all_->options.most_queued) return;
+      guard.unlock();
+      all_->count("send_queue_full");
+      return end(through, "it takes nothing");
+    }
+    for (auto& each : frames) {
+      r.outbox_bytes += each.size();
+      r.outbox.push_back({std::move(each), bulk});
+    }
+    if (r.outbox_bytes > all_->options.most_queued) {
+      ++all_->messages_lost;
+      r.outbox.clear();
+      r.outbox_bytes = 0;
+    }
+    try_for(guard, r);
+  }
+
+  // -- dialling -------------------------------------------------------------
+
+  /// Requires: there is no link to it. Releases the lock.
+  void try_for(std::unique_lock<std::mutex>& guard, remote& r) {
+    if (!r.trying) {
+      r.trying = true;
+      r.trying_since = now();
+      r.next_try = now();
+      r.attempts = 0;
+    }
+    if (r.dialling || r.next_try > now()) return guard.unlock();
+    ++r.attempts;
+    r.next_try = now() + wait_after(r.attempts);
+    if (!r.address.empty()) {
+      r.dialling = dial(guard, r.address, r.host);
+      return;
+    }
+    // Somebody told us of it, so somebody knows.
+    for (const auto& each : links_)
+      if (each->up) each->send(false, frame_writer(frame_kind::where_is).put(r.node).done(), now());
+    guard.unlock();
+  }
+
+  static duration wait_after(unsigned attempts) { return std::min<duration>(first_wait * (1u << std::min(attempts, 10u)), longest_wait); }
+
+  /// Releases the lock.
+  std::shared_ptr<link> dial(std::unique_lock<std::mutex>& guard, const std::string& where, host_index wanted) {
+    auto made = std::make_shared<link>();
+    made->token = tokens_.next();
+    made->dialled = true;
+    made->target = where;
+    made->wanted = wanted;
+    made->since = now();
+    const auto credentials = all_->options.channel_credentials ? all_->options.channel_credentials : grpc::InsecureChannelCredentials();
+    for (int i = 0; i < 2; ++i)
+      made->pipes[i].through = open_pipe(where, pipe_kinds[i], credentials, i == 0 ? all_->options.control : all_->options.bulk);
+    links_.push_back(made);
+    const auto mine = to_frame(my_hello(made->token));
+    guard.unlock();
+    for (int i = 0; i < 2; ++i) {
+      start(made, i);
+      made->pipes[i].through->send(mine);
+    }
+    return made;
+  }
+
+  hello my_hello(std::uint64_t token) const {
+    hello out;
+    out.link = token;
+    out.name = options_.name;
+    out.incarnation = options_.incarnation;
+    out.address = options_.advertise;
+    out.utc_ns = utc();
+    out.scenario = all_->scenario;
+    out.service = service_;
+    return out;
+  }
+
+  void start(const std::shared_ptr<link>& of, int which) {
+    of->pipes[which].through->start(
+        [weak = weak_from_this(), of, which](payload bytes) {
+          if (auto self = weak.lock()) self->frame_came(of, which, std::move(bytes));
+        },
+        [weak = weak_from_this(), of](const std::string& why) {
+          if (auto self = weak.lock()) self->end(of, why);
+        });
+  }
+
+  // -- being dialled --------------------------------------------------------
+
+  void incoming(std::shared_ptr<pipe> made) {
+    const int which = made->kind() == pipe_kinds[0] ? 0 : made->kind() == pipe_kinds[1] ? 1 : -1;
+    auto refused = which < 0 ? refusal::not_ours : refusal::none;
+    std::string name, detail;
+    if (which >= 0 && all_->options.admits) refused = all_->options.admits->check(made->certificate(), utc(), name, detail);
+    auto fresh = std::make_shared<link>();
+    fresh->certificate_name = name;
+    fresh->since = now();
+    fresh->pipes[std::max(which, 0)].through = made;
+    {
+      std::lock_guard guard(mutex_);
+      if (!closed_) links_.push_back(fresh);
+    }
+    start(fresh, std::max(which, 0));
+    if (closed_) return made->close();
+    if (refused != refusal::none) refuse(fresh, refused, detail);
+  }
+
+  /// Says why, and hangs up.
+  void refuse(const std::shared_ptr<link>& of, refusal why, const std::string& text) {
+    std::vector<std::shared_ptr<pipe>> through;
+    std::string who;
+    {
+      std::lock_guard guard(mutex_);
+      if (std::exchange(of->refused_by_us, true)) return;
+      of->since = now();  // who does not hang up is hung up on
+      for (const auto& direction : of->pipes)
+        if (direction.through) through.push_back(direction.through);
+      who = of->theirs.name;
+    }
+    all_->count(name_of(why));
+    if (who.empty() && !through.empty()) who = through[0]->peer();
+    if (all_->options.on_refused) all_->options.on_refused(host_, who, why, why == refusal::other_scenario ? std::string{} : text, false);
+    for (const auto& each : through) {
+      each->send(frame_writer(frame_kind::refused).put(static_cast<std::uint8_t>(why)).put(std::string_view(text)).done());
+      each->finish();
+    }
+  }
+
+  /// Both pipes of a link are there once both hellos are.
+  void hello_came(std::shared_ptr<link> of, int which, const payload& bytes) {
+    bool other_version = false;
+    auto theirs = read_hello(bytes.bytes(), other_version);
+    if (!theirs) return refuse(of, other_version ? refusal::other_version : refusal::not_ours, other_version ? "it speaks another version" : "");
+    if (of->dialled) {
+      if (which == 0) return greeted(of, std::move(*theirs));
+      return;
+    }
+    {
+      std::lock_guard guard(mutex_);
+      of->theirs = *theirs;
+      of->pipes[which].hello = true;
+      // The other pipe came as a link of its own.
+      const auto half = std::find_if(links_.begin(), links_.end(), [&](const auto& l) {
+        return l != of && !l->dialled && !l->up && !l->closed && l->theirs.link == theirs->link && l->theirs.name == theirs->name &&
+               l->pipes[1 - which].hello && !l->pipes[which].through && l->certificate_name == of->certificate_name;
+      });
+      if (half == links_.end()) return;
+      // The control pipe's link stays; frames of the other one are its from now on.
+      auto whole = which == 0 ? of : *half;
+      auto other = which == 0 ? *half : of;
+      whole->pipes[1] = std::move(other->pipes[1]);
+      other->pipes[1] = {};
+      joined_[other.get()] = whole;
+      std::erase(links_, other);
+      of = whole;
+    }
+    if (const auto [why, text] = check(*of); why != refusal::none) return refuse(of, why, text);
+    of->send(false, to_frame(my_hello(of->token)), now());
+    rise(of);
+  }
+
+  void greeted(const std::shared_ptr<link>& of, hello theirs) {
+    {
+      std::lock_guard guard(mutex_);
+      if (of->up || of->closed) return;
+      of->theirs = std::move(theirs);
+    }
+    if (all_->options.admits) {
+      std::string detail;
+      const auto why = all_->options.admits->check(of->pipes[0].through->certificate(), utc(), of->certificate_name, detail);
+      if (why != refusal::none) return refuse(of, why, detail);
+    }
+    if (const auto [why, text] = check(*of); why != refusal::none) return refuse(of, why, text);
+    rise(of);
+  }
+
+  std::pair<refusal, std::string> check(const link& of) {
+    const auto& theirs = of.theirs;
+    if (all_->options.admits && theirs.name != of.certificate_name)
+      return {refusal::borrowed_name, "the certificate is " + of.certificate_name + "'s, not " + theirs.name + "'s"};
+    if (theirs.name == options_.name) {
+      if (theirs.incarnation == options_.incarnation) return {refusal::ourselves, ""};
+      return {refusal::name_taken, "there is a host with the name " + theirs.name};
+    }
+    const auto off = duration(theirs.utc_ns - utc());
+    if (off > all_->options.most_clock_difference || -off > all_->options.most_clock_difference)
+      return {refusal::clock_off, "its clock is " + to_string(off > duration{} ? off : -off) + (off > duration{} ? " ahead of" : " behind") + " that of " +
+                                      options_.name};
+    if (theirs.scenario != all_->scenario) return {refusal::other_scenario, all_->options.scenario};
+    std::lock_guard guard(mutex_);
+    if (const auto banned = banned_.find(theirs.name); banned != banned_.end() && banned->second > now())
+      return {refusal::banned, "it sent what no host sends"};
+    for (const auto& [host, r] : remotes_)
+      if (r.name == theirs.name && r.node.incarnation != theirs.incarnation &&
+          (r.node.incarnation > theirs.incarnation || (r.up && now() - r.up->pipes[0].heard < all_->options.detection_time)))
+        return {refusal::name_taken, "there is a host with the name " + theirs.name + (r.address.empty() ? "" : ", at " + r.address)};
+    return {refusal::none, {}};
+  }
+
+  /// The link can be used.
+  void rise(const std::shared_ptr<link>& of) {
+    const auto& theirs = of->theirs;
+    const auto id = fabric::node_of(theirs.name, theirs.incarnation);
+    const auto host = all_->net->host_at(id);
+    all_->net->set_name(host, theirs.name);
+    auto service = caf::actor_cast<caf::actor>(all_->net->address_at(id, theirs.service));
+    std::vector<host_index> dead;
+    std::shared_ptr<link> replaced;
+    std::optional<neighbour> told;
+    {
+      std::lock_guard guard(mutex_);
+      if (closed_ || of->closed) return;
+      of->host = host;
+      of->up = true;
+      for (auto& direction : of->pipes) direction.heard = direction.sent = now();
+      ++all_->made;
+      auto& r = remote_of(host);
+      r.name = theirs.name;
+      if (!theirs.address.empty()) r.address = theirs.address;
+      if (service) r.service = std::move(service);
+      // Of two that were dialled from the same side the older one is lost to that side; of two from both sides each may be in use.
+      if (r.up && r.up->dialled == of->dialled) replaced = r.up;
+      if (!r.up || replaced) {
+        const bool first = !r.up;
+        r.up = of;
+        r.trying = false;
+        if (first) told = as_neighbour(r);
+        for (const auto ordinal : r.watching) of->send(false, frame_writer(frame_kind::watch).put(ordinal).done(), now());
+        for (auto& each : r.outbox) {
+          ++all_->frames_out;
+          all_->bytes_out += each.what.size();
+          of->send(each.bulk, std::move(each.what), now());
+        }
+        r.outbox.clear();
+        r.outbox_bytes = 0;
+      }
+      if (r.dialling == of) r.dialling = nullptr;
+      for (auto& j : joins_)
+        if (j.dialling == of) {
+          j.dialling = nullptr;
+          j.found = host;
+          j.attempts = 0;
+          j.refused_since.reset();
+        }
+      // Its earlier incarnations are no more.
+      for (const auto& [other, old] : remotes_)
+        if (other != host && old.name == theirs.name) dead.push_back(other);
+    }
+    for (const auto other : dead) bury(other);
+    if (replaced) end(replaced, "another link took its place");
+    if (told && all_->options.on_up) all_->options.on_up(host_, *told);
+  }
+
+  /// Its process is over for good.
+  void bury(host_index host) {
+    std::vector<std::shared_ptr<link>> links;
+    {
+      std::lock_guard guard(mutex_);
+      for (const auto& each : links_)
+        if (each->host == host) links.push_back(each);
+    }
+    for (const auto& each : links) end(each, "it has ended");
+    {
+      std::lock_guard guard(mutex_);
+      remotes_.erase(host);
+      for (auto& j : joins_)
+        if (j.found == host) j.found = no_host;
+    }
+    all_->net->gone(host_, host, {}, true);
+    all_->net->remote_died(host);
+  }
+
+  /// A link is closed, or is closed now.
+  void end(const std::shared_ptr<link>& given, const std::string& why) {
+    std::shared_ptr<link> of = given;
+    std::optional<neighbour> lost;
+    host_index told = no_host;
+    bool fatal = false;
+    {
+      std::lock_guard guard(mutex_);
+      if (const auto found = joined_.find(given.get()); found != joined_.end()) {
+        of = found->second;
+        joined_.erase(found);
+      }
+      if (of->closed.exchange(true)) return;
+      std::erase(links_, of);
+      std::erase_if(joined_, [&](const auto& entry) { return entry.second == of; });
+      if (of->up) {
+        const auto found = remotes_.find(of->host);
+        if (found != remotes_.end() && found->second.up == of) {
+          auto& r = found->second;
+          const auto other = std::find_if(links_.begin(), links_.end(), [&](const auto& l) { return l->up && l->host == of->host; });
+          r.up = other == links_.end() ? nullptr : *other;
+          if (r.up) {
+            for (const auto ordinal : r.watching) r.up->send(false, frame_writer(frame_kind::watch).put(ordinal).done(), now());
+          } else {
+            ++all_->lost;
+            lost = as_neighbour(r);
+            told = of->host;
+            r.watching.clear();
+          }
+        }
+      }
+      for (auto& [host, r] : remotes_)
+        if (r.dialling == of) {
+          r.dialling = nullptr;
+          if (of->refused != refusal::none) r.next_try = now() + longest_wait;
+        }
+      for (auto& j : joins_)
+        if (j.dialling == of) {
+          j.dialling = nullptr;
+          j.next_try = now() + wait_after(++j.attempts);
+          if (of->refused == refusal::name_taken) {
+            if (!j.refused_since) j.refused_since = now();
+            fatal = now() - *j.refused_since > 3 * all_->options.detection_time;
+          }
+        }
+    }
+    for (auto& direction : of->pipes) {
+      if (direction.head && direction.through) direction.through->window().remove(std::exchange(direction.charged, 0));
+      if (direction.through) direction.through->close();
+    }
+    if (told != no_host) all_->net->gone(host_, told, {}, false);
+    if (lost && all_->options.on_down) all_->options.on_down(host_, *lost, why);
+    if (!of->dialled || of->up || !all_->options.on_refused) return;
+    const auto says = of->refused;
+    fatal = fatal || says == refusal::other_version || says == refusal::clock_off || says == refusal::other_scenario || says == refusal::not_admitted ||
+            says == refusal::expired || says == refusal::revoked || says == refusal::borrowed_name;
+    all_->options.on_refused(host_, of->target, says, says == refusal::none ? why : of->refused_text, fatal);
+  }
+
+  // -- what comes -----------------------------------------------------------
+
+  void frame_came(std::shared_ptr<link> of, int which, payload bytes) {
+    if (silent_ || bytes.empty()) return;
+    {
+      std::lock_guard guard(mutex_);
+      if (const auto found = joined_.find(of.get()); found != joined_.end()) of = found->second;
+      if (of->closed) return;
+      of->pipes[which].heard = now();
+      ++of->frames;
+    }
+    ++all_->frames_in;
+    all_->bytes_in += bytes.size();
+    const auto kind = static_cast<frame_kind>(std::to_integer<std::uint8_t>(bytes.bytes()[0]));
+    if (!of->up) {
+      if (kind == frame_kind::refused) return refused_came(of, bytes);
+      // Before it is known who speaks nothing else counts, and not much of it.
+      if (kind == frame_kind::hello && bytes.size() <= 4096 && !of->pipes[which].hello) return hello_came(of, which, bytes);
+      if (of->dialled && which == 1) return;  // theirs was quicker than their hello
+      return refuse(of, refusal::not_ours, "");
+    }
+    if (!handle(of, which, kind, bytes)) misbehaved(of);
+  }
+
+  void refused_came(const std::shared_ptr<link>& of, const payload& bytes) {
+    frame_reader in(bytes.bytes());
+    in.get<std::uint8_t>();
+    const auto why = in.get<std::uint8_t>();
+    auto text = in.text(longest_text);
+    if (!in.finished() || why == 0 || why >= refusal_names.size()) return end(of, "it refused us");
+    std::lock_guard guard(mutex_);
+    if (of->refused != refusal::none) return;
+    of->refused = static_cast<refusal>(why);
+    if (of->refused == refusal::other_scenario && all_->options.difference) text = all_->options.difference(all_->options.scenario, text);
+    of->refused_text = std::move(text);
+  }
+
+  void misbehaved(const std::shared_ptr<link>& of) {
+    all_->count("bad_frame");
+    {
+      std::lock_guard guard(mutex_);
+      banned_[of->theirs.name] = now() + all_->options.ban_time;
+    }
+    end(of, "it sent what no host sends");
+  }
+
+  /// False: no correct host sends that.
+  bool handle(const std::shared_ptr<link>& of, int which, frame_kind kind, const payload& bytes) {
+    frame_reader in(bytes.bytes());
+    in.get<std::uint8_t>();
+    switch (kind) {
+      case frame_kind::message: return message_begins(of, which, bytes);
+      case frame_kind::piece: return piece_came(of, which, bytes);
+      case frame_kind::ping: return in.finished();
+      case frame_kind::hello: return which == 0 || of->dialled;  // a second one: the pipes crossed
+      case frame_kind::refused: return true;
+      case frame_kind::watch: {
+        const auto ordinal = in.get<std::uint32_t>();
+        if (!in.finished()) return false;
+        {
+          std::lock_guard guard(mutex_);
+          if (of->watched.size() >= most_watched) return false;
+          of->watched.insert(ordinal);
+        }
+        if (!all_->net->lives({host_, ordinal})) actor_ended(ordinal);
+        return true;
+      }
+      case frame_kind::ended: {
+        const auto ordinal = in.get<std::uint32_t>();
+        if (!in.finished()) return false;
+        {
+          std::lock_guard guard(mutex_);
+          if (const auto r = remotes_.find(of->host); r != remotes_.end()) r->second.watching.erase(ordinal);
+        }
+        all_->net->gone(host_, of->host, ordinal, true);
+        return true;
+      }
+      case frame_kind::where_is: {
+        const auto node = in.node();
+        if (!in.finished()) return false;
+        std::lock_guard guard(mutex_);
+        for (const auto& [host, r] : remotes_)
+          if (r.node == node && !r.address.empty())
+            of->send(false, frame_writer(frame_kind::node_at).put(node).put(std::string_view(r.name)).put(std::string_view(r.address)).done(), now());
+        return true;
+      }
+      case frame_kind::node_at: {
+        const auto node = in.node();
+        const auto name = in.text(63);
+        const auto where = in.text(300);
+        if (!in.finished()) return false;
+        std::unique_lock guard(mutex_);
+        for (auto& [host, r] : remotes_)
+          if (r.node == node && r.address.empty() && parse_address(where)) {
+            r.address = where;
+            if (r.trying && !r.up && !r.dialling) {
+              r.next_try = now();
+              try_for(guard, r);
+            }
+            return true;
+          }
+        return true;
+      }
+      case frame_kind::introduce: {
+        const auto number = in.get<std::uint64_t>();
+        if (!in.finished()) return false;
+        auto service = caf::actor_cast<caf::actor>(all_->net->address_at(all_->net->node_of(of->host), number));
+        std::optional<neighbour> told;
+        {
+          std::lock_guard guard(mutex_);
+          if (const auto r = remotes_.find(of->host); r != remotes_.end()) {
+            r->second.service = std::move(service);
+            told = as_neighbour(r->second);
+          }
+        }
+        if (told && all_->options.on_up) all_->options.on_up(host_, *told);
+        return true;
+      }
+      case frame_kind::leaving:
+        bury(of->host);
+        return true;
+      default: return false;
+    }
+  }
+
+  bool message_begins(const std::shared_ptr<link>& of, int which, const payload& bytes) {
+    auto& direction = of->pipes[which];
+    const auto head = read_message_head(bytes.bytes());
+    if (!head || direction.head || head->binary > max_binary_bytes || head->body() > max_message_bytes) return false;
+    if (head->more == 0) {
+      if (bytes.size() != message_head::bytes + head->body()) return false;
+      direction.through->window().add(bytes.size());
+      return message_came(of, which, *head, bytes.slice(message_head::bytes, bytes.size() - message_head::bytes), bytes.size());
+    }
+    direction.head = head;
+    direction.body.clear();
+    direction.body.reserve(head->body());
+    return append(of, which, bytes, message_head::bytes);
+  }
+
+  bool piece_came(const std::shared_ptr<link>& of, int which, const payload& bytes) {
+    return of->pipes[which].head && bytes.size() > 8 && append(of, which, bytes, 8);
+  }
+
+  bool append(const std::shared_ptr<link>& of, int which, const payload& bytes, std::size_t from) {
+    auto& direction = of->pipes[which];
+    const auto part = bytes.bytes().subspan(from);
+    if (direction.body.size() + part.size() > direction.head->body()) return false;
+    direction.body.insert(direction.body.end(), part.begin(), part.end());
+    if (direction.body.size() < direction.head->body()) return true;
+    const auto head = *std::exchange(direction.head, std::nullopt);
+    const auto size = direction.body.size();
+    direction.through->window().add(size);
+    return message_came(of, which, head, payload{std::exchange(direction.body, {})}, size);
+  }
+
+  bool message_came(const std::shared_ptr<link>& of, int which, const message_head& head, const payload& body, std::size_t charged) {
+    const auto& through = of->pipes[which].through;
+    const auto aligned = (std::size_t{head.binary} + 7) / 8 * 8;
+    auto content = decode(*all_->system, *all_->net, body.bytes().first(head.binary), body.slice(aligned, body.size() - aligned), all_->options.acceptable);
+    if (!content) {
+      through->window().remove(charged);
+      all_->count("bad_message");
+      return false;
+    }
+    caf::strong_actor_ptr sender;
+    if (head.from != nobody) sender = all_->net->address_at(all_->net->node_of(of->host), caf::actor_id{head.from} + 1);
+    all_->net->deliver({of->host, head.from == nobody ? 0 : head.from}, {host_, head.to},
+                       caf::mailbox_element_ptr{new arrived(std::move(sender), std::move(*content), through, charged)}, head.wire_bytes);
+    return true;
+  }
+
+  // -- time -----------------------------------------------------------------
+
+  void schedule() {
+    all_->clock->at(now() + tick_, [weak = weak_from_this()] {
+      auto self = weak.lock();
+      if (!self) return;
+      self->tick();
+      self->schedule();
+    });
+  }
+
+  void tick() {
+    std::vector<std::pair<std::shared_ptr<link>, const char*>> over;
+    std::vector<std::pair<host_index, std::size_t>> given_up;
+    std::vector<host_index> try_again;
+    std::vector<std::size_t> join_again;
+    const auto silence = all_->options.detection_time;
+    {
+      std::lock_guard guard(mutex_);
+      if (closed_ || silent_) return;
+      // Was this process itself stopped? Then nobody else is to blame yet.
+      const bool stopped = now() - std::exchange(last_tick_, now()) > silence / 2;
+      for (const auto& each : links_) {
+        if (!each->up) {
+          if (now() - each->since > all_->options.hello_time) {
+            if (!each->dialled && !each->refused_by_us) all_->count(name_of(refusal::no_hello));
+            over.emplace_back(each, "no answer");
+          }
+          continue;
+        }
+        for (int i = 0; i < 2; ++i) {
+          auto& direction = each->pipes[i];
+          if (stopped) direction.heard = std::max(direction.heard, now() - silence / 2);
+          if (now() - direction.sent >= silence / 4) each->send(i == 1, frame_writer(frame_kind::ping).done(), now());
+          if (now() - direction.heard > silence && !direction.through->held_back()) {
+            over.emplace_back(each, "it has been silent");
+            break;
+          }
+        }
+      }
+      for (auto& [host, r] : remotes_) {
+        if (!r.trying || r.up) continue;
+        if (now() - r.trying_since > silence) {
+          given_up.emplace_back(host, r.outbox.size());
+          r.trying = false;
+          r.outbox.clear();
+          r.outbox_bytes = 0;
+          r.watching.clear();
+        } else if (!r.dialling && r.next_try <= now()) {
+          try_again.push_back(host);
+        }
+      }
+      for (std::size_t i = 0; i < joins_.size(); ++i) {
+        const auto& j = joins_[i];
+        const auto found = remotes_.find(j.found);
+        if (!j.dialling && j.next_try <= now() && (found == remotes_.end() || !found->second.up)) join_again.push_back(i);
+      }
+      std::erase_if(banned_, [&](const auto& entry) { return entry.second <= now(); });
+    }
+    for (const auto& [each, why] : over) end(each, why);
+    for (const auto& [host, messages] : given_up) {
+      all_->messages_lost += messages;
+      all_->net->gone(host_, host, {}, false);
+    }
+    for (const auto host : try_again) {
+      std::unique_lock guard(mutex_);
+      if (const auto found = remotes_.find(host); found != remotes_.end() && found->second.trying && !found->second.up) try_for(guard, found->second);
+    }
+    for (const auto i : join_again) {
+      std::unique_lock guard(mutex_);
+      if (i >= joins_.size() || joins_[i].dialling) continue;
+      joins_[i].next_try = now() + all_->options.hello_time;
+      const auto where = joins_[i].where;
+      // Named before its end can be told.
+      joins_[i].dialling = dial(guard, where, no_host);
+    }
+  }
+
+  const std::shared_ptr<shared> all_;
+  const host_index host_;
+  host_options options_;
+  const node_key node_;
+  const duration tick_;
+  std::unique_ptr<listener> listener_;
+  std::atomic<bool> silent_{false}, closed_{false};
+  mutable std::mutex mutex_;                   // guards all that follows
+  rng tokens_;
+  std::uint64_t service_ = 0;
+  std::vector<std::shared_ptr<link>> links_;
+  std::map<link*, std::shared_ptr<link>> joined_;   // pipes that came as a link and are part of another one now
+  std::map<host_index, remote> remotes_;
+  std::vector<joining> joins_;
+  std::map<std::string, duration> banned_;     // until when, by name
+  duration last_tick_{};
+};
+
+// -- network --------------------------------------------------------------------------------------
+
+network::network(wire_options options) : shared_(std::make_shared<shared>()) {
+  const auto hash = hash_of(std::as_bytes(std::span(options.scenario)));
+  std::memcpy(shared_->scenario.data(), hash.bytes.data(), shared_->scenario.size());
+  shared_->options = std::move(options);
+}
+
+network::~network() { close(); }
+
+void network::use(caf::actor_system& system, fabric& net) {
+  shared_->system = &system;
+  shared_->net = &net;
+  shared_->clock = &coordinator::of(system);
+}
+
+void network::close() {
+  std::map<host_index, std::shared_ptr<station>> all;
+  {
+    std::lock_guard guard(mutex_);
+    all.swap(stations_);
+  }
+  for (auto& [host, each] : all) each->close();
+}
+
+result<void> network::open(host_index host, host_options options) {
+  auto made = std::make_shared<station>(shared_, host, std::move(options));
+  if (auto done = made->open(); !done) return done;
+  std::lock_guard guard(mutex_);
+  stations_[host] = std::move(made);
+  return {};
+}
+
+std::shared_ptr<network::station> network::station_of(host_index host) const {
+  std::lock_guard guard(mutex_);
+  const auto found = stations_.find(host);
+  return found == stations_.end() ? nullptr : found->second;
+}
+
+address network::listens_at(host_index host) const {
+  const auto at = station_of(host);
+  return at ? at->listens_at() : address{};
+}
+void network::introduce(host_index host, const caf::actor& service) {
+  if (const auto at = station_of(host)) at->introduce(service);
+}
+void network::join(host_index host, const address& where) {
+  if (const auto at = station_of(host)) at->join(where);
+}
+void network::leave(host_index host) {
+  if (const auto at = station_of(host)) at->leave();
+}
+std::vector<neighbour> network::neighbours(host_index host) const {
+  const auto at = station_of(host);
+  return at ? at->neighbours() : std::vector<neighbour>{};
+}
+
+wire_counts network::counts() const {
+  wire_counts out;
+  out.links_made = shared_->made;
+  out.links_lost = shared_->lost;
+  out.frames_in = shared_->frames_in;
+  out.frames_out = shared_->frames_out;
+  out.bytes_in = shared_->bytes_in;
+  out.bytes_out = shared_->bytes_out;
+  out.messages_lost = shared_->messages_lost;
+  {
+    std::lock_guard guard(shared_->mutex);
+    out.refused = shared_->refused;
+  }
+  auto all = [this] {
+    std::lock_guard guard(mutex_);
+    return stations_;
+  }();
+  for (const auto& [host, each] : all) each->add_counts(out);
+  return out;
+}
+
+void network::carry(netem::endpoint from, netem::endpoint to, caf::mailbox_element_ptr element, std::uint64_t bytes, bool bulk) {
+  if (const auto at = station_of(from.host)) at->carry(from, to, std::move(element), bytes, bulk);
+}
+void network::watch(host_index from, netem::endpoint of) {
+  if (const auto at = station_of(from)) at->watch(of);
+}
+void network::ended(netem::endpoint of) {
+  if (const auto at = station_of(of.host)) at->actor_ended(of.ordinal);
+}
+void network::killed(host_index host, kill_scope scope) {
+  const auto at = station_of(host);
+  if (!at) return;
+  at->fall_silent();
+  if (scope == kill_scope::machine) return;
+  {
+    std::lock_guard guard(mutex_);
+    stations_.erase(host);
+  }
+  at->close();
+}
+
+}  // namespace shoal::netem::wire

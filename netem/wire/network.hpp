@@ -1,0 +1,148 @@
+// The real network between hosts: what netem/carrier.hpp asks for, over gRPC. Each host of this process listens (or only dials), has a link to each
+// host that it talks to, and is known by its name and incarnation.
+//
+//   link    two pipes (pipe.hpp), one for control and one for bulk. Whoever has something to say first dials; a link serves both ways,
+//           also when both dialled. First frames are hellos; then messages follow. A link that says nothing for the detection time (there are
+//           pings) is given up, and so is one that closes: what was on its way is lost, and observers of the other host's actors are told that it is
+//           unreachable. What is sent later dials again, with back-off; until the detection time is over what is sent waits.
+//   hello   who speaks (name, incarnation, address, its certificate if there are keys), its clock, and the scenario that it runs. Refused,
+//           with a reason that both sides see: another protocol, a clock that is off, another scenario (naming the first difference), a
+//           certificate that is not good or not its own, a name that another living process has.
+//   death   an actor's end is told to those who watch it; a process that comes back is a new incarnation, and what was
+//           said to the old one is lost.
+//   find    an address in a message says who (netem/fabric.hpp: node id), not where: who is not known is asked for at those
+//           whom we have links with.
+//
+// What others send is checked before it is used: frames by their lengths, messages by their types (never CAF's own) and by who may send
+// them, which is the other end of the link alone. Who sends what no correct host does is counted and cut off for a while.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <caf/actor.hpp>
+
+#include "kernels/base/units.hpp"
+#include "netem/carrier.hpp"
+#include "netem/wire/listener.hpp"
+
+namespace shoal::netem {
+class fabric;
+class coordinator;
+}
+
+namespace shoal::netem::wire {
+
+/// Why a link was refused, by either side; reaches logs and metrics by its name.
+enum class refusal : std::uint8_t {
+  none, not_ours, other_version, clock_off, other_scenario, not_admitted, expired, revoked, borrowed_name, name_taken, ourselves, banned, no_hello
+};
+inline constexpr std::array<std::string_view, 13> refusal_names{"none", "not_ours", "other_version", "clock_off", "other_scenario", "not_admitted", "expired",
+                                                               "revoked", "borrowed_name", "name_taken", "ourselves", "banned", "no_hello"};
+constexpr std::string_view name_of(refusal why) { return refusal_names[static_cast<std::size_t>(why)]; }
+
+/// What is known of the other side of a link.
+struct neighbour {
+  host_index host = no_host;
+  std::string name;
+  std::string address;             ///< empty: cannot be dialled
+  caf::actor service;              ///< what it introduced itself with (its DHT node); may be empty
+};
+
+/// Tells good certificates from others. Thread safety: all.
+class admission {
+ public:
+  virtual ~admission() = default;
+  /// Whether who shows `certificate` (PEM) may take part, and under what name.
+  virtual refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name, std::string& detail) const = 0;
+};
+
+struct wire_options {
+  duration detection_time = std::chrono::seconds(5);
+  duration hello_time = std::chrono::seconds(5);         ///< from the beginning of a stream until it has said who it is
+  duration ban_time = std::chrono::seconds(60);
+  duration most_clock_difference = std::chrono::minutes(2);
+  std::size_t most_queued = std::size_t{512} << 20;      ///< bytes that wait for one host
+  std::uint64_t most_frames = 50'000;                    ///< of one link in a second; beyond it reading waits
+  pipe_options control{std::size_t{2} << 20, std::size_t{1} << 18};
+  pipe_options bulk;
+  std::string scenario;                                  ///< what all hosts have to agree about, as text
+  /// What differs between two such texts, in one line.
+  std::function<std::string(const std::string& mine, const std::string& theirs)> difference;
+  /// Whether messages of this type (its portable name) go between hosts.
+  std::function<bool(std::string_view type)> acceptable;
+  std::function<std::int64_t()> utc_ns;
+  std::shared_ptr<grpc::ServerCredentials> server_credentials;   ///< null: neither encrypted nor authenticated
+  std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
+  std::shared_ptr<const admission> admits;               ///< with credentials
+  // Told on any thread, no lock held.
+  std::function<void(host_index mine, const neighbour& other)> on_up;
+  std::function<void(host_index mine, const neighbour& other, const std::string& why)> on_down;
+  /// `fatal`: it makes no sense to try again as we are.
+  std::function<void(host_index mine, const std::string& where, refusal why, const std::string& text, bool fatal)> on_refused;
+};
+
+struct host_options {
+  std::string name;
+  std::uint32_t incarnation = 0;
+  std::optional<address> listen;                         ///< none: it only dials
+  std::string advertise;                                 ///< host:port that others dial; empty: that which it listens on
+};
+
+/// Sums since the beginning.
+struct wire_counts {
+  std::uint64_t links_open = 0, links_made = 0, links_lost = 0;
+  std::uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
+  std::uint64_t messages_lost = 0;                       ///< given up with their link, or nobody was there
+  std::map<std::string, std::uint64_t> refused;          ///< by reason; the gate's too
+};
+
+class network final : public carrier {
+ public:
+  explicit network(wire_options options);
+  ~network() override;
+
+  /// Before anything else. `net` was made with this as its carrier.
+  void use(caf::actor_system& system, fabric& net);
+  /// Nothing is sent or received any more; before `net` and its system go.
+  void close();
+
+  /// Where a host of this process is reached. Errors: those of listener::open.
+  result<void> open(host_index host, host_options options);
+  address listens_at(host_index host) const;
+  /// What `host` introduces itself with from now on, to whom it has links with as well.
+  void introduce(host_index host, const caf::actor& service);
+  /// Makes a link to whoever is at `where`, again and again until there is one.
+  void join(host_index host, const address& where);
+  /// To all it has links with: it leaves for good.
+  void leave(host_index host);
+
+  std::vector<neighbour> neighbours(host_index host) const;
+  wire_counts counts() const;
+
+  void carry(netem::endpoint from, netem::endpoint to, caf::mailbox_element_ptr element, std::uint64_t bytes, bool bulk) override;
+  void watch(host_index from, netem::endpoint of) override;
+  void ended(netem::endpoint of) override;
+  void killed(host_index host, kill_scope scope) override;
+
+ private:
+  struct link;
+  struct remote;
+  class station;
+
+  std::shared_ptr<station> station_of(host_index host) const;
+
+  struct shared;
+  std::shared_ptr<shared> shared_;
+  mutable std::mutex mutex_;                             // guards stations_
+  std::map<host_index, std::shared_ptr<station>> stations_;
+};
+
+}  // namespace shoal::netem::wire
