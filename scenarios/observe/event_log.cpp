@@ -1,16 +1,19 @@
 #include "scenarios/observe/event_log.hpp"
 
+#include "actors/data/sample_ranges.hpp"
 #include "actors/reasons.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"
 #include "scenarios/observe/text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <span>
 
 namespace shoal::scenarios {
@@ -27,9 +30,10 @@ std::vector<std::uint32_t> sample_machines(std::uint64_t seed, std::vector<std::
 }
 
 event_log::event_log(std::unique_ptr<output_file> file, event_detail detail, host_names& names,
-                     bool everyone, const std::vector<std::uint32_t>& machines)
+                     bool everyone, const std::vector<std::uint32_t>& machines,
+                     observed_view view)
     : lines_(std::move(file)), detail_(detail), names_(names),
-      everyone_(everyone), machines_(machines.begin(), machines.end()) {}
+      everyone_(everyone), view_(view), machines_(machines.begin(), machines.end()) {}
 
 event_log::~event_log() = default;
 
@@ -91,16 +95,39 @@ void event_log::on_fault(duration time, std::size_t number, const char* action, 
 
 namespace {
 
+/// The machine in a peer's id, as world::peer_id_of makes it.
+std::uint32_t machine_of(actors::peer_id peer) { return static_cast<std::uint32_t>((peer >> 16) - 1); }
+
+/// Whose data is in at least one part, as a field behind another one: ',"senders":[0,2]'.
+std::string senders_of(const std::vector<actors::part_outcome>& parts) {
+  std::set<std::uint32_t> senders;
+  for (const actors::part_outcome& part : parts)
+    if (part.begin != part.end)
+      senders.insert(part.senders.begin(), part.senders.end());
+  return fmt::format(R"(,"senders":[{}])", fmt::join(senders, ","));
+}
+
 /// The fields behind "what" and "host"; empty for what is not logged.
 struct describe {
+  observed_view view;
+
+  std::string operator()(const actors::contributed& x) const {
+    if (view == observed_view::whole)
+      return {};
+    return fmt::format(
+        R"("what":"contributed","epoch":{},"group":"{}","member":{},"members":{},"weight":{},"samples":{},"takes":{},"first_of_two":{})",
+        x.epoch, x.group.hex(), x.member, x.members, x.weight, actors::index_count(x.samples),
+        x.takes, x.first_of_two);
+  }
   std::string operator()(const actors::round_ended& x) const {
     std::size_t incomplete = 0;
     for (const actors::part_outcome& part : x.parts)
       incomplete += part.begin != part.end && part.senders.size() < x.members ? 1 : 0;
     return fmt::format(
-        R"("what":"round_ended","epoch":{},"group":"{}","member":{},"members":{},"outcome":"{}","reason":"{}","parts":{},"parts_incomplete":{},"started_ns":{})",
+        R"("what":"round_ended","epoch":{},"group":"{}","member":{},"members":{},"outcome":"{}","reason":"{}","parts":{},"parts_incomplete":{},"started_ns":{}{})",
         x.epoch, x.group.hex(), x.member, x.members, actors::to_string(x.outcome),
-        actors::to_string(x.reason), x.parts.size(), incomplete, x.started_ns);
+        actors::to_string(x.reason), x.parts.size(), incomplete, x.started_ns,
+        view == observed_view::whole ? "" : senders_of(x.parts));
   }
   std::string operator()(const actors::stepped& x) const {
     return fmt::format(R"("what":"stepped","epoch":{},"before":"{}","after":"{}","group":"{}")",
@@ -143,11 +170,29 @@ void event_log::on_observation(duration time, std::optional<std::uint32_t> machi
                                std::string_view host, const actors::observation& what) {
   if (detail_ == event_detail::none || (machine && !watched(*machine)))
     return;
-  const std::string fields = std::visit(describe{}, what);
+  const std::string fields = std::visit(describe{view_}, what);
   if (fields.empty())
     return;
   lines_.line(fmt::format(R"({{"time_ns":{},"host":{},{}}})", time.count(), json_quoted(host), fields));
 }
+
+void event_log::on_round(const swarm_round& what) {
+  if (detail_ == event_detail::none || view_ == observed_view::local || what.unfinished)
+    return;
+  const bool logged =
+      everyone_ || std::any_of(what.members.begin(), what.members.end(), [&](const round_member& who) {
+        return who.known && watched(machine_of(who.peer));
+      });
+  if (!logged)
+    return;
+  lines_.line(fmt::format(
+      R"({{"time_ns":{},"what":"round","epoch":{},"group":"{}","members":{},"outcome":"{}","reason":"{}","started_ns":{},"first_of_two":{},"samples":{}}})",
+      what.ended.count(), what.epoch, what.group.hex(), what.members.size(),
+      actors::to_string(what.outcome), actors::to_string(what.reason), what.started.count(),
+      what.first_of_two, samples_included(what)));
+}
+
+void event_log::flush() { lines_.flush(); }
 
 const std::optional<failure>& event_log::error() const noexcept { return lines_.error(); }
 

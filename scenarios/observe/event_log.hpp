@@ -1,7 +1,8 @@
 // events.jsonl.zst: what happened, one JSON object a line, compressed as it is written. With
 // `rounds`: hosts that started or were killed, and the observations round_ended, stepped, adopted,
 // phase_changed, reach_learned, misbehaved and samples_reported. With `all`: each delivered event too. A sample of
-// hosts keeps the logs of large runs small. Times are integers (virtual nanoseconds), so that two
+// hosts keeps the logs of large runs small. Of the whole swarm each final round is a line, too, if one of its members is logged;
+// in local view it is what the host's own member contributed and whose data came out, for whoever puts the hosts' logs together. Times are integers (virtual nanoseconds), so that two
 // logs can be compared byte by byte.
 //   {"time_ns":5,"what":"message","sent_ns":1,"from":"home-3#0/2","to":"home-4#1/0","type":"part_chunk","bytes":40}
 //   {"time_ns":7,"what":"round_ended","host":"home-3","epoch":2,"group":"…","outcome":"ok","reason":"none",…}
@@ -11,6 +12,7 @@
 #include "kernels/base/result.hpp"
 #include "scenarios/observe/json_lines.hpp"
 #include "scenarios/observe/names.hpp"
+#include "scenarios/observe/rounds.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/scenario.hpp"
 
@@ -34,7 +36,8 @@ public:
   /// Logs to `file` what `detail` says. Unless `everyone`, delivered events are logged only where
   /// one end is on one of `machines`, and observations only of these machines.
   event_log(std::unique_ptr<output_file> file, event_detail detail, host_names& names,
-            bool everyone, const std::vector<std::uint32_t>& machines);
+            bool everyone, const std::vector<std::uint32_t>& machines,
+            observed_view view = observed_view::whole);
   ~event_log();
 
   void on_event(const netem::delivered_event& event);
@@ -45,6 +48,11 @@ public:
   void on_fault(duration time, std::size_t number, const char* action, bool begins,
                 const std::vector<std::string>& hosts);
 
+  /// A round is final. Not in local view, and not if no member is logged.
+  void on_round(const swarm_round& what);
+
+  /// What is logged so far can be read from the file, even if nobody ends it.
+  void flush();
   /// The error so far, if any (disk full, say): the run may stop early because of it.
   const std::optional<failure>& error() const noexcept;
   /// Ends the stream and gives the file its name.
@@ -59,6 +67,7 @@ private:
   event_detail detail_;
   host_names& names_;
   bool everyone_;
+  observed_view view_;
   std::unordered_set<std::uint32_t> machines_; // membership only, never iterated
 };
 

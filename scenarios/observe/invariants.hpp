@@ -57,6 +57,8 @@ struct invariant_options {
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;
   bool takeovers = false; ///< the shard has replicas (sample_book_options)
+  /// Local: what takes several members to know (same_bits, denominator, mass_conserved, staleness) is neither judged nor counted.
+  observed_view view = observed_view::whole;
 };
 
 class invariants {
@@ -85,6 +87,7 @@ private:
 
   std::array<invariant, rule_names.size()> all_;
   mass_options mass_;
+  observed_view view_;
   sample_book samples_;
   progress_checks progress_;
   std::unordered_map<actors::peer_id, std::optional<duration>> left_; // never iterated

@@ -26,7 +26,7 @@ struct json_lines::compressor {
       left = ZSTD_compressStream2(context, &room, &in, how);
       SHOAL_CHECK(!ZSTD_isError(left), "zstd refuses its own stream");
       file.write({out.data(), room.pos});
-    } while (how == ZSTD_e_end ? left != 0 : in.pos < in.size);
+    } while (how == ZSTD_e_continue ? in.pos < in.size : left != 0);
     pending.clear();
   }
 };
@@ -40,6 +40,11 @@ void json_lines::line(std::string_view text) {
   zstd_->pending.append(text).push_back('\n');
   if (zstd_->pending.size() > 65536)
     zstd_->run(*file_, ZSTD_e_continue);
+}
+
+void json_lines::flush() {
+  zstd_->run(*file_, ZSTD_e_flush);
+  file_->flush();
 }
 
 result<void> json_lines::close() {

@@ -16,6 +16,8 @@ public:
 
   /// Appends a line; the newline is added.
   void line(std::string_view text);
+  /// Makes the lines so far readable for whoever opens the file now. Costs some compression.
+  void flush();
   /// The error so far, if any (disk full, say): the run may stop early because of it.
   const std::optional<failure>& error() const noexcept { return file_->error(); }
   /// Ends the stream and gives the file its name.

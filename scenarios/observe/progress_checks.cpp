@@ -53,7 +53,8 @@ void progress_checks::set_in_sync(duration time, peer_id peer, peer_state& of, b
 }
 
 void progress_checks::place(duration time, peer_id peer, std::uint64_t epoch) {
-  staleness_.check();
+  if (options_.view == observed_view::whole)
+    staleness_.check();
   at_epoch_[epoch].emplace(peer, time);
   // A new lead also reaches the epochs that nobody was seen at.
   for (std::uint64_t e = reached_.empty() ? epoch : reached_.rbegin()->first + 1; e <= epoch; ++e)
@@ -177,7 +178,7 @@ void progress_checks::adopted(duration time, peer_id peer, const actors::adopted
   peer_state& of = peers_[peer];
   if (what.of_step) {
     know(what.epoch, what.state);
-  } else if (what.epoch + kept_epochs >= highest_) {
+  } else if (options_.view == observed_view::whole && what.epoch + kept_epochs >= highest_) {
     lineage_.check();
     const auto found = states_.find(what.epoch);
     if (found == states_.end() || !found->second.contains(what.state)) {

@@ -4,6 +4,7 @@
 
 #include "actors/observe.hpp"
 #include "scenarios/observe/invariant.hpp"
+#include "scenarios/observe/rounds.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,7 @@ struct progress_options {
   /// their records and from a round that it cannot join, so a round's time-out is part of it.
   duration staleness_allowed = std::chrono::seconds(150);
   std::function<std::string(actors::peer_id)> name_of;
+  observed_view view = observed_view::whole;
 };
 
 /// `epoch_monotonic`: no peer's epoch goes down; a step makes it rise.
@@ -29,7 +31,7 @@ struct progress_options {
 /// staleness_allowed violates, once for each epoch. Looked at every eighth of staleness_allowed.
 /// `state_lineage`: a state that a step made has one (before, group), and one (before, group) makes
 /// one state; a step starts from the state that the peer is known to have; an adopted state is one
-/// that somebody had. States of the last 64 epochs are remembered.
+/// that somebody had. In local view nobody is compared with others: `staleness` is not judged, nor who had an adopted state. States of the last 64 epochs are remembered.
 class progress_checks {
 public:
   progress_checks(progress_options options, invariant& monotonic, invariant& staleness,

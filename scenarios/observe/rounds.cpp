@@ -1,5 +1,6 @@
 #include "scenarios/observe/rounds.hpp"
 
+#include "actors/data/sample_ranges.hpp"
 #include "actors/reasons.hpp"
 
 #include <algorithm>
@@ -45,8 +46,25 @@ int weight_of(reason why) {
 
 } // namespace
 
-round_book::round_book(std::function<void(const swarm_round&)> on_final, duration grace)
-    : on_final_(std::move(on_final)), grace_(grace) {}
+std::uint64_t samples_included(const swarm_round& what) {
+  if (!what.completed || what.outcome == outcome::failed)
+    return 0;
+  std::uint64_t out = 0;
+  for (std::uint32_t i = 0; i < what.members.size(); ++i) {
+    const bool included =
+        std::any_of(what.parts.begin(), what.parts.end(), [&](const actors::part_outcome& part) {
+          return part.begin != part.end &&
+                 std::binary_search(part.senders.begin(), part.senders.end(), i);
+        });
+    if (included)
+      out += actors::index_count(what.members[i].samples);
+  }
+  return out;
+}
+
+round_book::round_book(std::function<void(const swarm_round&)> on_final, duration grace,
+                       observed_view view)
+    : on_final_(std::move(on_final)), grace_(grace), view_(view) {}
 
 round_book::open_round& round_book::find(duration time, const actors::group_id& group,
                                          std::uint64_t epoch, std::uint32_t members) {
@@ -177,7 +195,7 @@ bool round_book::is_final(const open_round& what, duration time) const {
   bool all_known = true;
   for (const round_member& who : what.what.members) {
     if (!who.known)
-      all_known = false;
+      all_known = all_known && view_ == observed_view::local; // a stranger
     else if (!who.ended && !who.dead)
       return false;
   }
@@ -225,10 +243,11 @@ void round_book::close(iterator at, bool unfinished) {
     std::erase(rounds_of_[who.peer], what.group);
     if (rounds_of_[who.peer].empty())
       rounds_of_.erase(who.peer);
-    if (!who.ended || !who.takes)
+    // Of a host that only reduces there is nobody else to say how it ended.
+    if (!who.ended || (!who.takes && view_ == observed_view::whole))
       continue;
     final_round& to = who.dead ? of_dead : last;
-    if (who.completed()) {
+    if (who.outcome != outcome::failed) {
       ++to.completed;
       to.partial += who.outcome == outcome::partial ? 1 : 0;
     } else {

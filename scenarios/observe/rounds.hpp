@@ -19,6 +19,9 @@
 // Of two rounds that follow each other (PowerSGD) the second one counts; the first one only if it did not end well, since then there is
 // no second, or one without some of the survivors.
 //
+// In local view only the members of one host are ever known: a round is final when these have ended it, and its outcome and reason are
+// theirs. Whoever reads what all hosts wrote (scenarios/compare/run_nodes.hpp) puts the whole together.
+//
 // Memory: bounded by the open rounds; a final round's payloads are dropped.
 #pragma once
 
@@ -36,6 +39,12 @@
 #include <vector>
 
 namespace shoal::scenarios {
+
+/// How much of a swarm the observers see.
+enum class observed_view : std::uint8_t {
+  whole, ///< every host
+  local, ///< the actors of one host, as in a process of a cluster
+};
 
 /// What is known of one member of a round.
 struct round_member {
@@ -72,6 +81,9 @@ struct swarm_round {
   bool first_of_two = false; ///< what it averaged is the basis of a second round of the same members
 };
 
+/// Samples of the members whose data is in the result; 0 if no survivor completed the round.
+std::uint64_t samples_included(const swarm_round& what);
+
 struct round_counts {
   std::array<std::uint64_t, 4> by_outcome{}; ///< by actors::outcome
   std::map<std::string, std::uint64_t> by_reason;
@@ -88,7 +100,8 @@ class round_book {
 public:
   /// `on_final` is called once for each round of a group.
   explicit round_book(std::function<void(const swarm_round&)> on_final,
-                      duration grace = std::chrono::seconds(120));
+                      duration grace = std::chrono::seconds(120),
+                      observed_view view = observed_view::whole);
 
   void contributed(duration time, actors::peer_id peer, const actors::contributed& what);
   void ended(duration time, actors::peer_id peer, const actors::round_ended& what);
@@ -128,6 +141,7 @@ private:
 
   std::function<void(const swarm_round&)> on_final_;
   duration grace_;
+  observed_view view_;
   std::map<actors::group_id, open_round> open_;
   std::unordered_map<actors::peer_id, std::vector<actors::group_id>> rounds_of_; // never iterated
   std::unordered_map<actors::peer_id, duration> dead_;                           // never iterated

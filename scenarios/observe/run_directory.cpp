@@ -61,6 +61,12 @@ void output_file::write(std::string_view bytes) {
     fail("write", errno);
 }
 
+void output_file::flush() {
+  SHOAL_CHECK(file_ != nullptr, "flush after commit");
+  if (!error_ && std::fflush(file_) != 0)
+    fail("write", errno);
+}
+
 result<void> output_file::commit() {
   SHOAL_CHECK(file_ != nullptr, "commit twice");
   if (std::fflush(file_) != 0)

@@ -25,6 +25,8 @@ public:
   output_file& operator=(const output_file&) = delete;
 
   void write(std::string_view bytes);
+  /// What was written is the operating system's from here on, and stays (under the name '….partial') if the process is killed.
+  void flush();
   /// The error so far, if any: disk full, for instance.
   const std::optional<failure>& error() const noexcept { return error_; }
   /// Gives the file its name. Errors: what write() met, or that closing or renaming fails.
@@ -44,9 +46,9 @@ private:
 class run_directory {
 public:
   /// What a run may write; `force` removes these and checkpoints/epoch-N.ckpt, and nothing else, from a directory that exists.
-  static constexpr std::array<std::string_view, 12> known_files{
+  static constexpr std::array<std::string_view, 13> known_files{
       "run.yaml",   "summary.json", "metrics.csv", "metrics.prom", "events.jsonl.zst",
-      "transfers.jsonl.zst",
+      "transfers.jsonl.zst", "epochs.csv",
       "ledger.csv", "rounds.csv",   "peers.csv",   "final.ckpt",   "report.html",
       "curves.svg"};
 

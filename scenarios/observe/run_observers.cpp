@@ -15,20 +15,36 @@ namespace {
 constexpr std::int64_t most_idle_rows = 1000;
 constexpr duration day = std::chrono::hours(24);
 
-invariant_options with_names(invariant_options options,
+invariant_options with_names(const observer_options& from,
                              std::function<std::string(actors::peer_id)> name_of) {
-  options.name_of = std::move(name_of);
-  return options;
+  invariant_options out = from.invariants;
+  out.name_of = std::move(name_of);
+  out.view = from.view;
+  return out;
 }
 
 } // namespace
+
+observer_options local_view_of(observer_options whole, std::optional<std::uint32_t> peer_machine) {
+  whole.view = observed_view::local;
+  whole.peer_machines.clear();
+  if (peer_machine)
+    whole.peer_machines.push_back(*peer_machine);
+  whole.record.peers = 0;
+  // Without its rounds a host's directory could not be put together with the others'.
+  if (whole.record.events == event_detail::none)
+    whole.record.events = event_detail::rounds;
+  return whole;
+}
 
 run_observers::run_observers(observer_options options, const run_directory* directory)
     : options_(std::move(options)), directory_(directory), names_(options_.identify),
       history_(names_),
       invariants_(
-          with_names(options_.invariants, [this](actors::peer_id peer) { return name_of(peer); })),
-      rounds_([this](const swarm_round& what) { on_round(what); }, options_.round_grace) {
+          with_names(options_, [this](actors::peer_id peer) { return name_of(peer); })),
+      rounds_([this](const swarm_round& what) { on_round(what); }, options_.round_grace,
+              options_.view),
+      epochs_(options_.view) {
   options_.record.metrics_interval = std::max(options_.record.metrics_interval, duration(1));
 }
 
@@ -44,6 +60,11 @@ result<std::unique_ptr<run_observers>> run_observers::create(observer_options op
     return failure{csv.error()};
   out->csv_ = std::move(*csv);
   out->csv_->write(metrics::csv_header());
+  auto epochs = directory->open("epochs.csv");
+  if (!epochs)
+    return failure{epochs.error()};
+  out->epochs_csv_ = std::move(*epochs);
+  out->epochs_csv_->write(epoch_table::csv_header());
   auto log = directory->open("events.jsonl.zst");
   if (!log)
     return failure{log.error()};
@@ -52,7 +73,8 @@ result<std::unique_ptr<run_observers>> run_observers::create(observer_options op
       sample_machines(out->options_.seed, out->options_.peer_machines, record.peers);
   const bool everyone = record.peers == 0 || sampled.size() == out->options_.peer_machines.size();
   out->log_ =
-      std::make_unique<event_log>(std::move(*log), record.events, out->names_, everyone, sampled);
+      std::make_unique<event_log>(std::move(*log), record.events, out->names_, everyone, sampled,
+                                  out->options_.view);
   if (record.transfers > 0 && out->options_.link_name) {
     auto transfers = directory->open("transfers.jsonl.zst");
     if (!transfers)
@@ -149,6 +171,17 @@ void run_observers::sample(duration time) {
   set(metric::invariant_violations, now.violations);
   if (csv_)
     csv_->write(metrics_.csv_row());
+  if (options_.view == observed_view::local)
+    keep_what_is_known();
+}
+
+void run_observers::keep_what_is_known() {
+  if (csv_)
+    csv_->flush();
+  if (epochs_csv_)
+    epochs_csv_->flush();
+  if (log_)
+    log_->flush();
 }
 
 void run_observers::on_event(const netem::delivered_event& event) {
@@ -164,9 +197,9 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
                                    std::string_view host_name, const actors::observation& what) {
   advance(time);
   if (const auto* x = std::get_if<actors::trained>(&what)) {
-    for (const actors::sample_range& range : x->samples)
-      computed_ += range.count;
+    computed_ += actors::index_count(x->samples);
     loss_sum_ += x->loss_sum;
+    epochs_.trained(x->epoch, actors::index_count(x->samples), x->loss_sum);
   } else if (std::holds_alternative<actors::misbehaved>(what)) {
     ++misbehaved_;
   } else if (const auto* learned = std::get_if<actors::reach_learned>(&what)) {
@@ -186,6 +219,14 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
   if (log_)
     log_->on_observation(time, peers_.contains(peer) ? std::optional(machine) : std::nullopt,
                          host_name, what);
+  epochs_.reached(now_, invariants_.highest_epoch());
+  if (epochs_csv_)
+    epochs_csv_->write(epochs_.rows_that_are_over());
+  // A process that is killed leaves what it had said of its rounds.
+  if (options_.view == observed_view::local &&
+      (std::holds_alternative<actors::contributed>(what) ||
+       std::holds_alternative<actors::round_ended>(what)))
+    keep_what_is_known();
 }
 
 void run_observers::on_host_started(duration time, actors::peer_id peer,
@@ -228,6 +269,7 @@ void run_observers::on_fault(duration time, std::size_t number, const char* acti
 void run_observers::on_held_out_loss(duration time, double loss) {
   if (time > next_sample_)
     advance(time);
+  epochs_.held_out(invariants_.highest_epoch(), loss);
   // A row of this very moment has it already.
   if (!first_held_out_)
     first_held_out_ = loss;
@@ -237,17 +279,9 @@ void run_observers::on_held_out_loss(duration time, double loss) {
 
 void run_observers::on_round(const swarm_round& what) {
   invariants_.on_round(what);
-  if (!what.completed || what.outcome == actors::outcome::failed)
-    return;
-  for (std::uint32_t i = 0; i < what.members.size(); ++i) {
-    const bool included =
-        std::any_of(what.parts.begin(), what.parts.end(), [&](const actors::part_outcome& part) {
-          return part.begin != part.end &&
-                 std::binary_search(part.senders.begin(), part.senders.end(), i);
-        });
-    if (included)
-      samples_ += actors::index_count(what.members[i].samples);
-  }
+  samples_ += samples_included(what);
+  if (log_)
+    log_->on_round(what);
 }
 
 run_progress run_observers::progress() const {
@@ -284,8 +318,9 @@ std::string run_observers::peers_csv() const {
 
 const std::optional<failure>& run_observers::write_error() const noexcept {
   static const std::optional<failure> none;
-  if (csv_ && csv_->error())
-    return csv_->error();
+  for (const output_file* file : {csv_.get(), epochs_csv_.get()})
+    if (file != nullptr && file->error())
+      return file->error();
   if (transfers_ && transfers_->error())
     return transfers_->error();
   return log_ ? log_->error() : none;
@@ -358,12 +393,15 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
       out = failure{next.error()};
   };
   keep_first(csv_->commit());
+  epochs_csv_->write(epochs_.last_rows());
+  keep_first(epochs_csv_->commit());
   keep_first(log_->close());
   if (transfers_)
     keep_first(transfers_->close());
   keep_first(directory_->write("metrics.prom", metrics_.exposition()));
   keep_first(directory_->write("peers.csv", peers_csv()));
   csv_.reset();
+  epochs_csv_.reset();
   log_.reset();
   transfers_.reset();
   return out;

@@ -1,8 +1,12 @@
 // All observers of a run behind one object, which the stage tells everything: history's hash, the
 // event log, rounds, invariants, metrics, and at the end the summary. Nothing here influences the
 // run. Thread safety: none; all calls come under one lock. Times never go back.
+//
+// A process of a cluster sees one host only (observer_options::view). Then rounds, samples and peers are this host's, what takes several
+// members to judge is not judged, and the logs are flushed as they grow, so that a process that is killed leaves what it knew.
 #pragma once
 
+#include "scenarios/observe/epoch_table.hpp"
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/history.hpp"
 #include "scenarios/observe/invariants.hpp"
@@ -42,7 +46,11 @@ struct observer_options {
   invariant_options invariants;
   std::optional<std::uint64_t> epochs_planned; ///< where training ends
   duration round_grace = std::chrono::seconds(120); ///< see round_book
+  observed_view view = observed_view::whole;
 };
+
+/// What the process of one host observes with, of options for the whole run: that host's peer, if it has one, and nobody else's.
+observer_options local_view_of(observer_options whole, std::optional<std::uint32_t> peer_machine);
 
 /// What only the stage knows, at the end.
 struct end_facts {
@@ -99,7 +107,7 @@ public:
   /// Set when a log cannot be written (disk full): the run should end, finish() returns it too.
   const std::optional<failure>& write_error() const noexcept;
 
-  /// Ends all books and writes metrics.csv, metrics.prom, peers.csv, events.jsonl.zst and transfers.jsonl.zst; summary.json is for
+  /// Ends all books and writes metrics.csv, metrics.prom, epochs.csv, peers.csv, events.jsonl.zst and transfers.jsonl.zst; summary.json is for
   /// the caller to write, who may add a baseline. Call once.
   /// Errors: a file cannot be written. The summary is in `into` all the same.
   result<void> finish(const end_facts& facts, summary& into);
@@ -107,6 +115,7 @@ public:
 private:
   run_observers(observer_options options, const run_directory* directory);
   void advance(duration time);
+  void keep_what_is_known();
   void sample(duration time);
   void count_peers(duration until);
   void end_day(duration time);
@@ -122,7 +131,8 @@ private:
   invariants invariants_;
   round_book rounds_;
   metrics metrics_;
-  std::unique_ptr<output_file> csv_;
+  epoch_table epochs_;
+  std::unique_ptr<output_file> csv_, epochs_csv_;
   std::unique_ptr<event_log> log_;
   std::unique_ptr<transfer_log> transfers_;
 

@@ -24,6 +24,9 @@
 // not told it: that an index is returned, or final; and it may take back what nobody claims (peer 0). Of two primaries that do not
 // know of each other yet, one may take back or lease what the other one has committed: then it has to be final again at the end, and
 // used once. Indices that no replica issued end where a territory begins.
+// In local view the host of a peer does not hear what the shard takes back, nor the shard's what peers use: of a peer it is checked that
+// it contributes what it computed, each index once, with their number as its weight; of a shard, that each move follows the one before.
+// A replica that takes over knows its samples from others, so that their first move is not judged.
 // A peer's computed indices are forgotten when it drops its gradient: it downloads, adopts, leaves,
 // dies, or reports them; indices that it gives back may be in its next contribution or not.
 //
@@ -59,6 +62,7 @@ struct sample_book_options {
   bool computes_meanwhile = false;
   std::function<std::string(actors::peer_id)> name_of; ///< for texts
   bool takeovers = false; ///< replicas of the shard take over from each other
+  observed_view view = observed_view::whole;
 };
 
 class sample_book {

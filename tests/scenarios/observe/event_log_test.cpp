@@ -174,3 +174,61 @@ TEST_CASE("a log that cannot be written says so before the end") {
   CHECK(closed.error().starts_with("cannot write '" + (temp.path / "events.jsonl.zst").string() +
                                    "': "));
 }
+
+TEST_CASE("a final round is a line of the whole swarm's log, if one of its members is logged") {
+  const auto lines = [](event_detail detail, bool everyone, std::vector<std::uint32_t> machines, observed_view view) {
+    scratch temp;
+    host_names names(who);
+    event_log log(std::move(*output_file::create(temp.path / "e")), detail, names, everyone, machines, view);
+    swarm_round round = good_round();
+    for (std::uint32_t i = 0; i < 2; ++i)
+      round.members[i].peer = (std::uint64_t{i} + 1) << 16; // machines 0 and 1
+    round.started = 4s;
+    log.on_round(round);
+    round.unfinished = true;
+    log.on_round(round);
+    REQUIRE(log.close().ok());
+    return lines_of(temp.path / "e");
+  };
+  const auto all = lines(event_detail::rounds, true, {}, observed_view::whole);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0] == nlohmann::json{{"time_ns", 10'000'000'000},
+                                 {"what", "round"},
+                                 {"epoch", 1},
+                                 {"group", group(1).hex()},
+                                 {"members", 2},
+                                 {"outcome", "ok"},
+                                 {"reason", "none"},
+                                 {"started_ns", 4'000'000'000},
+                                 {"first_of_two", false},
+                                 {"samples", 4}});
+  CHECK(lines(event_detail::all, false, {1}, observed_view::whole).size() == 1);
+  CHECK(lines(event_detail::rounds, false, {2}, observed_view::whole).empty());
+  CHECK(lines(event_detail::none, true, {}, observed_view::whole).empty());
+  CHECK(lines(event_detail::rounds, true, {}, observed_view::local).empty());
+}
+
+TEST_CASE("in local view the log says what the host contributed and whose data came out, and can be read before it ends") {
+  scratch temp;
+  host_names names(who);
+  event_log log(std::move(*output_file::create(temp.path / "e")), event_detail::rounds, names, true, {}, observed_view::local);
+  log.on_observation(1s, 2, "home-2", contribution(4, 1, 3, {{5, 2}, {9, 1}}, {1}));
+  log.on_observation(2s, 2, "home-2",
+                     ending(4, 1, 3, actors::outcome::partial, actors::reason::sender_lost, {{0, 5, {0, 1}, 9}, {5, 9, {1}, 6}, {9, 9, {2}, 1}}));
+  log.flush();
+  log.on_observation(3s, 2, "home-2", actors::misbehaved{7, "not flushed"});
+  auto reader = event_log_reader::open(temp.path / "e.partial");
+  REQUIRE(reader.ok());
+  std::string line;
+  REQUIRE(*reader->next(line));
+  auto contributed = nlohmann::json::parse(line);
+  CHECK(contributed["what"] == "contributed");
+  CHECK(contributed["samples"] == 3);
+  CHECK(contributed["weight"] == 3);
+  CHECK(contributed["takes"] == true);
+  REQUIRE(*reader->next(line));
+  CHECK(nlohmann::json::parse(line)["senders"] == nlohmann::json::array({0, 1}));
+  CHECK(!reader->next(line).ok()); // it is cut off
+  REQUIRE(log.close().ok());
+  CHECK(lines_of(temp.path / "e").size() == 3);
+}

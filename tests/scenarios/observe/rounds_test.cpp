@@ -179,3 +179,26 @@ TEST_CASE("ten thousand aborted rounds leave nothing open") {
   CHECK(f.book.open() == 0);
   CHECK(f.book.counts().of(outcome::failed) == 10'000);
 }
+
+TEST_CASE("in local view a round is final when the members of this host have ended it, and theirs is the outcome") {
+  std::vector<swarm_round> final;
+  round_book book([&](const swarm_round& what) { final.push_back(what); }, 60s, observed_view::local);
+  book.contributed(1s, 101, contribution(1, 1, 3, {{10, 10}}, {1}));
+  CHECK(book.open() == 1);
+  book.ended(2s, 101, ending(1, 1, 3, outcome::partial, reason::sender_lost, {{0, 1, {0, 1}, 20}}, {1}));
+  REQUIRE(final.size() == 1);
+  CHECK(final[0].outcome == outcome::partial);
+  CHECK(final[0].members.size() == 3);
+  CHECK(samples_included(final[0]) == 10); // the other sender's are the other host's to count
+  // Who only reduces says how it ended, too.
+  auto reduces = contribution(2, 2, 3, {}, {1});
+  reduces.takes = false;
+  book.contributed(3s, 102, reduces);
+  book.ended(4s, 102, ending(2, 2, 3, outcome::ok, reason::none));
+  CHECK(book.counts().of(outcome::ok) == 1);
+  CHECK(book.counts().by_reason.size() == 1);
+  // At the end only what this host is in is unfinished.
+  book.contributed(5s, 101, contribution(3, 1, 3, {{20, 10}}, {1}));
+  book.finish(6s);
+  CHECK(book.counts().unfinished == 1);
+}
