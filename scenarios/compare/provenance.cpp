@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 namespace shoal::scenarios {
 
 std::string to_yaml(const provenance& what) {
@@ -15,6 +17,10 @@ std::string to_yaml(const provenance& what) {
     out += fmt::format(", until: {}", to_string(*what.until));
   if (what.interrupted)
     out += ", interrupted: true";
+  if (!what.node.empty())
+    out += fmt::format(", node: \"{}\"", what.node);
+  if (what.started_utc_ns)
+    out += fmt::format(", started_utc_ns: {}", *what.started_utc_ns);
   return out + "}\n";
 }
 
@@ -27,7 +33,7 @@ result<provenance> provenance_of(const document& run_yaml) {
     return failure{"x-run: expected a mapping"};
   for (const entry& item : found->value->entries) {
     const bool known = item.key == "shoal" || item.key == "build" || item.key == "data_digest" || item.key == "until" ||
-                       item.key == "interrupted";
+                       item.key == "interrupted" || item.key == "node" || item.key == "started_utc_ns";
     if (!known)
       continue;
     // An empty text in quotes and no value at all are the same here.
@@ -40,7 +46,15 @@ result<provenance> provenance_of(const document& run_yaml) {
       out.build = text;
     else if (item.key == "data_digest")
       out.data_digest = text;
-    else if (item.key == "interrupted")
+    else if (item.key == "node")
+      out.node = text;
+    else if (item.key == "started_utc_ns") {
+      std::int64_t value = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (error != std::errc{} || end != text.data() + text.size())
+        return failure{fmt::format("x-run.started_utc_ns: expected a whole number, not '{}'", text)};
+      out.started_utc_ns = value;
+    } else if (item.key == "interrupted")
       out.interrupted = text == "true";
     else if (auto until = parse_duration(text))
       out.until = *until;

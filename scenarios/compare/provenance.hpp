@@ -1,12 +1,15 @@
 // What run.yaml says about the run that wrote it, besides the scenario: the key `x-run`, which
 // loading a scenario ignores.
 //   x-run: {shoal: 0.1.0, build: 9f2c28a, data_digest: "9f…", until: 90s, interrupted: true}
+// That of a process of a cluster says which one it is and when its time 0 was; it is written when the process begins.
+//   x-run: {shoal: 0.1.0, data_digest: "9f…", node: lab-3, started_utc_ns: 1790000000000000000}
 #pragma once
 
 #include "kernels/base/result.hpp"
 #include "kernels/base/units.hpp"
 #include "scenarios/schema/document.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -18,6 +21,8 @@ struct provenance {
   std::optional<duration> until; ///< --until, if it was given
   bool interrupted = false;      ///< ended early by a signal
   std::string build{};           ///< commit of its sources; empty: not known
+  std::string node{};            ///< of a process of a cluster: its host's name; empty: the run had one process
+  std::optional<std::int64_t> started_utc_ns{};   ///< the moment that its times count from; not in virtual time
   bool operator==(const provenance&) const = default;
 };
 

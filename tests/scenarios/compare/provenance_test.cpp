@@ -7,7 +7,8 @@ using namespace shoal::scenarios;
 
 TEST_CASE("what run.yaml says about its run reads back") {
   for (const auto& what : {provenance{"0.1.0", "9f", std::chrono::seconds(90), true, "9f2c28a-dirty"},
-                           provenance{"1.0", "", {}, false}}) {
+                           provenance{"1.0", "", {}, false},
+                           provenance{"1.0", "", {}, false, "", "lab-3", 1'790'000'000'123'456'789}}) {
     const auto back = provenance_of(parse_document("seed: 1" + to_yaml(what)));
     REQUIRE(back.ok());
     CHECK(*back == what);
@@ -21,6 +22,7 @@ TEST_CASE("a run.yaml without x-run says nothing, and what another version added
 }
 
 TEST_CASE("an x-run with values of the wrong kind is an error") {
-  for (const char* text : {"x-run: 7\n", "x-run: {shoal: [1]}\n", "x-run: {until: soon}\n"})
+  for (const char* text : {"x-run: 7\n", "x-run: {shoal: [1]}\n", "x-run: {until: soon}\n",
+                           "x-run: {started_utc_ns: 1e9}\n", "x-run: {node: [a]}\n"})
     CHECK(!provenance_of(parse_document(text)).ok());
 }
