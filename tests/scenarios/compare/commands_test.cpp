@@ -209,3 +209,23 @@ TEST_CASE("generate continues a prompt, the same for the same seed") {
   CHECK(here.shoal("generate r --temperature -1").status == 1);
 }
 #endif
+
+TEST_CASE("compare says within or beyond by its exit status, and refuses what it cannot compare") {
+  workplace here;
+  REQUIRE(here.shoal("run s.yaml -q --out a").status == 0);
+  REQUIRE(here.shoal("run s.yaml -q --out b --set record.events=all").status == 0);
+  REQUIRE(here.shoal("run s.yaml -q --out slow --set peers.home.up=1Mbit").status == 0);
+  const auto same = here.shoal("compare a b --tolerance 0 --tolerance loss=off");
+  CHECK_MESSAGE(same.status == 0, same.text);
+  CHECK(has(same.text, "within what is allowed: round, rate, bytes"));
+  const auto other = here.shoal("compare a slow");
+  CHECK(other.status == 1);
+  CHECK(has(other.text, "peers.home.up is 10Mbit and 1Mbit"));
+  const auto forced = here.shoal("compare a slow --force --json");
+  CHECK(forced.status == 3);
+  CHECK(has(forced.text, "\"within\": false"));
+  CHECK(here.shoal("compare a none").status == 1);
+  CHECK(here.shoal("compare a").status == 2);
+  CHECK(here.shoal("compare a b --tolerance lots").status == 2);
+  CHECK(has(here.shoal("compare --help").text, "shoal diff"));
+}
