@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   add_check(app, chosen);
   add_replay(app, chosen);
   add_diff(app, chosen);
+  add_node(app, chosen);
   add_compare(app, chosen);
   add_explain(app, chosen);
   add_trace(app, chosen);

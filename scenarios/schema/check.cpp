@@ -254,6 +254,7 @@ class checker : checking {
   void data() {
     if (!sound({"workload.kind", "data.files"}) || s_.workload.kind != workload_kind::transformer) return;
     if (s_.data.files.empty()) error("data.files", "data.files: a transformer needs text to learn");
+    if (s_.world == "cluster") return;  // only who owns a shard has them
     for (std::size_t i = 0; i < s_.data.files.size(); ++i) {
       const std::string path = fmt::format("data.files.{}", i);
       if (!sound({path})) continue;

@@ -137,6 +137,8 @@ struct stage::state {
   std::shared_ptr<const actors::workload> averaged;     // what peers compute: work->work(), or PowerSGD around it
   std::optional<training_start> start;                  // instead of a fresh model
   std::vector<std::optional<churned_host>> comings;     // by host
+  std::vector<host_spec> hosts;
+  node_role role;                                       // what this process is; with options.node
 
   // While it runs. On the wall clock actors of several threads observe at once: `watching` guards the
   // observers and what stands between here and `started`. It is the last lock that is taken: under
@@ -161,7 +163,6 @@ struct stage::state {
   std::unique_ptr<fault_engine> faults;
   std::vector<line_plan> line_plans;
   std::unique_ptr<line_engine> lines;
-  std::vector<host_spec> hosts;
   std::vector<netem::machine_index> machines;            // of the peers
   std::map<netem::machine_index, std::size_t> peer_of;   // index into hosts
   std::map<netem::machine_index, caf::actor> peers;      // of those that run
@@ -178,6 +179,7 @@ struct stage::state {
   std::atomic<bool> goal_reached{false}, draining{false};
   duration goal_time{};
   wall_clock::time_point started = wall_clock::now();
+  std::int64_t started_utc_ns = 0;                       // when the world's time began
 
   ~state() {
     // Addresses do not outlive their world.
@@ -187,6 +189,11 @@ struct stage::state {
   }
 
   bool simulated() const { return what.world == "sim"; }
+  /// Whether this process runs that host.
+  bool runs_peer(std::size_t host) const { return !options.node || role.peer == host; }
+  bool runs_shard(std::size_t shard) const { return !options.node || role.shard == shard; }
+  real_network network_between_hosts();
+  void meet(netem::host_index mine, const netem::wire::neighbour& other);
   duration stamp(duration time) { return last_event = std::max(last_event, time); }
   void build();
   void start_peer(netem::machine_index machine);
@@ -207,6 +214,7 @@ struct stage::state {
   void measure_held_out();
   duration run_world(bool& interrupted);
   leak_facts leaks() const;
+  std::string run_yaml(bool interrupted) const;
   result<void> write(const run_directory& to, const summary& result, bool interrupted) const;
   live_status status(const char* doing);
 };
@@ -217,20 +225,30 @@ stage::~stage() = default;
 result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options options) {
   auto s = std::make_unique<state>();
   if (what.study) return failure{"a study of averaging is no training run"};
-  if (what.world != "sim" && what.world != "emulate")
-    return failure{fmt::format("world '{}' cannot be run by this version; use --world sim or emulate", what.world)};
+  if (what.world == "cluster" && !options.node)
+    return failure{"world 'cluster' is run by one process for each host; see shoal node --help"};
+  if (what.world != "sim" && what.world != "emulate" && what.world != "loopback" && what.world != "cluster")
+    return failure{fmt::format("there is no world '{}'; use --world sim, emulate or loopback", what.world)};
   if (!options.out.empty())
     if (auto free = run_directory::check_free(options.out, options.force); !free) return failure{free.error()};
   auto of_work = what;
   // What its baseline is given in a step: what the whole swarm computes in a local step of each.
   if (what.training.method == training_method::moshpit) of_work.training.target_batch = count_of(what) * what.training.micro_batch;
-  auto work = prepare_workload(of_work);
+  s->hosts = expand_hosts(what);
+  if (options.node) {
+    auto role = role_of(what, *options.node, s->hosts);
+    if (!role) return failure{role.error()};
+    s->role = *role;
+    options.baseline = false;
+    what.expect.clear();                                 // of whole swarms
+  }
+  auto work = prepare_workload(of_work, !options.node || s->role.shard.has_value());
   if (!work) return failure{work.error()};
   auto averaged = averaged_workload(what, (*work)->work());
   if (!averaged) return failure{averaged.error()};
   auto start = load_training_start(what, **averaged);
   if (!start) return failure{start.error()};
-  auto comings = plan_churn(what, expand_hosts(what));
+  auto comings = plan_churn(what, s->hosts);
   if (!comings) return failure{comings.error()};
   auto lines = plan_lines(what);
   if (!lines) return failure{lines.error()};
@@ -266,6 +284,7 @@ void stage::state::build() {
       std::lock_guard guard(watching);
       observers->on_transfer(transfer);
     };
+  if (what.world == "loopback" || options.node) options_of_world.real = network_between_hosts();
   in = std::make_unique<world>(std::move(options_of_world));
   in->on_observation = [this](const actors::host& from, const actors::observation& seen) { on_observation(from, seen); };
   in->on_probe = [this](netem::host_index host, std::string_view point) { faults->reached(host, point); };
@@ -281,12 +300,14 @@ void stage::state::build() {
   }
   const auto shard_names = shard_hosts(what);
   for (std::size_t i = 0; i < network.shards.size(); ++i) {
+    if (!runs_shard(i)) continue;
     shards.push_back({network.shards[i], nullptr, nullptr});
     targets.push_back({network.shards[i], shard_names[i], network.shard_regions[i], false});
     on_hosts->add_line(network.shards[i], {what.data.up, what.data.down, {}});
   }
   faults = std::make_unique<fault_engine>(
-      *in, *on_hosts, what.faults, std::move(targets), what.seed,
+      // Those of a cluster are done by the world outside.
+      *in, *on_hosts, options.node ? std::vector<fault>{} : what.faults, std::move(targets), what.seed,
       fault_engine::hooks{[this](netem::machine_index machine) { start_host(machine); },
                           [this](const fault_note& note) {
                             const auto now = in->clock().now();
@@ -307,7 +328,9 @@ void stage::state::build() {
                                                                                   : netem::kill_scope::process);
       }});
   for (std::size_t i = 0; i < hosts.size(); ++i)
-    if (comings[i])
+    if (options.node) {
+      if (runs_peer(i)) in->clock().at({}, [this, machine = machines[i]] { start_peer(machine); });
+    } else if (comings[i])
       churn->add(machines[i], std::move(*comings[i]));
     else if (!hosts[i].absent)
       in->clock().at(hosts[i].start, [this, machine = machines[i]] {
@@ -320,7 +343,57 @@ void stage::state::build() {
       return g.name == host.group;
     }) - what.peers.begin()));
   lines = std::make_unique<line_engine>(*in, *on_hosts, what, network, std::move(groups), std::move(line_plans));
-  lines->schedule();
+  if (!options.node || options.node->shape) lines->schedule();
+}
+
+real_network stage::state::network_between_hosts() {
+  real_network out;
+  auto& wire = out.options;
+  const auto peer_name = [](const netem::wire::neighbour& other) {
+    return other.address.empty() ? other.name : fmt::format("{} ({})", other.name, other.address);
+  };
+  const auto say = [this](const std::string& line) {
+    if (options.node && options.node->say) options.node->say(line);
+  };
+  wire.scenario = common_text(what);
+  wire.difference = first_difference;
+  wire.on_up = [this, say, peer_name](netem::host_index mine, const netem::wire::neighbour& other) {
+    if (!other.service) say("linked with " + peer_name(other));
+    meet(mine, other);
+  };
+  wire.on_down = [say, peer_name](netem::host_index, const netem::wire::neighbour& other, const std::string& why) {
+    say(fmt::format("lost {}: {}", peer_name(other), why));
+  };
+  wire.on_refused = [this, say](netem::host_index, const std::string& where, netem::wire::refusal why, const std::string& text, bool fatal) {
+    if (why == netem::wire::refusal::ourselves) return;
+    const auto line = why == netem::wire::refusal::none ? fmt::format("no link with {}: {}", where, text)
+                                                        : fmt::format("no link with {}: {}{}{}", where, name_of(why), text.empty() ? "" : ", ", text);
+    say(line);
+    if (fatal) in->breaks(line);
+  };
+  if (!options.node) {
+    out.host = [](const std::string&) { return netem::wire::host_options{.listen = netem::wire::address{"127.0.0.1", 0}}; };
+    return out;
+  }
+  const auto& node = *options.node;
+  out.alone = true;
+  out.shaped = node.shape;
+  wire.server_credentials = node.server_credentials;
+  wire.channel_credentials = node.channel_credentials;
+  wire.admits = node.admits;
+  out.host = [&node](const std::string&) { return netem::wire::host_options{.listen = node.listen, .advertise = node.advertise}; };
+  return out;
+}
+
+/// Nodes of the DHT learn of each other by the links between their hosts.
+void stage::state::meet(netem::host_index mine, const netem::wire::neighbour& other) {
+  if (!options.node || !other.service) return;
+  caf::actor node;
+  {
+    std::lock_guard guard(watching);
+    if (const auto found = nodes.find(in->net().machine_of(mine)); found != nodes.end()) node = found->second;
+  }
+  if (node) in->clock().as_host(mine, [&] { caf::anon_send(node, actors::introduced{other.service}); });
 }
 
 /// Its bootstraps are a few of those that run just now and can be dialled, as who writes them down would choose. Any of them may
@@ -332,7 +405,12 @@ caf::actor stage::state::start_node(actors::host& on) {
   const auto machine = in->net().machine_of(in->index_of(on));
   // With address translation about, a peer's host serves once the peer knows that others reach it. The shard's does.
   config.serves = !has_nat(what) || !peer_of.contains(machine);
-  {
+  const auto host = in->index_of(on);
+  if (options.node) {
+    config.serves = options.node->listen.has_value();
+    for (const auto& other : in->wire()->neighbours(host))
+      if (other.service) config.bootstraps.push_back(other.service);
+  } else {
     std::lock_guard guard(watching);
     for (const auto& [other, node] : nodes) {
       const auto peer = peer_of.find(other);
@@ -346,7 +424,12 @@ caf::actor stage::state::start_node(actors::host& on) {
     std::lock_guard guard(watching);
     nodes[machine] = node;
   }
-  if (in->net().alive(in->index_of(on))) return node;
+  if (options.node) {
+    in->wire()->introduce(host, node);
+    for (const auto& other : in->wire()->neighbours(host)) meet(host, other);
+    for (const auto& where : options.node->join) in->wire()->join(host, where);
+  }
+  if (in->net().alive(host)) return node;
   std::lock_guard guard(watching);
   if (auto found = nodes.find(machine); found != nodes.end() && found->second == node) nodes.erase(found);
   return node;
@@ -476,6 +559,13 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
     ++open_rounds[from.id()];
   } else if (auto* ended = std::get_if<actors::round_ended>(&seen)) {
     if (!ended->group.is_zero()) --open_rounds[from.id()];
+  } else if (const auto* moved = std::get_if<actors::samples_moved>(&seen)) {
+    // A shard's process sees no steps: the last round's commit is as good.
+    if (!options.node || moved->to != actors::sample_state::committed || what.training.epochs == 0 ||
+        moved->epoch + 1 < what.training.epochs || goal_reached)
+      return;
+    goal_time = now;
+    goal_reached = true;
   } else if (auto* step = std::get_if<actors::stepped>(&seen)) {
     if (held_out_next > 0 && step->epoch >= held_out_next) {
       auto every = what.record.held_out_every;
@@ -517,6 +607,7 @@ bool stage::state::quiet() const {
   }
   if (in->net().active_flows() > 0) return false;
   // Two primaries that were cut off from each other have to meet, and one that takes over to be there.
+  if (shards.empty()) return true;
   const bool some = std::any_of(shards.begin(), shards.end(), [this](const shard_unit& s) { return in->net().host_on(s.machine) != netem::no_host; });
   return shards.size() == 1 || !some || primaries() == 1;
 }
@@ -554,11 +645,16 @@ duration stage::state::run_world(bool& interrupted) {
   }
   auto ended = goal_reached ? goal_time : in->clock().now();
   drain();
+  // The others may be a step behind: they find us for as long as it takes to take us for dead twice.
+  const auto stays = options.node && goal_reached ? in->clock().now() + 2 * what.network.detection_time : duration{};
   auto patience = in->clock().now() + 2 * what.averaging.round_timeout;
   do {
     in->clock().run(in->clock().now() + (simulated() ? duration(std::chrono::seconds(1)) : slice));
     look("ending");
-  } while (!quiet() && in->clock().now() < patience && !in->broken());
+  } while (((!quiet() && in->clock().now() < patience) || in->clock().now() < stays) && !in->broken() && !(options.interrupted && options.node && options.interrupted()));
+  if (options.node)
+    for (const auto machine : {role.peer ? machines[*role.peer] : shards.front().machine})
+      if (const auto host = in->net().host_on(machine); host != netem::no_host) in->wire()->leave(host);
   // From here on nobody serves the clock and no actor runs: what the observers know can be read.
   in->clock().settle();
   return ended;
@@ -579,14 +675,23 @@ leak_facts stage::state::leaks() const {
   return out;
 }
 
+std::string stage::state::run_yaml(bool interrupted) const {
+  provenance made_by{std::string(version()), work->data_digest(), options.until, interrupted, options.build};
+  if (options.node) made_by.node = options.node->name;
+  if (!simulated()) made_by.started_utc_ns = started_utc_ns;
+  return to_yaml(what) + to_yaml(made_by);
+}
+
 result<void> stage::state::write(const run_directory& to, const summary& result, bool interrupted) const {
-  auto yaml = to_yaml(what);
-  yaml += to_yaml(provenance{std::string(version()), work->data_digest(), options.until, interrupted, options.build});
-  if (auto done = to.write("run.yaml", yaml); !done) return done;
-  if (auto done = actors::write_ledger(to.file("ledger.csv").string(), ledger()); !done) return done;
+  if (auto done = to.write("run.yaml", run_yaml(interrupted)); !done) return done;
+  if (!shards.empty())
+    if (auto done = actors::write_ledger(to.file("ledger.csv").string(), ledger()); !done) return done;
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
-  if (auto best = pool->best())
-    if (auto done = work->save(*best, data_before() + ledger().high_water(), to.file("final.ckpt").string()); !done) return done;
+  // Of a peer that knows no ledger: what it heard of. Whoever starts again from it says where the data go on, if that is not enough.
+  if (auto best = pool->best(); best && !role.shard) {
+    const auto used = shards.empty() ? best->samples : ledger().high_water();
+    if (auto done = work->save(*best, data_before() + used, to.file("final.ckpt").string()); !done) return done;
+  }
   return to.write("summary.json", to_json(result));
 }
 
@@ -632,7 +737,6 @@ result<run_outcome> stage::run() {
     if (!made) return failure{made.error()};
     s.checkpoint_folder = std::move(*made);
   }
-  s.hosts = expand_hosts(s.what);
   s.signatures = std::make_shared<actors::signature_memo>(16 * (s.hosts.size() + 1));
 
   observer_options watching;
@@ -679,6 +783,8 @@ result<run_outcome> stage::run() {
     watching.invariants.weights_are_samples = false;
   }
   watching.invariants.computes_meanwhile = averages_parameters(s.what) || s.what.training.overlap != overlap_mode::none;
+  if (s.options.node)
+    watching = local_view_of(std::move(watching), s.role.peer ? std::optional(static_cast<std::uint32_t>(*s.role.peer + 1)) : std::nullopt);
   auto observers = run_observers::create(std::move(watching), directory ? &*directory : nullptr);
   if (!observers) return failure{observers.error()};
   s.observers = std::move(*observers);
@@ -695,6 +801,11 @@ result<run_outcome> stage::run() {
   out.text_before = s.work->sample_text(first, s.what.seed);
 
   s.build();
+  s.started_utc_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count() -
+                     s.in->clock().now().count();
+  // A process of a cluster may be killed: what it leaves says whose it is.
+  if (s.options.node && directory)
+    if (auto written = directory->write("run.yaml", s.run_yaml(false)); !written) return failure{written.error()};
   auto ended = s.run_world(out.interrupted);
   if (auto broken = s.in->broken()) return failure{*broken};
   if (s.checkpoint_error) return *s.checkpoint_error;
@@ -703,6 +814,7 @@ result<run_outcome> stage::run() {
   facts.time = s.in->clock().now();
   facts.deterministic = s.simulated();
   facts.leaks = s.leaks();
+  if (s.role.shard) best = s.pool->initial();            // it has trained nothing
   if (best) facts.leading = best->id;
   facts.loss.first = finite(first_loss);
   facts.loss.final = finite(s.work->held_out_loss(*best));

@@ -13,6 +13,7 @@
 #include "scenarios/observe/run_observers.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/schema/scenario.hpp"
+#include "scenarios/stage/node.hpp"
 #include "scenarios/stage/world.hpp"
 
 namespace shoal::scenarios {
@@ -37,6 +38,8 @@ struct stage_options {
   std::optional<duration> until;         ///< end at this virtual time at the latest
   std::function<void(const live_status&)> on_status;   ///< called about five times a second
   std::function<bool()> interrupted;     ///< asked as often; true ends the run cleanly
+
+  std::optional<node_options> node;      ///< with world 'cluster': this process is one host of it
 
   // For tests.
   actors::mutant mutant = actors::mutant::none;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "kernels/learn/baseline.hpp"
 #include "kernels/learn/bigram.hpp"
@@ -70,23 +71,25 @@ class text_source final : public actors::sample_source {
 
 class transformer_workload final : public prepared_workload {
  public:
-  transformer_workload(const scenario& from, const kernels::optimizer_config& optimizer, learn::text_corpus corpus)
+  transformer_workload(const scenario& from, const kernels::optimizer_config& optimizer, std::optional<learn::text_corpus> corpus)
       : scenario_(from),
-        corpus_(std::make_shared<const learn::text_corpus>(std::move(corpus))),
+        corpus_(corpus ? std::make_shared<const learn::text_corpus>(std::move(*corpus)) : nullptr),
         work_(std::make_shared<const transformer_work>(model_of(from.workload), from.workload.checkpoint, optimizer, from.seed)),
-        source_(std::make_shared<const text_source>(corpus_)),
-        held_out_(corpus_->held_out_samples()) {}
+        source_(corpus_ ? std::make_shared<const text_source>(corpus_) : nullptr) {
+    if (corpus_) held_out_ = corpus_->held_out_samples();
+  }
 
   std::shared_ptr<const actors::workload> work() const override { return work_; }
   std::shared_ptr<const actors::sample_source> source() const override { return source_; }
-  std::string data_digest() const override { return corpus_->content_digest().hex(); }
+  std::string data_digest() const override { return corpus_ ? corpus_->content_digest().hex() : std::string{}; }
 
   double held_out_loss(const actors::model_state& state) const override {
+    if (!corpus_) return std::numeric_limits<double>::quiet_NaN();
     learn::use_one_thread();
     return work_->model().mean_loss(state.parameters.floats(), held_out_, corpus_->held_out_windows());
   }
 
-  bool has_references() const override { return true; }
+  bool has_references() const override { return corpus_ != nullptr; }
   reference_losses references(std::uint64_t steps, unsigned threads) const override {
     learn::baseline_options options;
     options.target_batch = scenario_.training.target_batch;
@@ -123,7 +126,7 @@ class transformer_workload final : public prepared_workload {
 
 }  // namespace
 
-result<std::unique_ptr<prepared_workload>> prepare_transformer(const scenario& from) {
+result<std::unique_ptr<prepared_workload>> prepare_transformer(const scenario& from, bool needs_data) {
   learn::text_options options;
   options.context = static_cast<std::int64_t>(from.workload.context);
   options.holdout = from.data.holdout;
@@ -131,12 +134,12 @@ result<std::unique_ptr<prepared_workload>> prepare_transformer(const scenario& f
   options.field = from.data.field;
   options.shuffle_buffer = from.data.shuffle_buffer;
   auto corpus = learn::text_corpus::load(from.data.files, options);
-  if (!corpus) return failure{corpus.error()};
+  if (!corpus && needs_data) return failure{corpus.error()};
   if (auto valid = kernels::validate(model_of(from.workload)); !valid) return failure{"workload: " + valid.error()};
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
   return std::unique_ptr<prepared_workload>{
-      std::make_unique<transformer_workload>(from, *optimizer, std::move(*corpus))};
+      std::make_unique<transformer_workload>(from, *optimizer, corpus ? std::optional(std::move(*corpus)) : std::nullopt)};
 }
 
 }  // namespace shoal::scenarios

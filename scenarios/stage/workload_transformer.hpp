@@ -7,7 +7,7 @@
 
 namespace shoal::scenarios {
 
-/// Errors: data files that cannot be read or are too short.
-result<std::unique_ptr<prepared_workload>> prepare_transformer(const scenario& from);
+/// Errors: data files that cannot be read or are too short, if it `needs_data`.
+result<std::unique_ptr<prepared_workload>> prepare_transformer(const scenario& from, bool needs_data);
 
 }  // namespace shoal::scenarios

@@ -13,14 +13,14 @@
 
 namespace shoal::scenarios {
 
-result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from) {
+result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from, [[maybe_unused]] bool needs_data) {
   switch (from.workload.kind) {
     case workload_kind::timing: return prepare_timing(from);
     case workload_kind::quadratic:
     case workload_kind::logistic: return prepare_convex(from);
     case workload_kind::transformer:
 #if SHOAL_WITH_LEARN
-      return prepare_transformer(from);
+      return prepare_transformer(from, needs_data);
 #else
       return failure{"workload.kind 'transformer' needs libtorch, which this build was made without"};
 #endif

@@ -42,8 +42,9 @@ class prepared_workload {
   virtual std::string sample_text(const actors::model_state& state, std::uint64_t seed) const = 0;
 };
 
+/// Unless it `needs_data`, a workload is made without the data when they cannot be read: it has no source then, and knows no held-out loss.
 /// Errors: data files that cannot be read; a workload that this build lacks.
-result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from);
+result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from, bool needs_data = true);
 
 /// Writes a checkpoint of a state of `from`'s workload.
 result<void> save_checkpoint(const scenario& from, const kernels::optimizer_config& optimizer, const std::string& data_digest,

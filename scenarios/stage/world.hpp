@@ -73,8 +73,10 @@ class world {
   /// Real time only; zeros in virtual time.
   distortion late() const;
 
-  /// Why this world cannot go on: a compute job threw. Its actor would wait for ever.
+  /// Why this world cannot go on: a compute job threw (its actor would wait for ever), or the other hosts want none of us.
   std::optional<std::string> broken() const;
+  /// Ends it for that reason. Thread safety: any thread.
+  void breaks(std::string why);
 
   // Wall clock: these are called from several threads at once.
   /// What actors tell the observers: (host, what).
@@ -121,7 +123,6 @@ class world {
   std::unique_ptr<netem::wire::network> wire_;  // none in sim and emulate
   std::unique_ptr<netem::fabric> net_;
   std::unique_ptr<compute_pool> pool_;
-  void breaks(std::string why);
   void job_threw(std::string_view job, std::string_view host, std::exception_ptr what);
 
   struct skew {

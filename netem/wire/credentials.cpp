@@ -1,0 +1,105 @@
+#include "netem/wire/credentials.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include "netem/wire/certificates.hpp"
+#include "netem/wire/node_keys.hpp"
+
+namespace shoal::netem::wire {
+
+namespace {
+
+constexpr const char* list_file = "revoked.crl";
+
+std::int64_t utc_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+class moderated final : public admission {
+ public:
+  moderated(std::filesystem::path list, std::string ca, revocation_list revoked)
+      : list_(std::move(list)), ca_(std::move(ca)), revoked_(std::move(revoked)), read_at_(changed_at()) {}
+
+  refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name, std::string& detail) const override {
+    const auto facts = read_certificate(certificate);
+    if (!facts) {
+      detail = facts.error();
+      return refusal::not_admitted;
+    }
+    if (const auto issued = check_issued(certificate, ca_, utc_ns); !issued) {
+      detail = issued.error();
+      // Only its time is over?
+      const bool was_good = facts->not_after_utc_ns < utc_ns && check_issued(certificate, ca_, facts->not_after_utc_ns).ok();
+      return was_good ? refusal::expired : refusal::not_admitted;
+    }
+    std::lock_guard guard(mutex_);
+    read_again();
+    if (revoked_.revoked(facts->serial)) {
+      detail = "the certificate of " + facts->name + " was revoked";
+      return refusal::revoked;
+    }
+    name = facts->name;
+    return refusal::none;
+  }
+
+ private:
+  std::filesystem::file_time_type changed_at() const {
+    std::error_code failed;
+    return std::filesystem::last_write_time(list_, failed);
+  }
+  void read_again() const {
+    const auto changed = changed_at();
+    if (changed == read_at_) return;
+    read_at_ = changed;
+    std::ifstream in(list_, std::ios::binary);
+    const std::string pem{std::istreambuf_iterator<char>(in), {}};
+    // An older list, or one that is being written, changes nothing.
+    if (auto list = revocation_list::read(pem, ca_); list && list->number() > revoked_.number()) revoked_ = std::move(*list);
+  }
+
+  const std::filesystem::path list_;
+  const std::string ca_;
+  mutable std::mutex mutex_;  // guards what follows
+  mutable revocation_list revoked_;
+  mutable std::filesystem::file_time_type read_at_;
+};
+
+}  // namespace
+
+result<credentials> load_credentials(const std::filesystem::path& folder) {
+  // No TLS 1.2: none of its suites that are left goes with an Ed25519 certificate. gRPC reads this once, before its first handshake.
+  setenv("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384", 1);
+  auto keys = load_node_keys(folder, utc_now());
+  if (!keys) return failure{keys.error()};
+  auto revoked = revocation_list::read(keys->crl_pem, keys->ca_pem);
+  if (!revoked) return failure{revoked.error()};
+  credentials out;
+  out.name = keys->name;
+  const std::string key(keys->key_pem.view());
+  grpc::SslServerCredentialsOptions server(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
+  server.pem_root_certs = keys->ca_pem;
+  server.pem_key_cert_pairs.push_back({key, keys->certificate_pem});
+  out.server = grpc::SslServerCredentials(server);
+  grpc::experimental::TlsChannelCredentialsOptions channel;
+  channel.set_certificate_provider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+      keys->ca_pem, std::vector<grpc::experimental::IdentityKeyCertPair>{{key, keys->certificate_pem}}));
+  channel.watch_root_certs();
+  channel.watch_identity_key_cert_pairs();
+  // The moderator vouches for names of nodes, not of hosts: who answers is looked at when it has said its name.
+  channel.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
+  channel.set_check_call_host(false);
+  out.channel = grpc::experimental::TlsCredentials(channel);
+  out.admits = std::make_shared<moderated>(folder / list_file, keys->ca_pem, std::move(*revoked));
+  return out;
+}
+
+}  // namespace shoal::netem::wire

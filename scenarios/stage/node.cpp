@@ -1,0 +1,60 @@
+#include "scenarios/stage/node.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/compare/option_diff.hpp"
+#include "scenarios/schema/document.hpp"
+#include "scenarios/schema/load.hpp"
+
+namespace shoal::scenarios {
+
+result<node_role> role_of(const scenario& what, const node_options& node, std::vector<host_spec>& hosts) {
+  node_role out;
+  const auto shards = shard_hosts(what);
+  if (const auto found = std::find(shards.begin(), shards.end(), node.name); found != shards.end()) {
+    if (!node.group.empty()) return failure{fmt::format("'{}' is a data shard of the scenario, and of no group of peers", node.name)};
+    out.shard = static_cast<std::size_t>(found - shards.begin());
+    return out;
+  }
+  const auto same_name = [&](const host_spec& h) { return h.name == node.name; };
+  const auto found = std::find_if(hosts.begin(), hosts.end(), same_name);
+  if (found != hosts.end() && (node.group.empty() || node.group == found->group)) {
+    out.peer = static_cast<std::size_t>(found - hosts.begin());
+    return out;
+  }
+  std::string groups;
+  for (const auto& group : what.peers) groups += (groups.empty() ? "" : ", ") + group.name;
+  if (node.group.empty())
+    return failure{fmt::format("the scenario has no host '{}'; its hosts are named {}-0 and so on, and {}; or say with --group which of its groups "
+                               "this host is like: {}",
+                               node.name, what.peers.front().name, shards.front(), groups)};
+  const auto like = std::find_if(hosts.begin(), hosts.end(), [&](const host_spec& h) { return h.group == node.group; });
+  if (like == hosts.end()) return failure{fmt::format("the scenario has no group '{}' of peers; there are {}", node.group, groups)};
+  if (found != hosts.end()) return failure{fmt::format("'{}' is a host of group '{}', not '{}'", node.name, found->group, node.group)};
+  auto added = *like;
+  added.name = node.name;
+  hosts.push_back(std::move(added));
+  out.peer = hosts.size() - 1;
+  return out;
+}
+
+std::string common_text(const scenario& what) {
+  auto common = what;
+  common.world = "cluster";
+  common.data.files.clear();
+  return to_yaml(common);
+}
+
+std::string first_difference(const std::string& mine, const std::string& theirs) {
+  const auto a = parse_document(mine), b = parse_document(theirs);
+  if (!a.root || !b.root) return "it runs another scenario";
+  const auto all = diff_options(a, b);
+  if (all.empty()) return "it runs another scenario";
+  const auto& d = all.front();
+  return fmt::format("it runs another scenario: {} is {} there and {} here{}", d.path, d.b.value_or("not set"), d.a.value_or("not set"),
+                     all.size() > 1 ? fmt::format(" ({} differences in all)", all.size()) : std::string{});
+}
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,46 @@
+// A process of a cluster: one host of a scenario, and the real network to the others.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/base/result.hpp"
+#include "netem/wire/address.hpp"
+#include "netem/wire/network.hpp"
+#include "scenarios/schema/hosts.hpp"
+#include "scenarios/schema/scenario.hpp"
+
+namespace shoal::scenarios {
+
+struct node_options {
+  std::string name;                        ///< among the others; of a host of the scenario, or any other one with `group`
+  std::string group;                       ///< whose options it has; empty: its name says so
+  std::optional<netem::wire::address> listen;   ///< none: it only dials
+  std::string advertise;                   ///< where others dial, if not there
+  std::vector<netem::wire::address> join;
+  bool shape = false;                      ///< the scenario's network is put before the real one
+  std::shared_ptr<grpc::ServerCredentials> server_credentials;   ///< null: neither encrypted nor authenticated
+  std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
+  std::shared_ptr<const netem::wire::admission> admits;
+  /// A line for whoever watches the process. Any thread.
+  std::function<void(const std::string&)> say;
+};
+
+/// What a node is in its scenario: a peer, or a data shard.
+struct node_role {
+  std::optional<std::size_t> peer;         ///< index into `hosts`
+  std::optional<std::size_t> shard;        ///< index into shard_hosts()
+};
+/// Finds it by its name; a name that is new is added to `hosts`, with the options of `group`.
+/// Errors: no host of that name and no group; a group that there is not. They say which there are.
+result<node_role> role_of(const scenario& what, const node_options& node, std::vector<host_spec>& hosts);
+
+/// What all nodes of a swarm have to agree about: the scenario without what may differ from host to host (its world, where the data are).
+std::string common_text(const scenario& what);
+/// The first difference of two such texts, in a line.
+std::string first_difference(const std::string& mine, const std::string& theirs);
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,219 @@
+// shoal node: one host of a swarm of real hosts.
+#include <unistd.h>
+
+#include <csignal>
+#include <mutex>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "netem/wire/address.hpp"
+#include "netem/wire/credentials.hpp"
+#include "scenarios/observe/summary.hpp"
+#include "scenarios/stage/stage.hpp"
+#include "tools/arguments.hpp"
+#include "tools/build_identity.hpp"
+#include "tools/commands.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/interrupts.hpp"
+#include "tools/live_line.hpp"
+
+namespace shoal::tools {
+
+namespace {
+
+struct node_arguments {
+  scenario_arguments scenario;
+  std::string name, group, listen, advertise, keys, out, until;
+  std::vector<std::string> join;
+  bool outbound_only = false, insecure = false, shape = false, force = false, json = false, quiet = false;
+  unsigned workers = 0;
+};
+
+std::string host_name() {
+  char name[256] = "";
+  if (gethostname(name, sizeof(name) - 1) != 0) return {};
+  std::string out = name;
+  return out.substr(0, out.find('.'));
+}
+
+/// Prints what is wrong; false if something is.
+bool addresses(const node_arguments& from, scenarios::node_options& into) {
+  bool good = true;
+  auto parse = [&](const char* option, const std::string& text) {
+    auto out = netem::wire::parse_address(text);
+    if (!out) {
+      fmt::print(stderr, "error: {}: {}\n", option, out.error());
+      good = false;
+    }
+    return out;
+  };
+  if (!from.listen.empty())
+    if (auto at = parse("--listen", from.listen)) into.listen = *at;
+  if (!from.advertise.empty())
+    if (auto at = parse("--advertise", from.advertise)) into.advertise = at->text();
+  for (const auto& each : from.join)
+    if (auto at = parse("--join", each)) {
+      // Now, because later it would only be tried again and again.
+      if (auto numbers = netem::wire::resolve(*at); !numbers) {
+        fmt::print(stderr, "error: --join: {}\n", numbers.error());
+        good = false;
+      }
+      into.join.push_back(*at);
+    }
+  if (!good) return false;
+  if (into.listen && from.outbound_only) {
+    fmt::print(stderr, "error: --listen and --outbound-only: either others reach this host or they do not\n");
+    return false;
+  }
+  if (!into.listen && !from.outbound_only) {
+    fmt::print(stderr, "error: say where this host listens with --listen HOST:PORT, or that others cannot reach it with --outbound-only\n");
+    return false;
+  }
+  if (from.outbound_only && into.join.empty()) {
+    fmt::print(stderr, "error: a host that others cannot reach has to --join one that they can\n");
+    return false;
+  }
+  const auto any = into.listen && (into.listen->host == "0.0.0.0" || into.listen->host == "::");
+  if (any && into.advertise.empty()) {
+    // What others would be told is not an address of anybody. Our own name is, where names work.
+    const auto name = host_name();
+    auto numbers = netem::wire::resolve({name, into.listen->port});
+    if (!numbers || numbers->host.starts_with("127.")) {
+      fmt::print(stderr, "error: --listen {} takes from all sides, but what should others dial? Say it with --advertise HOST:PORT\n", from.listen);
+      return false;
+    }
+    into.advertise = netem::wire::address{numbers->host, into.listen->port}.text();
+  }
+  return true;
+}
+
+int run(node_arguments arguments) {
+  arguments.scenario.world = "cluster";
+  auto scenario = arguments.scenario.load();
+  if (!scenario) return exit_bad_input;
+  if (scenario->study) {
+    fmt::print(stderr, "error: {} is a study of averaging; nodes train\n", arguments.scenario.file);
+    return exit_bad_input;
+  }
+  scenarios::stage_options options;
+  scenarios::node_options node;
+  node.name = arguments.name.empty() ? host_name() : arguments.name;
+  node.group = arguments.group;
+  node.shape = arguments.shape;
+  if (!addresses(arguments, node)) return exit_usage;
+  if (arguments.keys.empty() == !arguments.insecure) {
+    fmt::print(stderr, "error: {}\n",
+               arguments.insecure ? "--keys and --insecure contradict each other"
+                                  : "give the folder of this host's keys with --keys DIR (shoal keys --help), or let everybody in and read "
+                                    "along with --insecure");
+    return exit_usage;
+  }
+  if (!arguments.keys.empty()) {
+    auto credentials = netem::wire::load_credentials(arguments.keys);
+    if (!credentials) {
+      fmt::print(stderr, "error: {}\n", credentials.error());
+      return exit_bad_input;
+    }
+    if (arguments.name.empty()) node.name = credentials->name;
+    if (credentials->name != node.name) {
+      fmt::print(stderr, "error: the keys in '{}' are those of '{}', not of '{}'\n", arguments.keys, credentials->name, node.name);
+      return exit_bad_input;
+    }
+    node.server_credentials = credentials->server;
+    node.channel_credentials = credentials->channel;
+    node.admits = credentials->admits;
+  }
+  options.out = arguments.out;
+  options.force = arguments.force;
+  options.threads = arguments.workers;
+  options.build = build_identity();
+  if (!arguments.until.empty()) {
+    auto until = parse_duration(arguments.until);
+    if (!until) {
+      fmt::print(stderr, "error: --until: {}\n", until.error());
+      return exit_usage;
+    }
+    options.until = *until;
+  }
+  live_line line(isatty(STDERR_FILENO) != 0);
+  std::mutex printing;
+  node.say = [&, name = node.name](const std::string& text) {
+    std::lock_guard guard(printing);
+    line.clear();
+    fmt::print(stderr, "{}: {}\n", name, text);
+  };
+  if (!arguments.quiet)
+    options.on_status = [&](const scenarios::live_status& status) {
+      std::lock_guard guard(printing);
+      line.show(status);
+    };
+  options.interrupted = interrupted;
+  options.node = std::move(node);
+  const auto shown = options.node->listen ? fmt::format(", listens on {}", options.node->listen->text()) : std::string{};
+  const auto say = options.node->say;
+  catch_interrupts();
+  auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
+  if (!stage) {
+    fmt::print(stderr, "error: {}\n", stage.error());
+    return exit_bad_input;
+  }
+  say("up" + shown + (arguments.insecure ? ", without encryption or authentication" : ""));
+  auto outcome = (*stage)->run();
+  {
+    std::lock_guard guard(printing);
+    line.clear();
+  }
+  if (!outcome) {
+    fmt::print(stderr, "error: {}\n", outcome.error());
+    return exit_run_failed;
+  }
+  if (arguments.json)
+    std::fputs(scenarios::to_json(outcome->summary).c_str(), stdout);
+  else
+    fmt::print("{}", scenarios::table(outcome->summary));
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    fmt::print(stderr, "error: cannot write to stdout\n");
+    return exit_run_failed;
+  }
+  if (outcome->interrupted) say("was ended early, has left the round, handed back its samples and said so to the others");
+  bool failed = false;
+  for (const auto& [name, check] : outcome->summary.invariants)
+    if (check.violated > 0) {
+      fmt::print(stderr, "error: invariant {} violated {} times, first {}\n", name, check.violated, check.first_violation);
+      failed = true;
+    }
+  return failed ? exit_run_failed : outcome->interrupted ? exit_interrupted : exit_ok;
+}
+
+}  // namespace
+
+void add_node(CLI::App& app, action& chosen) {
+  auto arguments = std::make_shared<node_arguments>();
+  auto* command = app.add_subcommand("node", "be one host of a swarm of real hosts");
+  command->add_option("scenario,--scenario", arguments->scenario.file, "YAML file of the scenario, the same on every host")->required()->type_name("FILE");
+  command->add_option("--set", arguments->scenario.sets, "override an option, on every host alike; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--name", arguments->name, "which host this is: one of the scenario (home-3, shard-0), or any other with --group (default: its keys' name, or the host's)")
+      ->type_name("NAME");
+  command->add_option("--group", arguments->group, "the group of the scenario that this host is like")->type_name("GROUP");
+  command->add_option("--listen", arguments->listen, "where others reach this host, as 0.0.0.0:7000")->type_name("HOST:PORT");
+  command->add_option("--advertise", arguments->advertise, "what others are told to dial, if that is another address")->type_name("HOST:PORT");
+  command->add_flag("--outbound-only", arguments->outbound_only, "others cannot dial this host; they reach it over the links that it opens");
+  command->add_option("--join", arguments->join, "a host that is there already; repeatable. The first host of a swarm joins nobody, and may name itself")
+      ->type_name("HOST:PORT")
+      ->allow_extra_args(false);
+  command->add_option("--keys", arguments->keys, "folder with this host's key and certificate (shoal keys)")->type_name("DIR");
+  command->add_flag("--insecure", arguments->insecure, "no keys: anybody may take part, and read everything");
+  command->add_flag("--shape", arguments->shape, "put the scenario's network before the real one");
+  command->add_option("-o,--out", arguments->out, "write the run directory here")->type_name("DIR");
+  command->add_flag("--force", arguments->force, "replace the files of an earlier run in --out");
+  command->add_option("--until", arguments->until, "end after this time, as in 90s")->type_name("TIME");
+  command->add_flag("--json", arguments->json, "print summary.json on stdout and nothing else there");
+  command->add_flag("-q,--quiet", arguments->quiet, "no progress on stderr");
+  command->add_option("-j,--workers", arguments->workers, "compute threads (default: the cores but one)")->type_name("N")->check(CLI::Range(1u, 1024u));
+  command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace shoal::tools
