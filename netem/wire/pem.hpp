@@ -1,0 +1,92 @@
+// OpenSSL's objects as values, and PEM blocks, names, serials and times between them and ours. For the
+// files about certificates only: what they offer to others needs no OpenSSL.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include "kernels/base/check.hpp"
+#include "kernels/base/result.hpp"
+#include "netem/wire/secret_text.hpp"
+
+namespace shoal::netem::wire::pem {
+
+template <auto Free>
+struct freed_by {
+  template <class T>
+  void operator()(T* what) const noexcept {
+    Free(what);
+  }
+};
+
+using bio = std::unique_ptr<BIO, freed_by<BIO_free_all>>;
+using big_number = std::unique_ptr<BIGNUM, freed_by<BN_free>>;
+using integer = std::unique_ptr<ASN1_INTEGER, freed_by<ASN1_INTEGER_free>>;
+using time = std::unique_ptr<ASN1_TIME, freed_by<ASN1_TIME_free>>;
+using key = std::unique_ptr<EVP_PKEY, freed_by<EVP_PKEY_free>>;
+using certificate = std::unique_ptr<X509, freed_by<X509_free>>;
+using request = std::unique_ptr<X509_REQ, freed_by<X509_REQ_free>>;
+using revoked_list = std::unique_ptr<X509_CRL, freed_by<X509_CRL_free>>;
+using extension = std::unique_ptr<X509_EXTENSION, freed_by<X509_EXTENSION_free>>;
+
+/// Takes back what OpenSSL adds to this thread's queue of errors: TLS on the same thread reads it, too.
+class quiet {
+ public:
+  quiet() { ERR_set_mark(); }
+  ~quiet() { ERR_pop_to_mark(); }
+  quiet(const quiet&) = delete;
+  quiet& operator=(const quiet&) = delete;
+};
+
+/// For calls that fail only if memory or the source of randomness does.
+inline void must(bool done, const char* what) { SHOAL_CHECK(done, what); }
+
+inline constexpr std::size_t largest_certificate_bytes = 64 << 10;
+inline constexpr std::size_t largest_revocation_list_bytes = 16 << 20;
+
+/// The DER bytes of the only block in `text`, which is a `label` ("CERTIFICATE"). Text before and after the block is
+/// allowed, as `openssl x509 -text` writes it; a second block is not: TLS would trust a second certificate, too.
+/// Errors: none, more than one, another label, encrypted, damaged, more than `most` bytes.
+result<secret_text> block(std::string_view text, std::string_view label, std::size_t most);
+
+/// Each of them refuses bytes after the object. Errors: as block(), and DER that is none.
+result<certificate> read_certificate(std::string_view text);
+result<request> read_request(std::string_view text);
+result<revoked_list> read_revoked_list(std::string_view text);
+/// Errors: as block(); a key of another type than Ed25519.
+result<key> read_key(std::string_view text);
+
+std::string write(const X509& what);
+std::string write(const X509_REQ& what);
+std::string write(const X509_CRL& what);
+secret_text write(const EVP_PKEY& what);
+
+/// The common name, which must be the only part of `name`. Errors: other parts, or not as check_name() wants it.
+result<std::string> common_name(const X509_NAME& name);
+/// Requires: check_name(name).
+void set_common_name(X509_NAME& name, std::string_view text);
+
+/// Lower-case hexadecimal digits. Nothing if it is not positive or longer than 20 bytes (RFC 5280, section 4.1.2.2).
+std::optional<std::string> serial_text(const ASN1_INTEGER& serial);
+/// Nothing if `text` is no such serial.
+integer serial_from(std::string_view text);
+
+/// Nanoseconds since 1970, cut to what 64 bits hold (the years 1677 to 2262).
+result<std::int64_t> utc_ns(const ASN1_TIME& when);
+time time_from(std::int64_t utc_ns);
+
+/// Nothing if `key` is no Ed25519 key.
+std::optional<std::array<std::byte, 32>> public_key(const EVP_PKEY* key);
+
+}  // namespace shoal::netem::wire::pem
