@@ -24,5 +24,6 @@ void add_trace(CLI::App& app, action& chosen);
 void add_bench(CLI::App& app, action& chosen);
 void add_generate(CLI::App& app, action& chosen);
 void add_verify_data(CLI::App& app, action& chosen);
+void add_keys(CLI::App& app, action& chosen);
 
 }  // namespace shoal::tools

@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
   add_bench(app, chosen);
   add_generate(app, chosen);
   add_verify_data(app, chosen);
+  add_keys(app, chosen);
   auto arguments = without_help_command({argv + 1, argv + argc});
   if (auto what = unknown_command(app, arguments); !what.empty()) return wrong(what, "help");
   if (arguments.size() > 1 && !arguments[0].starts_with('-'))

@@ -68,7 +68,8 @@ result<void> check_time(const certificate_facts& what, const std::string& whose,
 result<certificate_read> read_moderator(std::string_view ca_pem) {
   auto out = read(ca_pem);
   if (!out) return failure{"the moderator's certificate: " + out.error()};
-  if (!out->facts.moderator) return failure{fmt::format("the certificate of '{}' is not a moderator's: it may not issue any", out->facts.name)};
+  if (!out->facts.moderator)
+    return failure{fmt::format("the certificate of '{}' is not a moderator's: it may not issue any", out->facts.name)};
   const pem::quiet errors;
   if (out->facts.name != out->facts.issuer || X509_verify(out->object.get(), X509_get0_pubkey(out->object.get())) != 1)
     return failure{fmt::format("the moderator's certificate of '{}' is not signed by itself", out->facts.name)};
@@ -150,7 +151,8 @@ result<request_facts> read_request(std::string_view text) {
   EVP_PKEY* key = X509_REQ_get0_pubkey(object->get());
   const auto bytes = pem::public_key(key);
   if (!bytes) return failure{"the request's key is of another type: expected Ed25519, as 'shoal keys request' makes it"};
-  if (X509_REQ_verify(object->get(), key) != 1) return failure{"the request is not signed with the key in it: it was changed or is damaged"};
+  if (X509_REQ_verify(object->get(), key) != 1)
+    return failure{"the request is not signed with the key in it: it was changed or is damaged"};
   return request_facts{*std::move(name), *bytes};
 }
 
@@ -184,7 +186,8 @@ result<void> check_issued(std::string_view text, std::string_view ca_pem, std::i
       return failure{fmt::format("{} is signed by itself, not by the moderator of '{}'", whose, ca->facts.name)};
     if (facts.issuer != ca->facts.name)
       return failure{fmt::format("{} was issued by the moderator of '{}', not by that of '{}'", whose, facts.issuer, ca->facts.name)};
-    return failure{fmt::format("{} is not signed by this moderator of '{}': by another of that name, or it was changed", whose, ca->facts.name)};
+    return failure{fmt::format("{} is not signed by this moderator of '{}': by another of that name, or it was changed", whose,
+                               ca->facts.name)};
   }
   if (facts.moderator) return failure{fmt::format("{} is a moderator's, not that of a node", whose)};
   if (facts.issuer != ca->facts.name)
@@ -213,16 +216,18 @@ result<revocation_list> revocation_list::read(std::string_view text, std::string
   if (out.issuer_ != ca->facts.name)
     return failure{fmt::format("the revocation list is that of '{}', not of '{}'", out.issuer_, ca->facts.name)};
   if (X509_CRL_verify(list, X509_get0_pubkey(ca->object.get())) != 1)
-    return failure{fmt::format("the revocation list is not signed by this moderator of '{}': by another of that name, or it was changed", out.issuer_)};
+    return failure{fmt::format("the revocation list is not signed by this moderator of '{}': by another of that name, or it was changed",
+                               out.issuer_)};
   // Lists for some certificates or since some other list say so in such an extension.
   for (int i = 0; i < X509_CRL_get_ext_count(list); ++i)
-    if (X509_EXTENSION_get_critical(X509_CRL_get_ext(list, i)) != 0) return failure{"the revocation list is of a kind that is not supported"};
+    if (X509_EXTENSION_get_critical(X509_CRL_get_ext(list, i)) != 0)
+      return failure{"the revocation list is of a kind that is not supported"};
   const pem::integer number(static_cast<ASN1_INTEGER*>(X509_CRL_get_ext_d2i(list, NID_crl_number, nullptr, nullptr)));
   if (number == nullptr || ASN1_INTEGER_get_uint64(&out.number_, number.get()) != 1)
     return failure{"the revocation list has no number: which one is newer could not be said"};
-  const auto issued = pem::utc_ns(*X509_CRL_get0_lastUpdate(list));
-  if (!issued) return failure{"the revocation list is damaged: " + issued.error()};
-  out.issued_utc_ns_ = *issued;
+  const auto from = pem::utc_ns(*X509_CRL_get0_lastUpdate(list));
+  if (!from) return failure{"the revocation list is damaged: " + from.error()};
+  out.from_utc_ns_ = *from;
   STACK_OF(X509_REVOKED)* const revoked = X509_CRL_get_REVOKED(list);
   for (int i = 0; i < sk_X509_REVOKED_num(revoked); ++i) {
     const X509_REVOKED* one = sk_X509_REVOKED_value(revoked, i);
@@ -237,7 +242,8 @@ result<revocation_list> revocation_list::read(std::string_view text, std::string
 }
 
 bool revocation_list::revoked(std::string_view serial) const {
-  const auto at = std::lower_bound(entries_.begin(), entries_.end(), serial, [](const entry& one, std::string_view what) { return one.serial < what; });
+  const auto at = std::lower_bound(entries_.begin(), entries_.end(), serial,
+                                   [](const entry& one, std::string_view what) { return one.serial < what; });
   return at != entries_.end() && at->serial == serial;
 }
 

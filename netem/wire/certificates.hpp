@@ -77,13 +77,14 @@ class revocation_list {
   const std::vector<entry>& entries() const noexcept { return entries_; }
   /// The swarm's name.
   const std::string& issuer() const noexcept { return issuer_; }
-  std::int64_t issued_utc_ns() const noexcept { return issued_utc_ns_; }
+  /// Some minutes before it was made: thisUpdate, see clock_allowance in moderator.hpp.
+  std::int64_t from_utc_ns() const noexcept { return from_utc_ns_; }
   const std::string& pem() const noexcept { return pem_; }
 
  private:
   revocation_list() = default;
   std::uint64_t number_ = 0;
-  std::int64_t issued_utc_ns_ = 0;
+  std::int64_t from_utc_ns_ = 0;
   std::vector<entry> entries_;
   std::string issuer_, pem_;
 };

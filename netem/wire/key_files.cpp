@@ -52,7 +52,8 @@ result<secret_text> read(const fs::path& path, bool secret) {
     return failure{fmt::format("'{}' is a secret, and its mode {:04o} lets others in; 'chmod 600 {}' makes it yours alone", path.string(),
                                static_cast<unsigned>(facts.st_mode & 07777), path.string())};
   if (static_cast<std::uintmax_t>(facts.st_size) > largest_file_bytes)
-    return failure{fmt::format("'{}' has {} bytes; what is expected there has no more than {}", path.string(), facts.st_size, largest_file_bytes)};
+    return failure{fmt::format("'{}' has {} bytes; what is expected there has no more than {}", path.string(), facts.st_size,
+                               largest_file_bytes)};
   secret_text out(static_cast<std::size_t>(facts.st_size));
   for (std::size_t got = 0; got < out.size();) {
     const ssize_t count = ::read(file.get(), out.bytes().data() + got, out.size() - got);
@@ -86,6 +87,8 @@ result<std::string> read_text(const fs::path& path) {
   if (!out) return failure{out.error()};
   return std::string(out->view());
 }
+
+result<secret_text> read_wiped(const fs::path& path) { return read(path, false); }
 
 result<secret_text> read_secret(const fs::path& path) { return read(path, true); }
 

@@ -11,16 +11,18 @@
 
 namespace shoal::netem::wire {
 
-// A node's folder has the first four of them, a moderator's folder the other three and the last two of the four.
-inline constexpr std::string_view node_key_file = "node.key";
+inline constexpr std::string_view node_key_file = "node.key";              ///< the node's secret
 inline constexpr std::string_view node_certificate_file = "node.crt";
-inline constexpr std::string_view swarm_certificate_file = "swarm.crt";
-inline constexpr std::string_view revocation_list_file = "revoked.crl";
-inline constexpr std::string_view moderator_key_file = "moderator.key";
-inline constexpr std::string_view admitted_file = "admitted.csv";
+inline constexpr std::string_view swarm_certificate_file = "swarm.crt";    ///< the moderator's certificate; nodes and the moderator have it
+inline constexpr std::string_view revocation_list_file = "revoked.crl";    ///< nodes and the moderator have it
+inline constexpr std::string_view moderator_key_file = "moderator.key";    ///< the moderator's secret
+inline constexpr std::string_view admitted_file = "admitted.csv";          ///< the moderator's record
 
 /// Errors: cannot be opened or read, not a regular file, more than 16 MiB.
 result<std::string> read_text(const std::filesystem::path& path);
+
+/// As read_text(), of a file that may turn out to be a secret.
+result<secret_text> read_wiped(const std::filesystem::path& path);
 
 /// Errors: as read_text(); group or others may do anything with the file.
 result<secret_text> read_secret(const std::filesystem::path& path);

@@ -25,7 +25,8 @@ pem::integer random_serial() {
 result<std::int64_t> end_of(std::int64_t utc_ns, duration validity) {
   if (validity < std::chrono::seconds(1)) return failure{fmt::format("a validity of {} is too short: at least 1s", to_string(validity))};
   constexpr std::int64_t last = 9'183'110'400'000'000'000;   // the beginning of the year 2261
-  if (validity.count() > last - utc_ns) return failure{fmt::format("a validity of {} is too long: it ends after the year 2260", to_string(validity))};
+  if (validity.count() > last - utc_ns)
+    return failure{fmt::format("a validity of {} is too long: it ends after the year 2260", to_string(validity))};
   return utc_ns + validity.count();
 }
 
@@ -76,7 +77,8 @@ result<moderator> moderator::read(std::string_view key_pem, std::string_view cer
   if (auto fine = check_moderator(certificate_pem, utc_ns); !fine) return failure{fine.error()};
   auto facts = read_certificate(certificate_pem);
   if (!facts) return failure{facts.error()};
-  if (facts->public_key != key->public_key()) return failure{fmt::format("the key is not that of the moderator's certificate of '{}'", facts->name)};
+  if (facts->public_key != key->public_key())
+    return failure{fmt::format("the key is not that of the moderator's certificate of '{}'", facts->name)};
   return moderator(*std::move(key), *std::move(facts), std::string(certificate_pem));
 }
 
@@ -86,7 +88,8 @@ result<std::string> moderator::admit(std::string_view name, const public_key_byt
   const auto until = end_of(utc_ns, validity);
   if (!until) return failure{until.error()};
   const pem::quiet errors;
-  const pem::key node(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(key.data()), key.size()));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(key.data());
+  const pem::key node(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, bytes, key.size()));
   const auto ca = pem::read_certificate(certificate_pem_);
   SHOAL_CHECK(node != nullptr && ca.ok(), "a key or a certificate that was read before");
   const std::int64_t from = std::max(utc_ns - clock_allowance.count(), facts_.not_before_utc_ns);
@@ -127,7 +130,8 @@ std::string moderator::list(std::uint64_t number, std::span<const revocation_lis
   SHOAL_CHECK(out != nullptr && ca.ok(), "a certificate that was read before");
   const pem::time from = pem::time_from(std::max(utc_ns - clock_allowance.count(), facts_.not_before_utc_ns));
   const pem::time until = pem::time_from(facts_.not_after_utc_ns);
-  pem::must(X509_CRL_set_version(out.get(), X509_CRL_VERSION_2) == 1 && X509_CRL_set_issuer_name(out.get(), X509_get_subject_name(ca->get())) == 1 &&
+  pem::must(X509_CRL_set_version(out.get(), X509_CRL_VERSION_2) == 1 &&
+                X509_CRL_set_issuer_name(out.get(), X509_get_subject_name(ca->get())) == 1 &&
                 X509_CRL_set1_lastUpdate(out.get(), from.get()) == 1 && X509_CRL_set1_nextUpdate(out.get(), until.get()) == 1,
             "OpenSSL cannot make a revocation list");
   for (const revocation_list::entry& what : entries) {

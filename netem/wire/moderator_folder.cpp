@@ -97,17 +97,20 @@ result<moderator_folder> moderator_folder::open(const fs::path& path, std::int64
   return moderator_folder(path, *std::move(lock), *std::move(keys), *std::move(revoked), *std::move(everybody));
 }
 
-moderator_folder::moderator_folder(fs::path path, folder_lock lock, moderator keys, revocation_list revoked, std::vector<admitted> everybody)
+moderator_folder::moderator_folder(fs::path path, folder_lock lock, moderator keys, revocation_list revoked,
+                                   std::vector<admitted> everybody)
     : path_(std::move(path)),
       lock_(std::move(lock)),
       moderator_(std::move(keys)),
       revoked_(std::move(revoked)),
       admitted_(std::move(everybody)) {}
 
-result<std::string> moderator_folder::admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns, duration validity) {
+result<std::string> moderator_folder::admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns,
+                                            duration validity) {
   for (const admitted& one : admitted_)
     if (one.name != name && same_but_for_capitals(one.name, name))
-      return failure{fmt::format("'{}' differs from '{}', who is admitted, in capitals alone: TLS takes them for the same", name, one.name)};
+      return failure{
+          fmt::format("'{}' differs from '{}', who is admitted, in capitals alone: TLS takes them for the same", name, one.name)};
   auto pem = moderator_.admit(name, key, utc_ns, validity);
   if (!pem) return failure{pem.error()};
   const auto facts = read_certificate(*pem);

@@ -1,5 +1,7 @@
 #include "netem/wire/node_keys.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "netem/wire/certificates.hpp"
@@ -44,7 +46,9 @@ result<node_keys> load_node_keys(const fs::path& folder, std::int64_t utc_ns) {
   out.key_pem = *std::move(secret);
   const auto key = signing_key::read(out.key_pem.view());
   if (!key) return in(key_path, "not a private key: " + key.error());
-  for (const auto& [path, text] : {std::pair(&certificate_path, &out.certificate_pem), {&ca_path, &out.ca_pem}, {&list_path, &out.crl_pem}}) {
+  const std::pair<const fs::path*, std::string*> files[] = {
+      {&certificate_path, &out.certificate_pem}, {&ca_path, &out.ca_pem}, {&list_path, &out.crl_pem}};
+  for (const auto& [path, text] : files) {
     auto found = read_there(*path);
     if (!found) return failure{found.error()};
     *text = *std::move(found);

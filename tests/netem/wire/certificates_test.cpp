@@ -130,8 +130,8 @@ TEST_CASE("expired and not yet valid certificates are refused, to the second") {
   CHECK(refusal(pem, reef, after(1h - 1s)) == "");
   CHECK(refusal(pem, reef, after(1h)) == "the certificate of 'lab-3' expired at 2026-11-21T22:00:00Z; it is 2026-11-21T22:00:00Z");
   CHECK(refusal(pem, reef, after(-5min)) == "");
-  CHECK(refusal(pem, reef, after(-5min - 1s)) ==
-        "the moderator's certificate of 'reef' is not valid before 2026-11-21T20:55:00Z, and this machine's clock says 2026-11-21T20:54:59Z");
+  CHECK(refusal(pem, reef, after(-5min - 1s)) == "the moderator's certificate of 'reef' is not valid before 2026-11-21T20:55:00Z, "
+                                                  "and this machine's clock says 2026-11-21T20:54:59Z");
   const auto later = reef.admit("lab-4", signing_key::make().public_key(), after(day), day);
   REQUIRE(later.ok());
   CHECK(refusal(*later, reef, now) ==
@@ -173,7 +173,8 @@ TEST_CASE("a certificate that the moderator would not issue is refused though it
   const signing_key key = signing_key::make();
   const auto changed = [&](auto change) { return refusal(issue_changed(reef, "lab-3", key, change), reef); };
   CHECK(changed([](X509*) {}) == "");
-  CHECK(changed([](X509* what) { remove_extension(what, NID_ext_key_usage); }) == "the certificate of 'lab-3' is not for TLS clients and servers");
+  CHECK(changed([](X509* what) { remove_extension(what, NID_ext_key_usage); }) ==
+        "the certificate of 'lab-3' is not for TLS clients and servers");
   CHECK(changed([](X509* what) {
           remove_extension(what, NID_ext_key_usage);
           add_extension(what, NID_ext_key_usage, "clientAuth");
@@ -268,7 +269,7 @@ TEST_CASE("a revocation list has a number, grows, and keeps its dates") {
   CHECK(third.number() == 3);
   CHECK(third.entries() == std::vector<revocation_list::entry>{{a, after(day)}, {b, now}});
   CHECK((third.revoked(a) && third.revoked(b) && !third.revoked(std::string(32, 'c')) && !second.revoked(a)));
-  CHECK(third.issued_utc_ns() == after(day - 5min));
+  CHECK(third.from_utc_ns() == after(day - 5min));
   CHECK(read_list(reef, third.pem()).entries() == third.entries());
   for (const char* wrong : {"", "xyz", "-1", "AA", "0"}) CHECK_FALSE(reef.revoke(first, std::vector<std::string>{wrong}, now).ok());
 }
@@ -276,7 +277,7 @@ TEST_CASE("a revocation list has a number, grows, and keeps its dates") {
 TEST_CASE("ten thousand revocations are read back") {
   const moderator reef = new_moderator();
   std::vector<std::string> serials;
-  for (int i = 1; i <= 10'000; ++i) serials.push_back(fmt::format("{:032x}", (static_cast<unsigned __int128>(1) << 127) + static_cast<unsigned>(i)));
+  for (int i = 1; i <= 10'000; ++i) serials.push_back(fmt::format("8{:031x}", i));
   const auto list = read_list(reef, *reef.revoke(read_list(reef, reef.first_list(now)), serials, now));
   CHECK(list.entries().size() == 10'000);
   CHECK((list.revoked(serials.front()) && list.revoked(serials.back())));
@@ -326,7 +327,8 @@ TEST_CASE("openssl agrees on who is admitted and who is revoked") {
   }
   CHECK_FALSE(openssl(verify + "-verify_hostname lab-4 kept.crt"));
   CHECK_FALSE(openssl(verify + "other.crt"));
-  CHECK_FALSE(openssl("verify -crl_check -CAfile swarm.crt -CRLfile revoked.crl -attime " + std::to_string(after(31 * day) / 1'000'000'000) + " kept.crt"));
+  const std::string later = fmt::format(" -attime {} ", after(31 * day) / 1'000'000'000);
+  CHECK_FALSE(openssl("verify -crl_check -CAfile swarm.crt -CRLfile revoked.crl" + later + "kept.crt"));
   CHECK(openssl("req -in request.csr -verify -noout"));
   CHECK(openssl("crl -in revoked.crl -CAfile swarm.crt -noout"));
 }

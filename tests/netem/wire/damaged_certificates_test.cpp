@@ -148,6 +148,7 @@ TEST_CASE("noise is refused") {
       const std::size_t at = random.below(der.size());
       const std::size_t removed = random.below(40);
       mixed.replace(at, removed, noise.substr(0, random.below(40)));
+      if (mixed.size() > 4) mixed[4] = der[4];   // as above
       if (mixed != der) CHECK_FALSE(one.taken(encoded(one.text, mixed)));
     }
     CHECK_FALSE(one.taken(std::string(70'000, '-')));

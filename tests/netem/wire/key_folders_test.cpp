@@ -96,14 +96,16 @@ TEST_CASE("a missing file is named, with the command that makes it") {
   fs::remove(node.path / "node.key");
   CHECK(node.refusal() == "'DIR/node.key' is missing: 'shoal keys request NAME -o DIR' makes a key and a request to be admitted");
   fs::remove_all(node.path);
-  CHECK(node.refusal() == "'DIR' is not a folder of keys: 'shoal keys request NAME -o DIR' makes a node's key, and 'shoal keys admit' its certificate");
+  CHECK(node.refusal() == "'DIR' is not a folder of keys: 'shoal keys request NAME -o DIR' makes a node's key, "
+                          "and 'shoal keys admit' its certificate");
 }
 
 TEST_CASE("a key that group or others may read is refused with its mode") {
   const node_folder node;
   for (const unsigned mode : {0644U, 0640U, 0604U, 0620U, 0602U, 0610U, 0777U}) {
     ::chmod((node.path / "node.key").c_str(), mode);
-    CHECK(node.refusal() == fmt::format("'DIR/node.key' is a secret, and its mode {:04o} lets others in; 'chmod 600 DIR/node.key' makes it yours alone", mode));
+    CHECK(node.refusal() == fmt::format("'DIR/node.key' is a secret, and its mode {:04o} lets others in; "
+                                        "'chmod 600 DIR/node.key' makes it yours alone", mode));
   }
   for (const unsigned mode : {0600U, 0400U}) {
     ::chmod((node.path / "node.key").c_str(), mode);
@@ -134,8 +136,10 @@ TEST_CASE("what does not belong together is refused") {
   node.put("node.crt", node.certificate);
   CHECK(node.refusal() == "");
   CHECK(node.refusal(after(30 * day - 1s)) == "");
-  CHECK(node.refusal(after(30 * day)) == "'DIR/node.crt': the certificate of 'lab-3' expired at 2026-12-21T21:00:00Z; it is 2026-12-21T21:00:00Z");
-  CHECK(has(node.refusal(after(-10 * 1min)), "'DIR/swarm.crt': the moderator's certificate of 'reef' is not valid before 2026-11-21T20:55:00Z"));
+  CHECK(node.refusal(after(30 * day)) ==
+        "'DIR/node.crt': the certificate of 'lab-3' expired at 2026-12-21T21:00:00Z; it is 2026-12-21T21:00:00Z");
+  CHECK(has(node.refusal(after(-10min)),
+            "'DIR/swarm.crt': the moderator's certificate of 'reef' is not valid before 2026-11-21T20:55:00Z"));
   const auto first = read_list(node.reef, node.reef.first_list(now));
   node.put("revoked.crl", *node.reef.revoke(first, std::vector{read_certificate(node.certificate)->serial}, now));
   CHECK(node.refusal() == "'DIR/node.crt': the certificate of 'lab-3' is revoked; ask the moderator of 'reef'");
@@ -186,7 +190,8 @@ TEST_CASE("a new folder is there whole or not at all, and secrets are never anyb
   CHECK(folder->write("secret", secret_text(std::string_view("x"))).ok());
   CHECK(folder->commit().ok());
   CHECK((mode_of(path) == 0700 && slurp(path / "secret") == "x" && entries_of(path.parent_path()) == 1));
-  CHECK(new_folder::create(path).error() == fmt::format("'{}' exists and is not empty; name a folder that does not exist yet", path.string()));
+  CHECK(new_folder::create(path).error() ==
+        fmt::format("'{}' exists and is not empty; name a folder that does not exist yet", path.string()));
   CHECK(has(new_folder::create(path / "secret").error(), "exists and is not a folder"));
   CHECK(has(new_folder::create(path / "secret/deeper").error(), "Not a directory"));
   CHECK(has(new_folder::create(".").error(), "not empty"));
