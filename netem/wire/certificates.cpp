@@ -132,8 +132,8 @@ result<std::int64_t> parse_utc(std::string_view text) {
   const int hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
   // The years whose nanoseconds fit 64 bits.
   if (!date.ok() || date.year() < year(1678) || date.year() > year(2261) || hour > 23 || minute > 59 || second > 59) return wrong;
-  const std::int64_t days_since_1970 = sys_days(date).time_since_epoch().count();
-  return (days_since_1970 * 86400 + hour * 3600 + minute * 60 + second) * 1'000'000'000;
+  const auto at = sys_time<nanoseconds>(sys_days(date)) + hours(hour) + minutes(minute) + seconds(second);
+  return at.time_since_epoch().count();
 }
 
 result<certificate_facts> read_certificate(std::string_view text) {

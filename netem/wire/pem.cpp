@@ -161,10 +161,9 @@ result<std::int64_t> utc_ns(const ASN1_TIME& when) {
   std::tm parts{};
   if (ASN1_TIME_to_tm(&when, &parts) != 1) return failure{"a time that is none"};
   const sys_days day = year(parts.tm_year + 1900) / (parts.tm_mon + 1) / parts.tm_mday;
-  const std::int64_t seconds =
-      std::int64_t{day.time_since_epoch().count()} * 86400 + parts.tm_hour * 3600 + parts.tm_min * 60 + parts.tm_sec;
+  const auto at = sys_seconds(day) + hours(parts.tm_hour) + minutes(parts.tm_min) + seconds(parts.tm_sec);
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 1'000'000'000;
-  return std::clamp(seconds, -most, most) * 1'000'000'000;
+  return std::clamp<std::int64_t>(at.time_since_epoch().count(), -most, most) * 1'000'000'000;
 }
 
 time time_from(std::int64_t utc_ns) {
