@@ -1,5 +1,4 @@
 // shoal keys init, request, admit, revoke, show: who may take part in a swarm of real hosts. docs/security.md.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -14,7 +13,6 @@
 #include "kernels/base/units.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator_folder.hpp"
-#include "netem/wire/node_keys.hpp"
 #include "scenarios/schema/diagnostic.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
