@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "kernels/base/units.hpp"
+#include "scenarios/observe/metrics_server.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "tools/arguments.hpp"
@@ -27,7 +29,7 @@ namespace {
 
 struct run_arguments {
   scenario_arguments scenario;
-  std::string out, until;
+  std::string out, until, metrics;
   bool force = false, json = false, quiet = false, no_baseline = false, check_determinism = false;
   unsigned workers = 0;
 };
@@ -51,6 +53,7 @@ int study(const scenarios::scenario& what, const run_arguments& arguments) {
   const std::pair<bool, const char*> of_training[] = {{!arguments.until.empty(), "--until"},
                                                       {arguments.no_baseline, "--no-baseline"},
                                                       {arguments.check_determinism, "--check-determinism"},
+                                                      {!arguments.metrics.empty(), "--metrics"},
                                                       {arguments.workers > 0, "--workers"}};
   for (const auto& [given, option] : of_training)
     if (given) {
@@ -77,6 +80,17 @@ int run(const run_arguments& arguments) {
       return exit_usage;
     }
     options.until = *until;
+  }
+  std::unique_ptr<scenarios::metrics_server> server;
+  if (!arguments.metrics.empty()) {
+    auto listening = scenarios::metrics_server::listen(arguments.metrics);
+    if (!listening) {
+      fmt::print(stderr, "error: --metrics: {}\n", listening.error());
+      return exit_bad_input;
+    }
+    server = std::move(*listening);
+    if (!arguments.quiet) fmt::print(stderr, "metrics: {}\n", server->url());
+    options.on_metrics = [&server](const auto& values) { server->serve(values); };
   }
   live_line line(isatty(STDERR_FILENO) != 0);
   if (!arguments.quiet) options.on_status = [&](const scenarios::live_status& status) { line.show(status); };
@@ -146,6 +160,8 @@ void add_run(CLI::App& app, action& chosen) {
   command->add_option("-o,--out", arguments->out, "write the run directory here")->type_name("DIR");
   command->add_flag("--force", arguments->force, "replace the files of an earlier run in --out");
   command->add_option("--until", arguments->until, "end at this virtual time, as in 90s")->type_name("TIME");
+  command->add_option("--metrics", arguments->metrics, "serve metrics to Prometheus here while it runs, as at 127.0.0.1:9464")
+      ->type_name("ADDRESS:PORT");
   command->add_flag("--json", arguments->json, "print summary.json on stdout and nothing else there");
   command->add_flag("-q,--quiet", arguments->quiet, "no progress on stderr");
   command->add_flag("--no-baseline", arguments->no_baseline, "do not train the same on one machine to compare with");

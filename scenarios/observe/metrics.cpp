@@ -1,13 +1,16 @@
 #include "scenarios/observe/metrics.hpp"
 
+#include "actors/reasons.hpp"
 #include "kernels/base/check.hpp"
 
 #include <fmt/format.h>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -63,7 +66,38 @@ constexpr metric_definition definitions[] = {
      "Messages that no correct peer sends; they were dropped."},
     {metric::invariant_violations, "invariant_violations", "shoal_invariant_violations_total", "",
      "", counter, "1", "Violations of what has to be true of every run."},
+    {metric::received_data, "", "shoal_received_bytes_total", "kind", "data", counter, "bytes",
+     "Bytes received from other hosts to stream samples."},
+    {metric::received_averaging, "", "shoal_received_bytes_total", "kind", "averaging", counter, "bytes",
+     "Bytes received from other hosts to average."},
+    {metric::received_state, "", "shoal_received_bytes_total", "kind", "state", counter, "bytes",
+     "Bytes received from other hosts to download states."},
+    {metric::received_control, "", "shoal_received_bytes_total", "kind", "control", counter, "bytes",
+     "Bytes received from other hosts for everything else."},
+    {metric::links_open, "", "shoal_links_open", "", "", gauge, "links", "Hosts that this one has a connection with."},
+    {metric::reconnects, "", "shoal_reconnects_total", "", "", counter, "links",
+     "Connections that were opened again after they had broken."},
+    {metric::bulk_window, "", "shoal_bulk_window_bytes", "", "", gauge, "bytes",
+     "Bytes of bulk that were sent and not yet acknowledged, over all links."},
 };
+
+struct definition_by_reason {
+  metric_by_reason id;
+  std::string_view name, unit, help;
+};
+constexpr definition_by_reason definitions_by_reason[] = {
+    {metric_by_reason::rounds, "shoal_round_reasons_total", "rounds",
+     "How often a round, or an attempt at one, was not `ok` for this reason (docs/architecture.md lists them)."},
+    {metric_by_reason::handshakes_refused, "shoal_handshakes_refused_total", "connections",
+     "Connections that were refused before they could carry a message."},
+    {metric_by_reason::frames_refused, "shoal_frames_refused_total", "frames",
+     "Frames of admitted hosts that were refused; their content was not looked at."},
+};
+
+constexpr std::string_view round_seconds_name = "shoal_round_seconds",
+                           round_seconds_help = "Time from closing the group to the last member's result, of rounds that somebody completed.";
+/// From a local network's rounds to those of large models on slow lines: each about twice the one before.
+const std::vector<double> round_seconds_bounds{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000};
 
 constexpr std::size_t count = std::size(definitions);
 
@@ -75,6 +109,10 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "definitions follow the enum");
 
+std::string exposed_name(const metric_definition& d) {
+  return d.label.empty() ? std::string(d.name) : fmt::format("{}{{{}=\"{}\"}}", d.name, d.label, d.value);
+}
+
 } // namespace
 
 std::span<const metric_definition> metric_definitions() {
@@ -84,19 +122,33 @@ std::span<const metric_definition> metric_definitions() {
 std::string metrics_page() {
   std::string out = "# Metrics\n\n"
                     "Written by `shoal`; edit `scenarios/observe/metrics.cpp` instead. Each metric "
-                    "is a column of\n"
+                    "of the first table is a column of\n"
                     "`metrics.csv`, sampled every `record.metrics_interval` of virtual time, and a "
                     "Prometheus metric. An\n"
                     "empty field means that the value is not known yet.\n\n"
+                    "`shoal run --metrics 127.0.0.1:9464` serves them to Prometheus while it runs, and "
+                    "`metrics.prom` holds the last\n"
+                    "ones. The catalogue is the same in every world. In a cluster each process serves what "
+                    "it sees of its own host:\n"
+                    "sums over the processes are the swarm's, but for rounds, which each of their members "
+                    "counts. No label names a\n"
+                    "peer. [prometheus/](prometheus/) has an example configuration and alert rules.\n\n"
                     "| column | Prometheus | kind | unit | meaning |\n"
                     "|---|---|---|---|---|\n";
-  for (const metric_definition& d : definitions) {
-    const std::string name = d.label.empty()
-                                 ? std::string(d.name)
-                                 : fmt::format("{}{{{}=\"{}\"}}", d.name, d.label, d.value);
-    out += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", d.column, name,
-                       d.kind == counter ? "counter" : "gauge", d.unit, d.help);
-  }
+  const auto kind = [](const metric_definition& d) { return d.kind == counter ? "counter" : "gauge"; };
+  for (const metric_definition& d : definitions)
+    if (!d.column.empty())
+      out += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", d.column, exposed_name(d), kind(d), d.unit, d.help);
+  out += "\nThese are for Prometheus only. What a world does not have has no series there: that of connections and frames\n"
+         "only the network between real hosts has. Every `reason` is from a closed list.\n\n"
+         "| Prometheus | kind | unit | meaning |\n"
+         "|---|---|---|---|\n";
+  out += fmt::format("| `{}` | histogram | s | {} |\n", round_seconds_name, round_seconds_help);
+  for (const definition_by_reason& d : definitions_by_reason)
+    out += fmt::format("| `{}{{reason=\"…\"}}` | counter | {} | {} |\n", d.name, d.unit, d.help);
+  for (const metric_definition& d : definitions)
+    if (d.column.empty())
+      out += fmt::format("| `{}` | {} | {} | {} |\n", exposed_name(d), kind(d), d.unit, d.help);
   return out;
 }
 
@@ -105,39 +157,48 @@ struct metrics::handles {
   std::array<prometheus::Counter*, count> counters{};
   std::array<prometheus::Gauge*, count> gauges{};
   std::array<std::optional<double>, count> values{};
+  prometheus::Histogram* round_seconds = nullptr;
+
+  /// Makes the series of a metric. Thread safety: scrapers may be under way.
+  void add(prometheus::Registry& to, const metric_definition& d);
 };
+
+void metrics::handles::add(prometheus::Registry& to, const metric_definition& d) {
+  const auto i = static_cast<std::size_t>(d.id);
+  // A family is described by its first metric; registering it again finds it.
+  const auto first = std::find_if(std::begin(definitions), std::end(definitions),
+                                  [&](const metric_definition& other) { return other.name == d.name; });
+  const std::string name(d.name), help(first->help);
+  std::map<std::string, std::string> labels;
+  if (!d.label.empty())
+    labels.emplace(d.label, d.value);
+  if (d.kind == counter)
+    counters[i] = &prometheus::BuildCounter().Name(name).Help(help).Register(to).Add(labels);
+  else
+    gauges[i] = &prometheus::BuildGauge().Name(name).Help(help).Register(to).Add(labels);
+}
 
 metrics::metrics()
     : registry_(std::make_shared<prometheus::Registry>()), handles_(std::make_unique<handles>()) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const metric_definition& d = definitions[i];
-    // A family is described by its first metric; registering it again finds it.
-    std::string_view help = d.help;
-    for (const metric_definition& other : definitions) {
-      if (other.name != d.name)
-        continue;
-      help = other.help;
-      break;
-    }
-    std::map<std::string, std::string> labels;
-    if (!d.label.empty())
-      labels.emplace(d.label, d.value);
-    if (d.kind == counter) {
-      handles_->counters[i] = &prometheus::BuildCounter()
-                                   .Name(std::string(d.name))
-                                   .Help(std::string(help))
-                                   .Register(*registry_)
-                                   .Add(labels);
+  for (const metric_definition& d : definitions) {
+    if (d.column.empty())
+      continue;
+    handles_->add(*registry_, d);
+    const auto i = static_cast<std::size_t>(d.id);
+    if (d.kind == counter)
       handles_->values[i] = 0;
-    } else {
-      handles_->gauges[i] = &prometheus::BuildGauge()
-                                 .Name(std::string(d.name))
-                                 .Help(std::string(help))
-                                 .Register(*registry_)
-                                 .Add(labels);
+    else
       handles_->gauges[i]->Set(std::nan(""));
-    }
   }
+  // Every world has rounds: a series that is there from the beginning shows its first increase.
+  for (const std::string_view reason : actors::reason_names)
+    if (reason != actors::to_string(actors::reason::none))
+      set(metric_by_reason::rounds, reason, 0);
+  handles_->round_seconds = &prometheus::BuildHistogram()
+                                 .Name(std::string(round_seconds_name))
+                                 .Help(std::string(round_seconds_help))
+                                 .Register(*registry_)
+                                 .Add({}, round_seconds_bounds);
 }
 
 metrics::~metrics() = default;
@@ -146,6 +207,8 @@ void metrics::set(metric which, std::optional<double> value) {
   const auto i = static_cast<std::size_t>(which);
   if (value && !std::isfinite(*value))
     value.reset();
+  if (value && handles_->counters[i] == nullptr && handles_->gauges[i] == nullptr)
+    handles_->add(*registry_, definitions[i]);
   if (definitions[i].kind == counter) {
     // A round that turns out otherwise is taken back from its outcome; Prometheus counters only
     // rise.
@@ -155,7 +218,8 @@ void metrics::set(metric which, std::optional<double> value) {
     if (*value > before)
       handles_->counters[i]->Increment(*value - before);
   } else {
-    handles_->gauges[i]->Set(value.value_or(std::nan("")));
+    if (handles_->gauges[i] != nullptr)
+      handles_->gauges[i]->Set(value.value_or(std::nan("")));
   }
   handles_->values[i] = value;
 }
@@ -164,16 +228,47 @@ std::optional<double> metrics::get(metric which) const {
   return handles_->values[static_cast<std::size_t>(which)];
 }
 
+void metrics::set(metric_by_reason which, std::string_view reason, std::uint64_t count) {
+  const definition_by_reason& d = definitions_by_reason[static_cast<std::size_t>(which)];
+  // Looked up by name each time: these are a few, once a sample.
+  prometheus::Counter& series = prometheus::BuildCounter()
+                                    .Name(std::string(d.name))
+                                    .Help(std::string(d.help))
+                                    .Register(*registry_)
+                                    .Add({{"reason", std::string(reason)}});
+  const auto value = static_cast<double>(count);
+  if (value > series.Value())
+    series.Increment(value - series.Value());
+}
+
+void metrics::set(const wire_counts& counts) {
+  const metric kinds[] = {metric::received_data, metric::received_averaging, metric::received_state, metric::received_control};
+  for (std::size_t i = 0; i < counts.received_bytes.size(); ++i)
+    set(kinds[i], static_cast<double>(counts.received_bytes[i]));
+  set(metric::links_open, static_cast<double>(counts.links_open));
+  set(metric::reconnects, static_cast<double>(counts.reconnects));
+  set(metric::bulk_window, static_cast<double>(counts.bulk_window_bytes));
+  for (const auto& [reason, refused] : counts.handshakes_refused)
+    set(metric_by_reason::handshakes_refused, reason, refused);
+  for (const auto& [reason, refused] : counts.frames_refused)
+    set(metric_by_reason::frames_refused, reason, refused);
+}
+
+void metrics::add_round(double seconds) { handles_->round_seconds->Observe(seconds); }
+
 std::string metrics::csv_header() {
   std::string out;
   for (const metric_definition& d : definitions)
-    out += fmt::format("{}{}", out.empty() ? "" : ",", d.column);
+    if (!d.column.empty())
+      out += fmt::format("{}{}", out.empty() ? "" : ",", d.column);
   return out + "\n";
 }
 
 std::string metrics::csv_row() const {
   std::string out;
   for (std::size_t i = 0; i < count; ++i) {
+    if (definitions[i].column.empty())
+      continue;
     if (i != 0)
       out += ',';
     const std::optional<double> value = handles_->values[i];

@@ -1,5 +1,6 @@
 // The metrics of a run, each declared once: its column in metrics.csv, its name in the Prometheus
-// exposition, its line in docs/metrics.md. Values are sampled at an interval of virtual time.
+// exposition, its line in docs/metrics.md. Values are sampled at an interval of virtual time. The catalogue is the same in every world;
+// what a world does not have has no series there. No label names a peer: there may be a million of them.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -12,6 +13,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace prometheus {
 class Registry;
@@ -42,13 +45,24 @@ enum class metric : std::uint8_t {
   events,
   misbehaved,
   invariant_violations,
+  // From here on without a column.
+  received_data,
+  received_averaging,
+  received_state,
+  received_control,
+  links_open,
+  reconnects,
+  bulk_window,
 };
+
+/// Counters with a label `reason`, from closed lists.
+enum class metric_by_reason : std::uint8_t { rounds, handshakes_refused, frames_refused };
 
 enum class metric_kind : std::uint8_t { counter, gauge };
 
 struct metric_definition {
   metric id;
-  std::string_view column;       ///< in metrics.csv
+  std::string_view column;       ///< in metrics.csv; empty: only for Prometheus, and without a series until there is a value
   std::string_view name;         ///< Prometheus
   std::string_view label, value; ///< its label, if it has one
   metric_kind kind;
@@ -57,6 +71,16 @@ struct metric_definition {
 };
 
 std::span<const metric_definition> metric_definitions();
+
+/// What the network between real hosts counts about itself. By traffic class: data, averaging, state, control.
+struct wire_counts {
+  std::array<std::uint64_t, 4> received_bytes{};
+  std::uint64_t links_open = 0;
+  std::uint64_t reconnects = 0;
+  std::uint64_t bulk_window_bytes = 0; ///< sent and not yet acknowledged
+  /// By reason, from closed lists.
+  std::vector<std::pair<std::string_view, std::uint64_t>> handshakes_refused, frames_refused;
+};
 
 /// docs/metrics.md: all of them as a page.
 std::string metrics_page();
@@ -71,6 +95,11 @@ public:
 
   void set(metric which, std::optional<double> value);
   std::optional<double> get(metric which) const;
+  /// How often it happened so far. Requires: `reason` is from a closed list, never what a peer said.
+  void set(metric_by_reason which, std::string_view reason, std::uint64_t count);
+  void set(const wire_counts& counts);
+  /// A round ended that somebody completed.
+  void add_round(double seconds);
 
   /// 'time,epoch,…' and one row of values, each with its newline. Times have nine decimals; numbers
   /// are the shortest text that reads back as the same double.

@@ -159,6 +159,10 @@ void run_observers::sample(duration time) {
   set(metric::rounds_partial, rounds.of(actors::outcome::partial));
   set(metric::rounds_split, rounds.of(actors::outcome::split));
   set(metric::rounds_failed, rounds.of(actors::outcome::failed));
+  for (const auto& [reason, count] : rounds.by_reason)
+    metrics_.set(metric_by_reason::rounds, reason, count);
+  if (options_.wire)
+    metrics_.set(options_.wire());
   if (options_.bytes_sent) {
     const std::array<std::uint64_t, 4> bytes = options_.bytes_sent();
     set(metric::bytes_data, bytes[0]);
@@ -280,6 +284,8 @@ void run_observers::on_held_out_loss(duration time, double loss) {
 void run_observers::on_round(const swarm_round& what) {
   invariants_.on_round(what);
   samples_ += samples_included(what);
+  if (!what.unfinished && what.outcome != actors::outcome::failed)
+    metrics_.add_round(to_seconds(what.ended - what.started));
   if (log_)
     log_->on_round(what);
 }

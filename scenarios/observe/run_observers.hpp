@@ -41,6 +41,8 @@ struct observer_options {
   transfer_log::link_names link_name;
   /// Bytes sent so far by traffic class (data, averaging, state, control); may be empty.
   std::function<std::array<std::uint64_t, 4>()> bytes_sent;
+  /// What the network between real hosts counted so far; empty in a world that has none.
+  std::function<wire_counts()> wire;
   /// What a peer's machine really is; empty where all are open.
   std::function<actors::reach(std::uint32_t machine)> true_reach;
   invariant_options invariants;

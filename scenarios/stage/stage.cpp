@@ -788,6 +788,7 @@ result<run_outcome> stage::run() {
   auto observers = run_observers::create(std::move(watching), directory ? &*directory : nullptr);
   if (!observers) return failure{observers.error()};
   s.observers = std::move(*observers);
+  if (s.options.on_metrics) s.options.on_metrics(s.observers->values().registry());
 
   // Before there is a world, so that the row of time 0 has it, and the wall clock does not pay for it.
   run_outcome out;

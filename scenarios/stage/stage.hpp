@@ -38,6 +38,8 @@ struct stage_options {
   std::optional<duration> until;         ///< end at this virtual time at the latest
   std::function<void(const live_status&)> on_status;   ///< called about five times a second
   std::function<bool()> interrupted;     ///< asked as often; true ends the run cleanly
+  /// Called once before the run begins, with the values that it will have.
+  std::function<void(const std::shared_ptr<prometheus::Registry>&)> on_metrics;
 
   std::optional<node_options> node;      ///< with world 'cluster': this process is one host of it
 

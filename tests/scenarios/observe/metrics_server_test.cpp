@@ -1,0 +1,71 @@
+#include "scenarios/observe/metrics.hpp"
+#include "scenarios/observe/metrics_server.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace shoal;
+using namespace shoal::scenarios;
+
+namespace {
+
+/// What an HTTP GET of a URL at 127.0.0.1 answers, headers included.
+std::string get(const std::string& url) {
+  const std::size_t colon = url.rfind(':');
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<std::uint16_t>(std::stoi(url.substr(colon + 1))));
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  REQUIRE(connect(descriptor, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
+  const std::string request = "GET " + url.substr(url.find('/', colon)) + " HTTP/1.0\r\n\r\n";
+  REQUIRE(write(descriptor, request.data(), request.size()) == static_cast<ssize_t>(request.size()));
+  std::string out;
+  char buffer[4096];
+  for (ssize_t count; (count = read(descriptor, buffer, sizeof buffer)) > 0;)
+    out.append(buffer, static_cast<std::size_t>(count));
+  close(descriptor);
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("metrics are served as they are now, and no longer than they live") {
+  auto server = metrics_server::listen("127.0.0.1:0");
+  REQUIRE_MESSAGE(server.ok(), server.error());
+  const std::string& url = (*server)->url();
+  CHECK(url.starts_with("http://127.0.0.1:"));
+  CHECK(get(url).find("shoal_") == std::string::npos);
+  {
+    metrics values;
+    (*server)->serve(values.registry());
+    values.set(metric::epoch, 3);
+    CHECK(get(url).find("\nshoal_epoch 3\n") != std::string::npos);
+    values.set(metric::epoch, 4);
+    CHECK(get(url).find("\nshoal_epoch 4\n") != std::string::npos);
+  }
+  CHECK(get(url).find("shoal_epoch") == std::string::npos);
+}
+
+TEST_CASE("an address that is none, or that cannot be had, is refused with the reason") {
+  for (const char* wrong : {"", "9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "lab-3:9464", "::1:9464", "[::1:9464"}) {
+    const auto server = metrics_server::listen(wrong);
+    REQUIRE(!server.ok());
+    CHECK(server.error() == "'" + std::string(wrong) + "' is no address to listen at; it looks like 127.0.0.1:9464");
+  }
+  const auto first = metrics_server::listen("localhost:0");
+  REQUIRE(first.ok());
+  const std::string at = (*first)->url().substr(7, (*first)->url().find("/metrics") - 7);
+  const auto second = metrics_server::listen(at);
+  REQUIRE(!second.ok());
+  CHECK(second.error() == "cannot serve metrics at " + at + ": Address already in use");
+  const auto elsewhere = metrics_server::listen("192.0.2.1:0"); // of no machine: RFC 5737
+  REQUIRE(!elsewhere.ok());
+  CHECK(elsewhere.error().ends_with("Cannot assign requested address"));
+}
