@@ -79,7 +79,7 @@ struct wire_counts {
   std::uint64_t reconnects = 0;
   std::uint64_t bulk_window_bytes = 0; ///< sent and not yet acknowledged
   /// By reason, from closed lists.
-  std::vector<std::pair<std::string_view, std::uint64_t>> handshakes_refused, frames_refused;
+  std::vector<std::pair<std::string_view, std::uint64_t>> handshakes_refused{}, frames_refused{};
 };
 
 /// docs/metrics.md: all of them as a page.

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "scenarios/compare/run_record.hpp"
+#include "scenarios/compare/run_comparison.hpp"
 #include "scenarios/observe/run_observers.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/e2e/support/program.hpp"
@@ -137,6 +137,11 @@ watched_swarm watch(swarm what, const fs::path& folder) {
     }
     ++out.lives;
   }
+  // Held against the run that they are the hosts of, nothing that time or samples are measured by is off.
+  const std::vector<std::string> exact{"0.0000001%", "bytes=off"};
+  const auto compared = scenarios::compare_runs(folder / "whole", nodes_folder, *scenarios::tolerances::parse(exact));
+  REQUIRE_MESSAGE(compared.ok(), compared.error());
+  CHECK_MESSAGE(compared->within(), to_text(*compared));
   auto actual = scenarios::read_run_record(nodes_folder);
   REQUIRE_MESSAGE(actual.ok(), actual.error());
   out.actual = std::move(*actual);

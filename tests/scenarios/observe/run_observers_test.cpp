@@ -258,3 +258,56 @@ TEST_CASE("what is recorded does not change the hash of history") {
   record.peers = 1;
   CHECK(run(spoiled::nothing, &*directory, record).event_hash == run(spoiled::nothing).event_hash);
 }
+
+TEST_CASE("a host alone judges what it can, and leaves what it knew when its process is killed") {
+  scratch temp;
+  auto directory = run_directory::create(temp.path / "run", false);
+  REQUIRE(directory.ok());
+  observer_options options;
+  options.scenario = "two";
+  options.record.events = event_detail::none;
+  options.record.metrics_interval = 1s;
+  options.peer_machines = {0, 1, 2};
+  options.wire = [] { return wire_counts{.links_open = 5}; };
+  options = local_view_of(std::move(options), 1);
+  CHECK(options.peer_machines == std::vector<std::uint32_t>{1});
+  auto observers = run_observers::create(std::move(options), &*directory);
+  REQUIRE(observers.ok());
+  auto& o = **observers;
+  o.on_host_started(0s, 101, "home-1");
+  const auto see = [&](duration time, const actors::observation& what) { o.on_observation(time, 101, 1, "home-1", what); };
+  see(0s, actors::phase_changed{peer_phase::computing, 4, state(4)});
+  see(1s, actors::trained{4, {{7, 2}}, 6});
+  see(2s, contribution(4, 1, 3, {{7, 2}}, {1, 2}));
+  see(3s, ending(4, 1, 3, outcome::ok, reason::none, {{0, 2, {0, 1, 2}, 9}}, {1, 1}));
+  see(3s, actors::stepped{5, state(4), state(5), group(4)});
+  see(3s, actors::adopted{9, state(77), 10, false}); // a state that only others had
+  o.on_time(4500ms);
+
+  CHECK(o.rounds().of(outcome::ok) == 1);
+  for (const auto rule : {invariant_rule::same_bits, invariant_rule::denominator, invariant_rule::mass_conserved, invariant_rule::staleness})
+    CHECK(o.checks().of(rule).checked == 0);
+  CHECK(o.checks().of(invariant_rule::samples_counted).checked > 0);
+  CHECK(o.checks().of(invariant_rule::epoch_monotonic).checked > 0);
+  CHECK(o.checks().of(invariant_rule::state_lineage).checked > 0);
+  for (const invariant& rule : o.checks().all())
+    CHECK_MESSAGE(rule.violated == 0, rule.first_violation);
+  CHECK(o.values().get(metric::links_open) == 5.0);
+
+  // As the file system has it now, without an end.
+  const std::string rows = read_file(directory->file("metrics.csv.partial")).value();
+  CHECK(rows.find("\n4.000000000,9,2,") != std::string::npos);
+  auto log = event_log_reader::open(directory->file("events.jsonl.zst.partial"));
+  std::string line, all;
+  for (auto more = log->next(line); more.ok() && *more; more = log->next(line))
+    all += line + "\n";
+  CHECK(all.find("\"contributed\"") != std::string::npos);
+  CHECK(all.find("\"round_ended\"") != std::string::npos);
+  CHECK(read_file(directory->file("epochs.csv.partial")).value().find("\n4,0.000000000,2,3,\n") != std::string::npos);
+
+  // What is wrong with this host alone is seen.
+  see(5s, contribution(9, 1, 3, {{7, 2}}, {1, 2}));
+  CHECK(o.checks().of(invariant_rule::samples_counted).violated > 0); // it did not compute these again
+  see(6s, actors::phase_changed{peer_phase::computing, 3, state(3)});
+  CHECK(o.checks().of(invariant_rule::epoch_monotonic).violated > 0);
+}
