@@ -220,7 +220,7 @@ std::string value_text(const std::optional<double>& value, figure_unit unit) {
   case figure_unit::count:
     return fmt::format("{:.0f}", *value);
   case figure_unit::nats:
-    return fmt::format("{:.4f}", *value);
+    return std::abs(*value) < 1000 ? fmt::format("{:.4f}", *value) : fmt::format("{:.5g}", *value);
   }
   return {};
 }
@@ -283,8 +283,8 @@ std::string to_text(const run_comparison& what, const comparison_style& style) {
   if (!what.losses.empty())
     out += "\nloss at equal epochs, actual less predicted\n";
   for (const compared_loss& one : what.losses)
-    out += fmt::format("  {}, {} epochs\n    largest  {}\n    last     {}\n", one.name, one.points.size(), loss_difference(one.largest()),
-                       loss_difference(one.points.back()));
+    out += fmt::format("  {}, {} {}\n    largest  {}\n    last     {}\n", one.name, one.points.size(),
+                       one.points.size() == 1 ? "epoch" : "epochs", loss_difference(one.largest()), loss_difference(one.points.back()));
   if (!what.notes.empty())
     out += "\n";
   for (const std::string& note : what.notes)
