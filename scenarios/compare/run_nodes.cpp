@@ -37,6 +37,9 @@ struct node_run {
   std::map<std::uint64_t, recorded_epoch> epochs;
   duration last_sign{}; // as `began`
 
+  /// Whether nobody need wait for its peer after its last sign.
+  bool left() const { return !totals || totals->peers.left > 0; }
+
   std::uint64_t metric(const char* column) const {
     const auto found = metrics.find(column);
     return found == metrics.end() ? 0 : static_cast<std::uint64_t>(found->second);
@@ -146,14 +149,14 @@ result<void> read_log(node_run& of, actors::peer_id peer) {
 void count_rounds(const std::vector<node_run>& nodes, run_record& out) {
   struct heard {
     duration time;
-    const node_event* event; // null: the node was killed
+    const node_event* event; // null: the peer is gone
     actors::peer_id peer;
   };
   std::vector<heard> all;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (const node_event& event : nodes[i].events)
       all.push_back({event.time, &event, event.peer});
-    if (!nodes[i].totals)
+    if (nodes[i].left())
       all.push_back({nodes[i].last_sign, nullptr, i + 1});
   }
   // What one node wrote at one time stays in its order.

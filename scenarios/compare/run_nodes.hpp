@@ -1,6 +1,7 @@
 // Puts together what the processes of a cluster wrote, each of its own host (observed_view::local): a round is counted once, by its
 // group, and judged as the observers of a whole run judge it (round_book). Times are joined by UTC, so the hosts' clocks had better agree.
 // A process that was killed left a directory without an end: what it has is used, and the peer counts as killed when it last said anything.
+// One that ended in order, and says that its peer left, left its rounds then.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -168,6 +168,40 @@ TEST_CASE("nodes of one cluster are of one scenario, and one without a run.yaml 
   CHECK(read_run_record(temp.path / "nodes").error().find("does not say when it began") != std::string::npos);
 }
 
+TEST_CASE("a node that left in the middle of a round, in order or not, keeps nobody waiting, and a round of two clocks has one duration") {
+  const auto line = [](const char* what, double at, int member, const std::string& more) {
+    return fmt::format(R"({{"time_ns":{:.0f},"host":"h","what":"{}","epoch":0,"group":"{:032x}","member":{},"members":2,{}}})", at * 1e9, what, 7, member,
+                       more);
+  };
+  const std::string brings = R"("weight":3,"samples":3,"takes":true,"first_of_two":false)";
+  const std::string ends = R"("outcome":"partial","reason":"sender_lost","parts":1,"parts_incomplete":1,"senders":[1],"started_ns":)";
+  for (const bool killed : {false, true}) {
+    INFO(killed);
+    scratch temp;
+    auto left = totals(2, 1.0, 400);
+    left.peers = {1, 1, 0};
+    left.virtual_seconds = 3;
+    // It began a second earlier, so the round began at 2 s by its clock and at 1 s by the other's.
+    make_run(temp.path / "a", {line("contributed", 2, 0, brings)}, run_yaml("x-run: {node: a, started_utc_ns: 5000000000}\n"), to_json(left));
+    if (killed)
+      std::filesystem::remove(temp.path / "a/summary.json");
+    auto stayed = totals(2, 1.0, 400);
+    stayed.peers = {1, 0, 1};
+    make_run(temp.path / "b", {line("contributed", 1.5, 1, brings), line("round_ended", 4, 1, ends + "1000000000")},
+             run_yaml("x-run: {node: b, started_utc_ns: 6000000000}\n"), to_json(stayed));
+    const auto read = read_run_record(temp.path);
+    REQUIRE_MESSAGE(read.ok(), read.error());
+    REQUIRE(read->all_rounds.size() == 1);
+    CHECK(read->rounds.partial == 1);
+    CHECK(read->rounds.by_reason.at("sender_lost") == 1);
+    CHECK(read->all_rounds[0].started == doctest::Approx(2));
+    CHECK(read->all_rounds[0].ended == doctest::Approx(5));
+    CHECK(read->samples == 3); // of member 1 alone
+    CHECK(read->peers.left == (killed ? 0 : 1)); // a killed one without a row of metrics said nothing of its peers
+    CHECK(read->notes.size() == (killed ? 1 : 0));
+  }
+}
+
 TEST_CASE("the table fits 80 columns, and a narrow terminal") {
   scratch temp;
   make_whole(temp.path / "predicted", 2, 1.0, 4000);
