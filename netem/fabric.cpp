@@ -45,7 +45,7 @@ caf::node_id fabric::node_of(const std::string& name, std::uint32_t incarnation)
   auto hash = hash_of(std::as_bytes(std::span(name)));
   caf::node_id::default_data::host_id_type host;
   std::copy_n(hash.bytes.begin(), host.size(), host.begin());
-  return caf::node_id{caf::make_counted<caf::node_id::default_data>(incarnation, host)};
+  return caf::node_id{caf::make_counted<caf::node_id::default_data>(incarnation + 1, host)};  // CAF takes 0 for none
 }
 
 fabric::fabric(caf::actor_system& system, fabric_options options)
@@ -282,8 +282,8 @@ host_index fabric::host_at(const caf::node_id& node) {
   const auto [found, fresh] = hosts_by_node_.try_emplace(node, static_cast<host_index>(hosts_.size()));
   if (!fresh) return found->second;
   const auto* id = data_of(node);
-  const auto incarnation = id != nullptr ? id->process_id() : 0;
-  auto first = id != nullptr ? caf::node_id{caf::make_counted<caf::node_id::default_data>(0, id->host_id())} : node;
+  const auto incarnation = id != nullptr ? id->process_id() - 1 : 0;
+  auto first = id != nullptr ? caf::node_id{caf::make_counted<caf::node_id::default_data>(1, id->host_id())} : node;
   auto [machine, unknown] = machines_by_node_.try_emplace(std::move(first), static_cast<machine_index>(machines_.size()));
   // Nobody said what its line is like: that of this process is what counts then.
   if (unknown) {

@@ -32,7 +32,7 @@ node_key key_of(const caf::node_id& node) {
   node_key out;
   const auto* id = node ? dynamic_cast<const caf::node_id::default_data*>(&*node) : nullptr;
   SHOAL_CHECK(id != nullptr, "hosts have node ids of the fabric");
-  out.incarnation = id->process_id();
+  out.incarnation = id->process_id() - 1;
   out.host = id->host_id();
   return out;
 }

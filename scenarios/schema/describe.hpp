@@ -405,7 +405,8 @@ void describe_head(V& v, scenario& o) {
 template <class V>
 void describe(V& v, scenario& o) {
   describe_head(v, o);
-  v.field("world", o.world, "`sim`: virtual time; `emulate`: real time on one machine", {.one_of = "sim, emulate"});
+  v.field("world", o.world, "`sim`: virtual time; `emulate`: real time on one machine; `loopback`: the same with real connections between its hosts, and nothing "
+            "emulated but the devices; `cluster`: one process for each host, `shoal node`", {.one_of = "sim, emulate, loopback, cluster"});
   v.field("stop_time", o.stop_time, "virtual time at which the run ends at the latest",
           {.required = !o.study, .above = 0});
   v.field("network", o.network, "regions and the delays between them");

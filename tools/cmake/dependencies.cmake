@@ -33,7 +33,7 @@ shoal_import(caf HEADER caf/all.hpp LIBRARIES caf_core LINK Threads::Threads)
 shoal_import(sodium HEADER sodium.h LIBRARIES sodium)
 shoal_import(glpk HEADER glpk.h LIBRARIES glpk)
 # Its CMake files ask for those of everything that it is made of.
-shoal_import(grpc HEADER grpcpp/grpcpp.h LIBRARIES grpc++ grpc gpr)
+shoal_import(grpc HEADER grpcpp/grpcpp.h LIBRARIES grpc++ grpc gpr absl_synchronization)
 shoal_import(openssl HEADER openssl/ssl.h LIBRARIES ssl crypto)
 shoal_import(brotli HEADER brotli/decode.h LIBRARIES brotlidec brotlienc)
 
