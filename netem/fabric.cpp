@@ -371,6 +371,7 @@ void fabric::deliver(endpoint from, endpoint to, caf::mailbox_element_ptr elemen
     guard.unlock();  // before what is lost is destroyed
     return;
   }
+  received_[what.traffic] += bytes;
   const auto now = clock_.now();
   report({event_kind::message, now, now, from, to, what.name, bytes});
   auto actor = found->second;

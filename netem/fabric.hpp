@@ -253,6 +253,8 @@ class fabric {
 
   static constexpr std::size_t traffic_classes = 8;
   std::uint64_t traffic_bytes(std::size_t traffic_class) const { return traffic_[traffic_class]; }
+  /// With a carrier: of what was handed over to hosts of this process.
+  std::uint64_t received_bytes(std::size_t traffic_class) const { return received_[traffic_class]; }
   /// Messages that one host's actor put into another's mailbox without an address.
   std::uint64_t bypassed() const noexcept { return bypassed_; }
   /// exit_msg, down_msg and other system messages refused from other hosts.
@@ -476,7 +478,7 @@ class fabric {
   bool flows_changed_ = false;
   event_handle next_flow_event_ = 0;
   duration next_flow_time_{};
-  std::array<std::atomic<std::uint64_t>, traffic_classes> traffic_{};
+  std::array<std::atomic<std::uint64_t>, traffic_classes> traffic_{}, received_{};
   std::atomic<std::uint64_t> bypassed_{0};
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> lost_{0};

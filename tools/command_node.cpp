@@ -9,6 +9,7 @@
 
 #include "netem/wire/address.hpp"
 #include "netem/wire/credentials.hpp"
+#include "scenarios/observe/metrics_server.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "tools/arguments.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 struct node_arguments {
   scenario_arguments scenario;
-  std::string name, group, listen, advertise, keys, out, until;
+  std::string name, group, listen, advertise, keys, out, until, metrics;
   std::vector<std::string> join;
   bool outbound_only = false, insecure = false, shape = false, force = false, json = false, quiet = false;
   unsigned workers = 0;
@@ -136,6 +137,16 @@ int run(node_arguments arguments) {
     }
     options.until = *until;
   }
+  std::unique_ptr<scenarios::metrics_server> server;
+  if (!arguments.metrics.empty()) {
+    auto listening = scenarios::metrics_server::listen(arguments.metrics);
+    if (!listening) {
+      fmt::print(stderr, "error: --metrics: {}\n", listening.error());
+      return exit_bad_input;
+    }
+    server = std::move(*listening);
+    options.on_metrics = [&server](const auto& values) { server->serve(values); };
+  }
   live_line line(isatty(STDERR_FILENO) != 0);
   std::mutex printing;
   node.say = [&, name = node.name](const std::string& text) {
@@ -158,6 +169,7 @@ int run(node_arguments arguments) {
     fmt::print(stderr, "error: {}\n", stage.error());
     return exit_bad_input;
   }
+  if (server) say("metrics: " + server->url());
   say("up" + shown + (arguments.insecure ? ", without encryption or authentication" : ""));
   auto outcome = (*stage)->run();
   {
@@ -210,6 +222,7 @@ void add_node(CLI::App& app, action& chosen) {
   command->add_option("-o,--out", arguments->out, "write the run directory here")->type_name("DIR");
   command->add_flag("--force", arguments->force, "replace the files of an earlier run in --out");
   command->add_option("--until", arguments->until, "end after this time, as in 90s")->type_name("TIME");
+  command->add_option("--metrics", arguments->metrics, "serve metrics to Prometheus here, as at 127.0.0.1:9464")->type_name("HOST:PORT");
   command->add_flag("--json", arguments->json, "print summary.json on stdout and nothing else there");
   command->add_flag("-q,--quiet", arguments->quiet, "no progress on stderr");
   command->add_option("-j,--workers", arguments->workers, "compute threads (default: the cores but one)")->type_name("N")->check(CLI::Range(1u, 1024u));

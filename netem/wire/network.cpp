@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <deque>
 #include <random>
 
@@ -267,12 +268,14 @@ class network::station : public std::enable_shared_from_this<station> {
   void add_counts(wire_counts& into) const {
     {
       std::lock_guard guard(mutex_);
+      for (const auto& each : links_)
+        if (each->pipes[1].through) into.unhandled_bytes += each->pipes[1].through->unhandled_bytes();
       into.links_open += static_cast<std::uint64_t>(std::count_if(links_.begin(), links_.end(), [](const auto& l) { return l->up.load(); }));
     }
     if (!listener_) return;
     const auto gate = listener_->refused();
-    for (const auto& [why, count] : {std::pair{"silent", gate.silent}, {"garbage", gate.garbage}, {"too_many", gate.too_many}, {"handshake", gate.handshake}})
-      if (count > 0) into.refused[why] += count;
+    const std::uint64_t counts[] = {gate.silent, gate.garbage, gate.too_many, gate.handshake};
+    for (std::size_t i = 0; i < gate_refusal_names.size(); ++i) into.connections_refused[std::string(gate_refusal_names[i])] += counts[i];
   }
 
   // -- sending --------------------------------------------------------------
@@ -944,6 +947,7 @@ class network::station : public std::enable_shared_from_this<station> {
 // -- network --------------------------------------------------------------------------------------
 
 network::network(wire_options options) : shared_(std::make_shared<shared>()) {
+  setenv("GRPC_VERBOSITY", "NONE", 0);         // it writes to stderr what is told by our own refusals
   const auto hash = hash_of(std::as_bytes(std::span(options.scenario)));
   std::memcpy(shared_->scenario.data(), hash.bytes.data(), shared_->scenario.size());
   shared_->options = std::move(options);
@@ -1007,9 +1011,16 @@ wire_counts network::counts() const {
   out.bytes_in = shared_->bytes_in;
   out.bytes_out = shared_->bytes_out;
   out.messages_lost = shared_->messages_lost;
+  for (const auto name : gate_refusal_names) out.connections_refused[std::string(name)] = 0;
   {
     std::lock_guard guard(shared_->mutex);
-    out.refused = shared_->refused;
+    const auto of = [this](std::string_view name) {
+      const auto found = shared_->refused.find(std::string(name));
+      return found == shared_->refused.end() ? 0 : found->second;
+    };
+    for (const auto name : refusal_names)
+      if (name != "none") out.connections_refused[std::string(name)] = of(name);
+    for (const auto name : frame_refusal_names) out.frames_refused[std::string(name)] = of(name);
   }
   auto all = [this] {
     std::lock_guard guard(mutex_);

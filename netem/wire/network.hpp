@@ -40,6 +40,11 @@ class coordinator;
 
 namespace shoal::netem::wire {
 
+/// What was wrong with what a linked host sent.
+inline constexpr std::array<std::string_view, 3> frame_refusal_names{"bad_frame", "bad_message", "send_queue_full"};
+/// Why the gate closed a connection.
+inline constexpr std::array<std::string_view, 4> gate_refusal_names{"silent", "garbage", "too_many", "handshake"};
+
 /// Why a link was refused, by either side; reaches logs and metrics by its name.
 enum class refusal : std::uint8_t {
   none, not_ours, other_version, clock_off, other_scenario, not_admitted, expired, revoked, borrowed_name, name_taken, ourselves, banned, no_hello
@@ -101,7 +106,9 @@ struct wire_counts {
   std::uint64_t links_open = 0, links_made = 0, links_lost = 0;
   std::uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
   std::uint64_t messages_lost = 0;                       ///< given up with their link, or nobody was there
-  std::map<std::string, std::uint64_t> refused;          ///< by reason; the gate's too
+  std::map<std::string, std::uint64_t> connections_refused;   ///< by reason, those that did not occur too: the gate's, and refusals of links
+  std::map<std::string, std::uint64_t> frames_refused;   ///< the same, of what linked hosts sent
+  std::uint64_t unhandled_bytes = 0;                     ///< that came in bulk
 };
 
 class network final : public carrier {

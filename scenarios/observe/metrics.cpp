@@ -75,10 +75,10 @@ constexpr metric_definition definitions[] = {
     {metric::received_control, "", "shoal_received_bytes_total", "kind", "control", counter, "bytes",
      "Bytes received from other hosts for everything else."},
     {metric::links_open, "", "shoal_links_open", "", "", gauge, "links", "Hosts that this one has a connection with."},
-    {metric::reconnects, "", "shoal_reconnects_total", "", "", counter, "links",
-     "Connections that were opened again after they had broken."},
+    {metric::links_lost, "", "shoal_links_lost_total", "", "", counter, "links",
+     "Links that broke, or that the other host left silent; most are made again."},
     {metric::bulk_window, "", "shoal_bulk_window_bytes", "", "", gauge, "bytes",
-     "Bytes of bulk that were sent and not yet acknowledged, over all links."},
+     "Bytes of bulk that came and are not handled yet, over all links."},
 };
 
 struct definition_by_reason {
@@ -246,7 +246,7 @@ void metrics::set(const wire_counts& counts) {
   for (std::size_t i = 0; i < counts.received_bytes.size(); ++i)
     set(kinds[i], static_cast<double>(counts.received_bytes[i]));
   set(metric::links_open, static_cast<double>(counts.links_open));
-  set(metric::reconnects, static_cast<double>(counts.reconnects));
+  set(metric::links_lost, static_cast<double>(counts.links_lost));
   set(metric::bulk_window, static_cast<double>(counts.bulk_window_bytes));
   for (const auto& [reason, refused] : counts.handshakes_refused)
     set(metric_by_reason::handshakes_refused, reason, refused);

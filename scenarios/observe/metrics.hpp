@@ -51,7 +51,7 @@ enum class metric : std::uint8_t {
   received_state,
   received_control,
   links_open,
-  reconnects,
+  links_lost,
   bulk_window,
 };
 
@@ -76,8 +76,8 @@ std::span<const metric_definition> metric_definitions();
 struct wire_counts {
   std::array<std::uint64_t, 4> received_bytes{};
   std::uint64_t links_open = 0;
-  std::uint64_t reconnects = 0;
-  std::uint64_t bulk_window_bytes = 0; ///< sent and not yet acknowledged
+  std::uint64_t links_lost = 0;
+  std::uint64_t bulk_window_bytes = 0; ///< that came and are not handled yet
   /// By reason, from closed lists.
   std::vector<std::pair<std::string_view, std::uint64_t>> handshakes_refused{}, frames_refused{};
 };

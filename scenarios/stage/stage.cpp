@@ -642,6 +642,11 @@ duration stage::state::run_world(bool& interrupted) {
     in->clock().run(std::min(limit, in->clock().now() + slice));
     if (!goal_reached && !in->broken()) measure_held_out();
     look("running");
+    if (options.node) {
+      const auto now = in->clock().now();
+      std::lock_guard guard(watching);
+      observers->on_time(stamp(now));
+    }
   }
   auto ended = goal_reached ? goal_time : in->clock().now();
   drain();
@@ -651,10 +656,15 @@ duration stage::state::run_world(bool& interrupted) {
   do {
     in->clock().run(in->clock().now() + (simulated() ? duration(std::chrono::seconds(1)) : slice));
     look("ending");
-  } while (((!quiet() && in->clock().now() < patience) || in->clock().now() < stays) && !in->broken() && !(options.interrupted && options.node && options.interrupted()));
-  if (options.node)
-    for (const auto machine : {role.peer ? machines[*role.peer] : shards.front().machine})
-      if (const auto host = in->net().host_on(machine); host != netem::no_host) in->wire()->leave(host);
+  } while (((!quiet() && in->clock().now() < patience) || in->clock().now() < stays) && !in->broken());
+  if (options.node) {
+    const auto host = in->net().host_on(role.peer ? machines[*role.peer] : shards.front().machine);
+    if (host != netem::no_host) {
+      in->wire()->leave(host);
+      std::lock_guard guard(watching);
+      if (role.peer) observers->on_host_killed(stamp(in->clock().now()), in->peer_id_of(host), "left");
+    }
+  }
   // From here on nobody serves the clock and no actor runs: what the observers know can be read.
   in->clock().settle();
   return ended;
@@ -755,6 +765,23 @@ result<run_outcome> stage::run() {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = s.in->net().traffic_bytes(i);
     return out;
   };
+  if (s.what.world == "loopback" || s.options.node)
+    watching.wire = [&s] {
+      wire_counts out;
+      if (!s.in) return out;
+      const auto seen = s.in->wire()->counts();
+      for (std::size_t i = 0; i < out.received_bytes.size(); ++i) out.received_bytes[i] = s.in->net().received_bytes(i);
+      out.links_open = seen.links_open;
+      out.links_lost = seen.links_lost;
+      out.bulk_window_bytes = seen.unhandled_bytes;
+      // Names of closed lists, which outlive this.
+      const auto of = [](const std::map<std::string, std::uint64_t>& counts, std::string_view name) { return counts.at(std::string(name)); };
+      for (const auto name : netem::wire::gate_refusal_names) out.handshakes_refused.emplace_back(name, of(seen.connections_refused, name));
+      for (const auto name : netem::wire::refusal_names)
+        if (name != "none") out.handshakes_refused.emplace_back(name, of(seen.connections_refused, name));
+      for (const auto name : netem::wire::frame_refusal_names) out.frames_refused.emplace_back(name, of(seen.frames_refused, name));
+      return out;
+    };
   if (has_nat(s.what))
     watching.true_reach = [&s](std::uint32_t machine) {
       // The classes stand in the order of actors::reach, which begins with unknown.
