@@ -16,7 +16,7 @@ namespace {
 
 struct check_arguments {
   scenario_arguments scenario;
-  bool show = false, reference = false;
+  bool show = false, hosts = false;
 };
 
 int check(const check_arguments& arguments) {
@@ -24,6 +24,12 @@ int check(const check_arguments& arguments) {
   if (!scenario) return exit_bad_input;
   if (arguments.show) {
     std::fputs(scenarios::to_yaml(*scenario).c_str(), stdout);
+    return exit_ok;
+  }
+  if (arguments.hosts && !scenario->study) {
+    const auto& data = scenario->data;
+    for (const auto& name : scenarios::shard_hosts(*scenario)) fmt::print("{} {} {}\n", name, to_string(data.up), to_string(data.down));
+    for (const auto& host : scenarios::expand_hosts(*scenario)) fmt::print("{} {} {}\n", host.name, to_string(host.up), to_string(host.down));
     return exit_ok;
   }
   if (const auto& study = scenario->study) {
@@ -45,6 +51,7 @@ void add_check(CLI::App& app, action& chosen) {
   auto* command = app.add_subcommand("check", "check a scenario; --show prints every option with its value");
   arguments->scenario.add_to(*command);
   command->add_flag("--show", arguments->show, "print the resolved scenario");
+  command->add_flag("--hosts", arguments->hosts, "print its hosts, a line each: name, uplink, downlink");
   command->callback([arguments, &chosen] { chosen = [arguments] { return check(*arguments); }; });
 }
 

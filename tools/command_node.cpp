@@ -27,7 +27,7 @@ struct node_arguments {
   scenario_arguments scenario;
   std::string name, group, listen, advertise, keys, out, until, metrics;
   std::vector<std::string> join;
-  bool outbound_only = false, insecure = false, shape = false, force = false, json = false, quiet = false;
+  bool outbound_only = false, insecure = false, shape = false, pace = false, force = false, json = false, quiet = false;
   unsigned workers = 0;
 };
 
@@ -102,6 +102,7 @@ int run(node_arguments arguments) {
   node.name = arguments.name.empty() ? host_name() : arguments.name;
   node.group = arguments.group;
   node.shape = arguments.shape;
+  node.pace = arguments.pace;
   if (!addresses(arguments, node)) return exit_usage;
   if (arguments.keys.empty() == !arguments.insecure) {
     fmt::print(stderr, "error: {}\n",
@@ -219,6 +220,7 @@ void add_node(CLI::App& app, action& chosen) {
   command->add_option("--keys", arguments->keys, "folder with this host's key and certificate (shoal keys)")->type_name("DIR");
   command->add_flag("--insecure", arguments->insecure, "no keys: anybody may take part, and read everything");
   command->add_flag("--shape", arguments->shape, "put the scenario's network before the real one");
+  command->add_flag("--pace", arguments->pace, "compute no faster than the scenario's device does");
   command->add_option("-o,--out", arguments->out, "write the run directory here")->type_name("DIR");
   command->add_flag("--force", arguments->force, "replace the files of an earlier run in --out");
   command->add_option("--until", arguments->until, "end after this time, as in 90s")->type_name("TIME");

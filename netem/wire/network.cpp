@@ -796,6 +796,7 @@ class network::station : public std::enable_shared_from_this<station> {
       }
       case frame_kind::leaving:
         bury(of->host);
+        if (all_->options.on_left) all_->options.on_left(host_, of->theirs.name);
         return true;
       default: return false;
     }

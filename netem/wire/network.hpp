@@ -90,6 +90,7 @@ struct wire_options {
   // Told on any thread, no lock held.
   std::function<void(host_index mine, const neighbour& other)> on_up;
   std::function<void(host_index mine, const neighbour& other, const std::string& why)> on_down;
+  std::function<void(host_index mine, const std::string& name)> on_left;   ///< it said that it leaves for good
   /// `fatal`: it makes no sense to try again as we are.
   std::function<void(host_index mine, const std::string& where, refusal why, const std::string& text, bool fatal)> on_refused;
 };

@@ -170,6 +170,8 @@ struct stage::state {
   std::shared_ptr<actors::signature_memo> signatures;
   std::map<actors::peer_id, std::uint64_t> open_rounds;  // contributed and not ended
   std::set<actors::peer_id> dead;                        // wall clock only
+  std::set<std::string> unreached;                       // addresses that could not be dialled since they last could
+  std::set<std::string> linked;                          // hosts that we had links with and that have not left
   std::uint64_t rounds_asked = 0;
   std::filesystem::path checkpoint_folder;               // empty: none are kept
   std::set<std::uint64_t> checkpoint_epochs;             // that have one
@@ -359,13 +361,30 @@ real_network stage::state::network_between_hosts() {
   wire.difference = first_difference;
   wire.on_up = [this, say, peer_name](netem::host_index mine, const netem::wire::neighbour& other) {
     if (!other.service) say("linked with " + peer_name(other));
+    {
+      std::lock_guard guard(watching);
+      linked.insert(other.name);
+      unreached.erase(other.address);
+    }
     meet(mine, other);
+  };
+  wire.on_left = [this](netem::host_index, const std::string& name) {
+    std::lock_guard guard(watching);
+    // A replica that only follows sees no step and no commit: when everybody has left, it is over.
+    if (!options.node || !role.shard || what.training.epochs == 0 || linked.erase(name) == 0 || !linked.empty() || goal_reached) return;
+    goal_time = in->clock().now();
+    goal_reached = true;
   };
   wire.on_down = [say, peer_name](netem::host_index, const netem::wire::neighbour& other, const std::string& why) {
     say(fmt::format("lost {}: {}", peer_name(other), why));
   };
   wire.on_refused = [this, say](netem::host_index, const std::string& where, netem::wire::refusal why, const std::string& text, bool fatal) {
     if (why == netem::wire::refusal::ourselves) return;
+    if (why == netem::wire::refusal::none) {
+      // It is tried again and again: the first time is news.
+      std::lock_guard guard(watching);
+      if (!unreached.insert(where).second) return;
+    }
     const auto line = why == netem::wire::refusal::none ? fmt::format("no link with {}: {}", where, text)
                                                         : fmt::format("no link with {}: {}{}{}", where, name_of(why), text.empty() ? "" : ", ", text);
     say(line);
@@ -378,6 +397,7 @@ real_network stage::state::network_between_hosts() {
   const auto& node = *options.node;
   out.alone = true;
   out.shaped = node.shape;
+  out.paced = node.pace;
   wire.server_credentials = node.server_credentials;
   wire.channel_credentials = node.channel_credentials;
   wire.admits = node.admits;

@@ -62,6 +62,7 @@ class world::emulated_host final : public actors::host {
 
   void run(std::string_view job, std::function<void()> work, duration time, const caf::actor& notify,
            std::uint64_t token) override {
+    if (world_.options_.real && !world_.options_.real->paced) time = {};
     const auto start = world_.clock_.now(), paused = world_.net_->paused_time(index_);
     auto tell = [this, notify, token] {
       if (!world_.net_->alive(index_)) return;

@@ -35,6 +35,7 @@ struct distortion {
 struct real_network {
   netem::wire::wire_options options;     ///< what the world knows it fills in: the clock, the detection time, the messages
   bool shaped = false;                   ///< what is sent passes the emulated network first
+  bool paced = true;                     ///< steps last as long as their profile says, at least
   /// Where a host listens.
   std::function<netem::wire::host_options(const std::string& name)> host;
   /// True: a host is one process of many. UTC is the machine's, and incarnations ascend with it.
