@@ -25,7 +25,7 @@ namespace {
 
 struct node_arguments {
   scenario_arguments scenario;
-  std::string name, group, listen, advertise, keys, out, until, metrics;
+  std::string name, group, listen, advertise, keys, out, until, metrics, uplink;
   std::vector<std::string> join;
   bool outbound_only = false, insecure = false, shape = false, pace = false, force = false, json = false, quiet = false;
   unsigned workers = 0;
@@ -126,6 +126,16 @@ int run(node_arguments arguments) {
     node.channel_credentials = credentials->channel;
     node.admits = credentials->admits;
   }
+  if (arguments.uplink == "unlimited") {
+    node.uplink = data_rate{};
+  } else if (!arguments.uplink.empty()) {
+    auto rate = parse_rate(arguments.uplink);
+    if (!rate) {
+      fmt::print(stderr, "error: --uplink: {}\n", rate.error());
+      return exit_usage;
+    }
+    node.uplink = *rate;
+  }
   options.out = arguments.out;
   options.force = arguments.force;
   options.threads = arguments.workers;
@@ -219,6 +229,9 @@ void add_node(CLI::App& app, action& chosen) {
       ->allow_extra_args(false);
   command->add_option("--keys", arguments->keys, "folder with this host's key and certificate (shoal keys)")->type_name("DIR");
   command->add_flag("--insecure", arguments->insecure, "no keys: anybody may take part, and read everything");
+  command->add_option("--uplink", arguments->uplink, "this host's uplink: bulk is sent a little slower, so that small messages do not wait behind it; "
+                                                    "'unlimited' sends as fast as it goes (default: the scenario's)")
+      ->type_name("RATE");
   command->add_flag("--shape", arguments->shape, "put the scenario's network before the real one");
   command->add_flag("--pace", arguments->pace, "compute no faster than the scenario's device does");
   command->add_option("-o,--out", arguments->out, "write the run directory here")->type_name("DIR");

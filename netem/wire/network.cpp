@@ -24,6 +24,10 @@ namespace {
 
 constexpr std::uint32_t nobody = 0xffffffff;
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+// Where bulk is paced: 13 ms of a line of 10 Mbit.
+constexpr std::size_t paced_piece_bytes = std::size_t{16} << 10;
+// What bulk may have of a line. The rest is headers, acknowledgements of what comes, and what is small.
+constexpr double paced_share = 0.94;
 constexpr std::size_t longest_text = std::size_t{512} << 10;
 constexpr std::size_t most_watched = std::size_t{1} << 16;
 constexpr duration first_wait = std::chrono::milliseconds(100), longest_wait = std::chrono::seconds(2);
@@ -59,11 +63,11 @@ class arrived final : public caf::mailbox_element {
 };
 
 /// The frames of a message: one, or a first one and pieces.
-std::vector<frame> frames_of(message_head head, encoded_message what) {
+std::vector<frame> frames_of(message_head head, encoded_message what, std::size_t piece) {
   head.binary = static_cast<std::uint32_t>(what.binary.size());
   head.beside = what.beside_bytes();
   const auto body = head.body();
-  head.more = message_head::bytes + body > piece_bytes ? 1 : 0;
+  head.more = message_head::bytes + body > piece ? 1 : 0;
   std::vector<frame> out(1);
   out[0].head.reserve(message_head::bytes + what.binary.size() + 8);
   write(head, out[0].head);
@@ -77,14 +81,14 @@ std::vector<frame> frames_of(message_head head, encoded_message what) {
   std::vector<payload> parts;
   if (!bytes.empty()) parts.emplace_back(std::vector<std::byte>(bytes.begin(), bytes.end()));
   parts.insert(parts.end(), what.beside.begin(), what.beside.end());
-  std::size_t room = piece_bytes - message_head::bytes;
+  std::size_t room = piece - message_head::bytes;
   for (const auto& part : parts)
     for (std::size_t at = 0; at < part.size();) {
       if (room == 0) {
-        auto piece = frame_writer(frame_kind::piece).done();
-        piece.head.resize(8);
-        out.push_back(std::move(piece));
-        room = piece_bytes - 8;
+        auto next = frame_writer(frame_kind::piece).done();
+        next.head.resize(8);
+        out.push_back(std::move(next));
+        room = piece - 8;
       }
       const auto count = std::min(room, part.size() - at);
       out.back().behind.push_back(part.slice(at, count));
@@ -145,6 +149,8 @@ struct network::link {
   duration since{};
   std::uint64_t frames = 0;                    // since the last second began
   std::set<std::uint32_t> watched;             // actors of ours
+  std::deque<frame> waiting;                   // bulk that is not its turn yet
+  std::size_t waiting_bytes = 0;
 
   void send(bool bulk, frame what, duration now) {
     auto& to = pipes[bulk ? 1 : 0];
@@ -286,7 +292,7 @@ class network::station : public std::enable_shared_from_this<station> {
     head.to = to.ordinal;
     head.from = element->sender ? from.ordinal : nobody;
     head.wire_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, 0xffffffff));
-    auto frames = frames_of(head, encode(*all_->system, element->content()));
+    auto frames = frames_of(head, encode(*all_->system, element->content()), bulk && paced() ? paced_piece_bytes : piece_bytes);
     send(to.host, std::move(frames), bulk);
   }
 
@@ -345,9 +351,9 @@ class network::station : public std::enable_shared_from_this<station> {
       for (auto& each : frames) {
         ++all_->frames_out;
         all_->bytes_out += each.size();
-        through->send(bulk, std::move(each), now());
+        put(*through, bulk, std::move(each));
       }
-      if (through->pipes[bulk ? 1 : 0].through->queued_bytes() <= all_->options.most_queued) return;
+      if (through->waiting_bytes + through->pipes[bulk ? 1 : 0].through->queued_bytes() <= all_->options.most_queued) return pump(guard);
       guard.unlock();
       all_->count("send_queue_full");
       return end(through, "it takes nothing");
@@ -576,7 +582,7 @@ class network::station : public std::enable_shared_from_this<station> {
         for (auto& each : r.outbox) {
           ++all_->frames_out;
           all_->bytes_out += each.what.size();
-          of->send(each.bulk, std::move(each.what), now());
+          put(*of, each.bulk, std::move(each.what));
         }
         r.outbox.clear();
         r.outbox_bytes = 0;
@@ -595,7 +601,51 @@ class network::station : public std::enable_shared_from_this<station> {
     }
     for (const auto other : dead) bury(other);
     if (replaced) end(replaced, "another link took its place");
+    {
+      std::unique_lock guard(mutex_);
+      pump(guard);
+    }
     if (told && all_->options.on_up) all_->options.on_up(host_, *told);
+  }
+
+  // Pacing.
+
+  bool paced() const noexcept { return options_.uplink > 0; }
+
+  /// Sends it, or has it wait for its turn.
+  void put(link& to, bool bulk, frame what) {
+    if (!bulk || !paced()) return to.send(bulk, std::move(what), now());
+    to.waiting_bytes += what.size();
+    to.waiting.push_back(std::move(what));
+  }
+
+  /// Sends what is due, a piece to each link in turn, and comes back when more is. Releases the lock.
+  void pump(std::unique_lock<std::mutex>& guard) {
+    if (!paced() || pump_planned_ || closed_) return guard.unlock();
+    // What the clock was late by is made up for, up to a little.
+    line_free_ = std::max(line_free_, now() - duration(std::chrono::milliseconds(5)));
+    while (line_free_ <= now()) {
+      auto next = std::find_if(links_.begin(), links_.end(), [](const auto& l) { return !l->waiting.empty(); });
+      if (next == links_.end()) return guard.unlock();
+      auto to = *next;
+      auto what = std::move(to->waiting.front());
+      to->waiting.pop_front();
+      to->waiting_bytes -= what.size();
+      line_free_ += from_seconds(8 * static_cast<double>(what.size()) / (paced_share * options_.uplink));
+      // The others first, next time.
+      std::rotate(next, next + 1, links_.end());
+      to->send(true, std::move(what), now());
+    }
+    pump_planned_ = true;
+    const auto when = line_free_;
+    guard.unlock();
+    all_->clock->at(when, [weak = weak_from_this()] {
+      auto self = weak.lock();
+      if (!self) return;
+      std::unique_lock lock(self->mutex_);
+      self->pump_planned_ = false;
+      self->pump(lock);
+    });
   }
 
   /// Its process is over for good.
@@ -943,6 +993,8 @@ class network::station : public std::enable_shared_from_this<station> {
   std::vector<joining> joins_;
   std::map<std::string, duration> banned_;     // until when, by name
   duration last_tick_{};
+  duration line_free_{};                       // paced: when the next piece may be sent
+  bool pump_planned_ = false;
 };
 
 // -- network --------------------------------------------------------------------------------------

@@ -100,6 +100,9 @@ struct host_options {
   std::uint32_t incarnation = 0;
   std::optional<address> listen;                         ///< none: it only dials
   std::string advertise;                                 ///< host:port that others dial; empty: that which it listens on
+  /// The line, in bits per second: bulk is sent a little slower, in turns to all who are to get some, so that no queue forms in which what is small
+  /// would wait, and no receiver gets much less than another. 0: as fast as it goes.
+  double uplink = 0;
 };
 
 /// Sums since the beginning.

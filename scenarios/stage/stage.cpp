@@ -401,7 +401,10 @@ real_network stage::state::network_between_hosts() {
   wire.server_credentials = node.server_credentials;
   wire.channel_credentials = node.channel_credentials;
   wire.admits = node.admits;
-  out.host = [&node](const std::string&) { return netem::wire::host_options{.listen = node.listen, .advertise = node.advertise}; };
+  const auto up = node.uplink.value_or(role.peer ? hosts[*role.peer].up : what.data.up);
+  out.host = [&node, up](const std::string&) {
+    return netem::wire::host_options{.listen = node.listen, .advertise = node.advertise, .uplink = node.shape ? 0 : up.bits_per_second};
+  };
   return out;
 }
 
