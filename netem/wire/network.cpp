@@ -384,8 +384,7 @@ class network::station : public std::enable_shared_from_this<station> {
     ++r.attempts;
     r.next_try = now() + wait_after(r.attempts);
     if (!r.address.empty()) {
-      r.dialling = dial(guard, r.address, r.host);
-      return;
+      return dial(guard, r.address, r.host, r.dialling);
     }
     // Somebody told us of it, so somebody knows.
     for (const auto& each : links_)
@@ -395,8 +394,8 @@ class network::station : public std::enable_shared_from_this<station> {
 
   static duration wait_after(unsigned attempts) { return std::min<duration>(first_wait * (1u << std::min(attempts, 10u)), longest_wait); }
 
-  /// Releases the lock.
-  std::shared_ptr<link> dial(std::unique_lock<std::mutex>& guard, const std::string& where, host_index wanted) {
+  /// Releases the lock, but not before the new link is in `slot`: its end may be told at once.
+  void dial(std::unique_lock<std::mutex>& guard, const std::string& where, host_index wanted, std::shared_ptr<link>& slot) {
     auto made = std::make_shared<link>();
     made->token = tokens_.next();
     made->dialled = true;
@@ -407,13 +406,13 @@ class network::station : public std::enable_shared_from_this<station> {
     for (int i = 0; i < 2; ++i)
       made->pipes[i].through = open_pipe(where, pipe_kinds[i], credentials, i == 0 ? all_->options.control : all_->options.bulk);
     links_.push_back(made);
+    slot = made;
     const auto mine = to_frame(my_hello(made->token));
     guard.unlock();
     for (int i = 0; i < 2; ++i) {
       start(made, i);
       made->pipes[i].through->send(mine);
     }
-    return made;
   }
 
   hello my_hello(std::uint64_t token) const {
@@ -971,9 +970,7 @@ class network::station : public std::enable_shared_from_this<station> {
       std::unique_lock guard(mutex_);
       if (i >= joins_.size() || joins_[i].dialling) continue;
       joins_[i].next_try = now() + all_->options.hello_time;
-      const auto where = joins_[i].where;
-      // Named before its end can be told.
-      joins_[i].dialling = dial(guard, where, no_host);
+      dial(guard, joins_[i].where, no_host, joins_[i].dialling);
     }
   }
 
