@@ -25,7 +25,7 @@ namespace {
 
 struct node_arguments {
   scenario_arguments scenario;
-  std::string name, group, listen, advertise, keys, out, until, metrics, uplink;
+  std::string name, group, listen, advertise, keys, out, until, metrics, uplink, relay;
   std::vector<std::string> join;
   bool outbound_only = false, insecure = false, shape = false, pace = false, force = false, json = false, quiet = false;
   unsigned workers = 0;
@@ -136,6 +136,18 @@ int run(node_arguments arguments) {
     }
     node.uplink = *rate;
   }
+  if (!arguments.relay.empty()) {
+    auto size = parse_size(arguments.relay);
+    if (!size) {
+      fmt::print(stderr, "error: --relay: {}\n", size.error());
+      return exit_usage;
+    }
+    if (!node.listen) {
+      fmt::print(stderr, "error: --relay: who passes on for others has to be one that they can dial: --listen\n");
+      return exit_usage;
+    }
+    node.relay_bytes = size->bytes;
+  }
   options.out = arguments.out;
   options.force = arguments.force;
   options.threads = arguments.workers;
@@ -232,6 +244,7 @@ void add_node(CLI::App& app, action& chosen) {
   command->add_option("--uplink", arguments->uplink, "this host's uplink: bulk is sent a little slower, so that small messages do not wait behind it; "
                                                     "'unlimited' sends as fast as it goes (default: the scenario's)")
       ->type_name("RATE");
+  command->add_option("--relay", arguments->relay, "pass on up to so much between hosts that can only dial")->type_name("SIZE");
   command->add_flag("--shape", arguments->shape, "put the scenario's network before the real one");
   command->add_flag("--pace", arguments->pace, "compute no faster than the scenario's device does");
   command->add_option("-o,--out", arguments->out, "write the run directory here")->type_name("DIR");

@@ -31,6 +31,27 @@ std::optional<hello> read_hello(std::span<const std::byte> bytes, bool& other_ve
   return out;
 }
 
+std::vector<char> to_bytes(const relayed_head& what) {
+  frame_writer out(frame_kind::relayed);
+  out.put(what.which).put(std::uint16_t{0}).put(what.other).put(what.link);
+  auto bytes = out.done().head;
+  bytes.resize(relayed_head::bytes);
+  return bytes;
+}
+
+std::optional<relayed_head> read_relayed_head(std::span<const std::byte> bytes) {
+  if (bytes.size() < relayed_head::bytes) return {};
+  frame_reader in(bytes);
+  if (in.get<std::uint8_t>() != static_cast<std::uint8_t>(frame_kind::relayed)) return {};
+  relayed_head out;
+  out.which = in.get<std::uint8_t>();
+  in.get<std::uint16_t>();
+  out.other = in.node();
+  out.link = in.get<std::uint64_t>();
+  if (out.which > 1) return {};
+  return out;
+}
+
 void write(const message_head& what, std::vector<char>& into) {
   frame_writer out(frame_kind::message);
   out.put(what.more).put(std::uint16_t{0}).put(what.to).put(what.from).put(what.binary).put(what.wire_bytes).put(std::uint32_t{0}).put(what.beside);

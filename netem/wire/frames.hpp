@@ -16,7 +16,7 @@ namespace shoal::netem::wire {
 
 static_assert(std::endian::native == std::endian::little, "frames show numbers as a little-endian machine has them");
 
-enum class frame_kind : std::uint8_t { hello = 1, refused, message, piece, ping, watch, ended, where_is, node_at, introduce, leaving, relay_open, relayed, relay_end, revocations };
+enum class frame_kind : std::uint8_t { hello = 1, refused, message, piece, ping, watch, ended, where_is, node_at, introduce, leaving, relayed, relay_end };
 
 /// A node id of ours: netem/fabric.hpp.
 struct node_key {
@@ -109,6 +109,16 @@ struct hello {
   std::array<std::uint8_t, 32> scenario{};   ///< its hash
   std::uint64_t service = 0;           ///< number of the actor that it introduces itself with; 0: none yet
 };
+
+/// What stands before a frame of a link that goes over a relay. On its way to the relay `other` is whom it is for, from there whom it is from.
+struct relayed_head {
+  std::uint8_t which = 0;              ///< of the link's pipes
+  node_key other;
+  std::uint64_t link = 0;              ///< its token
+  static constexpr std::size_t bytes = 40;
+};
+std::vector<char> to_bytes(const relayed_head& what);
+std::optional<relayed_head> read_relayed_head(std::span<const std::byte> bytes);
 
 frame to_frame(const hello& what);
 /// Nothing if these are not the bytes of a hello of this protocol; `other_version`: of another version.

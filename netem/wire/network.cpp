@@ -28,6 +28,7 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 constexpr std::size_t paced_piece_bytes = std::size_t{16} << 10;
 // What bulk may have of a line. The rest is headers, acknowledgements of what comes, and what is small.
 constexpr double paced_share = 0.94;
+constexpr std::size_t most_relayed = std::size_t{32} << 20;   // that wait at a relay for one host
 constexpr std::size_t longest_text = std::size_t{512} << 10;
 constexpr std::size_t most_watched = std::size_t{1} << 16;
 constexpr duration first_wait = std::chrono::milliseconds(100), longest_wait = std::chrono::seconds(2);
@@ -108,7 +109,7 @@ struct network::shared {
   caf::actor_system* system = nullptr;
   fabric* net = nullptr;
   coordinator* clock = nullptr;
-  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0};
+  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0}, relayed_bytes{0};
   mutable std::mutex mutex;                    // guards refused
   std::map<std::string, std::uint64_t> refused;
   std::map<host_index, std::string> here;      // where hosts of this process listen; guarded by mutex
@@ -142,6 +143,8 @@ struct network::link {
   std::string certificate_name;
   host_index host = no_host;                   // once it is up
   std::string target;                          // what was dialled
+  std::optional<node_key> relayed;             // it goes over a relay, which says that this is the other end
+  std::weak_ptr<link> relay;                   // the link to it
   host_index wanted = no_host;                 // for whom
   refusal refused = refusal::none;             // by them
   bool refused_by_us = false;
@@ -159,6 +162,75 @@ struct network::link {
   }
 };
 
+// A pipe of a link over a relay: its frames go in frames of the link to the relay.
+class network::relayed_pipe final : public pipe, public receive_window {
+ public:
+  relayed_pipe(std::shared_ptr<link> over, const relayed_head& head, std::function<duration()> now)
+      : over_(std::move(over)), head_(head), now_(std::move(now)), kind_(pipe_kinds[head.which]) {}
+
+  void start(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed) override {
+    std::lock_guard guard(mutex_);
+    on_frame_ = std::move(on_frame);
+    on_closed_ = std::move(on_closed);
+  }
+  void send(frame what) override {
+    if (closed_) return;
+    auto wrapped = to_bytes(head_);
+    wrapped.insert(wrapped.end(), what.head.begin(), what.head.end());
+    over_->send(head_.which == 1, {std::move(wrapped), std::move(what.behind)}, now_());
+  }
+  void finish() override {
+    if (closed_.exchange(true)) return;
+    over_->send(head_.which == 1, frame_writer(frame_kind::relay_end).put(head_.other).put(head_.link).done(), now_());
+    told("it was ended");
+  }
+  void close() override { finish(); }
+  /// The relay says that it is over.
+  void end(const std::string& why) {
+    closed_ = true;
+    told(why);
+  }
+  void came(payload bytes) {
+    std::function<void(payload)> to;
+    {
+      std::lock_guard guard(mutex_);
+      to = on_frame_;
+    }
+    if (to && !closed_) to(std::move(bytes));
+  }
+
+  std::size_t queued_bytes() const override { return closed_ ? 0 : over_->pipes[head_.which].through->queued_bytes(); }
+  std::size_t unhandled_bytes() const override { return 0; }
+  receive_window& window() override { return *this; }
+  // The relay's pipe is what is read from.
+  void add(std::size_t bytes) override { over_->pipes[head_.which].through->window().add(bytes); }
+  void remove(std::size_t bytes) override { over_->pipes[head_.which].through->window().remove(bytes); }
+  bool held_back() const override { return over_->pipes[head_.which].through->held_back(); }
+  std::string certificate() const override { return {}; }
+  std::string peer() const override { return "over " + over_->theirs.name; }
+  const std::string& kind() const override { return kind_; }
+
+ private:
+  void told(const std::string& why) {
+    std::function<void(const std::string&)> tell;
+    {
+      std::lock_guard guard(mutex_);
+      tell = std::exchange(on_closed_, {});
+      on_frame_ = {};
+    }
+    if (tell) tell(why);
+  }
+
+  const std::shared_ptr<link> over_;
+  const relayed_head head_;
+  const std::function<duration()> now_;
+  const std::string kind_;
+  std::atomic<bool> closed_{false};
+  std::mutex mutex_;  // guards what follows
+  std::function<void(payload)> on_frame_;
+  std::function<void(const std::string&)> on_closed_;
+};
+
 struct network::remote {
   struct queued {
     frame what;
@@ -167,6 +239,7 @@ struct network::remote {
   host_index host = no_host;
   node_key node;
   std::string name, address;
+  host_index relay = no_host;                  // over whom it can be reached
   caf::actor service;
   std::shared_ptr<link> up, dialling;
   std::deque<queued> outbox;
@@ -386,6 +459,7 @@ class network::station : public std::enable_shared_from_this<station> {
     if (!r.address.empty()) {
       return dial(guard, r.address, r.host, r.dialling);
     }
+    if (const auto relay = remotes_.find(r.relay); relay != remotes_.end() && relay->second.up) return dial_over(guard, relay->second.up, r);
     // Somebody told us of it, so somebody knows.
     for (const auto& each : links_)
       if (each->up) each->send(false, frame_writer(frame_kind::where_is).put(r.node).done(), now());
@@ -413,6 +487,118 @@ class network::station : public std::enable_shared_from_this<station> {
       start(made, i);
       made->pipes[i].through->send(mine);
     }
+  }
+
+  /// The same over a relay. Releases the lock.
+  void dial_over(std::unique_lock<std::mutex>& guard, const std::shared_ptr<link>& relay, remote& to) {
+    auto made = std::make_shared<link>();
+    made->token = tokens_.next();
+    made->dialled = true;
+    made->target = to.name.empty() ? "a host behind " + relay->theirs.name : to.name;
+    made->wanted = to.host;
+    made->since = now();
+    made->relayed = to.node;
+    made->relay = relay;
+    add_pipes(*made, relay, to.node);
+    links_.push_back(made);
+    to.dialling = made;
+    const auto mine = to_frame(my_hello(made->token));
+    guard.unlock();
+    for (int i = 0; i < 2; ++i) {
+      start(made, i);
+      made->pipes[i].through->send(mine);
+    }
+  }
+
+  void add_pipes(link& to, const std::shared_ptr<link>& relay, const node_key& other) {
+    for (std::uint8_t i = 0; i < 2; ++i)
+      to.pipes[i].through = std::make_shared<relayed_pipe>(relay, relayed_head{i, other, to.token}, [all = all_] { return all->clock->now(); });
+  }
+
+  // Relays.
+
+  /// Passes on what is for another host, or takes what another one has sent us over the relay `of`.
+  bool relayed_came(const std::shared_ptr<link>& of, int which, const payload& bytes) {
+    const auto head = read_relayed_head(bytes.bytes());
+    if (!head || head->which != which) return false;
+    const auto inner = bytes.slice(relayed_head::bytes, bytes.size() - relayed_head::bytes);
+    if (inner.empty()) return false;
+    std::unique_lock guard(mutex_);
+    for (const auto& each : links_)
+      if (each->relayed == head->other && each->token == head->link && each->relay.lock() == of) {
+        auto through = std::static_pointer_cast<relayed_pipe>(each->pipes[which].through);
+        guard.unlock();
+        through->came(inner);
+        return true;
+      }
+    if (head->other == node_) return true;     // of a link that is over
+    if (options_.relay_bytes > 0) {
+      const auto to = std::find_if(remotes_.begin(), remotes_.end(), [&](const auto& entry) { return entry.second.node == head->other; });
+      const bool spent = relayed_ + inner.size() > options_.relay_bytes;
+      const auto over = to == remotes_.end() || spent ? nullptr : to->second.up;
+      if (over == nullptr || over->relayed || over->pipes[which].through->queued_bytes() > most_relayed) {
+        if (spent) all_->count("relay_spent");
+        of->send(which == 1, frame_writer(frame_kind::relay_end).put(head->other).put(head->link).done(), now());
+        return true;
+      }
+      relayed_ += inner.size();
+      all_->relayed_bytes += inner.size();
+      const auto from = remote_of(of->host).node;
+      passing_.insert({from, head->other, head->link});
+      // Who it is from is not theirs to say.
+      put(*over, which == 1, {to_bytes({static_cast<std::uint8_t>(which), from, head->link}), {inner}});
+      pump(guard);
+      return true;
+    }
+    // Somebody begins a link with us. It has to begin with a hello, in both pipes.
+    if (std::to_integer<std::uint8_t>(inner.bytes()[0]) != static_cast<std::uint8_t>(frame_kind::hello)) return true;
+    auto fresh = std::make_shared<link>();
+    fresh->token = head->link;
+    fresh->since = now();
+    fresh->relayed = head->other;
+    fresh->relay = of;
+    add_pipes(*fresh, of, head->other);
+    links_.push_back(fresh);
+    auto through = std::static_pointer_cast<relayed_pipe>(fresh->pipes[which].through);
+    guard.unlock();
+    for (int i = 0; i < 2; ++i) start(fresh, i);
+    through->came(inner);
+    return true;
+  }
+
+  bool relay_ended(const std::shared_ptr<link>& of, int which, frame_reader in) {
+    const auto other = in.node();
+    const auto token = in.get<std::uint64_t>();
+    if (!in.finished()) return false;
+    std::unique_lock guard(mutex_);
+    for (const auto& each : links_)
+      if (each->relayed == other && each->token == token && each->relay.lock() == of) {
+        auto ended = each;
+        guard.unlock();
+        end(ended, "the relay says that it is over");
+        return true;
+      }
+    if (options_.relay_bytes == 0) return true;
+    passing_.erase({remote_of(of->host).node, other, token});
+    passing_.erase({other, remote_of(of->host).node, token});
+    const auto to = std::find_if(remotes_.begin(), remotes_.end(), [&](const auto& entry) { return entry.second.node == other; });
+    if (to != remotes_.end() && to->second.up && !to->second.up->relayed)
+      to->second.up->send(which == 1, frame_writer(frame_kind::relay_end).put(remote_of(of->host).node).put(token).done(), now());
+    return true;
+  }
+
+  /// Tells those who had links over us with `node` that it is gone.
+  void relay_lost(const node_key& node) {
+    std::lock_guard guard(mutex_);
+    std::erase_if(passing_, [&](const passing& each) {
+      if (each.from != node && each.to != node) return false;
+      const auto& other = each.from == node ? each.to : each.from;
+      for (const auto& [host, r] : remotes_)
+        if (r.node == other && r.up && !r.up->relayed)
+          for (const bool bulk : {false, true})
+            r.up->send(bulk, frame_writer(frame_kind::relay_end).put(node).put(each.link).done(), now());
+      return true;
+    });
   }
 
   hello my_hello(std::uint64_t token) const {
@@ -491,6 +677,10 @@ class network::station : public std::enable_shared_from_this<station> {
       std::lock_guard guard(mutex_);
       of->theirs = *theirs;
       of->pipes[which].hello = true;
+      if (of->relayed && !of->pipes[1 - which].hello) return;
+    }
+    if (!of->relayed) {
+      std::lock_guard guard(mutex_);
       // The other pipe came as a link of its own.
       const auto half = std::find_if(links_.begin(), links_.end(), [&](const auto& l) {
         return l != of && !l->dialled && !l->up && !l->closed && l->theirs.link == theirs->link && l->theirs.name == theirs->name &&
@@ -517,7 +707,7 @@ class network::station : public std::enable_shared_from_this<station> {
       if (of->up || of->closed) return;
       of->theirs = std::move(theirs);
     }
-    if (all_->options.admits) {
+    if (all_->options.admits && !of->relayed) {
       std::string detail;
       const auto why = all_->options.admits->check(of->pipes[0].through->certificate(), utc(), of->certificate_name, detail);
       if (why != refusal::none) return refuse(of, why, detail);
@@ -528,7 +718,10 @@ class network::station : public std::enable_shared_from_this<station> {
 
   std::pair<refusal, std::string> check(const link& of) {
     const auto& theirs = of.theirs;
-    if (all_->options.admits && theirs.name != of.certificate_name)
+    // Who is behind a relay we have from the relay, which is admitted.
+    if (of.relayed && key_of(fabric::node_of(theirs.name, theirs.incarnation)) != *of.relayed)
+      return {refusal::borrowed_name, "the relay knows it by another name than " + theirs.name};
+    if (!of.relayed && all_->options.admits && theirs.name != of.certificate_name)
       return {refusal::borrowed_name, "the certificate is " + of.certificate_name + "'s, not " + theirs.name + "'s"};
     if (theirs.name == options_.name) {
       if (theirs.incarnation == options_.incarnation) return {refusal::ourselves, ""};
@@ -712,6 +905,15 @@ class network::station : public std::enable_shared_from_this<station> {
           }
         }
     }
+    std::vector<std::shared_ptr<link>> over;
+    {
+      std::lock_guard guard(mutex_);
+      for (const auto& each : links_)
+        if (each->relay.lock() == of) over.push_back(each);
+    }
+    for (const auto& each : over) end(each, "the relay is gone");
+    // Who had links over us to this host is told.
+    if (options_.relay_bytes > 0 && told != no_host) relay_lost(key_of(all_->net->node_of(told)));
     for (auto& direction : of->pipes) {
       if (direction.head && direction.through) direction.through->window().remove(std::exchange(direction.charged, 0));
       if (direction.through) direction.through->close();
@@ -807,7 +1009,7 @@ class network::station : public std::enable_shared_from_this<station> {
         if (!in.finished()) return false;
         std::lock_guard guard(mutex_);
         for (const auto& [host, r] : remotes_)
-          if (r.node == node && !r.address.empty())
+          if (r.node == node && (!r.address.empty() || (options_.relay_bytes > relayed_ && r.up && !r.up->relayed)))
             of->send(false, frame_writer(frame_kind::node_at).put(node).put(std::string_view(r.name)).put(std::string_view(r.address)).done(), now());
         return true;
       }
@@ -818,8 +1020,13 @@ class network::station : public std::enable_shared_from_this<station> {
         if (!in.finished()) return false;
         std::unique_lock guard(mutex_);
         for (auto& [host, r] : remotes_)
-          if (r.node == node && r.address.empty() && parse_address(where)) {
-            r.address = where;
+          if (r.node == node && r.address.empty() && (where.empty() || parse_address(where))) {
+            // Who does not know where passes on.
+            if (where.empty())
+              r.relay = of->host;
+            else
+              r.address = where;
+            if (r.name.empty()) r.name = name;
             if (r.trying && !r.up && !r.dialling) {
               r.next_try = now();
               try_for(guard, r);
@@ -843,6 +1050,8 @@ class network::station : public std::enable_shared_from_this<station> {
         if (told && all_->options.on_up) all_->options.on_up(host_, *told);
         return true;
       }
+      case frame_kind::relayed: return relayed_came(of, which, bytes);
+      case frame_kind::relay_end: return relay_ended(of, which, in);
       case frame_kind::leaving:
         bury(of->host);
         if (all_->options.on_left) all_->options.on_left(host_, of->theirs.name);
@@ -992,6 +1201,13 @@ class network::station : public std::enable_shared_from_this<station> {
   duration last_tick_{};
   duration line_free_{};                       // paced: when the next piece may be sent
   bool pump_planned_ = false;
+  std::uint64_t relayed_ = 0;                  // of relay_bytes
+  struct passing {
+    node_key from, to;
+    std::uint64_t link;
+    auto operator<=>(const passing&) const = default;
+  };
+  std::set<passing> passing_;                  // links that go over us
 };
 
 // -- network --------------------------------------------------------------------------------------
@@ -1061,6 +1277,7 @@ wire_counts network::counts() const {
   out.bytes_in = shared_->bytes_in;
   out.bytes_out = shared_->bytes_out;
   out.messages_lost = shared_->messages_lost;
+  out.relayed_bytes = shared_->relayed_bytes;
   for (const auto name : gate_refusal_names) out.connections_refused[std::string(name)] = 0;
   {
     std::lock_guard guard(shared_->mutex);

@@ -10,6 +10,9 @@
 //           certificate that is not good or not its own, a name that another living process has.
 //   death   an actor's end is told to those who watch it; a process that comes back is a new incarnation, and what was
 //           said to the old one is lost.
+//   relay   hosts that can both only dial have a link over a third one, if that offers it: its frames go in frames of the links to the relay, which
+//           says whom they are from, and which both have to trust for that. What is passed on counts against a budget; when that is spent, or one of the two is
+//           gone, the relay says so, and the link is over.
 //   find    an address in a message says who (netem/fabric.hpp: node id), not where: who is not known is asked for at those
 //           whom we have links with.
 //
@@ -41,7 +44,7 @@ class coordinator;
 namespace shoal::netem::wire {
 
 /// What was wrong with what a linked host sent.
-inline constexpr std::array<std::string_view, 3> frame_refusal_names{"bad_frame", "bad_message", "send_queue_full"};
+inline constexpr std::array<std::string_view, 4> frame_refusal_names{"bad_frame", "bad_message", "send_queue_full", "relay_spent"};
 /// Why the gate closed a connection.
 inline constexpr std::array<std::string_view, 4> gate_refusal_names{"silent", "garbage", "too_many", "handshake"};
 
@@ -103,12 +106,14 @@ struct host_options {
   /// The line, in bits per second: bulk is sent a little slower, in turns to all who are to get some, so that no queue forms in which what is small
   /// would wait, and no receiver gets much less than another. 0: as fast as it goes.
   double uplink = 0;
+  std::uint64_t relay_bytes = 0;                         ///< so much it passes on between hosts that cannot dial each other
 };
 
 /// Sums since the beginning.
 struct wire_counts {
   std::uint64_t links_open = 0, links_made = 0, links_lost = 0;
   std::uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
+  std::uint64_t relayed_bytes = 0;                       ///< passed on for others
   std::uint64_t messages_lost = 0;                       ///< given up with their link, or nobody was there
   std::map<std::string, std::uint64_t> connections_refused;   ///< by reason, those that did not occur too: the gate's, and refusals of links
   std::map<std::string, std::uint64_t> frames_refused;   ///< the same, of what linked hosts sent
@@ -146,6 +151,7 @@ class network final : public carrier {
  private:
   struct link;
   struct remote;
+  class relayed_pipe;
   class station;
 
   std::shared_ptr<station> station_of(host_index host) const;

@@ -23,6 +23,7 @@ struct node_options {
   std::vector<netem::wire::address> join;
   bool shape = false;                      ///< the scenario's network is put before the real one
   std::optional<data_rate> uplink;         ///< the line, if it is not the scenario's; 0: none that bulk would have to spare
+  std::uint64_t relay_bytes = 0;           ///< so much it passes on between hosts that can both only dial
   bool pace = false;                       ///< steps last as long as the scenario's device takes, at least
   std::shared_ptr<grpc::ServerCredentials> server_credentials;   ///< null: neither encrypted nor authenticated
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;

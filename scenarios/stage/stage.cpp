@@ -403,7 +403,8 @@ real_network stage::state::network_between_hosts() {
   wire.admits = node.admits;
   const auto up = node.uplink.value_or(role.peer ? hosts[*role.peer].up : what.data.up);
   out.host = [&node, up](const std::string&) {
-    return netem::wire::host_options{.listen = node.listen, .advertise = node.advertise, .uplink = node.shape ? 0 : up.bits_per_second};
+    return netem::wire::host_options{.listen = node.listen, .advertise = node.advertise, .uplink = node.shape ? 0 : up.bits_per_second,
+                                      .relay_bytes = node.relay_bytes};
   };
   return out;
 }
