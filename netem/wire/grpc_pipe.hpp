@@ -28,7 +28,6 @@ class grpc_pipe : public pipe, public receive_window {
   void finish() final;
   void close() final;
   std::size_t queued_bytes() const final { return queued_; }
-  std::size_t unhandled_bytes() const final { return unhandled_; }
   receive_window& window() final { return *this; }
   bool held_back() const final { return held_back_; }
   const std::string& kind() const final { return kind_; }

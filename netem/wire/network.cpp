@@ -46,10 +46,19 @@ node_key key_of(const caf::node_id& node) {
 // A message that gives its bytes back to the window of its pipe once it has been handled, or was dropped.
 class arrived final : public caf::mailbox_element {
  public:
-  arrived(caf::strong_actor_ptr sender, caf::message content, std::shared_ptr<pipe> from, std::size_t bytes)
-      : caf::mailbox_element(std::move(sender), caf::make_message_id(), {}), content_(std::move(content)), from_(std::move(from)), bytes_(bytes) {}
+  /// `unhandled`: the sum over all pipes.
+  arrived(caf::strong_actor_ptr sender, caf::message content, std::shared_ptr<pipe> from, std::size_t bytes,
+          std::shared_ptr<std::atomic<std::uint64_t>> unhandled)
+      : caf::mailbox_element(std::move(sender), caf::make_message_id(), {}),
+        content_(std::move(content)),
+        from_(std::move(from)),
+        bytes_(bytes),
+        unhandled_(std::move(unhandled)) {
+    *unhandled_ += bytes_;
+  }
   ~arrived() override {
     content_.reset();
+    *unhandled_ -= bytes_;
     from_->window().remove(bytes_);
   }
   caf::type_erased_tuple& content() override { return content_.vals().unshared(); }
@@ -61,6 +70,7 @@ class arrived final : public caf::mailbox_element {
   caf::message content_;
   std::shared_ptr<pipe> from_;
   std::size_t bytes_;
+  std::shared_ptr<std::atomic<std::uint64_t>> unhandled_;
 };
 
 /// The frames of a message: one, or a first one and pieces.
@@ -109,7 +119,7 @@ struct network::shared {
   caf::actor_system* system = nullptr;
   fabric* net = nullptr;
   coordinator* clock = nullptr;
-  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0}, relayed_bytes{0};
+  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0}, relayed_bytes{0}, links_open{0}, unhandled{0};
   mutable std::mutex mutex;                    // guards refused
   std::map<std::string, std::uint64_t> refused;
   std::map<host_index, std::string> here;      // where hosts of this process listen; guarded by mutex
@@ -200,7 +210,6 @@ class network::relayed_pipe final : public pipe, public receive_window {
   }
 
   std::size_t queued_bytes() const override { return closed_ ? 0 : over_->pipes[head_.which].through->queued_bytes(); }
-  std::size_t unhandled_bytes() const override { return 0; }
   receive_window& window() override { return *this; }
   // The relay's pipe is what is read from.
   void add(std::size_t bytes) override { over_->pipes[head_.which].through->window().add(bytes); }
@@ -295,6 +304,8 @@ class network::station : public std::enable_shared_from_this<station> {
       std::lock_guard guard(mutex_);
       closed_ = true;
       links.swap(links_);
+      for (const auto& each : links)
+        if (!each->closed.exchange(true) && each->up) --all_->links_open;
       remotes_.clear();
       joins_.clear();
     }
@@ -344,13 +355,8 @@ class network::station : public std::enable_shared_from_this<station> {
     return out;
   }
 
+  /// Takes no lock: whoever watches asks while it holds its own.
   void add_counts(wire_counts& into) const {
-    {
-      std::lock_guard guard(mutex_);
-      for (const auto& each : links_)
-        if (each->pipes[1].through) into.unhandled_bytes += each->pipes[1].through->unhandled_bytes();
-      into.links_open += static_cast<std::uint64_t>(std::count_if(links_.begin(), links_.end(), [](const auto& l) { return l->up.load(); }));
-    }
     if (!listener_) return;
     const auto gate = listener_->refused();
     const std::uint64_t counts[] = {gate.silent, gate.garbage, gate.too_many, gate.handshake};
@@ -757,6 +763,7 @@ class network::station : public std::enable_shared_from_this<station> {
       if (closed_ || of->closed) return;
       of->host = host;
       of->up = true;
+      ++all_->links_open;
       for (auto& direction : of->pipes) direction.heard = direction.sent = now();
       ++all_->made;
       auto& r = remote_of(host);
@@ -875,6 +882,7 @@ class network::station : public std::enable_shared_from_this<station> {
       std::erase(links_, of);
       std::erase_if(joined_, [&](const auto& entry) { return entry.second == of; });
       if (of->up) {
+        --all_->links_open;
         const auto found = remotes_.find(of->host);
         if (found != remotes_.end() && found->second.up == of) {
           auto& r = found->second;
@@ -1103,7 +1111,8 @@ class network::station : public std::enable_shared_from_this<station> {
     caf::strong_actor_ptr sender;
     if (head.from != nobody) sender = all_->net->address_at(all_->net->node_of(of->host), caf::actor_id{head.from} + 1);
     all_->net->deliver({of->host, head.from == nobody ? 0 : head.from}, {host_, head.to},
-                       caf::mailbox_element_ptr{new arrived(std::move(sender), std::move(*content), through, charged)}, head.wire_bytes);
+                       caf::mailbox_element_ptr{new arrived(std::move(sender), std::move(*content), through, charged,
+                                                                {all_, &all_->unhandled})}, head.wire_bytes);
     return true;
   }
 
@@ -1278,6 +1287,8 @@ wire_counts network::counts() const {
   out.bytes_out = shared_->bytes_out;
   out.messages_lost = shared_->messages_lost;
   out.relayed_bytes = shared_->relayed_bytes;
+  out.links_open = shared_->links_open;
+  out.unhandled_bytes = shared_->unhandled;
   for (const auto name : gate_refusal_names) out.connections_refused[std::string(name)] = 0;
   {
     std::lock_guard guard(shared_->mutex);

@@ -61,7 +61,6 @@ class pipe {
   virtual void close() = 0;
 
   virtual std::size_t queued_bytes() const = 0;
-  virtual std::size_t unhandled_bytes() const = 0;
   /// The pipe must outlive its use.
   virtual receive_window& window() = 0;
   /// True while reading waits for the window.

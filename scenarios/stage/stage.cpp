@@ -413,9 +413,10 @@ real_network stage::state::network_between_hosts() {
 void stage::state::meet(netem::host_index mine, const netem::wire::neighbour& other) {
   if (!options.node || !other.service) return;
   caf::actor node;
+  const auto machine = in->net().machine_of(mine);
   {
     std::lock_guard guard(watching);
-    if (const auto found = nodes.find(in->net().machine_of(mine)); found != nodes.end()) node = found->second;
+    if (const auto found = nodes.find(machine); found != nodes.end()) node = found->second;
   }
   if (node) in->clock().as_host(mine, [&] { caf::anon_send(node, actors::introduced{other.service}); });
 }
@@ -685,8 +686,10 @@ duration stage::state::run_world(bool& interrupted) {
     const auto host = in->net().host_on(role.peer ? machines[*role.peer] : shards.front().machine);
     if (host != netem::no_host) {
       in->wire()->leave(host);
+      const auto now = in->clock().now();
+      const auto id = in->peer_id_of(host);
       std::lock_guard guard(watching);
-      if (role.peer) observers->on_host_killed(stamp(in->clock().now()), in->peer_id_of(host), "left");
+      if (role.peer) observers->on_host_killed(stamp(now), id, "left");
     }
   }
   // From here on nobody serves the clock and no actor runs: what the observers know can be read.
