@@ -1,5 +1,6 @@
 #include "netem/wire/listener.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -121,55 +123,65 @@ std::string key_of(const sockaddr_storage& from) {
   return {bytes, from.ss_family == AF_INET ? sizeof(in_addr) : sizeof(in6_addr)};
 }
 
+std::uint16_t port_of(const sockaddr_storage& from) {
+  return ntohs(from.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(from).sin_port : reinterpret_cast<const sockaddr_in6&>(from).sin6_port);
+}
+
+failure cannot_listen(const address& at) {
+  const int code = errno;
+  std::string why = std::strerror(code);
+  if (code == EADDRINUSE) why = "another program uses that port; choose another one, or stop it";
+  if (code == EADDRNOTAVAIL) why = "this machine has no such address; 0.0.0.0 listens on all that it has";
+  if (code == EACCES) why = "ports below 1024 are for root";
+  return failure{"cannot listen on " + at.text() + ": " + why};
+}
+
+result<descriptor> bound_to(const address& at) {
+  auto numbers = resolve(at);
+  if (!numbers) return failure{numbers.error()};
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const auto port = std::to_string(at.port);
+  if (getaddrinfo(numbers->host.c_str(), port.c_str(), &hints, &found) != 0)
+    return failure{"cannot listen on " + at.text() + ": no address of a machine"};
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner{found, freeaddrinfo};
+  descriptor out(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (out.get() < 0) return cannot_listen(at);
+  const int yes = 1;
+  setsockopt(out.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (bind(out.get(), found->ai_addr, found->ai_addrlen) != 0) return cannot_listen(at);
+  return out;
+}
+
 class gate final : public listener {
  public:
   explicit gate(listener_options options)
       : options_(std::move(options)), service_(options_.pipes,
                  [this](std::shared_ptr<pipe> made) {
-                   {
-                     std::lock_guard guard(mutex_);
-                     if (!in_handshake_.empty()) in_handshake_.pop_front();
-                   }
+                   shook_hands(made->peer());
                    options_.on_pipe(std::move(made));
                  }), bell_(eventfd(0, EFD_CLOEXEC)), poll_(epoll_create1(EPOLL_CLOEXEC)) {}
   ~gate() override { close(); }
 
   result<void> open() {
-    auto numbers = resolve(options_.at);
-    if (!numbers) return failure{numbers.error()};
-    addrinfo hints{};
-    hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    const auto port = std::to_string(options_.at.port);
-    if (getaddrinfo(numbers->host.c_str(), port.c_str(), &hints, &found) != 0)
-      return failure{"cannot listen on " + options_.at.text() + ": no address of a machine"};
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner{found, freeaddrinfo};
-    const auto failed = [&](const char* doing) {
-      const int code = errno;
-      std::string why = std::strerror(code);
-      if (code == EADDRINUSE) why = "another program uses that port; choose another one, or stop it";
-      if (code == EADDRNOTAVAIL) why = "this machine has no such address; 0.0.0.0 listens on all that it has";
-      if (code == EACCES) why = "ports below 1024 are for root";
-      return failure{std::string("cannot ") + doing + " " + options_.at.text() + ": " + why};
-    };
-    socket_ = descriptor(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (socket_.get() < 0) return failed("listen on");
-    const int yes = 1;
-    setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    if (bind(socket_.get(), found->ai_addr, found->ai_addrlen) != 0) return failed("listen on");
-    if (listen(socket_.get(), 512) != 0) return failed("listen on");
+    auto bound = bound_to(options_.at);
+    if (!bound) return failure{bound.error()};
+    socket_ = std::move(*bound);
+    if (listen(socket_.get(), 512) != 0) return cannot_listen(options_.at);
     sockaddr_storage mine{};
     socklen_t length = sizeof(mine);
     getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&mine), &length);
-    options_.at.port = ntohs(mine.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(mine).sin_port
-                                                       : reinterpret_cast<sockaddr_in6&>(mine).sin6_port);
+    options_.at.port = port_of(mine);
 
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(&service_);
     builder.SetMaxReceiveMessageSize(static_cast<int>(max_grpc_bytes));
     builder.SetMaxSendMessageSize(-1);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, static_cast<int>(options_.patience.count()));
+    // Of those who shake hands and then open no stream, or keep a connection when its stream is over.
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, static_cast<int>(options_.patience.count()));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(options_.pipes.lookahead_bytes));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
@@ -206,7 +218,29 @@ class gate final : public listener {
     descriptor socket;
     steady::time_point since;
     std::string from;
+    std::uint16_t port;
   };
+  /// Handed to gRPC, and no stream has come yet.
+  struct handshaking {
+    steady::time_point since;
+    std::string from;
+    std::uint16_t port;
+  };
+
+  /// `peer` as gRPC writes it: ipv4:10.0.0.5:41234, or ipv6:%5B::1%5D:41234.
+  void shook_hands(const std::string& peer) {
+    const auto colon = peer.rfind(':');
+    const auto port = colon == std::string::npos ? 0 : std::strtoul(peer.c_str() + colon + 1, nullptr, 10);
+    std::lock_guard guard(mutex_);
+    const auto found = std::find_if(in_handshake_.begin(), in_handshake_.end(), [&](const handshaking& each) {
+      return each.port == port && (each.from.size() != sizeof(in_addr) || peer.find(':' + numbers_of(each.from) + ':') != std::string::npos);
+    });
+    if (found != in_handshake_.end()) in_handshake_.erase(found);
+  }
+  static std::string numbers_of(const std::string& ipv4) {
+    char out[INET_ADDRSTRLEN] = "";
+    return inet_ntop(AF_INET, ipv4.data(), out, sizeof(out)) != nullptr ? out : "";
+  }
 
   void watch(int which, std::uint32_t what) {
     epoll_event event{};
@@ -236,7 +270,7 @@ class gate final : public listener {
         }
       }
       std::lock_guard guard(mutex_);
-      for (; !in_handshake_.empty() && in_handshake_.front() <= late; in_handshake_.pop_front()) ++handshake_;
+      for (; !in_handshake_.empty() && in_handshake_.front().since <= late; in_handshake_.pop_front()) ++handshake_;
     }
   }
 
@@ -257,7 +291,7 @@ class gate final : public listener {
       const int which = made.get();
       const auto now = steady::now();
       order_.emplace_back(now, which);
-      waiting_[which] = {std::move(made), now, std::move(key)};
+      waiting_[which] = {std::move(made), now, std::move(key), port_of(from)};
       watch(which, EPOLLIN | EPOLLRDHUP | EPOLLET);
     }
   }
@@ -299,6 +333,16 @@ class gate final : public listener {
       return drop(found);
     }
     if (have < wanted.size()) return;  // the rest comes, or patience ends
+    {
+      std::lock_guard guard(mutex_);
+      const auto& from = found->second.from;
+      const auto of_one = std::count_if(in_handshake_.begin(), in_handshake_.end(), [&](const handshaking& each) { return each.from == from; });
+      if (in_handshake_.size() >= options_.most_in_handshake || static_cast<std::size_t>(of_one) >= options_.most_in_handshake_from_one) {
+        ++too_many_;
+        return drop(found);
+      }
+      in_handshake_.push_back({steady::now(), from, found->second.port});
+    }
     epoll_ctl(poll_.get(), EPOLL_CTL_DEL, which, nullptr);
     forget(found->second.from);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -307,10 +351,6 @@ class gate final : public listener {
     waiting_.erase(found);
     const int yes = 1;
     setsockopt(connection.fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    {
-      std::lock_guard guard(mutex_);
-      in_handshake_.push_back(steady::now());
-    }
     acceptor_->HandleNewConnection(&connection);
   }
 
@@ -322,8 +362,8 @@ class gate final : public listener {
   std::thread thread_;
   std::atomic<bool> closing_{false};
   std::atomic<std::uint64_t> silent_{0}, garbage_{0}, too_many_{0}, handshake_{0};
-  std::mutex mutex_;                           // guards in_handshake_: one for each connection of which no stream has come
-  std::deque<steady::time_point> in_handshake_;
+  std::mutex mutex_;                           // guards in_handshake_
+  std::deque<handshaking> in_handshake_;       // in the order of their coming
   // The thread's alone.
   std::map<int, waiting> waiting_;
   std::deque<std::pair<steady::time_point, int>> order_;
@@ -331,6 +371,11 @@ class gate final : public listener {
 };
 
 }  // namespace
+
+result<void> check_can_listen(const address& at) {
+  if (auto bound = bound_to(at); !bound) return failure{bound.error()};
+  return {};
+}
 
 result<std::unique_ptr<listener>> listener::open(listener_options options) {
   auto out = std::make_unique<gate>(std::move(options));

@@ -24,7 +24,8 @@ struct listener_options {
   std::shared_ptr<grpc::ServerCredentials> credentials;
   bool tls = false;                                      ///< what the first bytes must be like
   std::chrono::milliseconds patience{5000};              ///< for the first bytes, and for the handshake
-  std::size_t most_waiting = 256, most_waiting_from_one = 64;
+  std::size_t most_waiting = 256, most_waiting_from_one = 64;          ///< that have said nothing yet
+  std::size_t most_in_handshake = 256, most_in_handshake_from_one = 64;
   std::size_t memory_bytes = std::size_t{256} << 20;     ///< what gRPC may use for all that comes
   pipe_options pipes;
   /// A stream was opened. The pipe closes unless it is kept.
@@ -35,9 +36,12 @@ struct listener_options {
 struct refused_connections {
   std::uint64_t silent = 0;        ///< said nothing in time, or hung up
   std::uint64_t garbage = 0;       ///< did not speak the protocol
-  std::uint64_t too_many = 0;      ///< waited when too many did
+  std::uint64_t too_many = 0;      ///< waited, or came to shake hands, when too many did
   std::uint64_t handshake = 0;     ///< opened no stream in time: a TLS handshake that failed
 };
+
+/// Whether a listener could be opened there now. Errors: as listener::open().
+result<void> check_can_listen(const address& at);
 
 class listener {
  public:

@@ -241,6 +241,9 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
     auto role = role_of(what, *options.node, s->hosts);
     if (!role) return failure{role.error()};
     s->role = *role;
+    // Before anything is written.
+    if (options.node->listen)
+      if (auto free = netem::wire::check_can_listen(*options.node->listen); !free) return failure{free.error()};
     options.baseline = false;
     what.expect.clear();                                 // of whole swarms
   }
