@@ -71,7 +71,8 @@ std::optional<message_head> read_message_head(std::span<const std::byte> bytes) 
   out.wire_bytes = in.get<std::uint32_t>();
   in.get<std::uint32_t>();
   out.beside = in.get<std::uint64_t>();
-  if (!in.ok() || out.more > 1) return {};
+  // No sum of sizes wraps around.
+  if (!in.ok() || out.more > 1 || out.beside > std::uint64_t{1} << 62) return {};
   return out;
 }
 

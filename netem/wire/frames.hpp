@@ -32,8 +32,9 @@ class frame_writer {
   template <class T>
     requires std::is_integral_v<T>
   frame_writer& put(T value) {
-    const auto* bytes = reinterpret_cast<const char*>(&value);
-    head_.insert(head_.end(), bytes, bytes + sizeof(value));
+    const auto at = head_.size();
+    head_.resize(at + sizeof(value));
+    std::memcpy(head_.data() + at, &value, sizeof(value));
     return *this;
   }
   frame_writer& put(std::string_view text) {
@@ -135,6 +136,7 @@ struct message_head {
   std::uint64_t body() const noexcept { return (std::uint64_t{binary} + 7) / 8 * 8 + beside; }
 };
 void write(const message_head& what, std::vector<char>& into);
+/// Nothing if it is cut, or of sizes that no message has.
 std::optional<message_head> read_message_head(std::span<const std::byte> bytes);
 
 }  // namespace shoal::netem::wire
