@@ -171,7 +171,11 @@ void grpc_pipe::remove(std::size_t bytes) {
 
 void grpc_pipe::read_done(bool ok) {
   std::vector<payload> frames;
-  if (ok) ok = from_grpc(in_, frames);
+  if (ok && !from_grpc(in_, frames)) {
+    ok = false;
+    malformed_ = true;
+    frames.clear();
+  }
   in_.Clear();
   for (auto& each : frames) on_frame_(std::move(each));
   frames.clear();

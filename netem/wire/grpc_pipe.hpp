@@ -29,6 +29,7 @@ class grpc_pipe : public pipe, public receive_window {
   void close() final;
   std::size_t queued_bytes() const final { return queued_; }
   receive_window& window() final { return *this; }
+  bool malformed() const final { return malformed_; }
   bool held_back() const final { return held_back_; }
   const std::string& kind() const final { return kind_; }
   void add(std::size_t bytes) final { unhandled_ += bytes; }
@@ -62,7 +63,7 @@ class grpc_pipe : public pipe, public receive_window {
   mutable std::mutex mutex_;
   std::deque<frame> queue_;
   std::atomic<std::size_t> queued_{0}, unhandled_{0};
-  std::atomic<bool> held_back_{false};
+  std::atomic<bool> held_back_{false}, malformed_{false};
   bool started_ = false, reading_ = false, writing_ = false, closing_ = false, finishing_ = false, finished_ = false, idle_told_ = false;
   grpc::ByteBuffer in_, out_;
 };

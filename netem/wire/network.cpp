@@ -139,6 +139,7 @@ struct network::link {
   struct direction {
     std::shared_ptr<pipe> through;
     bool hello = false;                        // theirs has come
+    bool over = false;                         // the pipe is closed
     duration sent{}, heard{};
     // A message whose pieces are coming.
     std::optional<message_head> head;
@@ -147,6 +148,7 @@ struct network::link {
   };
   std::uint64_t token = 0;
   bool dialled = false;
+  std::mutex greeting;                         // held while their hello is looked at; before the station's lock
   std::atomic<bool> up{false}, closed{false};  // set under the station's lock
   direction pipes[2];                          // control, bulk
   hello theirs;
@@ -624,8 +626,11 @@ class network::station : public std::enable_shared_from_this<station> {
         [weak = weak_from_this(), of, which](payload bytes) {
           if (auto self = weak.lock()) self->frame_came(of, which, std::move(bytes));
         },
-        [weak = weak_from_this(), of](const std::string& why) {
-          if (auto self = weak.lock()) self->end(of, why);
+        [weak = weak_from_this(), of, which, through = of->pipes[which].through.get()](const std::string& why) {
+          auto self = weak.lock();
+          if (!self) return;
+          if (through->malformed()) self->malformed(of);
+          if (!self->tells_why(of, which)) self->end(of, why);
         });
   }
 
@@ -670,15 +675,21 @@ class network::station : public std::enable_shared_from_this<station> {
     }
   }
 
+  /// A pipe is closed of a link that we refused, and the other one is not: what is on its way there says why. tick() does not wait for long.
+  bool tells_why(std::shared_ptr<link> of, int which) {
+    std::lock_guard guard(mutex_);
+    if (const auto found = joined_.find(of.get()); found != joined_.end()) of = found->second;
+    of->pipes[which].over = true;
+    const auto& other = of->pipes[1 - which];
+    return of->refused_by_us && !of->closed && other.through && !other.over;
+  }
+
   /// Both pipes of a link are there once both hellos are.
   void hello_came(std::shared_ptr<link> of, int which, const payload& bytes) {
     bool other_version = false;
     auto theirs = read_hello(bytes.bytes(), other_version);
     if (!theirs) return refuse(of, other_version ? refusal::other_version : refusal::not_ours, other_version ? "it speaks another version" : "");
-    if (of->dialled) {
-      if (which == 0) return greeted(of, std::move(*theirs));
-      return;
-    }
+    if (of->dialled) return greeted(of, std::move(*theirs));
     {
       std::lock_guard guard(mutex_);
       of->theirs = *theirs;
@@ -699,25 +710,29 @@ class network::station : public std::enable_shared_from_this<station> {
       whole->pipes[1] = std::move(other->pipes[1]);
       other->pipes[1] = {};
       joined_[other.get()] = whole;
+      other->closed = true;
       std::erase(links_, other);
       of = whole;
     }
     if (const auto [why, text] = check(*of); why != refusal::none) return refuse(of, why, text);
-    of->send(false, to_frame(my_hello(of->token)), now());
     rise(of);
   }
 
+  /// Their hello comes on both pipes, so that on either nothing comes before it; the first of them counts.
   void greeted(const std::shared_ptr<link>& of, hello theirs) {
+    std::lock_guard one_at_a_time(of->greeting);
     {
       std::lock_guard guard(mutex_);
       if (of->up || of->closed) return;
       of->theirs = std::move(theirs);
     }
-    if (all_->options.admits && !of->relayed) {
-      std::string detail;
-      const auto why = all_->options.admits->check(of->pipes[0].through->certificate(), utc(), of->certificate_name, detail);
-      if (why != refusal::none) return refuse(of, why, detail);
-    }
+    if (all_->options.admits && !of->relayed)
+      for (const auto& direction : of->pipes) {
+        std::string detail;
+        const auto why = all_->options.admits->check(direction.through->certificate(), utc(), of->certificate_name, detail);
+        if (why != refusal::none) return refuse(of, why, detail);
+        if (of->certificate_name != of->theirs.name) break;   // which check() says
+      }
     if (const auto [why, text] = check(*of); why != refusal::none) return refuse(of, why, text);
     rise(of);
   }
@@ -765,6 +780,9 @@ class network::station : public std::enable_shared_from_this<station> {
       of->up = true;
       ++all_->links_open;
       for (auto& direction : of->pipes) direction.heard = direction.sent = now();
+      // First of all that is sent, and not before it is up: what they send once they have it is for us.
+      if (!of->dialled)
+        for (const bool bulk : {false, true}) of->send(bulk, to_frame(my_hello(of->token)), now());
       ++all_->made;
       auto& r = remote_of(host);
       r.name = theirs.name;
@@ -881,6 +899,7 @@ class network::station : public std::enable_shared_from_this<station> {
       if (of->closed.exchange(true)) return;
       std::erase(links_, of);
       std::erase_if(joined_, [&](const auto& entry) { return entry.second == of; });
+      if (!of->dialled && !of->up && !of->refused_by_us && !closed_) all_->count(name_of(refusal::no_hello));
       if (of->up) {
         --all_->links_open;
         const auto found = remotes_.find(of->host);
@@ -942,7 +961,7 @@ class network::station : public std::enable_shared_from_this<station> {
     {
       std::lock_guard guard(mutex_);
       if (const auto found = joined_.find(of.get()); found != joined_.end()) of = found->second;
-      if (of->closed) return;
+      if (of->closed || of->refused_by_us) return;
       of->pipes[which].heard = now();
       ++of->frames;
     }
@@ -953,7 +972,6 @@ class network::station : public std::enable_shared_from_this<station> {
       if (kind == frame_kind::refused) return refused_came(of, bytes);
       // Before it is known who speaks nothing else counts, and not much of it.
       if (kind == frame_kind::hello && bytes.size() <= 4096 && !of->pipes[which].hello) return hello_came(of, which, bytes);
-      if (of->dialled && which == 1) return;  // theirs was quicker than their hello
       return refuse(of, refusal::not_ours, "");
     }
     if (!handle(of, which, kind, bytes)) misbehaved(of);
@@ -970,6 +988,18 @@ class network::station : public std::enable_shared_from_this<station> {
     of->refused = static_cast<refusal>(why);
     if (of->refused == refusal::other_scenario && all_->options.difference) text = all_->options.difference(all_->options.scenario, text);
     of->refused_text = std::move(text);
+  }
+
+  /// What came was not made of frames.
+  void malformed(std::shared_ptr<link> of) {
+    {
+      std::lock_guard guard(mutex_);
+      if (const auto found = joined_.find(of.get()); found != joined_.end()) of = found->second;
+      // Who has not proved a name yet is not banned under it.
+      if (!of->up && (of->closed || std::exchange(of->refused_by_us, true))) return;
+    }
+    if (of->up) return misbehaved(of);
+    all_->count(name_of(refusal::not_ours));
   }
 
   void misbehaved(const std::shared_ptr<link>& of) {
@@ -1061,6 +1091,7 @@ class network::station : public std::enable_shared_from_this<station> {
       case frame_kind::relayed: return relayed_came(of, which, bytes);
       case frame_kind::relay_end: return relay_ended(of, which, in);
       case frame_kind::leaving:
+        if (!in.finished()) return false;
         bury(of->host);
         if (all_->options.on_left) all_->options.on_left(host_, of->theirs.name);
         return true;
@@ -1141,7 +1172,6 @@ class network::station : public std::enable_shared_from_this<station> {
       for (const auto& each : links_) {
         if (!each->up) {
           if (now() - each->since > all_->options.hello_time) {
-            if (!each->dialled && !each->refused_by_us) all_->count(name_of(refusal::no_hello));
             over.emplace_back(each, "no answer");
           }
           continue;

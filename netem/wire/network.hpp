@@ -2,7 +2,7 @@
 // host that it talks to, and is known by its name and incarnation.
 //
 //   link    two pipes (pipe.hpp), one for control and one for bulk. Whoever has something to say first dials; a link serves both ways,
-//           also when both dialled. First frames are hellos; then messages follow. A link that says nothing for the detection time (there are
+//           also when both dialled. First frames are hellos, on both pipes; then messages follow. A link that says nothing for the detection time (there are
 //           pings) is given up, and so is one that closes: what was on its way is lost, and observers of the other host's actors are told that it is
 //           unreachable. What is sent later dials again, with back-off; until the detection time is over what is sent waits.
 //   hello   who speaks (name, incarnation, address, its certificate if there are keys), its clock, and the scenario that it runs. Refused,

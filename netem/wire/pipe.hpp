@@ -63,6 +63,8 @@ class pipe {
   virtual std::size_t queued_bytes() const = 0;
   /// The pipe must outlive its use.
   virtual receive_window& window() = 0;
+  /// True once something came that is not made of frames, which closes the pipe.
+  virtual bool malformed() const = 0;
   /// True while reading waits for the window.
   virtual bool held_back() const = 0;
 
