@@ -1,0 +1,403 @@
+// What comes from others, read by itself: frames, gRPC messages and CAF messages that are cut, changed and made up. And who a message is from, whatever
+// it says.
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include <doctest/doctest.h>
+
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <grpcpp/security/credentials.h>
+
+#include "actors/messages.hpp"
+#include "kernels/base/digest.hpp"
+#include "kernels/base/rng.hpp"
+#include "netem/fabric.hpp"
+#include "netem/wire/frames.hpp"
+#include "netem/wire/grpc_pipe.hpp"
+#include "netem/wire/message_codec.hpp"
+#include "netem/wire/network.hpp"
+#include "tests/cluster/support/attacker.hpp"
+
+using namespace shoal;
+using namespace shoal::cluster;
+using namespace shoal::netem::wire;
+
+namespace {
+
+using bytes = std::vector<std::byte>;
+
+bytes bytes_of(const frame& what) {
+  const auto head = std::as_bytes(std::span(what.head));
+  return {head.begin(), head.end()};
+}
+
+bytes noise(rng& from, std::size_t size) {
+  bytes out(size);
+  for (auto& each : out) each = static_cast<std::byte>(from.next());
+  return out;
+}
+
+/// One to four bits turned.
+bytes flipped(rng& from, bytes what) {
+  for (auto bits = 1 + from.below(4); bits > 0; --bits) what[from.below(what.size())] ^= std::byte{1} << from.below(8);
+  return what;
+}
+
+hello some_hello() {
+  hello out;
+  out.link = 0x0123456789abcdef;
+  out.name = "lab-3";
+  out.incarnation = 77;
+  out.address = "10.0.0.5:7000";
+  out.utc_ns = 1'700'000'000'000'000'000;
+  out.scenario.fill(9);
+  out.service = 12;
+  return out;
+}
+
+/// One host of a real network, with an actor that writes down who sent it what.
+class lone_host {
+ public:
+  explicit lone_host(const std::string& name) : config_(netem::time_mode::wall_clock, 1) {
+    actors::register_messages(config_);
+    system_ = std::make_unique<caf::actor_system>(config_);
+    system_->await_actors_before_shutdown(false);
+    wire_options wire;
+    wire.acceptable = actors::goes_between_hosts;
+    wire.utc_ns = swarm::utc_ns;
+    over_ = std::make_unique<network>(wire);
+    netem::fabric_options options;
+    options.over = over_.get();
+    options.shaped = false;
+    options.classify = [](const caf::type_erased_tuple& content) {
+      const auto kind = actors::kind_of(content);
+      return netem::message_class{static_cast<std::uint8_t>(kind.kind), kind.name};
+    };
+    net_ = std::make_unique<netem::fabric>(*system_, std::move(options));
+    over_->use(*system_, *net_);
+    const auto region = net_->add_region("here");
+    const auto host = net_->start_host(net_->add_machine(name, region, {1e9}, {1e9}), 5);
+    REQUIRE(over_->open(host, {.name = name, .incarnation = 5, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}}).ok());
+    caf::actor local;
+    {
+      netem::acting_as as{host};
+      local = caf::actor_cast<caf::actor>(system_->spawn([this](caf::event_based_actor* self) -> caf::behavior {
+        return {[this, self](const actors::push_received& what) {
+          const auto sender = self->current_sender();
+          std::lock_guard guard(mutex_);
+          senders_.push_back({sender ? sender->node() : caf::node_id{}, sender ? sender->id() : 0, what.token});
+        }};
+      }));
+    }
+    where_ = net_->address_of(local);
+    over_->introduce(host, where_);
+    at_ = over_->listens_at(host).text();
+  }
+  ~lone_host() {
+    over_->close();
+    where_ = nullptr;
+    net_.reset();
+    system_.reset();
+  }
+
+  struct from {
+    caf::node_id node;
+    caf::actor_id number = 0;
+    std::uint64_t token = 0;
+  };
+  std::vector<from> senders() const {
+    std::lock_guard guard(mutex_);
+    return senders_;
+  }
+  const std::string& at() const noexcept { return at_; }
+  caf::actor_system& system() { return *system_; }
+  netem::fabric& net() { return *net_; }
+  wire_counts counts() const { return over_->counts(); }
+  const caf::actor& where() const noexcept { return where_; }
+
+  hello hello_of(const std::string& name, std::uint64_t link) const {
+    hello out;
+    out.link = link;
+    out.name = name;
+    out.incarnation = 9;
+    out.utc_ns = swarm::utc_ns();
+    const auto hash = hash_of({});
+    std::copy(hash.bytes.begin(), hash.bytes.end(), out.scenario.begin());
+    return out;
+  }
+
+ private:
+  netem::system_config config_;
+  std::unique_ptr<caf::actor_system> system_;
+  std::unique_ptr<network> over_;
+  std::unique_ptr<netem::fabric> net_;
+  caf::actor where_;
+  std::string at_;
+  mutable std::mutex mutex_;
+  std::vector<from> senders_;
+};
+
+/// Messages that hosts send each other, with something in them.
+std::vector<encoded_message> samples(lone_host& in) {
+  std::vector<encoded_message> out;
+  const auto add = [&](auto what) {
+    auto message = caf::make_message(std::move(what));
+    out.push_back(encode(in.system(), message.content()));
+  };
+  const auto data = [](std::size_t size) { return payload{bytes(size, std::byte{7})}; };
+  actors::member_info member;
+  member.address = in.where();
+  actors::join_request join;
+  join.member = member;
+  actors::group_begun group;
+  group.members = {member, member, member};
+  group.boundaries = {0, 10, 20, 30};
+  actors::record record;
+  record.address = in.where();
+  record.value = data(40);
+  actors::signed_record signed_record;
+  signed_record.entry = record;
+  actors::record_put put;
+  put.records = {signed_record, signed_record};
+  actors::query_answer answer;
+  answer.records = {signed_record};
+  actors::part_chunk part;
+  part.data = data(96);
+  actors::reduced_chunk reduced;
+  reduced.data = data(40);
+  actors::state_chunk state;
+  state.data = data(64);
+  actors::samples sent;
+  sent.data = data(24);
+  actors::state_offer offer;
+  actors::ledger_update update;
+  update.rows.resize(3);
+  add(join);
+  add(group);
+  add(put);
+  add(answer);
+  add(part);
+  add(reduced);
+  add(state);
+  add(sent);
+  add(offer);
+  add(update);
+  add(actors::records_query{});
+  add(actors::commit{});
+  add(actors::push_received{3});
+  return out;
+}
+
+payload joined(const std::vector<payload>& parts) {
+  bytes all;
+  for (const auto& each : parts) all.insert(all.end(), each.bytes().begin(), each.bytes().end());
+  return payload{std::move(all)};
+}
+
+}  // namespace
+
+TEST_CASE("hellos and heads that are cut, changed or made up are refused, or say no more than they say") {
+  rng random(1);
+  const auto good = bytes_of(to_frame(some_hello()));
+  bool other_version = false;
+  const auto read = read_hello(good, other_version);
+  REQUIRE(read.has_value());
+  CHECK(bytes_of(to_frame(*read)) == good);
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    CAPTURE(size);
+    CHECK_FALSE(read_hello(std::span(good).first(size), other_version));
+  }
+  std::size_t taken = 0, versions = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    const auto changed = flipped(random, good);
+    const auto what = read_hello(changed, other_version);
+    versions += other_version;
+    if (!what) continue;
+    ++taken;
+    REQUIRE(bytes_of(to_frame(*what)) == changed);   // nothing in it that is not what it says
+    REQUIRE(what->name.size() <= 63);
+    REQUIRE(what->address.size() <= 300);
+  }
+  CHECK(taken > 0);
+  CHECK(versions > 0);
+  for (int round = 0; round < 20'000; ++round) REQUIRE_FALSE(read_hello(noise(random, random.below(200)), other_version));
+
+  message_head head;
+  head.binary = 100;
+  head.beside = 4000;
+  const auto message = bytes_of(message_frame(head, {}));
+  REQUIRE(message.size() == message_head::bytes);
+  REQUIRE(read_message_head(message));
+  for (std::size_t size = 0; size < message.size(); ++size) CHECK_FALSE(read_message_head(std::span(message).first(size)));
+  for (int round = 0; round < 20'000; ++round) {
+    const auto changed = flipped(random, message);
+    const auto what = read_message_head(changed);
+    if (!what) continue;
+    REQUIRE(what->more <= 1);
+    REQUIRE(what->body() >= what->binary);
+    REQUIRE(what->body() >= what->beside);
+  }
+  head.beside = ~std::uint64_t{0} - 7;
+  CHECK_FALSE(read_message_head(bytes_of(message_frame(head, {}))));
+}
+
+TEST_CASE("gRPC messages that are not made of frames are refused, and frames never reach beyond them") {
+  rng random(2);
+  std::deque<frame> queue;
+  for (const std::size_t size : {1, 8, 9, 100, 1000}) queue.push_back(frame{std::vector<char>(size, 'f'), {}});
+  std::size_t all = 0;
+  const auto good = to_grpc(queue, all);
+  std::vector<payload> read;
+  REQUIRE(from_grpc(good, read));
+  REQUIRE(read.size() == 5);
+  grpc::Slice whole;
+  REQUIRE(good.DumpToSingleSlice(&whole).ok());
+  const std::string text(reinterpret_cast<const char*>(whole.begin()), whole.size());
+  std::size_t refused = 0;
+  std::uint64_t touched = 0;
+  const auto look_at = [&](std::string what) {
+    const grpc::Slice slice(what);
+    std::vector<payload> frames;
+    refused += !from_grpc(grpc::ByteBuffer(&slice, 1), frames);
+    std::size_t sum = 0;
+    for (const auto& each : frames) {
+      sum += 8 + each.size();
+      for (const auto byte : each.bytes()) touched += std::to_integer<std::uint64_t>(byte);   // each is there to be read
+      REQUIRE(reinterpret_cast<std::uintptr_t>(each.bytes().data()) % 8 == 0);
+    }
+    REQUIRE(sum <= what.size() + 8);
+  };
+  for (std::size_t size = 1; size < text.size(); ++size) look_at(text.substr(0, size));
+  CHECK(refused >= text.size() - 5 * 16);
+  for (int round = 0; round < 10'000; ++round) {
+    auto changed = text;
+    for (auto bits = 1 + random.below(4); bits > 0; --bits) changed[random.below(changed.size())] ^= static_cast<char>(1 << random.below(8));
+    look_at(std::move(changed));
+    const auto made_up = noise(random, 1 + random.below(300));
+    look_at({reinterpret_cast<const char*>(made_up.data()), made_up.size()});
+  }
+  CHECK(refused > 5'000);
+  CHECK(touched > 0);
+}
+
+TEST_CASE("messages that are cut, changed or made up are refused, or are messages of ours") {
+  lone_host lab("lab");
+  rng random(3);
+  const auto read = [&](std::span<const std::byte> binary, const payload& beside) {
+    return decode(lab.system(), lab.net(), binary, beside, actors::goes_between_hosts);
+  };
+  std::size_t refused = 0, taken = 0;
+  for (const auto& good : samples(lab)) {
+    const auto binary = bytes(std::as_bytes(std::span(good.binary)).begin(), std::as_bytes(std::span(good.binary)).end());
+    const auto beside = joined(good.beside);
+    auto same = read(binary, beside);
+    REQUIRE(same.ok());
+    CHECK(encode(lab.system(), same->content()).binary == good.binary);
+    for (std::size_t size = 0; size < binary.size(); ++size) {
+      CAPTURE(size);
+      CHECK_FALSE(read(std::span(binary).first(size), beside).ok());
+    }
+    auto longer = binary;
+    longer.push_back(std::byte{0});
+    CHECK_FALSE(read(longer, beside).ok());
+    if (!beside.empty()) CHECK_FALSE(read(binary, beside.slice(0, beside.size() - 1)).ok());
+    const auto look_at = [&](const bytes& what, const payload& with) {
+      const auto message = read(what, with);
+      if (!message.ok()) return ++refused;
+      // It can be sent on, and so is whole.
+      REQUIRE(message->size() == 1);
+      REQUIRE(actors::kind_of(message->content()).name != std::string_view{});
+      REQUIRE(encode(lab.system(), message->content()).binary.size() <= 2 * what.size() + 64);
+      return ++taken;
+    };
+    const auto name_bytes = std::size_t{1} + std::to_integer<std::size_t>(binary[0]);
+    for (int round = 0; round < 2'000; ++round) {
+      look_at(flipped(random, binary), beside);
+      // The name, and noise behind it.
+      auto made_up = noise(random, name_bytes + random.below(200));
+      std::copy_n(binary.begin(), name_bytes, made_up.begin());
+      look_at(made_up, payload{noise(random, random.below(64))});
+    }
+  }
+  CHECK(refused > 10'000);
+  CHECK(taken > 1'000);
+  MESSAGE(refused << " refused, " << taken << " taken");
+}
+
+TEST_CASE("who a message is from is the other end of its link, whatever the message says") {
+  lone_host lab("lab");
+  const auto insecure = grpc::InsecureChannelCredentials();
+  false_host honest(lab.at(), insecure), mallory(lab.at(), insecure);
+  honest.greet(lab.hello_of("honest", 1));
+  mallory.greet(lab.hello_of("mallory", 2));
+  const auto theirs = honest.answer();
+  REQUIRE((theirs.has_value() && mallory.answer().has_value()));
+  const auto send = [&](false_host& by, std::uint32_t from, std::uint64_t token) {
+    auto message = caf::make_message(actors::push_received{token});
+    const auto binary = encode(lab.system(), message.content()).binary;
+    message_head head;
+    head.to = static_cast<std::uint32_t>(theirs->service - 1);
+    head.from = from;
+    head.binary = static_cast<std::uint32_t>(binary.size());
+    std::string body(binary.begin(), binary.end());
+    body.resize((body.size() + 7) / 8 * 8);
+    by.send(0, message_frame(head, body));
+  };
+  send(honest, 4, 1);
+  send(mallory, 4, 2);             // the number of honest's actor
+  send(mallory, 0xffffffff, 3);    // nobody
+  // The number of the receiver itself.
+  send(mallory, static_cast<std::uint32_t>(theirs->service - 1), 4);
+  REQUIRE(wait_until([&] { return lab.senders().size() == 4; }));
+  for (const auto& each : lab.senders()) {
+    CAPTURE(each.token);
+    if (each.token == 3) {
+      CHECK_FALSE(each.node);
+      continue;
+    }
+    CHECK((each.node == netem::fabric::node_of(each.token == 1 ? "honest" : "mallory", 9)));
+    CHECK(each.number == (each.token == 4 ? theirs->service : 5));
+  }
+}
+
+TEST_CASE("links on which changed and made up frames come are closed, and others stay") {
+  lone_host lab("lab");
+  const auto insecure = grpc::InsecureChannelCredentials();
+  false_host honest(lab.at(), insecure);
+  honest.greet(lab.hello_of("honest", 1));
+  REQUIRE(honest.answer().has_value());
+  rng random(4);
+  const auto push = [&](std::uint64_t token) {
+    auto message = caf::make_message(actors::push_received{token});
+    const auto binary = encode(lab.system(), message.content()).binary;
+    message_head head;
+    head.binary = static_cast<std::uint32_t>(binary.size());
+    std::string body(binary.begin(), binary.end());
+    body.resize((body.size() + 7) / 8 * 8);
+    return message_frame(head, body);
+  };
+  constexpr std::uint64_t rounds = 60;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    CAPTURE(round);
+    false_host mallory(lab.at(), insecure);
+    mallory.greet(lab.hello_of("mallory-" + std::to_string(round), 2 + round));
+    REQUIRE(mallory.answer().has_value());
+    for (int i = 0; i < 200; ++i) {
+      const auto pipe = static_cast<int>(random.below(2));
+      auto what = random.below(2) == 0 ? flipped(random, bytes_of(push(round))) : noise(random, 1 + random.below(100));
+      // Who says that it leaves is let go.
+      if (what.size() == 1 && what[0] == static_cast<std::byte>(frame_kind::leaving)) continue;
+      mallory.send(pipe, what);
+    }
+    // At the latest now: a kind that there is not.
+    mallory.send(0, frame{{'\x7f'}, {}});
+    CHECK(mallory.closed());
+  }
+  const auto counts = lab.counts();
+  CHECK(counts.frames_refused.at("bad_frame") == rounds);
+  CHECK(counts.links_open == 1);
+  CHECK_FALSE(honest.closed(0ms));
+}

@@ -1,0 +1,368 @@
+// Strangers, volunteers who were taken out, and admitted ones who misbehave, against a swarm that trains: each is refused under the reason that it
+// deserves, and neither training nor memory notices.
+#include <openssl/ssl.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <caf/actor_system.hpp>
+#include <caf/error.hpp>
+#include <caf/sec.hpp>
+#include <caf/system_messages.hpp>
+
+#include "actors/messages.hpp"
+#include "kernels/base/digest.hpp"
+#include "netem/coordinator.hpp"
+#include "netem/wire/message_codec.hpp"
+#include "scenarios/schema/load.hpp"
+#include "scenarios/stage/node.hpp"
+#include "tests/cluster/support/attacker.hpp"
+
+using namespace shoal;
+using namespace shoal::cluster;
+using namespace shoal::netem::wire;
+
+namespace {
+
+constexpr std::uint64_t epochs = 110;
+const std::string training = fmt::format(R"(
+seed: 3
+stop_time: 10min
+network: {{default_delay: 1ms, detection_time: 2s}}
+devices: {{fast: {{samples_per_second: 150, step_time: 2ms}}}}
+peers: {{p: {{count: 3, up: 20Mbit, down: 50Mbit, device: fast}}}}
+data: {{prefetch_samples: 64}}
+workload: {{kind: quadratic, parameters: 4000}}
+training: {{target_batch: 96, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
+averaging: {{matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s, chunk_size: 2KiB}}
+record: {{metrics_interval: 200ms}}
+)", epochs);
+
+std::string handshake_series(std::string_view reason) { return fmt::format("shoal_handshakes_refused_total{{reason=\"{}\"}}", reason); }
+std::string frame_series(std::string_view reason) { return fmt::format("shoal_frames_refused_total{{reason=\"{}\"}}", reason); }
+
+/// The swarm, the node that is attacked, and what was done to it so far.
+struct attack {
+  explicit attack(swarm& on) : reef(on), target(on.address_of("p-0")), port(on.port_of("p-0")) {
+    auto loaded = scenarios::load(on.scenario_file());
+    REQUIRE(loaded.value);
+    scenario = scenarios::common_text(*loaded.value);
+  }
+
+  /// What a host of that name says first.
+  hello hello_of(const std::string& name) {
+    hello out;
+    out.link = ++links;
+    out.name = name;
+    out.incarnation = static_cast<std::uint32_t>(swarm::utc_ns() / 100'000'000);
+    out.utc_ns = swarm::utc_ns();
+    const auto hash = hash_of(std::as_bytes(std::span(scenario)));
+    std::copy(hash.bytes.begin(), hash.bytes.end(), out.scenario.begin());
+    return out;
+  }
+  std::string next_name() { return fmt::format("mallory-{}", ++names); }
+  std::shared_ptr<grpc::ChannelCredentials> as(const identity& who) const { return credentials_of(who, reef.moderator().certificate_pem()); }
+  std::shared_ptr<grpc::ChannelCredentials> admitted(const std::string& name) const { return as(reef.admit(name)); }
+
+  /// A host with a good certificate that says `change`d things.
+  void says(const std::string& reason, const std::function<void(hello&)>& change) {
+    CAPTURE(reason);
+    const auto name = next_name();
+    auto says = hello_of(name);
+    change(says);
+    false_host mallory(target, admitted(name));
+    mallory.greet(says);
+    CHECK(mallory.refused() == reason);
+    ++handshakes[reason];
+  }
+  /// A host with a good certificate whose first frame on the control pipe is not the hello that it should be.
+  void begins_with(const std::string& what, const std::function<void(false_host&, const hello&)>& begin) {
+    CAPTURE(what);
+    const auto name = next_name();
+    false_host mallory(target, admitted(name));
+    begin(mallory, hello_of(name));
+    CHECK(mallory.refused() == "not_ours");
+    ++handshakes["not_ours"];
+  }
+  /// An admitted host whose link is up and that then sends what no host sends.
+  void misbehaves(const std::string& what, std::string_view reason, const std::function<void(false_host&, const hello& theirs)>& then) {
+    CAPTURE(what);
+    const auto name = next_name();
+    const auto credentials = admitted(name);
+    {
+      false_host mallory(target, credentials);
+      mallory.greet(hello_of(name));
+      const auto theirs = mallory.answer();
+      INFO(mallory.why_closed());
+      REQUIRE(theirs.has_value());
+      then(mallory, *theirs);
+      CHECK(mallory.closed());
+    }
+    ++frames[std::string(reason)];
+    if (reason == "bad_message") ++frames["bad_frame"];
+    // And for a while it is not let in again.
+    false_host again(target, credentials);
+    again.greet(hello_of(name));
+    const auto refused = again.refused();
+    INFO(again.why_closed());
+    CHECK(refused == "banned");
+    ++handshakes["banned"];
+  }
+
+  swarm& reef;
+  const std::string target;
+  const std::uint16_t port;
+  std::string scenario;
+  std::uint64_t links = 0, names = 0;
+  std::map<std::string, std::uint64_t> handshakes, frames;   // that have to be counted, at least
+};
+
+/// As a host would send it to the other's actor, which introduced itself.
+frame message_to(const hello& theirs, std::string_view binary, std::uint32_t from = 7) {
+  message_head head;
+  head.to = static_cast<std::uint32_t>(theirs.service - 1);
+  head.from = from;
+  head.binary = static_cast<std::uint32_t>(binary.size());
+  std::string body(binary);
+  body.resize((body.size() + 7) / 8 * 8);
+  return message_frame(head, body);
+}
+
+template <class Message>
+std::string encoded(caf::actor_system& system, Message what) {
+  auto message = caf::make_message(std::move(what));
+  const auto out = encode(system, message.content());
+  return {out.binary.begin(), out.binary.end()};
+}
+
+void strangers(attack& a) {
+  // No TLS at all.
+  for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), std::string("SSH-2.0-x\r\n"),
+                                   std::string("\xff\xff\xff\xff", 4), std::string(1 << 20, '\0')}) {
+    const raw_connection stranger(a.port);
+    stranger.send(bytes);
+    CHECK(stranger.closed());
+    ++a.handshakes["garbage"];
+  }
+  // A record of TLS as long as one can say, with nothing of TLS in it.
+  {
+    const raw_connection stranger(a.port);
+    stranger.send(std::string("\x16\x03\x01\xff\xff", 5) + std::string(70000, 'x'));
+    CHECK(stranger.closed());
+    ++a.handshakes["handshake"];
+  }
+  CHECK(tls_handshake(a.port, {}, TLS1_3_VERSION) != "");
+  CHECK(tls_handshake(a.port, a.reef.admit(a.next_name()), TLS1_2_VERSION) != "");
+  a.handshakes["handshake"] += 2;
+  // The same handshake with a certificate, and in TLS 1.3, is that of any host.
+  CHECK(tls_handshake(a.port, a.reef.admit(a.next_name()), TLS1_3_VERSION) == "");
+}
+
+void certificates(attack& a) {
+  const auto refused = [&](const identity& who, const std::string& name) {
+    false_host mallory(a.target, a.as(who));
+    mallory.greet(a.hello_of(name));
+    return mallory.refused();
+  };
+  const auto expect = [&](const std::string& reason, const identity& who, const std::string& name) {
+    CAPTURE(reason);
+    CHECK(refused(who, name) == reason);
+    ++a.handshakes[reason];
+  };
+  const auto own = moderator::make("mallory", swarm::utc_ns(), 24h);
+  REQUIRE(own.ok());
+  const identity self_signed{own->certificate_pem(), std::string(own->key_pem().view())};
+  expect("not_admitted", self_signed, "mallory");
+  const auto key = signing_key::make();
+  const auto elsewhere = own->admit("p-1", key.public_key(), swarm::utc_ns(), 1h);
+  const auto late = a.reef.moderator().admit("late", key.public_key(), swarm::utc_ns() - std::chrono::nanoseconds(48h).count(), 24h);
+  REQUIRE((elsewhere.ok() && late.ok()));
+  const std::string pem(key.pem().view());
+  expect("not_admitted", {*elsewhere, pem}, "p-1");
+  expect("expired", {*late, pem}, "late");
+  expect("borrowed_name", a.reef.admit(a.next_name()), "p-1");
+  // Taken back while the swarm trains: the node reads the new list by itself.
+  const auto former = a.reef.admit("former");
+  a.reef.revoke(former);
+  expect("revoked", former, "former");
+}
+
+void bad_beginnings(attack& a) {
+  a.says("other_scenario", [](hello& says) { says.scenario[0] ^= 1; });
+  a.says("clock_off", [](hello& says) { says.utc_ns += std::chrono::nanoseconds(1h).count(); });
+  a.says("clock_off", [](hello& says) { says.utc_ns -= std::chrono::nanoseconds(1h).count(); });
+  a.begins_with("a ping", [](false_host& mallory, const hello&) {
+    for (const int pipe : {0, 1}) mallory.send(pipe, frame_writer(frame_kind::ping).done());
+  });
+  a.begins_with("a message", [](false_host& mallory, const hello& mine) {
+    mallory.send(0, message_to(mine, binary_of("shoal::tick")));
+    mallory.send(1, message_to(mine, binary_of("shoal::tick")));
+  });
+  a.begins_with("two hellos", [](false_host& mallory, const hello& mine) {
+    mallory.send(0, to_frame(mine));
+    mallory.send(0, to_frame(mine));
+  });
+  a.begins_with("half a hello", [](false_host& mallory, const hello& mine) {
+    auto half = to_frame(mine);
+    half.head.resize(half.head.size() / 2);
+    mallory.send(0, half);
+  });
+  a.begins_with("a hello with more behind it", [](false_host& mallory, const hello& mine) {
+    auto more = to_frame(mine);
+    more.head.push_back('x');
+    mallory.send(0, more);
+  });
+  a.begins_with("a hello of half a megabyte", [](false_host& mallory, const hello& mine) {
+    auto more = to_frame(mine);
+    more.head.resize(1 << 19);
+    mallory.send(0, more);
+  });
+  const auto name = a.next_name();
+  false_host mallory(a.target, a.admitted(name));
+  auto newer = to_frame(a.hello_of(name));
+  newer.head[5] = 2;
+  mallory.send(0, newer);
+  CHECK(mallory.refused() == "other_version");
+  ++a.handshakes["other_version"];
+}
+
+void bad_frames(attack& a) {
+  const auto bad_frame = [&](const std::string& what, const std::function<void(false_host&, const hello&)>& then) { a.misbehaves(what, "bad_frame", then); };
+  bad_frame("a piece of nothing", [](false_host& mallory, const hello&) {
+    auto piece = frame_writer(frame_kind::piece).done();
+    piece.head.resize(64);
+    mallory.send(1, piece);
+  });
+  bad_frame("a message of 4 GB", [](false_host& mallory, const hello&) {
+    message_head head;
+    head.more = 1;
+    head.beside = std::uint64_t{4} << 30;
+    mallory.send(1, message_frame(head, std::string(512, 'x')));
+  });
+  bad_frame("a binary form of 4 GB", [](false_host& mallory, const hello&) {
+    message_head head;
+    head.binary = 0xffffffff;
+    mallory.send(0, message_frame(head, std::string(512, 'x')));
+  });
+  bad_frame("a binary form beyond the body", [](false_host& mallory, const hello&) {
+    message_head head;
+    head.binary = 4096;
+    mallory.send(0, message_frame(head, std::string(512, 'x')));
+  });
+  bad_frame("sizes whose sum wraps around", [](false_host& mallory, const hello&) {
+    message_head head;
+    head.binary = 16;
+    head.beside = ~std::uint64_t{0} - 7;
+    mallory.send(0, message_frame(head, std::string(8, 'x')));
+  });
+  bad_frame("another message before the pieces of one have come", [](false_host& mallory, const hello&) {
+    message_head head;
+    head.more = 1;
+    head.beside = 1 << 20;
+    for (int i = 0; i < 2; ++i) mallory.send(1, message_frame(head, std::string(512, 'x')));
+  });
+  bad_frame("a second hello on the bulk pipe", [&](false_host& mallory, const hello&) { mallory.send(1, to_frame(a.hello_of("p-1"))); });
+  bad_frame("a kind that there is not", [](false_host& mallory, const hello&) { mallory.send(0, frame{{'\x7f'}, {}}); });
+  bad_frame("a watch without a number", [](false_host& mallory, const hello&) { mallory.send(0, frame_writer(frame_kind::watch).done()); });
+}
+
+void bad_messages(attack& a) {
+  netem::system_config config(netem::time_mode::wall_clock);
+  actors::register_messages(config);
+  caf::actor_system system(config);
+  const auto bad_message = [&](const std::string& what, std::string binary) {
+    a.misbehaves(what, "bad_message", [binary = std::move(binary)](false_host& mallory, const hello& theirs) {
+      mallory.send(0, message_to(theirs, binary));
+    });
+  };
+  // What would end an actor, or make it believe that another one has.
+  bad_message("exit_msg", encoded(system, caf::exit_msg{{}, caf::exit_reason::kill}));
+  bad_message("down_msg", encoded(system, caf::down_msg{{}, caf::exit_reason::kill}));
+  bad_message("error", encoded(system, caf::make_error(caf::sec::runtime_error)));
+  // What an actor says to itself and to others of its host alone.
+  bad_message("tick", encoded(system, actors::tick{}));
+  bad_message("store", encoded(system, actors::store{}));
+  bad_message("a type that there is not", binary_of("shoal::secret"));
+  auto cut = encoded(system, actors::records_query{});
+  cut.pop_back();
+  bad_message("a message without its end", cut);
+  bad_message("a message with more behind it", encoded(system, actors::records_query{}) + "xxxxxxxx");
+  bad_message("no message at all", std::string(200, '\xff'));
+}
+
+/// Not made of frames, on streams of their own and as gRPC messages that are too long.
+void bad_framing(attack& a) {
+  const std::string four_gigabytes("\xff\xff\xff\xff\0\0\0\0", 8);
+  CHECK(send_unframed(a.target, a.admitted(a.next_name()), {four_gigabytes}));
+  CHECK(send_unframed(a.target, a.admitted(a.next_name()), {"x"}));
+  a.handshakes["not_ours"] += 2;
+  // Refused by gRPC, before there is room for it.
+  CHECK(send_unframed(a.target, a.admitted(a.next_name()), {std::string(8 << 20, 'x')}));
+  a.handshakes["no_hello"] += 1;
+}
+
+}  // namespace
+
+TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving ones attack a node of it") {
+  swarm reef(training);
+  for (const char* name : {"p-0", "p-1", "p-2", "shard-0"}) reef.start(name, {"--quiet"});
+  REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 1; }), reef.node("p-0").err());
+  attack a(reef);
+  const auto began = std::chrono::steady_clock::now();
+
+  // What takes its time to be found out, beside all else: those who say nothing on a connection, or nothing on a stream, or stop in the middle of the
+  // handshake.
+  constexpr std::size_t half_open = 1000;
+  std::vector<raw_connection> silent, stuck;
+  for (std::size_t i = 0; i < half_open; ++i) {
+    silent.emplace_back(a.port);
+    stuck.emplace_back(a.port).send(std::string("\x16\x03\x01\x02\x00\x01\x00", 7));
+  }
+  false_host speechless(a.target, a.admitted(a.next_name()));
+  const auto half_name = a.next_name();
+  false_host half(a.target, a.admitted(half_name));
+  half.send(0, to_frame(a.hello_of(half_name)));
+
+  const auto count_of = [&](const std::string& name) { return reef.metrics("p-0")[name]; };
+  const std::pair<std::string, void (*)(attack&)> acts[] = {{"strangers", strangers}, {"certificates", certificates}, {"bad beginnings", bad_beginnings},
+                                                            {"bad frames", bad_frames}, {"bad messages", bad_messages}, {"bad framing", bad_framing}};
+  for (const auto& [what, act] : acts) {
+    const auto start = std::chrono::steady_clock::now();
+    act(a);
+    MESSAGE(what << ": " << std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() << " s");
+  }
+  CHECK(speechless.closed());
+  CHECK(half.closed());
+  a.handshakes["no_hello"] += 3;
+  for (const auto& each : silent) REQUIRE(each.closed());
+  for (const auto& each : stuck) REQUIRE(each.closed());
+
+  for (const auto& [reason, wanted] : a.handshakes) {
+    CAPTURE(reason);
+    CAPTURE(wanted);
+    CHECK(wait_until([&] { return count_of(handshake_series(reason)) >= static_cast<double>(wanted); }, 20s));
+  }
+  for (const auto& [reason, wanted] : a.frames) {
+    CAPTURE(reason);
+    CHECK(wait_until([&] { return count_of(frame_series(reason)) >= static_cast<double>(wanted); }, 20s));
+  }
+  // Each of the thousands is counted, whichever limit it met.
+  CHECK(wait_until([&] {
+    const auto now = reef.metrics("p-0");
+    const auto of = [&](const char* reason) { return now.at(handshake_series(reason)); };
+    return of("silent") + of("too_many") + of("handshake") >= 2.0 * half_open;
+  }));
+  const auto after = reef.metrics("p-0");
+  CHECK(after.at(handshake_series("silent")) >= 1);
+  CHECK(after.at(handshake_series("too_many")) >= 1);
+  MESSAGE("attacked from epoch 1 to epoch " << after.at("shoal_epoch") << ", "
+          << std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() << " s");
+  CHECK(after.at("shoal_epoch") < epochs);
+
+  reef.check_trained(epochs);
+  const auto memory_of = [&](const char* name) { return reef.summary(name).at("peak_rss_bytes").get<double>() / (1 << 20); };
+  MESSAGE("most memory: " << memory_of("p-0") << " MiB; " << memory_of("p-1") << " MiB of a node that was not attacked");
+  CHECK(memory_of("p-0") < 2 * memory_of("p-1"));
+  // Nobody else has seen any of it, and no link among the honest was lost before the end.
+  CHECK(reef.node("p-1").err().find("it sent what no host sends") == std::string::npos);
+}

@@ -1,0 +1,238 @@
+#include "tests/cluster/support/attacker.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include <doctest/doctest.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+
+#include "netem/wire/pem.hpp"
+
+namespace shoal::cluster {
+
+using namespace netem::wire;
+
+raw_connection::raw_connection(std::uint16_t port, const char* from_address) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in from{}, to{};
+  from.sin_family = to.sin_family = AF_INET;
+  inet_pton(AF_INET, from_address, &from.sin_addr);
+  inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+  to.sin_port = htons(port);
+  if (bind(socket_, reinterpret_cast<const sockaddr*>(&from), sizeof(from)) == 0 &&
+      connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0)
+    return;
+  ::close(socket_);
+  socket_ = -1;
+}
+
+raw_connection::~raw_connection() {
+  if (socket_ >= 0) ::close(socket_);
+}
+
+void raw_connection::send(std::string_view bytes) const {
+  while (!bytes.empty()) {
+    const auto count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count <= 0) return;  // closed by the other side, which closed() tells
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+bool raw_connection::closed(std::chrono::milliseconds limit) const {
+  return wait_until(
+      [&] {
+        pollfd poll_for{socket_, POLLIN, 0};
+        if (poll(&poll_for, 1, 0) <= 0) return false;
+        char buffer[256];
+        return recv(socket_, buffer, sizeof(buffer), MSG_DONTWAIT) <= 0;
+      },
+      limit);
+}
+
+std::string tls_handshake(std::uint16_t port, const identity& as, int version) {
+  const pem::quiet errors;
+  const std::unique_ptr<SSL_CTX, pem::freed_by<SSL_CTX_free>> context(SSL_CTX_new(TLS_client_method()));
+  SSL_CTX_set_min_proto_version(context.get(), version);
+  SSL_CTX_set_max_proto_version(context.get(), version);
+  const unsigned char alpn[] = {2, 'h', '2'};
+  SSL_CTX_set_alpn_protos(context.get(), alpn, sizeof(alpn));
+  if (!as.certificate_pem.empty()) {
+    const auto own = pem::read_certificate(as.certificate_pem);
+    const auto key = signing_key::read(as.key_pem);
+    REQUIRE((own.ok() && key.ok()));
+    REQUIRE((SSL_CTX_use_certificate(context.get(), own->get()) == 1 && SSL_CTX_use_PrivateKey(context.get(), key->handle()) == 1));
+  }
+  const raw_connection connection(port, "127.0.0.3");
+  REQUIRE(connection.connected());
+  const timeval limit{patience.count(), 0};
+  setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  const std::unique_ptr<SSL, pem::freed_by<SSL_free>> tls(SSL_new(context.get()));
+  SSL_set_fd(tls.get(), connection.get());
+  ERR_clear_error();
+  char first = 0;
+  if (SSL_connect(tls.get()) == 1 && SSL_read(tls.get(), &first, 1) == 1) return "";
+  const auto why = ERR_peek_error();
+  const auto* text = why == 0 ? nullptr : ERR_reason_error_string(why);
+  return text == nullptr ? "closed" : text;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> credentials_of(const identity& as, const std::string& ca_pem) {
+  setenv("GRPC_VERBOSITY", "NONE", 0);   // it complains of what is refused
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+      ca_pem, std::vector<grpc::experimental::IdentityKeyCertPair>{{as.key_pem, as.certificate_pem}}));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
+  options.set_check_call_host(false);
+  return grpc::experimental::TlsCredentials(options);
+}
+
+false_host::false_host(const std::string& target, std::shared_ptr<grpc::ChannelCredentials> credentials) {
+  for (int i = 0; i < 2; ++i) {
+    pipes_[i] = open_pipe(target, i == 0 ? "control" : "bulk", credentials, {});
+    pipes_[i]->start(
+        [seen = seen_, i](payload bytes) {
+          std::lock_guard guard(seen->mutex);
+          frame_reader in(bytes.bytes());
+          const auto kind = static_cast<frame_kind>(in.get<std::uint8_t>());
+          bool other_version = false;
+          if (kind == frame_kind::hello && i == 0) seen->hello = read_hello(bytes.bytes(), other_version);
+          if (kind == frame_kind::refused)
+            if (const auto why = in.get<std::uint8_t>(); why < refusal_names.size()) seen->refused = refusal_names[why];
+          seen->changed.notify_all();
+        },
+        [seen = seen_](const std::string& why) {
+          std::lock_guard guard(seen->mutex);
+          if (seen->closed == 0) seen->why = why;
+          ++seen->closed;
+          seen->changed.notify_all();
+        });
+  }
+}
+
+false_host::~false_host() {
+  for (const auto& each : pipes_) each->close();
+}
+
+void false_host::send(int pipe, frame what) { pipes_[pipe]->send(std::move(what)); }
+
+void false_host::send(int pipe, std::span<const std::byte> bytes) {
+  const auto* begin = reinterpret_cast<const char*>(bytes.data());
+  send(pipe, frame{{begin, begin + bytes.size()}, {}});
+}
+
+void false_host::greet(const hello& says) {
+  for (int i = 0; i < 2; ++i) send(i, to_frame(says));
+}
+
+std::optional<hello> false_host::answer() {
+  std::unique_lock lock(seen_->mutex);
+  wait(lock, [&] { return seen_->hello || !seen_->refused.empty() || seen_->closed > 0; });
+  return seen_->hello;
+}
+
+std::string false_host::refused() {
+  std::unique_lock lock(seen_->mutex);
+  wait(lock, [&] { return !seen_->refused.empty() || seen_->closed == 2; });
+  return !seen_->refused.empty() ? seen_->refused : seen_->closed == 2 ? "closed" : "";
+}
+
+std::string false_host::why_closed() const {
+  std::lock_guard guard(seen_->mutex);
+  return seen_->why;
+}
+
+bool false_host::closed(std::chrono::milliseconds limit) {
+  std::unique_lock lock(seen_->mutex);
+  return wait(lock, [&] { return seen_->closed > 0; }, limit);
+}
+
+namespace {
+
+class unframed final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit unframed(const std::vector<std::string>& messages) {
+    for (const auto& each : messages) {
+      const grpc::Slice slice(each);
+      messages_.emplace_back(&slice, 1);
+    }
+  }
+  void go() {
+    StartRead(&in_);
+    next(true);
+    StartCall();
+  }
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, patience, [&] { return done_; });
+  }
+  grpc::ClientContext context;
+
+ private:
+  void OnReadDone(bool ok) override {
+    in_.Clear();
+    if (ok) StartRead(&in_);
+  }
+  void OnWriteDone(bool ok) override { next(ok); }
+  void OnDone(const grpc::Status&) override {
+    std::lock_guard guard(mutex_);
+    done_ = true;
+    changed_.notify_all();
+  }
+  void next(bool ok) {
+    if (ok && sent_ < messages_.size()) StartWrite(&messages_[sent_++]);
+  }
+
+  std::vector<grpc::ByteBuffer> messages_;
+  std::size_t sent_ = 0;
+  grpc::ByteBuffer in_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+bool send_unframed(const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& credentials, const std::vector<std::string>& messages) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer> stub(grpc::CreateCustomChannel(target, credentials, arguments));
+  unframed call(messages);
+  stub.PrepareBidiStreamingCall(&call.context, "/shoal/control", {}, &call);
+  call.go();
+  if (call.wait()) return true;
+  call.context.TryCancel();
+  call.wait();
+  return false;
+}
+
+frame message_frame(const message_head& head, std::string_view body) {
+  frame out;
+  write(head, out.head);
+  out.head.insert(out.head.end(), body.begin(), body.end());
+  return out;
+}
+
+std::string binary_of(std::string_view name, std::string_view content) {
+  std::string out(1, static_cast<char>(name.size()));
+  out += name;
+  out += content;
+  return out;
+}
+
+}  // namespace shoal::cluster

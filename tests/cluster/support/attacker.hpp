@@ -1,0 +1,94 @@
+// Somebody who means no good: bytes on a socket, TLS as it should not be, and streams of a host that says what it likes.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "netem/wire/frames.hpp"
+#include "netem/wire/network.hpp"
+#include "netem/wire/pipe.hpp"
+#include "tests/cluster/support/swarm.hpp"
+
+namespace shoal::cluster {
+
+/// Where attackers come from: of its connections alone the gate lets some wait, so that those of other addresses do not suffer.
+inline constexpr const char* attacker_address = "127.0.0.2";
+
+class raw_connection {
+ public:
+  explicit raw_connection(std::uint16_t port, const char* from = attacker_address);
+  ~raw_connection();
+  raw_connection(raw_connection&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+  raw_connection& operator=(raw_connection&&) = delete;
+
+  bool connected() const noexcept { return socket_ >= 0; }
+  void send(std::string_view bytes) const;
+  /// Waits until the other side has closed it; false if it did not in time.
+  bool closed(std::chrono::milliseconds limit = patience) const;
+  /// The descriptor, which stays its own.
+  int get() const noexcept { return socket_; }
+
+ private:
+  int socket_ = -1;
+};
+
+/// Shakes hands with the port as told; returns OpenSSL's word for why it failed, "" if it did not. In TLS 1.3 the client is done before the
+/// server has looked at what it shows, so it also reads once. From another address than raw_connection.
+std::string tls_handshake(std::uint16_t port, const identity& as, int version);
+
+/// Credentials that show `as`, and believe whoever answers.
+std::shared_ptr<grpc::ChannelCredentials> credentials_of(const identity& as, const std::string& ca_pem);
+
+/// The two pipes of a link, dialled as a host would.
+class false_host {
+ public:
+  false_host(const std::string& target, std::shared_ptr<grpc::ChannelCredentials> credentials);
+  ~false_host();
+  false_host(const false_host&) = delete;
+
+  /// Sends a frame: 0 on the control pipe, 1 on the bulk pipe.
+  void send(int pipe, netem::wire::frame what);
+  void send(int pipe, std::span<const std::byte> bytes);
+  /// `says` on both pipes.
+  void greet(const netem::wire::hello& says);
+  /// The other side's hello, once it has come on the control pipe: then the link is up.
+  std::optional<netem::wire::hello> answer();
+  /// The reason that it gave, as refusal_names has it; "closed" if it hung up without one; "" if neither came in time.
+  std::string refused();
+  /// Why the first of its pipes was closed, as gRPC says it.
+  std::string why_closed() const;
+  /// Waits until a pipe of the link was closed by the other side.
+  bool closed(std::chrono::milliseconds limit = patience);
+
+ private:
+  struct seen {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<netem::wire::hello> hello;
+    std::string refused, why;
+    int closed = 0;
+  };
+  template <class Predicate>
+  bool wait(std::unique_lock<std::mutex>& lock, Predicate true_now, std::chrono::milliseconds limit = patience) {
+    return seen_->changed.wait_for(lock, limit, true_now);
+  }
+  std::shared_ptr<seen> seen_ = std::make_shared<seen>();
+  std::shared_ptr<netem::wire::pipe> pipes_[2];
+};
+
+/// Opens a stream as that of a link's control pipe and writes `messages` on it as gRPC messages, however they are framed. Returns once the other
+/// side has closed the stream; false if it has not in time.
+bool send_unframed(const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& credentials, const std::vector<std::string>& messages);
+
+/// A frame of a message: its head, and whatever is said to be its body.
+netem::wire::frame message_frame(const netem::wire::message_head& head, std::string_view body);
+/// The binary form of a message of type `name`, with `content` as its content.
+std::string binary_of(std::string_view name, std::string_view content = {});
+
+}  // namespace shoal::cluster

@@ -1,0 +1,121 @@
+#include "tests/cluster/support/swarm.hpp"
+
+#include <chrono>
+
+#include <doctest/doctest.h>
+
+#include "netem/wire/key_files.hpp"
+
+namespace shoal::cluster {
+
+using namespace netem::wire;
+
+namespace {
+
+constexpr duration day = 24h;
+
+template <class T>
+T must(result<T> what) {
+  REQUIRE_MESSAGE(what.ok(), (what.ok() ? std::string{} : what.error()));
+  return *std::move(what);
+}
+
+}  // namespace
+
+std::int64_t swarm::utc_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Made three days ago, so that there can be nodes whose time is over.
+swarm::swarm(const std::string& scenario, bool tls)
+    : tls_(tls),
+      moderator_(must(moderator::make("reef", utc_ns() - (3 * day).count(), 365 * day))),
+      revoked_(must(revocation_list::read(moderator_.first_list(utc_ns() - (3 * day).count()), moderator_.certificate_pem()))) {
+  e2e::spill(scenario_file(), scenario);
+}
+
+identity swarm::admit(const std::string& name) const {
+  const auto key = signing_key::make();
+  return {must(moderator_.admit(name, key.public_key(), utc_ns(), 30 * day)), std::string(key.pem().view())};
+}
+
+std::string swarm::keys_of(const std::string& name) {
+  auto& path = keys_[name];
+  if (!path.empty()) return path;
+  path = (folder_ / ("keys-" + name)).string();
+  const auto who = admit(name);
+  auto folder = must(new_folder::create(path));
+  const std::pair<std::string_view, std::string> files[] = {{node_key_file, who.key_pem},
+                                                            {node_certificate_file, who.certificate_pem},
+                                                            {swarm_certificate_file, moderator_.certificate_pem()},
+                                                            {revocation_list_file, revoked_.pem()}};
+  for (const auto& [file, text] : files) REQUIRE(folder.write(file, text).ok());
+  REQUIRE(folder.commit().ok());
+  std::filesystem::permissions(std::filesystem::path(path) / node_key_file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  return path;
+}
+
+void swarm::revoke(const identity& whose) {
+  const std::vector<std::string> serials{must(read_certificate(whose.certificate_pem)).serial};
+  revoked_ = must(revocation_list::read(must(moderator_.revoke(revoked_, serials, utc_ns())), moderator_.certificate_pem()));
+  for (const auto& [name, path] : keys_) REQUIRE(write_text(std::filesystem::path(path) / revocation_list_file, revoked_.pem()).ok());
+}
+
+std::uint16_t swarm::port_of(const std::string& name) {
+  auto& out = ports_[name];
+  if (out == 0) out = free_port();
+  return out;
+}
+
+std::vector<std::string> swarm::credentials_of(const std::string& name) {
+  return tls_ ? std::vector<std::string>{"--keys", keys_of(name)} : std::vector<std::string>{"--insecure"};
+}
+
+std::unique_ptr<node_process> swarm::start_other(const std::string& label, std::vector<std::string> arguments,
+                                                 const std::vector<std::string>& environment) {
+  arguments.insert(arguments.begin(), {"node", scenario_file()});
+  return std::make_unique<node_process>(folder_.path(), label, arguments, environment);
+}
+
+node_process& swarm::start(const std::string& name, const std::vector<std::string>& more, const std::vector<std::string>& environment) {
+  std::vector<std::string> arguments{"--name", name, "--listen", address_of(name), "--out", out_of(name), "--metrics", "127.0.0.1:0"};
+  if (first_.empty()) first_ = name;
+  if (first_ != name) arguments.insert(arguments.end(), {"--join", address_of(first_)});
+  const auto credentials = credentials_of(name);
+  arguments.insert(arguments.end(), credentials.begin(), credentials.end());
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  auto& out = nodes_[name];
+  out = start_other(name, std::move(arguments), environment);
+  return *out;
+}
+
+nlohmann::json swarm::summary(const std::string& name) const {
+  return nlohmann::json::parse(e2e::slurp(std::filesystem::path(out_of(name)) / "summary.json"), nullptr, false);
+}
+
+series swarm::metrics(const std::string& name) {
+  const std::string before = "metrics: http://127.0.0.1:";
+  REQUIRE(node(name).says(before));
+  const auto err = node(name).err();
+  const auto port = std::stoul(err.substr(err.find(before) + before.size()));
+  return read_series(http_get(static_cast<std::uint16_t>(port), "/metrics"));
+}
+
+void swarm::check_trained(std::uint64_t epochs) {
+  for (auto& [name, process] : nodes_) {
+    CAPTURE(name);
+    const auto exit = process->wait(2 * patience);
+    INFO(process->err());
+    REQUIRE(exit == 0);
+    const auto result = summary(name);
+    REQUIRE(result.is_object());
+    // A data shard's process sees no steps.
+    CHECK(result.at("epochs") == (name.starts_with("shard") ? 0 : epochs));
+    for (const auto& [invariant, counts] : result.at("invariants").items()) {
+      CAPTURE(invariant);
+      CHECK(counts.at("violated") == 0);
+    }
+  }
+}
+
+}  // namespace shoal::cluster
