@@ -24,7 +24,7 @@ using namespace shoal::netem::wire;
 
 namespace {
 
-constexpr std::uint64_t epochs = 110;
+constexpr std::uint64_t epochs = 150;
 const std::string training = fmt::format(R"(
 seed: 3
 stop_time: 10min
