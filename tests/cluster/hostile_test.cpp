@@ -1,5 +1,9 @@
 // Strangers, volunteers who were taken out, and admitted ones who misbehave, against a swarm that trains: each is refused under the reason that it
 // deserves, and neither training nor memory notices.
+#include <sys/resource.h>
+
+#include <algorithm>
+
 #include <openssl/ssl.h>
 
 #include <doctest/doctest.h>
@@ -313,6 +317,11 @@ TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving 
   // What takes its time to be found out, beside all else: those who say nothing on a connection, or nothing on a stream, or stop in the middle of the
   // handshake.
   constexpr std::size_t half_open = 1000;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = std::min<rlim_t>(files.rlim_max, 4 * half_open);
+  setrlimit(RLIMIT_NOFILE, &files);
+  REQUIRE_MESSAGE(files.rlim_cur > 3 * half_open, "this user may not open enough files: ulimit -Hn");
   std::vector<raw_connection> silent, stuck;
   for (std::size_t i = 0; i < half_open; ++i) {
     silent.emplace_back(a.port);
