@@ -750,6 +750,7 @@ void volunteer::step_repeated() {
 void volunteer::now_at(state_ptr state, std::uint64_t bytes) {
   state_ = std::move(state);
   here().observe(adopted{state_->epoch, state_->id, bytes});
+  pool_->offer(state_);  // whose steps were taken in other processes
   tried_donors_.clear();
   adopted_state();
   enter(mode::computing);

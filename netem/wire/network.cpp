@@ -217,6 +217,7 @@ class network::relayed_pipe final : public pipe, public receive_window {
   void add(std::size_t bytes) override { over_->pipes[head_.which].through->window().add(bytes); }
   void remove(std::size_t bytes) override { over_->pipes[head_.which].through->window().remove(bytes); }
   bool held_back() const override { return over_->pipes[head_.which].through->held_back(); }
+  bool malformed() const override { return false; }
   std::string certificate() const override { return {}; }
   std::string peer() const override { return "over " + over_->theirs.name; }
   const std::string& kind() const override { return kind_; }
