@@ -148,9 +148,12 @@ void butterfly::start() {
     members_[m].finished = apart(m);
     if (m != self_) io_.watch(group_.members[m].address);
   }
+  if (takes(self_) && !values_.is_hollow()) result_ = float_buffer(values_.size() / 4);
   auto& mine = parts_[self_];
   if (mine.missing > 0) {
-    mine.reduction.emplace(mine.grid, weights(), values_.is_hollow(), config_.mutant, started_);
+    // With a codec what is held is what the others get of the means.
+    const auto into = replying() ? float_buffer{} : result_;
+    mine.reduction.emplace(mine.grid, weights(), values_.is_hollow(), config_.mutant, started_, into, first_value(self_, 0));
     mine.reducing.assign(mine.missing, true);
     mine.reduction->open(mine.reducing, started_);
     for (auto to : others_) {
@@ -278,16 +281,25 @@ void butterfly::reduce(std::uint32_t p) {
     if (next->senders.empty()) return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
     auto wire = to_wire(replying(), p, next->chunk, next->values);
     auto values = replying() ? *from_wire(replying(), p, next->chunk, wire) : payload{};
-    hold(p, next->chunk, std::move(wire), std::move(values), std::move(next->senders));
+    hold(p, next->chunk, std::move(wire), values, std::move(next->senders));
   }
 }
 
-void butterfly::hold(std::uint32_t p, std::uint32_t number, payload wire, payload values, std::vector<std::uint32_t> senders) {
+void butterfly::hold(std::uint32_t p, std::uint32_t number, payload wire, const payload& values, std::vector<std::uint32_t> senders) {
   auto& part = parts_[p];
   auto& chunk = part.chunks[number];
   if (chunk.senders) return;
   chunk.wire = std::move(wire);
-  chunk.values = std::move(values);
+  if (!result_.empty()) {
+    // Now, while others are still to come, and what it came in need not be kept.
+    const auto here = result_.slice(4 * first_value(p, number), part.grid.size(number));
+    const auto& from = replying() ? values : chunk.wire;
+    if (!from.same_memory(here)) {
+      const auto floats = from.floats();
+      std::copy(floats.begin(), floats.end(), result_.floats().begin() + static_cast<std::ptrdiff_t>(first_value(p, number)));
+      if (!replying()) chunk.wire = here;
+    }
+  }
   // Most chunks have the same senders as the one before.
   auto& before = part.chunks[number == 0 ? 0 : number - 1].senders;
   chunk.senders = before && *before == senders
@@ -356,7 +368,7 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
     return ban(from, "reduced chunk with values that are not finite");
   if (!replying()) values = payload{};
   if (!acknowledges_ && std::binary_search(message.senders.begin(), message.senders.end(), self_)) slice_arrived();
-  hold(message.part, *chunk, message.data, std::move(*values), message.senders);
+  hold(message.part, *chunk, message.data, *values, message.senders);
 }
 
 // -- the end --------------------------------------------------------------------------------------
@@ -442,18 +454,7 @@ void butterfly::succeed() {
   result.outcome = outcome::ok;
   if (!takes(self_)) return finish(std::move(result), false);
   result.given = values_;
-  if (values_.is_hollow()) {
-    result.values = payload::hollow(values_.size());
-  } else {
-    float_buffer values(values_.size() / 4);
-    for (std::uint32_t p = 0; p < size_; ++p)
-      for (std::uint32_t k = 0; k < parts_[p].chunks.size(); ++k) {
-        const auto& chunk = parts_[p].chunks[k];
-        const auto floats = (replying() ? chunk.values : chunk.wire).floats();
-        std::copy(floats.begin(), floats.end(), values.floats().begin() + static_cast<std::ptrdiff_t>(first_value(p, k)));
-      }
-    result.values = values.slice(0, values_.size());
-  }
+  result.values = values_.is_hollow() ? payload::hollow(values_.size()) : result_.slice(0, values_.size());
   auto givers = static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
                                                        [](const member_info& m) { return m.weight > 0; }));
   auto lost = reason::sender_timeout;

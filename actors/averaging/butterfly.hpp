@@ -108,7 +108,6 @@ class butterfly {
   using sender_list = std::shared_ptr<const std::vector<std::uint32_t>>;
   struct held_chunk {
     payload wire;                         // as its reducer sent it: whoever passes it on sends the same
-    payload values;                       // empty without a codec: `wire` is the values
     sender_list senders;                  // null: not held
   };
   struct part_state {
@@ -162,7 +161,7 @@ class butterfly {
   void serve(std::uint32_t to, std::uint32_t part);
   void contribute(std::uint32_t part, const chunk_set& chunks);
   void reduce(std::uint32_t part);
-  void hold(std::uint32_t part, std::uint32_t chunk, payload wire, payload values, std::vector<std::uint32_t> senders);
+  void hold(std::uint32_t part, std::uint32_t chunk, payload wire, const payload& values, std::vector<std::uint32_t> senders);
   void leave_out(std::uint32_t part, std::uint32_t sender, reason why);
 
   // Losses: butterfly_recovery.cpp.
@@ -189,6 +188,7 @@ class butterfly {
   const averaging_config& config_;
   const round_request& request_;
   payload values_;                      // what we give
+  float_buffer result_;                 // the mean as it comes; empty if we take none or values are hollow
   const group_begun group_;
   round_io& io_;
   std::function<void(round_result)> done_;

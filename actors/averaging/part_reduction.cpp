@@ -33,9 +33,9 @@ std::optional<chunk_set> from_ranges(const std::vector<chunk_range>& ranges, std
 }
 
 part_reduction::part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool hollow, mutant bug,
-                               duration now)
+                               duration now, float_buffer into, std::uint64_t first)
     : grid_(grid), weights_(std::move(weights)), hollow_(hollow), bug_(bug), chunks_(grid.count()),
-      lacking_(weights_.size()), out_(weights_.size()), last_progress_(weights_.size(), now) {
+      values_(std::move(into)), first_(values_.empty() ? 0 : first), lacking_(weights_.size()), out_(weights_.size()), last_progress_(weights_.size(), now) {
   for (std::size_t m = 0; m < weights_.size(); ++m) out_[m] = weights_[m] == 0;  // it only wants the result
 }
 
@@ -127,7 +127,7 @@ std::optional<part_reduction::reduced> part_reduction::next() {
       total += weight;
     }
     if (values_.empty()) values_ = float_buffer(grid_.part_bytes / 4);
-    const auto values = values_.floats().subspan(grid_.offset(out.chunk) / 4, grid_.size(out.chunk) / 4);
+    const auto values = values_.floats().subspan(first_ + grid_.offset(out.chunk) / 4, grid_.size(out.chunk) / 4);
     auto bad = kernels::weighted_mean(inputs, values);
     if (bad < data.size()) {
       out.refused.push_back(data[bad].first);
@@ -141,7 +141,7 @@ std::optional<part_reduction::reduced> part_reduction::next() {
     if (factor != 1.0)
       for (auto& x : values) x = static_cast<float>(x * factor);
     for (const auto& [member, piece] : data) out.senders.push_back(member);
-    out.values = values_.slice(grid_.offset(out.chunk), grid_.size(out.chunk));
+    out.values = values_.slice(4 * first_ + grid_.offset(out.chunk), grid_.size(out.chunk));
     break;
   }
   for (auto member : out.refused) leave_out(member);

@@ -47,8 +47,10 @@ class part_reduction {
   };
   enum class taken : std::uint8_t { yes, too_late, wrong };
 
-  /// `weights` of the members; who weighs nothing sends nothing.
-  part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool hollow, mutant bug, duration now);
+  /// `weights` of the members; who weighs nothing sends nothing. The means are written `into` that, the part's first value at `first`;
+  /// into memory of their own if it is empty.
+  part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool hollow, mutant bug, duration now, float_buffer into = {},
+                 std::uint64_t first = 0);
 
   /// These chunks are to be reduced, too.
   void open(const chunk_set& chunks, duration now);
@@ -78,7 +80,8 @@ class part_reduction {
   bool hollow_;
   mutant bug_;
   std::vector<open_chunk> chunks_;
-  float_buffer values_;                      // the part, of which finished chunks are slices
+  float_buffer values_;                      // finished chunks are slices of it
+  std::uint64_t first_;                      // where the part begins in it
   std::vector<std::uint32_t> lacking_;       // open chunks that a member has not delivered
   std::vector<bool> out_;
   std::vector<duration> last_progress_;
