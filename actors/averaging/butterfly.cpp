@@ -489,6 +489,7 @@ void butterfly::finish(round_result result, bool failed) {
     if (members_[m].lost == reason::member_declined) result.declined.push_back(m);
   result.started = started_;
   result.part_times = part_times_;
+  result.line_times = line_times();
   if (failed) {
     for (auto& part : parts_) part.reduction.reset();
     for (auto& member : members_) member.waiting.clear();
@@ -497,6 +498,34 @@ void butterfly::finish(round_result result, bool failed) {
   for (auto to : others_)
     tell(to, caf::make_message(member_finished{group_.group, self_, failed ? std::uint8_t{1} : std::uint8_t{0}, version}));
   done_(std::move(result));
+}
+
+/// As kernels/averaging_plan.hpp has it, in bytes as the codecs write them.
+std::vector<duration> butterfly::line_times() const {
+  const auto wire_bytes = [this](const codec_ptr& codec, std::uint32_t p) {
+    const auto count = group_.boundaries[p + 1] - group_.boundaries[p];
+    return static_cast<double>(codec ? codec->bytes(group_.boundaries[p], count) : 4 * count);
+  };
+  std::vector<double> slices, means;
+  double all_slices = 0, all_means = 0, senders = 0, receivers = 0;
+  for (std::uint32_t p = 0; p < size_; ++p) {
+    all_slices += slices.emplace_back(wire_bytes(giving(), p));
+    all_means += means.emplace_back(wire_bytes(replying(), p));
+    senders += group_.members[p].weight > 0 ? 1 : 0;
+    receivers += takes(p) ? 1 : 0;
+  }
+  std::vector<duration> out(size_);
+  for (std::uint32_t p = 0; p < size_; ++p) {
+    if (parts_[p].grid.count() == 0) continue;
+    const auto& who = group_.members[p];
+    const double sends = who.weight > 0 ? 1 : 0, receives = takes(p) ? 1 : 0;
+    const auto up = sends * (all_slices - slices[p]) + (receivers - receives) * means[p];
+    const auto down = (senders - sends) * slices[p] + receives * (all_means - means[p]);
+    const auto seconds = [](double bytes, std::uint64_t rate) { return 8 * bytes / static_cast<double>(std::max<std::uint64_t>(rate, 1)); };
+    const auto longest = std::max(seconds(up, who.rate_up), seconds(down, who.rate_down));
+    out[p] = from_seconds(std::min(longest, to_seconds(config_.round_timeout)));
+  }
+  return out;
 }
 
 void butterfly::on_round_timeout() { fail(reason::reducer_timeout); }

@@ -184,6 +184,7 @@ class butterfly {
   void succeed();
   void finish(round_result result, bool failed);
   void fail(reason why);
+  std::vector<duration> line_times() const;
 
   const averaging_config& config_;
   const round_request& request_;

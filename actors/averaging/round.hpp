@@ -120,6 +120,7 @@ struct round_result {
   payload values;                            ///< the mean; ok and partial only, and of who takes it. After two rounds: of both, in their order
   payload given;                             ///< our contribution (to the last round) as the codec left it
   std::vector<duration> part_times;          ///< by part: from the begin until it was complete here; 0: it is empty or did not come
+  std::vector<duration> line_times;          ///< by part: how long its reducer's line is busy with this round, if it carries what it says; 0: it is empty
   duration started{};
   duration gathered{};                       ///< leader: until the last member came; follower: until the group began
 

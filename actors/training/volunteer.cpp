@@ -474,12 +474,14 @@ void volunteer::start_group(round_request request, const averaging_config& how) 
 }
 
 void volunteer::learn_from(const round_result& result) {
-  // Of rounds in which all went as planned: who takes over a lost part is late for that reason.
-  if (result.outcome == outcome::ok) {
-    std::vector<peer_id> reducers;
-    for (const auto& m : result.members) reducers.push_back(m.peer);
-    rates_.measured(reducers, result.part_times);
-  }
+  std::vector<peer_id> reducers;
+  for (const auto& m : result.members) reducers.push_back(m.peer);
+  if (result.outcome == outcome::ok)
+    rates_.measured(reducers, result.part_times, result.line_times);
+  else if (result.reason == reason::reducer_timeout)
+    rates_.timed_out(reducers, result.part_times, result.line_times, now() - result.started);
+  else  // who waits for a silent sender, or takes over a lost part, is late for that reason
+    rates_.unmeasured();
   if (result.gathered > duration{}) gathering_.measured(result.gathered);
   if (result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout) gathering_.ran_out();
 }

@@ -106,3 +106,33 @@ TEST_CASE("unequal peers: whose line carries less than it says gets a smaller pa
   CHECK(found < 1.35 * known);      // the first rounds included
   CHECK(found < 0.8 * believed);
 }
+
+TEST_CASE("unequal peers: a line that was slow for a while, and lines that are far away, do not make rounds longer for good") {
+  const auto seconds = [](const std::string& split) {
+    const auto yaml = fmt::format(
+        "seed: 5\n"
+        "stop_time: 12h\n"
+        "network: {{model: tcp, regions: [eu, us], links: [{{from: eu, to: eu, delay: 20ms}}, {{from: us, to: us, delay: 25ms}}, "
+        "{{from: eu, to: us, delay: 50ms}}]}}\n"
+        "devices:\n"
+        "  gpu: {{samples_per_second: 10}}\n"
+        "peers:\n"
+        "  eu: {{count: 8, region: eu, up: 50Mbit, down: 100Mbit, device: gpu}}\n"
+        "  us: {{count: 6, region: us, up: 50Mbit, down: 100Mbit, device: gpu}}\n"
+        "workload: {{kind: timing, parameters: {}, sample_size: 64B}}\n"
+        "training: {{target_batch: 2000, micro_batch: 8, epochs: 80, max_refresh: 5s, record_lifetime: 60s, optimizer: {{kind: sgd, learning_rate: 1}}}}\n"
+        "averaging: {{matchmaking_time: 10s, chunk_size: 1MiB, split: {}}}\n"
+        "record: {{events: none}}\n"
+        "faults:\n  - {{throttle: both, select: us-0, at: 30s, duration: 2min, factor: 0.2}}\n",
+        values, split);
+    const auto run = run_yaml(yaml, 80);
+    INFO(run.text(yaml));
+    CHECK(run.errors.empty());
+    CHECK(run.summary().rounds.failed == 0);
+    REQUIRE(run.summary().rounds.mean_seconds);
+    return *run.summary().rounds.mean_seconds;
+  };
+  const auto equal = seconds("equal"), adaptive = seconds("adaptive");
+  MESSAGE("80 rounds with equal lines: equal parts " << equal << " s, adaptive ones " << adaptive << " s");
+  CHECK(adaptive < 1.02 * equal);
+}
