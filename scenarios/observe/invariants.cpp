@@ -43,9 +43,11 @@ void invariants::on_observation(duration time, actors::peer_id peer,
     progress_.phase_changed(time, peer, *x);
   } else if (const auto* x = std::get_if<actors::stepped>(&what)) {
     progress_.stepped(time, peer, *x);
-    samples_.stepped(*x);
+    samples_.stepped(peer, *x);
   } else if (const auto* x = std::get_if<actors::adopted>(&what)) {
-    if (!x->of_step)
+    if (x->of_step)
+      samples_.repeated_step(peer);
+    else
       samples_.dropped(peer);
     progress_.adopted(time, peer, *x);
   } else if (const auto* x = std::get_if<actors::samples_moved>(&what)) {

@@ -228,7 +228,28 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
   }
 }
 
-void sample_book::stepped(const actors::stepped& what) {
+/// To the next state: what is computed by now is for the round on that one.
+void sample_book::went_over(peer_state& of) {
+  if (options_.computes_meanwhile)
+    of.for_round = of.computed;
+}
+
+void sample_book::repeated_step(actors::peer_id peer) {
+  const auto found = peers_.find(peer);
+  if (found == peers_.end())
+    return;
+  peer_state& of = found->second;
+  // It tells the shard so; but what others have committed meanwhile the shard does not take back.
+  for (const auto& stretch : of.for_round.pieces()) {
+    of.computed.erase(stretch.first, stretch.end);
+    of.given_back.assign(stretch.first, stretch.end, true);
+  }
+  went_over(of);
+}
+
+void sample_book::stepped(actors::peer_id peer, const actors::stepped& what) {
+  if (const auto of = peers_.find(peer); of != peers_.end())
+    went_over(of->second);
   constexpr std::size_t kept = 64;  // a split round is final long before so many further steps
   if (!steps_.try_emplace(what.after, step{what.before, what.group}).second || !rounds_.empty())
     return;

@@ -28,7 +28,8 @@
 // it contributes what it computed, each index once, with their number as its weight; of a shard, that each move follows the one before.
 // A replica that takes over knows its samples from others, so that their first move is not judged.
 // A peer's computed indices are forgotten when it drops its gradient: it downloads, adopts, leaves,
-// dies, or reports them; indices that it gives back may be in its next contribution or not.
+// dies, or reports them; indices that it gives back may be in its next contribution or not. A peer that repeats a step beside
+// computing drops what it had for that step's round, and keeps what it has computed since it went over to the state before.
 //
 // Actors must observe `trained` when a gradient is added to what will be contributed, not for
 // results that are thrown away.
@@ -76,7 +77,9 @@ public:
   void round_final(const swarm_round& what);
   void moved(duration time, const actors::samples_moved& what);
   void reported(const actors::samples_reported& what);
-  void stepped(const actors::stepped& what);
+  void stepped(actors::peer_id peer, const actors::stepped& what);
+  /// The peer has gone over to the next state by a step that it did not average.
+  void repeated_step(actors::peer_id peer);
   /// The peer has thrown its gradient away.
   void dropped(actors::peer_id peer) { peers_.erase(peer); }
 
@@ -112,6 +115,7 @@ private:
     interval_map<bool> given_back; // computed, then returned to the shard
     interval_map<bool> left_out;   // computed while a round was under way: has to be in the next one
     std::uint64_t left_out_epoch = 0;  // of that round, or of its attempts
+    interval_map<bool> for_round;  // of the computed ones: for the round on its state, if it computes meanwhile
     actors::group_id group;        // of the last contribution
     std::vector<actors::sample_range> contribution;
   };
@@ -128,6 +132,7 @@ private:
     actors::group_id group;
   };
 
+  void went_over(peer_state& of);
   void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,
                const actors::group_id& first = {}, const actors::group_id& second = {}, bool heals = false);
   bool lost(const actors::group_id& round) const { return !round.is_zero() && !winning_.contains(round); }

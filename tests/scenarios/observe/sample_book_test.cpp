@@ -15,8 +15,10 @@ namespace {
 /// Two peers (100, 101) that train and average one epoch after the other.
 struct fixture {
   bool takeovers = false;
+  bool computes_meanwhile = false;
   invariant check;
-  sample_book book{{.lease_time = 60s, .settle_time = 30s, .name_of = {}, .takeovers = takeovers}, check};
+  sample_book book{{.lease_time = 60s, .settle_time = 30s, .computes_meanwhile = computes_meanwhile, .name_of = {}, .takeovers = takeovers},
+                   check};
   round_book rounds{[this](const swarm_round& what) { book.round_final(what); }};
   duration now = 1s;
 
@@ -246,4 +248,35 @@ TEST_CASE("samples_counted does not mind a sender whose data no part holds") {
   f.lease(101, {{8, 8}});
   f.train(101, {{8, 8}});
   CHECK(f.finish() == 0);
+}
+
+TEST_CASE("samples_counted: who repeats a step beside computing drops what it had for that round, and nothing else") {
+  for (const bool keeps : {true, false}) {
+    fixture f{.computes_meanwhile = true};
+    f.lease(100, {{0, 40}}), f.lease(101, {{40, 10}});
+    const auto step = [&](actors::peer_id peer, std::uint64_t epoch) {
+      actors::stepped what;
+      what.epoch = epoch;
+      what.after = {0, epoch};
+      f.book.stepped(peer, what);
+    };
+    f.train(100, {{0, 10}}), f.train(101, {{40, 10}});
+    step(100, 1), step(101, 1);
+    // A split: peer 101 completes the round with the samples of both, for peer 100 it fails.
+    f.contribute(1, 100, {{0, 10}}), f.contribute(1, 101, {{40, 10}});
+    f.train(100, {{10, 5}});
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const auto what = i == 0 ? ending(1, i, 2, outcome::failed, reason::reducer_timeout) : ending(1, i, 2, outcome::ok, reason::none, {{0, 1, {0, 1}, 0}}, {1});
+      f.book.round_ended(f.now, 100 + i, what);
+      f.rounds.ended(f.now, 100 + i, what);
+    }
+    f.move(sample_state::committed, 100, {{0, 10}}), f.move(sample_state::committed, 101, {{40, 10}});
+    f.book.repeated_step(100);
+    // What it has computed meanwhile has to be in the next one.
+    f.contribute(2, 100, keeps ? std::vector<sample_range>{{10, 5}} : std::vector<sample_range>{{10, 3}});
+    f.train(100, {{15, 5}});
+    step(100, 3);
+    f.contribute(3, 100, {{15, 5}});
+    CHECK((f.check.violated > 0) == !keeps);
+  }
 }
