@@ -9,6 +9,7 @@
 
 #include "actors/averaging/part_reduction.hpp"
 #include "actors/probes.hpp"
+#include "kernels/averaging_plan.hpp"
 #include "tests/actors/support/round_lab.hpp"
 
 using namespace shoal;
@@ -632,4 +633,32 @@ TEST_CASE("a member of another fraction of top_k is understood; bytes that are n
   bad.run();
   REQUIRE(bad.suspicions.size() == 1);
   CHECK(bad.suspicions.front().find("part chunk that does not fit its part") != std::string::npos);
+}
+
+TEST_CASE("a result says how long each reducer's line is busy with the round, as the plan reckons it") {
+  // Each line in turn is the slowest; the last member only reduces.
+  for (const bool up : {true, false})
+    for (std::size_t slowest = 0; slowest < 5; ++slowest) {
+      auto options = of(5);
+      options.members[4] = {0, true, false};
+      std::vector<kernels::averaging_peer> peers;
+      for (std::size_t m = 0; m < 5; ++m) {
+        auto& one = options.members[m];
+        one.rate_up = one.rate_down = 100'000;
+        if (m == slowest) (up ? one.rate_up : one.rate_down) = 1'000;
+        peers.push_back({static_cast<double>(one.rate_up), static_cast<double>(one.rate_down), one.weight > 0, one.takes});
+      }
+      round_lab lab(options);
+      lab.start();
+      REQUIRE(lab.run());
+      const auto& cuts = lab.group().boundaries;
+      std::vector<double> shares;
+      for (std::size_t m = 0; m < 5; ++m) shares.push_back(static_cast<double>(cuts[m + 1] - cuts[m]) / static_cast<double>(cuts[5]));
+      const auto planned = kernels::seconds_per_bit(peers, {}, shares) * 32 * static_cast<double>(cuts[5]);
+      const auto& lines = lab.result(1).line_times;
+      REQUIRE(lines.size() == 5);
+      const auto longest = std::max_element(lines.begin(), lines.end());
+      CHECK(static_cast<std::size_t>(longest - lines.begin()) == slowest);
+      CHECK(to_seconds(*longest) == doctest::Approx(planned));
+    }
 }

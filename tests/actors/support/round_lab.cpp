@@ -41,8 +41,9 @@ round_lab::round_lab(lab_options options) : options_(std::move(options)), random
   for (std::uint32_t m = 0; m < size; ++m) {
     auto& one = members_[m];
     one.address = spawn(fmt::format("m-{}", m));
-    group_.members.push_back({100 + m, one.address, options_.members[m].weight, 1, 1, static_cast<std::uint8_t>(options_.members[m].reachable ? 2 : 0),
-                              static_cast<std::uint8_t>(options_.members[m].takes ? 1 : 0), {}});
+    const auto& what = options_.members[m];
+    group_.members.push_back({100 + m, one.address, what.weight, what.rate_up, what.rate_down, static_cast<std::uint8_t>(what.reachable ? 2 : 0),
+                              static_cast<std::uint8_t>(what.takes ? 1 : 0), {}});
     // Parts of different sizes.
     auto part = !options_.members[m].reachable ? 0 : options_.values_per_part + m;
     group_.boundaries.push_back(group_.boundaries.back() + part);

@@ -22,6 +22,7 @@ struct lab_member {
   std::uint64_t weight = 1;
   bool reachable = true;        ///< false: gets no part
   bool takes = true;            ///< false: only reduces
+  std::uint64_t rate_up = 1, rate_down = 1;
 };
 
 struct lab_options {
