@@ -64,6 +64,27 @@ TEST_CASE("with overlap the last gradients of a killed member are lost, and noth
   kill_at_each_probe(3, "process", {2}, ", overlap: update");
 }
 
+TEST_CASE("with overlap no sample is missed after a split, in which some complete a round that fails for others") {
+  const std::string yaml =
+      "seed: 5\n"
+      "stop_time: 1h\n"
+      "network: {default_delay: 40ms, default_jitter: 0ms}\n"
+      "devices:\n"
+      "  gpu: {samples_per_second: 10}\n"
+      "peers:\n"
+      "  p: {count: 6, up: 50Mbit, down: 100Mbit, device: gpu}\n"
+      "workload: {kind: timing, parameters: 4000000, sample_size: 64B}\n"
+      "training: {target_batch: 1000, micro_batch: 8, epochs: 30, overlap: update, max_refresh: 5s, record_lifetime: 60s, "
+      "optimizer: {kind: sgd, learning_rate: 1}}\n"
+      "averaging: {matchmaking_time: 10s, round_timeout: 5500ms, sender_timeout: 60s, chunk_size: 1MiB}\n"   // a round takes as long
+      "record: {events: none}\n"
+      "faults:\n  - {throttle: both, select: p-0, at: 30s, every: 2min, duration: 30s, factor: 0.5}\n";
+  const auto run = run_yaml(yaml, 30);
+  INFO(run.text(yaml));
+  CHECK(run.errors.empty());
+  CHECK(run.summary().rounds.split > 0);
+}
+
 TEST_CASE("with overlap one peer alone trains") {
   for (const std::string mode : {"averaging", "update"}) {
     swarm what;
