@@ -161,6 +161,7 @@ struct network::link {
   refusal refused = refusal::none;             // by them
   bool refused_by_us = false;
   std::string refused_text;
+  std::uint64_t said_service = 0;              // in our hello
   duration since{};
   std::uint64_t frames = 0;                    // since the last second began
   std::set<std::uint32_t> watched;             // actors of ours
@@ -490,6 +491,7 @@ class network::station : public std::enable_shared_from_this<station> {
       made->pipes[i].through = open_pipe(where, pipe_kinds[i], credentials, i == 0 ? all_->options.control : all_->options.bulk);
     links_.push_back(made);
     slot = made;
+    made->said_service = service_;
     const auto mine = to_frame(my_hello(made->token));
     guard.unlock();
     for (int i = 0; i < 2; ++i) {
@@ -511,6 +513,7 @@ class network::station : public std::enable_shared_from_this<station> {
     add_pipes(*made, relay, to.node);
     links_.push_back(made);
     to.dialling = made;
+    made->said_service = service_;
     const auto mine = to_frame(my_hello(made->token));
     guard.unlock();
     for (int i = 0; i < 2; ++i) {
@@ -782,9 +785,13 @@ class network::station : public std::enable_shared_from_this<station> {
       ++all_->links_open;
       for (auto& direction : of->pipes) direction.heard = direction.sent = now();
       // First of all that is sent, and not before it is up: what they send once they have it is for us.
-      if (!of->dialled)
+      if (!of->dialled) {
+        of->said_service = service_;
         for (const bool bulk : {false, true}) of->send(bulk, to_frame(my_hello(of->token)), now());
+      }
       ++all_->made;
+      // introduce() tells it to links that are up.
+      if (of->said_service != service_) of->send(false, frame_writer(frame_kind::introduce).put(service_).done(), now());
       auto& r = remote_of(host);
       r.name = theirs.name;
       if (!theirs.address.empty()) r.address = theirs.address;
