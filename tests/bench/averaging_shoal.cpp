@@ -102,12 +102,13 @@ int main(int argc, char** argv) {
       request.weight = 1;
       request.samples = {{m, 1}};
       request.rate_up = request.rate_down = 1'000'000'000;
-      request.known_samples = 1;
-      request.directory = nobody;
+      request.known_samples = request.wanted = static_cast<std::uint32_t>(members);
+      request.dht = nobody;
       group.push_back(caf::actor_cast<caf::actor>(system.spawn<group_actor>(std::ref(static_cast<host&>(*hosts.back())), nobody, options, request)));
     }
+    const matchmaking::standing deadline{options.matchmaking_time.count(), true};   // as they write it: all were made at 0
     found ready;
-    for (std::size_t m = 0; m < members; ++m) ready.records.push_back({fmt::format("{:016x}", m + 1), group[m], {}, 0});
+    for (std::size_t m = 0; m < members; ++m) ready.records.push_back({fmt::format("{:016x}", m + 1), group[m], deadline.pack(), 0});
     for (const auto& one : group) caf::anon_send(one, ready);
     ready = {};
     auto ended = [&] {
