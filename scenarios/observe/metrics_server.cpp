@@ -92,20 +92,25 @@ metrics_server::metrics_server(std::unique_ptr<prometheus::Exposer> exposer, std
 metrics_server::~metrics_server() = default;
 
 result<std::unique_ptr<metrics_server>> metrics_server::listen(std::string_view address) {
-  auto at = parse(address);
-  if (!at)
-    return failure{at.error()};
-  const auto port = try_to_listen(*at);
-  if (!port)
-    return failure{port.error()};
-  at->port = *port;
-  try {
-    // One thread answers, one more so that a scraper that hangs does not keep out the next.
-    auto exposer = std::make_unique<prometheus::Exposer>(at->text(), 2);
-    return std::unique_ptr<metrics_server>(
-        new metrics_server(std::move(exposer), fmt::format("http://{}/metrics", at->text())));
-  } catch (const std::exception& error) {
-    return failure{fmt::format("cannot serve metrics at {}: {}", at->text(), error.what())};
+  const auto wanted = parse(address);
+  if (!wanted)
+    return failure{wanted.error()};
+  for (int tries = 1;; ++tries) {
+    auto at = *wanted;
+    const auto port = try_to_listen(at);
+    if (!port)
+      return failure{port.error()};
+    at.port = *port;
+    try {
+      // One thread answers, one more so that a scraper that hangs does not keep out the next.
+      auto exposer = std::make_unique<prometheus::Exposer>(at.text(), 2);
+      return std::unique_ptr<metrics_server>(
+          new metrics_server(std::move(exposer), fmt::format("http://{}/metrics", at.text())));
+    } catch (const std::exception& error) {
+      // Between the two somebody else may have taken a port that was free.
+      if (wanted->port != 0 || tries == 10)
+        return failure{fmt::format("cannot serve metrics at {}: {}", at.text(), error.what())};
+    }
   }
 }
 
