@@ -27,7 +27,8 @@ std::optional<hello> read_hello(std::span<const std::byte> bytes, bool& other_ve
   out.utc_ns = in.get<std::int64_t>();
   out.scenario = in.get<std::array<std::uint8_t, 32>>();
   out.service = in.get<std::uint64_t>();
-  if (!in.finished() || out.name.empty()) return {};
+  // The largest incarnation has no node id (netem/fabric.hpp).
+  if (!in.finished() || out.name.empty() || out.incarnation == 0xffffffff) return {};
   return out;
 }
 

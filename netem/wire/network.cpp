@@ -149,7 +149,7 @@ struct network::link {
   std::uint64_t token = 0;
   bool dialled = false;
   std::mutex greeting;                         // held while their hello is looked at; before the station's lock
-  std::atomic<bool> up{false}, closed{false};  // set under the station's lock
+  std::atomic<bool> up{false}, closed{false}, misbehaved{false};  // set under the station's lock
   direction pipes[2];                          // control, bulk
   hello theirs;
   std::string certificate_name;
@@ -532,7 +532,7 @@ class network::station : public std::enable_shared_from_this<station> {
   /// Passes on what is for another host, or takes what another one has sent us over the relay `of`.
   bool relayed_came(const std::shared_ptr<link>& of, int which, const payload& bytes) {
     const auto head = read_relayed_head(bytes.bytes());
-    if (!head || head->which != which) return false;
+    if (!head || head->which != which || of->relayed) return false;
     const auto inner = bytes.slice(relayed_head::bytes, bytes.size() - relayed_head::bytes);
     if (inner.empty()) return false;
     std::unique_lock guard(mutex_);
@@ -562,6 +562,7 @@ class network::station : public std::enable_shared_from_this<station> {
       pump(guard);
       return true;
     }
+    if (listener_) return true;                // whom others can dial nobody has to reach over a relay
     // Somebody begins a link with us. It has to begin with a hello, in both pipes.
     if (std::to_integer<std::uint8_t>(inner.bytes()[0]) != static_cast<std::uint8_t>(frame_kind::hello)) return true;
     auto fresh = std::make_shared<link>();
@@ -581,7 +582,7 @@ class network::station : public std::enable_shared_from_this<station> {
   bool relay_ended(const std::shared_ptr<link>& of, int which, frame_reader in) {
     const auto other = in.node();
     const auto token = in.get<std::uint64_t>();
-    if (!in.finished()) return false;
+    if (!in.finished() || of->relayed) return false;
     std::unique_lock guard(mutex_);
     for (const auto& each : links_)
       if (each->relayed == other && each->token == token && each->relay.lock() == of) {
@@ -1011,6 +1012,7 @@ class network::station : public std::enable_shared_from_this<station> {
   }
 
   void misbehaved(const std::shared_ptr<link>& of) {
+    if (of->misbehaved.exchange(true)) return;  // in the other pipe, at the same time
     all_->count("bad_frame");
     {
       std::lock_guard guard(mutex_);

@@ -1,7 +1,9 @@
 #include "scenarios/observe/metrics_server.hpp"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,10 +11,19 @@
 #include <prometheus/exposer.h>
 #include <prometheus/registry.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <exception>
+
+// Debian's civetweb, which prometheus-cpp serves with, gives its threads stacks of 100 KiB. glibc puts the thread-local data of all libraries
+// there, and where libtorch is among them they do not fit: no thread begins. So nobody in this process asks for less than a mebibyte.
+extern "C" int pthread_attr_setstacksize(pthread_attr_t* attributes, std::size_t size) noexcept {
+  using function = int (*)(pthread_attr_t*, std::size_t);
+  static const auto original = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pthread_attr_setstacksize"));
+  return original(attributes, std::max(size, std::size_t{1} << 20));
+}
 
 namespace shoal::scenarios {
 
