@@ -1,5 +1,5 @@
-// A message between processes: CAF's binary form, with large payloads beside it, which are neither copied when they are sent nor
-// when they have come. Addresses in it are named by node id and number (netem/fabric.hpp).
+// A message between processes: CAF's binary form, with large payloads beside it, which are not copied when they are sent, nor here when they
+// have come. Addresses in it are named by node id and number (netem/fabric.hpp).
 //
 // What comes is checked before anything is made of it: only types of the given names, in messages of one element; lengths against what is
 // left; nothing is allocated for bytes that are not there.
