@@ -135,7 +135,7 @@ machine_index fabric::add_machine(const machine_options& what) {
                        flows_.add_link(what.up.bits_per_second), flows_.add_link(what.down.bits_per_second),
                        what.site, what.nat, 0, no_host, what.up});
   if (what.nat != nat_class::open) nat_rules();
-  if (options_.over != nullptr) machines_by_node_[node_of(what.name, 0)] = index;
+  if (options_.over != nullptr && !what.name.empty()) machines_by_node_[node_of(what.name, 0)] = index;
   link_owners_.push_back(2 * index);
   link_owners_.push_back(2 * index + 1);
   if (what.at || !coordinates_.empty()) {
@@ -190,23 +190,29 @@ fabric::way fabric::combine(const place& from, const place& to) const {
   return out;
 }
 
-host_index fabric::start_host(machine_index index, std::optional<std::uint32_t> given) {
-  std::lock_guard guard(mutex_);
-  auto& m = machines_[index];
-  SHOAL_CHECK(m.running == no_host, "a machine runs one incarnation at a time");
-  auto incarnation = given.value_or(m.incarnations);
-  m.incarnations = incarnation + 1;
+host_index fabric::add_host(machine_index index, std::uint32_t incarnation, caf::node_id node) {
+  const auto& m = machines_[index];
+  const auto host = static_cast<host_index>(hosts_.size());
   hosts_.push_back({.machine = index,
                     .place = m.place,
                     .up = m.up_now,
                     .uplink = m.uplink,
                     .downlink = m.downlink,
                     .incarnation = incarnation,
-                    .node = node_of(m.name, incarnation),
+                    .node = std::move(node),
                     .jitter = stream(options_.seed, "netem.jitter", index, incarnation)});
-  m.running = static_cast<host_index>(hosts_.size() - 1);
+  if (reach_) reach_->add(host, index, m.nat);
+  return host;
+}
+
+host_index fabric::start_host(machine_index index, std::optional<std::uint32_t> given) {
+  std::lock_guard guard(mutex_);
+  auto& m = machines_[index];
+  SHOAL_CHECK(m.running == no_host, "a machine runs one incarnation at a time");
+  auto incarnation = given.value_or(m.incarnations);
+  m.incarnations = incarnation + 1;
+  m.running = add_host(index, incarnation, node_of(m.name, incarnation));
   if (options_.over != nullptr) hosts_by_node_[hosts_.back().node] = m.running;
-  if (reach_) reach_->add(m.running, index, m.nat);
   report({event_kind::host_started, clock_.now(), clock_.now(), {m.running, 0}, {m.running, 0}, "", 0});
   return m.running;
 }
@@ -284,29 +290,14 @@ host_index fabric::host_at(const caf::node_id& node) {
   const auto* id = data_of(node);
   const auto incarnation = id != nullptr ? id->process_id() - 1 : 0;
   auto first = id != nullptr ? caf::node_id{caf::make_counted<caf::node_id::default_data>(1, id->host_id())} : node;
-  auto [machine, unknown] = machines_by_node_.try_emplace(std::move(first), static_cast<machine_index>(machines_.size()));
-  // Nobody said what its line is like: that of this process is what counts then.
+  auto [machine, unknown] = machines_by_node_.try_emplace(std::move(first));
   if (unknown) {
     if (regions_.empty()) add_region("");
+    // Nobody said what its line is like: that of this process is what counts then.
     const data_rate any{std::numeric_limits<double>::max() / 1e6};
-    const auto where = place_of({0, {}, {}});
-    ++places_[where].users;
-    link_owners_.push_back(2 * machine->second);
-    link_owners_.push_back(2 * machine->second + 1);
-    machines_.push_back({"", where, any, any, flows_.add_link(any.bits_per_second), flows_.add_link(any.bits_per_second), no_site,
-                         nat_class::open, 0, no_host, any});
+    machine->second = add_machine({.name = {}, .region = 0, .up = any, .down = any});
   }
-  const auto& m = machines_[machine->second];
-  hosts_.push_back({.machine = machine->second,
-                    .place = m.place,
-                    .up = m.up_now,
-                    .uplink = m.uplink,
-                    .downlink = m.downlink,
-                    .incarnation = incarnation,
-                    .node = node,
-                    .jitter = stream(options_.seed, "netem.jitter", machine->second, incarnation)});
-  hosts_.back().elsewhere = true;
-  if (reach_) reach_->add(found->second, machine->second, m.nat);
+  hosts_[add_host(machine->second, incarnation, node)].elsewhere = true;
   return found->second;
 }
 

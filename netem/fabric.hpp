@@ -424,6 +424,7 @@ class fabric {
   const way& way_between(host_index from, host_index to) const;
   way combine(const place& from, const place& to) const;
   std::uint32_t place_of(const place& what);
+  host_index add_host(machine_index index, std::uint32_t incarnation, caf::node_id node);
   tcp_window& window_of(host_index from, host_index to, duration now);
   path_memory* memory_of(const way& on, host_index from, host_index to);
   duration delay_of(host_index from, host_index to) const;

@@ -58,6 +58,17 @@ std::optional<fs::path> whole_or_partial(const fs::path& directory, std::string_
   return std::nullopt;
 }
 
+result<summary> read_summary(const fs::path& directory) {
+  const auto file = directory / "summary.json";
+  auto text = read_file(file);
+  if (!text)
+    return failure{text.error()};
+  auto out = summary_from_json(*text);
+  if (!out)
+    return failure{fmt::format("'{}': {}", file.string(), out.error())};
+  return out;
+}
+
 result<std::map<std::string, double>> last_metrics(const fs::path& directory) {
   std::map<std::string, double> out;
   const auto file = whole_or_partial(directory, "metrics.csv");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
+#include "scenarios/observe/summary.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -19,6 +20,9 @@ namespace shoal::scenarios {
 
 /// `name` in `directory`, or `name`.partial if only that is there; nothing if neither is.
 std::optional<std::filesystem::path> whole_or_partial(const std::filesystem::path& directory, std::string_view name);
+
+/// summary.json. Errors: it cannot be read, or is none; the message names the file.
+result<summary> read_summary(const std::filesystem::path& directory);
 
 /// The fields of the last whole line of metrics.csv by their column; empty fields are left out. Nothing without such a line.
 /// Errors: the file cannot be read.

@@ -111,12 +111,9 @@ result<node_run> open_node(const fs::path& directory) {
     return failure{fmt::format("'{}' does not say when it began (x-run.started_utc_ns)", (directory / "run.yaml").string())};
   std::error_code error;
   if (fs::exists(directory / "summary.json", error)) {
-    auto text = read_file(directory / "summary.json");
-    if (!text)
-      return failure{text.error()};
-    auto totals = summary_from_json(*text);
+    auto totals = read_summary(directory);
     if (!totals)
-      return failure{fmt::format("'{}': {}", (directory / "summary.json").string(), totals.error())};
+      return failure{totals.error()};
     out.totals = std::move(*totals);
   }
   auto metrics = last_metrics(directory);

@@ -39,12 +39,9 @@ result<run_record> read_whole(const fs::path& directory) {
     return failure{yaml.error()};
   out.yaml = std::move(yaml->options);
   out.made_by = std::move(yaml->made_by);
-  auto text = read_file(directory / "summary.json");
-  if (!text)
-    return failure{text.error()};
-  auto totals = summary_from_json(*text);
+  auto totals = read_summary(directory);
   if (!totals)
-    return failure{fmt::format("'{}': {}", (directory / "summary.json").string(), totals.error())};
+    return failure{totals.error()};
   out.scenario = totals->scenario;
   out.world = totals->world;
   out.seed = totals->seed;

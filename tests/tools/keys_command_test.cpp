@@ -1,7 +1,6 @@
 // `shoal keys` as a moderator and a volunteer meet it.
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -9,20 +8,13 @@
 #include <string>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "tests/support/scratch_folder.hpp"
+#include "tests/support/program.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
-
-struct outcome {
-  int status = -1;
-  std::string text;   // stdout and stderr, with SERIAL, KEY and TIME for what differs from run to run
-};
 
 std::string slurp(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -30,15 +22,9 @@ std::string slurp(const fs::path& path) {
 }
 
 struct desk : shoal::scratch_folder {
-  outcome keys(const std::string& arguments) const {
-    const auto command = fmt::format("cd '{}' && '{}' keys {} 2>&1 </dev/null", path.string(), SHOAL_PROGRAM, arguments);
-    outcome out;
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    REQUIRE(pipe != nullptr);
-    char buffer[4096];
-    for (std::size_t count; (count = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;) out.text.append(buffer, count);
-    const int status = ::pclose(pipe);
-    out.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  /// With SERIAL, KEY and TIME for what differs from run to run.
+  shoal::program_outcome keys(const std::string& arguments) const {
+    auto out = shoal::run_program(path, "keys " + arguments);
     out.text = std::regex_replace(out.text, std::regex("[0-9a-f]{64}"), "KEY");
     out.text = std::regex_replace(out.text, std::regex("[0-9a-f]{32}"), "SERIAL");
     out.text = std::regex_replace(out.text, std::regex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z"), "TIME");
@@ -46,13 +32,13 @@ struct desk : shoal::scratch_folder {
   }
   /// What is said on success.
   std::string done(const std::string& arguments) const {
-    const outcome all = keys(arguments);
+    const auto all = keys(arguments);
     CHECK_MESSAGE(all.status == 0, all.text);
     return all.text;
   }
   /// What is said on bad input.
   std::string refused(const std::string& arguments, int status = 1) const {
-    const outcome all = keys(arguments);
+    const auto all = keys(arguments);
     CHECK_MESSAGE(all.status == status, all.text);
     return all.text;
   }

@@ -1,49 +1,27 @@
 // What the program says, and what it leaves, as a newcomer meets it.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
 
+#include "tests/support/program.hpp"
+
 namespace {
 
-struct outcome {
-  int status = -1;
-  std::string text;   // stdout and stderr
-  bool has(const std::string& part) const { return text.find(part) != std::string::npos; }
-};
-
-struct workplace {
-  std::filesystem::path path;
+struct workplace : shoal::scratch_folder {
   workplace() {
-    std::string name = (std::filesystem::temp_directory_path() / "shoal-test-XXXXXX").string();
-    path = ::mkdtemp(name.data());
     std::ofstream(path / "s.yaml") << "stop_time: 60s\n"
                                       "workload: {kind: timing, parameters: 1000}\n"
                                       "devices: {laptop: {samples_per_second: 10}}\n"
                                       "peers: {home: {count: 3, up: 10Mbit, down: 50Mbit, device: laptop}}\n"
                                       "training: {target_batch: 16, micro_batch: 4, epochs: 4}\n";
   }
-  ~workplace() { std::filesystem::remove_all(path); }
-  workplace(const workplace&) = delete;
 
-  outcome shoal(const std::string& arguments) const {
-    const auto command =
-        fmt::format("cd '{}' && HOME='{}' '{}' {} 2>&1 </dev/null", path.string(), path.string(), SHOAL_PROGRAM, arguments);
-    outcome out;
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    REQUIRE(pipe != nullptr);
-    char buffer[4096];
-    for (std::size_t count; (count = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;) out.text.append(buffer, count);
-    const int status = ::pclose(pipe);
-    out.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-    return out;
-  }
+  shoal::program_outcome shoal(const std::string& arguments) const { return ::shoal::run_program(path, arguments); }
   std::string read(const std::string& file) const {
     std::ifstream in(path / file);
     std::stringstream out;

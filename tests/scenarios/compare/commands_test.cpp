@@ -1,36 +1,15 @@
 // The program itself: new, run, diff, replay and generate, as a user calls them.
 #include "tests/scenarios/compare/helpers.hpp"
+#include "tests/support/program.hpp"
 
-#include <sys/wait.h>
-
-#include <cstdio>
-
+using shoal::program_outcome, shoal::run_program;
 using namespace shoal::scenarios;
 using namespace shoal::scenarios::test;
 
 namespace {
 
-struct outcome {
-  int status = -1;
-  std::string text; // stdout and stderr
-};
-
-outcome shoal_with(const std::filesystem::path& folder, const std::string& arguments) {
-  const std::string command =
-      "cd '" + folder.string() + "' && '" SHOAL_PROGRAM "' " + arguments + " 2>&1 </dev/null";
-  outcome out;
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  char buffer[4096];
-  for (std::size_t count; (count = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
-    out.text.append(buffer, count);
-  const int status = ::pclose(pipe);
-  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  return out;
-}
-
 struct workplace : scratch {
-  outcome shoal(const std::string& arguments) const { return shoal_with(path, arguments); }
+  program_outcome shoal(const std::string& arguments) const { return run_program(path, arguments); }
   /// A scenario s.yaml of three peers and one minute, without numbers.
   workplace() {
     const auto made = shoal("new s --peers 3 --workload timing --minutes 1 --yes");
@@ -70,7 +49,7 @@ TEST_CASE("a wrong command line ends with exit status 2") {
                             "generate a --temperature",
                             "generate a --seed -x"}) {
     INFO(wrong);
-    const auto out = shoal_with(temp.path, wrong);
+    const auto out = run_program(temp.path, wrong);
     CHECK(out.status == 2);
     CHECK(!out.text.empty());
   }
