@@ -27,6 +27,7 @@ using namespace netem::wire;
 
 struct keys_arguments {
   std::string who, moderator, out, swarm = "swarm", valid;
+  bool operates = false;
   std::vector<std::string> paths;
 };
 
@@ -128,7 +129,7 @@ int admit(const keys_arguments& arguments) {
     if (!made) return refuse(made.error());
     out.emplace(*std::move(made));
   }
-  const auto pem = folder->admit(who.name, who.public_key, now, *valid);
+  const auto pem = folder->admit(who.name, who.public_key, now, *valid, arguments.operates);
   if (!pem) return refuse(pem.error());
   const auto put = [&](std::string_view name, const std::string& text) {
     return out ? out->write(name, text) : write_text(fs::path(arguments.out) / name, text);
@@ -141,8 +142,8 @@ int admit(const keys_arguments& arguments) {
   if (done && out) done = out->commit();
   if (!done) return refuse(done.error(), exit_run_failed);
   const admitted& made = folder->everybody().back();
-  fmt::print("{}: '{}' is admitted to '{}' until {}, serial {}\n", arguments.out, made.name, folder->keys().facts().name,
-             utc_text(made.until_utc_ns), made.serial);
+  fmt::print("{}: '{}' is admitted to '{}'{} until {}, serial {}\n", arguments.out, made.name, folder->keys().facts().name,
+             arguments.operates ? " as an operator" : "", utc_text(made.until_utc_ns), made.serial);
   if (made.until_utc_ns < now + valid->count() - 1'000'000'000)
     fmt::print("note: not for {}: the moderator's own certificate ends then\n", to_string(*valid));
   print_renewal(*folder, made, now);
@@ -232,6 +233,7 @@ void add_keys(CLI::App& app, action& chosen) {
   add_moderator(let_in);
   let_in->add_option("-o,--out", arguments->out, "a new folder for what the node gets")->required()->type_name("DIR");
   add_valid(let_in, "30d");
+  let_in->add_flag("--operator", arguments->operates, "it may tell nodes to leave (shoal drain)");
 
   auto* take_back = add("revoke", "take back a node's certificates, or one of them", revoke);
   take_back->add_option("WHO", arguments->who, "the name of a node, or a serial number")->required()->type_name("NAME|SERIAL");

@@ -8,16 +8,15 @@
 #include <fmt/format.h>
 
 #include "netem/wire/address.hpp"
-#include "netem/wire/credentials.hpp"
-#include "scenarios/observe/metrics_server.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "tools/arguments.hpp"
-#include "tools/build_identity.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/live_line.hpp"
+#include "tools/stage_arguments.hpp"
+#include "tools/wire_arguments.hpp"
 
 namespace shoal::tools {
 
@@ -25,10 +24,11 @@ namespace {
 
 struct node_arguments {
   scenario_arguments scenario;
-  std::string name, group, listen, advertise, keys, out, until, metrics, uplink, relay;
+  stage_arguments stage;
+  key_arguments keys;
+  std::string name, group, listen, advertise, uplink, relay;
   std::vector<std::string> join;
-  bool outbound_only = false, insecure = false, shape = false, pace = false, force = false, json = false, quiet = false;
-  unsigned workers = 0;
+  bool outbound_only = false, shape = false, pace = false;
 };
 
 std::string host_name() {
@@ -104,22 +104,12 @@ int run(node_arguments arguments) {
   node.shape = arguments.shape;
   node.pace = arguments.pace;
   if (!addresses(arguments, node)) return exit_usage;
-  if (arguments.keys.empty() == !arguments.insecure) {
-    fmt::print(stderr, "error: {}\n",
-               arguments.insecure ? "--keys and --insecure contradict each other"
-                                  : "give the folder of this host's keys with --keys DIR (shoal keys --help), or let everybody in and read "
-                                    "along with --insecure");
-    return exit_usage;
-  }
-  if (!arguments.keys.empty()) {
-    auto credentials = netem::wire::load_credentials(arguments.keys);
-    if (!credentials) {
-      fmt::print(stderr, "error: {}\n", credentials.error());
-      return exit_bad_input;
-    }
+  std::optional<netem::wire::credentials> credentials;
+  if (const int code = arguments.keys.load(credentials); code != exit_ok) return code;
+  if (credentials) {
     if (arguments.name.empty()) node.name = credentials->name;
     if (credentials->name != node.name) {
-      fmt::print(stderr, "error: the keys in '{}' are those of '{}', not of '{}'\n", arguments.keys, credentials->name, node.name);
+      fmt::print(stderr, "error: the keys in '{}' are those of '{}', not of '{}'\n", arguments.keys.folder, credentials->name, node.name);
       return exit_bad_input;
     }
     node.server_credentials = credentials->server;
@@ -148,28 +138,8 @@ int run(node_arguments arguments) {
     }
     node.relay_bytes = size->bytes;
   }
-  options.out = arguments.out;
-  options.force = arguments.force;
-  options.threads = arguments.workers;
-  options.build = build_identity();
-  if (!arguments.until.empty()) {
-    auto until = parse_duration(arguments.until);
-    if (!until) {
-      fmt::print(stderr, "error: --until: {}\n", until.error());
-      return exit_usage;
-    }
-    options.until = *until;
-  }
   std::unique_ptr<scenarios::metrics_server> server;
-  if (!arguments.metrics.empty()) {
-    auto listening = scenarios::metrics_server::listen(arguments.metrics);
-    if (!listening) {
-      fmt::print(stderr, "error: --metrics: {}\n", listening.error());
-      return exit_bad_input;
-    }
-    server = std::move(*listening);
-    options.on_metrics = [&server](const auto& values) { server->serve(values); };
-  }
+  if (const int code = arguments.stage.apply(options, server); code != exit_ok) return code;
   live_line line(isatty(STDERR_FILENO) != 0);
   std::mutex printing;
   node.say = [&, name = node.name](const std::string& text) {
@@ -177,7 +147,7 @@ int run(node_arguments arguments) {
     line.clear();
     fmt::print(stderr, "{}: {}\n", name, text);
   };
-  if (!arguments.quiet)
+  if (!arguments.stage.quiet)
     options.on_status = [&](const scenarios::live_status& status) {
       std::lock_guard guard(printing);
       line.show(status);
@@ -193,7 +163,7 @@ int run(node_arguments arguments) {
     return exit_bad_input;
   }
   if (server) say("metrics: " + server->url());
-  say("up" + shown + (arguments.insecure ? ", without encryption or authentication" : ""));
+  say("up" + shown + (arguments.keys.insecure ? ", without encryption or authentication" : ""));
   auto outcome = (*stage)->run();
   {
     std::lock_guard guard(printing);
@@ -203,22 +173,10 @@ int run(node_arguments arguments) {
     fmt::print(stderr, "error: {}\n", outcome.error());
     return exit_run_failed;
   }
-  if (arguments.json)
-    std::fputs(scenarios::to_json(outcome->summary).c_str(), stdout);
-  else
-    fmt::print("{}", scenarios::table(outcome->summary));
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    fmt::print(stderr, "error: cannot write to stdout\n");
-    return exit_run_failed;
-  }
+  const auto& summary = outcome->summary;
+  if (!print_summary(summary, arguments.stage.json, [&] { fmt::print("{}", scenarios::table(summary)); })) return exit_run_failed;
   if (outcome->interrupted) say("was ended early, has left the round, handed back its samples and said so to the others");
-  bool failed = false;
-  for (const auto& [name, check] : outcome->summary.invariants)
-    if (check.violated > 0) {
-      fmt::print(stderr, "error: invariant {} violated {} times, first {}\n", name, check.violated, check.first_violation);
-      failed = true;
-    }
-  return failed ? exit_run_failed : outcome->interrupted ? exit_interrupted : exit_ok;
+  return print_violations(summary) ? exit_run_failed : outcome->interrupted ? exit_interrupted : exit_ok;
 }
 
 }  // namespace
@@ -239,21 +197,14 @@ void add_node(CLI::App& app, action& chosen) {
   command->add_option("--join", arguments->join, "a host that is there already; repeatable. The first host of a swarm joins nobody, and may name itself")
       ->type_name("HOST:PORT")
       ->allow_extra_args(false);
-  command->add_option("--keys", arguments->keys, "folder with this host's key and certificate (shoal keys)")->type_name("DIR");
-  command->add_flag("--insecure", arguments->insecure, "no keys: anybody may take part, and read everything");
+  arguments->keys.add_to(*command);
   command->add_option("--uplink", arguments->uplink, "this host's uplink: bulk is sent a little slower, so that small messages do not wait behind it; "
                                                     "'unlimited' sends as fast as it goes (default: the scenario's)")
       ->type_name("RATE");
   command->add_option("--relay", arguments->relay, "pass on up to so much between hosts that can only dial")->type_name("SIZE");
   command->add_flag("--shape", arguments->shape, "put the scenario's network before the real one");
   command->add_flag("--pace", arguments->pace, "compute no faster than the scenario's device does");
-  command->add_option("-o,--out", arguments->out, "write the run directory here")->type_name("DIR");
-  command->add_flag("--force", arguments->force, "replace the files of an earlier run in --out");
-  command->add_option("--until", arguments->until, "end after this time, as in 90s")->type_name("TIME");
-  command->add_option("--metrics", arguments->metrics, "serve metrics to Prometheus here, as at 127.0.0.1:9464")->type_name("HOST:PORT");
-  command->add_flag("--json", arguments->json, "print summary.json on stdout and nothing else there");
-  command->add_flag("-q,--quiet", arguments->quiet, "no progress on stderr");
-  command->add_option("-j,--workers", arguments->workers, "compute threads (default: the cores but one)")->type_name("N")->check(CLI::Range(1u, 1024u));
+  arguments->stage.add_to(*command, "end after this time, as in 90s", "compute threads (default: the cores but one)");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 

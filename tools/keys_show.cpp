@@ -75,7 +75,7 @@ bool show_certificate(const fs::path& path, const std::string& pem, const neighb
   if (!facts) return wrong(path, facts.error());
   fmt::print("{}\n", path.string());
   line("certificate", facts->moderator ? fmt::format("of the moderator of '{}'", facts->name)
-                                       : fmt::format("of the node '{}', by the moderator of '{}'", facts->name, facts->issuer));
+                                       : fmt::format("of the {} '{}', by the moderator of '{}'", facts->operates ? "operator" : "node", facts->name, facts->issuer));
   line("serial", facts->serial);
   line("public key", hex(facts->public_key));
   line("valid", fmt::format("from {} until {}", utc_text(facts->not_before_utc_ns), utc_text(facts->not_after_utc_ns)));

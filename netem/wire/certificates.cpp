@@ -15,6 +15,8 @@ namespace {
 using store = std::unique_ptr<X509_STORE, pem::freed_by<X509_STORE_free>>;
 using store_context = std::unique_ptr<X509_STORE_CTX, pem::freed_by<X509_STORE_CTX_free>>;
 
+using alternative_names = std::unique_ptr<GENERAL_NAMES, pem::freed_by<GENERAL_NAMES_free>>;
+
 failure not_a(const char* what, const std::string& why) { return {fmt::format("not a {}: {}", what, why)}; }
 
 result<certificate_facts> facts_of(X509& what) {
@@ -37,6 +39,14 @@ result<certificate_facts> facts_of(X509& what) {
   out.not_after_utc_ns = *until;
   // 0: none; others are kinds of old that are none of ours, but that may issue.
   out.moderator = X509_check_ca(&what) != 0;
+  const alternative_names names(static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(&what, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    int type = 0;
+    const auto* value = static_cast<const ASN1_IA5STRING*>(GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names.get(), i), &type));
+    if (type != GEN_URI) continue;
+    const std::string_view text(reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)), static_cast<std::size_t>(ASN1_STRING_length(value)));
+    out.operates = out.operates || text == operator_mark;
+  }
   return out;
 }
 

@@ -30,7 +30,11 @@ struct certificate_facts {
   public_key_bytes public_key{};
   std::int64_t not_before_utc_ns = 0, not_after_utc_ns = 0;
   bool moderator = false;   ///< may issue certificates
+  bool operates = false;    ///< may tell nodes to leave (shoal drain)
 };
+
+/// What an operator's certificate has among its alternative names.
+inline constexpr const char* operator_mark = "shoal:operator";
 
 /// What a certificate says, proved or not. Errors: no PEM, no certificate, not Ed25519, a name as check_name() refuses.
 result<certificate_facts> read_certificate(std::string_view pem);

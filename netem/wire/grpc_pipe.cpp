@@ -208,12 +208,14 @@ void grpc_pipe::write_done(bool ok) {
 
 void grpc_pipe::ended(const std::string& why) {
   std::function<void(const std::string&)> tell;
+  std::function<void(payload)> none_come;   // what both hold goes with them, and not under the lock
   {
     std::lock_guard lock(mutex_);
     closing_ = true;
     queue_.clear();
     queued_ = 0;
     tell = std::exchange(on_closed_, {});
+    none_come = std::exchange(on_frame_, {});
   }
   if (tell) tell(why);
 }
@@ -221,6 +223,19 @@ void grpc_pipe::ended(const std::string& why) {
 // -- the end that dials ---------------------------------------------------------------------------
 
 namespace {
+
+using stub = grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+/// A call that is never started, of a channel that never connects. gRPC ends the thread of its callbacks with the last channel that has calls, and
+/// begins another one with the next: of two at the same time one aborts (1.51), and on that thread no channel can be given up.
+void keep_callback_thread() {
+  struct keeper final : grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+    stub calls{grpc::CreateChannel("localhost:1", grpc::InsecureChannelCredentials())};
+    grpc::ClientContext context;
+    keeper() { calls.PrepareBidiStreamingCall(&context, "/shoal/keeper", {}, this); }
+  };
+  [[maybe_unused]] static const auto* const kept = new keeper;   // for as long as the process lives
+}
 
 class client_pipe final : public grpc_pipe, public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
@@ -254,8 +269,6 @@ class client_pipe final : public grpc_pipe, public grpc::ClientBidiReactor<grpc:
   std::string peer() const override { return context_.peer(); }
 
  private:
-  using stub = grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>;
-
   void start_read(grpc::ByteBuffer* into) override { StartRead(into); }
   void start_write(const grpc::ByteBuffer* what) override { StartWrite(what); }
   void start_finish() override { StartWritesDone(); }
@@ -266,7 +279,6 @@ class client_pipe final : public grpc_pipe, public grpc::ClientBidiReactor<grpc:
   void OnWriteDone(bool ok) override { write_done(ok); }
   void OnDone(const grpc::Status& status) override {
     ended(status.error_message());
-    // Not here: what this destroys waits for the thread that we are on.
     auto self = std::move(self_);
   }
 
@@ -281,6 +293,7 @@ class client_pipe final : public grpc_pipe, public grpc::ClientBidiReactor<grpc:
 
 std::shared_ptr<pipe> open_pipe(const std::string& address, const std::string& kind,
                                 const std::shared_ptr<grpc::ChannelCredentials>& credentials, const pipe_options& options) {
+  keep_callback_thread();
   auto out = std::make_shared<client_pipe>(address, kind, credentials, options);
   out->keep(out);
   return out;

@@ -82,7 +82,8 @@ result<moderator> moderator::read(std::string_view key_pem, std::string_view cer
   return moderator(*std::move(key), *std::move(facts), std::string(certificate_pem));
 }
 
-result<std::string> moderator::admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns, duration validity) const {
+result<std::string> moderator::admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns, duration validity,
+                                     bool operates) const {
   if (auto fine = check_name(name); !fine) return failure{fine.error()};
   if (name == facts_.name) return failure{fmt::format("'{}' is the name of the swarm: a node needs another one", name)};
   const auto until = end_of(utc_ns, validity);
@@ -102,7 +103,7 @@ result<std::string> moderator::admit(std::string_view name, const public_key_byt
   add_extension(*out, context, NID_ext_key_usage, "clientAuth,serverAuth");
   add_extension(*out, context, NID_subject_key_identifier, "hash");
   add_extension(*out, context, NID_authority_key_identifier, "keyid:always");
-  add_extension(*out, context, NID_subject_alt_name, fmt::format("DNS:{}", name));
+  add_extension(*out, context, NID_subject_alt_name, fmt::format("DNS:{}{}{}", name, operates ? ",URI:" : "", operates ? operator_mark : ""));
   pem::must(X509_sign(out.get(), key_.handle(), nullptr) > 0, "OpenSSL cannot sign a certificate");
   return pem::write(*out);
 }

@@ -31,8 +31,9 @@ class moderator {
   secret_text key_pem() const { return key_.pem(); }
 
   /// The certificate (PEM) of node `name` with that key, with a random serial. It does not outlive the moderator's own.
+  /// `operates`: it may tell others to leave.
   /// Errors: as make(); the swarm's own name, which would make the node look like the moderator.
-  result<std::string> admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns, duration validity) const;
+  result<std::string> admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns, duration validity, bool operates = false) const;
 
   /// The first list (PEM): number 1, empty.
   std::string first_list(std::int64_t utc_ns) const;

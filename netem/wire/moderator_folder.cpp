@@ -106,12 +106,12 @@ moderator_folder::moderator_folder(fs::path path, folder_lock lock, moderator ke
       admitted_(std::move(everybody)) {}
 
 result<std::string> moderator_folder::admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns,
-                                            duration validity) {
+                                            duration validity, bool operates) {
   for (const admitted& one : admitted_)
     if (one.name != name && same_but_for_capitals(one.name, name))
       return failure{
           fmt::format("'{}' differs from '{}', who is admitted, in capitals alone: TLS takes them for the same", name, one.name)};
-  auto pem = moderator_.admit(name, key, utc_ns, validity);
+  auto pem = moderator_.admit(name, key, utc_ns, validity, operates);
   if (!pem) return failure{pem.error()};
   const auto facts = read_certificate(*pem);
   SHOAL_CHECK(facts.ok(), "a new certificate cannot be read");

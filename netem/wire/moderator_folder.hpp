@@ -41,7 +41,7 @@ class moderator_folder {
   /// Issues a certificate (PEM) and writes down that it did; first the latter, so that none is unknown. Whoever was admitted
   /// before may be again. Errors: as moderator::admit(); a name that differs from an admitted one in capitals alone, which
   /// TLS takes for the same; a file that cannot be written.
-  result<std::string> admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns, duration validity);
+  result<std::string> admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns, duration validity, bool operates = false);
 
   /// Writes the next revocation list. Errors: as moderator::revoke(); a file that cannot be written.
   result<void> revoke(const std::vector<std::string>& serials, std::int64_t utc_ns);

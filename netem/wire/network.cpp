@@ -15,8 +15,10 @@
 #include "kernels/base/rng.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
+#include "netem/wire/certificates.hpp"
 #include "netem/wire/frames.hpp"
 #include "netem/wire/message_codec.hpp"
+#include "netem/wire/visit.hpp"
 
 namespace shoal::netem::wire {
 
@@ -31,6 +33,7 @@ constexpr double paced_share = 0.94;
 constexpr std::size_t most_relayed = std::size_t{32} << 20;   // that wait at a relay for one host
 constexpr std::size_t longest_text = std::size_t{512} << 10;
 constexpr std::size_t most_watched = std::size_t{1} << 16;
+constexpr std::size_t most_visits = 32;                        // at once
 constexpr duration first_wait = std::chrono::milliseconds(100), longest_wait = std::chrono::seconds(2);
 constexpr const char* pipe_kinds[] = {"control", "bulk"};
 
@@ -144,7 +147,6 @@ struct network::link {
     // A message whose pieces are coming.
     std::optional<message_head> head;
     std::vector<std::byte> body;
-    std::size_t charged = 0;
   };
   std::uint64_t token = 0;
   bool dialled = false;
@@ -154,16 +156,15 @@ struct network::link {
   hello theirs;
   std::string certificate_name;
   host_index host = no_host;                   // once it is up
+  caf::node_id node;                           // the same
   std::string target;                          // what was dialled
   std::optional<node_key> relayed;             // it goes over a relay, which says that this is the other end
   std::weak_ptr<link> relay;                   // the link to it
-  host_index wanted = no_host;                 // for whom
   refusal refused = refusal::none;             // by them
   bool refused_by_us = false;
   std::string refused_text;
   std::uint64_t said_service = 0;              // in our hello
   duration since{};
-  std::uint64_t frames = 0;                    // since the last second began
   std::set<std::uint32_t> watched;             // actors of ours
   std::deque<frame> waiting;                   // bulk that is not its turn yet
   std::size_t waiting_bytes = 0;
@@ -198,11 +199,6 @@ class network::relayed_pipe final : public pipe, public receive_window {
     told("it was ended");
   }
   void close() override { finish(); }
-  /// The relay says that it is over.
-  void end(const std::string& why) {
-    closed_ = true;
-    told(why);
-  }
   void came(payload bytes) {
     std::function<void(payload)> to;
     {
@@ -304,6 +300,7 @@ class network::station : public std::enable_shared_from_this<station> {
 
   void close() {
     std::vector<std::shared_ptr<link>> links;
+    std::vector<std::shared_ptr<pipe>> pipes;
     {
       std::lock_guard guard(mutex_);
       closed_ = true;
@@ -312,10 +309,12 @@ class network::station : public std::enable_shared_from_this<station> {
         if (!each->closed.exchange(true) && each->up) --all_->links_open;
       remotes_.clear();
       joins_.clear();
+      for (const auto& [through, visit] : visits_) pipes.push_back(visit.through);
     }
     for (const auto& each : links)
       for (auto& direction : each->pipes)
-        if (direction.through) direction.through->close();
+        if (direction.through) pipes.push_back(direction.through);
+    for (const auto& each : pipes) each->close();
     if (listener_) listener_->close();
   }
 
@@ -385,7 +384,7 @@ class network::station : public std::enable_shared_from_this<station> {
     if (closed_) return;
     auto& r = remote_of(of.host);
     if (!r.watching.insert(of.ordinal).second) return;
-    if (r.up) return r.up->send(false, frame_writer(frame_kind::watch).put(of.ordinal).done(), now());
+    if (r.up) return watch_over(*r.up, of.ordinal);
     try_for(guard, r);  // which sends it when there is a link
   }
 
@@ -425,17 +424,15 @@ class network::station : public std::enable_shared_from_this<station> {
     return out;
   }
 
+  void watch_over(link& to, std::uint32_t ordinal) { to.send(false, frame_writer(frame_kind::watch).put(ordinal).done(), now()); }
+
   void send(host_index to, std::vector<frame> frames, bool bulk) {
     std::unique_lock guard(mutex_);
     if (closed_) return;
     auto& r = remote_of(to);
     if (r.up) {
       const auto through = r.up;
-      for (auto& each : frames) {
-        ++all_->frames_out;
-        all_->bytes_out += each.size();
-        put(*through, bulk, std::move(each));
-      }
+      for (auto& each : frames) put_counted(*through, bulk, std::move(each));
       if (through->waiting_bytes + through->pipes[bulk ? 1 : 0].through->queued_bytes() <= all_->options.most_queued) return pump(guard);
       guard.unlock();
       all_->count("send_queue_full");
@@ -467,7 +464,7 @@ class network::station : public std::enable_shared_from_this<station> {
     ++r.attempts;
     r.next_try = now() + wait_after(r.attempts);
     if (!r.address.empty()) {
-      return dial(guard, r.address, r.host, r.dialling);
+      return dial(guard, r.address, r.dialling);
     }
     if (const auto relay = remotes_.find(r.relay); relay != remotes_.end() && relay->second.up) return dial_over(guard, relay->second.up, r);
     // Somebody told us of it, so somebody knows.
@@ -478,42 +475,31 @@ class network::station : public std::enable_shared_from_this<station> {
 
   static duration wait_after(unsigned attempts) { return std::min<duration>(first_wait * (1u << std::min(attempts, 10u)), longest_wait); }
 
-  /// Releases the lock, but not before the new link is in `slot`: its end may be told at once.
-  void dial(std::unique_lock<std::mutex>& guard, const std::string& where, host_index wanted, std::shared_ptr<link>& slot) {
+  /// Releases the lock.
+  void dial(std::unique_lock<std::mutex>& guard, const std::string& where, std::shared_ptr<link>& slot) {
     auto made = std::make_shared<link>();
     made->token = tokens_.next();
-    made->dialled = true;
     made->target = where;
-    made->wanted = wanted;
-    made->since = now();
     const auto credentials = all_->options.channel_credentials ? all_->options.channel_credentials : grpc::InsecureChannelCredentials();
     for (int i = 0; i < 2; ++i)
       made->pipes[i].through = open_pipe(where, pipe_kinds[i], credentials, i == 0 ? all_->options.control : all_->options.bulk);
-    links_.push_back(made);
-    slot = made;
-    made->said_service = service_;
-    const auto mine = to_frame(my_hello(made->token));
-    guard.unlock();
-    for (int i = 0; i < 2; ++i) {
-      start(made, i);
-      made->pipes[i].through->send(mine);
-    }
+    set_off(guard, made, slot);
   }
 
   /// The same over a relay. Releases the lock.
   void dial_over(std::unique_lock<std::mutex>& guard, const std::shared_ptr<link>& relay, remote& to) {
-    auto made = std::make_shared<link>();
-    made->token = tokens_.next();
-    made->dialled = true;
+    auto made = over(relay, to.node, tokens_.next());
     made->target = to.name.empty() ? "a host behind " + relay->theirs.name : to.name;
-    made->wanted = to.host;
+    set_off(guard, made, to.dialling);
+  }
+
+  /// Says hello. Releases the lock, but not before the new link is in `slot`: its end may be told at once.
+  void set_off(std::unique_lock<std::mutex>& guard, const std::shared_ptr<link>& made, std::shared_ptr<link>& slot) {
+    made->dialled = true;
     made->since = now();
-    made->relayed = to.node;
-    made->relay = relay;
-    add_pipes(*made, relay, to.node);
-    links_.push_back(made);
-    to.dialling = made;
     made->said_service = service_;
+    links_.push_back(made);
+    slot = made;
     const auto mine = to_frame(my_hello(made->token));
     guard.unlock();
     for (int i = 0; i < 2; ++i) {
@@ -522,9 +508,15 @@ class network::station : public std::enable_shared_from_this<station> {
     }
   }
 
-  void add_pipes(link& to, const std::shared_ptr<link>& relay, const node_key& other) {
+  /// A link with `other` over a relay.
+  std::shared_ptr<link> over(const std::shared_ptr<link>& relay, const node_key& other, std::uint64_t token) const {
+    auto out = std::make_shared<link>();
+    out->token = token;
+    out->relayed = other;
+    out->relay = relay;
     for (std::uint8_t i = 0; i < 2; ++i)
-      to.pipes[i].through = std::make_shared<relayed_pipe>(relay, relayed_head{i, other, to.token}, [all = all_] { return all->clock->now(); });
+      out->pipes[i].through = std::make_shared<relayed_pipe>(relay, relayed_head{i, other, token}, [all = all_] { return all->clock->now(); });
+    return out;
   }
 
   // Relays.
@@ -536,19 +528,17 @@ class network::station : public std::enable_shared_from_this<station> {
     const auto inner = bytes.slice(relayed_head::bytes, bytes.size() - relayed_head::bytes);
     if (inner.empty()) return false;
     std::unique_lock guard(mutex_);
-    for (const auto& each : links_)
-      if (each->relayed == head->other && each->token == head->link && each->relay.lock() == of) {
-        auto through = std::static_pointer_cast<relayed_pipe>(each->pipes[which].through);
-        guard.unlock();
-        through->came(inner);
-        return true;
-      }
+    if (const auto known = link_over(of, head->other, head->link)) {
+      auto through = std::static_pointer_cast<relayed_pipe>(known->pipes[which].through);
+      guard.unlock();
+      through->came(inner);
+      return true;
+    }
     if (head->other == node_) return true;     // of a link that is over
     if (options_.relay_bytes > 0) {
-      const auto to = std::find_if(remotes_.begin(), remotes_.end(), [&](const auto& entry) { return entry.second.node == head->other; });
       const bool spent = relayed_ + inner.size() > options_.relay_bytes;
-      const auto over = to == remotes_.end() || spent ? nullptr : to->second.up;
-      if (over == nullptr || over->relayed || over->pipes[which].through->queued_bytes() > most_relayed) {
+      const auto to = spent ? nullptr : direct_link(head->other);
+      if (to == nullptr || to->pipes[which].through->queued_bytes() > most_relayed) {
         if (spent) all_->count("relay_spent");
         of->send(which == 1, frame_writer(frame_kind::relay_end).put(head->other).put(head->link).done(), now());
         return true;
@@ -558,19 +548,15 @@ class network::station : public std::enable_shared_from_this<station> {
       const auto from = remote_of(of->host).node;
       passing_.insert({from, head->other, head->link});
       // Who it is from is not theirs to say.
-      put(*over, which == 1, {to_bytes({static_cast<std::uint8_t>(which), from, head->link}), {inner}});
+      put(*to, which == 1, {to_bytes({static_cast<std::uint8_t>(which), from, head->link}), {inner}});
       pump(guard);
       return true;
     }
     if (listener_) return true;                // whom others can dial nobody has to reach over a relay
     // Somebody begins a link with us. It has to begin with a hello, in both pipes.
     if (std::to_integer<std::uint8_t>(inner.bytes()[0]) != static_cast<std::uint8_t>(frame_kind::hello)) return true;
-    auto fresh = std::make_shared<link>();
-    fresh->token = head->link;
+    auto fresh = over(of, head->other, head->link);
     fresh->since = now();
-    fresh->relayed = head->other;
-    fresh->relay = of;
-    add_pipes(*fresh, of, head->other);
     links_.push_back(fresh);
     auto through = std::static_pointer_cast<relayed_pipe>(fresh->pipes[which].through);
     guard.unlock();
@@ -584,20 +570,35 @@ class network::station : public std::enable_shared_from_this<station> {
     const auto token = in.get<std::uint64_t>();
     if (!in.finished() || of->relayed) return false;
     std::unique_lock guard(mutex_);
-    for (const auto& each : links_)
-      if (each->relayed == other && each->token == token && each->relay.lock() == of) {
-        auto ended = each;
-        guard.unlock();
-        end(ended, "the relay says that it is over");
-        return true;
-      }
+    if (const auto ended = link_over(of, other, token)) {
+      guard.unlock();
+      end(ended, "the relay says that it is over");
+      return true;
+    }
     if (options_.relay_bytes == 0) return true;
     passing_.erase({remote_of(of->host).node, other, token});
     passing_.erase({other, remote_of(of->host).node, token});
-    const auto to = std::find_if(remotes_.begin(), remotes_.end(), [&](const auto& entry) { return entry.second.node == other; });
-    if (to != remotes_.end() && to->second.up && !to->second.up->relayed)
-      to->second.up->send(which == 1, frame_writer(frame_kind::relay_end).put(remote_of(of->host).node).put(token).done(), now());
+    if (const auto to = direct_link(other))
+      to->send(which == 1, frame_writer(frame_kind::relay_end).put(remote_of(of->host).node).put(token).done(), now());
     return true;
+  }
+
+  /// Our link with `other` over the relay `relay`, if there is one.
+  std::shared_ptr<link> link_over(const std::shared_ptr<link>& relay, const node_key& other, std::uint64_t token) const {
+    const auto found = std::find_if(links_.begin(), links_.end(),
+                                    [&](const auto& l) { return l->relayed == other && l->token == token && l->relay.lock() == relay; });
+    return found == links_.end() ? nullptr : *found;
+  }
+
+  remote* known(const node_key& node) {
+    const auto found = std::find_if(remotes_.begin(), remotes_.end(), [&](const auto& entry) { return entry.second.node == node; });
+    return found == remotes_.end() ? nullptr : &found->second;
+  }
+
+  /// Over which we pass on what is for `node`.
+  std::shared_ptr<link> direct_link(const node_key& node) {
+    const auto* r = known(node);
+    return r != nullptr && r->up && !r->up->relayed ? r->up : nullptr;
   }
 
   /// Tells those who had links over us with `node` that it is gone.
@@ -606,10 +607,8 @@ class network::station : public std::enable_shared_from_this<station> {
     std::erase_if(passing_, [&](const passing& each) {
       if (each.from != node && each.to != node) return false;
       const auto& other = each.from == node ? each.to : each.from;
-      for (const auto& [host, r] : remotes_)
-        if (r.node == other && r.up && !r.up->relayed)
-          for (const bool bulk : {false, true})
-            r.up->send(bulk, frame_writer(frame_kind::relay_end).put(node).put(each.link).done(), now());
+      if (const auto to = direct_link(other))
+        for (const bool bulk : {false, true}) to->send(bulk, frame_writer(frame_kind::relay_end).put(node).put(each.link).done(), now());
       return true;
     });
   }
@@ -642,6 +641,7 @@ class network::station : public std::enable_shared_from_this<station> {
   // -- being dialled --------------------------------------------------------
 
   void incoming(std::shared_ptr<pipe> made) {
+    if (made->kind() == visit_kind) return visited(std::move(made));
     const int which = made->kind() == pipe_kinds[0] ? 0 : made->kind() == pipe_kinds[1] ? 1 : -1;
     auto refused = which < 0 ? refusal::not_ours : refusal::none;
     std::string name, detail;
@@ -657,6 +657,55 @@ class network::station : public std::enable_shared_from_this<station> {
     start(fresh, std::max(which, 0));
     if (closed_) return made->close();
     if (refused != refusal::none) refuse(fresh, refused, detail);
+  }
+
+  /// One question, one answer.
+  void visited(std::shared_ptr<pipe> made) {
+    visitor who;
+    std::string detail;
+    auto refused = all_->options.on_visit ? refusal::none : refusal::not_ours;
+    if (refused == refusal::none && all_->options.admits) {
+      refused = all_->options.admits->check(made->certificate(), utc(), who.name, detail);
+      if (refused == refusal::none) who.operates = read_certificate(made->certificate())->operates;
+    } else {
+      who.operates = true;
+    }
+    {
+      std::lock_guard guard(mutex_);
+      if (closed_ || visits_.size() >= most_visits) return reject(made);
+      visits_.emplace(made.get(), visit{made, now()});
+    }
+    if (refused != refusal::none) all_->count(name_of(refused));
+    made->start(
+        [weak = weak_from_this(), who, through = made.get()](payload bytes) {
+          if (auto self = weak.lock()) self->asked(through, who, bytes);
+        },
+        [weak = weak_from_this(), through = made.get()](const std::string&) {
+          auto self = weak.lock();
+          if (!self) return;
+          std::lock_guard guard(self->mutex_);
+          self->visits_.erase(through);
+        });
+    if (refused == refusal::none) return;
+    made->send(to_frame(visit_answer{false, std::string(name_of(refused)) + (detail.empty() ? "" : ", " + detail)}));
+    made->finish();
+  }
+
+  void asked(pipe* through, const visitor& who, const payload& bytes) {
+    std::shared_ptr<pipe> to;
+    {
+      std::lock_guard guard(mutex_);
+      const auto found = visits_.find(through);
+      if (found == visits_.end() || std::exchange(found->second.asked, true)) return;
+      to = found->second.through;
+    }
+    if (bytes.size() > longest_question) {
+      all_->count("bad_frame");
+      return to->close();
+    }
+    const auto all = bytes.bytes();
+    to->send(to_frame(all_->options.on_visit(host_, who, {reinterpret_cast<const char*>(all.data()), all.size()})));
+    to->finish();
   }
 
   /// Says why, and hangs up.
@@ -680,10 +729,16 @@ class network::station : public std::enable_shared_from_this<station> {
     }
   }
 
+  /// The link that the pipes of this one are part of.
+  std::shared_ptr<link> whole(std::shared_ptr<link> of) const {
+    const auto found = joined_.find(of.get());
+    return found == joined_.end() ? of : found->second;
+  }
+
   /// A pipe is closed of a link that we refused, and the other one is not: what is on its way there says why. tick() does not wait for long.
   bool tells_why(std::shared_ptr<link> of, int which) {
     std::lock_guard guard(mutex_);
-    if (const auto found = joined_.find(of.get()); found != joined_.end()) of = found->second;
+    of = whole(std::move(of));
     of->pipes[which].over = true;
     const auto& other = of->pipes[1 - which];
     return of->refused_by_us && !of->closed && other.through && !other.over;
@@ -782,6 +837,7 @@ class network::station : public std::enable_shared_from_this<station> {
       std::lock_guard guard(mutex_);
       if (closed_ || of->closed) return;
       of->host = host;
+      of->node = id;
       of->up = true;
       ++all_->links_open;
       for (auto& direction : of->pipes) direction.heard = direction.sent = now();
@@ -804,12 +860,8 @@ class network::station : public std::enable_shared_from_this<station> {
         r.up = of;
         r.trying = false;
         if (first) told = as_neighbour(r);
-        for (const auto ordinal : r.watching) of->send(false, frame_writer(frame_kind::watch).put(ordinal).done(), now());
-        for (auto& each : r.outbox) {
-          ++all_->frames_out;
-          all_->bytes_out += each.what.size();
-          put(*of, each.bulk, std::move(each.what));
-        }
+        for (const auto ordinal : r.watching) watch_over(*of, ordinal);
+        for (auto& each : r.outbox) put_counted(*of, each.bulk, std::move(each.what));
         r.outbox.clear();
         r.outbox_bytes = 0;
       }
@@ -843,6 +895,13 @@ class network::station : public std::enable_shared_from_this<station> {
     if (!bulk || !paced()) return to.send(bulk, std::move(what), now());
     to.waiting_bytes += what.size();
     to.waiting.push_back(std::move(what));
+  }
+
+  /// The same for a frame of ours.
+  void put_counted(link& to, bool bulk, frame what) {
+    ++all_->frames_out;
+    all_->bytes_out += what.size();
+    put(to, bulk, std::move(what));
   }
 
   /// Sends what is due, a piece to each link in turn, and comes back when more is. Releases the lock.
@@ -895,16 +954,14 @@ class network::station : public std::enable_shared_from_this<station> {
 
   /// A link is closed, or is closed now.
   void end(const std::shared_ptr<link>& given, const std::string& why) {
-    std::shared_ptr<link> of = given;
+    std::shared_ptr<link> of;
     std::optional<neighbour> lost;
     host_index told = no_host;
     bool fatal = false;
     {
       std::lock_guard guard(mutex_);
-      if (const auto found = joined_.find(given.get()); found != joined_.end()) {
-        of = found->second;
-        joined_.erase(found);
-      }
+      of = whole(given);
+      joined_.erase(given.get());
       if (of->closed.exchange(true)) return;
       std::erase(links_, of);
       std::erase_if(joined_, [&](const auto& entry) { return entry.second == of; });
@@ -917,7 +974,7 @@ class network::station : public std::enable_shared_from_this<station> {
           const auto other = std::find_if(links_.begin(), links_.end(), [&](const auto& l) { return l->up && l->host == of->host; });
           r.up = other == links_.end() ? nullptr : *other;
           if (r.up) {
-            for (const auto ordinal : r.watching) r.up->send(false, frame_writer(frame_kind::watch).put(ordinal).done(), now());
+            for (const auto ordinal : r.watching) watch_over(*r.up, ordinal);
           } else {
             ++all_->lost;
             lost = as_neighbour(r);
@@ -950,10 +1007,8 @@ class network::station : public std::enable_shared_from_this<station> {
     for (const auto& each : over) end(each, "the relay is gone");
     // Who had links over us to this host is told.
     if (options_.relay_bytes > 0 && told != no_host) relay_lost(key_of(all_->net->node_of(told)));
-    for (auto& direction : of->pipes) {
-      if (direction.head && direction.through) direction.through->window().remove(std::exchange(direction.charged, 0));
+    for (auto& direction : of->pipes)
       if (direction.through) direction.through->close();
-    }
     if (told != no_host) all_->net->gone(host_, told, {}, false);
     if (lost && all_->options.on_down) all_->options.on_down(host_, *lost, why);
     if (!of->dialled || of->up || !all_->options.on_refused) return;
@@ -969,10 +1024,9 @@ class network::station : public std::enable_shared_from_this<station> {
     if (silent_ || bytes.empty()) return;
     {
       std::lock_guard guard(mutex_);
-      if (const auto found = joined_.find(of.get()); found != joined_.end()) of = found->second;
+      of = whole(std::move(of));
       if (of->closed || of->refused_by_us) return;
       of->pipes[which].heard = now();
-      ++of->frames;
     }
     ++all_->frames_in;
     all_->bytes_in += bytes.size();
@@ -1003,7 +1057,7 @@ class network::station : public std::enable_shared_from_this<station> {
   void malformed(std::shared_ptr<link> of) {
     {
       std::lock_guard guard(mutex_);
-      if (const auto found = joined_.find(of.get()); found != joined_.end()) of = found->second;
+      of = whole(std::move(of));
       // Who has not proved a name yet is not banned under it.
       if (!of->up && (of->closed || std::exchange(of->refused_by_us, true))) return;
     }
@@ -1056,9 +1110,8 @@ class network::station : public std::enable_shared_from_this<station> {
         const auto node = in.node();
         if (!in.finished()) return false;
         std::lock_guard guard(mutex_);
-        for (const auto& [host, r] : remotes_)
-          if (r.node == node && (!r.address.empty() || (options_.relay_bytes > relayed_ && r.up && !r.up->relayed)))
-            of->send(false, frame_writer(frame_kind::node_at).put(node).put(std::string_view(r.name)).put(std::string_view(r.address)).done(), now());
+        if (const auto* r = known(node); r != nullptr && (!r->address.empty() || (options_.relay_bytes > relayed_ && direct_link(node))))
+          of->send(false, frame_writer(frame_kind::node_at).put(node).put(std::string_view(r->name)).put(std::string_view(r->address)).done(), now());
         return true;
       }
       case frame_kind::node_at: {
@@ -1067,26 +1120,24 @@ class network::station : public std::enable_shared_from_this<station> {
         const auto where = in.text(300);
         if (!in.finished()) return false;
         std::unique_lock guard(mutex_);
-        for (auto& [host, r] : remotes_)
-          if (r.node == node && r.address.empty() && (where.empty() || parse_address(where))) {
-            // Who does not know where passes on.
-            if (where.empty())
-              r.relay = of->host;
-            else
-              r.address = where;
-            if (r.name.empty()) r.name = name;
-            if (r.trying && !r.up && !r.dialling) {
-              r.next_try = now();
-              try_for(guard, r);
-            }
-            return true;
-          }
+        auto* r = known(node);
+        if (r == nullptr || !r->address.empty() || (!where.empty() && !parse_address(where))) return true;
+        // Who does not know where passes on.
+        if (where.empty())
+          r->relay = of->host;
+        else
+          r->address = where;
+        if (r->name.empty()) r->name = name;
+        if (r->trying && !r->up && !r->dialling) {
+          r->next_try = now();
+          try_for(guard, *r);
+        }
         return true;
       }
       case frame_kind::introduce: {
         const auto number = in.get<std::uint64_t>();
         if (!in.finished()) return false;
-        auto service = caf::actor_cast<caf::actor>(all_->net->address_at(all_->net->node_of(of->host), number));
+        auto service = caf::actor_cast<caf::actor>(all_->net->address_at(of->node, number));
         std::optional<neighbour> told;
         {
           std::lock_guard guard(mutex_);
@@ -1150,7 +1201,7 @@ class network::station : public std::enable_shared_from_this<station> {
       return false;
     }
     caf::strong_actor_ptr sender;
-    if (head.from != nobody) sender = all_->net->address_at(all_->net->node_of(of->host), caf::actor_id{head.from} + 1);
+    if (head.from != nobody) sender = all_->net->address_at(of->node, caf::actor_id{head.from} + 1);
     all_->net->deliver({of->host, head.from == nobody ? 0 : head.from}, {host_, head.to},
                        caf::mailbox_element_ptr{new arrived(std::move(sender), std::move(*content), through, charged,
                                                                 {all_, &all_->unhandled})}, head.wire_bytes);
@@ -1173,6 +1224,7 @@ class network::station : public std::enable_shared_from_this<station> {
     std::vector<std::pair<host_index, std::size_t>> given_up;
     std::vector<host_index> try_again;
     std::vector<std::size_t> join_again;
+    std::vector<std::shared_ptr<pipe>> visited_long;
     const auto silence = all_->options.detection_time;
     {
       std::lock_guard guard(mutex_);
@@ -1214,7 +1266,10 @@ class network::station : public std::enable_shared_from_this<station> {
         if (!j.dialling && j.next_try <= now() && (found == remotes_.end() || !found->second.up)) join_again.push_back(i);
       }
       std::erase_if(banned_, [&](const auto& entry) { return entry.second <= now(); });
+      for (const auto& [through, visit] : visits_)
+        if (now() - visit.since > all_->options.hello_time) visited_long.push_back(visit.through);
     }
+    for (const auto& each : visited_long) each->close();
     for (const auto& [each, why] : over) end(each, why);
     for (const auto& [host, messages] : given_up) {
       all_->messages_lost += messages;
@@ -1228,7 +1283,7 @@ class network::station : public std::enable_shared_from_this<station> {
       std::unique_lock guard(mutex_);
       if (i >= joins_.size() || joins_[i].dialling) continue;
       joins_[i].next_try = now() + all_->options.hello_time;
-      dial(guard, joins_[i].where, no_host, joins_[i].dialling);
+      dial(guard, joins_[i].where, joins_[i].dialling);
     }
   }
 
@@ -1257,6 +1312,12 @@ class network::station : public std::enable_shared_from_this<station> {
     auto operator<=>(const passing&) const = default;
   };
   std::set<passing> passing_;                  // links that go over us
+  struct visit {
+    std::shared_ptr<pipe> through;
+    duration since{};
+    bool asked = false;
+  };
+  std::map<pipe*, visit> visits_;
 };
 
 // -- network --------------------------------------------------------------------------------------

@@ -72,6 +72,16 @@ class admission {
   virtual refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name, std::string& detail) const = 0;
 };
 
+/// Who asks a host something, without being one: see visit.hpp.
+struct visitor {
+  std::string name;                ///< empty without keys
+  bool operates = false;           ///< may end hosts; everybody may where there are no keys
+};
+struct visit_answer {
+  bool done = true;                ///< false: `text` says why not
+  std::string text;
+};
+
 struct wire_options {
   duration detection_time = std::chrono::seconds(5);
   duration hello_time = std::chrono::seconds(5);         ///< from the beginning of a stream until it has said who it is
@@ -93,6 +103,7 @@ struct wire_options {
   // Told on any thread, no lock held.
   std::function<void(host_index mine, const neighbour& other)> on_up;
   std::function<void(host_index mine, const neighbour& other, const std::string& why)> on_down;
+  std::function<visit_answer(host_index mine, const visitor& who, const std::string& question)> on_visit;   ///< empty: nobody is answered
   std::function<void(host_index mine, const std::string& name)> on_left;   ///< it said that it leaves for good
   /// `fatal`: it makes no sense to try again as we are.
   std::function<void(host_index mine, const std::string& where, refusal why, const std::string& text, bool fatal)> on_refused;

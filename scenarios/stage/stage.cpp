@@ -1,6 +1,7 @@
 #include "scenarios/stage/stage.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <filesystem>
@@ -23,6 +24,7 @@
 #include "actors/training/peer.hpp"
 #include "scenarios/compare/provenance.hpp"
 #include "scenarios/compare/version.hpp"
+#include "scenarios/observe/node_report.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/load.hpp"
@@ -147,6 +149,7 @@ struct stage::state {
   duration last_event{};                                 // observers' time never goes back
   std::unique_ptr<run_observers> observers;
   actors::rounds_recorder rounds;
+  node_diary diary;                                      // with options.node
   std::shared_ptr<actors::state_pool> pool;
   actors::averaging_codecs codecs;
   /// A replica of the data shard, its latest incarnation.
@@ -178,7 +181,7 @@ struct stage::state {
   std::optional<failure> checkpoint_error;
   std::uint64_t held_out_next = 0;                       // epoch of the next held-out loss; 0: none
   bool held_out_due = false;
-  std::atomic<bool> goal_reached{false}, draining{false};
+  std::atomic<bool> goal_reached{false}, draining{false}, told_to_leave{false};
   duration goal_time{};
   wall_clock::time_point started = wall_clock::now();
   std::int64_t started_utc_ns = 0;                       // when the world's time began
@@ -219,6 +222,9 @@ struct stage::state {
   std::string run_yaml(bool interrupted) const;
   result<void> write(const run_directory& to, const summary& result, bool interrupted) const;
   live_status status(const char* doing);
+  std::array<std::uint64_t, 4> bytes_sent() const;       // data, averaging, state, control
+  node_report report();
+  netem::wire::visit_answer answer(const netem::wire::visitor& who, const std::string& question);
 };
 
 stage::stage(std::unique_ptr<state> s) : state_(std::move(s)) {}
@@ -371,6 +377,7 @@ real_network stage::state::network_between_hosts() {
     }
     meet(mine, other);
   };
+  wire.on_visit = [this](netem::host_index, const netem::wire::visitor& who, const std::string& question) { return answer(who, question); };
   wire.on_left = [this](netem::host_index, const std::string& name) {
     std::lock_guard guard(watching);
     // A replica that only follows sees no step and no commit: when everybody has left, it is over.
@@ -580,6 +587,7 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
   // Killed by another thread while it was about to say this: it happened nowhere.
   if (dead.contains(from.id())) return;
   observers->on_observation(stamp(now), from.id(), machine, from.name(), seen);
+  if (options.node) diary.observe(now, seen);
   rounds.observe(from.id(), seen);
   if (options.on_observation) options.on_observation(from, seen);
   if (std::holds_alternative<actors::contributed>(seen)) {
@@ -617,6 +625,59 @@ live_status stage::state::status(const char* doing) {
   std::lock_guard guard(watching);
   return {observers->progress(), observers->rounds(), seconds_since(started), what.training.epochs,
           options.until.value_or(what.stop_time), doing, simulated()};
+}
+
+std::array<std::uint64_t, 4> stage::state::bytes_sent() const {
+  std::array<std::uint64_t, 4> out{};
+  if (!in) return out;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = in->net().traffic_bytes(i);
+  return out;
+}
+
+// Asked by an operator's command, on threads of the wire's.
+
+node_report stage::state::report() {
+  node_report out;
+  out.name = options.node->name;
+  out.scenario = what.name;
+  out.version = version();
+  out.leaving = draining || told_to_leave;
+  out.epochs_planned = what.training.epochs;
+  const auto now = in->clock().now();
+  const auto machine = role.peer ? machines[*role.peer] : shards.front().machine;
+  const auto host = in->net().host_on(machine);
+  if (host != netem::no_host)
+    for (const auto& other : in->wire()->neighbours(host)) out.neighbours.push_back({other.name, other.address});
+  std::lock_guard guard(watching);
+  diary.fill(now, out);
+  const auto progress = observers->progress();
+  if (!work->work()->hollow()) {
+    out.train_loss = progress.train_loss;
+    out.held_out_loss = progress.held_out_loss;
+  }
+  out.violations = progress.violations;
+  const auto& counts = observers->rounds();
+  for (std::size_t i = 0; i < counts.by_outcome.size(); ++i) out.rounds_by_outcome[std::string(actors::outcome_names[i])] = counts.by_outcome[i];
+  out.rounds_by_reason = counts.by_reason;
+  out.role = !role.peer ? "shard" : hosts[*role.peer].role == peer_role::auxiliary ? "auxiliary" : "trainer";
+  if (!role.peer) out.phase = shards.front().role && *shards.front().role == actors::replica_role::primary ? "serving" : "following";
+  for (const auto bytes : bytes_sent()) out.bytes_sent += bytes;
+  return out;
+}
+
+netem::wire::visit_answer stage::state::answer(const netem::wire::visitor& who, const std::string& question) {
+  if (question == "status") return {true, to_json(report())};
+  if (question != "drain") return {false, "it does not know this question"};
+  const auto say = [this](const std::string& line) {
+    if (options.node->say) options.node->say(line);
+  };
+  const auto whose = who.name.empty() ? std::string("somebody") : who.name;
+  if (!who.operates) {
+    say(whose + " told it to leave, and is no operator");
+    return {false, whose + " is no operator: 'shoal keys admit NAME --operator' makes one"};
+  }
+  if (!told_to_leave.exchange(true)) say(whose + " told it to leave");
+  return {true, options.node->name};
 }
 
 // -- running --------------------------------------------------------------------------------------
@@ -665,7 +726,7 @@ duration stage::state::run_world(bool& interrupted) {
     if (wall_clock::now() - last_status < std::chrono::milliseconds(200)) return;
     last_status = wall_clock::now();
     if (options.on_status) options.on_status(status(doing));
-    if (options.interrupted && options.interrupted()) interrupted = true;
+    if (told_to_leave || (options.interrupted && options.interrupted())) interrupted = true;
   };
   duration slice = std::chrono::milliseconds(100);
   auto written = [&] {
@@ -795,12 +856,7 @@ result<run_outcome> stage::run() {
   watching.identify = [&s](netem::host_index host) {
     return host_identity{s.in->net().name_of(host), s.in->net().machine_of(host), s.in->net().incarnation(host)};
   };
-  watching.bytes_sent = [&s] {
-    std::array<std::uint64_t, 4> out{};
-    if (!s.in) return out;
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = s.in->net().traffic_bytes(i);
-    return out;
-  };
+  watching.bytes_sent = [&s] { return s.bytes_sent(); };
   if (s.what.world == "loopback" || s.options.node)
     watching.wire = [&s] {
       wire_counts out;

@@ -34,16 +34,16 @@ swarm::swarm(const std::string& scenario, bool tls)
   e2e::spill(scenario_file(), scenario);
 }
 
-identity swarm::admit(const std::string& name) const {
+identity swarm::admit(const std::string& name, bool operates) const {
   const auto key = signing_key::make();
-  return {must(moderator_.admit(name, key.public_key(), utc_ns(), 30 * day)), std::string(key.pem().view())};
+  return {must(moderator_.admit(name, key.public_key(), utc_ns(), 30 * day, operates)), std::string(key.pem().view())};
 }
 
-std::string swarm::keys_of(const std::string& name) {
+std::string swarm::keys_of(const std::string& name, bool operates) {
   auto& path = keys_[name];
   if (!path.empty()) return path;
   path = (folder_ / ("keys-" + name)).string();
-  const auto who = admit(name);
+  const auto who = admit(name, operates);
   auto folder = must(new_folder::create(path));
   const std::pair<std::string_view, std::string> files[] = {{node_key_file, who.key_pem},
                                                             {node_certificate_file, who.certificate_pem},

@@ -31,9 +31,9 @@ class swarm {
 
   // -- keys -----------------------------------------------------------------
   const netem::wire::moderator& moderator() const noexcept { return moderator_; }
-  identity admit(const std::string& name) const;
+  identity admit(const std::string& name, bool operates = false) const;
   /// A folder as `shoal keys admit` makes it, of a node that was admitted when this was called first.
-  std::string keys_of(const std::string& name);
+  std::string keys_of(const std::string& name, bool operates = false);
   /// Takes the certificate back, and brings the new list to all folders of keys.
   void revoke(const identity& whose);
 

@@ -1,0 +1,59 @@
+#include "netem/wire/visit.hpp"
+
+#include <atomic>
+#include <future>
+
+#include <fmt/format.h>
+#include <grpcpp/security/credentials.h>
+
+namespace shoal::netem::wire {
+
+frame to_frame(const visit_answer& what) {
+  frame out;
+  out.head.push_back(what.done ? 1 : 0);
+  const auto text = std::string_view(what.text).substr(0, longest_answer);
+  out.head.insert(out.head.end(), text.begin(), text.end());
+  return out;
+}
+
+result<std::string> visit(const address& where, const std::string& name, const std::shared_ptr<grpc::ChannelCredentials>& channel,
+                          const std::shared_ptr<const admission>& admits, const std::string& question, std::chrono::milliseconds patience) {
+  // Both callbacks may come after we have given up.
+  struct outcome {
+    std::promise<result<std::string>> said;
+    std::atomic<bool> told{false};
+    void tell(result<std::string> what) {
+      if (!told.exchange(true)) said.set_value(std::move(what));
+    }
+  };
+  auto out = std::make_shared<outcome>();
+  auto answer = out->said.get_future();
+  auto through = open_pipe(where.text(), visit_kind, channel ? channel : grpc::InsecureChannelCredentials(), {});
+  const auto at = where.text();
+  through->start(
+      [out, admits, at, name, weak = std::weak_ptr<pipe>(through)](payload bytes) {
+        const auto self = weak.lock();
+        if (!self || bytes.empty()) return out->tell(failure{fmt::format("{}: its answer is damaged", at)});
+        if (admits) {
+          std::string who, detail;
+          const auto utc = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+          if (const auto why = admits->check(self->certificate(), utc, who, detail); why != refusal::none)
+            return out->tell(failure{fmt::format("{} is not one of the swarm: {}, {}", at, name_of(why), detail)});
+          if (!name.empty() && who != name) return out->tell(failure{fmt::format("{} is '{}', not '{}'", at, who, name)});
+        }
+        const auto all = bytes.bytes();
+        std::string text(reinterpret_cast<const char*>(all.data()) + 1, all.size() - 1);
+        if (std::to_integer<int>(all[0]) != 1) return out->tell(failure{fmt::format("{}: {}", at, text)});
+        out->tell(std::move(text));
+      },
+      [out, at](const std::string& why) { out->tell(failure{fmt::format("{}: {}", at, why.empty() ? "it hung up" : why)}); });
+  frame asked;
+  asked.head.assign(question.begin(), question.end());
+  through->send(std::move(asked));
+  if (answer.wait_for(patience) != std::future_status::ready) out->tell(failure{fmt::format("{}: no answer in {} s", at, patience.count() / 1000.0)});
+  auto said = answer.get();
+  through->close();
+  return said;
+}
+
+}  // namespace shoal::netem::wire

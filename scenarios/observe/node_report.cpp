@@ -1,0 +1,141 @@
+#include "scenarios/observe/node_report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace shoal::scenarios {
+
+namespace {
+
+constexpr std::array<const char*, 5> phase_names{"joining", "computing", "averaging", "downloading", "gone"};
+
+using json = nlohmann::ordered_json;
+
+json optional_number(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
+
+std::optional<double> optional_of(const json& from) {
+  return from.is_null() ? std::nullopt : std::optional(from.get<double>());
+}
+
+} // namespace
+
+std::string to_json(const node_report& what) {
+  json rounds = json::array();
+  for (const auto& each : what.last_rounds)
+    rounds.push_back({{"epoch", each.epoch},
+                      {"members", each.members},
+                      {"outcome", each.outcome},
+                      {"reason", each.reason},
+                      {"seconds", each.seconds},
+                      {"ago_seconds", each.ago_seconds}});
+  json neighbours = json::array();
+  for (const auto& each : what.neighbours)
+    neighbours.push_back({{"name", each.name}, {"address", each.address}});
+  const json out{{"name", what.name},
+                 {"scenario", what.scenario},
+                 {"version", what.version},
+                 {"role", what.role},
+                 {"phase", what.phase},
+                 {"leaving", what.leaving},
+                 {"up_seconds", what.up_seconds},
+                 {"epoch", what.epoch},
+                 {"epochs_planned", what.epochs_planned},
+                 {"samples", what.samples},
+                 {"samples_per_second", what.samples_per_second},
+                 {"train_loss", optional_number(what.train_loss)},
+                 {"held_out_loss", optional_number(what.held_out_loss)},
+                 {"bytes_sent", what.bytes_sent},
+                 {"violations", what.violations},
+                 {"rounds_by_outcome", what.rounds_by_outcome},
+                 {"rounds_by_reason", what.rounds_by_reason},
+                 {"last_rounds", std::move(rounds)},
+                 {"neighbours", std::move(neighbours)}};
+  return out.dump(2) + "\n";
+}
+
+result<node_report> node_report_from_json(std::string_view text) {
+  try {
+    const auto from = json::parse(text);
+    node_report out;
+    from.at("name").get_to(out.name);
+    from.at("scenario").get_to(out.scenario);
+    from.at("version").get_to(out.version);
+    from.at("role").get_to(out.role);
+    from.at("phase").get_to(out.phase);
+    from.at("leaving").get_to(out.leaving);
+    from.at("up_seconds").get_to(out.up_seconds);
+    from.at("epoch").get_to(out.epoch);
+    from.at("epochs_planned").get_to(out.epochs_planned);
+    from.at("samples").get_to(out.samples);
+    from.at("samples_per_second").get_to(out.samples_per_second);
+    out.train_loss = optional_of(from.at("train_loss"));
+    out.held_out_loss = optional_of(from.at("held_out_loss"));
+    from.at("bytes_sent").get_to(out.bytes_sent);
+    from.at("violations").get_to(out.violations);
+    from.at("rounds_by_outcome").get_to(out.rounds_by_outcome);
+    from.at("rounds_by_reason").get_to(out.rounds_by_reason);
+    for (const auto& each : from.at("last_rounds")) {
+      auto& round = out.last_rounds.emplace_back();
+      each.at("epoch").get_to(round.epoch);
+      each.at("members").get_to(round.members);
+      each.at("outcome").get_to(round.outcome);
+      each.at("reason").get_to(round.reason);
+      each.at("seconds").get_to(round.seconds);
+      each.at("ago_seconds").get_to(round.ago_seconds);
+    }
+    for (const auto& each : from.at("neighbours")) {
+      auto& neighbour = out.neighbours.emplace_back();
+      each.at("name").get_to(neighbour.name);
+      each.at("address").get_to(neighbour.address);
+    }
+    return out;
+  } catch (const nlohmann::json::exception& wrong) {
+    return failure{fmt::format("not a node's report: {}", wrong.what())};
+  }
+}
+
+void node_diary::observe(duration now, const actors::observation& what) {
+  if (const auto* changed = std::get_if<actors::phase_changed>(&what)) {
+    phase_ = changed->phase;
+    epoch_ = std::max(epoch_, changed->epoch);
+  } else if (const auto* step = std::get_if<actors::stepped>(&what)) {
+    epoch_ = std::max(epoch_, step->epoch);
+  } else if (const auto* moved = std::get_if<actors::samples_moved>(&what)) {
+    if (moved->to == actors::sample_state::committed)
+      epoch_ = std::max(epoch_, moved->epoch + 1); // a shard sees no steps
+  } else if (const auto* trained = std::get_if<actors::trained>(&what)) {
+    std::uint64_t count = 0;
+    for (const auto& range : trained->samples)
+      count += range.count;
+    samples_ += count;
+    computed_.emplace_back(now, count);
+    while (computed_.front().first < now - window)
+      computed_.pop_front();
+  } else if (const auto* ended = std::get_if<actors::round_ended>(&what)) {
+    const auto started = ended->started_ns == 0 ? now : duration(static_cast<std::int64_t>(ended->started_ns));
+    rounds_.push_back({ended->epoch, ended->members, ended->outcome, ended->reason, started, now});
+    if (rounds_.size() > most_rounds)
+      rounds_.pop_front();
+  }
+}
+
+void node_diary::fill(duration now, node_report& into) const {
+  into.phase = phase_names[static_cast<std::size_t>(phase_)];
+  into.epoch = epoch_;
+  into.samples = samples_;
+  into.up_seconds = to_seconds(now);
+  std::uint64_t lately = 0;
+  for (const auto& [when, count] : computed_)
+    if (when >= now - window)
+      lately += count;
+  into.samples_per_second = static_cast<double>(lately) / std::max(1.0, to_seconds(std::min(now, window)));
+  for (auto each = rounds_.rbegin(); each != rounds_.rend(); ++each)
+    into.last_rounds.push_back({each->epoch, each->members, std::string(actors::to_string(each->outcome)),
+                                std::string(actors::to_string(each->reason)), to_seconds(each->ended - each->started),
+                                to_seconds(now - each->ended)});
+}
+
+} // namespace shoal::scenarios

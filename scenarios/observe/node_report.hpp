@@ -1,0 +1,76 @@
+// What a process of a cluster says of itself when it is asked (shoal status), and how it comes to know: from its own actors' observations.
+#pragma once
+
+#include "actors/observe.hpp"
+#include "kernels/base/result.hpp"
+#include "kernels/base/units.hpp"
+#include "scenarios/observe/rounds.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shoal::scenarios {
+
+struct node_report {
+  struct round {
+    std::uint64_t epoch = 0, members = 0;
+    std::string outcome, reason; ///< names of actors/reasons.hpp
+    double seconds = 0;          ///< it lasted
+    double ago_seconds = 0;      ///< since it ended
+    bool operator==(const round&) const = default;
+  };
+  struct neighbour {
+    std::string name, address; ///< address: empty if it cannot be dialled
+    bool operator==(const neighbour&) const = default;
+  };
+
+  std::string name, scenario, version;
+  std::string role;  ///< trainer, auxiliary or shard
+  std::string phase; ///< joining, computing, averaging, downloading, gone; of a shard: serving or following
+  bool leaving = false;
+  double up_seconds = 0;
+  std::uint64_t epoch = 0, epochs_planned = 0; ///< planned 0: only the scenario's stop_time ends it
+  std::uint64_t samples = 0;                   ///< computed since it started
+  double samples_per_second = 0;               ///< over the last minute
+  std::optional<double> train_loss, held_out_loss;
+  std::uint64_t bytes_sent = 0, violations = 0;
+  std::map<std::string, std::uint64_t> rounds_by_outcome, rounds_by_reason;
+  std::vector<round> last_rounds; ///< the newest first
+  std::vector<neighbour> neighbours;
+  bool operator==(const node_report&) const = default;
+};
+
+std::string to_json(const node_report& what);
+/// Errors: no JSON, a key missing or of another type.
+result<node_report> node_report_from_json(std::string_view text);
+
+/// Thread safety: none. Memory: bounded.
+class node_diary {
+public:
+  void observe(duration now, const actors::observation& what);
+  /// What it knows of phase, epoch, samples and rounds.
+  void fill(duration now, node_report& into) const;
+
+private:
+  static constexpr duration window = std::chrono::minutes(1);
+  static constexpr std::size_t most_rounds = 8;
+  struct ended_round {
+    std::uint64_t epoch = 0, members = 0;
+    actors::outcome outcome = actors::outcome::failed;
+    actors::reason reason = actors::reason::none;
+    duration started{}, ended{};
+  };
+
+  actors::peer_phase phase_ = actors::peer_phase::joining;
+  std::uint64_t epoch_ = 0, samples_ = 0;
+  std::deque<std::pair<duration, std::uint64_t>> computed_; // in the last minute
+  std::deque<ended_round> rounds_;                          // the newest last
+};
+
+} // namespace shoal::scenarios

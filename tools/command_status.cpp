@@ -1,0 +1,236 @@
+// shoal status and shoal drain: what an operator asks a running swarm, and tells a node of it.
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/units.hpp"
+#include "netem/wire/address.hpp"
+#include "netem/wire/credentials.hpp"
+#include "netem/wire/visit.hpp"
+#include "scenarios/observe/node_report.hpp"
+#include "scenarios/schema/diagnostic.hpp"
+#include "tools/commands.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/wire_arguments.hpp"
+
+namespace shoal::tools {
+
+namespace {
+
+using netem::wire::address;
+using scenarios::node_report;
+
+constexpr auto patience = std::chrono::seconds(5);
+constexpr std::size_t asked_at_once = 16;
+
+struct visit_arguments {
+  std::string node, join;
+  key_arguments keys;
+  bool json = false;
+};
+
+/// A host of the swarm, as far as we know it.
+struct seen_host {
+  std::string where;                  // empty: it cannot be dialled
+  std::optional<node_report> says;
+  std::string why_not;                // it says nothing
+  std::string known_from;             // whose neighbour it is
+};
+
+/// Asks the host at `join`, those that it has links with, theirs, and so on. Errors: the first one does not answer.
+result<std::map<std::string, seen_host>> ask_around(const address& join, const std::optional<netem::wire::credentials>& keys) {
+  const auto ask = [&](const address& where) -> result<node_report> {
+    auto answer = netem::wire::visit(where, {}, keys ? keys->channel : nullptr, keys ? keys->admits : nullptr, "status", patience);
+    if (!answer) return failure{answer.error()};
+    return scenarios::node_report_from_json(*answer);
+  };
+  std::map<std::string, seen_host> out;
+  auto first = ask(join);
+  if (!first) return failure{first.error()};
+  const auto note = [&](node_report report, const std::string& where) {
+    for (const auto& other : report.neighbours) {
+      auto& host = out[other.name];
+      if (host.where.empty()) host.where = other.address;
+      if (host.known_from.empty()) host.known_from = report.name;
+    }
+    auto& self = out[report.name];
+    self.where = where;
+    self.says = std::move(report);
+  };
+  note(*std::move(first), join.text());
+  for (;;) {
+    std::vector<std::pair<std::string, std::future<result<node_report>>>> asked;
+    for (auto& [name, host] : out) {
+      if (host.says || !host.why_not.empty() || host.where.empty() || asked.size() == asked_at_once) continue;
+      const auto where = netem::wire::parse_address(host.where);
+      if (!where)
+        host.why_not = where.error();
+      else
+        asked.emplace_back(name, std::async(std::launch::async, ask, *where));
+    }
+    if (asked.empty()) return out;
+    for (auto& [name, answer] : asked) {
+      auto report = answer.get();
+      if (report && report->name == name)
+        note(*std::move(report), out[name].where);
+      else
+        out[name].why_not = report ? fmt::format("{} answers there", report->name) : report.error();
+    }
+  }
+}
+
+std::string time_text(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(seconds);
+  if (whole >= 86400) return fmt::format("{}d{:02}h", whole / 86400, whole / 3600 % 24);
+  if (whole >= 3600) return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
+  return whole >= 60 ? fmt::format("{}m{:02}s", whole / 60, whole % 60) : fmt::format("{}s", whole);
+}
+
+std::string round_text(const node_report::round& what) {
+  return fmt::format("{}{}{}, {} members, {:.1f} s, {} ago", what.outcome, what.reason == "none" ? "" : " ", what.reason == "none" ? "" : what.reason,
+                     what.members, what.seconds, time_text(what.ago_seconds));
+}
+
+void print_table(const std::map<std::string, seen_host>& hosts) {
+  std::size_t answer = 0, longest = 4, trainers = 0;
+  double rate = 0;
+  const node_report* ahead = nullptr;
+  for (const auto& [name, host] : hosts) {
+    longest = std::max(longest, name.size());
+    if (!host.says) continue;
+    ++answer;
+    rate += host.says->samples_per_second;
+    trainers += host.says->role == "trainer" ? 1 : 0;
+    if (ahead == nullptr || host.says->epoch > ahead->epoch) ahead = &*host.says;
+  }
+  fmt::print("{}: epoch {}{}, {} of {} hosts answer, {} train, {:.1f} samples/s{}\n\n", ahead->scenario, ahead->epoch,
+             ahead->epochs_planned > 0 ? fmt::format(" of {}", ahead->epochs_planned) : "", answer, hosts.size(), trainers, rate,
+             ahead->train_loss ? fmt::format(", loss {:.4f}", *ahead->train_loss) : "");
+  fmt::print("{:<{}}  {:<9}  {:<11}  {:>6}  {:>9}  {:>5}  {:>7}  last round\n", "host", longest, "role", "phase", "epoch", "samples/s", "links", "up");
+  for (const auto& [name, host] : hosts) {
+    if (!host.says) {
+      fmt::print("{:<{}}  {}\n", name, longest,
+                 host.where.empty() ? fmt::format("cannot be dialled; {} has a link with it", host.known_from) : "does not answer: " + host.why_not);
+      continue;
+    }
+    const auto& what = *host.says;
+    fmt::print("{:<{}}  {:<9}  {:<11}  {:>6}  {:>9.1f}  {:>5}  {:>7}  {}\n", name, longest, what.role, what.leaving ? "leaving" : what.phase, what.epoch,
+               what.samples_per_second, what.neighbours.size(), time_text(what.up_seconds),
+               what.last_rounds.empty() ? (what.role == "shard" ? "" : "none yet") : round_text(what.last_rounds.front()));
+  }
+  // What went wrong, of all who answer.
+  std::map<std::string, std::uint64_t> outcomes, reasons;
+  std::uint64_t violations = 0;
+  for (const auto& [name, host] : hosts) {
+    if (!host.says) continue;
+    violations += host.says->violations;
+    for (const auto& [outcome, count] : host.says->rounds_by_outcome) outcomes[outcome] += count;
+    for (const auto& [reason, count] : host.says->rounds_by_reason) reasons[reason] += count;
+  }
+  fmt::print("\nrounds, as each member counts them:");
+  for (const auto& [outcome, count] : outcomes) fmt::print(" {} {}", count, outcome);
+  for (const auto& [reason, count] : reasons)
+    if (count > 0 && reason != "none") fmt::print("\n  {} {}", count, reason);
+  fmt::print("\n");
+  if (violations > 0) fmt::print("invariants violated: {}; the nodes' run directories say which\n", violations);
+}
+
+void print_json(const std::map<std::string, seen_host>& hosts) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  for (const auto& [name, host] : hosts)
+    out[name] = {{"address", host.where},
+                 {"says", host.says ? nlohmann::ordered_json::parse(to_json(*host.says)) : nlohmann::ordered_json(nullptr)},
+                 {"why_not", host.why_not}};
+  fmt::print("{}\n", out.dump(2));
+}
+
+/// What both commands begin with: the swarm as it is. Nothing: an exit code is in `code`, and why was printed.
+std::optional<std::map<std::string, seen_host>> look(const visit_arguments& arguments, std::optional<netem::wire::credentials>& keys, int& code) {
+  const auto fail = [&](const std::string& why, int status) {
+    fmt::print(stderr, "error: {}\n", why);
+    code = status;
+    return std::nullopt;
+  };
+  const auto join = netem::wire::parse_address(arguments.join);
+  if (!join) return fail("--join: " + join.error(), exit_usage);
+  if (code = arguments.keys.load(keys); code != exit_ok) return std::nullopt;
+  auto hosts = ask_around(*join, keys);
+  if (!hosts) return fail(hosts.error(), exit_run_failed);
+  return *std::move(hosts);
+}
+
+int status(const visit_arguments& arguments) {
+  std::optional<netem::wire::credentials> keys;
+  int code = exit_ok;
+  const auto hosts = look(arguments, keys, code);
+  if (!hosts) return code;
+  if (arguments.json)
+    print_json(*hosts);
+  else
+    print_table(*hosts);
+  return exit_ok;
+}
+
+int drain(const visit_arguments& arguments) {
+  std::optional<netem::wire::credentials> keys;
+  int code = exit_ok;
+  const auto hosts = look(arguments, keys, code);
+  if (!hosts) return code;
+  const auto fail = [](const std::string& why, int status) {
+    fmt::print(stderr, "error: {}\n", why);
+    return status;
+  };
+  const auto found = hosts->find(arguments.node);
+  if (found == hosts->end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, host] : *hosts) names.push_back(name);
+    const auto meant = scenarios::closest(arguments.node, names);
+    return fail(fmt::format("there is no '{}' in the swarm; {}", arguments.node,
+                            meant ? fmt::format("did you mean '{}'?", *meant) : fmt::format("there are {}", fmt::join(names, ", "))),
+                exit_bad_input);
+  }
+  if (found->second.where.empty())
+    return fail(fmt::format("{} cannot be dialled: end it where it runs, with SIGTERM, which does the same", arguments.node), exit_bad_input);
+  const auto where = netem::wire::parse_address(found->second.where);
+  if (!where) return fail(where.error(), exit_run_failed);
+  auto told = netem::wire::visit(*where, keys ? arguments.node : std::string{}, keys ? keys->channel : nullptr, keys ? keys->admits : nullptr,
+                                 "drain", patience);
+  if (!told) return fail(told.error(), exit_run_failed);
+  fmt::print("{} leaves: it ends its round, hands back its samples and takes its records out; its exit status will be {}\n", *told, exit_interrupted);
+  return exit_ok;
+}
+
+void add_common(CLI::App& to, visit_arguments& arguments) {
+  to.add_option("--join", arguments.join, "any host of the swarm")->required()->type_name("HOST:PORT");
+  arguments.keys.add_to(to);
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, action& chosen) {
+  auto arguments = std::make_shared<visit_arguments>();
+  auto* command = app.add_subcommand("status", "who is in a running swarm, how far it is, and how its last rounds went");
+  add_common(*command, *arguments);
+  command->add_flag("--json", arguments->json, "print what each host says of itself");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return status(*arguments); }; });
+}
+
+void add_drain(CLI::App& app, action& chosen) {
+  auto arguments = std::make_shared<visit_arguments>();
+  auto* command = app.add_subcommand("drain", "tell a node of a running swarm to leave it in good order, as SIGTERM does");
+  command->add_option("NODE", arguments->node, "its name")->required()->type_name("NODE");
+  add_common(*command, *arguments);
+  command->callback([arguments, &chosen] { chosen = [arguments] { return drain(*arguments); }; });
+}
+
+}  // namespace shoal::tools

@@ -1,0 +1,32 @@
+#include "tools/wire_arguments.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "tools/exit_codes.hpp"
+
+namespace shoal::tools {
+
+void key_arguments::add_to(CLI::App& command) {
+  command.add_option("--keys", folder, "folder with a key and certificate of this swarm (shoal keys)")->type_name("DIR");
+  command.add_flag("--insecure", insecure, "no keys: anybody may take part, and read everything");
+}
+
+int key_arguments::load(std::optional<netem::wire::credentials>& into) const {
+  if (folder.empty() == !insecure) {
+    fmt::print(stderr, "error: {}\n",
+               insecure ? "--keys and --insecure contradict each other"
+                        : "give the folder of this host's keys with --keys DIR (shoal keys --help), or let everybody in and read along with --insecure");
+    return exit_usage;
+  }
+  if (insecure) return exit_ok;
+  auto credentials = netem::wire::load_credentials(folder);
+  if (!credentials) {
+    fmt::print(stderr, "error: {}\n", credentials.error());
+    return exit_bad_input;
+  }
+  into = *std::move(credentials);
+  return exit_ok;
+}
+
+}  // namespace shoal::tools
