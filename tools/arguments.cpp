@@ -27,9 +27,20 @@ std::optional<scenarios::scenario> scenario_arguments::load() const {
   if (seed) all.push_back("seed=" + *seed);
   if (world) all.push_back("world=" + *world);
   auto loaded = scenarios::load(file, all);
-  for (const auto* list : {&loaded.errors, &loaded.warnings})
-    for (const auto& what : *list) std::fputs(scenarios::render(what, wants_colour(STDERR_FILENO)).c_str(), stderr);
+  print_diagnostics(loaded.errors);
+  print_diagnostics(loaded.warnings);
   return std::move(loaded.value);
+}
+
+void print_diagnostics(const std::vector<scenarios::diagnostic>& what) {
+  for (const auto& each : what) std::fputs(scenarios::render(each, wants_colour(STDERR_FILENO)).c_str(), stderr);
+}
+
+std::string host_name() {
+  char name[256] = "";
+  if (gethostname(name, sizeof(name) - 1) != 0) return {};
+  std::string out = name;
+  return out.substr(0, out.find('.'));
 }
 
 void unknown_word(const char* option, const char* what, const std::string& word, const std::vector<std::string>& known) {

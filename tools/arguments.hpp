@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/schema/diagnostic.hpp"
 #include "scenarios/schema/scenario.hpp"
 
 namespace CLI {
@@ -22,6 +23,12 @@ struct scenario_arguments {
   /// Loads the scenario and prints every error and warning to stderr; nothing if there are errors.
   std::optional<scenarios::scenario> load() const;
 };
+
+/// On stderr.
+void print_diagnostics(const std::vector<scenarios::diagnostic>& what);
+
+/// This machine's name, without its domain; empty if it has none.
+std::string host_name();
 
 /// Says on stderr that `word` is no `what` ('format'), and what was probably meant, or all that there are.
 void unknown_word(const char* option, const char* what, const std::string& word, const std::vector<std::string>& known);

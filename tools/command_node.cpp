@@ -31,13 +31,6 @@ struct node_arguments {
   bool outbound_only = false, shape = false, pace = false;
 };
 
-std::string host_name() {
-  char name[256] = "";
-  if (gethostname(name, sizeof(name) - 1) != 0) return {};
-  std::string out = name;
-  return out.substr(0, out.find('.'));
-}
-
 /// Prints what is wrong; false if something is.
 bool addresses(const node_arguments& from, scenarios::node_options& into) {
   bool good = true;

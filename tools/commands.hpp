@@ -18,6 +18,8 @@ void add_check(CLI::App& app, action& chosen);
 void add_replay(CLI::App& app, action& chosen);
 void add_diff(CLI::App& app, action& chosen);
 void add_node(CLI::App& app, action& chosen);
+void add_probe(CLI::App& app, action& chosen);
+void add_promote(CLI::App& app, action& chosen);
 void add_status(CLI::App& app, action& chosen);
 void add_drain(CLI::App& app, action& chosen);
 void add_compare(CLI::App& app, action& chosen);

@@ -42,6 +42,8 @@ int main(int argc, char** argv) {
   add_replay(app, chosen);
   add_diff(app, chosen);
   add_node(app, chosen);
+  add_probe(app, chosen);
+  add_promote(app, chosen);
   add_status(app, chosen);
   add_drain(app, chosen);
   add_compare(app, chosen);

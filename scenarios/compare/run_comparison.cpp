@@ -78,11 +78,14 @@ compared_loss compare_losses(std::string name, run predicted, run actual, std::o
   for (const auto& [epoch, of] : predicted.by_epoch)
     if (const auto found = actual.by_epoch.find(epoch); found != actual.by_epoch.end() && of.*loss && found->second.*loss)
       out.points.push_back({epoch, *(of.*loss), *(found->second.*loss)});
-  // Without a model there is nothing to learn: all losses are 0.
-  const bool learns = std::any_of(out.points.begin(), out.points.end(), [](const auto& p) { return p.predicted != 0 || p.actual != 0; });
-  if (!learns)
-    out.points.clear();
   return out;
+}
+
+/// Without a model there is nothing to learn: all losses are 0.
+bool learns(run of) {
+  return of.final_loss || std::any_of(of.by_epoch.begin(), of.by_epoch.end(), [](const auto& each) {
+           return each.second.loss_train.value_or(0) != 0 || each.second.loss_held_out.value_or(0) != 0;
+         });
 }
 
 } // namespace
@@ -191,8 +194,12 @@ result<run_comparison> compare_runs(const std::filesystem::path& predicted, cons
     const auto found = of.rounds.by_reason.find(reason);
     return some(found == of.rounds.by_reason.end() ? 0 : found->second);
   };
+  const bool both_learn = learns(out.predicted) && learns(out.actual);
   for (const figure_definition& one : definitions) {
-    out.figures.push_back({one.section, one.name, one.key, one.unit, one.of(out.predicted), one.of(out.actual), allowed.of(one.key)});
+    // A prediction of sizes and durations alone (shoal promote) is none of a loss.
+    const bool judged = std::string_view(one.key) != "loss" || learns(out.predicted);
+    out.figures.push_back(
+        {one.section, one.name, one.key, one.unit, one.of(out.predicted), one.of(out.actual), judged ? allowed.of(one.key) : std::nullopt});
     if (std::string_view(one.key) != "failed")
       continue;
     for (const std::string& reason : reasons)
@@ -201,7 +208,7 @@ result<run_comparison> compare_runs(const std::filesystem::path& predicted, cons
   }
   out.losses.push_back(compare_losses("train", out.predicted, out.actual, &recorded_epoch::loss_train));
   out.losses.push_back(compare_losses("held out", out.predicted, out.actual, &recorded_epoch::loss_held_out));
-  std::erase_if(out.losses, [](const compared_loss& one) { return one.points.empty(); });
+  std::erase_if(out.losses, [&](const compared_loss& one) { return one.points.empty() || !both_learn; });
   return out;
 }
 

@@ -1,16 +1,15 @@
 #include "scenarios/observe/node_report.hpp"
 
+#include "scenarios/observe/text.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 
 namespace shoal::scenarios {
 
 namespace {
-
-constexpr std::array<const char*, 5> phase_names{"joining", "computing", "averaging", "downloading", "gone"};
 
 using json = nlohmann::ordered_json;
 
@@ -123,7 +122,7 @@ void node_diary::observe(duration now, const actors::observation& what) {
 }
 
 void node_diary::fill(duration now, node_report& into) const {
-  into.phase = phase_names[static_cast<std::size_t>(phase_)];
+  into.phase = phase_name(phase_);
   into.epoch = epoch_;
   into.samples = samples_;
   into.up_seconds = to_seconds(now);

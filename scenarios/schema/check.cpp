@@ -37,6 +37,7 @@ class checker : checking {
     network();
     peers();
     places();
+    names();
     workload();
     data();
     training();
@@ -101,7 +102,7 @@ class checker : checking {
     for (const auto& [name, relay] : n.relays) {
       const std::string path = "network.relays." + name;
       if (!sound({path})) continue;
-      if (!good_name(name))
+      if (!is_plain_name(name))
         error_at_key(path, fmt::format("'{}' cannot name a relay: use a-z, 0-9, '_' and '-'", name));
       region(path + ".region", relay.region);
     }
@@ -111,12 +112,6 @@ class checker : checking {
         }))
       warn("network.relays", "all peers are open: nobody needs a relay", {"say so with 'nat' in a group of 'peers'"});
     delays();
-  }
-
-  static bool good_name(const std::string& name) {
-    return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-    });
   }
 
   /// A delay longer than what anybody waits for.
@@ -163,7 +158,7 @@ class checker : checking {
     for (const auto& [name, device] : s_.devices) known.push_back(name);
     for (const peer_group& group : s_.peers) {
       const std::string path = "peers." + group.name;
-      if (!good_name(group.name))
+      if (!is_plain_name(group.name))
         error_at_key(path, fmt::format("'{}' cannot name a group: use a-z, 0-9, '_' and '-'", group.name));
       region(path + ".region", group.region);
       if (group.line.empty())
@@ -179,6 +174,28 @@ class checker : checking {
       if (group.absent && sound({path, "faults"}) && !joins(group))
         warn(path + ".absent", fmt::format("no 'join' fault selects a host of '{}': it never starts", group.name));
     }
+  }
+
+  /// What hosts are called instead of '<group>-0' and so on.
+  void names() {
+    if (s_.data.names.empty() && std::all_of(s_.peers.begin(), s_.peers.end(), [](const peer_group& g) { return g.names.empty(); })) return;
+    std::map<std::string, std::string> whose;
+    for (const peer_group& group : s_.peers)
+      for (std::uint64_t i = group.names.size(); i < std::min(group.count, most_hosts); ++i) whose.emplace(host_name(group, i), "peers." + group.name);
+    for (std::uint64_t i = s_.data.names.size(); i < s_.data.replicas; ++i) whose.emplace(shard_prefix + std::to_string(i), "data");
+    const auto check = [&](const std::vector<std::string>& given, const std::string& path, const char* of, std::uint64_t count) {
+      if (given.empty() || !sound({path + ".names", path + "." + of})) return;
+      if (given.size() > count) error_at_key(path + ".names", fmt::format("{} names, and {} is {}", given.size(), of, count));
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        const auto at = fmt::format("{}.names.{}", path, i);
+        if (!is_plain_name(given[i]))
+          error(at, fmt::format("'{}' cannot name a host: use a-z, 0-9, '_' and '-'", given[i]));
+        else if (const auto [other, fresh] = whose.emplace(given[i], path); !fresh)
+          error(at, fmt::format("a host of {} has the name '{}', too", other->second, given[i]));
+      }
+    };
+    for (const peer_group& group : s_.peers) check(group.names, "peers." + group.name, "count", group.count);
+    check(s_.data.names, "data", "replicas", s_.data.replicas);
   }
 
   void starts(const peer_group& group, const std::string& path) {

@@ -13,6 +13,7 @@
 #include "scenarios/schema/churn_traces.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/guess.hpp"
+#include "scenarios/schema/hosts.hpp"
 
 namespace shoal::scenarios {
 namespace {
@@ -214,7 +215,7 @@ class churn_checker {
     std::vector<std::string> names;
     for (const peer_group* group : users)
       for (std::uint64_t i = 0; i < std::min<std::uint64_t>(group->count, 32); ++i)
-        names.push_back(group->name + "-" + std::to_string(i));
+        names.push_back(host_name(*group, i));
     auto notes = guess(name, names);
     if (!closest(name, names)) notes.emplace_back("'match: order' gives the trace's peers to the hosts in order");
     return notes;

@@ -202,11 +202,11 @@ class fault_checker : checking {
       if (here && (f.select.empty() || selects(f.select, group))) {
         if (f.select.empty()) found += group.count;
         for (std::uint64_t i = 0; !f.select.empty() && i < std::min(group.count, most_hosts) && found < 64; ++i)
-          found += glob_match(f.select, group.name + "-" + std::to_string(i)) ? 1 : 0;
+          found += glob_match(f.select, host_name(group, i)) ? 1 : 0;
       }
-      if (group.count > 0) names.push_back(group.name + "-*");
+      if (group.count > group.names.size()) names.push_back(group.name + "-*");
       for (std::uint64_t i = 0; i < std::min<std::uint64_t>(group.count, 32); ++i)
-        names.push_back(group.name + "-" + std::to_string(i));
+        names.push_back(host_name(group, i));
     }
     if (names.empty()) return;   // no peers: said elsewhere
     names.insert(names.end(), shards.begin(), shards.end());
@@ -245,7 +245,7 @@ class fault_checker : checking {
   bool overlap(const fault& a, const fault& b) const {
     for (const peer_group& group : s_.peers)
       for (std::uint64_t i = 0; i < std::min(group.count, most_hosts); ++i) {
-        const std::string name = group.name + "-" + std::to_string(i);
+        const std::string name = host_name(group, i);
         const auto in = [&](const fault& f) {
           return (f.select.empty() || glob_match(f.select, name)) &&
                  (f.regions.empty() || std::find(f.regions.begin(), f.regions.end(), group.region) != f.regions.end());
@@ -264,7 +264,7 @@ class fault_checker : checking {
 
 bool selects(const std::string& pattern, const peer_group& group) {
   for (std::uint64_t i = 0; i < std::min(group.count, most_hosts); ++i)
-    if (glob_match(pattern, group.name + "-" + std::to_string(i))) return true;
+    if (glob_match(pattern, host_name(group, i))) return true;
   return false;
 }
 

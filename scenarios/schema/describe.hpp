@@ -211,6 +211,7 @@ void describe(V& v, coordinate_options& o) {
 template <class V>
 void describe(V& v, peer_group& o) {
   v.field("count", o.count, "hosts in the group, named `<group>-0`, `<group>-1`, …", {.at_most = 4'000'000});
+  v.field("names", o.names, "of these hosts, where they have names of their own", {.hide_default = true});
   v.field("region", o.region, "where they are", {.otherwise = "the first region"});
   v.field("line", o.line, "a typical access line, for whatever of the following is not given", {.hide_default = true, .one_of = line_names});
   v.field("up", o.up, "capacity of each host's uplink", {.above = 0, .otherwise = "required without `line`"});
@@ -250,6 +251,7 @@ void describe(V& v, data_options& o) {
   v.field("lease_time", o.lease_time, "a lease neither renewed nor committed for this long is returned", {.above = 0});
   v.field("replicas", o.replicas, "hosts of the data shard, `shard-0`, `shard-1`, …, each with that line: one serves, the others know what it knows "
                                   "and take over", {.at_least = 1, .at_most = 16, .hide_default = true});
+  v.field("names", o.names, "of these hosts, where they have names of their own; faults do not select such", {.hide_default = true});
   v.field("replica_regions", o.replica_regions, "where `shard-1`, `shard-2`, … are", {.hide_default = true, .otherwise = "`region`"});
 }
 

@@ -36,13 +36,23 @@ bool in_set(std::string_view pattern, std::size_t& at, char c) {
 
 }  // namespace
 
+std::string host_name(const peer_group& group, std::uint64_t index) {
+  return index < group.names.size() ? group.names[index] : group.name + "-" + std::to_string(index);
+}
+
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
 std::vector<host_spec> expand_hosts(const scenario& from) {
   std::vector<host_spec> hosts;
   std::size_t line = 0;
   for (const peer_group& group : from.peers) {
     for (std::uint64_t i = 0; i < group.count; ++i) {
       if (i % group.hosts_per_line == 0) ++line;
-      hosts.push_back({group.name + "-" + std::to_string(i), group.name, group.region, group.up, group.down, group.access,
+      hosts.push_back({host_name(group, i), group.name, group.region, group.up, group.down, group.access,
                        group.coordinates, line, group.role, group.device,
                        group.start + static_cast<duration::rep>(i) * group.start_spacing, group.absent,
                        group.nat});
@@ -52,8 +62,8 @@ std::vector<host_spec> expand_hosts(const scenario& from) {
 }
 
 std::vector<std::string> shard_hosts(const scenario& from) {
-  std::vector<std::string> names;
-  for (std::uint64_t i = 0; i < from.data.replicas; ++i) names.push_back(shard_prefix + std::to_string(i));
+  auto names = from.data.names;
+  for (std::uint64_t i = names.size(); i < from.data.replicas; ++i) names.push_back(shard_prefix + std::to_string(i));
   return names;
 }
 

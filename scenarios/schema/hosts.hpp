@@ -10,7 +10,7 @@
 namespace shoal::scenarios {
 
 struct host_spec {
-  std::string name;      ///< '<group>-<index>'
+  std::string name;      ///< '<group>-<index>', or as the group names it
   std::string group, region;
   data_rate up, down;
   path_options access{};
@@ -24,10 +24,14 @@ struct host_spec {
   bool operator==(const host_spec&) const = default;
 };
 
+std::string host_name(const peer_group& group, std::uint64_t index);
+/// Whether it can name a group or a host: a-z, 0-9, '_' and '-'.
+bool is_plain_name(std::string_view name);
+
 /// Every peer's host, groups in the file's order.
 std::vector<host_spec> expand_hosts(const scenario& from);
 
-/// 'shard-0', 'shard-1', ...
+/// 'shard-0', 'shard-1', ..., or as data.names has them.
 std::vector<std::string> shard_hosts(const scenario& from);
 /// Whether a fault's `select` names this one of them: '*' alone does not.
 bool selects_shard(std::string_view select, std::string_view name);

@@ -11,6 +11,7 @@
 
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/check_churn.hpp"
+#include "scenarios/schema/inventory.hpp"
 #include "scenarios/schema/lines.hpp"
 #include "scenarios/schema/override.hpp"
 #include "scenarios/schema/reader.hpp"
@@ -44,8 +45,10 @@ void fill_defaults(scenario& what, const source_map& sources, const std::string&
   }
   const std::string first = what.network.regions.empty() ? "" : what.network.regions.front();
   if (what.data.region.empty()) what.data.region = first;
-  for (peer_group& group : what.peers)
+  for (peer_group& group : what.peers) {
     if (group.region.empty()) group.region = first;
+    if (!sources.given("peers." + group.name + ".count") && !group.names.empty()) group.count = group.names.size();
+  }
   for (auto& [name, link] : what.network.shared_links)
     if (link.region.empty()) link.region = first;
   for (auto& [name, relay] : what.network.relays)
@@ -86,7 +89,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }
 
 void deliver(std::vector<problem> problems, std::string_view text, const std::string& file_name,
-             std::span<const std::string> sets, load_result& out) {
+             std::span<const std::string> sets, std::vector<diagnostic>& errors, std::vector<diagnostic>& warnings) {
   const auto order = [](const problem& what) {
     return std::tuple(what.where.set, what.where.line, what.where.column, what.other_file, what.there.line,
                       what.there.column, what.message);
@@ -99,7 +102,7 @@ void deliver(std::vector<problem> problems, std::string_view text, const std::st
                  problems.end());
   const std::vector<std::string_view> lines = lines_of(text);
   for (problem& what : problems) {
-    auto& list = what.warning ? out.warnings : out.errors;
+    auto& list = what.warning ? warnings : errors;
     if (list.size() >= most_diagnostics) continue;
     diagnostic made;
     made.message = std::move(what.message);
@@ -145,28 +148,80 @@ load_result load_text(std::string_view text, const std::string& file_name, std::
     if (std::all_of(problems.begin(), problems.end(), [](const problem& what) { return what.warning; }))
       out.value = std::move(made);
   }
-  deliver(std::move(problems), text, file_name, sets, out);
+  deliver(std::move(problems), text, file_name, sets, out.errors, out.warnings);
   return out;
 }
 
-load_result load(const std::string& path, std::span<const std::string> sets) {
-  load_result out;
-  const auto fail = [&](std::string why) {
-    diagnostic made;
-    made.file = path;
-    made.message = std::move(why);
-    out.errors.push_back(std::move(made));
-    return out;
-  };
+namespace {
+
+/// Errors: what is said of the file as a whole. A file that is too long is read as far as shows that.
+result<std::string> text_of(const std::string& path, const char* what) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return fail("is a directory, expected a scenario file");
+  if (std::filesystem::is_directory(path, error)) return failure{fmt::format("is a directory, expected {} file", what)};
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (!in) return failure{fmt::format("cannot be read: {}", std::strerror(errno))};
   std::string text(max_file_bytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
-  return load_text(text, path, sets);
+  return text;
+}
+
+diagnostic of_file(const std::string& path, const std::string& why) {
+  diagnostic made;
+  made.file = path;
+  made.message = why;
+  return made;
+}
+
+/// What the description cannot say.
+void check_inventory(const inventory& what, const source_map& sources, std::vector<problem>& problems) {
+  const auto error = [&](const std::string& path, std::string message) { problems.push_back({sources.value_at(path), std::move(message), {}}); };
+  if (what.hosts.empty() && sources.sound("hosts")) error("hosts", "an inventory needs at least one host");
+  std::map<std::string, std::string> at;
+  for (const auto& [name, host] : what.hosts) {
+    const auto path = "hosts." + name;
+    if (!is_plain_name(name)) problems.push_back({sources.key_at(path), fmt::format("'{}' cannot name a host: use a-z, 0-9, '_' and '-'", name), {}});
+    if (!host.address.empty())
+      if (const auto [other, fresh] = at.emplace(host.address, name); !fresh)
+        error(path + ".address", fmt::format("'{}' and '{}' have one address, {}: two nodes on one machine need two ports", other->second, name, host.address));
+    for (const auto& [other, round_trip] : host.delays)
+      if (!what.hosts.contains(other))
+        problems.push_back({sources.key_at(path + ".delays." + other), fmt::format("there is no host '{}' in this inventory", other), {}, true});
+  }
+}
+
+}  // namespace
+
+load_result load(const std::string& path, std::span<const std::string> sets) {
+  const auto text = text_of(path, "a scenario");
+  if (text) return load_text(*text, path, sets);
+  load_result out;
+  out.errors.push_back(of_file(path, text.error()));
+  return out;
+}
+
+inventory_result load_inventory_text(std::string_view text, const std::string& file_name) {
+  inventory_result out;
+  document doc = parse_document(text);
+  std::vector<problem> problems = std::move(doc.problems);
+  if (doc.root) {
+    inventory made;
+    source_map sources;
+    read_inventory(*doc.root, made, sources, problems);
+    check_inventory(made, sources, problems);
+    if (std::all_of(problems.begin(), problems.end(), [](const problem& what) { return what.warning; })) out.value = std::move(made);
+  }
+  deliver(std::move(problems), text, file_name, {}, out.errors, out.warnings);
+  return out;
+}
+
+inventory_result load_inventory(const std::string& path) {
+  const auto text = text_of(path, "an inventory");
+  if (text) return load_inventory_text(*text, path);
+  inventory_result out;
+  out.errors.push_back(of_file(path, text.error()));
+  return out;
 }
 
 }  // namespace shoal::scenarios

@@ -1,6 +1,7 @@
 // The resolved scenario as YAML: every option with its value, in the order of describe().
 #include <map>
 
+#include "scenarios/schema/inventory.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/schema/values.hpp"
 
@@ -65,7 +66,9 @@ class printer {
     } else if constexpr (requires { value.find(""); }) {
       if (value.empty()) return;
       line(key, "");
-      for (auto& [name, item] : value) nested(name, item);
+      for (auto& [name, item] : value)
+        if constexpr (requires { written(item); }) out_ += std::string(indent_ + 2, ' ') + quoted(name) + ": " + written(item) + "\n";
+        else nested(name, item);
     } else {
       if (r.hide_default && value == T{}) return;
       line(key, "");
@@ -114,6 +117,12 @@ std::string quoted(const std::string& text) {
     else out += c;
   }
   return out + "\"";
+}
+
+std::string to_yaml(const inventory& what) {
+  std::string out;
+  printer::print(out, 0, what);
+  return out;
 }
 
 std::string to_yaml(const scenario& what) {

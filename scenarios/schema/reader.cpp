@@ -391,15 +391,28 @@ bool source_map::sound(const std::string& path) const {
   return !failed.contains("");
 }
 
-void read_scenario(const node& root, scenario& out, source_map& sources, std::vector<problem>& problems) {
+namespace {
+
+template <class T>
+void read_document(const node& root, const char* what, T& out, source_map& sources, std::vector<problem>& problems) {
   reading shared{sources, problems};
   if (root.kind != node_kind::mapping) {
-    shared.fail("", root.where, "root", fmt::format("a scenario is a mapping of keys to values, not {}", kind_name(root)));
+    shared.fail("", root.where, "root", fmt::format("{} is a mapping of keys to values, not {}", what, kind_name(root)));
     return;
   }
   reader top(shared, root, "", {});
   describe(top, out);
   top.finish();
+}
+
+}  // namespace
+
+void read_scenario(const node& root, scenario& out, source_map& sources, std::vector<problem>& problems) {
+  read_document(root, "a scenario", out, sources, problems);
+}
+
+void read_inventory(const node& root, inventory& out, source_map& sources, std::vector<problem>& problems) {
+  read_document(root, "an inventory", out, sources, problems);
 }
 
 }  // namespace shoal::scenarios

@@ -9,6 +9,7 @@
 
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/schema/document.hpp"
+#include "scenarios/schema/inventory.hpp"
 
 namespace shoal::scenarios {
 
@@ -31,5 +32,6 @@ struct source_map {
 
 /// Fills `out` from `root` and appends what is wrong to `problems`.
 void read_scenario(const node& root, scenario& out, source_map& sources, std::vector<problem>& problems);
+void read_inventory(const node& root, inventory& out, source_map& sources, std::vector<problem>& problems);
 
 }  // namespace shoal::scenarios

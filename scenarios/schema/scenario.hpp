@@ -89,10 +89,11 @@ struct coordinate_options {
 /// What a host does in the swarm.
 enum class peer_role { trainer, auxiliary };
 
-/// `count` hosts alike, named '<group>-0', '<group>-1', ...
+/// `count` hosts alike, named '<group>-0', '<group>-1', ... unless they have names.
 struct peer_group {
   std::string name;                    ///< the key in the file
-  std::uint64_t count = 1;
+  std::uint64_t count = 1;             ///< default: as many as there are names
+  std::vector<std::string> names;
   std::string region;                  ///< default: the first region
   std::string line;                    ///< a preset for what follows and is not given: lines.hpp
   data_rate up, down;                  ///< required without `line`, > 0
@@ -121,6 +122,7 @@ struct data_options {
   std::uint64_t prefetch_samples = 64; ///< credit: at most so many leased, unused samples a peer
   duration lease_time = 60s;           ///< a lease not renewed or committed for this long is returned
   std::uint64_t replicas = 1;          ///< hosts shard-0, shard-1, ...: one serves, the others take over
+  std::vector<std::string> names;      ///< of these hosts, if they have others
   std::vector<std::string> replica_regions;   ///< of shard-1, shard-2, ...; those that are not named are in `region`
   bool operator==(const data_options&) const = default;
 };

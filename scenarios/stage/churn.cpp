@@ -70,7 +70,7 @@ result<std::vector<std::optional<churned_host>>> plan_churn(const scenario& from
       const churn_options& churn = group->churn;
       const netem::trace window = netem::windowed(*read, {churn.offset, churn.speed, churn.loop});
       for (std::uint64_t i = 0; i < group->count; ++i, ++next) {
-        const std::string host = group->name + "-" + std::to_string(i);
+        const std::string host = host_name(*group, i);
         auto sessions = use.by_name || next >= window.peers().size() ? window.sessions_of(use.by_name ? host : "")
                                                                       : window.peers()[next].sessions;
         played.emplace(host, netem::session_source::replayed(std::move(sessions), window.loop()));

@@ -222,6 +222,11 @@ struct stage::state {
   std::string run_yaml(bool interrupted) const;
   result<void> write(const run_directory& to, const summary& result, bool interrupted) const;
   live_status status(const char* doing);
+  /// Where the run ends; 0: training has no end.
+  std::uint64_t goal_epoch() const {
+    const auto planned = what.training.epochs, limit = options.end_at_epoch;
+    return planned == 0 ? limit : limit == 0 ? planned : std::min(planned, limit);
+  }
   std::array<std::uint64_t, 4> bytes_sent() const;       // data, averaging, state, control
   node_report report();
   netem::wire::visit_answer answer(const netem::wire::visitor& who, const std::string& question);
@@ -253,8 +258,16 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
     options.baseline = false;
     what.expect.clear();                                 // of whole swarms
   }
-  auto work = prepare_workload(of_work, !options.node || s->role.shard.has_value());
+  auto work = prepare_workload(of_work, !options.sizes_only && (!options.node || s->role.shard.has_value()));
   if (!work) return failure{work.error()};
+  if (options.sizes_only) {
+    of_work.workload.parameters = (*work)->work()->value_count();
+    of_work.workload.sample_size = {(*work)->work()->sample_bytes()};
+    of_work.workload.rows = 1;
+    of_work.workload.kind = workload_kind::timing;
+    work = prepare_workload(of_work);
+    if (!work) return failure{work.error()};
+  }
   auto averaged = averaged_workload(what, (*work)->work());
   if (!averaged) return failure{averaged.error()};
   auto start = load_training_start(what, **averaged);
@@ -608,7 +621,7 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
       held_out_next = (step->epoch / every + 1) * every;
       held_out_due = true;
     }
-    if (what.training.epochs == 0 || step->epoch < what.training.epochs || goal_reached) return;
+    if (goal_epoch() == 0 || step->epoch < goal_epoch() || goal_reached) return;
     goal_time = now;
     goal_reached = true;
     in->clock().at(now, [this] { drain(); });
@@ -623,7 +636,7 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
 
 live_status stage::state::status(const char* doing) {
   std::lock_guard guard(watching);
-  return {observers->progress(), observers->rounds(), seconds_since(started), what.training.epochs,
+  return {observers->progress(), observers->rounds(), seconds_since(started), goal_epoch(),
           options.until.value_or(what.stop_time), doing, simulated()};
 }
 

@@ -41,6 +41,9 @@ struct stage_options {
   /// Called once before the run begins, with the values that it will have.
   std::function<void(const std::shared_ptr<prometheus::Registry>&)> on_metrics;
 
+  bool sizes_only = false;               ///< compute nothing: sizes and durations are the scenario's, numbers there are none
+  std::uint64_t end_at_epoch = 0;        ///< end the run there if training goes on longer; 0: it does not matter
+
   std::optional<node_options> node;      ///< with world 'cluster': this process is one host of it
 
   // For tests.

@@ -6,29 +6,7 @@ for tool in prometheus promtool; do
     exit 0
   fi
 done
-folder=$(mktemp -d)
-children=()
-finish() {
-  for child in "${children[@]}"; do kill -KILL "$child" 2>/dev/null; done
-  wait 2>/dev/null
-  rm -rf "$folder"
-}
-trap finish EXIT
-fail() {
-  echo "FAILED: $*"
-  tail -n 20 "$folder"/*.log
-  exit 1
-}
-
-# until_there SECONDS WHAT COMMAND ...: repeats the command until it succeeds.
-until_there() {
-  local deadline=$((SECONDS + $1)) what=$2
-  shift 2
-  until "$@"; do
-    [ $SECONDS -lt $deadline ] || fail "no $what"
-    sleep 0.1
-  done
-}
+. "$(dirname "${BASH_SOURCE[0]}")/../../support/script.bash"
 
 # find_metrics LOG: makes $target the host:port at which a program serves metrics that says so in LOG.
 find_metrics() {

@@ -78,6 +78,19 @@ TEST_CASE("an admitted node's certificate says who, by whom and until when") {
   CHECK((own->moderator && own->name == "reef" && own->issuer == "reef" && own->not_after_utc_ns == after(365 * day)));
 }
 
+TEST_CASE("an operator's certificate is a node's that says so, and nobody becomes one by a request") {
+  const moderator reef = new_moderator();
+  const signing_key key = signing_key::make();
+  const auto made = reef.admit("lab-desk", key.public_key(), now, day, true);
+  REQUIRE(made.ok());
+  CHECK(refusal(*made, reef) == "");
+  const auto facts = read_certificate(*made);
+  REQUIRE(facts.ok());
+  CHECK((facts->operates && facts->name == "lab-desk" && !facts->moderator));
+  CHECK_FALSE(read_certificate(admit(reef, "lab-3", key))->operates);
+  CHECK_FALSE(read_certificate(reef.certificate_pem())->operates);
+}
+
 TEST_CASE("a request gives its name and key, and only that") {
   const moderator reef = new_moderator();
   const signing_key key = signing_key::make();

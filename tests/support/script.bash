@@ -1,0 +1,32 @@
+# What tests that are scripts share: a new $folder, and all in "${children[@]}", are gone at the end; clean_up, if there is such a function, is called before that.
+# shellcheck shell=bash
+folder=$(mktemp -d)
+children=()
+finish() {
+  local child
+  for child in "${children[@]}"; do kill -KILL "$child" 2>/dev/null; done
+  wait 2>/dev/null
+  type clean_up >/dev/null 2>&1 && clean_up
+  rm -rf "$folder"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+fail() {
+  echo "FAILED: $*"
+  tail -n 20 "$folder"/*.log 2>/dev/null
+  exit 1
+}
+skip() {
+  echo "SKIPPED: $*"
+  exit 0
+}
+
+# until_there SECONDS WHAT COMMAND ...: repeats the command until it succeeds.
+until_there() {
+  local deadline=$((SECONDS + $1)) what=$2
+  shift 2
+  until "$@"; do
+    [ $SECONDS -lt $deadline ] || fail "no $what"
+    sleep 0.1
+  done
+}
