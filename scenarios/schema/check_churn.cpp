@@ -135,13 +135,14 @@ class churn_checker {
   /// The group that has a host of this name, or null.
   static const peer_group* group_of(std::string_view host, const std::vector<const peer_group*>& among) {
     for (const peer_group* group : among) {
+      if (std::find(group->names.begin(), group->names.end(), host) != group->names.end()) return group;
       if (host.size() <= group->name.size() + 1 || !host.starts_with(group->name) || host[group->name.size()] != '-')
         continue;
       const std::string_view digits = host.substr(group->name.size() + 1);
       std::uint64_t index = 0;
       const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
       const bool canonical = digits.size() == 1 || digits.front() != '0';
-      if (bad == std::errc{} && end == digits.data() + digits.size() && canonical && index < group->count) return group;
+      if (bad == std::errc{} && end == digits.data() + digits.size() && canonical && index < group->count && index >= group->names.size()) return group;
     }
     return nullptr;
   }
