@@ -340,6 +340,7 @@ void matchmaking::close() {
   over_ = true;
   begun_ = begin.group;
   for (const auto& [peer, info] : joined_) io_.send_to(info.address, caf::make_message(begin));
+  io_.probe(probes::matchmaking_led);
   on_.begun(begin);
 }
 

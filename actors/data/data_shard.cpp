@@ -12,6 +12,8 @@ namespace shoal::actors {
 
 namespace {
 
+constexpr std::uint64_t most_listed_territories = 4096;
+
 enum timer : std::uint32_t { lease_timer = 1, publish_timer = 2, beat_timer = 3, look_token = 1 };
 
 } // namespace
@@ -36,7 +38,7 @@ public:
       if (const auto client = of_.clients_.find(peer); client != of_.clients_.end())
         of_.lease(peer, client->second, credit);
   }
-  void ledger_lost(const std::vector<sample_range>& whose) override { of_.ledger_lost(whose); }
+  void ledger_lost(std::uint64_t before) override { of_.ledger_lost(before); }
   void merged(const sample_ledger::merge_result& what) override {
     for (const auto& said : what.repeated)
       of_.here().observe(samples_reported{"repeated: two primaries let them be used", said.peer, said.epoch, {said.range}});
@@ -83,9 +85,7 @@ caf::behavior data_shard::make_behavior() {
   publish();
   if (ledger_->territory() > 0 && ledger_->next() == ledger_->territory() * territory_size) {
     ledger_->doubt_all_before();
-    std::vector<sample_range> whose;
-    append_range(whose, 0, ledger_->next());
-    ledger_lost(whose);
+    ledger_lost(ledger_->next());
   }
   arm_lease_timer(); // a ledger that was taken over has leases
   return {
@@ -167,8 +167,13 @@ void data_shard::kept(std::function<void()> then) {
     replica_->when_kept(std::move(then));
 }
 
-void data_shard::ledger_lost(const std::vector<sample_range>& whose) {
-  here().observe(samples_reported{"lost: nobody is left who knew what became of them", 0, 0, whose});
+void data_shard::ledger_lost(std::uint64_t before) {
+  // Territories that are numbered by time (those of a cluster) begin beyond what a list of ranges can hold.
+  if (before / territory_size > most_listed_territories)
+    return here().observe(samples_reported{fmt::format("lost: nobody is here who knew what became of samples before {}", before), 0, 0, {}});
+  std::vector<sample_range> whose;
+  append_range(whose, 0, before);
+  here().observe(samples_reported{"lost: nobody is left who knew what became of them", 0, 0, std::move(whose)});
 }
 
 void data_shard::on_request(const sample_request& what) {

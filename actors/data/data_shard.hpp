@@ -69,7 +69,7 @@ private:
   caf::behavior replica_behavior();
   /// What backups have to know is told, and `then` done when they know it.
   void kept(std::function<void()> then = {});
-  void ledger_lost(const std::vector<sample_range>& whose);
+  void ledger_lost(std::uint64_t before);
   /// Says of those of `ranges` that another primary may have issued that they are issued again, or no more known.
   void report_doubtful(peer_id peer, std::span<const sample_range> ranges);
   void on_returned(const samples_returned& what);

@@ -361,12 +361,12 @@ bool sample_ledger::may_be_anothers(std::span<const sample_range> ranges) const 
 }
 
 std::vector<std::uint64_t> sample_ledger::unmet() const {
+  // Numbers may be far apart: looked for where doubt is.
   std::vector<std::uint64_t> out;
-  for (std::uint64_t territory = 0; territory < known_territories_; ++territory) {
-    const auto end = (territory + 1) * territory_size;
-    if (territory != territory_ && !doubt_.pieces(end - 1, end).empty())
-      out.push_back(territory);
-  }
+  for (const auto& p : doubt_.pieces())
+    for (auto territory = p.first / territory_size; (territory + 1) * territory_size <= p.end && territory < known_territories_; ++territory)
+      if (territory != territory_)
+        out.push_back(territory);
   return out;
 }
 
@@ -419,7 +419,7 @@ std::vector<sample_range> sample_ledger::settle_doubt(std::span<const sample_ran
     doubt_.erase(range.first, range.end());
     doubtful_.insert(range.first, range.end());
     if (recording_)
-      changes_.doubtful.push_back(range);
+      changes_.doubtful.push_back({range.first, range.end(), {}});
   }
   return out;
 }
@@ -472,7 +472,7 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
         append_range(out.doubtful, said.first, said.end);
         doubtful_.insert(said.first, said.end);
         if (recording_)
-          append_range(changes_.doubtful, said.first, said.end);
+          changes_.doubtful.push_back(said);
       }
   for (const auto& [peer, had] : other.former_)
     for (const auto& p : had.pieces())
@@ -482,7 +482,7 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
   for (const auto& p : other.doubtful_.pieces()) {
     doubtful_.insert(p.first, p.end);
     if (recording_)
-      append_range(changes_.doubtful, p.first, p.end);
+      changes_.doubtful.push_back(p);
   }
   end_doubt_with(other);
   fill_territory();

@@ -41,7 +41,7 @@
 namespace shoal::actors {
 
 /// Indices that one incarnation of a replica may issue; the first of one that runs alone are 0, 1, ...
-inline constexpr std::uint64_t territory_size = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t territory_size = std::uint64_t{1} << 32;
 
 /// The state of one issued index.
 struct index_state {
@@ -153,7 +153,7 @@ public:
   struct changes {
     std::vector<piece> states;
     std::vector<report> reports;
-    std::vector<sample_range> doubtful; ///< now reported
+    std::vector<interval_set::piece> doubtful; ///< now reported
     std::vector<interval_set::piece> doubt, certain; ///< in doubt from now on; not any more, and not reported
     std::vector<std::pair<peer_id, interval_set::piece>> former; ///< leases that another primary knew of
     bool empty() const noexcept {

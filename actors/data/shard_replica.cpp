@@ -155,9 +155,7 @@ bool shard_replica::beat() {
     if (known.territory < ledger_.territory() && now - known.heard < 4 * config_.beat) return true;
   ledger_.doubt_all_before();
   turn(role::primary);
-  std::vector<sample_range> whose;
-  append_range(whose, 0, ledger_.territory() * territory_size);
-  world_.ledger_lost(whose);
+  world_.ledger_lost(ledger_.territory() * territory_size);
   return true;
 }
 

@@ -80,7 +80,7 @@ class shard_replica {
     /// Fresh indices may be issued.
     virtual void reserved() = 0;
     /// Nobody is left who knew of these.
-    virtual void ledger_lost(const std::vector<sample_range>& whose) = 0;
+    virtual void ledger_lost(std::uint64_t before) = 0;
     virtual void merged(const sample_ledger::merge_result& what) = 0;
     virtual void refused(std::string why) = 0;
   };

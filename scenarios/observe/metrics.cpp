@@ -1,5 +1,6 @@
 #include "scenarios/observe/metrics.hpp"
 
+#include "actors/probes.hpp"
 #include "actors/reasons.hpp"
 #include "kernels/base/check.hpp"
 
@@ -81,17 +82,19 @@ constexpr metric_definition definitions[] = {
      "Bytes of bulk that came and are not handled yet, over all links."},
 };
 
-struct definition_by_reason {
-  metric_by_reason id;
-  std::string_view name, unit, help;
+struct definition_by_label {
+  metric_by_label id;
+  std::string_view name, label, unit, help;
 };
-constexpr definition_by_reason definitions_by_reason[] = {
-    {metric_by_reason::rounds, "shoal_round_reasons_total", "rounds",
+constexpr definition_by_label definitions_by_label[] = {
+    {metric_by_label::rounds, "shoal_round_reasons_total", "reason", "rounds",
      "How often a round, or an attempt at one, was not `ok` for this reason (docs/architecture.md lists them)."},
-    {metric_by_reason::handshakes_refused, "shoal_handshakes_refused_total", "connections",
+    {metric_by_label::handshakes_refused, "shoal_handshakes_refused_total", "reason", "connections",
      "Connections that were refused before they could carry a message."},
-    {metric_by_reason::frames_refused, "shoal_frames_refused_total", "frames",
+    {metric_by_label::frames_refused, "shoal_frames_refused_total", "reason", "frames",
      "Frames of admitted hosts that were refused; their content was not looked at."},
+    {metric_by_label::points, "shoal_points_reached_total", "point", "1",
+     "How often a peer was at this point of its protocols, one of those at which `faults: on:` can strike: where rounds fail, how far they came."},
 };
 
 constexpr std::string_view round_seconds_name = "shoal_round_seconds",
@@ -140,12 +143,12 @@ std::string metrics_page() {
     if (!d.column.empty())
       out += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", d.column, exposed_name(d), kind(d), d.unit, d.help);
   out += "\nThese are for Prometheus only. What a world does not have has no series there: that of connections and frames\n"
-         "only the network between real hosts has. Every `reason` is from a closed list.\n\n"
+         "only the network between real hosts has. Every `reason` and `point` is from a closed list.\n\n"
          "| Prometheus | kind | unit | meaning |\n"
          "|---|---|---|---|\n";
   out += fmt::format("| `{}` | histogram | s | {} |\n", round_seconds_name, round_seconds_help);
-  for (const definition_by_reason& d : definitions_by_reason)
-    out += fmt::format("| `{}{{reason=\"…\"}}` | counter | {} | {} |\n", d.name, d.unit, d.help);
+  for (const definition_by_label& d : definitions_by_label)
+    out += fmt::format("| `{}{{{}=\"…\"}}` | counter | {} | {} |\n", d.name, d.label, d.unit, d.help);
   for (const metric_definition& d : definitions)
     if (d.column.empty())
       out += fmt::format("| `{}` | {} | {} | {} |\n", exposed_name(d), kind(d), d.unit, d.help);
@@ -193,7 +196,9 @@ metrics::metrics()
   // Every world has rounds: a series that is there from the beginning shows its first increase.
   for (const std::string_view reason : actors::reason_names)
     if (reason != actors::to_string(actors::reason::none))
-      set(metric_by_reason::rounds, reason, 0);
+      set(metric_by_label::rounds, reason, 0);
+  for (const std::string_view point : actors::probes::all)
+    set(metric_by_label::points, point, 0);
   handles_->round_seconds = &prometheus::BuildHistogram()
                                  .Name(std::string(round_seconds_name))
                                  .Help(std::string(round_seconds_help))
@@ -228,14 +233,14 @@ std::optional<double> metrics::get(metric which) const {
   return handles_->values[static_cast<std::size_t>(which)];
 }
 
-void metrics::set(metric_by_reason which, std::string_view reason, std::uint64_t count) {
-  const definition_by_reason& d = definitions_by_reason[static_cast<std::size_t>(which)];
+void metrics::set(metric_by_label which, std::string_view label, std::uint64_t count) {
+  const definition_by_label& d = definitions_by_label[static_cast<std::size_t>(which)];
   // Looked up by name each time: these are a few, once a sample.
   prometheus::Counter& series = prometheus::BuildCounter()
                                     .Name(std::string(d.name))
                                     .Help(std::string(d.help))
                                     .Register(*registry_)
-                                    .Add({{"reason", std::string(reason)}});
+                                    .Add({{std::string(d.label), std::string(label)}});
   const auto value = static_cast<double>(count);
   if (value > series.Value())
     series.Increment(value - series.Value());
@@ -249,9 +254,9 @@ void metrics::set(const wire_counts& counts) {
   set(metric::links_lost, static_cast<double>(counts.links_lost));
   set(metric::bulk_window, static_cast<double>(counts.bulk_window_bytes));
   for (const auto& [reason, refused] : counts.handshakes_refused)
-    set(metric_by_reason::handshakes_refused, reason, refused);
+    set(metric_by_label::handshakes_refused, reason, refused);
   for (const auto& [reason, refused] : counts.frames_refused)
-    set(metric_by_reason::frames_refused, reason, refused);
+    set(metric_by_label::frames_refused, reason, refused);
 }
 
 void metrics::add_round(double seconds) { handles_->round_seconds->Observe(seconds); }

@@ -55,8 +55,8 @@ enum class metric : std::uint8_t {
   bulk_window,
 };
 
-/// Counters with a label `reason`, from closed lists.
-enum class metric_by_reason : std::uint8_t { rounds, handshakes_refused, frames_refused };
+/// Counters with a label whose values are from closed lists.
+enum class metric_by_label : std::uint8_t { rounds, handshakes_refused, frames_refused, points };
 
 enum class metric_kind : std::uint8_t { counter, gauge };
 
@@ -95,8 +95,8 @@ public:
 
   void set(metric which, std::optional<double> value);
   std::optional<double> get(metric which) const;
-  /// How often it happened so far. Requires: `reason` is from a closed list, never what a peer said.
-  void set(metric_by_reason which, std::string_view reason, std::uint64_t count);
+  /// How often it happened so far. Requires: `value` of the label is from a closed list, never what a peer said.
+  void set(metric_by_label which, std::string_view value, std::uint64_t count);
   void set(const wire_counts& counts);
   /// A round ended that somebody completed.
   void add_round(double seconds);

@@ -160,7 +160,9 @@ void run_observers::sample(duration time) {
   set(metric::rounds_split, rounds.of(actors::outcome::split));
   set(metric::rounds_failed, rounds.of(actors::outcome::failed));
   for (const auto& [reason, count] : rounds.by_reason)
-    metrics_.set(metric_by_reason::rounds, reason, count);
+    metrics_.set(metric_by_label::rounds, reason, count);
+  for (std::size_t i = 0; i < points_.size(); ++i)
+    metrics_.set(metric_by_label::points, actors::probes::all[i], points_[i]);
   if (options_.wire)
     metrics_.set(options_.wire());
   if (options_.bytes_sent) {
@@ -259,6 +261,11 @@ void run_observers::left(duration time, actors::peer_id peer, std::string_view r
   ++left_;
   invariants_.on_left(time, peer);
   rounds_.killed(time, peer);
+}
+
+void run_observers::on_point(std::string_view point) {
+  const auto found = std::find(actors::probes::all.begin(), actors::probes::all.end(), point);
+  ++points_[static_cast<std::size_t>(found - actors::probes::all.begin())];
 }
 
 void run_observers::on_fault(duration time, std::size_t number, const char* action, bool begins,

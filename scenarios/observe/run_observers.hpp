@@ -6,6 +6,7 @@
 // members to judge is not judged, and the logs are flushed as they grow, so that a process that is killed leaves what it knew.
 #pragma once
 
+#include "actors/probes.hpp"
 #include "scenarios/observe/epoch_table.hpp"
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/history.hpp"
@@ -98,6 +99,8 @@ public:
   void on_host_started(duration time, actors::peer_id peer, std::string_view host_name);
   void on_host_killed(duration time, actors::peer_id peer, std::string_view reason = "killed");
   /// A fault of the scenario strikes these hosts, or what it did to them is over; `hosts` is empty if that is about all.
+  /// An actor of this process was at that point. Requires: it is one of actors::probes::all.
+  void on_point(std::string_view point);
   void on_fault(duration time, std::size_t number, const char* action, bool begins,
                 const std::vector<std::string>& hosts);
   void on_held_out_loss(duration time, double loss);
@@ -152,6 +155,7 @@ private:
   std::unordered_map<actors::peer_id, peer_entry> peers_; // iterated only in the order of the ids
   duration now_{}, next_sample_{}, last_sample_{};
   std::uint64_t joined_ = 0, left_ = 0, misbehaved_ = 0, faults_struck_ = 0;
+  std::array<std::uint64_t, actors::probes::all.size()> points_{};
   std::uint64_t learned_right_ = 0, learned_wrong_ = 0;
   std::uint64_t samples_ = 0;  // in completed rounds
   std::uint64_t computed_ = 0; // since the last row

@@ -479,7 +479,7 @@ class checker : checking {
 
 std::span<const std::string> known_probes() {
   static const std::vector<std::string> names{
-      "matchmaking.begun",        "matchmaking.joined",       "group.begun",
+      "matchmaking.begun",        "matchmaking.joined",       "matchmaking.led",          "group.begun",
       "all_reduce.first_part_sent", "all_reduce.half_sent",   "all_reduce.first_reduced",
       "all_reduce.half_replied",  "all_reduce.part_claimed",  "all_reduce.voted",
       "all_reduce.before_commit", "training.step",            "state.half_sent"};

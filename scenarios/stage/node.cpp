@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/base/check.hpp"
 #include "scenarios/compare/option_diff.hpp"
 #include "scenarios/schema/document.hpp"
 #include "scenarios/schema/load.hpp"
@@ -38,6 +39,13 @@ result<node_role> role_of(const scenario& what, const node_options& node, std::v
   hosts.push_back(std::move(added));
   out.peer = hosts.size() - 1;
   return out;
+}
+
+std::uint64_t territory_of(std::int64_t utc_ns, std::size_t replica) {
+  SHOAL_CHECK(replica < 16, "a shard has at most 16 replicas");
+  constexpr std::int64_t year_2026_ns = 1'767'225'600'000'000'000, quarter_ns = 250'000'000;
+  const auto quarters = static_cast<std::uint64_t>((utc_ns - year_2026_ns) / quarter_ns) & ((std::uint64_t{1} << 28) - 1);
+  return quarters << 4 | replica;
 }
 
 std::string common_text(const scenario& what) {

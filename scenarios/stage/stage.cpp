@@ -311,7 +311,13 @@ void stage::state::build() {
   if (what.world == "loopback" || options.node) options_of_world.real = network_between_hosts();
   in = std::make_unique<world>(std::move(options_of_world));
   in->on_observation = [this](const actors::host& from, const actors::observation& seen) { on_observation(from, seen); };
-  in->on_probe = [this](netem::host_index host, std::string_view point) { faults->reached(host, point); };
+  in->on_probe = [this](netem::host_index host, std::string_view point) {
+    {
+      std::lock_guard guard(watching);
+      observers->on_point(point);
+    }
+    faults->reached(host, point);
+  };
 
   const auto network = build_network(what, hosts, in->net());
   machines = network.peers;
@@ -501,7 +507,8 @@ void stage::state::start_shard(shard_unit& shard) {
   replication.beat = std::min(replication.beat, what.network.detection_time / 4);
   replication.seek_time = 2 * what.network.detection_time;
   replication.forgets_commits = options.mutant == actors::mutant::forgotten_commit;
-  auto made = std::make_shared<actors::sample_ledger>(what.data.lease_time, shards_started++);
+  const auto territory = options.node ? territory_of(host.utc_ns(), *this->role.shard) : shards_started++;
+  auto made = std::make_shared<actors::sample_ledger>(what.data.lease_time, territory);
   auto role = std::make_shared<std::atomic<actors::replica_role>>(what.data.replicas == 1 ? actors::replica_role::primary
                                                                                           : actors::replica_role::seeking);
   config.role = role;
@@ -908,7 +915,7 @@ result<run_outcome> stage::run() {
     mass.mean_loss_of_small = kernels::smallest_loss(codecs.means->which());
   }
   // What a dead peer leased last may be nobody's for another lease, from when the next primary takes over.
-  watching.invariants.takeovers = has_takeovers(s.what);
+  watching.invariants.takeovers = s.options.node || has_takeovers(s.what);
   if (watching.invariants.takeovers) watching.invariants.lease_time += s.what.network.detection_time;
   if (averages_parameters(s.what)) {
     watching.invariants.max_epoch_difference = s.what.training.max_staleness;

@@ -48,7 +48,7 @@ class lab {
     void reserved() override {
       for (auto& [peer, count] : std::exchange(owed, {})) in.lease(*this, peer, count);
     }
-    void ledger_lost(const std::vector<sample_range>&) override { ++lost_ledgers; }
+    void ledger_lost(std::uint64_t) override { ++lost_ledgers; }
     void merged(const sample_ledger::merge_result&) override {}
     void refused(std::string why) override { in.refusals.push_back(std::move(why)); }
   };
@@ -404,6 +404,25 @@ TEST_CASE("a peer that comes with what the other primary leased to it is believe
   CHECK(merged.doubtful.empty());
   CHECK(a.leased_by(8) == 15 - 2);   // 10 and 11 went to 9 as well, which b had said
   CHECK_FALSE(a.parted());
+}
+
+TEST_CASE("territories that are numbered by time may be far apart: parting, meeting and what is told of it stay short") {
+  const std::uint64_t early = 1'800'000'000, late = early + 240'000;
+  sample_ledger a(60s, early), b(60s, late);
+  for (auto* ledger : {&a, &b}) {
+    ledger->record_changes(true);
+    ledger->doubt_all_before();
+  }
+  CHECK(a.lease(7, 5, 0s) == std::vector<sample_range>{{early * territory_size, 5}});
+  CHECK(b.lease(9, 5, 0s) == std::vector<sample_range>{{late * territory_size, 5}});
+  a.part_from(late);
+  b.part_from(early);
+  CHECK((a.parted() && b.parted()));
+  CHECK(a.merge(b).doubtful.empty());
+  CHECK_FALSE(a.parted());
+  CHECK(a.leased_by(9) == 5);
+  CHECK(rows_of(a.take_changes(), 0s).size() < 20);
+  CHECK(rows_of(a, 0s).size() < 20);
 }
 
 TEST_CASE("a replica that nobody is left to tell says that it knows nothing") {

@@ -78,15 +78,28 @@ std::unique_ptr<node_process> swarm::start_other(const std::string& label, std::
 }
 
 node_process& swarm::start(const std::string& name, const std::vector<std::string>& more, const std::vector<std::string>& environment) {
+  if (joins_.empty()) joins_.push_back(name);
+  starts_[name] = {more, environment, 0};
+  return restart(name);
+}
+
+node_process& swarm::restart(const std::string& name) {
+  auto& how = starts_.at(name);
+  ++how.lives;
   std::vector<std::string> arguments{"--name", name, "--listen", address_of(name), "--out", out_of(name), "--metrics", "127.0.0.1:0"};
-  if (first_.empty()) first_ = name;
-  if (first_ != name) arguments.insert(arguments.end(), {"--join", address_of(first_)});
+  for (const auto& other : joins_)
+    if (other != name) arguments.insert(arguments.end(), {"--join", address_of(other)});
   const auto credentials = credentials_of(name);
   arguments.insert(arguments.end(), credentials.begin(), credentials.end());
-  arguments.insert(arguments.end(), more.begin(), more.end());
+  arguments.insert(arguments.end(), how.more.begin(), how.more.end());
   auto& out = nodes_[name];
-  out = start_other(name, std::move(arguments), environment);
+  out = start_other(std::filesystem::path(out_of(name)).filename(), std::move(arguments), how.environment);
   return *out;
+}
+
+std::string swarm::out_of(const std::string& name) const {
+  const auto lives = starts_.at(name).lives;
+  return (folder_ / (lives == 1 ? name : name + "." + std::to_string(lives))).string();
 }
 
 nlohmann::json swarm::summary(const std::string& name) const {

@@ -38,15 +38,20 @@ class swarm {
   void revoke(const identity& whose);
 
   // -- nodes ----------------------------------------------------------------
-  /// Starts a node, which joins the first one. `more`: arguments, added.
+  /// Whom nodes join that are started from now on, themselves left out. Without: the first that was started.
+  void join_via(std::vector<std::string> names) { joins_ = std::move(names); }
+  /// Starts a node. `more`: arguments, added.
   node_process& start(const std::string& name, const std::vector<std::string>& more = {}, const std::vector<std::string>& environment = {});
+  /// Starts a node that has ended as it was started before; it writes another run directory. Requires: it was started.
+  node_process& restart(const std::string& name);
   /// As start(), but the node is not one of the swarm: `label` is what its files are called, its other arguments are `arguments`.
   std::unique_ptr<node_process> start_other(const std::string& label, std::vector<std::string> arguments,
                                             const std::vector<std::string>& environment = {});
   node_process& node(const std::string& name) { return *nodes_.at(name); }
   std::uint16_t port_of(const std::string& name);
   std::string address_of(const std::string& name) { return "127.0.0.1:" + std::to_string(port_of(name)); }
-  std::string out_of(const std::string& name) const { return (folder_ / name).string(); }
+  /// Where it writes since it was started last.
+  std::string out_of(const std::string& name) const;
   /// What identifies a node to others: --keys DIR, or --insecure.
   std::vector<std::string> credentials_of(const std::string& name);
 
@@ -64,7 +69,12 @@ class swarm {
   netem::wire::revocation_list revoked_;
   std::map<std::string, std::string> keys_;           // folders, by name
   std::map<std::string, std::uint16_t> ports_;
-  std::string first_;                                 // whom the others join
+  struct start_of {
+    std::vector<std::string> more, environment;
+    int lives = 0;
+  };
+  std::vector<std::string> joins_;
+  std::map<std::string, start_of> starts_;
   std::map<std::string, std::unique_ptr<node_process>> nodes_;
 };
 

@@ -79,8 +79,8 @@ TEST_CASE("rounds are counted by reason from the beginning, and their times fall
   metrics m;
   CHECK(m.exposition().find("shoal_round_reasons_total{reason=\"sender_lost\"} 0\n") != std::string::npos);
   CHECK(m.exposition().find("reason=\"none\"") == std::string::npos);
-  m.set(metric_by_reason::rounds, "sender_lost", 3);
-  m.set(metric_by_reason::rounds, "sender_lost", 2); // one turned out otherwise: counters do not fall
+  m.set(metric_by_label::rounds, "sender_lost", 3);
+  m.set(metric_by_label::rounds, "sender_lost", 2); // one turned out otherwise: counters do not fall
   m.add_round(0.3);
   m.add_round(7);
   const std::string text = m.exposition();

@@ -1,0 +1,279 @@
+// Processes that are killed at the worst moment, stopped, and cut off, in a swarm that trains: the others go on, no epoch is lost, and who comes
+// back contributes again.
+#include <csignal>
+
+#include <algorithm>
+#include <fstream>
+#include <random>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "actors/data/sample_ledger.hpp"
+#include "actors/data/verify_data.hpp"
+#include "actors/probes.hpp"
+#include "kernels/base/interval_map.hpp"
+#include "scenarios/stage/node.hpp"
+#include "tests/cluster/support/swarm.hpp"
+#include "tests/support/skip.hpp"
+
+using namespace shoal;
+using namespace shoal::cluster;
+
+namespace {
+
+/// A process that has to load its libraries on a machine that compiles beside it was seen to take half a minute for that.
+constexpr auto slow_patience = 4 * patience;
+
+/// A round takes about a second, and so does a download of the state, so that either can be struck in its midst.
+std::string scenario(std::uint64_t epochs, unsigned peers, unsigned shards) {
+  return fmt::format(R"(
+seed: 3
+stop_time: 60min
+network: {{default_delay: 1ms, detection_time: 2s}}
+devices: {{small: {{samples_per_second: 60, step_time: 2ms}}}}
+peers: {{p: {{count: {}, up: 3Mbit, down: 50Mbit, device: small}}}}
+data: {{replicas: {}, prefetch_samples: 64, lease_time: 30s}}
+workload: {{kind: quadratic, parameters: 40000}}
+training: {{target_batch: 64, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, optimizer: {{kind: adamw, learning_rate: 0.01}}}}
+averaging: {{matchmaking_time: 1s, round_timeout: 20s, sender_timeout: 4s}}
+record: {{metrics_interval: 20ms}}
+)", peers, shards, epochs);
+}
+
+std::string point(std::string_view which) { return fmt::format("shoal_points_reached_total{{point=\"{}\"}}", which); }
+const std::string sends_state = "shoal_sent_bytes_total{kind=\"state\"}", sends_data = "shoal_sent_bytes_total{kind=\"data\"}",
+                  rounds_ok = "shoal_rounds_total{outcome=\"ok\"}", rounds_partial = "shoal_rounds_total{outcome=\"partial\"}";
+
+/// Processes by name, and what is done to them.
+class survivors {
+ public:
+  survivors(std::uint64_t epochs, unsigned peers, unsigned shards) : reef_(scenario(epochs, peers, shards)), epochs_(epochs) {
+    for (unsigned i = 0; i < peers; ++i) peers_.push_back(fmt::format("p-{}", i));
+    for (unsigned i = 0; i < shards; ++i) shards_.push_back(fmt::format("shard-{}", i));
+    reef_.join_via({peers_[0], peers_[1]});
+    for (const auto* group : {&peers_, &shards_})
+      for (const auto& name : *group) reef_.start(name, {"--quiet"});
+    REQUIRE(wait_until([&] { return epoch_of(peers_[0]) >= 2; }, slow_patience));
+  }
+
+  swarm& reef() { return reef_; }
+  const std::vector<std::string>& peers() const { return peers_; }
+  const std::vector<std::string>& shards() const { return shards_; }
+  double epoch_of(const std::string& name) { return reef_.metrics(name)["shoal_epoch"]; }
+
+  /// Waits until this rises at one of `whom`, and says where.
+  std::string first_with_more(const std::string& series, const std::vector<std::string>& whom) {
+    std::map<std::string, double> before;
+    for (const auto& name : whom) before[name] = reef_.metrics(name)[series];
+    std::string out;
+    const bool rose = wait_until([&] {
+      for (const auto& name : whom)
+        if (reef_.metrics(name)[series] > before[name]) {
+          out = name;
+          return true;
+        }
+      return false;
+    }, slow_patience);
+    REQUIRE_MESSAGE(rose, series);
+    return out;
+  }
+
+  void kill(const std::string& name) {
+    CAPTURE(name);
+    CAPTURE(reef_.node(name).err());
+    REQUIRE(reef_.node(name).running());
+    reef_.node(name).signal(SIGKILL);
+    REQUIRE(reef_.node(name).wait() == 1000 + SIGKILL);
+  }
+  void restart(const std::string& name) { reef_.restart(name); }
+
+  /// What is to be seen of a process that does its part: a peer completes rounds, a shard is linked with all peers.
+  bool takes_part(const std::string& name) {
+    auto seen = reef_.metrics(name);
+    return name.starts_with("shard") ? seen["shoal_links_open"] >= static_cast<double>(peers_.size()) : seen[rounds_ok] + seen[rounds_partial] >= 1;
+  }
+  void wait_for_part(const std::string& name) {
+    CAPTURE(name);
+    CHECK_MESSAGE(wait_until([&] { return takes_part(name); }, slow_patience), reef_.node(name).err());
+  }
+  /// The others have trained on.
+  void wait_for_epochs(const std::string& name, double more) {
+    CAPTURE(name);
+    const auto before = epoch_of(name);
+    CHECK_MESSAGE(wait_until([&] { return epoch_of(name) >= before + more; }, slow_patience), reef_.node(name).err());
+  }
+
+  /// Everybody ends well, and what they wrote down agrees: every epoch was stepped to, who was killed contributed again, and no sample was used
+  /// twice without a word about it.
+  void check_all() {
+    REQUIRE_MESSAGE(epoch_of(peers_[0]) < static_cast<double>(epochs_), "all of it has to happen while they train");
+    REQUIRE(wait_until([&] { return !reef_.node(peers_[0]).running() || epoch_of(peers_[0]) + 10 >= static_cast<double>(epochs_); }, 20min));
+    reef_.check_trained(epochs_);
+    std::string rounds;
+    for (const auto& name : peers_) {
+      CAPTURE(name);
+      const auto own = e2e::slurp(std::filesystem::path(reef_.out_of(name)) / "rounds.csv");
+      const auto first_line = own.find('\n') + 1;
+      rounds += rounds.empty() ? own : own.substr(first_line);
+      CHECK(own.size() > first_line);
+      const auto done = reef_.summary(name).at("rounds");
+      CHECK(done.at("ok").get<int>() + done.at("partial").get<int>() >= 1);
+    }
+    for (const auto& name : shards_) {
+      CAPTURE(name);
+      std::ifstream ledger(std::filesystem::path(reef_.out_of(name)) / "ledger.csv");
+      std::istringstream used(rounds);
+      // What a killed process used its ledger alone knows; what the others say they used it has to know.
+      for (const auto& error : actors::verify_data(ledger, used).errors)
+        if (error.find("no such round used them") == std::string::npos) FAIL_CHECK(error);
+    }
+    check_used_once(rounds);
+  }
+
+ private:
+  static void check_used_once(const std::string& rounds) {
+    interval_set used;
+    std::istringstream in(rounds);
+    std::string line;
+    std::getline(in, line);
+    while (std::getline(in, line)) {
+      std::uint64_t first = 0, count = 0;
+      int parts = 0;
+      REQUIRE(std::sscanf(line.c_str(), "%*[^,],%*[^,],%*[^,],%lu,%lu,%d", &first, &count, &parts) == 3);
+      if (parts == 0) continue;
+      CAPTURE(line);
+      CHECK(used.pieces(first, first + count).empty());
+      used.insert(first, first + count);
+    }
+  }
+
+  swarm reef_;
+  const std::uint64_t epochs_;
+  std::vector<std::string> peers_, shards_;
+};
+
+}  // namespace
+
+TEST_CASE("processes of a shard that start later have higher territories, and no two the same") {
+  using scenarios::territory_of;
+  const auto now = swarm::utc_ns();
+  CHECK(territory_of(now, 0) < territory_of(now, 1));
+  CHECK(territory_of(now, 15) < territory_of(now + 250'000'000, 0));
+  CHECK(territory_of(now, 0) > 0);                                   // who has number 0 asks nobody
+  CHECK(territory_of(now, 15) < std::numeric_limits<std::uint64_t>::max() / actors::territory_size);
+}
+
+TEST_CASE("a bootstrap, a leader, a reducer half-way, a donor and the owner of the shard are killed in their moment, and come back") {
+  survivors all(40, 5, 2);
+  const auto strike = [&](const std::string& what, const std::string& series, const std::vector<std::string>& whom) {
+    const auto name = all.first_with_more(series, whom);
+    all.kill(name);
+    MESSAGE(what << ": " << name << " at epoch " << all.epoch_of(name == "p-4" ? "p-3" : "p-4"));
+    return name;
+  };
+  const auto and_back = [&](const std::string& name) {
+    all.restart(name);
+    all.wait_for_part(name);
+  };
+  and_back(strike("bootstrap", point(actors::probes::first_part_sent), {"p-0"}));
+  and_back(strike("leader", point(actors::probes::matchmaking_led), all.peers()));
+  // Who was killed downloads the state: then its donor is.
+  const auto reducer = strike("reducer", point(actors::probes::half_replied), all.peers());
+  all.restart(reducer);
+  const auto donor = strike("donor", sends_state, all.peers());
+  and_back(donor);
+  all.wait_for_part(reducer);
+  // The other replica takes over, and when that one is gone, the first one again.
+  const auto owner = strike("owner of the shard", sends_data, all.shards());
+  and_back(owner);
+  const auto heir = strike("its heir", sends_data, all.shards());
+  CHECK(heir != owner);
+  and_back(heir);
+  CHECK(all.first_with_more(sends_data, all.shards()) == owner);
+  all.check_all();
+}
+
+TEST_CASE("a data shard that has no replica is killed, comes back, and hands out other samples than before") {
+  survivors all(14, 2, 1);
+  const auto data = all.first_with_more(sends_data, all.shards());
+  all.kill(data);
+  all.restart(data);
+  all.wait_for_epochs("p-0", 4);
+  all.check_all();
+}
+
+TEST_CASE("thirty kills at random moments and a minute of standstill lose no epoch") {
+  SHOAL_NIGHTLY();
+  const auto seed = std::random_device{}();
+  const auto again = std::getenv("SHOAL_SEED");
+  std::mt19937 random(again != nullptr ? static_cast<unsigned>(std::stoul(again)) : seed);
+  MESSAGE("SHOAL_SEED=" << (again != nullptr ? std::string(again) : std::to_string(seed)));
+  constexpr std::uint64_t epochs = 260;
+  survivors all(epochs, 5, 2);
+  const auto below = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
+  struct moment {
+    std::string what, series;
+    std::vector<std::string> whom;
+  };
+  const moment moments[] = {{"bootstrap", point(actors::probes::training_step), {"p-0", "p-1"}},
+                            {"leader", point(actors::probes::matchmaking_led), all.peers()},
+                            {"reducer", point(actors::probes::half_replied), all.peers()},
+                            {"donor", sends_state, all.peers()},
+                            {"owner of the shard", sends_data, all.shards()}};
+  // A few may be away at once, as long as somebody has the state and the ledger.
+  std::map<std::string, std::chrono::steady_clock::time_point> away;
+  const auto bring_back = [&](bool everybody) {
+    for (auto at = away.begin(); at != away.end();) {
+      if (!everybody && at->second > std::chrono::steady_clock::now()) {
+        ++at;
+        continue;
+      }
+      all.restart(at->first);
+      all.wait_for_part(at->first);
+      at = away.erase(at);
+    }
+  };
+  const auto here = [&](std::vector<std::string> whom) {
+    std::erase_if(whom, [&](const std::string& name) { return away.contains(name); });
+    return whom;
+  };
+  for (int i = 0; i < 30; ++i) {
+    bring_back(false);
+    const auto& chosen = moments[below(std::size(moments))];
+    const bool of_shard = chosen.whom == all.shards();
+    const auto peers_away = std::count_if(away.begin(), away.end(), [](const auto& each) { return each.first.starts_with("p-"); });
+    if (here(chosen.whom).empty() || (of_shard && here(chosen.whom).size() < 2) || peers_away > 1) bring_back(true);
+    // A state is sent when somebody comes who lacks it.
+    if (chosen.what == "donor") {
+      const auto joiner = all.peers()[2 + below(3)];
+      if (away.contains(joiner)) bring_back(true);
+      all.kill(joiner);
+      all.restart(joiner);
+    }
+    const auto name = all.first_with_more(chosen.series, here(chosen.whom));
+    std::this_thread::sleep_for(std::chrono::milliseconds(below(400)));   // the moment is random: that is what is tried here
+    all.kill(name);
+    const std::chrono::milliseconds for_so_long(200 + below(2800));
+    away[name] = std::chrono::steady_clock::now() + for_so_long;
+    MESSAGE(i << ": " << chosen.what << ", " << name << ", away for " << for_so_long.count() << " ms");
+  }
+  bring_back(true);
+  // Stopped, it says nothing and its connections stay open; continued, it is one that the others gave up a minute ago.
+  const auto stopped = all.peers()[below(5)];
+  const auto witness = all.peers()[stopped == "p-4" ? 3 : 4];
+  const auto rounds_of = [&](const std::string& name) {
+    auto seen = all.reef().metrics(name);
+    return seen[rounds_ok] + seen[rounds_partial];
+  };
+  const auto before = all.epoch_of(witness), rounds_before = rounds_of(stopped);
+  all.reef().node(stopped).signal(SIGSTOP);
+  std::this_thread::sleep_for(60s);   // how long it stands still is what is tried here
+  const auto meanwhile = all.epoch_of(witness) - before;
+  all.reef().node(stopped).signal(SIGCONT);
+  MESSAGE(stopped << " stood still for " << meanwhile << " epochs");
+  CHECK(meanwhile >= 5);
+  CHECK(wait_until([&] { return rounds_of(stopped) > rounds_before; }, slow_patience));
+  MESSAGE("all of it had happened by epoch " << all.epoch_of(witness));
+  all.check_all();
+}
