@@ -165,7 +165,7 @@ TEST_CASE("processes of a shard that start later have higher territories, and no
 }
 
 TEST_CASE("a bootstrap, a leader, a reducer half-way, a donor and the owner of the shard are killed in their moment, and come back") {
-  survivors all(40, 5, 2);
+  survivors all(100, 5, 2);   // all of it takes thirty, and more where processes take long to start
   const auto strike = [&](const std::string& what, const std::string& series, const std::vector<std::string>& whom) {
     const auto name = all.first_with_more(series, whom);
     all.kill(name);
@@ -195,7 +195,7 @@ TEST_CASE("a bootstrap, a leader, a reducer half-way, a donor and the owner of t
 }
 
 TEST_CASE("a data shard that has no replica is killed, comes back, and hands out other samples than before") {
-  survivors all(14, 2, 1);
+  survivors all(40, 2, 1);
   const auto data = all.first_with_more(sends_data, all.shards());
   all.kill(data);
   all.restart(data);
