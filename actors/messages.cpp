@@ -45,6 +45,14 @@ message_kind kind_of(const caf::type_erased_tuple& content) {
   return {};
 }
 
+traffic traffic_of(std::string_view name) {
+#define SHOAL_TRAFFIC(type, traffic_class) \
+  if (name == #type) return traffic::traffic_class;
+  SHOAL_MESSAGE_LIST(SHOAL_TRAFFIC)
+#undef SHOAL_TRAFFIC
+  return traffic::control;
+}
+
 bool goes_between_hosts(std::string_view portable_name) {
   constexpr std::string_view prefix = "shoal::";
   if (!portable_name.starts_with(prefix)) return false;

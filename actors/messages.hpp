@@ -605,6 +605,8 @@ struct message_kind {
   const char* name = "?";
 };
 message_kind kind_of(const caf::type_erased_tuple& content);
+/// The traffic class of a message by its name in message_kind; control for what is none.
+traffic traffic_of(std::string_view name);
 /// Whether this is the portable name of a message that one host may send to another: not those that stay inside one.
 bool goes_between_hosts(std::string_view portable_name);
 

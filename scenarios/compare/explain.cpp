@@ -80,17 +80,7 @@ result<void> read_transfers(const std::filesystem::path& run, const std::functio
 
 std::string machine_of(const std::string& actor) { return actor.substr(0, actor.find('#')); }
 
-std::string in_words(const explained_step& step) {
-  static const std::map<std::string, std::string> words{
-      {"connecting", "connection set-up"}, {"latency", "delay before the first byte"},
-      {"slow_start", "slow start"},        {"window", "congestion window"},
-      {"max_window", "largest window"},    {"loss", "packet loss"},
-      {"cap", "the path's cap for one connection"}};
-  if (step.why == "link")
-    return step.link;
-  const auto found = words.find(step.why);
-  return found == words.end() ? step.why : found->second;
-}
+std::string in_words(const explained_step& step) { return step.why == "link" ? step.link : limit_in_words(step.why); }
 
 void add(std::vector<time_share>& shares, const std::string& why, duration time) {
   if (time <= duration{})

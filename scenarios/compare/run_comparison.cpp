@@ -336,7 +336,9 @@ std::string to_json(const run_comparison& what) {
   out["actual"] = side(what.actual);
   out["figures"] = json::array();
   for (const compared_figure& one : what.figures)
-    out["figures"].push_back({{"key", one.key},
+    out["figures"].push_back({{"section", one.section},
+                              {"name", one.name},
+                              {"key", one.key},
                               {"predicted", number(one.predicted)},
                               {"actual", number(one.actual)},
                               {"error", number(one.error())},

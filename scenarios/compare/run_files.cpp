@@ -107,15 +107,20 @@ result<std::map<std::uint64_t, recorded_epoch>> read_epochs(const fs::path& dire
 
 result<bool> read_events(const fs::path& directory, const std::vector<std::string_view>& kinds,
                          const std::function<void(const nlohmann::json&)>& each) {
-  const auto file = whole_or_partial(directory, "events.jsonl.zst");
-  if (!file)
-    return failure{fmt::format("'{}' has no events.jsonl.zst", directory.string())};
-  auto log = event_log_reader::open(*file);
-  if (!log)
-    return failure{log.error()};
   std::vector<std::string> marks;
   for (const std::string_view kind : kinds)
     marks.push_back(fmt::format(R"("what":"{}")", kind));
+  return read_json_lines(directory, "events.jsonl.zst", marks, each);
+}
+
+result<bool> read_json_lines(const fs::path& directory, std::string_view name, const std::vector<std::string>& marks,
+                             const std::function<void(const nlohmann::json&)>& each) {
+  const auto file = whole_or_partial(directory, name);
+  if (!file)
+    return failure{fmt::format("'{}' has no {}", directory.string(), name)};
+  auto log = event_log_reader::open(*file);
+  if (!log)
+    return failure{log.error()};
   std::string line;
   for (std::uint64_t number = 1;; ++number) {
     const auto more = log->next(line);
@@ -126,7 +131,7 @@ result<bool> read_events(const fs::path& directory, const std::vector<std::strin
     if (!*more)
       return true;
     // Most lines of a log with every message are about something else: they are not parsed.
-    if (std::none_of(marks.begin(), marks.end(), [&](const std::string& mark) { return line.find(mark) != std::string::npos; }))
+    if (!marks.empty() && std::none_of(marks.begin(), marks.end(), [&](const std::string& mark) { return line.find(mark) != std::string::npos; }))
       continue;
     try {
       each(nlohmann::json::parse(line));

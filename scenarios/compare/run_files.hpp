@@ -38,9 +38,13 @@ struct recorded_epoch {
 /// By epoch. Empty if there is no epochs.csv. Errors: it cannot be read, or is none.
 result<std::map<std::uint64_t, recorded_epoch>> read_epochs(const std::filesystem::path& directory);
 
-/// Calls `each` with the lines of events.jsonl.zst whose "what" is one of `kinds`. Returns whether the log has an end: that of a process
-/// that was killed is read as far as it goes.
+/// Calls `each` with the lines of the log `name` that hold one of `marks`, with all if there are none. Returns whether the log has an end:
+/// that of a process that was killed is read as far as it goes.
 /// Errors: there is none, a line is no JSON, or `each` throws nlohmann's exceptions (a field is missing); the message names the file.
+result<bool> read_json_lines(const std::filesystem::path& directory, std::string_view name, const std::vector<std::string>& marks,
+                             const std::function<void(const nlohmann::json&)>& each);
+
+/// The same of the lines of events.jsonl.zst whose "what" is one of `kinds`.
 result<bool> read_events(const std::filesystem::path& directory, const std::vector<std::string_view>& kinds,
                          const std::function<void(const nlohmann::json&)>& each);
 

@@ -46,19 +46,19 @@ int weight_of(reason why) {
 
 } // namespace
 
-std::uint64_t samples_included(const swarm_round& what) {
+bool is_included(const swarm_round& what, std::uint32_t index) {
   if (!what.completed || what.outcome == outcome::failed)
-    return 0;
+    return false;
+  return std::any_of(what.parts.begin(), what.parts.end(), [&](const actors::part_outcome& part) {
+    return part.begin != part.end && std::binary_search(part.senders.begin(), part.senders.end(), index);
+  });
+}
+
+std::uint64_t samples_included(const swarm_round& what) {
   std::uint64_t out = 0;
-  for (std::uint32_t i = 0; i < what.members.size(); ++i) {
-    const bool included =
-        std::any_of(what.parts.begin(), what.parts.end(), [&](const actors::part_outcome& part) {
-          return part.begin != part.end &&
-                 std::binary_search(part.senders.begin(), part.senders.end(), i);
-        });
-    if (included)
+  for (std::uint32_t i = 0; i < what.members.size(); ++i)
+    if (is_included(what, i))
       out += actors::index_count(what.members[i].samples);
-  }
   return out;
 }
 
@@ -95,7 +95,7 @@ round_member& round_book::member(open_round& in, duration time, std::uint32_t in
   return who;
 }
 
-void round_book::contributed(duration time, actors::peer_id peer, const actors::contributed& what) {
+void round_book::contributed(duration time, actors::peer_id peer, const actors::contributed& what, double loss) {
   const auto is_final = [&](const final_round& r) { return r.group == what.group; };
   if (std::any_of(recent_.begin(), recent_.end(), is_final))
     return;
@@ -107,6 +107,7 @@ void round_book::contributed(duration time, actors::peer_id peer, const actors::
   who.weight = what.weight;
   who.samples = what.samples;
   who.values = what.values;
+  who.loss = loss;
 }
 
 void round_book::ended(duration time, actors::peer_id peer, const actors::round_ended& what) {

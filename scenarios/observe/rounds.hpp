@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -57,6 +58,7 @@ struct round_member {
   std::uint64_t weight = 0;
   std::vector<actors::sample_range> samples;
   payload values; ///< its contribution
+  double loss = 0; ///< mean of what it computed for it; not finite: not known
   actors::outcome outcome = actors::outcome::failed;
   actors::reason reason = actors::reason::none;
   bool same_values = true; ///< as the first that completed
@@ -81,6 +83,9 @@ struct swarm_round {
   bool first_of_two = false; ///< what it averaged is the basis of a second round of the same members
 };
 
+/// Whether the data of member `index` is in the result of a round that survivors completed.
+bool is_included(const swarm_round& what, std::uint32_t index);
+
 /// Samples of the members whose data is in the result; 0 if no survivor completed the round.
 std::uint64_t samples_included(const swarm_round& what);
 
@@ -103,7 +108,8 @@ public:
                       duration grace = std::chrono::seconds(120),
                       observed_view view = observed_view::whole);
 
-  void contributed(duration time, actors::peer_id peer, const actors::contributed& what);
+  /// `loss`: mean of the samples that the peer computed for it; not finite if that is not known.
+  void contributed(duration time, actors::peer_id peer, const actors::contributed& what, double loss = std::numeric_limits<double>::quiet_NaN());
   void ended(duration time, actors::peer_id peer, const actors::round_ended& what);
   void killed(duration time, actors::peer_id peer);
   /// Time has come to `time`: makes rounds final that wait for nobody who will come.

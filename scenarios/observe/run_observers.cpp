@@ -1,11 +1,16 @@
 #include "scenarios/observe/run_observers.hpp"
 
 #include "actors/data/sample_ranges.hpp"
+#include "actors/messages.hpp"
 #include "actors/reasons.hpp"
+#include "scenarios/observe/text.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
 
 namespace shoal::scenarios {
 
@@ -46,6 +51,8 @@ run_observers::run_observers(observer_options options, const run_directory* dire
               options_.view),
       epochs_(options_.view) {
   options_.record.metrics_interval = std::max(options_.record.metrics_interval, duration(1));
+  if (options_.region_of && (directory_ != nullptr || options_.listener != nullptr))
+    traffic_ = std::make_unique<traffic_table>([](const char* type) { return static_cast<std::uint8_t>(actors::traffic_of(type)); });
 }
 
 run_observers::~run_observers() = default;
@@ -65,6 +72,11 @@ result<std::unique_ptr<run_observers>> run_observers::create(observer_options op
     return failure{epochs.error()};
   out->epochs_csv_ = std::move(*epochs);
   out->epochs_csv_->write(epoch_table::csv_header());
+  auto contributions = directory->open("contributions.csv");
+  if (!contributions)
+    return failure{contributions.error()};
+  out->contributions_csv_ = std::move(*contributions);
+  out->contributions_csv_->write("time,epoch,peer,host,samples,loss_train\n");
   auto log = directory->open("events.jsonl.zst");
   if (!log)
     return failure{log.error()};
@@ -88,6 +100,33 @@ result<std::unique_ptr<run_observers>> run_observers::create(observer_options op
 void run_observers::on_transfer(const netem::transfer_record& what) {
   if (transfers_)
     transfers_->on_transfer(what);
+  if (options_.listener == nullptr || heard_transfers_ >= options_.record.transfers)
+    return;
+  ++heard_transfers_;
+  // The limit that lasted longest, the first one of equals.
+  std::vector<std::pair<std::size_t, duration>> limits; // step that has it first, its time
+  for (std::size_t i = 0; i < what.steps.size(); ++i) {
+    const netem::transfer_step& step = what.steps[i];
+    const duration end = i + 1 < what.steps.size() ? std::min(what.steps[i + 1].at, what.left) : what.left;
+    const auto same = std::find_if(limits.begin(), limits.end(), [&](const auto& one) {
+      const netem::transfer_step& other = what.steps[one.first];
+      return other.why == step.why && (step.why != netem::rate_limit::link || other.link == step.link);
+    });
+    if (same != limits.end())
+      same->second += end - std::max(step.at, what.begun);
+    else
+      limits.emplace_back(i, end - std::max(step.at, what.begun));
+  }
+  std::string why;
+  duration held{};
+  if (!limits.empty()) {
+    const auto& [first, time] = *std::max_element(limits.begin(), limits.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const netem::transfer_step& step = what.steps[first];
+    why = step.why == netem::rate_limit::link ? options_.link_name(step.link) : limit_in_words(netem::name_of(step.why));
+    held = time;
+  }
+  const std::string from = names_.of(what.from.host).name, to = names_.of(what.to.host).name;
+  options_.listener->transfer({what.number, from, to, what.type, what.bytes, what.sent, what.begun, what.left, what.arrives, what.cut, why, held});
 }
 
 std::string run_observers::name_of(actors::peer_id peer) const {
@@ -177,8 +216,21 @@ void run_observers::sample(duration time) {
   set(metric::invariant_violations, now.violations);
   if (csv_)
     csv_->write(metrics_.csv_row());
+  if (options_.listener != nullptr) {
+    options_.listener->metrics_row(metrics_.csv_row());
+    if (options_.listener->wants_traffic())
+      tell_traffic();
+  }
   if (options_.view == observed_view::local)
     keep_what_is_known();
+}
+
+void run_observers::tell_traffic() {
+  if (!traffic_)
+    return;
+  std::vector<sent_bytes> all;
+  traffic_->tell([&](const sent_bytes& row) { all.push_back(row); });
+  options_.listener->traffic(all);
 }
 
 void run_observers::keep_what_is_known() {
@@ -186,6 +238,8 @@ void run_observers::keep_what_is_known() {
     csv_->flush();
   if (epochs_csv_)
     epochs_csv_->flush();
+  if (contributions_csv_)
+    contributions_csv_->flush();
   if (log_)
     log_->flush();
 }
@@ -195,8 +249,21 @@ void run_observers::on_event(const netem::delivered_event& event) {
     advance(event.time);
   now_ = std::max(now_, event.time);
   history_.add(event);
+  if (traffic_ && event.kind == netem::event_kind::message && event.from.host != netem::no_host && event.to.host != netem::no_host)
+    count_traffic(event);
   if (log_)
     log_->on_event(event);
+}
+
+void run_observers::count_traffic(const netem::delivered_event& event) {
+  const auto machine_of = [this](netem::host_index host) {
+    const host_identity& who = names_.of(host);
+    if (!traffic_->knows(who.machine))
+      traffic_->place(who.machine, who.name, options_.region_of(who.machine, who.name));
+    return who.machine;
+  };
+  const std::uint32_t from = machine_of(event.from.host), to = machine_of(event.to.host);
+  traffic_->add(from, to, event.type, event.wire_bytes);
 }
 
 void run_observers::on_observation(duration time, actors::peer_id peer, std::uint32_t machine,
@@ -206,6 +273,10 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
     computed_ += actors::index_count(x->samples);
     loss_sum_ += x->loss_sum;
     epochs_.trained(x->epoch, actors::index_count(x->samples), x->loss_sum);
+    if (const auto found = peers_.find(peer); found != peers_.end()) {
+      found->second.computed += actors::index_count(x->samples);
+      found->second.loss_sum += x->loss_sum;
+    }
   } else if (std::holds_alternative<actors::misbehaved>(what)) {
     ++misbehaved_;
   } else if (const auto* learned = std::get_if<actors::reach_learned>(&what)) {
@@ -216,18 +287,38 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
   }
   invariants_.on_observation(time, peer, what);
   if (const auto* x = std::get_if<actors::contributed>(&what))
-    rounds_.contributed(time, peer, *x);
-  if (const auto* x = std::get_if<actors::round_ended>(&what))
+  {
+    double loss = std::numeric_limits<double>::quiet_NaN();
+    const auto found = peers_.find(peer);
+    if (found != peers_.end() && found->second.computed > 0)
+      loss = found->second.loss_sum / static_cast<double>(found->second.computed);
+    // The second of two rounds is about the same samples.
+    if (found != peers_.end() && !x->first_of_two)
+      found->second.computed = 0, found->second.loss_sum = 0;
+    rounds_.contributed(time, peer, *x, loss);
+  }
+  if (const auto* x = std::get_if<actors::round_ended>(&what)) {
+    // Before the book: a round that becomes final with it comes after it.
+    if (options_.listener != nullptr)
+      options_.listener->round_ended(time, {host_name, x->group.hex(), x->epoch, actors::to_string(x->outcome), actors::to_string(x->reason)});
     rounds_.ended(time, peer, *x);
+  }
   if (const auto* x = std::get_if<actors::phase_changed>(&what);
       x && x->phase == actors::peer_phase::gone)
     left(time, peer, "left");
+  if (const auto* x = std::get_if<actors::phase_changed>(&what)) {
+    // Who downloads has thrown away what it computed.
+    if (const auto found = peers_.find(peer); x->phase == actors::peer_phase::downloading && found != peers_.end())
+      found->second.computed = 0, found->second.loss_sum = 0;
+    if (options_.listener != nullptr)
+      options_.listener->phase(time, host_name, phase_name(x->phase));
+  }
   if (log_)
     log_->on_observation(time, peers_.contains(peer) ? std::optional(machine) : std::nullopt,
                          host_name, what);
   epochs_.reached(now_, invariants_.highest_epoch());
-  if (epochs_csv_)
-    epochs_csv_->write(epochs_.rows_that_are_over());
+  if (epochs_csv_ || options_.listener != nullptr)
+    keep_epochs(epochs_.rows_that_are_over());
   // A process that is killed leaves what it had said of its rounds.
   if (options_.view == observed_view::local &&
       (std::holds_alternative<actors::contributed>(what) ||
@@ -239,6 +330,8 @@ void run_observers::on_host_started(duration time, actors::peer_id peer,
                                     std::string_view host_name) {
   advance(time);
   peers_.insert_or_assign(peer, peer_entry{std::string(host_name), time});
+  if (options_.listener != nullptr)
+    options_.listener->host_started(time, host_name);
   count_peers(now_);
   ++joined_;
   invariants_.on_started(time, peer);
@@ -257,6 +350,8 @@ void run_observers::left(duration time, actors::peer_id peer, std::string_view r
   found->second.alive = false;
   found->second.ended = time;
   found->second.reason = reason;
+  if (options_.listener != nullptr)
+    options_.listener->host_ended(time, found->second.name, reason);
   count_peers(now_);
   ++left_;
   invariants_.on_left(time, peer);
@@ -275,6 +370,8 @@ void run_observers::on_fault(duration time, std::size_t number, const char* acti
     faults_struck_ += std::max<std::size_t>(hosts.size(), 1);
   if (log_)
     log_->on_fault(time, number, action, begins, hosts);
+  if (options_.listener != nullptr)
+    options_.listener->fault(time, number, action, begins, hosts);
 }
 
 void run_observers::on_held_out_loss(duration time, double loss) {
@@ -295,6 +392,32 @@ void run_observers::on_round(const swarm_round& what) {
     metrics_.add_round(to_seconds(what.ended - what.started));
   if (log_)
     log_->on_round(what);
+  if (options_.listener != nullptr && !what.unfinished)
+    options_.listener->round({what.group.hex(), what.epoch, what.started, what.ended, what.members.size(), actors::to_string(what.outcome),
+                              actors::to_string(what.reason), what.first_of_two, samples_included(what)});
+  if (what.first_of_two || (!contributions_csv_ && options_.listener == nullptr))
+    return;
+  for (std::uint32_t i = 0; i < what.members.size(); ++i) {
+    const round_member& who = what.members[i];
+    const std::uint64_t samples = actors::index_count(who.samples);
+    if (!who.known || samples == 0 || !is_included(what, i))
+      continue;
+    const std::string host = name_of(who.peer);
+    if (contributions_csv_)
+      contributions_csv_->write(fmt::format("{:.9f},{},{},{},{},{}\n", to_seconds(what.ended), what.epoch, who.peer, host, samples,
+                                            std::isfinite(who.loss) ? fmt::format("{}", who.loss) : ""));
+    if (options_.listener != nullptr)
+      options_.listener->contribution(what.ended, host, samples, who.loss);
+  }
+}
+
+void run_observers::keep_epochs(const std::string& rows) {
+  if (rows.empty())
+    return;
+  if (epochs_csv_)
+    epochs_csv_->write(rows);
+  if (options_.listener != nullptr)
+    options_.listener->epoch_rows(rows);
 }
 
 run_progress run_observers::progress() const {
@@ -331,7 +454,7 @@ std::string run_observers::peers_csv() const {
 
 const std::optional<failure>& run_observers::write_error() const noexcept {
   static const std::optional<failure> none;
-  for (const output_file* file : {csv_.get(), epochs_csv_.get()})
+  for (const output_file* file : {csv_.get(), epochs_csv_.get(), contributions_csv_.get()})
     if (file != nullptr && file->error())
       return file->error();
   if (transfers_ && transfers_->error())
@@ -398,6 +521,9 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
         rule_names[i], summary::check_totals{one.checked, one.violated, one.first_violation});
   }
 
+  keep_epochs(epochs_.last_rows());
+  if (options_.listener != nullptr)
+    tell_traffic();
   if (directory_ == nullptr)
     return {};
   result<void> out;
@@ -406,8 +532,10 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
       out = failure{next.error()};
   };
   keep_first(csv_->commit());
-  epochs_csv_->write(epochs_.last_rows());
   keep_first(epochs_csv_->commit());
+  keep_first(contributions_csv_->commit());
+  if (traffic_)
+    keep_first(directory_->write("traffic.csv", traffic_->csv()));
   keep_first(log_->close());
   if (transfers_)
     keep_first(transfers_->close());
@@ -415,6 +543,7 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
   keep_first(directory_->write("peers.csv", peers_csv()));
   csv_.reset();
   epochs_csv_.reset();
+  contributions_csv_.reset();
   log_.reset();
   transfers_.reset();
   return out;

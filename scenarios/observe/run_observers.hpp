@@ -14,7 +14,9 @@
 #include "scenarios/observe/metrics.hpp"
 #include "scenarios/observe/rounds.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "scenarios/observe/run_listener.hpp"
 #include "scenarios/observe/summary.hpp"
+#include "scenarios/observe/traffic_table.hpp"
 #include "scenarios/observe/transfer_log.hpp"
 
 #include <array>
@@ -46,6 +48,9 @@ struct observer_options {
   std::function<wire_counts()> wire;
   /// What a peer's machine really is; empty where all are open.
   std::function<actors::reach(std::uint32_t machine)> true_reach;
+  /// Which region a machine of this name is in, for traffic.csv; empty: no such file. Asked once for each; may be asked from on_event.
+  std::function<std::string(std::uint32_t machine, const std::string& name)> region_of;
+  run_listener* listener = nullptr; ///< hears what the run directory gets; may be null
   invariant_options invariants;
   std::optional<std::uint64_t> epochs_planned; ///< where training ends
   duration round_grace = std::chrono::seconds(120); ///< see round_book
@@ -115,7 +120,8 @@ public:
   /// Set when a log cannot be written (disk full): the run should end, finish() returns it too.
   const std::optional<failure>& write_error() const noexcept;
 
-  /// Ends all books and writes metrics.csv, metrics.prom, epochs.csv, peers.csv, events.jsonl.zst and transfers.jsonl.zst; summary.json is for
+  /// Ends all books and writes metrics.csv, metrics.prom, epochs.csv, peers.csv, contributions.csv, traffic.csv, events.jsonl.zst
+  /// and transfers.jsonl.zst; summary.json is for
   /// the caller to write, who may add a baseline. Call once.
   /// Errors: a file cannot be written. The summary is in `into` all the same.
   result<void> finish(const end_facts& facts, summary& into);
@@ -128,6 +134,9 @@ private:
   void count_peers(duration until);
   void end_day(duration time);
   void on_round(const swarm_round& what);
+  void tell_traffic();
+  void count_traffic(const netem::delivered_event& event);
+  void keep_epochs(const std::string& rows);
   void left(duration time, actors::peer_id peer, std::string_view reason);
   std::string peers_csv() const;
   std::string name_of(actors::peer_id peer) const;
@@ -140,7 +149,8 @@ private:
   round_book rounds_;
   metrics metrics_;
   epoch_table epochs_;
-  std::unique_ptr<output_file> csv_, epochs_csv_;
+  std::unique_ptr<output_file> csv_, epochs_csv_, contributions_csv_;
+  std::unique_ptr<traffic_table> traffic_;
   std::unique_ptr<event_log> log_;
   std::unique_ptr<transfer_log> transfers_;
 
@@ -151,6 +161,8 @@ private:
     duration ended{};
     std::string reason{}; // why it is not alive
     actors::reach reach = actors::reach::unknown; // as it last believed
+    std::uint64_t computed = 0; // since its last contribution
+    double loss_sum = 0;        // of these
   };
   std::unordered_map<actors::peer_id, peer_entry> peers_; // iterated only in the order of the ids
   duration now_{}, next_sample_{}, last_sample_{};
@@ -163,6 +175,7 @@ private:
   std::optional<double> train_loss_, first_held_out_, held_out_;
   std::vector<summary::day_totals> days_;  // that are over
   summary::day_totals before_today_;       // totals; `peers` unused
+  std::uint64_t heard_transfers_ = 0;
   duration day_began_{}, peers_counted_{};
   double peer_seconds_ = 0;                // of today
 };

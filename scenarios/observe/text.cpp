@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace shoal::scenarios {
 
 std::string json_quoted(std::string_view text) {
@@ -17,6 +19,16 @@ std::string json_quoted(std::string_view text) {
     }
   }
   return out += '"';
+}
+
+std::string limit_in_words(std::string_view why) {
+  static const std::map<std::string_view, std::string_view> words{
+      {"connecting", "connection set-up"}, {"latency", "delay before the first byte"},
+      {"slow_start", "slow start"},        {"window", "congestion window"},
+      {"max_window", "largest window"},    {"loss", "packet loss"},
+      {"cap", "the path's cap for one connection"}};
+  const auto found = words.find(why);
+  return std::string(found == words.end() ? why : found->second);
 }
 
 std::string_view phase_name(actors::peer_phase phase) {

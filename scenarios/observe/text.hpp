@@ -13,6 +13,9 @@ namespace shoal::scenarios {
 /// `text` as a JSON string, quotes included.
 std::string json_quoted(std::string_view text);
 
+/// What limited a transfer (netem::rate_limit by its name), in words; of a link that is its name.
+std::string limit_in_words(std::string_view why);
+
 std::string_view phase_name(actors::peer_phase phase);
 
 /// '0..7, 12, 32..63'; the first eight ranges and how many more.

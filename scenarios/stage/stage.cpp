@@ -303,7 +303,7 @@ void stage::state::build() {
   options_of_world.tcp = tcp_of(what.network.tcp);
   options_of_world.hole_punching = what.network.hole_punching;
   options_of_world.on_event = [this](const netem::delivered_event& event) { on_event(event); };
-  if (!options.out.empty() && what.record.transfers > 0)
+  if ((!options.out.empty() || options.listener != nullptr) && what.record.transfers > 0)
     options_of_world.on_transfer = [this](const netem::transfer_record& transfer) {
       std::lock_guard guard(watching);
       observers->on_transfer(transfer);
@@ -873,6 +873,15 @@ result<run_outcome> stage::run() {
   watching.record = s.what.record;
   for (std::size_t i = 0; i < s.hosts.size(); ++i) watching.peer_machines.push_back(static_cast<std::uint32_t>(i + 1));
   watching.link_name = [&s](netem::link_id link) { return s.in->net().name_of(link); };
+  watching.listener = s.options.listener;
+  watching.region_of = [&s](std::uint32_t machine, const std::string& name) {
+    if (const auto peer = s.peer_of.find(machine); peer != s.peer_of.end()) return s.hosts[peer->second].region;
+    for (const auto& [relay, one] : s.what.network.relays)
+      if (name == "relay." + relay) return one.region;
+    const auto shards = shard_hosts(s.what);
+    const auto shard = static_cast<std::size_t>(std::find(shards.begin(), shards.end(), name) - shards.begin());
+    return shard > 0 && shard <= s.what.data.replica_regions.size() ? s.what.data.replica_regions[shard - 1] : s.what.data.region;
+  };
   watching.identify = [&s](netem::host_index host) {
     return host_identity{s.in->net().name_of(host), s.in->net().machine_of(host), s.in->net().incarnation(host)};
   };
@@ -928,6 +937,8 @@ result<run_outcome> stage::run() {
   if (!observers) return failure{observers.error()};
   s.observers = std::move(*observers);
   if (s.options.on_metrics) s.options.on_metrics(s.observers->values().registry());
+
+  if (s.options.listener != nullptr) s.options.listener->begun(s.run_yaml(false));
 
   // Before there is a world, so that the row of time 0 has it, and the wall clock does not pay for it.
   run_outcome out;
@@ -996,6 +1007,10 @@ result<run_outcome> stage::run() {
   if (!finished) return failure{finished.error()};
   if (directory)
     if (auto written = s.write(*directory, out.summary, out.interrupted); !written) return failure{written.error()};
+  if (s.options.listener != nullptr) {
+    s.options.listener->begun(s.run_yaml(out.interrupted));
+    s.options.listener->ended(to_json(out.summary));
+  }
   return out;
 }
 

@@ -43,6 +43,7 @@ struct stage_options {
 
   bool sizes_only = false;               ///< compute nothing: sizes and durations are the scenario's, numbers there are none
   std::uint64_t end_at_epoch = 0;        ///< end the run there if training goes on longer; 0: it does not matter
+  run_listener* listener = nullptr;      ///< hears what the run directory gets; outlives the stage
 
   std::optional<node_options> node;      ///< with world 'cluster': this process is one host of it
 
