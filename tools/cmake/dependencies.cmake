@@ -1,5 +1,5 @@
 # Every library that Shoal uses, as one imported target each. The targets:
-#   shoal::caf shoal::torch shoal::openblas shoal::sodium shoal::glpk shoal::zstd shoal::brotli shoal::grpc shoal::openssl
+#   shoal::caf shoal::torch shoal::openblas shoal::sodium shoal::glpk shoal::zstd shoal::brotli shoal::grpc shoal::openssl shoal::microhttpd
 #   yaml-cpp fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 Eigen3::Eigen
 #   prometheus-cpp::core prometheus-cpp::pull; in the tests also doctest::doctest and benchmark::benchmark
 # The Debian packages that provide them are listed in tools/bootstrap/.
@@ -34,6 +34,7 @@ shoal_import(sodium HEADER sodium.h LIBRARIES sodium)
 shoal_import(glpk HEADER glpk.h LIBRARIES glpk)
 # Its CMake files ask for those of everything that it is made of.
 shoal_import(grpc HEADER grpcpp/grpcpp.h LIBRARIES grpc++ grpc gpr absl_synchronization)
+shoal_import(microhttpd HEADER microhttpd.h LIBRARIES microhttpd)
 shoal_import(openssl HEADER openssl/ssl.h LIBRARIES ssl crypto)
 shoal_import(brotli HEADER brotli/decode.h LIBRARIES brotlidec brotlienc)
 

@@ -1,0 +1,366 @@
+#include "scenarios/page/page_server.hpp"
+
+#include "kernels/base/check.hpp"
+#include "scenarios/observe/listen_address.hpp"
+#include "scenarios/page/page_text.hpp"
+
+#include <microhttpd.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <set>
+#include <thread>
+
+namespace shoal::scenarios {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+constexpr unsigned most_connections = 256, most_streams = 64, idle_seconds = 15;
+constexpr std::size_t header_bytes = 16 * 1024;
+constexpr auto time_to_ask = std::chrono::seconds(10), time_to_take = std::chrono::seconds(60);
+
+/// The page may do what is written in it, and ask this server; nothing else.
+constexpr const char* policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+                               "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+} // namespace
+
+void page_feed::publish(std::vector<run_view::section> sections) {
+  std::function<void()> wake;
+  {
+    std::lock_guard lock(guard_);
+    for (run_view::section& one : sections) {
+      part& mine = parts_[one.name];
+      if (mine.json && *mine.json == one.json)
+        continue;
+      mine.json = std::make_shared<const std::string>(std::move(one.json));
+      mine.version = ++version_;
+    }
+    wake = on_change_;
+  }
+  if (wake)
+    wake();
+}
+
+void page_feed::finish() {
+  std::function<void()> wake;
+  {
+    std::lock_guard lock(guard_);
+    finished_ = true;
+    wake = on_change_;
+  }
+  if (wake)
+    wake();
+}
+
+struct page_server::state {
+  /// Somebody who reads along.
+  struct stream {
+    state* server;
+    page_feed* feed;
+    MHD_Connection* connection;
+    std::map<std::string, std::uint64_t> has; // versions
+    std::deque<std::shared_ptr<const std::string>> pending;
+    std::size_t sent = 0; // of the first
+    bool suspended = false, told_end = false;
+
+    stream(state* s, page_feed* f, MHD_Connection* c) : server(s), feed(f), connection(c) { ++feed->readers_; }
+    ~stream() { --feed->readers_; }
+    bool collect();
+  };
+  struct connection {
+    int descriptor;
+    steady::time_point since;
+    enum { asking, taking, streaming } doing = asking;
+  };
+
+  MHD_Daemon* daemon = nullptr;
+  bool loopback = true;
+  std::string page, own_host;
+  std::vector<std::shared_ptr<page_feed>> feeds;
+  std::mutex guard; // of what follows
+  std::set<stream*> streams;
+  std::map<MHD_Connection*, connection> connections;
+  bool closing = false;
+  std::condition_variable ends;
+  std::thread reaper;
+
+  ~state();
+  void wake();
+  void reap();
+  bool trusts(MHD_Connection* from) const;
+  MHD_Result answer(MHD_Connection* to, const char* url, const char* method);
+  MHD_Result reply(MHD_Connection* to, unsigned status, const char* type, std::string_view text, bool keep);
+  void now(MHD_Connection* of, decltype(connection::doing) doing);
+
+  static MHD_Result on_request(void* self, MHD_Connection* to, const char* url, const char* method, const char*, const char*, size_t* upload, void** seen);
+  static void on_completed(void* self, MHD_Connection* of, void**, MHD_RequestTerminationCode);
+  static void on_connection(void* self, MHD_Connection* of, void**, MHD_ConnectionNotificationCode what);
+  static ssize_t on_read(void* of, uint64_t, char* into, size_t most);
+  static void on_free(void* of);
+};
+
+/// Puts what is news into `pending`. False if there is none.
+bool page_server::state::stream::collect() {
+  std::lock_guard lock(feed->guard_);
+  const auto piece = [this](std::string text) { pending.push_back(std::make_shared<const std::string>(std::move(text))); };
+  bool any = false;
+  for (const auto& [name, part] : feed->parts_) {
+    std::uint64_t& mine = has[name];
+    if (mine == part.version)
+      continue;
+    mine = part.version;
+    piece((any ? "," : "data: {\"sections\":{") + json_quoted(name) + ":");
+    pending.push_back(part.json);
+    any = true;
+  }
+  if (any)
+    piece(fmt::format("}},\"done\":{}}}\n\n", feed->finished_));
+  else if (feed->finished_ && !told_end)
+    piece("data: {\"sections\":{},\"done\":true}\n\n");
+  told_end = feed->finished_;
+  return !pending.empty();
+}
+
+ssize_t page_server::state::on_read(void* of, uint64_t, char* into, size_t most) {
+  auto& reader = *static_cast<stream*>(of);
+  std::lock_guard lock(reader.server->guard);
+  if (reader.pending.empty() && !reader.collect()) {
+    if (reader.told_end || reader.server->closing)
+      return MHD_CONTENT_READER_END_OF_STREAM;
+    reader.suspended = true;
+    MHD_suspend_connection(reader.connection);
+    return 0;
+  }
+  std::size_t done = 0;
+  while (done < most && !reader.pending.empty()) {
+    const std::string& piece = *reader.pending.front();
+    const std::size_t n = std::min(most - done, piece.size() - reader.sent);
+    std::memcpy(into + done, piece.data() + reader.sent, n);
+    done += n;
+    reader.sent += n;
+    if (reader.sent == piece.size()) {
+      reader.pending.pop_front();
+      reader.sent = 0;
+    }
+  }
+  return static_cast<ssize_t>(done);
+}
+
+void page_server::state::on_free(void* of) {
+  auto* reader = static_cast<stream*>(of);
+  {
+    std::lock_guard lock(reader->server->guard);
+    reader->server->streams.erase(reader);
+  }
+  reader->server->ends.notify_all();
+  delete reader;
+}
+
+void page_server::state::wake() {
+  std::lock_guard lock(guard);
+  for (stream* reader : streams)
+    if (std::exchange(reader->suspended, false))
+      MHD_resume_connection(reader->connection);
+}
+
+/// Cuts off who takes too long; the daemon itself does so only with who does nothing at all.
+void page_server::state::reap() {
+  std::unique_lock lock(guard);
+  while (!closing) {
+    ends.wait_for(lock, std::chrono::seconds(1));
+    for (const auto& [of, one] : connections) {
+      const auto waited = steady::now() - one.since;
+      if ((one.doing == connection::asking && waited > time_to_ask) || (one.doing == connection::taking && waited > time_to_take))
+        shutdown(one.descriptor, SHUT_RDWR);
+    }
+  }
+}
+
+void page_server::state::now(MHD_Connection* of, decltype(connection::doing) doing) {
+  std::lock_guard lock(guard);
+  if (const auto found = connections.find(of); found != connections.end()) {
+    found->second.doing = doing;
+    found->second.since = steady::now();
+  }
+}
+
+void page_server::state::on_connection(void* self, MHD_Connection* of, void**, MHD_ConnectionNotificationCode what) {
+  auto& s = *static_cast<state*>(self);
+  if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+    const auto* info = MHD_get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
+    std::lock_guard lock(s.guard);
+    if (info != nullptr)
+      s.connections[of] = {info->connect_fd, steady::now()};
+  } else {
+    // Before its descriptor is closed, and maybe used again.
+    std::lock_guard lock(s.guard);
+    s.connections.erase(of);
+  }
+}
+
+void page_server::state::on_completed(void* self, MHD_Connection* of, void**, MHD_RequestTerminationCode) {
+  static_cast<state*>(self)->now(of, connection::asking);
+}
+
+/// A page of somebody else's may make a browser ask us under a name of his; only our own names get an answer.
+bool page_server::state::trusts(MHD_Connection* from) const {
+  if (!loopback)
+    return true;
+  const char* given = MHD_lookup_connection_value(from, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+  if (given == nullptr)
+    return true;
+  std::string_view host = given;
+  if (const std::size_t colon = host.rfind(':'); colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)
+    host = host.substr(0, colon);
+  return host == "localhost" || host == "127.0.0.1" || host == "[::1]" || host == own_host;
+}
+
+MHD_Result page_server::state::reply(MHD_Connection* to, unsigned status, const char* type, std::string_view text, bool keep) {
+  MHD_Response* response = MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), keep ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY);
+  if (response == nullptr)
+    return MHD_NO;
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+  MHD_add_response_header(response, "Content-Security-Policy", policy);
+  MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+  MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+  if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+  const MHD_Result out = MHD_queue_response(to, status, response);
+  MHD_destroy_response(response);
+  return out;
+}
+
+MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const char* method) {
+  constexpr const char* plain = "text/plain; charset=utf-8";
+  now(to, connection::taking);
+  if (std::string_view(method) != "GET" && std::string_view(method) != "HEAD")
+    return reply(to, MHD_HTTP_METHOD_NOT_ALLOWED, plain, "only GET and HEAD\n", true);
+  if (!trusts(to))
+    return reply(to, MHD_HTTP_FORBIDDEN, plain, "this server does not answer to that name\n", true);
+  const std::string_view path = url;
+  if (path == "/")
+    return reply(to, MHD_HTTP_OK, "text/html; charset=utf-8", page, true);
+  if (path == "/runs") {
+    page_text out;
+    out.open('[');
+    for (const auto& feed : feeds)
+      out.open('{').key("title").text(feed->title()).close('}');
+    out.close(']');
+    return reply(to, MHD_HTTP_OK, "application/json", out.take(), false);
+  }
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    if (path != fmt::format("/runs/{}/events", i))
+      continue;
+    auto* reader = new stream(this, feeds[i].get(), to);
+    MHD_Response* response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024, on_read, reader, on_free);
+    if (response == nullptr) {
+      delete reader;
+      return MHD_NO;
+    }
+    bool room = false;
+    {
+      std::lock_guard lock(guard);
+      room = streams.size() < most_streams && !closing;
+      streams.insert(reader); // on_free takes it out
+    }
+    if (!room) {
+      MHD_destroy_response(response);
+      return reply(to, MHD_HTTP_SERVICE_UNAVAILABLE, plain, "too many are reading along\n", true);
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    now(to, connection::streaming);
+    const MHD_Result out = MHD_queue_response(to, MHD_HTTP_OK, response);
+    MHD_destroy_response(response);
+    return out;
+  }
+  return reply(to, MHD_HTTP_NOT_FOUND, plain, "there is no such page\n", true);
+}
+
+MHD_Result page_server::state::on_request(void* self, MHD_Connection* to, const char* url, const char* method, const char*, const char*, size_t* upload,
+                                          void** seen) {
+  // Called first when the headers are there, then for each piece of a body: nothing here takes one.
+  static int begun;
+  if (*seen == nullptr && *upload == 0) {
+    *seen = &begun;
+    return MHD_YES;
+  }
+  if (*upload != 0)
+    return MHD_NO;
+  return static_cast<state*>(self)->answer(to, url, method);
+}
+
+page_server::state::~state() {
+  {
+    std::lock_guard lock(guard);
+    closing = true;
+  }
+  ends.notify_all();
+  if (reaper.joinable())
+    reaper.join();
+  for (const auto& feed : feeds) {
+    std::lock_guard lock(feed->guard_);
+    feed->on_change_ = nullptr;
+  }
+  if (daemon == nullptr)
+    return;
+  // What is under way is cut off; suspended connections have to be resumed first.
+  wake();
+  MHD_stop_daemon(daemon);
+}
+
+page_server::page_server(std::unique_ptr<state> s, std::string url) : state_(std::move(s)), url_(std::move(url)) {}
+page_server::~page_server() = default;
+
+void page_server::drain(std::chrono::milliseconds most) {
+  std::unique_lock lock(state_->guard);
+  state_->ends.wait_for(lock, most, [this] { return state_->streams.empty(); });
+}
+
+result<std::unique_ptr<page_server>> page_server::listen(std::string_view address, std::string page, std::vector<std::shared_ptr<page_feed>> feeds) {
+  const auto wanted = parse_listen_address(address);
+  if (!wanted)
+    return failure{wanted.error()};
+  auto s = std::make_unique<state>();
+  s->page = std::move(page);
+  s->feeds = std::move(feeds);
+  s->loopback = wanted->loopback();
+  s->own_host = wanted->v6 ? "[" + wanted->host + "]" : wanted->host;
+  for (int tries = 1;; ++tries) {
+    auto at = *wanted;
+    const auto port = try_to_listen(at);
+    if (!port)
+      return failure{fmt::format("cannot serve the page at {}: {}", at.text(), port.error())};
+    at.port = *port;
+    sockaddr_storage where{};
+    at.fill(where);
+    const unsigned v6 = at.v6 ? static_cast<unsigned>(MHD_USE_IPv6) : 0U;
+    s->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | v6, at.port, nullptr, nullptr, state::on_request, s.get(),
+                                 MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_CONNECTION_LIMIT, most_connections, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, header_bytes, MHD_OPTION_THREAD_STACK_SIZE, std::size_t{1} << 20,
+                                 MHD_OPTION_NOTIFY_CONNECTION, state::on_connection, s.get(), MHD_OPTION_NOTIFY_COMPLETED, state::on_completed, s.get(),
+                                 MHD_OPTION_END);
+    if (s->daemon != nullptr) {
+      for (const auto& feed : s->feeds) {
+        std::lock_guard lock(feed->guard_);
+        feed->on_change_ = [raw = s.get()] { raw->wake(); };
+      }
+      s->reaper = std::thread([raw = s.get()] { raw->reap(); });
+      auto url = fmt::format("http://{}/", at.text());
+      return std::unique_ptr<page_server>(new page_server(std::move(s), std::move(url)));
+    }
+    // Between the two somebody else may have taken a port that was free.
+    if (wanted->port != 0 || tries == 10)
+      return failure{fmt::format("cannot serve the page at {}: the server does not start", at.text())};
+  }
+}
+
+} // namespace shoal::scenarios

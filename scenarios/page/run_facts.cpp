@@ -1,0 +1,100 @@
+#include "scenarios/page/run_facts.hpp"
+
+#include "scenarios/schema/document.hpp"
+
+#include <charconv>
+
+namespace shoal::scenarios {
+
+namespace {
+
+const node* find(const node* from, std::string_view path) {
+  while (from != nullptr && !path.empty()) {
+    const std::size_t dot = path.find('.');
+    const entry* found = from->kind == node_kind::mapping ? from->find(path.substr(0, dot)) : nullptr;
+    from = found == nullptr ? nullptr : found->value.get();
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
+  }
+  return from;
+}
+
+void take(const node* from, std::string_view path, std::string& into) {
+  if (const node* found = find(from, path); found != nullptr && found->kind == node_kind::scalar)
+    into = found->text;
+}
+
+void take(const node* from, std::string_view path, std::uint64_t& into) {
+  std::string text;
+  take(from, path, text);
+  std::from_chars(text.data(), text.data() + text.size(), into);
+}
+
+void take(const node* from, std::string_view path, data_rate& into) {
+  std::string text;
+  take(from, path, text);
+  if (const auto rate = parse_rate(text))
+    into = *rate;
+}
+
+} // namespace
+
+run_facts facts_of(std::string_view run_yaml) {
+  const document parsed = parse_document(run_yaml);
+  const node* root = parsed.root.get();
+  run_facts out;
+  take(root, "name", out.name);
+  take(root, "description", out.description);
+  take(root, "world", out.world);
+  take(root, "seed", out.seed);
+  std::string text;
+  take(root, "stop_time", text);
+  if (const auto time = parse_duration(text))
+    out.stop_time = *time;
+  if (const node* regions = find(root, "network.regions"); regions != nullptr)
+    for (const node_ptr& region : regions->items)
+      out.regions.push_back(region->text);
+  const std::string first_region = out.regions.empty() ? "everywhere" : out.regions.front();
+  if (const node* groups = find(root, "peers"); groups != nullptr)
+    for (const entry& one : groups->entries) {
+      group_facts group{.name = one.key, .region = first_region, .role = "trainer", .nat = "open", .count = 1};
+      const node* in = one.value.get();
+      take(in, "region", group.region);
+      take(in, "device", group.device);
+      take(in, "role", group.role);
+      take(in, "nat", group.nat);
+      take(in, "count", group.count);
+      take(in, "up", group.up);
+      take(in, "down", group.down);
+      text.clear();
+      take(root, "devices." + group.device + ".samples_per_second", text);
+      std::from_chars(text.data(), text.data() + text.size(), group.samples_per_second);
+      out.groups.push_back(std::move(group));
+    }
+  out.shard_region = first_region;
+  take(root, "data.region", out.shard_region);
+  take(root, "data.up", out.shard_up);
+  take(root, "data.down", out.shard_down);
+  take(root, "data.replicas", out.shards);
+  take(root, "workload.kind", out.workload);
+  take(root, "workload.parameters", out.parameters);
+  take(root, "training.method", out.method);
+  take(root, "training.epochs", out.epochs);
+  take(root, "training.target_batch", out.target_batch);
+  // Codecs that are not given are not in run.yaml.
+  out.compression = "none";
+  take(root, "averaging.compression", out.compression);
+  out.means_compression = out.compression;
+  take(root, "averaging.means_compression", out.means_compression);
+  take(root, "record.metrics_interval", out.metrics_interval);
+  text.clear();
+  take(root, "record.events", text);
+  out.records_events = text != "none";
+  text.clear();
+  take(root, "record.transfers", text);
+  out.records_transfers = text != "0";
+  if (auto made_by = provenance_of(parsed))
+    out.made_by = std::move(*made_by);
+  return out;
+}
+
+} // namespace shoal::scenarios

@@ -1,0 +1,43 @@
+// What a page needs to know of a scenario, from the text of run.yaml. Not by loading it: the page of a run can be made where its data,
+// traces and checkpoints are not, and by another version.
+#pragma once
+
+#include "kernels/base/units.hpp"
+#include "scenarios/compare/provenance.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shoal::scenarios {
+
+struct group_facts {
+  std::string name, region, device, role, nat;
+  std::uint64_t count = 0;
+  double samples_per_second = 0;
+  data_rate up, down;
+};
+
+struct run_facts {
+  std::string name, description, world;
+  std::uint64_t seed = 0;
+  duration stop_time{};
+  std::vector<std::string> regions;
+  std::vector<group_facts> groups;
+  std::string shard_region;
+  data_rate shard_up, shard_down;
+  std::uint64_t shards = 1;
+  std::string workload, method, compression, means_compression;
+  std::uint64_t parameters = 0; ///< 0: the workload's own
+  std::uint64_t epochs = 0, target_batch = 0;
+  std::string metrics_interval;
+  bool records_events = true, records_transfers = true;
+  provenance made_by;
+};
+
+/// What is not there, or not understood, keeps its default.
+run_facts facts_of(std::string_view run_yaml);
+
+} // namespace shoal::scenarios

@@ -1,0 +1,16 @@
+// A run directory told to a listener as the run would have told it: what is in its files, also those that a killed process left.
+#pragma once
+
+#include "kernels/base/result.hpp"
+#include "scenarios/page/run_view.hpp"
+
+#include <filesystem>
+#include <memory>
+
+namespace shoal::scenarios {
+
+/// A view of the run in `directory`, with a note for each thing that its files do not have.
+/// Errors: it is none, or that of a study; a file in it is damaged.
+result<std::unique_ptr<run_view>> read_run_view(const std::filesystem::path& directory);
+
+} // namespace shoal::scenarios

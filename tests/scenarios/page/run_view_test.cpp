@@ -1,0 +1,169 @@
+#include "scenarios/page/run_view.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+using namespace shoal;
+using namespace shoal::scenarios;
+using namespace std::chrono_literals;
+using json = nlohmann::json;
+
+namespace {
+
+std::string yaml(std::uint64_t peers) {
+  return fmt::format(R"(name: seen
+description: 'a "quoted" </script> name'
+seed: 7
+world: sim
+stop_time: 1h
+network: {{regions: [eu, us]}}
+devices: {{laptop: {{samples_per_second: 8}}}}
+peers:
+  home: {{count: {}, region: eu, up: 10Mbit, down: 50Mbit, device: laptop}}
+  lab: {{count: 2, region: us, up: 100Mbit, down: 100Mbit, device: laptop}}
+data: {{region: us, up: 1Gbit, down: 1Gbit, replicas: 1}}
+workload: {{kind: timing, parameters: 1000}}
+averaging: {{compression: float16}}
+x-run: {{shoal: 0.1.0, build: abc}}
+)",
+                     peers);
+}
+
+json document(run_view& view) { return json::parse(view.document()); }
+
+/// The group of a round, 32 digits.
+std::string group(int i) { return fmt::format("{:032x}", i + 1); }
+
+void tell_round(run_view& view, int i, duration started, duration took, const char* outcome, const char* reason, std::vector<std::string> members) {
+  const std::string id = group(i);
+  for (const std::string& one : members)
+    view.round_ended(started + took, {one, id, static_cast<std::uint64_t>(i), outcome, reason});
+  view.round({id, static_cast<std::uint64_t>(i), started, started + took, members.size(), outcome, reason, false, 8 * members.size()});
+}
+
+} // namespace
+
+TEST_CASE("a view says who was there, in which state, and who brought what") {
+  run_view view;
+  view.begun(yaml(2));
+  view.host_started(0s, "home-0");
+  view.host_started(10s, "home-1");
+  view.phase(20s, "home-0", "computing");
+  view.phase(60s, "home-0", "averaging");
+  view.contribution(80s, "home-0", 30, 2.0);
+  view.contribution(90s, "home-0", 10, 4.0);
+  view.contribution(90s, "home-1", 60, 1.0);
+  view.host_ended(100s, "home-1", "machine_killed");
+  view.metrics_row("100,3,100,1,2.5,,1,1,2,1,1,0,0,0,0,0,0,0,0,0,0\n");
+
+  const json all = document(view);
+  CHECK(all["run"]["name"] == "seen");
+  CHECK(all["run"]["description"] == "a \"quoted\" </script> name");
+  CHECK(all["run"]["compression"]["ratio"] == 2);
+  CHECK(all["scenario"] == yaml(2));
+  CHECK(all["summary"].is_null());
+  CHECK(all["series"]["epoch"] == json{3});
+  CHECK(all["series"]["loss_held_out"] == json{nullptr});
+
+  const json& people = all["participants"];
+  CHECK(people["samples"] == 100);
+  REQUIRE(people["hosts"].size() == 2);
+  CHECK(people["hosts"][0]["name"] == "home-1");
+  CHECK(people["hosts"][0]["samples"] == 60);
+  CHECK(people["hosts"][0]["seconds"] == 90);
+  CHECK(people["hosts"][0]["alive"] == false);
+  CHECK(people["hosts"][1]["loss"] == 2.5);
+  CHECK(people["hosts"][1]["rounds"] == 2);
+  CHECK(people["hosts"][1]["seconds"] == 100);
+  CHECK(people["groups"][0]["samples"] == 100);
+
+  const json& sessions = all["sessions"];
+  CHECK(sessions["by"] == "host");
+  REQUIRE(sessions["rows"].size() == 2);
+  // home-0: a fifth joining, two fifths computing, two fifths averaging.
+  const auto bins = sessions["bins"].get<std::size_t>();
+  const std::string joining = sessions["rows"][0]["shares"][0], computing = sessions["rows"][0]["shares"][1];
+  CHECK(std::count(joining.begin(), joining.end(), 'z') == doctest::Approx(0.2 * static_cast<double>(bins)).epsilon(0.05));
+  CHECK(std::count(computing.begin(), computing.end(), 'z') == doctest::Approx(0.4 * static_cast<double>(bins)).epsilon(0.05));
+  CHECK(sessions["ends"] == json{{"home-1", 100, "machine_killed"}});
+}
+
+TEST_CASE("rounds that went wrong or took long are kept with their members and transfers") {
+  run_view view;
+  view.begun(yaml(2));
+  const auto send = [&](std::uint64_t number, const char* from, const char* to, duration begun, duration left, const char* why) {
+    view.transfer({number, from, to, "part_chunk", 1000, begun, begun, left, left + 50ms, false, why, left - begun});
+  };
+  for (int i = 0; i < 1000; ++i) {
+    const duration start = i * 10s;
+    send(2 * i + 1, "home-0", "home-1", start + 1s, start + 2s, "uplink of home-0");
+    send(2 * i + 2, "home-1", "home-0", start + 1s, start + 3s, "slow start");
+    if (i == 500)
+      tell_round(view, i, start, 4s, "failed", "reducer_lost", {"home-0", "home-1"});
+    else
+      tell_round(view, i, start, i == 300 ? 9s : 4s, "ok", "none", {"home-0", "home-1"});
+  }
+  view.round_ended(5s, {"lab-0", group(-1), 3, "failed", "matchmaking_timeout"});
+
+  const json rounds = document(view)["rounds"];
+  CHECK(rounds["total"] == 1000);
+  CHECK(rounds["by_outcome"]["failed"] == 1);
+  CHECK(rounds["by_reason"] == json{{"reducer_lost", 1}});
+  CHECK(rounds["attempts"][0]["reason"] == "matchmaking_timeout");
+  const auto find = [&](int epoch) {
+    for (const json& one : rounds["kept"])
+      if (one["epoch"] == epoch)
+        return one;
+    return json{};
+  };
+  CHECK(find(999)["outcome"] == "ok");
+  CHECK(find(300)["ended"] == 3009);
+  CHECK(find(100).is_null());
+  const json lost = find(500);
+  CHECK(lost["reason"] == "reducer_lost");
+  CHECK(lost["ends"].size() == 2);
+  REQUIRE(lost["transfers"]["rows"].size() == 2);
+  CHECK(lost["transfers"]["count"] == 2);
+  CHECK(lost["transfers"]["rows"][0]["from"] == "home-1"); // it arrived last
+  CHECK(lost["transfers"]["rows"][0]["why"] == "slow start");
+  CHECK(lost["transfers"]["rows"][1]["why"] == "uplink of home-0");
+}
+
+TEST_CASE("a hundred thousand peers are groups, and the document stays small") {
+  constexpr std::uint64_t peers = 100'000;
+  run_view view;
+  view.begun(yaml(peers));
+  for (std::uint64_t i = 0; i < peers; ++i)
+    view.host_started(duration(static_cast<std::int64_t>(i) * 1'000'000), fmt::format("home-{}", i));
+  for (std::uint64_t i = 0; i < peers; ++i)
+    view.phase(200s + duration(static_cast<std::int64_t>(i)), fmt::format("home-{}", i), "computing");
+  for (int i = 0; i < 30'000; ++i)
+    tell_round(view, i, 300s + i * 10ms, 4s + i * 1us, i % 3 == 0 ? "failed" : "ok", i % 3 == 0 ? "leader_lost" : "none",
+               {fmt::format("home-{}", i), fmt::format("home-{}", i + 1), fmt::format("home-{}", i + 2)});
+  for (std::uint64_t i = 0; i < 4000; ++i)
+    view.contribution(500s, fmt::format("home-{}", i), 1 + i % 7, 1.5);
+  for (int i = 0; i < 4000; ++i)
+    view.metrics_row(fmt::format("{},1,2,3,,,100000,99999,100000,0,0,0,0,0,0,0,0,0,0,0,0\n", 600 + i));
+  for (int i = 0; i < 5000; ++i)
+    view.fault(1000s + i * 1s, static_cast<std::uint64_t>(i), "pause", true, std::vector<std::string>(2000, "home-1"));
+  const std::string text = view.document();
+  CHECK(text.size() < 2'000'000);
+  const json all = json::parse(text);
+  CHECK(all["sessions"]["by"] == "group");
+  REQUIRE(all["sessions"]["rows"].size() == 1);
+  CHECK(all["sessions"]["rows"][0]["hosts"] == peers);
+  CHECK(all["participants"]["hosts"].size() + all["participants"]["more"].get<std::size_t>() == peers);
+  CHECK(all["rounds"]["total"] == 30'000);
+}
+
+TEST_CASE("a name that no scenario has is a row of its own") {
+  run_view view;
+  view.begun(yaml(2));
+  for (const char* name : {"visitor", "home-2", "home-01", "home-", "-", "", "lab-99999999999999999999", "relay.harbour"}) {
+    view.host_started(1s, name);
+    view.contribution(2s, name, 1, 1);
+  }
+  const json people = document(view)["participants"];
+  CHECK(people["hosts"].size() == 8);
+}
