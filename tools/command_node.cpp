@@ -82,6 +82,20 @@ bool addresses(const node_arguments& from, scenarios::node_options& into) {
   return true;
 }
 
+/// What somebody types to join this host's swarm.
+std::string join_command(const node_arguments& from, const scenarios::node_options& node) {
+  std::string out = "shoal node " + from.scenario.file;
+  for (const auto& set : from.scenario.sets) out += fmt::format(" --set '{}'", set);
+  out += " --name NAME --group GROUP --listen HOST:PORT";
+  if (!node.advertise.empty())
+    out += " --join " + node.advertise;
+  else if (node.listen)
+    out += " --join " + node.listen->text();
+  else
+    for (const auto& other : node.join) out += " --join " + other.text();
+  return out + (from.keys.insecure ? " --insecure" : " --keys DIR");
+}
+
 int run(node_arguments arguments) {
   arguments.scenario.world = "cluster";
   auto scenario = arguments.scenario.load();
@@ -133,7 +147,7 @@ int run(node_arguments arguments) {
   }
   std::unique_ptr<scenarios::metrics_server> server;
   if (const int code = arguments.stage.apply(options, server); code != exit_ok) return code;
-  live_line line(isatty(STDERR_FILENO) != 0);
+  live_line line(isatty(STDERR_FILENO) != 0, wants_colour(STDERR_FILENO));
   std::mutex printing;
   node.say = [&, name = node.name](const std::string& text) {
     std::lock_guard guard(printing);
@@ -149,6 +163,9 @@ int run(node_arguments arguments) {
   options.node = std::move(node);
   const auto shown = options.node->listen ? fmt::format(", listens on {}", options.node->listen->text()) : std::string{};
   const auto say = options.node->say;
+  std::unique_ptr<run_page> page;
+  if (const int code = arguments.stage.attach_page(options, page); code != exit_ok) return code;
+  if (page) page->view().set_join(join_command(arguments, *options.node));
   catch_interrupts();
   auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
   if (!stage) {
@@ -156,6 +173,7 @@ int run(node_arguments arguments) {
     return exit_bad_input;
   }
   if (server) say("metrics: " + server->url());
+  if (page && !page->url().empty()) say("dashboard: " + page->url());
   say("up" + shown + (arguments.keys.insecure ? ", without encryption or authentication" : ""));
   auto outcome = (*stage)->run();
   {
@@ -167,6 +185,7 @@ int run(node_arguments arguments) {
     return exit_run_failed;
   }
   const auto& summary = outcome->summary;
+  if (page) page->finish();
   if (!print_summary(summary, arguments.stage.json, [&] { fmt::print("{}", scenarios::table(summary)); })) return exit_run_failed;
   if (outcome->interrupted) say("was ended early, has left the round, handed back its samples and said so to the others");
   return print_violations(summary) ? exit_run_failed : outcome->interrupted ? exit_interrupted : exit_ok;

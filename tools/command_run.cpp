@@ -31,7 +31,7 @@ struct run_arguments {
   bool no_baseline = false, check_determinism = false;
 };
 
-void print_people(const scenarios::run_outcome& outcome, const run_arguments& arguments) {
+void print_people(const scenarios::run_outcome& outcome, const run_arguments& arguments, const std::string& no_report) {
   fmt::print("{}", scenarios::table(outcome.summary));
   if (!outcome.text_after.empty() && outcome.summary.epochs > 0) {
     constexpr std::string_view before = "  before training  ", after = "  after            ";
@@ -43,7 +43,8 @@ void print_people(const scenarios::run_outcome& outcome, const run_arguments& ar
   if (arguments.stage.out.empty())
     fmt::print("\nNothing was kept; --out DIR keeps the run\n");
   else
-    fmt::print("\nEverything is in {}\n", arguments.stage.out);
+    fmt::print("\nEverything is in {}; {}\n", arguments.stage.out,
+               no_report.empty() ? "report.html shows it" : "report.html could not be written: " + no_report);
 }
 
 int study(const scenarios::scenario& what, const run_arguments& arguments) {
@@ -51,6 +52,7 @@ int study(const scenarios::scenario& what, const run_arguments& arguments) {
                                                       {arguments.no_baseline, "--no-baseline"},
                                                       {arguments.check_determinism, "--check-determinism"},
                                                       {!arguments.stage.metrics.empty(), "--metrics"},
+                                                      {!arguments.stage.dashboard.empty(), "--dashboard"},
                                                       {arguments.stage.workers > 0, "--workers"}};
   for (const auto& [given, option] : of_training)
     if (given) {
@@ -69,7 +71,7 @@ int run(const run_arguments& arguments) {
   if (const int code = arguments.stage.apply(options, server); code != exit_ok) return code;
   if (server && !arguments.stage.quiet) fmt::print(stderr, "metrics: {}\n", server->url());
   options.baseline = !arguments.no_baseline;
-  live_line line(isatty(STDERR_FILENO) != 0);
+  live_line line(isatty(STDERR_FILENO) != 0, wants_colour(STDERR_FILENO));
   if (!arguments.stage.quiet) options.on_status = [&](const scenarios::live_status& status) { line.show(status); };
   options.interrupted = interrupted;
   catch_interrupts();
@@ -82,6 +84,9 @@ int run(const run_arguments& arguments) {
     }
     determinism = std::move(*begun);
   }
+  std::unique_ptr<run_page> page;
+  if (const int code = arguments.stage.attach_page(options, page); code != exit_ok) return code;
+  if (page && !page->url().empty()) fmt::print(stderr, "dashboard: {}\n", page->url());
 
   auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
   if (!stage) {
@@ -95,7 +100,8 @@ int run(const run_arguments& arguments) {
     fmt::print(stderr, "error: {}\n", outcome.error());
     return exit_run_failed;
   }
-  if (!print_summary(outcome->summary, arguments.stage.json, [&] { print_people(*outcome, arguments); })) return exit_run_failed;
+  const std::string no_report = page ? page->finish() : std::string{};
+  if (!print_summary(outcome->summary, arguments.stage.json, [&] { print_people(*outcome, arguments, no_report); })) return exit_run_failed;
   if (outcome->late.excess() > 0.05)
     fmt::print(stderr,
                "warning: {} of {} steps ended late, {:.1f} s in all ({:.0f} % of the computing): this machine was too slow "

@@ -23,6 +23,8 @@ void add_promote(CLI::App& app, action& chosen);
 void add_status(CLI::App& app, action& chosen);
 void add_drain(CLI::App& app, action& chosen);
 void add_compare(CLI::App& app, action& chosen);
+void add_report(CLI::App& app, action& chosen);
+void add_serve(CLI::App& app, action& chosen);
 void add_explain(CLI::App& app, action& chosen);
 void add_trace(CLI::App& app, action& chosen);
 void add_bench(CLI::App& app, action& chosen);

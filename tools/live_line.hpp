@@ -3,7 +3,10 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "scenarios/stage/stage.hpp"
 
@@ -11,20 +14,35 @@ namespace shoal::tools {
 
 class live_line {
  public:
-  explicit live_line(bool terminal) : terminal_(terminal) {}
+  /// `colour`: the terminal wants colours.
+  explicit live_line(bool terminal, bool colour = false) : terminal_(terminal), colour_(terminal && colour) {}
   ~live_line() { clear(); }
 
   void show(const scenarios::live_status& status);
   /// Takes the line away.
   void clear();
 
+  /// How fast it goes just now.
+  struct pace {
+    double samples_per_second = 0;         ///< of the run's own time
+    double times_real_time = 0;            ///< the run's own time by the wall clock's
+  };
   /// The text, without control characters.
-  static std::string text(const scenarios::live_status& status);
-  /// The text in so many columns: gaps go first, then the end.
-  static std::string fitted(const scenarios::live_status& status, std::size_t columns);
+  static std::string text(const scenarios::live_status& status, const std::optional<pace>& now = {});
+  /// The text in so many columns: the pace goes first, then gaps, then what stands last.
+  static std::string fitted(const scenarios::live_status& status, std::size_t columns, const std::optional<pace>& now = {});
+  /// What went wrong in red and yellow, what matters most in bold.
+  static std::string coloured(std::string line);
 
  private:
-  bool terminal_;
+  struct seen {
+    double wall_seconds = 0, seconds = 0;
+    std::uint64_t samples = 0;
+  };
+  std::optional<pace> pace_at(const scenarios::live_status& status);
+
+  bool terminal_, colour_;
+  std::deque<seen> seen_;                  // of the last seconds
   bool shown_ = false;
   std::string last_doing_;
   std::chrono::steady_clock::time_point last_{};

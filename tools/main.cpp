@@ -47,6 +47,8 @@ int main(int argc, char** argv) {
   add_status(app, chosen);
   add_drain(app, chosen);
   add_compare(app, chosen);
+  add_report(app, chosen);
+  add_serve(app, chosen);
   add_explain(app, chosen);
   add_trace(app, chosen);
   add_bench(app, chosen);

@@ -8,6 +8,7 @@
 #include "scenarios/observe/metrics_server.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/stage/stage.hpp"
+#include "tools/run_page.hpp"
 
 namespace CLI {
 class App;
@@ -16,7 +17,7 @@ class App;
 namespace shoal::tools {
 
 struct stage_arguments {
-  std::string out, until, metrics;
+  std::string out, until, metrics, dashboard;
   bool force = false, json = false, quiet = false;
   unsigned workers = 0;
 
@@ -24,6 +25,9 @@ struct stage_arguments {
   void add_to(CLI::App& command, const std::string& until_help, const std::string& workers_help);
   /// Sets what was given, and serves metrics from `server` if they are asked for; it outlives the stage. exit_ok, or what is wrong was printed.
   int apply(scenarios::stage_options& into, std::unique_ptr<scenarios::metrics_server>& server) const;
+  /// The page of the run, if it is to be served or its report written. Call last: it calls what is in on_status already. It outlives the stage.
+  /// exit_ok, or what is wrong was printed.
+  int attach_page(scenarios::stage_options& into, std::unique_ptr<run_page>& page) const;
 };
 
 /// On stdout, as JSON or by `for_people`. False: it could not be written, which was said.

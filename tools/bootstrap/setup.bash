@@ -80,6 +80,18 @@ install_missing() {
   fi
 }
 
+# Gets npm for the page of runs, once, and goes on without it where that cannot be. A machine may have another Node than Debian's, beside
+# which Debian's npm cannot be installed: what counts is whether there is one.
+install_page_tools() {
+  local tried=$root/build/npm_tried
+  command -v npm >/dev/null && return 0
+  [ -e "$tried" ] && return 0
+  (install_missing page) ||
+    say "going on without the page of runs (report.html, --dashboard): install Node 18 and npm, and remove build/npm_tried"
+  touch "$tried" 2>/dev/null
+  return 0
+}
+
 # Configures the preset, if it never was or if what it depends on has changed: ninja itself notices a
 # changed CMakeLists.txt, but not the presets, the path or the options. "$@" are options for cmake; a
 # tree that was configured with more of them stays as it is.

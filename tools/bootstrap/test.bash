@@ -49,6 +49,7 @@ run_tests() {
 
   lock_build
   install_missing run test
+  install_page_tools
   configure -DSHOAL_BUILD_TESTS=ON
   build all
   unlock_build

@@ -1,0 +1,38 @@
+// The page of a run that goes on: it moves with the run, and ends with it.
+import fs from "node:fs";
+import path from "node:path";
+import { browser, check, checkCharts, finish, folder, learning, picture, start, until } from "./support.mjs";
+
+// In real time, so that there is something to watch.
+fs.writeFileSync(path.join(folder, "hills.yaml"), learning.replace("stop_time: 2min", "stop_time: 25s"));
+const runs = start("run", "hills.yaml", "--world", "emulate", "--no-baseline", "--out", "live", "--dashboard", "127.0.0.1:0", "--quiet");
+const url = await until("word of the dashboard", () => /dashboard: (\S+)/.exec(runs.said.err)?.[1]);
+const chromium = await browser();
+const page = await chromium.open(url);
+check((await page.textContent(".state")) === "running", "it does not say that the run goes on");
+
+const drawn = () => page.$eval("main", (m) => Number(m.dataset.drawn));
+const samples = () => page.$$eval(".tile", (tiles) => tiles.find((t) => t.querySelector("dt").textContent === "samples").querySelector("b").textContent);
+const line = () => page.$eval("#panel-active svg [aria-label=line] path", (p) => p.getAttribute("d"));
+await until("the first line of participants", () => page.$("#panel-active svg [aria-label=line] path"));
+const [drawnBefore, samplesBefore, lineBefore] = [await drawn(), await samples(), await line()];
+await until("another number of samples", async () => (await samples()) !== samplesBefore);
+await until("a longer line", async () => (await line()) !== lineBefore);
+check((await drawn()) > drawnBefore, "it is not drawn again");
+// What somebody types is not lost when news come.
+await page.fill("#panel-leaderboard input[type=search]", "home");
+const then = await drawn();
+await until("news", async () => (await drawn()) > then + 1);
+check((await page.inputValue("#panel-leaderboard input[type=search]")) === "home", "news take away what somebody typed");
+await picture(page, "live-1400");
+
+await until("the end", async () => (await page.textContent(".state")) === "ended", 120);
+await until("the program's end", () => runs.exitCode !== null);
+check(runs.exitCode === 0, `the run ended with ${runs.exitCode}: ${runs.said.err}`);
+await checkCharts(page, ["objective", "speed", "active", "sessions", "bubbles", "losses", "rounds-over-time", "traffic", "traffic-hosts", "traffic-regions", "links"]);
+
+// What was seen live is what the directory says.
+const tiles = (of) => of.$$eval(".tile b", (all) => all.map((b) => b.textContent));
+const report = await chromium.open(`file://${folder}/live/report.html`);
+check(JSON.stringify(await tiles(page)) === JSON.stringify(await tiles(report)), `live ${await tiles(page)}, report ${await tiles(report)}`);
+await finish(chromium);

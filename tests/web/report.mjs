@@ -1,0 +1,78 @@
+// report.html from a disk: every chart has data, filters and clicks work, nothing is asked of anybody; at both widths, light and dark.
+import fs from "node:fs";
+import path from "node:path";
+import { browser, check, checkCharts, checkWidth, finish, folder, learning, picture, run, weather } from "./support.mjs";
+
+fs.writeFileSync(path.join(folder, "hills.yaml"), learning);
+const done = await run("run", "hills.yaml", "--out", "hills", "--no-baseline", "--quiet");
+check(done.status === 0, `the run failed: ${done.err}`);
+const stormy = await run("run", weather, "--out", "weather", "--until", "12min", "--quiet");
+check(stormy.status === 0, `the run failed: ${stormy.err}`);
+const chromium = await browser();
+
+const always = ["objective", "speed", "active", "sessions", "bubbles", "rounds-over-time", "traffic", "traffic-hosts", "traffic-regions", "links"];
+const page = await chromium.open(`file://${folder}/hills/report.html`);
+await checkCharts(page, [...always, "losses"]);
+await checkWidth(page);
+await picture(page, "hills-1400-light");
+check((await page.title()).startsWith("hills"), "the title does not say which run it is");
+
+// The objective over samples is another chart than over time.
+const shape = () => page.$eval("#panel-objective svg [aria-label=line] path", (p) => p.getAttribute("d"));
+const overTime = await shape();
+await page.click("text=over samples");
+check((await shape()) !== overTime, "'over samples' changes nothing");
+
+// A filter of sessions, of the leaderboard, of the scenario.
+await page.fill("#panel-sessions input[type=search]", "home-1");
+check((await page.$$eval("#panel-sessions svg text", (t) => t.map((x) => x.textContent))).includes("home-1"), "the filter of sessions loses its peer");
+check(!(await page.$$eval("#panel-sessions svg text", (t) => t.map((x) => x.textContent))).includes("office-0"), "the filter of sessions keeps others");
+check(await page.evaluate(() => document.activeElement?.matches("#panel-sessions input")), "the filter loses the focus while somebody types");
+const everybody = await page.$$eval("#panel-leaderboard tbody tr", (rows) => rows.length);
+await page.fill("#panel-leaderboard input[type=search]", "office");
+const office = await page.$$eval("#panel-leaderboard tbody tr", (rows) => rows.length);
+check(everybody === 10 && office === 4, `the leaderboard has ${everybody} rows, ${office} of office`);
+await page.fill("#panel-scenario input[type=search]", "target_batch");
+check((await page.textContent("#panel-scenario mark")) === "target_batch", "the search in the scenario finds nothing");
+check((await page.textContent("#panel-scenario pre")).startsWith("training:"), "what is found in the scenario stands under no key");
+
+// Sorting, by keyboard.
+await page.focus("#panel-leaderboard th:nth-child(2) button");
+await page.keyboard.press("Enter");
+check((await page.getAttribute("#panel-leaderboard th:nth-child(2)", "aria-sort")) === "ascending", "Enter does not sort");
+
+await page.click("#panel-objective details.as-table summary");
+check((await page.$$eval("#panel-objective details table tbody tr", (rows) => rows.length)) > 5, "the objective has no table");
+
+// Rounds that went wrong say why.
+const storm = await chromium.open(`file://${folder}/weather/report.html`);
+await checkCharts(storm, [...always, "reasons"]);
+await storm.click("#panel-round-table .choice >> text=not ok");
+const reason = await storm.textContent("#panel-round-table tbody tr:first-child td:nth-child(3)");
+check(reason !== "–" && reason.length > 3, "a round that was not ok has no reason");
+await storm.focus("#panel-round-table tbody tr:first-child button");
+await storm.keyboard.press("Enter");
+check((await storm.textContent("#round-detail")).includes(reason), "the detail does not say why");
+check((await storm.$$eval("#panel-objective .fault-band rect, #panel-objective .fault-band line", (x) => x.length)) > 3, "faults are not shaded");
+await picture(storm, "weather-1400-light");
+
+// A click on a round shows its transfers and what held them back.
+await storm.click("#panel-round-table .choice >> text=slowest");
+await storm.click("#panel-round-table tbody tr:first-child td:nth-child(4)");
+await storm.waitForSelector("#round-detail .transfer-bar rect");
+const bars = await storm.$$eval("#round-detail .transfer-bar rect", (all) => all.length);
+check(bars > 10, `the round has ${bars} transfers`);
+check(/uplink|downlink|slow start|window|delay|loss/.test(await storm.textContent("#round-detail")), "no transfer says what held it back");
+await picture(storm, "round-1400-light");
+
+for (const [name, viewport] of [["1400", { width: 1400, height: 900 }], ["420", { width: 420, height: 900 }]])
+  for (const colorScheme of ["light", "dark"]) {
+    const one = await chromium.open(`file://${folder}/weather/report.html`, { viewport, colorScheme });
+    await checkCharts(one, always);
+    await checkWidth(one);
+    await picture(one, `weather-${name}-${colorScheme}`);
+    const dark = await one.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number)[0] < 80);
+    check(dark === (colorScheme === "dark"), `it is not ${colorScheme}`);
+    await one.close();
+  }
+await finish(chromium);

@@ -1,0 +1,39 @@
+// Run directories as `shoal serve` and `shoal report` show them: each with its view, and how far it was from the first.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/base/result.hpp"
+#include "scenarios/page/run_view.hpp"
+
+namespace shoal::tools {
+
+class shown_runs {
+ public:
+  struct run {
+    std::filesystem::path directory;
+    std::string title;
+    bool over = false;             ///< it will not change any more
+    std::vector<scenarios::run_view::section> sections;
+    std::map<std::string, std::uintmax_t> sizes;  ///< of its files, when it was read
+    std::chrono::steady_clock::time_point next{};
+  };
+
+  /// `paths`: run directories, or folders of run directories (a cluster's nodes).
+  /// Errors: one has no run, or a damaged one.
+  static result<shown_runs> read(const std::vector<std::string>& paths);
+
+  const std::vector<run>& all() const noexcept { return all_; }
+  /// Reads those again whose files have grown, not too often. Which they are.
+  std::vector<std::size_t> read_again();
+
+ private:
+  std::vector<run> all_;
+};
+
+}  // namespace shoal::tools

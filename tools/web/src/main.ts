@@ -1,0 +1,259 @@
+// The page: reads the data embedded in a report, or follows the program that serves it, and keeps the panels up to date.
+
+import { type Context, nothing } from "./chart";
+import { choice, fill, h } from "./dom";
+import { comparison, join, provenance, scenario } from "./facts";
+import { compact, number, percent, seconds } from "./format";
+import { compression, links, trafficByHost, trafficByRegion, trafficOverTime } from "./network";
+import { learns, objective, speed } from "./objective";
+import { roundsOverTime, roundTable, whyRoundsFail } from "./rounds";
+import { active, bubbles, leaderboard, lossByParticipant, sessions } from "./swarm";
+import type { View } from "./view";
+
+interface Panel {
+  id: string;
+  title: string;
+  draw: (context: Context) => Node[];
+  /** Whether this run has such a thing at all. */
+  when?: (view: View) => boolean;
+  half?: boolean;
+}
+
+interface Part {
+  id: string;
+  title: string;
+  panels: Panel[];
+}
+
+const parts: Part[] = [
+  { id: "progress", title: "Progress", panels: [
+    { id: "objective", title: "Objective", draw: objective },
+    { id: "speed", title: "Speed", draw: speed, half: true },
+    { id: "active", title: "Active participants", draw: active, half: true },
+    { id: "comparison", title: "Predicted and actual", draw: comparison, when: (v) => v.comparison !== undefined },
+    { id: "join", title: "How to join", draw: join, when: (v) => v.run.join !== "" },
+  ] },
+  { id: "people", title: "Participants", panels: [
+    { id: "sessions", title: "Sessions", draw: sessions },
+    { id: "leaderboard", title: "Contributions", draw: leaderboard },
+    { id: "bubbles", title: "Everybody at a glance", draw: bubbles, half: true },
+    { id: "losses", title: "Loss by participant", draw: lossByParticipant, half: true },
+  ] },
+  { id: "rounds", title: "Rounds", panels: [
+    { id: "rounds-over-time", title: "How long rounds took", draw: roundsOverTime },
+    { id: "round-table", title: "Round by round", draw: roundTable },
+    { id: "reasons", title: "Why rounds were not ok", draw: whyRoundsFail },
+  ] },
+  { id: "network", title: "Network", panels: [
+    { id: "traffic", title: "Traffic by kind", draw: trafficOverTime },
+    { id: "traffic-hosts", title: "Traffic by host", draw: trafficByHost, half: true },
+    { id: "traffic-regions", title: "Traffic by region", draw: trafficByRegion, half: true },
+    { id: "links", title: "How full the lines were", draw: links },
+    { id: "compression", title: "Compression", draw: compression },
+  ] },
+  { id: "about", title: "The run", panels: [
+    { id: "provenance", title: "How to repeat it", draw: provenance },
+    { id: "scenario", title: "Scenario", draw: scenario },
+  ] },
+];
+
+interface Loaded {
+  title: string;
+  sections: Partial<View>;
+  live: boolean;
+  lost: boolean;
+}
+
+const runs: Loaded[] = [];
+let chosen = 0;
+let theme = "";
+const top_ = document.getElementById("top")!, main = document.getElementById("main")!;
+
+const isWhole = (sections: Partial<View>): sections is View => sections.run !== undefined && sections.series !== undefined && sections.sessions !== undefined;
+
+// -- header -----------------------------------------------------------------
+
+function tiles(v: View): HTMLElement {
+  const s = v.series, at = (column: string) => s[column]?.at(-1) ?? null;
+  const lastKnown = (column: string) => [...(s[column] ?? [])].reverse().find((x) => x !== null) ?? null;
+  const ok = at("rounds_ok") ?? 0, partial = at("rounds_partial") ?? 0, split = at("rounds_split") ?? 0, failed = at("rounds_failed") ?? 0;
+  const all = ok + partial + split + failed;
+  const loss = learns(v) ? v.summary?.loss.final ?? lastKnown("loss_held_out") ?? lastKnown("loss_train") : null;
+  const epoch = v.summary?.epochs ?? at("epoch") ?? 0;
+  const tile = (name: string, value: string, more: string, tone = "") => h("div", { class: `tile ${tone}` }, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("small", {}, more)));
+  const planned = v.run.epochs_planned;
+  const violations = at("invariant_violations") ?? 0;
+  return h("dl", { class: "tiles" },
+    loss !== null && tile("loss", number(loss, 4), v.summary?.loss.baseline ? `one machine ${number(v.summary.loss.baseline, 4)}` : v.summary?.loss.first ? `from ${number(v.summary.loss.first, 4)}` : "so far"),
+    tile("epoch", number(epoch), planned > 0 ? `of ${number(planned)}` : "", ""),
+    tile("samples", compact(v.summary?.samples ?? at("samples") ?? 0), v.run.time > 0 ? `${number((v.summary?.samples ?? at("samples") ?? 0) / v.run.time)} a second` : ""),
+    tile("participants", number(at("peers_alive") ?? 0), `${number(at("peers_joined") ?? 0)} came, ${number(at("peers_left") ?? 0)} left`),
+    tile("rounds", number(all), all === 0 ? "none yet" : ok === all ? "all ok" : `${[[partial, "partial"], [split, "split"], [failed, "failed"]].filter(([n]) => n).map(([n, w]) => `${n} ${w}`).join(", ")}`, failed + split > 0.02 * all ? "warn" : ""),
+    tile(v.run.world === "sim" ? "virtual time" : "time", seconds(v.run.time), v.summary ? `computed in ${seconds(v.summary.wall_seconds)}` : v.run.stop_time > 0 && v.run.epochs_planned === 0 ? `${percent(Math.min(1, v.run.time / v.run.stop_time))} of it` : ""),
+    violations > 0 && tile("invariants", number(violations), "violated", "bad"));
+}
+
+function header(): void {
+  const run = runs[chosen];
+  const v = run.sections as View;
+  const words: Record<string, string> = { running: "running", ended: "ended", interrupted: "interrupted", unfinished: "unfinished" };
+  const state = run.lost ? "connection lost" : words[v.run.state] ?? v.run.state;
+  document.title = `${v.run.name} · Shoal`;
+  const picker = runs.length > 1 && h("label", { class: "select" }, h("span", {}, "run"), h("select", {
+    id: "run-picker",
+    onchange: (e: Event) => {
+      chosen = Number((e.target as HTMLSelectElement).value);
+      drawAll();
+    },
+  }, runs.map((r, i) => h("option", { value: i, selected: i === chosen }, `${r.title}${i === 0 ? " (predicted)" : ""}`))));
+  const looks = choice("Colours", "theme", [["", "auto"], ["light", "light"], ["dark", "dark"]] as const, theme as "" | "light" | "dark", (value) => {
+    theme = value;
+    if (value === "") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = value;
+    drawAll();
+  });
+  const focused = document.activeElement?.id, radio = document.activeElement instanceof HTMLInputElement && document.activeElement.name === "theme";
+  fill(top_,
+    h("div", { class: "bar-top" }, h("a", { class: "brand", href: "#top" }, "shoal"), picker, looks),
+    h("div", { class: "title" },
+      h("h1", {}, v.run.name || run.title), h("span", { class: `state ${run.lost ? "lost" : v.run.state}`, role: "status" }, state),
+      h("span", { class: "what" }, `world ${v.run.world}, seed ${v.run.seed}, ${v.run.method.replace(/_/g, " ") || ""}`)),
+    v.run.description && h("p", { class: "description" }, v.run.description),
+    ...v.run.notes.map((n) => h("p", { class: "note warn" }, n)),
+    tiles(v),
+    h("nav", { "aria-label": "Parts of the page" }, parts.map((p) => h("a", { href: `#${p.id}` }, p.title))));
+  if (focused) document.getElementById(focused)?.focus();
+  else if (radio) top_.querySelector<HTMLInputElement>("input[name=theme]:checked")?.focus();
+}
+
+// -- panels -----------------------------------------------------------------
+
+const bodies = new Map<string, HTMLElement>();
+
+function build(): void {
+  main.replaceChildren(...parts.map((part) => h("section", { id: part.id, "aria-labelledby": `${part.id}-title` }, h("h2", { id: `${part.id}-title` }, part.title),
+    h("div", { class: "panels" }, part.panels.map((panel) => {
+      const body = h("div", { class: "body" });
+      bodies.set(panel.id, body);
+      return h("article", { id: `panel-${panel.id}`, class: panel.half ? "half" : "", "aria-labelledby": `${panel.id}-title` }, h("h3", { id: `${panel.id}-title` }, panel.title), body);
+    })))));
+}
+
+/** Where the focus is within a panel, so that it can go there again. */
+function focusPath(body: HTMLElement): (() => void) | null {
+  const element = document.activeElement;
+  if (!(element instanceof HTMLElement) || !body.contains(element)) return null;
+  const selector = "input,select,button,[tabindex],summary,a";
+  const index = [...body.querySelectorAll(selector)].indexOf(element);
+  const selection = element instanceof HTMLInputElement && element.type === "search" ? element.selectionStart : null;
+  return () => {
+    const again = body.querySelectorAll<HTMLElement>(selector)[index];
+    again?.focus({ preventScroll: true });
+    if (selection !== null && again instanceof HTMLInputElement) again.setSelectionRange(selection, selection);
+  };
+}
+
+function draw(panel: Panel): void {
+  const view = runs[chosen].sections;
+  const body = bodies.get(panel.id)!;
+  if (!isWhole(view)) return;
+  const article = body.parentElement!;
+  article.hidden = panel.when !== undefined && !panel.when(view);
+  if (article.hidden) return;
+  const first = chosen > 0 ? runs[0].sections : null;
+  // Somebody reads the table of it: it stays as it is until it is folded.
+  if (body.querySelector("details[open]") && !redrawing) return;
+  const width = Math.max(280, Math.floor(body.clientWidth || article.clientWidth - 40));
+  const focus = focusPath(body);
+  const again = () => {
+    redrawing = true;
+    draw(panel);
+    redrawing = false;
+  };
+  let nodes: Node[];
+  try {
+    nodes = panel.draw({ view, beside: first && isWhole(first) ? first : null, width, again });
+  } catch (error) {
+    console.error(panel.id, error);
+    nodes = [nothing("This could not be drawn.")];
+  }
+  body.replaceChildren(...nodes);
+  focus?.();
+}
+
+let redrawing = false;
+
+function drawAll(): void {
+  if (!isWhole(runs[chosen].sections)) return;
+  if (bodies.size === 0) build();
+  header();
+  redrawing = true;
+  for (const part of parts) for (const panel of part.panels) draw(panel);
+  redrawing = false;
+  main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
+}
+
+let due = 0;
+/** Draws soon, once for all that came meanwhile; not while nobody looks. */
+function drawSoon(): void {
+  if (due !== 0) return;
+  due = requestAnimationFrame(() => {
+    due = 0;
+    if (!isWhole(runs[chosen].sections)) return;
+    if (bodies.size === 0) return drawAll();
+    header();
+    for (const part of parts) for (const panel of part.panels) draw(panel);
+    main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
+  });
+}
+
+// -- data -------------------------------------------------------------------
+
+function follow(index: number): void {
+  const run = runs[index];
+  const events = new EventSource(`runs/${index}/events`);
+  run.live = true;
+  events.onmessage = (event) => {
+    const news = JSON.parse(event.data) as { sections: Partial<View>; done: boolean };
+    Object.assign(run.sections, news.sections);
+    run.lost = false;
+    if (news.done) {
+      events.close();
+      run.live = false;
+    }
+    if (index === chosen || index === 0) drawSoon();
+  };
+  events.onerror = () => {
+    // It tries again by itself.
+    run.lost = true;
+    if (index === chosen && bodies.size > 0) header();
+  };
+}
+
+async function start(): Promise<void> {
+  const embedded = JSON.parse(document.getElementById("shoal-data")!.textContent ?? "null") as { runs: { title: string; sections: View }[] } | null;
+  if (embedded !== null) {
+    for (const r of embedded.runs) runs.push({ title: r.title, sections: r.sections, live: false, lost: false });
+    chosen = runs.length > 1 ? 1 : 0;
+    drawAll();
+    return;
+  }
+  const answer = await fetch("runs");
+  for (const r of (await answer.json()) as { title: string }[]) runs.push({ title: r.title, sections: {}, live: false, lost: false });
+  chosen = runs.length > 1 ? 1 : 0;
+  runs.forEach((_, i) => follow(i));
+}
+
+let width = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth === width) return;
+  width = innerWidth;
+  clearTimeout(resizing);
+  resizing = window.setTimeout(drawAll, 120);
+});
+let resizing = 0;
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll());
+
+start().catch((error: unknown) => {
+  fill(main, h("p", { class: "waiting" }, `There is nothing to show: ${error instanceof Error ? error.message : String(error)}`));
+});

@@ -1,0 +1,253 @@
+// Who is there, how their time goes, and who contributed what.
+
+import * as Plot from "@observablehq/plot";
+import { packSiblings } from "d3";
+import { asTable, bands, chart, colours, type Context, faultLegend, legend, nothing, palette, pixels, rail, rgb, stateWords, timeAxis } from "./chart";
+import { choice, h, search, table, type TableState } from "./dom";
+import { bytes, compact, count, number, percent, seconds } from "./format";
+import { share, type View } from "./view";
+
+export function groupColours(view: View): Map<string, string> {
+  const names = view.run.groups.filter((g) => g.count > 0).map((g) => g.name);
+  for (const p of view.participants.groups) if (!names.includes(p.name)) names.push(p.name);
+  return new Map(names.map((name, i) => [name, palette[i % palette.length]]));
+}
+
+export function active(context: Context): Node[] {
+  const { view, beside } = context;
+  const axis = timeAxis(view);
+  const { time, peers_alive, peers_in_sync } = view.series;
+  const points = time.map((t, i) => ({ t: t ?? 0, alive: peers_alive[i] ?? 0, sync: peers_in_sync[i] ?? 0 }));
+  if (points.length === 0) return [nothing("No row of metrics yet.")];
+  const most = Math.max(...points.map((p) => p.alive));
+  return [
+    chart(context, {
+      says: `Active participants over time: at most ${most}, ${points[points.length - 1].alive} at the end.`,
+      height: 220,
+      x: { label: axis.label, domain: [0, axis.end] },
+      y: { label: "participants", zero: true, tickFormat: (v: number) => (Number.isInteger(v) ? compact(v) : "") },
+      marks: [
+        ...bands(view),
+        Plot.areaY(points, { x: (p) => axis.scale(p.t), y: "sync", fill: "var(--computing)", fillOpacity: 0.28, curve: "step-after" }),
+        Plot.lineY(points, { x: (p) => axis.scale(p.t), y: "alive", stroke: "var(--ink)", strokeWidth: 1.5, curve: "step-after" }),
+        ...(beside ? [Plot.lineY(beside.series.time.map((t, i) => ({ t: t ?? 0, y: beside.series.peers_alive[i] ?? 0 })), { x: (p) => axis.scale(p.t), y: "y", stroke: "var(--beside)", strokeDasharray: "4,3", curve: "step-after" })] : []),
+        Plot.tip(points, Plot.pointerX({ x: (p) => axis.scale(p.t), y: "alive", title: (p) => `${seconds(p.t)}\n${p.alive} there, ${p.sync} in sync` })),
+      ],
+    }),
+    legend([["there", "var(--ink)"], ["in sync", "color-mix(in srgb, var(--computing) 40%, transparent)"], ...(beside ? [["predicted", "var(--beside)"] as [string, string]] : []), ...faultLegend(view)]),
+    asTable(["time (s)", "there", "in sync"], () => points.map((p) => [p.t, p.alive, p.sync])),
+  ];
+}
+
+const sessionState = { filter: "", group: "" };
+
+export function sessions(context: Context): Node[] {
+  const { view } = context;
+  const s = view.sessions;
+  if (s.rows.length === 0) return [nothing(view.run.notes.length > 0 ? "The run's files do not say when who was there." : "Nobody has come yet.")];
+  const axis = timeAxis(view);
+  const groups = [...new Set(s.rows.map((r) => r.group))];
+  if (!groups.includes(sessionState.group)) sessionState.group = "";
+  const rows = s.rows.filter((r) => r.name.includes(sessionState.filter) && (sessionState.group === "" || r.group === sessionState.group));
+  const controls = h("div", { class: "controls" },
+    search(s.by === "host" ? "Find a peer" : "Find a group", sessionState.filter, (value) => {
+      sessionState.filter = value;
+      context.again();
+    }),
+    groups.length > 1 && s.by === "host" && h("label", { class: "select" }, h("span", { class: "unseen" }, "Group"),
+      h("select", { onchange: (e: Event) => {
+        sessionState.group = (e.target as HTMLSelectElement).value;
+        context.again();
+      } }, h("option", { value: "" }, "all groups"), groups.map((g) => h("option", { value: g, selected: g === sessionState.group }, g)))));
+  const keys = [...s.states.map((n): [string, string] => [stateWords[n] ?? n, colours[n]]), ["gone", "var(--track)"] as [string, string], ...faultLegend(view)];
+  if (rows.length === 0) return [controls, nothing("No peer is called so.")];
+
+  const height = Math.max(s.by === "group" ? 46 : 5, Math.min(s.by === "group" ? 90 : 18, Math.floor(520 / rows.length)));
+  const lines = Math.max(4, Math.min(48, height * 2));
+  const paints = s.states.map((n) => rgb(colours[n])), track = rgb("var(--track)");
+  // From the bottom up: what goes on most of the time, then what interrupts it.
+  const order = ["computing", "averaging", "downloading", "joining"].map((n) => s.states.indexOf(n)).filter((i) => i >= 0);
+  const gap = height > 8 ? Math.round(lines * 0.12) : 0;
+  const paint = (data: Uint8ClampedArray) => {
+    rows.forEach((row, r) => {
+      for (let bin = 0; bin < s.bins; bin++) {
+        let filled = 0;
+        const put = (until: number, c: [number, number, number], alpha: number) => {
+          for (; filled < until; filled++) {
+            const y = (r + 1) * lines - 1 - filled - (gap >> 1);
+            const at = 4 * (y * s.bins + bin);
+            data[at] = c[0];
+            data[at + 1] = c[1];
+            data[at + 2] = c[2];
+            data[at + 3] = alpha;
+          }
+        };
+        let sum = 0;
+        for (const k of order) {
+          sum += share(row.shares[k], bin);
+          put(Math.round(Math.min(1, sum) * (lines - gap)), paints[k], 255);
+        }
+        put(lines - gap, track, 255);
+      }
+    });
+  };
+  const width = context.width;
+  const left = Math.min(130, Math.max(40, ...rows.map((r) => 7 * r.name.length + 12)));
+  const labelled = Math.max(1, Math.ceil(13 / height));
+  const ends = s.ends.filter(([name]) => rows.some((r) => r.name === name));
+  const at = new Map(rows.map((r, i) => [r.name, i]));
+  const svg = chart({ ...context, width }, {
+    says: `${rows.length} ${s.by === "host" ? "peers" : "groups"}: how the time of each was spent, from ${s.states.map((n) => stateWords[n]).join(", ")} to gone.`,
+    height: rows.length * height + 54,
+    marginLeft: left,
+    marginTop: 14,
+    x: { label: axis.label, domain: [0, axis.end] },
+    y: { domain: [0, rows.length], reverse: true, grid: false, label: null, ticks: [], range: [rows.length * height + 15, 15] },
+    marks: [
+      pixels(s.bins, rows.length * lines, paint, [0, axis.scale(s.bins * s.bin)], [0, rows.length]),
+      ...rail(view, -9 / height, -3 / height),
+      Plot.text(rows.filter((_, i) => i % labelled === 0), { x: 0, y: (r) => at.get(r.name)! + 0.5, text: (r) => (s.by === "group" ? `${r.name} ×${compact(r.hosts)}` : r.name), textAnchor: "end", dx: -6, fill: "var(--ink)" }),
+      ...(height > 6 ? [Plot.dot(ends, { x: (e) => axis.scale(e[1]), y: (e) => at.get(e[0])! + 0.5, r: 2.2, fill: (e) => (e[2] === "left" ? "var(--muted)" : "var(--failed)"), title: (e) => `${e[0]}: ${e[2].replace(/_/g, " ")} at ${seconds(e[1])}` })] : []),
+    ],
+  });
+  const tip = h("div", { class: "tip", hidden: true });
+  const say = (event: PointerEvent) => {
+    const box = svg.getBoundingClientRect(), factor = width / (svg.querySelector("svg")!.getBoundingClientRect().width || width);
+    const px = (event.clientX - box.left) * factor, py = (event.clientY - box.top) * factor;
+    const t = ((px - left) / (width - left - 14)) * view.run.time, r = Math.floor((py - 15) / height);
+    const bin = Math.floor(t / s.bin);
+    if (r < 0 || r >= rows.length || bin < 0 || bin >= s.bins || px < left) {
+      tip.hidden = true;
+      return;
+    }
+    const parts = s.states.map((n, k) => [stateWords[n], share(rows[r].shares[k], bin)] as const).filter(([, v]) => v > 0);
+    tip.hidden = false;
+    tip.textContent = `${rows[r].name}, ${seconds(bin * s.bin)}: ${parts.length === 0 ? "gone" : parts.map(([n, v]) => (v > 0.985 ? n : `${n} ${percent(v)}`)).join(", ")}`;
+    tip.style.left = `${Math.min(event.clientX - box.left + 12, box.width - 200)}px`;
+    tip.style.top = `${event.clientY - box.top + 14}px`;
+  };
+  svg.addEventListener("pointermove", say);
+  svg.addEventListener("pointerleave", () => (tip.hidden = true));
+  svg.append(tip);
+  return [
+    controls,
+    legend(keys),
+    svg,
+    h("p", { class: "note" }, s.by === "group" ? "Of each group, the height is the share of its hosts in each state." : "Where states change within a pixel, the height of a colour is its share of the time. Dots: red was killed, grey left."),
+    asTable([s.by, ...s.states.map((n) => `${stateWords[n]}, share of all time`)], () => rows.map((r) => [r.name, ...r.shares.map((line) => {
+      let sum = 0;
+      for (let b = 0; b < s.bins; b++) sum += share(line, b);
+      return Math.round((1000 * sum) / Math.max(1, s.bins)) / 1000;
+    })])),
+  ];
+}
+
+const boardState: TableState & { filter: string } = { by: 3, down: true, filter: "" };
+
+export function leaderboard(context: Context): Node[] {
+  const p = context.view.participants;
+  if (p.hosts.length === 0) return [nothing("Nobody has come yet.")];
+  const rows = p.hosts.map((x, i) => ({ ...x, rank: i + 1, sent: x.sent })).filter((x) => `${x.name} ${x.group} ${x.region}`.includes(boardState.filter));
+  const most = Math.max(1, ...p.hosts.map((x) => x.samples));
+  const tint = groupColours(context.view);
+  return [
+    h("div", { class: "controls" }, search("Find a participant, group or region", boardState.filter, (value) => {
+      boardState.filter = value;
+      context.again();
+    })),
+    table(rows, [
+      { title: "", value: (r) => r.rank, number: true },
+      { title: "participant", value: (r) => r.name, text: (r) => h("span", {}, h("span", { class: `status ${r.alive ? "here" : "gone"}`, title: r.alive ? "there" : "gone" }, h("span", { class: "unseen" }, r.alive ? "there" : "gone")), r.name) },
+      { title: "region", value: (r) => r.region },
+      { title: "samples", value: (r) => r.samples, number: true, text: (r) => h("span", { class: "bar", style: `--share:${r.samples / most};--tint:${tint.get(r.group) ?? "var(--accent)"}` }, compact(r.samples)) },
+      { title: "share", value: (r) => r.samples, number: true, text: (r) => (p.samples > 0 ? percent(r.samples / p.samples) : "–") },
+      { title: "rounds", value: (r) => r.rounds, number: true, text: (r) => count(r.rounds) },
+      { title: "time", value: (r) => r.seconds, number: true, text: (r) => seconds(r.seconds) },
+      { title: "sessions", value: (r) => r.lives, number: true },
+      { title: "loss", value: (r) => r.loss, number: true, text: (r) => (r.loss === 0 ? "–" : number(r.loss)) },
+      { title: "sent", value: (r) => r.sent, number: true, text: (r) => bytes(r.sent) },
+    ], boardState, context.again, { most: 60, caption: "Contributions of participants" }),
+    ...(p.more > 0 ? [h("p", { class: "note" }, `Of ${count(p.more + p.hosts.length)} participants the ${p.hosts.length} with the most samples are listed.`)] : []),
+  ];
+}
+
+const bubbleState = { by: "samples" as "samples" | "time" };
+
+export function bubbles(context: Context): Node[] {
+  const { view } = context;
+  const p = view.participants;
+  const value = (x: { samples: number; seconds: number }) => (bubbleState.by === "samples" ? x.samples : x.seconds);
+  const tint = groupColours(view);
+  interface Bubble { name: string; group: string; value: number; r: number; x: number; y: number; alive: boolean; text: string }
+  const text = (x: { name: string; samples: number; seconds: number }) => `${x.name}\n${count(x.samples)} samples\n${seconds(x.seconds)} there`;
+  // Beyond those that are listed, groups stand for their members.
+  const rest = p.more === 0 ? [] : p.groups.map((g) => {
+    const listed = p.hosts.filter((x) => x.group === g.name);
+    const n = g.hosts - listed.length;
+    return { name: `${count(n)} more of ${g.name}`, group: g.name, alive: g.alive > 0, samples: g.samples - listed.reduce((a, x) => a + x.samples, 0), seconds: g.seconds - listed.reduce((a, x) => a + x.seconds, 0), n };
+  }).filter((x) => x.n > 0);
+  const all: Bubble[] = [...p.hosts, ...rest].filter((x) => value(x) > 0).map((x) => ({ name: x.name, group: x.group, value: value(x), r: 0, x: 0, y: 0, alive: x.alive, text: text(x) }));
+  const controls = choice("Size of the bubbles", "bubbles-by", [["samples", "by samples"], ["time", "by time"]] as const, bubbleState.by, (v) => {
+    bubbleState.by = v;
+    context.again();
+  });
+  if (all.length === 0) return [controls, nothing("No contribution yet.")];
+  const sum = all.reduce((a, b) => a + b.value, 0), width = context.width, height = Math.min(420, Math.max(260, width * 0.7));
+  for (const b of all) b.r = Math.max(1.5, Math.sqrt(b.value / sum) * Math.min(width, height) * 0.42) + 1.5;
+  packSiblings(all.sort((a, b) => b.value - a.value));
+  const reach = Math.max(...all.map((b) => Math.hypot(b.x, b.y) + b.r));
+  const k = Math.min(width, height) / 2 / reach;
+  for (const b of all) {
+    b.x = width / 2 + k * b.x;
+    b.y = height / 2 + k * b.y;
+    b.r = Math.max(1, k * (b.r - 1.5));
+  }
+  return [
+    controls,
+    chart(context, {
+      says: `One bubble for each of ${all.length} participants, the larger the more ${bubbleState.by === "samples" ? "samples it contributed" : "time it was there"}. Largest: ${all.slice(0, 3).map((b) => b.name).join(", ")}.`,
+      height,
+      marginLeft: 0, marginRight: 0, marginTop: 0, marginBottom: 0,
+      x: { axis: null, domain: [0, width], range: [0, width] },
+      y: { axis: null, grid: false, domain: [0, height], range: [0, height] },
+      marks: [
+        Plot.dot(all, { x: "x", y: "y", r: { value: (b: Bubble) => b.r, scale: null } as never, fill: (b: Bubble) => tint.get(b.group) ?? "var(--accent)", fillOpacity: (b: Bubble) => (b.alive ? 0.85 : 0.3), stroke: (b: Bubble) => tint.get(b.group) ?? "var(--accent)", title: "text" }),
+        Plot.text(all.filter((b) => b.r > 3.4 * b.name.length), { x: "x", y: "y", text: "name", fill: (b: Bubble) => (b.alive ? "var(--on-tint)" : "var(--ink)") }),
+      ],
+    }),
+    legend([...[...tint].filter(([g]) => all.some((b) => b.group === g)), ["pale: gone", "var(--track)"]]),
+  ];
+}
+
+const lossState = { filter: "" };
+
+export function lossByParticipant(context: Context): Node[] {
+  const { view } = context;
+  const p = view.participants;
+  if (p.losses.length === 0 || p.losses.every((l) => l.bins.every(([, loss]) => loss === 0))) return [nothing(view.run.workload === "timing" ? "Workload “timing” has no loss." : "No loss yet.")];
+  const axis = timeAxis(view);
+  const tint = groupColours(view);
+  const group = new Map(p.hosts.map((x) => [x.name, x.group]));
+  const points = p.losses.flatMap((l) => l.bins.map(([bin, loss]) => ({ name: l.name, t: (bin + 0.5) * p.loss_bin, loss })));
+  const chosen = lossState.filter === "" ? null : new Set(p.losses.map((l) => l.name).filter((n) => n.includes(lossState.filter)));
+  const colour = (name: string) => tint.get(group.get(name) ?? name) ?? "var(--accent)";
+  return [
+    h("div", { class: "controls" }, search("Highlight a participant", lossState.filter, (value) => {
+      lossState.filter = value;
+      context.again();
+    })),
+    chart(context, {
+      says: `Training loss of ${p.losses.length} participants over time.`,
+      x: { label: axis.label, domain: [0, axis.end] },
+      y: { label: "training loss (nats)", nice: true },
+      marks: [
+        ...bands(view),
+        Plot.lineY(points, { x: (q) => Math.min(axis.end, axis.scale(q.t)), y: "loss", z: "name", stroke: (q) => (chosen && !chosen.has(q.name) ? "var(--muted)" : colour(q.name)), strokeOpacity: chosen ? 0.25 : 0.6, strokeWidth: 1.1 }),
+        Plot.lineY(chosen ? points.filter((q) => chosen.has(q.name)) : [], { x: (q) => Math.min(axis.end, axis.scale(q.t)), y: "loss", z: "name", stroke: (q) => colour(q.name), strokeWidth: 2.2 }),
+        Plot.tip(points, Plot.pointer({ x: (q) => Math.min(axis.end, axis.scale(q.t)), y: "loss", title: (q) => `${q.name}\nloss ${number(q.loss)} about ${seconds(q.t)}` })),
+      ],
+    }),
+    legend([...tint].filter(([g]) => p.losses.some((l) => (group.get(l.name) ?? l.name) === g))),
+    asTable(["participant", "time (s)", "loss"], () => points.map((q) => [q.name, q.t, q.loss])),
+  ];
+}

@@ -1,0 +1,183 @@
+// What the program sends: the sections of scenarios/page/run_view.hpp.
+
+export interface Group {
+  name: string;
+  region: string;
+  device: string;
+  role: string;
+  nat: string;
+  count: number;
+  samples_per_second: number;
+  up: number;
+  down: number;
+}
+
+export interface Run {
+  state: "running" | "ended" | "interrupted" | "unfinished";
+  name: string;
+  description: string;
+  world: string;
+  seed: number;
+  time: number;
+  stop_time: number;
+  shoal: string;
+  build: string;
+  data_digest: string;
+  node: string;
+  workload: string;
+  method: string;
+  parameters: number;
+  epochs_planned: number;
+  target_batch: number;
+  metrics_interval: string;
+  command: string;
+  join: string;
+  compression: { codec: string; means: string; bits: number | null; means_bits: number | null; ratio: number | null };
+  groups: Group[];
+  notes: string[];
+}
+
+export interface Summary {
+  event_hash: string | null;
+  state_hash: string | null;
+  virtual_seconds: number;
+  wall_seconds: number;
+  peak_rss_bytes: number;
+  epochs: number;
+  samples: number;
+  loss: { first: number | null; final: number | null; baseline: number | null; bigram: number | null };
+  rounds: { ok: number; partial: number; split: number; failed: number; by_reason: Record<string, number>; mean_seconds: number | null };
+  bytes_sent: { data: number; averaging: number; state: number; control: number };
+  peers: { joined: number; left: number; alive: number };
+  invariants: Record<string, { checked: number; violated: number; first_violation?: string }>;
+}
+
+export type Columns = Record<string, (number | null)[]>;
+
+export interface Sessions {
+  by: "host" | "group";
+  bin: number;
+  bins: number;
+  end: number;
+  states: string[];
+  rows: { name: string; group: string; region: string; hosts: number; shares: string[] }[];
+  ends: [string, number, string][];
+}
+
+interface Contribution {
+  name: string;
+  region: string;
+  samples: number;
+  rounds: number;
+  seconds: number;
+  loss: number | null;
+  sent: number;
+}
+
+export interface Participants {
+  samples: number;
+  hosts: (Contribution & { group: string; alive: boolean; lives: number })[];
+  more: number;
+  groups: (Contribution & { hosts: number; alive: number })[];
+  loss_bin: number;
+  losses: { name: string; bins: [number, number][] }[];
+}
+
+export interface Transfers {
+  count: number;
+  bytes: number;
+  rows_in_all: number;
+  rows: {
+    from: string;
+    to: string;
+    type: string;
+    number: number;
+    count: number;
+    bytes: number;
+    begun: number;
+    arrives: number;
+    cut: number;
+    waited: number;
+    why: string;
+    held: number;
+  }[];
+}
+
+export interface KeptRound {
+  number: number;
+  epoch: number;
+  group: string;
+  started: number;
+  ended: number;
+  members: number;
+  outcome: string;
+  reason: string;
+  samples: number;
+  first_of_two: boolean;
+  ends: [string, string, string][];
+  transfers: Transfers | null;
+}
+
+export interface Rounds {
+  total: number;
+  by_outcome: Record<string, number>;
+  by_reason: Record<string, number>;
+  points_left_out: boolean;
+  points: [number, number, number, number, number, string][];
+  kept: KeptRound[];
+  attempts: { epoch: number; reason: string; first: number; last: number; count: number }[];
+  transfers_left_out: number;
+}
+
+export interface Fault {
+  begin: number;
+  end: number | null;
+  number: number;
+  action: string;
+  count: number;
+  hosts: string[];
+}
+
+export interface Traffic {
+  kinds: string[];
+  hosts: { name: string; group: string; bytes: number[] }[];
+  more: number;
+  regions: { from: string; to: string; bytes: number[] }[];
+}
+
+export interface Links {
+  bin: number;
+  bins: number;
+  more: number;
+  rows: { name: string; rate: number; mean: number; use: string }[];
+}
+
+export interface Comparison {
+  predicted: { path: string };
+  actual: { path: string };
+  figures: { section: string; name: string; key: string; unit?: string; predicted: number | null; actual: number | null; error: number | null; tolerance: number | null; within?: boolean }[];
+  [more: string]: unknown;
+}
+
+export interface View {
+  run: Run;
+  scenario: string;
+  summary: Summary | null;
+  series: Columns;
+  epochs: Columns;
+  sessions: Sessions;
+  participants: Participants;
+  rounds: Rounds;
+  faults: Fault[];
+  traffic: Traffic | null;
+  links: Links | null;
+  comparison?: Comparison;
+}
+
+export const outcomes = ["ok", "partial", "split", "failed"];
+
+const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const values = new Float32Array(128);
+[...digits].forEach((c, i) => (values[c.charCodeAt(0)] = i / 61));
+/** The share of 0 to 1 that a character of a line of bins stands for. */
+export const share = (line: string, bin: number): number => (bin < line.length ? values[line.charCodeAt(bin)] : 0);
