@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <deque>
 #include <random>
+#include <thread>
 
 #include <caf/mailbox_element.hpp>
 #include <grpcpp/security/credentials.h>
@@ -348,6 +349,11 @@ class network::station : public std::enable_shared_from_this<station> {
       if (each->up) each->send(false, frame_writer(frame_kind::leaving).done(), now());
       for (auto& direction : each->pipes) direction.through->finish();
     }
+  }
+
+  bool has_links() const {
+    std::lock_guard guard(mutex_);
+    return !links_.empty();
   }
 
   std::vector<neighbour> neighbours() const {
@@ -1371,7 +1377,12 @@ void network::join(host_index host, const address& where) {
   if (const auto at = station_of(host)) at->join(where);
 }
 void network::leave(host_index host) {
-  if (const auto at = station_of(host)) at->leave();
+  const auto at = station_of(host);
+  if (!at) return;
+  at->leave();
+  // A process that ends takes what is queued with it, and then others would wait for it.
+  const auto limit = std::chrono::steady_clock::now() + std::min<duration>(shared_->options.detection_time, std::chrono::seconds(2));
+  while (at->has_links() && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 std::vector<neighbour> network::neighbours(host_index host) const {
   const auto at = station_of(host);

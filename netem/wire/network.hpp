@@ -148,7 +148,7 @@ class network final : public carrier {
   void introduce(host_index host, const caf::actor& service);
   /// Makes a link to whoever is at `where`, again and again until there is one.
   void join(host_index host, const address& where);
-  /// To all it has links with: it leaves for good.
+  /// To all it has links with: it leaves for good. Returns when they have it, or after the detection time (at most 2 s).
   void leave(host_index host);
 
   std::vector<neighbour> neighbours(host_index host) const;

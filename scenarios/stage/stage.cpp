@@ -147,6 +147,7 @@ struct stage::state {
   // it nobody calls the world.
   mutable std::recursive_mutex watching;
   duration last_event{};                                 // observers' time never goes back
+  bool over = false;                                     // what the wire still has to say is too late
   std::unique_ptr<run_observers> observers;
   actors::rounds_recorder rounds;
   node_diary diary;                                      // with options.node
@@ -306,7 +307,7 @@ void stage::state::build() {
   if ((!options.out.empty() || options.listener != nullptr) && what.record.transfers > 0)
     options_of_world.on_transfer = [this](const netem::transfer_record& transfer) {
       std::lock_guard guard(watching);
-      observers->on_transfer(transfer);
+      if (!over) observers->on_transfer(transfer);
     };
   if (what.world == "loopback" || options.node) options_of_world.real = network_between_hosts();
   in = std::make_unique<world>(std::move(options_of_world));
@@ -314,7 +315,7 @@ void stage::state::build() {
   in->on_probe = [this](netem::host_index host, std::string_view point) {
     {
       std::lock_guard guard(watching);
-      observers->on_point(point);
+      if (!over) observers->on_point(point);
     }
     faults->reached(host, point);
   };
@@ -576,6 +577,7 @@ void stage::state::on_event(const netem::delivered_event& event) {
   auto machine = killed ? in->net().machine_of(event.to.host) : 0;
   auto id = killed ? in->peer_id_of(event.to.host) : 0;
   std::lock_guard guard(watching);
+  if (over) return;
   if (killed && !simulated()) dead.insert(id);
   auto in_order = event;
   in_order.time = stamp(event.time);
@@ -605,7 +607,7 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
   auto now = in->clock().now();
   std::lock_guard guard(watching);
   // Killed by another thread while it was about to say this: it happened nowhere.
-  if (dead.contains(from.id())) return;
+  if (over || dead.contains(from.id())) return;
   observers->on_observation(stamp(now), from.id(), machine, from.name(), seen);
   if (options.node) diary.observe(now, seen);
   rounds.observe(from.id(), seen);
@@ -782,8 +784,10 @@ duration stage::state::run_world(bool& interrupted) {
       if (role.peer) observers->on_host_killed(stamp(now), id, "left");
     }
   }
-  // From here on nobody serves the clock and no actor runs: what the observers know can be read.
+  // From here on nobody serves the clock and no actor runs: what the observers know can be read. The wire's threads may still report.
   in->clock().settle();
+  std::lock_guard guard(watching);
+  over = true;
   return ended;
 }
 

@@ -165,6 +165,7 @@ TEST_CASE("processes of a shard that start later have higher territories, and no
 }
 
 TEST_CASE("a bootstrap, a leader, a reducer half-way, a donor and the owner of the shard are killed in their moment, and come back") {
+  SHOAL_NIGHTLY();   // it waits for moments that come when they come
   survivors all(100, 5, 2);   // all of it takes thirty, and more where processes take long to start
   const auto strike = [&](const std::string& what, const std::string& series, const std::vector<std::string>& whom) {
     const auto name = all.first_with_more(series, whom);
