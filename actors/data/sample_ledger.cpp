@@ -29,9 +29,11 @@ std::vector<sample_range> sample_ledger::lease(peer_id peer, std::uint32_t count
     append_range(out, lowest.first, end);
     wanted -= end - lowest.first;
   }
-  while (wanted > 0 && next_ < limit_) {
+  // Whoever asks for more than there is gets what there is.
+  const auto limit = std::min(limit_, (territory_ + 1) * territory_size);
+  while (wanted > 0 && next_ < limit) {
     const auto first = next_;
-    auto end = first + std::min(wanted, limit_ - first);
+    auto end = first + std::min(wanted, limit - first);
     const auto known = all_.pieces(first, end);
     if (!known.empty() && known.front().first == first) { // another primary issued it instead of us
       next_ = known.front().end;
@@ -39,7 +41,6 @@ std::vector<sample_range> sample_ledger::lease(peer_id peer, std::uint32_t count
     }
     if (!known.empty())
       end = known.front().first;
-    SHOAL_CHECK(end <= (territory_ + 1) * territory_size, "a territory of samples has been issued");
     next_ = end;
     set(first, end, leased);
     append_range(out, first, end);

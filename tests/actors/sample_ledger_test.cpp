@@ -36,7 +36,9 @@ TEST_CASE("new indices are leased in order, returned ones first and the lowest o
   CHECK(ledger.lease(3, 4, 0s) == list{{1, 1}, {6, 3}});
   CHECK(ledger.high_water() == 9);
   CHECK(ledger.lease(3, 0, 0s).empty());
-  CHECK(ledger.lease(4, 0xffff'ffffu, 0s) == list{{9, 0xffff'ffffu}}); // no loop over indices
+  CHECK(ledger.lease(4, 0xffff'fff0u, 0s) == list{{9, 0xffff'fff0u}}); // no loop over indices
+  CHECK(ledger.lease(5, 0xffff'ffffu, 0s) == list{{0xffff'fff9u, 7}});  // the end of its territory
+  CHECK(ledger.lease(5, 0xffff'ffffu, 0s).empty());
 }
 
 TEST_CASE("leases expire at their time unless they are renewed") {
