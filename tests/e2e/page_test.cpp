@@ -18,7 +18,7 @@ swarm unlucky() {
   swarm out;
   out.peers = 6;
   out.epochs = 12;
-  out.parameters = "20000";   // so that parts are bulk
+  out.parameters = "20000"; 
   out.faults = {"{kill: process, select: p-1, on: all_reduce.half_sent, nth: 20}", "{throttle: up, select: \"p-*\", at: 3s, duration: 2s, factor: 50%}",
                 "{restart: machine, select: p-2, at: 4s, downtime: 2s}"};
   return out;
@@ -59,7 +59,6 @@ TEST_CASE("a page shows the same numbers live and from the directory") {
     CHECK(seen["participants"]["samples"] == run.summary().samples);
     CHECK(seen["rounds"]["by_outcome"]["ok"].get<std::uint64_t>() <= run.summary().rounds.ok);
     CHECK(seen["faults"].size() >= 2);
-    CHECK(!seen["links"]["rows"].empty());
     std::uint64_t sent = 0;
     for (const auto& host : seen["traffic"]["hosts"])
       for (const auto& bytes : host["bytes"]) sent += bytes.get<std::uint64_t>();
