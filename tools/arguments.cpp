@@ -13,6 +13,11 @@
 
 namespace shoal::tools {
 
+int fail(const std::string& why, int status) {
+  fmt::print(stderr, "error: {}\n", why);
+  return status;
+}
+
 void scenario_arguments::add_to(CLI::App& command) {
   command.add_option("scenario", file, "YAML file of the scenario")->required()->type_name("FILE");
   command.add_option("--set", sets, "override an option, as in --set peers.home.count=12; repeatable")

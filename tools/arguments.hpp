@@ -7,6 +7,7 @@
 
 #include "scenarios/schema/diagnostic.hpp"
 #include "scenarios/schema/scenario.hpp"
+#include "tools/exit_codes.hpp"
 
 namespace CLI {
 class App;
@@ -23,6 +24,9 @@ struct scenario_arguments {
   /// Loads the scenario and prints every error and warning to stderr; nothing if there are errors.
   std::optional<scenarios::scenario> load() const;
 };
+
+/// Says why on stderr. Returns the exit status.
+int fail(const std::string& why, int status = exit_bad_input);
 
 /// On stderr.
 void print_diagnostics(const std::vector<scenarios::diagnostic>& what);

@@ -92,7 +92,7 @@ int bench_averaging(bench_arguments a) {
       return fmt::print(stderr, "error: {}: cannot be written: {}\n", a.svg, std::strerror(errno)), exit_bad_input;
   catch_interrupts();
   const auto figures = run_study_on_terminal(a.study, a.seed, {.json = a.json});
-  if (!figures) return fmt::print(stderr, "error: {}\n", figures.error()), exit_run_failed;
+  if (!figures) return fail(figures.error(), exit_run_failed);
   if (a.json) {
     fmt::print("{}\n", bench_json(a.study, a.seed, *figures).dump(2));
   } else {

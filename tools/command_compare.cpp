@@ -33,8 +33,7 @@ int compare(const compare_arguments& arguments) {
   }
   const auto compared = scenarios::compare_runs(arguments.predicted, arguments.actual, *allowed, arguments.force);
   if (!compared) {
-    fmt::print(stderr, "error: {}\n", compared.error());
-    return exit_bad_input;
+    return fail(compared.error());
   }
   const scenarios::comparison_style style{terminal_columns(STDOUT_FILENO).value_or(80), wants_colour(STDOUT_FILENO)};
   std::fputs((arguments.json ? scenarios::to_json(*compared) : scenarios::to_text(*compared, style)).c_str(), stdout);

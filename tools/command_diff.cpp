@@ -1,5 +1,6 @@
 // shoal diff A B: where two runs part, and what became of it.
 #include "scenarios/compare/run_diff.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 
@@ -20,8 +21,7 @@ struct diff_arguments {
 int diff(const diff_arguments& arguments) {
   auto difference = scenarios::diff_runs(arguments.a, arguments.b);
   if (!difference) {
-    fmt::print(stderr, "error: {}\n", difference.error());
-    return exit_bad_input;
+    return fail(difference.error());
   }
   std::fputs(
       (arguments.json ? scenarios::to_json(*difference) : scenarios::to_text(*difference)).c_str(),

@@ -1,6 +1,7 @@
 // shoal explain RUN: why a transfer, or a round, took as long as it did.
 #include "scenarios/compare/explain.hpp"
 #include "scenarios/compare/study_directory.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 
@@ -23,8 +24,7 @@ struct explain_arguments {
 template <class What>
 int show(const result<What>& what, bool json) {
   if (!what) {
-    fmt::print(stderr, "error: {}\n", what.error());
-    return exit_bad_input;
+    return fail(what.error());
   }
   std::fputs((json ? scenarios::to_json(*what) : scenarios::to_text(*what)).c_str(), stdout);
   return exit_ok;
@@ -32,8 +32,7 @@ int show(const result<What>& what, bool json) {
 
 int explain(const explain_arguments& arguments) {
   if (auto run = scenarios::refuse_study(arguments.run, "transfer and no round to explain"); !run) {
-    fmt::print(stderr, "error: {}\n", run.error());
-    return exit_bad_input;
+    return fail(run.error());
   }
   if (arguments.flow)
     return show(scenarios::explain_transfer(arguments.run, *arguments.flow), arguments.json);

@@ -1,5 +1,6 @@
 // shoal generate DIR|CKPT: text from a trained model.
 #include "scenarios/compare/model_file.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
@@ -26,11 +27,6 @@ struct generate_arguments {
   double temperature = 0.7, top_p = 0.95;
 };
 
-int fail(const std::string& why) {
-  fmt::print(stderr, "error: {}\n", why);
-  return exit_bad_input;
-}
-
 #if SHOAL_WITH_LEARN
 
 int generate(const generate_arguments& arguments) {
@@ -50,6 +46,7 @@ int generate(const generate_arguments& arguments) {
     return fail(valid.error());
 
   learn::use_one_thread();
+  if (auto loaded = learn::load_torch(); !loaded) return fail(loaded.error());
   const learn::transformer model(state->model);
   auto random = stream(arguments.seed, "generate");
   // A terminal gets only what it can show; a file gets the bytes.

@@ -14,6 +14,7 @@
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator_folder.hpp"
 #include "scenarios/schema/diagnostic.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/keys_show.hpp"
@@ -35,11 +36,6 @@ std::int64_t utc_now() {
   return std::chrono::duration_cast<duration>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-int refuse(const std::string& why, int status = exit_bad_input) {
-  fmt::print(stderr, "error: {}\n", why);
-  return status;
-}
-
 /// Of --valid, if it is there. Says on stderr what is wrong with it.
 std::optional<duration> validity(const keys_arguments& arguments, const char* standard) {
   const std::string text = arguments.valid.empty() ? standard : arguments.valid;
@@ -56,7 +52,7 @@ int init(const keys_arguments& arguments) {
   if (!valid) return exit_usage;
   const std::int64_t now = utc_now();
   const auto made = moderator_folder::make(arguments.out, arguments.swarm, now, *valid);
-  if (!made) return refuse(made.error());
+  if (!made) return fail(made.error());
   fmt::print("{}: the moderator of swarm '{}', until {}\n", arguments.out, arguments.swarm, utc_text(now + valid->count()));
   fmt::print("  moderator.key  who has it may admit anybody: keep it off the nodes, and a copy in a safe place\n");
   fmt::print("next: 'shoal keys admit NAME --moderator {} -o DIR', or with the request that a volunteer sends\n", arguments.out);
@@ -64,15 +60,15 @@ int init(const keys_arguments& arguments) {
 }
 
 int request(const keys_arguments& arguments) {
-  if (const auto fine = check_name(arguments.who); !fine) return refuse(fine.error());
+  if (const auto fine = check_name(arguments.who); !fine) return fail(fine.error());
   auto folder = new_folder::create(arguments.out);
-  if (!folder) return refuse(folder.error());
+  if (!folder) return fail(folder.error());
   const signing_key key = signing_key::make();
   const std::string file = arguments.who + ".csr";
   auto done = folder->write(node_key_file, key.pem());
   if (done) done = folder->write(file, make_request(arguments.who, key));
   if (done) done = folder->commit();
-  if (!done) return refuse(done.error());
+  if (!done) return fail(done.error());
   const std::string request_path = (fs::path(arguments.out) / file).string();
   fmt::print("{}: the key of '{}', which stays on this machine, and its request\n", arguments.out, arguments.who);
   fmt::print("next: send {} to the moderator, and put the files that come back into {}\n", request_path, arguments.out);
@@ -112,25 +108,25 @@ int admit(const keys_arguments& arguments) {
   std::optional<signing_key> key;
   if (is_request(arguments.who)) {
     const auto text = read_text(arguments.who);
-    if (!text) return refuse(text.error());
+    if (!text) return fail(text.error());
     const auto read = read_request(*text);
-    if (!read) return refuse(fmt::format("'{}': {}", arguments.who, read.error()));
+    if (!read) return fail(fmt::format("'{}': {}", arguments.who, read.error()));
     who = *read;
   } else {
     key = signing_key::make();
     who.public_key = key->public_key();
   }
   auto folder = moderator_folder::open(arguments.moderator, now);
-  if (!folder) return refuse(folder.error());
+  if (!folder) return fail(folder.error());
   // Before anything is issued: can it be handed over?
   std::optional<new_folder> out;
   if (key || !is_folder_of(arguments.who, arguments.out)) {
     auto made = new_folder::create(arguments.out);
-    if (!made) return refuse(made.error());
+    if (!made) return fail(made.error());
     out.emplace(*std::move(made));
   }
   const auto pem = folder->admit(who.name, who.public_key, now, *valid, arguments.operates);
-  if (!pem) return refuse(pem.error());
+  if (!pem) return fail(pem.error());
   const auto put = [&](std::string_view name, const std::string& text) {
     return out ? out->write(name, text) : write_text(fs::path(arguments.out) / name, text);
   };
@@ -140,7 +136,7 @@ int admit(const keys_arguments& arguments) {
   if (done) done = put(revocation_list_file, folder->revoked().pem());
   if (done) done = put(node_certificate_file, *pem);
   if (done && out) done = out->commit();
-  if (!done) return refuse(done.error(), exit_run_failed);
+  if (!done) return fail(done.error(), exit_run_failed);
   const admitted& made = folder->everybody().back();
   fmt::print("{}: '{}' is admitted to '{}'{} until {}, serial {}\n", arguments.out, made.name, folder->keys().facts().name,
              arguments.operates ? " as an operator" : "", utc_text(made.until_utc_ns), made.serial);
@@ -157,7 +153,7 @@ int admit(const keys_arguments& arguments) {
 int revoke(const keys_arguments& arguments) {
   const std::int64_t now = utc_now();
   auto folder = moderator_folder::open(arguments.moderator, now);
-  if (!folder) return refuse(folder.error());
+  if (!folder) return fail(folder.error());
   // As 'openssl x509 -serial' and others write it: capitals, colons.
   std::string serial;
   for (char c : arguments.who)
@@ -176,7 +172,7 @@ int revoke(const keys_arguments& arguments) {
   }
   if (name.empty()) {
     const auto meant = scenarios::closest(arguments.who, names);
-    return refuse(fmt::format("nobody with the name or serial '{}' was admitted here{}", arguments.who,
+    return fail(fmt::format("nobody with the name or serial '{}' was admitted here{}", arguments.who,
                               meant ? fmt::format("; did you mean '{}'?", *meant)
                                     : fmt::format("; 'shoal keys show {}' lists who was", arguments.moderator)));
   }
@@ -184,7 +180,7 @@ int revoke(const keys_arguments& arguments) {
     fmt::print("{} of '{}' {} revoked before; nothing changed\n", count_of(before, "certificate"), name, before == 1 ? "was" : "were");
     return exit_ok;
   }
-  if (const auto done = folder->revoke(serials, now); !done) return refuse(done.error());
+  if (const auto done = folder->revoke(serials, now); !done) return fail(done.error());
   fmt::print("{} of '{}' {} revoked{}\n", count_of(serials.size(), "certificate"), name, serials.size() == 1 ? "is" : "are",
              before > 0 ? fmt::format("; {} {} before", before, before == 1 ? "was" : "were") : "");
   fmt::print("{}: revocation list number {}, with {}\n", (fs::path(arguments.moderator) / revocation_list_file).string(),

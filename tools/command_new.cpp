@@ -1,6 +1,7 @@
 // shoal new NAME: a commented scenario to begin with.
 #include "scenarios/compare/new_scenario.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 
@@ -23,11 +24,6 @@ struct new_arguments {
   std::optional<std::string> peers, workload, churn, minutes;
   bool yes = false, force = false;
 };
-
-int fail(int code, const std::string& why) {
-  fmt::print(stderr, "error: {}\n", why);
-  return code;
-}
 
 template <class T, class Parse>
 bool take(const char* option, const std::optional<std::string>& text, std::optional<T>& into,
@@ -62,27 +58,27 @@ int make_new(const new_arguments& arguments) {
     file += ".yaml";
   const std::string name = file.stem().string();
   if (auto wrong = sc::name_error(name))
-    return fail(exit_usage, *wrong);
+    return fail(*wrong, exit_usage);
   std::error_code error;
   const auto status = fs::status(file, error);
   if (fs::is_directory(status))
-    return fail(exit_bad_input, fmt::format("'{}' is a directory", file.string()));
+    return fail(fmt::format("'{}' is a directory", file.string()));
   if (fs::exists(status) && !arguments.force)
-    return fail(exit_bad_input, fmt::format("'{}' exists; --force replaces it", file.string()));
+    return fail(fmt::format("'{}' exists; --force replaces it", file.string()));
 
   auto made = sc::with_defaults(name, wishes);
   if (!arguments.yes && isatty(STDIN_FILENO) != 0) {
     auto asked = sc::ask(name, wishes, std::cin, std::cerr);
     if (!asked)
-      return fail(exit_bad_input, asked.error());
+      return fail(asked.error());
     made = *asked;
   }
   auto out = sc::output_file::create(file);
   if (!out)
-    return fail(exit_bad_input, out.error());
+    return fail(out.error());
   (*out)->write(sc::to_yaml(made));
   if (auto done = (*out)->commit(); !done)
-    return fail(exit_bad_input, done.error());
+    return fail(done.error());
   fmt::print("wrote {}; now: shoal run {}\n", file.string(), file.string());
   return exit_ok;
 }

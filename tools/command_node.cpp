@@ -169,8 +169,7 @@ int run(node_arguments arguments) {
   catch_interrupts();
   auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
   if (!stage) {
-    fmt::print(stderr, "error: {}\n", stage.error());
-    return exit_bad_input;
+    return fail(stage.error());
   }
   if (server) say("metrics: " + server->url());
   if (page && !page->url().empty()) say("dashboard: " + page->url());
@@ -181,8 +180,7 @@ int run(node_arguments arguments) {
     line.clear();
   }
   if (!outcome) {
-    fmt::print(stderr, "error: {}\n", outcome.error());
-    return exit_run_failed;
+    return fail(outcome.error(), exit_run_failed);
   }
   const auto& summary = outcome->summary;
   if (page) page->finish();

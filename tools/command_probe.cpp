@@ -39,21 +39,16 @@ struct probe_arguments {
   bool shard = false;
 };
 
-int refuse(const std::string& why, int status) {
-  fmt::print(stderr, "error: {}\n", why);
-  return status;
-}
-
 /// As many digits as a measurement on a shared line is good for.
 data_rate rounded(double bits_per_second) { return {std::stod(fmt::format("{:.4g}", bits_per_second))}; }
 
 int answer(const probe_arguments& arguments) {
   const auto at = netem::wire::parse_address(arguments.listen);
-  if (!at) return refuse("--listen: " + at.error(), exit_usage);
+  if (!at) return fail("--listen: " + at.error(), exit_usage);
   std::optional<netem::wire::credentials> keys;
   if (const int code = arguments.keys.load(keys); code != exit_ok) return code;
   auto listening = netem::wire::line_answerer::open(*at, keys ? keys->server : nullptr, keys ? keys->admits : nullptr);
-  if (!listening) return refuse(listening.error(), exit_bad_input);
+  if (!listening) return fail(listening.error(), exit_bad_input);
   fmt::print(stderr, "answers measurements on {} until it is ended\n", (*listening)->at().text());
   catch_interrupts();
   while (!interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -62,15 +57,15 @@ int answer(const probe_arguments& arguments) {
 
 int measure(const probe_arguments& arguments) {
   const auto time = parse_duration(arguments.time);
-  if (!time || *time < std::chrono::milliseconds(500)) return refuse("--time: " + (time ? "at least 500ms" : time.error()), exit_usage);
+  if (!time || *time < std::chrono::milliseconds(500)) return fail("--time: " + (time ? "at least 500ms" : time.error()), exit_usage);
   const auto scenario = arguments.scenario.load();
   if (!scenario) return exit_bad_input;
-  if (scenario->study) return refuse(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file), exit_bad_input);
+  if (scenario->study) return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file), exit_bad_input);
   std::optional<netem::wire::credentials> keys;
   if (!arguments.to.empty())
     if (const int code = arguments.keys.load(keys); code != exit_ok) return code;
   const auto name = !arguments.name.empty() ? arguments.name : keys ? keys->name : host_name();
-  if (!scenarios::is_plain_name(name)) return refuse(fmt::format("--name: '{}' cannot name a host: use a-z, 0-9, '_' and '-'", name), exit_usage);
+  if (!scenarios::is_plain_name(name)) return fail(fmt::format("--name: '{}' cannot name a host: use a-z, 0-9, '_' and '-'", name), exit_usage);
 
   // What is known of it stays, but for what is measured.
   scenarios::inventory all;
@@ -84,24 +79,24 @@ int measure(const probe_arguments& arguments) {
   auto& host = all.hosts[name];
   if (!arguments.address.empty()) {
     const auto at = netem::wire::parse_address(arguments.address);
-    if (!at) return refuse("--address: " + at.error(), exit_usage);
+    if (!at) return fail("--address: " + at.error(), exit_usage);
     host.address = at->text();
   }
   if (!arguments.group.empty()) host.group = arguments.group;
   host.shard = host.shard || arguments.shard;
   if (!host.shard) {
     fmt::print(stderr, "{}: computes for {}\n", name, to_string(*time));
-    if (auto done = scenarios::measure_compute(*scenario, *time, host); !done) return refuse(done.error(), exit_bad_input);
+    if (auto done = scenarios::measure_compute(*scenario, *time, host); !done) return fail(done.error(), exit_bad_input);
   }
   for (const auto& text : arguments.to) {
     const auto equals = text.find('=');
     const auto at = netem::wire::parse_address(equals == std::string::npos ? text : text.substr(equals + 1));
-    if (!at) return refuse("--to: " + at.error(), exit_usage);
+    if (!at) return fail("--to: " + at.error(), exit_usage);
     fmt::print(stderr, "{}: measures the line to {} for {}\n", name, at->text(), to_string(2 * *time));
     const auto line = netem::wire::measure_line(*at, keys ? keys->channel : nullptr, keys ? keys->admits : nullptr, *time);
-    if (!line) return refuse(line.error(), exit_run_failed);
+    if (!line) return fail(line.error(), exit_run_failed);
     const auto other = equals == std::string::npos ? line->name : text.substr(0, equals);
-    if (other.empty()) return refuse(fmt::format("--to: without keys nobody says who is at {}: write --to NAME={}", at->text(), at->text()), exit_usage);
+    if (other.empty()) return fail(fmt::format("--to: without keys nobody says who is at {}: write --to NAME={}", at->text(), at->text()), exit_usage);
     host.delays[other] = std::chrono::duration_cast<std::chrono::microseconds>(line->round_trip);
     // A line is as fast as the fastest of the ways over it.
     host.up = std::max(host.up, rounded(line->up), [](data_rate a, data_rate b) { return a.bits_per_second < b.bits_per_second; });
@@ -110,11 +105,11 @@ int measure(const probe_arguments& arguments) {
   for (const auto& [option, text, rate] : {std::tuple{"--up", &arguments.up, &host.up}, std::tuple{"--down", &arguments.down, &host.down}}) {
     if (!text->empty()) {
       const auto given = parse_rate(*text);
-      if (!given) return refuse(fmt::format("{}: {}", option, given.error()), exit_usage);
+      if (!given) return fail(fmt::format("{}: {}", option, given.error()), exit_usage);
       *rate = *given;
     }
     if (rate->bits_per_second <= 0)
-      return refuse(fmt::format("nothing is known of the line: measure it with --to another host, where 'shoal probe --listen' answers, or say it with {} RATE", option),
+      return fail(fmt::format("nothing is known of the line: measure it with --to another host, where 'shoal probe --listen' answers, or say it with {} RATE", option),
                     exit_usage);
   }
   const scenarios::inventory only{{{name, host}}};
@@ -123,9 +118,9 @@ int measure(const probe_arguments& arguments) {
     return exit_ok;
   }
   auto file = scenarios::output_file::create(arguments.out);
-  if (!file) return refuse(file.error(), exit_run_failed);
+  if (!file) return fail(file.error(), exit_run_failed);
   (*file)->write(to_yaml(all));
-  if (auto done = (*file)->commit(); !done) return refuse(done.error(), exit_run_failed);
+  if (auto done = (*file)->commit(); !done) return fail(done.error(), exit_run_failed);
   fmt::print("{}", to_yaml(only));
   fmt::print(stderr, "{}: {} host{}\n", arguments.out, all.hosts.size(), all.hosts.size() == 1 ? "" : "s");
   return exit_ok;
@@ -133,7 +128,7 @@ int measure(const probe_arguments& arguments) {
 
 int run(const probe_arguments& arguments) {
   if (arguments.listen.empty() == arguments.scenario.file.empty())
-    return refuse("give a scenario, whose model is measured here, or --listen HOST:PORT, where others measure their lines to this host", exit_usage);
+    return fail("give a scenario, whose model is measured here, or --listen HOST:PORT, where others measure their lines to this host", exit_usage);
   return arguments.listen.empty() ? measure(arguments) : answer(arguments);
 }
 

@@ -47,11 +47,6 @@ struct promote_arguments {
   bool insecure = false, pace = false, offline = false, quiet = false;
 };
 
-int refuse(const std::string& why, int status = exit_bad_input) {
-  fmt::print(stderr, "error: {}\n", why);
-  return status;
-}
-
 /// Why nobody can be reached at a TCP port there; nothing if somebody can.
 std::optional<std::string> unreachable(const std::string& host, const std::string& port) {
   addrinfo hints{}, *found = nullptr;
@@ -129,11 +124,11 @@ int run(const promote_arguments& arguments) {
   print_diagnostics(hosts.errors);
   print_diagnostics(hosts.warnings);
   if (!scenario || !hosts.value) return exit_bad_input;
-  if (scenario->study) return refuse(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file));
+  if (scenario->study) return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file));
   std::error_code error;
-  if (fs::exists(arguments.out, error) && !fs::is_empty(arguments.out, error)) return refuse(fmt::format("'{}' is there already, and not empty", arguments.out));
+  if (fs::exists(arguments.out, error) && !fs::is_empty(arguments.out, error)) return fail(fmt::format("'{}' is there already, and not empty", arguments.out));
   const auto values = values_of(*scenario);
-  if (!values) return refuse(values.error());
+  if (!values) return fail(values.error());
 
   // All that is wrong, at once.
   std::vector<std::string> wrong;
@@ -143,7 +138,7 @@ int run(const promote_arguments& arguments) {
   if (plan && !arguments.offline)
     for (auto& each : missing_hosts(*plan, arguments.target == "ssh")) wrong.push_back(std::move(each));
   if (!wrong.empty()) {
-    for (const auto& each : wrong) refuse(each);
+    for (const auto& each : wrong) fail(each);
     fmt::print(stderr, "nothing was written\n");
     return exit_bad_input;
   }
@@ -153,10 +148,10 @@ int run(const promote_arguments& arguments) {
   const auto partial = arguments.out + ".partial";
   fs::remove_all(partial, error);
   fs::create_directories(partial, error);
-  if (error) return refuse(fmt::format("cannot make '{}': {}", partial, error.message()), exit_run_failed);
+  if (error) return fail(fmt::format("cannot make '{}': {}", partial, error.message()), exit_run_failed);
   const auto give_up = [&](const std::string& why) {
     fs::remove_all(partial, error);
-    return refuse(why, exit_run_failed);
+    return fail(why, exit_run_failed);
   };
   live_line line(isatty(STDERR_FILENO) != 0);
   preflight_options options;

@@ -3,6 +3,7 @@
 #include "scenarios/compare/run_diff.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "scenarios/stage/workloads.hpp"
+#include "tools/arguments.hpp"
 #include "tools/build_identity.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -28,16 +29,11 @@ struct replay_arguments {
   unsigned workers = 0;
 };
 
-int fail(int code, const std::string& why) {
-  fmt::print(stderr, "error: {}\n", why);
-  return code;
-}
-
 /// Said before anything runs, because it may explain the rest.
 int say_what_changed(const scenarios::replay_plan& plan) {
   auto work = scenarios::prepare_workload(plan.what);
   if (!work)
-    return fail(exit_bad_input, work.error());
+    return fail(work.error());
   if (auto note = scenarios::data_note(plan.made_by, (*work)->data_digest()))
     fmt::print(stderr, "warning: {}\n", *note);
   for (const auto& note : plan.notes)
@@ -48,11 +44,11 @@ int say_what_changed(const scenarios::replay_plan& plan) {
 int replay(const replay_arguments& arguments) {
   auto plan = scenarios::plan_replay(arguments.directory, build_identity());
   if (!plan)
-    return fail(exit_bad_input, plan.error());
+    return fail(plan.error());
   if (!arguments.out.empty()) {
     std::error_code ignored;
     if (std::filesystem::equivalent(arguments.directory, arguments.out, ignored))
-      return fail(exit_bad_input, "--out is the directory that is replayed");
+      return fail("--out is the directory that is replayed");
   }
   if (int code = say_what_changed(*plan); code != exit_ok)
     return code;
@@ -64,7 +60,7 @@ int replay(const replay_arguments& arguments) {
   if (arguments.out.empty()) {
     auto made = scratch_directory::create();
     if (!made)
-      return fail(exit_run_failed, made.error());
+      return fail(made.error(), exit_run_failed);
     scratch = std::move(*made);
     options.out = (*scratch / "replay").string();
   }
@@ -81,11 +77,11 @@ int replay(const replay_arguments& arguments) {
 
   auto stage = scenarios::stage::prepare(std::move(plan->what), std::move(options));
   if (!stage)
-    return fail(exit_bad_input, stage.error());
+    return fail(stage.error());
   auto outcome = (*stage)->run();
   line.clear();
   if (!outcome)
-    return fail(exit_run_failed, outcome.error());
+    return fail(outcome.error(), exit_run_failed);
   if (outcome->interrupted) {
     fmt::print(stderr, "interrupted: nothing was compared\n");
     return 128 + SIGINT;

@@ -7,6 +7,7 @@
 
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/page/page_file.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/shown_runs.hpp"
@@ -20,10 +21,6 @@ struct report_arguments {
 };
 
 int report(const report_arguments& arguments) {
-  const auto fail = [](const std::string& why) {
-    fmt::print(stderr, "error: {}\n", why);
-    return exit_bad_input;
-  };
   auto page = scenarios::load_page();
   if (!page) return fail(page.error());
   std::vector<std::string> paths{arguments.run};

@@ -79,8 +79,7 @@ int run(const run_arguments& arguments) {
   if (arguments.check_determinism) {
     auto begun = determinism_check::begin(*scenario, options);
     if (!begun) {
-      fmt::print(stderr, "error: {}\n", begun.error());
-      return exit_bad_input;
+      return fail(begun.error());
     }
     determinism = std::move(*begun);
   }
@@ -90,15 +89,13 @@ int run(const run_arguments& arguments) {
 
   auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
   if (!stage) {
-    fmt::print(stderr, "error: {}\n", stage.error());
-    return exit_bad_input;
+    return fail(stage.error());
   }
   if (auto advice = (*stage)->advice(); !advice.empty()) fmt::print(stderr, "warning: {}\n", advice);
   auto outcome = (*stage)->run();
   line.clear();
   if (!outcome) {
-    fmt::print(stderr, "error: {}\n", outcome.error());
-    return exit_run_failed;
+    return fail(outcome.error(), exit_run_failed);
   }
   const std::string no_report = page ? page->finish() : std::string{};
   if (!print_summary(outcome->summary, arguments.stage.json, [&] { print_people(*outcome, arguments, no_report); })) return exit_run_failed;

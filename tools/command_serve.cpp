@@ -10,6 +10,7 @@
 
 #include "scenarios/page/page_file.hpp"
 #include "scenarios/page/page_server.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
@@ -27,13 +28,11 @@ struct serve_arguments {
 int serve(const serve_arguments& arguments) {
   auto page = scenarios::load_page();
   if (!page) {
-    fmt::print(stderr, "error: {}\n", page.error());
-    return exit_bad_input;
+    return fail(page.error());
   }
   auto runs = shown_runs::read(arguments.runs);
   if (!runs) {
-    fmt::print(stderr, "error: {}\n", runs.error());
-    return exit_bad_input;
+    return fail(runs.error());
   }
   std::vector<std::shared_ptr<scenarios::page_feed>> feeds;
   for (const auto& run : runs->all()) {

@@ -19,6 +19,7 @@
 #include "netem/wire/visit.hpp"
 #include "scenarios/observe/node_report.hpp"
 #include "scenarios/schema/diagnostic.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/wire_arguments.hpp"
@@ -156,16 +157,15 @@ void print_json(const std::map<std::string, seen_host>& hosts) {
 
 /// What both commands begin with: the swarm as it is. Nothing: an exit code is in `code`, and why was printed.
 std::optional<std::map<std::string, seen_host>> look(const visit_arguments& arguments, std::optional<netem::wire::credentials>& keys, int& code) {
-  const auto fail = [&](const std::string& why, int status) {
-    fmt::print(stderr, "error: {}\n", why);
-    code = status;
+  const auto refuse = [&](const std::string& why, int status) {
+    code = fail(why, status);
     return std::nullopt;
   };
   const auto join = netem::wire::parse_address(arguments.join);
-  if (!join) return fail("--join: " + join.error(), exit_usage);
+  if (!join) return refuse("--join: " + join.error(), exit_usage);
   if (code = arguments.keys.load(keys); code != exit_ok) return std::nullopt;
   auto hosts = ask_around(*join, keys);
-  if (!hosts) return fail(hosts.error(), exit_run_failed);
+  if (!hosts) return refuse(hosts.error(), exit_run_failed);
   return *std::move(hosts);
 }
 
@@ -186,10 +186,6 @@ int drain(const visit_arguments& arguments) {
   int code = exit_ok;
   const auto hosts = look(arguments, keys, code);
   if (!hosts) return code;
-  const auto fail = [](const std::string& why, int status) {
-    fmt::print(stderr, "error: {}\n", why);
-    return status;
-  };
   const auto found = hosts->find(arguments.node);
   if (found == hosts->end()) {
     std::vector<std::string> names;

@@ -7,6 +7,7 @@
 
 #include "actors/data/verify_data.hpp"
 #include "scenarios/compare/study_directory.hpp"
+#include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 
@@ -16,8 +17,7 @@ namespace {
 
 int verify(const std::string& directory) {
   if (auto run = scenarios::refuse_study(directory, "ledger of samples"); !run) {
-    fmt::print(stderr, "error: {}\n", run.error());
-    return exit_bad_input;
+    return fail(run.error());
   }
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::path(directory) / "ledger.csv", error)) {

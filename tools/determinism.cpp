@@ -1,3 +1,4 @@
+#include "tools/arguments.hpp"
 #include "tools/determinism.hpp"
 
 #include "scenarios/compare/run_diff.hpp"
@@ -53,8 +54,7 @@ int determinism_check::finish(const scenarios::run_outcome& first, bool quiet) {
   fmt::print(stderr, "error: a second run was not the same (A is the first, B the second)\n");
   auto difference = scenarios::diff_runs(first_directory, scratch_ / "second");
   if (!difference) {
-    fmt::print(stderr, "error: {}\n", difference.error());
-    return exit_run_failed;
+    return fail(difference.error(), exit_run_failed);
   }
   // The second one had no baseline, which is no difference.
   std::erase_if(difference->metrics, [](const scenarios::value_difference& x) {

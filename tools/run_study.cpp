@@ -1,3 +1,4 @@
+#include "tools/arguments.hpp"
 #include "tools/run_study.hpp"
 
 #include <cstdio>
@@ -75,16 +76,16 @@ int run_study(const scenario& what, const study_run_options& options) {
   std::optional<scenarios::run_directory> directory;
   if (!options.out.empty()) {
     if (auto free = scenarios::run_directory::check_free(options.out, options.force); !free)
-      return fmt::print(stderr, "error: {}\n", free.error()), exit_bad_input;
+      return fail(free.error());
     auto made = scenarios::run_directory::create(options.out, options.force);
-    if (!made) return fmt::print(stderr, "error: {}\n", made.error()), exit_run_failed;
+    if (!made) return fail(made.error(), exit_run_failed);
     directory = std::move(*made);
   }
   catch_interrupts();
   const auto figures = run_study_on_terminal(*what.study, what.seed, {.json = options.json, .quiet = options.quiet});
-  if (!figures) return fmt::print(stderr, "error: {}\n", figures.error()), exit_run_failed;
+  if (!figures) return fail(figures.error(), exit_run_failed);
   if (directory)
-    if (auto kept = keep(*directory, what, *figures); !kept) return fmt::print(stderr, "error: {}\n", kept.error()), exit_run_failed;
+    if (auto kept = keep(*directory, what, *figures); !kept) return fail(kept.error(), exit_run_failed);
   if (options.json) std::fputs(summary_of(what, *figures).c_str(), stdout);
   else print_end(*figures, options.out);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

@@ -1,3 +1,4 @@
+#include "tools/arguments.hpp"
 #include "tools/wire_arguments.hpp"
 
 #include <CLI/CLI.hpp>
@@ -22,8 +23,7 @@ int key_arguments::load(std::optional<netem::wire::credentials>& into) const {
   if (insecure) return exit_ok;
   auto credentials = netem::wire::load_credentials(folder);
   if (!credentials) {
-    fmt::print(stderr, "error: {}\n", credentials.error());
-    return exit_bad_input;
+    return fail(credentials.error());
   }
   into = *std::move(credentials);
   return exit_ok;

@@ -4,7 +4,9 @@
 // shared. Source: Vaswani et al., arXiv:1706.03762; rotary positions: Su et al., arXiv:2104.09864.
 #pragma once
 
+#include "kernels/base/result.hpp"
 #include "kernels/layout.hpp"
+#include "kernels/learn/transformer_math.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +15,10 @@
 #include <vector>
 
 namespace shoal::learn {
+
+/// Loads libtorch, once; the error says why it cannot be. `transformer` and use_one_thread load it themselves, and throw
+/// std::runtime_error where that fails.
+result<void> load_torch();
 
 /// Makes tensor operations of the calling thread (libtorch) and of the process (OpenBLAS)
 /// single-threaded. OpenMP's setting is per thread, so each thread that computes calls this;
@@ -60,16 +66,13 @@ public:
   std::vector<float> next_logits(std::span<const float> parameters,
                                  std::span<const std::uint8_t> prompt) const;
 
-  /// Samples whose activations are in memory at once; part of the definition of the result's bits.
-  static constexpr std::size_t chunk = 16;
+  static constexpr std::size_t chunk = transformer_chunk;
 
 private:
-  struct tables; // what every forward pass shares: rotary angles and the causal mask
   kernels::transformer_config config_;
-  bool checkpoint_ = false;
   std::vector<kernels::tensor_slot> layout_;
   std::size_t parameter_count_ = 0;
-  std::shared_ptr<const tables> tables_;
+  std::shared_ptr<const transformer_math> math_;
 };
 
 } // namespace shoal::learn

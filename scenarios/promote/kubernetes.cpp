@@ -114,13 +114,15 @@ constexpr std::string_view containerfile = R"~(# Shoal and what it needs of Debi
 FROM debian:12 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends g++ cmake ninja-build git ca-certificates
 COPY . /src
-RUN cd /src && ./shoal --version && cp build/release/bin/shoal /usr/local/bin/
+RUN cd /src && ./shoal --version
 
 FROM debian:12
 COPY --from=build /src/tools/bootstrap/packages_run.txt /tmp/
 # The libraries come with their -dev packages: smaller lists would have to be kept by hand.
 RUN apt-get update && apt-get install -y --no-install-recommends $(sed 's/#.*//' /tmp/packages_run.txt) && rm -rf /var/lib/apt/lists/* /tmp/*
-COPY --from=build /usr/local/bin/shoal /usr/local/bin/
+COPY --from=build /src/build/release/bin/shoal /usr/local/bin/
+COPY --from=build /src/build/release/bin/libshoal_torch.so /usr/local/lib/shoal/
+COPY --from=build /src/build/release/web/page.html /usr/local/share/shoal/
 USER 10001
 ENTRYPOINT ["shoal"]
 )~";

@@ -138,6 +138,7 @@ result<std::unique_ptr<prepared_workload>> prepare_transformer(const scenario& f
   if (auto valid = kernels::validate(model_of(from.workload)); !valid) return failure{"workload: " + valid.error()};
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
+  if (auto loaded = learn::load_torch(); !loaded) return failure{loaded.error()};
   return std::unique_ptr<prepared_workload>{
       std::make_unique<transformer_workload>(from, *optimizer, corpus ? std::optional(std::move(*corpus)) : std::nullopt)};
 }

@@ -37,12 +37,20 @@ struct small_world {
   std::map<actors::peer_id, std::uint64_t> epoch_of;
   std::uint64_t repeated = 0, misbehaved = 0, committed = 0;
 
+  static scenarios::world_options options() {
+    scenarios::world_options out;
+    out.seed = 5;
+    out.detection_time = 2s;
+    out.compute_threads = 1;
+    return out;
+  }
+
   small_world()
       : work([] {
           auto loaded = scenarios::load_text(swarm{}.yaml(), "shard.yaml");
           return std::move(*scenarios::prepare_workload(*loaded.value));
         }()),
-        world({.seed = 5, .detection_time = 2s, .compute_threads = 1}) {
+        world(options()) {
     auto& net = world.net();
     auto region = net.add_region("here");
     net.set_path(region, region, {20ms, 5ms});

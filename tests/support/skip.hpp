@@ -2,6 +2,7 @@
 // `./shoal test` repeats the reason at its end.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 
@@ -18,3 +19,8 @@
     if (std::getenv("SHOAL_NIGHTLY") == nullptr)                                                   \
       SHOAL_SKIP("nightly; ./shoal test --nightly runs it");                                       \
   } while (false)
+
+/// How many seeds or moments a test tries: `by_day` usually, `by_night` with `./shoal test --nightly`.
+inline std::size_t tries(std::size_t by_day, std::size_t by_night) {
+  return std::getenv("SHOAL_NIGHTLY") == nullptr ? by_day : by_night;
+}
