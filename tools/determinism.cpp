@@ -1,7 +1,7 @@
-#include "tools/arguments.hpp"
 #include "tools/determinism.hpp"
 
 #include "scenarios/compare/run_diff.hpp"
+#include "tools/arguments.hpp"
 #include "tools/exit_codes.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-#include "tools/arguments.hpp"
 #include "tools/run_study.hpp"
 
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/schema/load.hpp"
+#include "tools/arguments.hpp"
 #include "tools/averaging_report.hpp"
 #include "tools/build_identity.hpp"
 #include "tools/exit_codes.hpp"

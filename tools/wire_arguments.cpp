@@ -1,9 +1,9 @@
-#include "tools/arguments.hpp"
 #include "tools/wire_arguments.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "tools/arguments.hpp"
 #include "tools/exit_codes.hpp"
 
 namespace shoal::tools {

@@ -123,7 +123,7 @@ struct network::shared {
   caf::actor_system* system = nullptr;
   fabric* net = nullptr;
   coordinator* clock = nullptr;
-  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0}, relayed_bytes{0}, links_open{0}, unhandled{0};
+  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0}, relayed_bytes{0}, links_open{0}, held_back{0}, unhandled{0};
   mutable std::mutex mutex;                    // guards refused
   std::map<std::string, std::uint64_t> refused;
   std::map<host_index, std::string> here;      // where hosts of this process listen; guarded by mutex
@@ -145,6 +145,8 @@ struct network::link {
     bool hello = false;                        // theirs has come
     bool over = false;                         // the pipe is closed
     duration sent{}, heard{};
+    std::uint64_t frames = 0;                  // of the second that began at `counted_from`
+    duration counted_from{};
     // A message whose pieces are coming.
     std::optional<message_head> head;
     std::vector<std::byte> body;
@@ -1043,7 +1045,26 @@ class network::station : public std::enable_shared_from_this<station> {
       if (kind == frame_kind::hello && bytes.size() <= 4096 && !of->pipes[which].hello) return hello_came(of, which, bytes);
       return refuse(of, refusal::not_ours, "");
     }
-    if (!handle(of, which, kind, bytes)) misbehaved(of);
+    if (!handle(of, which, kind, bytes)) misbehaved(of, "bad_frame");
+    bound_rate(*of, which);
+  }
+
+  /// Reading waits for the end of a second in which too many frames came, as if the window were full. What comes over a relay is counted there.
+  void bound_rate(link& of, int which) {
+    if (of.relayed) return;
+    auto& direction = of.pipes[which];
+    if (now() - direction.counted_from >= std::chrono::seconds(1)) {
+      direction.counted_from = now();
+      direction.frames = 0;
+    }
+    if (++direction.frames < all_->options.most_frames) return;
+    // What comes with this one counts for the next second.
+    direction.frames = 0;
+    direction.counted_from += std::chrono::seconds(1);
+    const auto full = std::max(all_->options.control.window_bytes, all_->options.bulk.window_bytes) + 1;   // a listener has one window for both
+    direction.through->window().add(full);
+    ++all_->held_back;
+    all_->clock->at(direction.counted_from, [through = direction.through, full] { through->window().remove(full); });
   }
 
   void refused_came(const std::shared_ptr<link>& of, const payload& bytes) {
@@ -1067,13 +1088,14 @@ class network::station : public std::enable_shared_from_this<station> {
       // Who has not proved a name yet is not banned under it.
       if (!of->up && (of->closed || std::exchange(of->refused_by_us, true))) return;
     }
-    if (of->up) return misbehaved(of);
+    if (of->up) return misbehaved(of, "bad_frame");
     all_->count(name_of(refusal::not_ours));
   }
 
-  void misbehaved(const std::shared_ptr<link>& of) {
+  /// It is hung up on and not listened to for a while, because of what is counted as `why`.
+  void misbehaved(const std::shared_ptr<link>& of, const char* why) {
     if (of->misbehaved.exchange(true)) return;  // in the other pipe, at the same time
-    all_->count("bad_frame");
+    all_->count(why);
     {
       std::lock_guard guard(mutex_);
       banned_[of->theirs.name] = now() + all_->options.ban_time;
@@ -1173,7 +1195,8 @@ class network::station : public std::enable_shared_from_this<station> {
     if (head->more == 0) {
       if (bytes.size() != message_head::bytes + head->body()) return false;
       direction.through->window().add(bytes.size());
-      return message_came(of, which, *head, bytes.slice(message_head::bytes, bytes.size() - message_head::bytes), bytes.size());
+      message_came(of, which, *head, bytes.slice(message_head::bytes, bytes.size() - message_head::bytes), bytes.size());
+      return true;
     }
     direction.head = head;
     direction.body.clear();
@@ -1194,24 +1217,23 @@ class network::station : public std::enable_shared_from_this<station> {
     const auto head = *std::exchange(direction.head, std::nullopt);
     const auto size = direction.body.size();
     direction.through->window().add(size);
-    return message_came(of, which, head, payload{std::exchange(direction.body, {})}, size);
+    message_came(of, which, head, payload{std::exchange(direction.body, {})}, size);
+    return true;
   }
 
-  bool message_came(const std::shared_ptr<link>& of, int which, const message_head& head, const payload& body, std::size_t charged) {
+  void message_came(const std::shared_ptr<link>& of, int which, const message_head& head, const payload& body, std::size_t charged) {
     const auto& through = of->pipes[which].through;
     const auto aligned = (std::size_t{head.binary} + 7) / 8 * 8;
     auto content = decode(*all_->system, *all_->net, body.bytes().first(head.binary), body.slice(aligned, body.size() - aligned), all_->options.acceptable);
     if (!content) {
       through->window().remove(charged);
-      all_->count("bad_message");
-      return false;
+      return misbehaved(of, "bad_message");
     }
     caf::strong_actor_ptr sender;
     if (head.from != nobody) sender = all_->net->address_at(of->node, caf::actor_id{head.from} + 1);
     all_->net->deliver({of->host, head.from == nobody ? 0 : head.from}, {host_, head.to},
                        caf::mailbox_element_ptr{new arrived(std::move(sender), std::move(*content), through, charged,
                                                                 {all_, &all_->unhandled})}, head.wire_bytes);
-    return true;
   }
 
   // -- time -----------------------------------------------------------------
@@ -1400,6 +1422,7 @@ wire_counts network::counts() const {
   out.messages_lost = shared_->messages_lost;
   out.relayed_bytes = shared_->relayed_bytes;
   out.links_open = shared_->links_open;
+  out.held_back = shared_->held_back;
   out.unhandled_bytes = shared_->unhandled;
   for (const auto name : gate_refusal_names) out.connections_refused[std::string(name)] = 0;
   {

@@ -88,7 +88,7 @@ struct wire_options {
   duration ban_time = std::chrono::seconds(60);
   duration most_clock_difference = std::chrono::minutes(2);
   std::size_t most_queued = std::size_t{512} << 20;      ///< bytes that wait for one host
-  std::uint64_t most_frames = 50'000;                    ///< of one link in a second; beyond it reading waits
+  std::uint64_t most_frames = 50'000;                    ///< of each pipe of a link in a second; beyond it reading waits
   pipe_options control{std::size_t{2} << 20, std::size_t{1} << 18};
   pipe_options bulk;
   std::string scenario;                                  ///< what all hosts have to agree about, as text
@@ -128,6 +128,7 @@ struct wire_counts {
   std::uint64_t messages_lost = 0;                       ///< given up with their link, or nobody was there
   std::map<std::string, std::uint64_t> connections_refused;   ///< by reason, those that did not occur too: the gate's, and refusals of links
   std::map<std::string, std::uint64_t> frames_refused;   ///< the same, of what linked hosts sent
+  std::uint64_t held_back = 0;                           ///< how often a link had sent most_frames within a second
   std::uint64_t unhandled_bytes = 0;                     ///< that came in bulk
 };
 

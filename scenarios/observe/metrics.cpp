@@ -78,6 +78,8 @@ constexpr metric_definition definitions[] = {
     {metric::links_open, "", "shoal_links_open", "", "", gauge, "links", "Hosts that this one has a connection with."},
     {metric::links_lost, "", "shoal_links_lost_total", "", "", counter, "links",
      "Links that broke, or that the other host left silent; most are made again."},
+    {metric::held_back, "", "shoal_links_held_back_total", "", "", counter, "1",
+     "How often the rest of a second passed before a link was read on, because too many frames had come on it in that second."},
     {metric::bulk_window, "", "shoal_bulk_window_bytes", "", "", gauge, "bytes",
      "Bytes of bulk that came and are not handled yet, over all links."},
 };
@@ -252,6 +254,7 @@ void metrics::set(const wire_counts& counts) {
     set(kinds[i], static_cast<double>(counts.received_bytes[i]));
   set(metric::links_open, static_cast<double>(counts.links_open));
   set(metric::links_lost, static_cast<double>(counts.links_lost));
+  set(metric::held_back, static_cast<double>(counts.held_back));
   set(metric::bulk_window, static_cast<double>(counts.bulk_window_bytes));
   for (const auto& [reason, refused] : counts.handshakes_refused)
     set(metric_by_label::handshakes_refused, reason, refused);

@@ -52,6 +52,7 @@ enum class metric : std::uint8_t {
   received_control,
   links_open,
   links_lost,
+  held_back,
   bulk_window,
 };
 
@@ -77,6 +78,7 @@ struct wire_counts {
   std::array<std::uint64_t, 4> received_bytes{};
   std::uint64_t links_open = 0;
   std::uint64_t links_lost = 0;
+  std::uint64_t held_back = 0;
   std::uint64_t bulk_window_bytes = 0; ///< that came and are not handled yet
   /// By reason, from closed lists.
   std::vector<std::pair<std::string_view, std::uint64_t>> handshakes_refused{}, frames_refused{};

@@ -99,6 +99,16 @@ std::string run_view::state::name_of_unit(std::size_t index) const {
   return index < groups.size() ? groups[index].facts.name : "others";
 }
 
+struct run_view::state::seen_host {
+  std::lock_guard<std::mutex> lock;
+  state& s;
+  const std::uint32_t index;
+  host& who;
+
+  seen_host(state& of, duration time, std::string_view name)
+      : lock(of.guard), s((of.reach(time.count()), of)), index(of.host_of(name)), who(of.at(index)) {}
+};
+
 void run_view::state::leave_phase(host& of, std::uint32_t index, std::int64_t time) {
   if (of.phase >= 0 && time > of.since)
     unit_of(index).time.spread(axis, of.since, time, static_cast<std::size_t>(of.phase), time - of.since);
@@ -161,11 +171,8 @@ void run_view::epoch_rows(std::string_view rows) {
 }
 
 void run_view::host_started(duration time, std::string_view host) {
-  std::lock_guard lock(state_->guard);
-  state& s = *state_;
-  s.reach(time.count());
-  const std::uint32_t index = s.host_of(host);
-  state::host& who = s.at(index);
+  state::seen_host on(*state_, time, host);
+  state::host& who = on.who;
   who.alive = true;
   who.born = who.since = time.count();
   who.phase = 0;
@@ -173,11 +180,8 @@ void run_view::host_started(duration time, std::string_view host) {
 }
 
 void run_view::host_ended(duration time, std::string_view host, std::string_view reason) {
-  std::lock_guard lock(state_->guard);
-  state& s = *state_;
-  s.reach(time.count());
-  const std::uint32_t index = s.host_of(host);
-  state::host& who = s.at(index);
+  state::seen_host on(*state_, time, host);
+  auto& [lock, s, index, who] = on;
   if (!who.alive)
     return;
   s.leave_phase(who, index, time.count());
@@ -191,11 +195,8 @@ void run_view::host_ended(duration time, std::string_view host, std::string_view
 }
 
 void run_view::phase(duration time, std::string_view host, std::string_view phase) {
-  std::lock_guard lock(state_->guard);
-  state& s = *state_;
-  s.reach(time.count());
-  const std::uint32_t index = s.host_of(host);
-  state::host& who = s.at(index);
+  state::seen_host on(*state_, time, host);
+  auto& [lock, s, index, who] = on;
   if (!who.alive)
     return;
   s.leave_phase(who, index, time.count());
@@ -297,11 +298,8 @@ void run_view::round(const heard_round& what) {
 }
 
 void run_view::contribution(duration time, std::string_view host, std::uint64_t samples, double loss) {
-  std::lock_guard lock(state_->guard);
-  state& s = *state_;
-  s.reach(time.count());
-  const std::uint32_t index = s.host_of(host);
-  state::host& who = s.at(index);
+  state::seen_host on(*state_, time, host);
+  auto& [lock, s, index, who] = on;
   ++who.rounds;
   who.samples += samples;
   s.contributed_samples += samples;

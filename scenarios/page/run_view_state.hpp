@@ -100,6 +100,9 @@ struct run_view::state {
     std::uint32_t of(std::string_view word);
   };
 
+  /// A host at a time that was reached with it; the guard is held meanwhile.
+  struct seen_host;
+
   mutable std::mutex guard;
   std::string run_yaml, summary_json, join, run_state = "running";
   std::vector<std::string> notes;

@@ -128,31 +128,20 @@ void deliver(std::vector<problem> problems, std::string_view text, const std::st
   }
 }
 
-}  // namespace
-
-load_result load_text(std::string_view text, const std::string& file_name, std::span<const std::string> sets) {
-  load_result out;
+/// What `read` makes of a document's root, with a value unless there are errors.
+template <class Out, class Read>
+Out checked(std::string_view text, const std::string& file_name, std::span<const std::string> sets, Read read) {
+  Out out;
   document doc = parse_document(text);
   apply_sets(doc, sets);
   std::vector<problem> problems = std::move(doc.problems);
   if (doc.root) {
-    scenario made;
-    source_map sources;
-    read_scenario(*doc.root, made, sources, problems);
-    fill_defaults(made, sources, file_name);
-    const std::string folder = folder_of(file_name);
-    check_scenario(made, sources, folder, problems);
-    make_absolute(made, folder);
-    // Its numbers are filled in: read again, they would count as given, and what was turned off would be back.
-    for (peer_group& group : made.peers) group.churn.preset.clear();
-    if (std::all_of(problems.begin(), problems.end(), [](const problem& what) { return what.warning; }))
-      out.value = std::move(made);
+    auto made = read(*doc.root, problems);
+    if (std::all_of(problems.begin(), problems.end(), [](const problem& what) { return what.warning; })) out.value = std::move(made);
   }
   deliver(std::move(problems), text, file_name, sets, out.errors, out.warnings);
   return out;
 }
-
-namespace {
 
 /// Errors: what is said of the file as a whole. A file that is too long is read as far as shows that.
 result<std::string> text_of(const std::string& path, const char* what) {
@@ -167,11 +156,17 @@ result<std::string> text_of(const std::string& path, const char* what) {
   return text;
 }
 
-diagnostic of_file(const std::string& path, const std::string& why) {
+/// The file's text as `of_text` reads it.
+template <class Out, class Read>
+Out loaded(const std::string& path, const char* what, Read of_text) {
+  const auto text = text_of(path, what);
+  if (text) return of_text(*text);
+  Out out;
   diagnostic made;
   made.file = path;
-  made.message = why;
-  return made;
+  made.message = text.error();
+  out.errors.push_back(std::move(made));
+  return out;
 }
 
 /// What the description cannot say.
@@ -193,35 +188,37 @@ void check_inventory(const inventory& what, const source_map& sources, std::vect
 
 }  // namespace
 
+load_result load_text(std::string_view text, const std::string& file_name, std::span<const std::string> sets) {
+  return checked<load_result>(text, file_name, sets, [&](const auto& root, std::vector<problem>& problems) {
+    scenario made;
+    source_map sources;
+    read_scenario(root, made, sources, problems);
+    fill_defaults(made, sources, file_name);
+    const std::string folder = folder_of(file_name);
+    check_scenario(made, sources, folder, problems);
+    make_absolute(made, folder);
+    // Its numbers are filled in: read again, they would count as given, and what was turned off would be back.
+    for (peer_group& group : made.peers) group.churn.preset.clear();
+    return made;
+  });
+}
+
 load_result load(const std::string& path, std::span<const std::string> sets) {
-  const auto text = text_of(path, "a scenario");
-  if (text) return load_text(*text, path, sets);
-  load_result out;
-  out.errors.push_back(of_file(path, text.error()));
-  return out;
+  return loaded<load_result>(path, "a scenario", [&](const std::string& text) { return load_text(text, path, sets); });
 }
 
 inventory_result load_inventory_text(std::string_view text, const std::string& file_name) {
-  inventory_result out;
-  document doc = parse_document(text);
-  std::vector<problem> problems = std::move(doc.problems);
-  if (doc.root) {
+  return checked<inventory_result>(text, file_name, {}, [](const auto& root, std::vector<problem>& problems) {
     inventory made;
     source_map sources;
-    read_inventory(*doc.root, made, sources, problems);
+    read_inventory(root, made, sources, problems);
     check_inventory(made, sources, problems);
-    if (std::all_of(problems.begin(), problems.end(), [](const problem& what) { return what.warning; })) out.value = std::move(made);
-  }
-  deliver(std::move(problems), text, file_name, {}, out.errors, out.warnings);
-  return out;
+    return made;
+  });
 }
 
 inventory_result load_inventory(const std::string& path) {
-  const auto text = text_of(path, "an inventory");
-  if (text) return load_inventory_text(*text, path);
-  inventory_result out;
-  out.errors.push_back(of_file(path, text.error()));
-  return out;
+  return loaded<inventory_result>(path, "an inventory", [&](const std::string& text) { return load_inventory_text(text, path); });
 }
 
 }  // namespace shoal::scenarios

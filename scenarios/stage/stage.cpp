@@ -898,6 +898,7 @@ result<run_outcome> stage::run() {
       for (std::size_t i = 0; i < out.received_bytes.size(); ++i) out.received_bytes[i] = s.in->net().received_bytes(i);
       out.links_open = seen.links_open;
       out.links_lost = seen.links_lost;
+      out.held_back = seen.held_back;
       out.bulk_window_bytes = seen.unhandled_bytes;
       // Names of closed lists, which outlive this.
       const auto of = [](const std::map<std::string, std::uint64_t>& counts, std::string_view name) { return counts.at(std::string(name)); };

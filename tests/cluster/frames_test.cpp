@@ -14,6 +14,7 @@
 #include "actors/messages.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/base/rng.hpp"
+#include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "netem/wire/frames.hpp"
 #include "netem/wire/grpc_pipe.hpp"
@@ -61,13 +62,14 @@ hello some_hello() {
 /// One host of a real network, with an actor that writes down who sent it what.
 class lone_host {
  public:
-  explicit lone_host(const std::string& name) : config_(netem::time_mode::wall_clock, 1) {
+  explicit lone_host(const std::string& name, std::uint64_t most_frames = wire_options{}.most_frames) : config_(netem::time_mode::wall_clock, 1) {
     actors::register_messages(config_);
     system_ = std::make_unique<caf::actor_system>(config_);
     system_->await_actors_before_shutdown(false);
     wire_options wire;
     wire.acceptable = actors::goes_between_hosts;
     wire.utc_ns = swarm::utc_ns;
+    wire.most_frames = most_frames;
     over_ = std::make_unique<network>(wire);
     netem::fabric_options options;
     options.over = over_.get();
@@ -113,6 +115,13 @@ class lone_host {
     return senders_;
   }
   const std::string& at() const noexcept { return at_; }
+  /// Its timers run meanwhile.
+  bool wait_until(const std::function<bool()>& true_now) {
+    auto& clock = netem::coordinator::of(*system_);
+    for (const auto limit = clock.now() + 30s; !true_now();)
+      if (clock.run(clock.now() + 10ms) > limit) return false;
+    return true;
+  }
   caf::actor_system& system() { return *system_; }
   netem::fabric& net() { return *net_; }
   wire_counts counts() const { return over_->counts(); }
@@ -189,6 +198,19 @@ std::vector<encoded_message> samples(lone_host& in) {
   add(actors::commit{});
   add(actors::push_received{3});
   return out;
+}
+
+/// A push_received with `token`, from the sender's actor `from` to the receiver's `to`, by their ordinals.
+frame push_frame(lone_host& lab, std::uint32_t from, std::uint32_t to, std::uint64_t token) {
+  auto message = caf::make_message(actors::push_received{token});
+  const auto binary = encode(lab.system(), message.content()).binary;
+  message_head head;
+  head.to = to;
+  head.from = from;
+  head.binary = static_cast<std::uint32_t>(binary.size());
+  std::string body(binary.begin(), binary.end());
+  body.resize((body.size() + 7) / 8 * 8);
+  return message_frame(head, body);
 }
 
 payload joined(const std::vector<payload>& parts) {
@@ -336,15 +358,7 @@ TEST_CASE("who a message is from is the other end of its link, whatever the mess
   const auto theirs = honest.answer();
   REQUIRE((theirs.has_value() && mallory.answer().has_value()));
   const auto send = [&](false_host& by, std::uint32_t from, std::uint64_t token) {
-    auto message = caf::make_message(actors::push_received{token});
-    const auto binary = encode(lab.system(), message.content()).binary;
-    message_head head;
-    head.to = static_cast<std::uint32_t>(theirs->service - 1);
-    head.from = from;
-    head.binary = static_cast<std::uint32_t>(binary.size());
-    std::string body(binary.begin(), binary.end());
-    body.resize((body.size() + 7) / 8 * 8);
-    by.send(0, message_frame(head, body));
+    by.send(0, push_frame(lab, from, static_cast<std::uint32_t>(theirs->service - 1), token));
   };
   send(honest, 4, 1);
   send(mallory, 4, 2);             // the number of honest's actor
@@ -370,15 +384,6 @@ TEST_CASE("links on which changed and made up frames come are closed, and others
   honest.greet(lab.hello_of("honest", 1));
   REQUIRE(honest.answer().has_value());
   rng random(4);
-  const auto push = [&](std::uint64_t token) {
-    auto message = caf::make_message(actors::push_received{token});
-    const auto binary = encode(lab.system(), message.content()).binary;
-    message_head head;
-    head.binary = static_cast<std::uint32_t>(binary.size());
-    std::string body(binary.begin(), binary.end());
-    body.resize((body.size() + 7) / 8 * 8);
-    return message_frame(head, body);
-  };
   constexpr std::uint64_t rounds = 60;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     CAPTURE(round);
@@ -387,7 +392,7 @@ TEST_CASE("links on which changed and made up frames come are closed, and others
     REQUIRE(mallory.answer().has_value());
     for (int i = 0; i < 200; ++i) {
       const auto pipe = static_cast<int>(random.below(2));
-      auto what = random.below(2) == 0 ? flipped(random, bytes_of(push(round))) : noise(random, 1 + random.below(100));
+      auto what = random.below(2) == 0 ? flipped(random, bytes_of(push_frame(lab, message_head{}.from, 0, round))) : noise(random, 1 + random.below(100));
       // Who says that it leaves is let go.
       if (what.size() == 1 && what[0] == static_cast<std::byte>(frame_kind::leaving)) continue;
       mallory.send(pipe, what);
@@ -397,7 +402,31 @@ TEST_CASE("links on which changed and made up frames come are closed, and others
     CHECK(mallory.closed());
   }
   const auto counts = lab.counts();
-  CHECK(counts.frames_refused.at("bad_frame") == rounds);
+  CHECK(counts.frames_refused.at("bad_frame") + counts.frames_refused.at("bad_message") == rounds);   // each for one reason
   CHECK(counts.links_open == 1);
   CHECK_FALSE(honest.closed(0ms));
+}
+
+TEST_CASE("who sends more frames than a link may is read at the pace that it may") {
+  lone_host lab("lab", 50);
+  const auto insecure = grpc::InsecureChannelCredentials();
+  false_host eager(lab.at(), insecure), honest(lab.at(), insecure);
+  eager.greet(lab.hello_of("eager", 1));
+  honest.greet(lab.hello_of("honest", 2));
+  const auto theirs = eager.answer();
+  REQUIRE((theirs.has_value() && honest.answer().has_value()));
+  const auto to = static_cast<std::uint32_t>(theirs->service - 1);
+  const auto begun = std::chrono::steady_clock::now();
+  // Each batch waits for the one before, so no more than that comes at once.
+  constexpr std::size_t batches = 6, batch = 30;
+  for (std::size_t b = 1; b <= batches; ++b) {
+    for (std::size_t i = 0; i < batch; ++i) eager.send(0, push_frame(lab, 4, to, 1));
+    REQUIRE(lab.wait_until([&] { return lab.senders().size() == b * batch; }));
+  }
+  // The fifth batch ends the third second, of which the first may have begun before.
+  CHECK(std::chrono::steady_clock::now() - begun >= 2s);
+  CHECK(lab.counts().held_back >= 3);
+  CHECK(lab.counts().links_open == 2);
+  honest.send(0, push_frame(lab, 4, to, 2));
+  CHECK(lab.wait_until([&] { return lab.senders().size() == batches * batch + 1; }));
 }

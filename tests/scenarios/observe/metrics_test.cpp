@@ -92,7 +92,7 @@ TEST_CASE("rounds are counted by reason from the beginning, and their times fall
 
 TEST_CASE("what a world does not have has no series, and what it has appears with its first value") {
   metrics m;
-  for (const char* name : {"shoal_received_bytes_total", "shoal_links_open", "shoal_links_lost_total", "shoal_bulk_window_bytes",
+  for (const char* name : {"shoal_received_bytes_total", "shoal_links_open", "shoal_links_lost_total", "shoal_links_held_back_total", "shoal_bulk_window_bytes",
                            "shoal_handshakes_refused_total", "shoal_frames_refused_total"})
     CHECK(m.exposition().find(name) == std::string::npos);
   wire_counts counts;
