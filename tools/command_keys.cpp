@@ -1,4 +1,4 @@
-// shoal keys init, request, admit, revoke, show: who may take part in a swarm of real hosts. docs/security.md.
+// shoal keys init, request, admit, revoke, show, verify: who may take part in a swarm of real hosts. docs/security.md.
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -13,7 +13,9 @@
 #include "kernels/base/units.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator_folder.hpp"
+#include "netem/wire/signed_text.hpp"
 #include "scenarios/schema/diagnostic.hpp"
+#include "scenarios/stage/node.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -27,7 +29,7 @@ namespace fs = std::filesystem;
 using namespace netem::wire;
 
 struct keys_arguments {
-  std::string who, moderator, out, swarm = "swarm", valid;
+  std::string who, moderator, out, swarm = "swarm", valid, ca;
   bool operates = false;
   std::vector<std::string> paths;
 };
@@ -195,6 +197,36 @@ int show(const keys_arguments& arguments) {
   return fine ? exit_ok : exit_bad_input;
 }
 
+int verify(const keys_arguments& arguments) {
+  const auto ca = read_text(arguments.ca);
+  if (!ca) return fail(ca.error());
+  if (const auto fine = read_certificate(*ca); !fine || !fine->moderator)
+    return fail(fmt::format("'{}': {}", arguments.ca, fine ? "not the swarm's certificate (swarm.crt)" : fine.error()));
+  bool fine = true;
+  for (const std::string& path : arguments.paths) {
+    const auto refuse = [&](const std::string& why) {
+      fail(fmt::format("'{}': {}", path, why));
+      fine = false;
+    };
+    std::error_code error;
+    const auto file = fs::is_directory(path, error) ? fs::path(path) / scenarios::contribution_file : fs::path(path);
+    const auto text = read_text(file);
+    if (!text) {
+      refuse(text.error());
+      continue;
+    }
+    // Who was admitted when it was signed; that the certificate has ended since takes nothing back.
+    const auto until = scenarios::contribution_until(*text);
+    const auto said = until ? read_signed_text(*text, scenarios::contribution_kind, *ca, *until) : failure{until.error()};
+    if (!said) {
+      refuse(said.error());
+      continue;
+    }
+    fmt::print("{}: signed by '{}', certificate {}\n{}", file.string(), said->name, said->serial, said->text);
+  }
+  return fine ? exit_ok : exit_bad_input;
+}
+
 }  // namespace
 
 void add_keys(CLI::App& app, action& chosen) {
@@ -237,6 +269,10 @@ void add_keys(CLI::App& app, action& chosen) {
 
   auto* look = add("show", "what files and folders of keys hold, and whether it is valid now; never a secret", show);
   look->add_option("PATH", arguments->paths, "files or folders")->required()->type_name("FILE|DIR");
+
+  auto* prove = add("verify", "what nodes say that they have contributed, and whether they have signed it", verify);
+  prove->add_option("PATH", arguments->paths, "run directories of nodes, or their contribution.txt")->required()->type_name("DIR|FILE");
+  prove->add_option("--ca", arguments->ca, "the swarm's certificate")->required()->type_name("swarm.crt");
 }
 
 }  // namespace shoal::tools

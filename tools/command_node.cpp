@@ -122,6 +122,7 @@ int run(node_arguments arguments) {
     node.server_credentials = credentials->server;
     node.channel_credentials = credentials->channel;
     node.admits = credentials->admits;
+    node.sign = credentials->sign;
   }
   if (arguments.uplink == "unlimited") {
     node.uplink = data_rate{};

@@ -13,6 +13,7 @@
 
 #include "netem/wire/certificates.hpp"
 #include "netem/wire/node_keys.hpp"
+#include "netem/wire/signed_text.hpp"
 
 namespace shoal::netem::wire {
 
@@ -99,6 +100,11 @@ result<credentials> load_credentials(const std::filesystem::path& folder) {
   channel.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
   channel.set_check_call_host(false);
   out.channel = grpc::experimental::TlsCredentials(channel);
+  const auto own = signing_key::read(keys->key_pem.view());
+  if (!own) return failure{own.error()};
+  out.sign = [own = *own, certificate = keys->certificate_pem](std::string_view kind, std::string_view text) {
+    return sign_text(kind, text, own, certificate);
+  };
   out.admits = std::make_shared<moderated>(folder / list_file, keys->ca_pem, std::move(*revoked));
   return out;
 }

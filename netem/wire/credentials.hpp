@@ -17,6 +17,8 @@ struct credentials {
   std::string name;                        ///< of the node
   std::shared_ptr<grpc::ServerCredentials> server;
   std::shared_ptr<grpc::ChannelCredentials> channel;
+  /// signed_text.hpp, with this node's key.
+  std::function<std::string(std::string_view kind, std::string_view text)> sign;
   std::shared_ptr<const admission> admits; ///< reads the folder's revocation list again when that has changed
 };
 

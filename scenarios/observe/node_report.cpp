@@ -51,7 +51,8 @@ std::string to_json(const node_report& what) {
                  {"rounds_by_outcome", what.rounds_by_outcome},
                  {"rounds_by_reason", what.rounds_by_reason},
                  {"last_rounds", std::move(rounds)},
-                 {"neighbours", std::move(neighbours)}};
+                 {"neighbours", std::move(neighbours)},
+                 {"contribution", what.contribution}};
   return out.dump(2) + "\n";
 }
 
@@ -90,6 +91,7 @@ result<node_report> node_report_from_json(std::string_view text) {
       each.at("name").get_to(neighbour.name);
       each.at("address").get_to(neighbour.address);
     }
+    from.at("contribution").get_to(out.contribution);
     return out;
   } catch (const nlohmann::json::exception& wrong) {
     return failure{fmt::format("not a node's report: {}", wrong.what())};

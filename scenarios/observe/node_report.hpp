@@ -43,6 +43,7 @@ struct node_report {
   std::map<std::string, std::uint64_t> rounds_by_outcome, rounds_by_reason;
   std::vector<round> last_rounds; ///< the newest first
   std::vector<neighbour> neighbours;
+  std::string contribution; ///< its own signed word (contribution.txt); empty without keys, or before the first
   bool operator==(const node_report&) const = default;
 };
 

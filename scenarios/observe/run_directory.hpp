@@ -46,11 +46,11 @@ private:
 class run_directory {
 public:
   /// What a run may write; `force` removes these and checkpoints/epoch-N.ckpt, and nothing else, from a directory that exists.
-  static constexpr std::array<std::string_view, 15> known_files{
+  static constexpr std::array<std::string_view, 16> known_files{
       "run.yaml",   "summary.json", "metrics.csv", "metrics.prom", "events.jsonl.zst",
       "transfers.jsonl.zst", "epochs.csv",
       "ledger.csv", "rounds.csv",   "peers.csv",   "final.ckpt",   "report.html",
-      "curves.svg", "contributions.csv", "traffic.csv"};
+      "curves.svg", "contributions.csv", "contribution.txt", "traffic.csv"};
 
   /// Whether a run may go to `path`: bad input if not.
   /// Errors: it exists and `force` is not set; it is no directory.

@@ -395,7 +395,7 @@ void run_observers::on_round(const swarm_round& what) {
   if (options_.listener != nullptr && !what.unfinished)
     options_.listener->round({what.group.hex(), what.epoch, what.started, what.ended, what.members.size(), actors::to_string(what.outcome),
                               actors::to_string(what.reason), what.first_of_two, samples_included(what)});
-  if (what.first_of_two || (!contributions_csv_ && options_.listener == nullptr))
+  if (what.first_of_two || (!contributions_csv_ && options_.listener == nullptr && !options_.on_contribution))
     return;
   for (std::uint32_t i = 0; i < what.members.size(); ++i) {
     const round_member& who = what.members[i];
@@ -408,6 +408,8 @@ void run_observers::on_round(const swarm_round& what) {
                                             std::isfinite(who.loss) ? fmt::format("{}", who.loss) : ""));
     if (options_.listener != nullptr)
       options_.listener->contribution(what.ended, host, samples, who.loss);
+    if (options_.on_contribution)
+      options_.on_contribution(what, samples);
   }
 }
 

@@ -50,6 +50,8 @@ struct observer_options {
   std::function<actors::reach(std::uint32_t machine)> true_reach;
   /// Which region a machine of this name is in, for traffic.csv; empty: no such file. Asked once for each; may be asked from on_event.
   std::function<std::string(std::uint32_t machine, const std::string& name)> region_of;
+  /// A round with so many samples of a host's peer has ended, for each of them; may be empty.
+  std::function<void(const swarm_round& round, std::uint64_t samples)> on_contribution;
   run_listener* listener = nullptr; ///< hears what the run directory gets; may be null
   invariant_options invariants;
   std::optional<std::uint64_t> epochs_planned; ///< where training ends

@@ -1,10 +1,13 @@
 #include "scenarios/stage/node.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
+#include "netem/wire/certificates.hpp"
 #include "scenarios/compare/option_diff.hpp"
 #include "scenarios/schema/document.hpp"
 #include "scenarios/schema/load.hpp"
@@ -46,6 +49,20 @@ std::uint64_t territory_of(std::int64_t utc_ns, std::size_t replica) {
   constexpr std::int64_t year_2026_ns = 1'767'225'600'000'000'000, quarter_ns = 250'000'000;
   const auto quarters = static_cast<std::uint64_t>((utc_ns - year_2026_ns) / quarter_ns) & ((std::uint64_t{1} << 28) - 1);
   return quarters << 4 | replica;
+}
+
+std::string contribution_text(const contribution_total& what, const std::string& host, const std::string& common, std::int64_t started_utc_ns,
+                              std::int64_t until_utc_ns) {
+  return fmt::format("host: {}\nscenario: {}\nsince: {}\nuntil: {}\nlast_epoch: {}\nrounds: {}\nsamples: {}\n", host, hash_of(std::as_bytes(std::span(common))).hex(),
+                     netem::wire::utc_text(started_utc_ns), netem::wire::utc_text(until_utc_ns), what.epoch, what.rounds, what.samples);
+}
+
+result<std::int64_t> contribution_until(std::string_view text) {
+  constexpr std::string_view key = "\nuntil: ";
+  const auto at = text.find(key);
+  if (at == std::string_view::npos) return failure{"it says nothing of a contribution"};
+  const auto from = at + key.size();
+  return netem::wire::parse_utc(text.substr(from, text.find('\n', from) - from));
 }
 
 std::string common_text(const scenario& what) {

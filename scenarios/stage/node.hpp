@@ -28,9 +28,23 @@ struct node_options {
   std::shared_ptr<grpc::ServerCredentials> server_credentials;   ///< null: neither encrypted nor authenticated
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   std::shared_ptr<const netem::wire::admission> admits;
+  /// Signs what this node has contributed (netem/wire/signed_text.hpp); empty: it is not signed.
+  std::function<std::string(std::string_view kind, std::string_view text)> sign;
   /// A line for whoever watches the process. Any thread.
   std::function<void(const std::string&)> say;
 };
+
+/// What a process has contributed since it started.
+struct contribution_total {
+  std::uint64_t rounds = 0, samples = 0, epoch = 0;   ///< epoch: of the last of these rounds
+};
+inline constexpr std::string_view contribution_kind = "contribution";
+inline constexpr const char* contribution_file = "contribution.txt";   ///< in the run directory
+/// As a text to be signed. `common`: common_text().
+std::string contribution_text(const contribution_total& what, const std::string& host, const std::string& common, std::int64_t started_utc_ns,
+                              std::int64_t until_utc_ns);
+/// When it says that it ends. Errors: no such text.
+result<std::int64_t> contribution_until(std::string_view text);
 
 /// What a node is in its scenario: a peer, or a data shard.
 struct node_role {

@@ -186,6 +186,8 @@ struct stage::state {
   duration goal_time{};
   wall_clock::time_point started = wall_clock::now();
   std::int64_t started_utc_ns = 0;                       // when the world's time began
+  contribution_total contributed;                        // of a node
+  std::string contribution;                              // its signed word, with keys
 
   ~state() {
     // Addresses do not outlive their world.
@@ -229,6 +231,7 @@ struct stage::state {
     return planned == 0 ? limit : limit == 0 ? planned : std::min(planned, limit);
   }
   std::array<std::uint64_t, 4> bytes_sent() const;       // data, averaging, state, control
+  void on_contribution(const run_directory* to, const swarm_round& round, std::uint64_t samples);
   node_report report();
   netem::wire::visit_answer answer(const netem::wire::visitor& who, const std::string& question);
 };
@@ -656,6 +659,17 @@ std::array<std::uint64_t, 4> stage::state::bytes_sent() const {
   return out;
 }
 
+/// What is kept and shown under this node's name is signed at once: a process that is killed has said it.
+void stage::state::on_contribution(const run_directory* to, const swarm_round& round, std::uint64_t samples) {
+  ++contributed.rounds;
+  contributed.samples += samples;
+  contributed.epoch = round.epoch;
+  const auto text = contribution_text(contributed, options.node->name, common_text(what), started_utc_ns, started_utc_ns + round.ended.count());
+  contribution = options.node->sign(contribution_kind, text);
+  // That the disk is full is said of the files that the run cannot do without.
+  if (to != nullptr) static_cast<void>(to->write(contribution_file, contribution));
+}
+
 // Asked by an operator's command, on threads of the wire's.
 
 node_report stage::state::report() {
@@ -672,6 +686,7 @@ node_report stage::state::report() {
     for (const auto& other : in->wire()->neighbours(host)) out.neighbours.push_back({other.name, other.address});
   std::lock_guard guard(watching);
   diary.fill(now, out);
+  out.contribution = contribution;
   const auto progress = observers->progress();
   if (!work->work()->hollow()) {
     out.train_loss = progress.train_loss;
@@ -938,6 +953,10 @@ result<run_outcome> stage::run() {
   watching.invariants.computes_meanwhile = averages_parameters(s.what) || s.what.training.overlap != overlap_mode::none;
   if (s.options.node)
     watching = local_view_of(std::move(watching), s.role.peer ? std::optional(static_cast<std::uint32_t>(*s.role.peer + 1)) : std::nullopt);
+  if (s.options.node && s.options.node->sign)
+    watching.on_contribution = [&s, to = directory ? &*directory : nullptr](const swarm_round& round, std::uint64_t samples) {
+      s.on_contribution(to, round, samples);
+    };
   auto observers = run_observers::create(std::move(watching), directory ? &*directory : nullptr);
   if (!observers) return failure{observers.error()};
   s.observers = std::move(*observers);

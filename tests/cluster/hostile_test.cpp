@@ -103,7 +103,6 @@ struct attack {
       CHECK(mallory.closed());
     }
     ++frames[std::string(reason)];
-    if (reason == "bad_message") ++frames["bad_frame"];
     // And for a while it is not let in again.
     false_host again(target, credentials);
     again.greet(hello_of(name));

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "netem/wire/key_files.hpp"
 #include "netem/wire/visit.hpp"
 #include "scenarios/observe/node_report.hpp"
 #include "tests/cluster/support/attacker.hpp"
@@ -82,6 +83,7 @@ TEST_CASE("status shows every host of a swarm, and an operator's drain ends one 
     CHECK(says->neighbours.size() == 3);
     CHECK(says->leaving == false);
     if (says->role == "trainer") CHECK(!says->last_rounds.empty());
+    CHECK(says->contribution.empty() == (name == "shard-0"));
   }
 
   // A guest may look, and not touch.
@@ -100,6 +102,22 @@ TEST_CASE("status shows every host of a swarm, and an operator's drain ends one 
   CHECK(reef.node("p-2").wait() == 130);
   CHECK(reef.node("p-2").err().find("boss told it to leave") != std::string::npos);
   CHECK(reef.summary("p-2")["peers"]["left"] == 1);
+  // Its word stays, with its name under it.
+  const auto ca = guest + "/swarm.crt";
+  const auto verified = bench.run({"keys", "verify", reef.out_of("p-2"), "--ca", ca});
+  INFO(verified.out, verified.err);
+  CHECK(verified.status == 0);
+  CHECK(verified.out.find("signed by 'p-2'") != std::string::npos);
+  CHECK(verified.out.find("\nsamples: ") != std::string::npos);
+  const auto forged = reef.folder() / "forged.txt";
+  auto text = netem::wire::read_text(std::filesystem::path(reef.out_of("p-2")) / "contribution.txt");
+  REQUIRE(text);
+  text->replace(text->find("samples: "), 9, "samples: 9");
+  REQUIRE(netem::wire::write_text(forged, *text));
+  const auto refuted = bench.run({"keys", "verify", forged.string(), reef.out_of("p-1"), "--ca", ca});
+  CHECK(refuted.status == 1);
+  CHECK(refuted.err.find("it was changed after 'p-2' signed it") != std::string::npos);
+  CHECK(refuted.out.find("signed by 'p-1'") != std::string::npos);   // the other one is looked at all the same
 
   // The others know, and go on.
   const auto before = reef.metrics("p-0")["shoal_epoch"];

@@ -21,6 +21,11 @@ skip() {
   exit 0
 }
 
+# Ends the test as skipped unless the nightly tests were asked for.
+nightly() {
+  [ -n "${SHOAL_NIGHTLY-}" ] || skip "nightly; ./shoal test --nightly runs it"
+}
+
 # until_there SECONDS WHAT COMMAND ...: repeats the command until it succeeds.
 until_there() {
   local deadline=$((SECONDS + $1)) what=$2

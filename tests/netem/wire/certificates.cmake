@@ -5,6 +5,7 @@ shoal_add_test(NAME test_certificates
     ${CMAKE_CURRENT_LIST_DIR}/damaged_certificates_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/key_folders_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/secret_text_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/signed_text_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/signing_key_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/tls_handshake_test.cpp
   LIBS shoal_certificates shoal::openssl fmt::fmt)
