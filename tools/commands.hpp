@@ -27,6 +27,7 @@ void add_report(CLI::App& app, action& chosen);
 void add_serve(CLI::App& app, action& chosen);
 void add_explain(CLI::App& app, action& chosen);
 void add_trace(CLI::App& app, action& chosen);
+void add_chaos(CLI::App& app, action& chosen);
 void add_bench(CLI::App& app, action& chosen);
 void add_generate(CLI::App& app, action& chosen);
 void add_verify_data(CLI::App& app, action& chosen);

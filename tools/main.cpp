@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
   add_serve(app, chosen);
   add_explain(app, chosen);
   add_trace(app, chosen);
+  add_chaos(app, chosen);
   add_bench(app, chosen);
   add_generate(app, chosen);
   add_verify_data(app, chosen);

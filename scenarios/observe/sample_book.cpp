@@ -43,12 +43,17 @@ void sample_book::computed(duration time, actors::peer_id peer, const actors::tr
     check_.check();
     of.computed.update(
         range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, bool& done) {
-          if (done && options_.view == observed_view::whole) {
-            check_.violate(time, fmt::format("{} computed samples {} twice for one contribution",
-                                             options_.name_of(peer), range_text(begin, end)));
-          }
+          // What was for the round on its state it may have dropped, to repeat that round's step: a late message may bring it again.
+          if (done && options_.view == observed_view::whole)
+            of.for_round.visit(begin, end, [&](std::uint64_t b, std::uint64_t e, bool dropped) {
+              if (!dropped)
+                check_.violate(time, fmt::format("{} computed samples {} twice for one contribution",
+                                                 options_.name_of(peer), range_text(b, e)));
+            });
           done = true;
         });
+    of.for_round.erase(range.first, range.end());
+    of.left_out.erase(range.first, range.end());
     of.given_back.erase(range.first, range.end());
   }
 }
@@ -212,6 +217,7 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
                   given_back.assign(b, stop, true);
                 done = false;
               });
+              of->second.left_out.erase(begin, end);
             }
             break;
           case sample_state::committed:
@@ -242,6 +248,8 @@ void sample_book::repeated_step(actors::peer_id peer) {
   // It tells the shard so; but what others have committed meanwhile the shard does not take back.
   for (const auto& stretch : of.for_round.pieces()) {
     of.computed.erase(stretch.first, stretch.end);
+    // It may be given them again, and compute them for another round.
+    of.left_out.erase(stretch.first, stretch.end);
     of.given_back.assign(stretch.first, stretch.end, true);
   }
   went_over(of);

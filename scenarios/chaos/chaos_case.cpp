@@ -1,0 +1,182 @@
+#include "scenarios/chaos/chaos_case.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "actors/probes.hpp"
+#include "kernels/base/rng.hpp"
+
+namespace shoal::scenarios {
+
+namespace {
+
+/// Draws from one stream of a case's seed.
+class dice {
+ public:
+  dice(std::uint64_t seed, std::string_view name) : random_(stream(seed, name)) {}
+
+  bool chance(double probability) { return random_.uniform() < probability; }
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + random_.below(high - low + 1); }
+  template <class T>
+  T one_of(std::initializer_list<T> from) {
+    return from.begin()[random_.below(from.size())];
+  }
+  /// Log-uniform: faults and lines differ by orders of magnitude.
+  double spread(double low, double high) { return low * std::pow(high / low, random_.uniform()); }
+  std::string seconds(double low, double high) { return fmt::format("{}ms", static_cast<std::uint64_t>(spread(low, high) * 1000)); }
+
+ private:
+  rng random_;
+};
+
+double seconds_of(duration what) { return std::chrono::duration<double>(what).count(); }
+
+void add(std::string& to, const std::string& option) { to += (to.empty() ? "" : ", ") + option; }
+
+std::string line(dice& d) {
+  auto out = fmt::format("up: {}kbit, down: {}kbit", static_cast<unsigned>(d.spread(500, 50'000)), static_cast<unsigned>(d.spread(2'000, 100'000)));
+  if (d.chance(0.3)) add(out, fmt::format("delay: {}ms", d.between(1, 150)));
+  if (d.chance(0.15)) add(out, fmt::format("loss: {}%", d.between(1, 3)));
+  return out;
+}
+
+std::string training(dice& d, std::string& averaging, unsigned peers) {
+  std::string out = fmt::format("target_batch: {}, micro_batch: {}, max_refresh: {}s, record_lifetime: {}s", d.between(2, 12) * 16, d.between(1, 8),
+                                d.between(1, 4), d.between(6, 15));
+  const auto method = d.one_of({0, 0, 0, 1, 2});
+  if (method == 0) {
+    add(out, std::string("overlap: ") + d.one_of({"none", "none", "update", "averaging"}));
+    if (d.chance(0.2)) add(averaging, "power_sgd_rank: 2");
+    if (d.chance(0.3)) add(averaging, fmt::format("min_group_size: {}", d.between(1, 2)));
+  } else if (method == 1) {
+    add(out, "method: local_updates");
+  } else {
+    add(out, fmt::format("method: moshpit, local_steps: {}", d.between(2, 12)));
+    const auto side = static_cast<unsigned>(std::max(2.0, std::ceil(std::sqrt(peers))));
+    add(averaging, fmt::format("grid: {}x{}", side, side));
+  }
+  // States in 8 bits cannot be averaged.
+  if (method != 0 && d.chance(0.5)) {
+    add(out, "average_optimizer: true, optimizer: {kind: adamw, learning_rate: 0.01}");
+    return out;
+  }
+  add(out, d.one_of({"optimizer: {kind: sgd, learning_rate: 0.05}", "optimizer: {kind: sgd, learning_rate: 0.05, momentum: 0.9}",
+                     "optimizer: {kind: adamw, learning_rate: 0.01}", "optimizer: {kind: lamb8, learning_rate: 0.01}"}));
+  return out;
+}
+
+/// `until`: when the storm is over. A fault that comes again and again ends then; what lasts is over before.
+std::string fault(dice& d, double until, const std::vector<chaos_case::group>& groups) {
+  // Those that may lose hosts for good are not the first.
+  const bool losable = groups.size() > 1 && d.chance(0.3);
+  std::string out, select = losable ? "late-*" : d.chance(0.2) ? "shard-0" : "*";
+  const double lasts = d.spread(0.3, 30);
+  const auto both = [&] { return std::string(d.one_of({"both", "both", "to", "from"})); };
+  switch (d.between(0, 9)) {
+    case 0: out = losable ? fmt::format("kill: {}", d.one_of({"process", "machine"})) : fmt::format("restart: {}, downtime: {}", d.one_of({"process", "machine"}), d.seconds(0.2, 30)); break;
+    case 1: out = fmt::format("restart: {}, downtime: {}", d.one_of({"process", "machine"}), d.seconds(0.2, 30)); break;
+    case 2: out = fmt::format("pause: host, duration: {:.3f}s", lasts); break;
+    case 3: out = fmt::format("throttle: {}, factor: {}%, duration: {:.3f}s", d.one_of({"both", "up", "down"}), d.between(2, 50), lasts); break;
+    case 4:
+      out = fmt::format("netem: {}, delay: {}ms, jitter: {}ms, loss: {}%, duplicate: {}%, duration: {:.3f}s", both(), d.between(100, 500), d.between(0, 100),
+                        d.between(0, 20), d.between(0, 5), lasts);
+      break;
+    case 5: out = fmt::format("partition: {}, duration: {:.3f}s", d.one_of({"minority-third", "halves", "majorities-ring"}), lasts); select.clear(); break;
+    case 6: out = fmt::format("partition: selected, direction: {}, duration: {:.3f}s", both(), lasts); break;
+    case 7: out = fmt::format("blackhole: {}, duration: {:.3f}s", both(), lasts); break;
+    case 8: out = fmt::format("swizzle-clog: {}, duration: {:.3f}s", both(), lasts); select.clear(); break;
+    default:
+      out = d.chance(0.5) ? fmt::format("clock: bump, {}: {}s, duration: {:.3f}s", d.one_of({"ahead", "behind"}), d.between(1, 90), lasts)
+                          : fmt::format("clock: skew, drift: {}%, duration: {:.3f}s", d.between(1, 10), lasts);
+      break;
+  }
+  if (!select.empty()) {
+    add(out, fmt::format("select: \"{}\"", select));
+    if (select != "shard-0") add(out, d.one_of({"mode: one", "mode: one", "mode: random-max-percent, value: 60%", "mode: fixed, value: 2"}));
+  }
+  const double last = until - lasts - 1;
+  const bool at_point = !select.empty() && select != "shard-0" && d.chance(0.4);
+  if (at_point) {
+    const auto& points = actors::probes::all;
+    const auto point = points[d.between(0, points.size() - 1)];
+    // mode draws among the selected at a time, not at a point, where the one who reached it is struck.
+    out = out.substr(0, out.find(", mode:"));
+    return out + fmt::format(", on: {}, nth: {}", point, d.between(1, 12));
+  }
+  if (out.starts_with("kill") || d.chance(0.5)) return out + fmt::format(", at: {:.3f}s", d.spread(2, last));
+  return out + fmt::format(", every: {:.3f}s, at: {:.3f}s, until: {:.3f}s, probability: {}%", d.spread(lasts + 2, until / 2), d.spread(2, last / 2), last,
+                           d.between(30, 100));
+}
+
+}  // namespace
+
+unsigned chaos_case::peers() const {
+  unsigned out = 0;
+  for (const auto& each : groups) out += each.count;
+  return out;
+}
+
+std::string chaos_case::text() const {
+  const auto value = [](const std::string& in, const std::string& key, const std::string& otherwise) {
+    const auto at = in.find(key + ": ");
+    if (at == std::string::npos) return otherwise;
+    const auto from = at + key.size() + 2;
+    return in.substr(from, in.find_first_of(",}", from) - from);
+  };
+  return fmt::format("{}, {}, {} peer{}, {} fault{}", value(training, "method", "synchronous"), value(network, "model", "tcp"), peers(), peers() == 1 ? "" : "s",
+                     faults.size(), faults.size() == 1 ? "" : "s");
+}
+
+std::string chaos_case::yaml() const {
+  auto out = fmt::format(
+      "name: chaos-{}\nseed: {}\nstop_time: {}ms\nnetwork: {{{}}}\n"
+      "devices:\n  fast: {{samples_per_second: 60, jitter: 10%, step_time: 10ms}}\n  slow: {{samples_per_second: 20, jitter: 20%, step_time: 40ms}}\npeers:\n",
+      seed, seed, std::chrono::duration_cast<std::chrono::milliseconds>(how.storm + how.healing).count(), network);
+  for (const auto& each : groups) out += fmt::format("  {}: {{count: {}, {}}}\n", each.name, each.count, each.options);
+  out += fmt::format("data: {{{}}}\nworkload: {{{}}}\ntraining: {{{}}}\naveraging: {{{}}}\nrecord: {{events: none, transfers: 0}}\n", data, workload, training,
+                     averaging);
+  if (!faults.empty()) out += "faults:\n";
+  for (const auto& each : faults) out += "  - {" + each + "}\n";
+  return out;
+}
+
+chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
+  chaos_case out;
+  out.seed = seed;
+  out.how = how;
+  dice d(seed, "chaos.swarm");
+  out.network = fmt::format("model: {}, default_delay: {}ms, default_jitter: {}ms, detection_time: {}s", d.one_of({"tcp", "max_min", "lv08"}), d.between(20, 120),
+                            d.between(0, 15), d.between(1, 5));
+  const auto core = static_cast<unsigned>(d.between(2, 6));
+  const auto device = [&] { return std::string(", device: ") + d.one_of({"fast", "fast", "slow"}); };
+  const auto nat = [&] { return d.chance(0.2) ? std::string(", nat: ") + d.one_of({"cone", "symmetric", "outbound_only"}) : std::string{}; };
+  out.groups.push_back({"core", line(d) + device() + ", start_spacing: 10ms", core});
+  if (d.chance(0.6)) out.groups.push_back({"late", line(d) + device() + nat() + fmt::format(", start: {}s, start_spacing: {}ms", d.between(0, 90), d.between(10, 5000)),
+                                           static_cast<unsigned>(d.between(1, 6))});
+  out.averaging = fmt::format("matchmaking_time: {}s, round_timeout: {}s, sender_timeout: {}s, chunk_size: {}KiB", d.between(1, 4), d.between(15, 30), d.between(3, 8),
+                              d.one_of({1, 2, 8, 64}));
+  if (d.chance(0.3)) add(out.averaging, std::string("split: ") + d.one_of({"equal", "single"}));
+  if (d.chance(0.35)) add(out.averaging, std::string("compression: ") + d.one_of({"float16", "uniform8", "blockwise8", "size_adaptive"}));
+  out.training = training(d, out.averaging, out.peers());
+  const bool synchronous = out.training.find("method: ") == std::string::npos;
+  if (synchronous && out.averaging.find("power_sgd") == std::string::npos && d.chance(0.15)) {
+    out.groups.push_back({"aux", "up: 50Mbit, down: 50Mbit, device: fast, role: auxiliary", 1});
+    out.auxiliary = true;
+  }
+  out.data = fmt::format("prefetch_samples: {}, lease_time: {}s", d.between(8, 64), d.between(10, 60));
+  if (d.chance(0.4)) add(out.data, fmt::format("replicas: {}", d.between(2, 3)));
+  const auto parameters = static_cast<std::uint64_t>(d.spread(50, 2'000)) * 8;
+  out.workload = fmt::format("kind: {}, parameters: {}, sample_size: 64B", d.one_of({"timing", "quadratic"}), parameters);
+  if (out.averaging.find("power_sgd") != std::string::npos) add(out.workload, "rows: 8");
+
+  dice storm(seed, "chaos.storm");
+  const auto faults = storm.between(0, 8);
+  for (std::uint64_t i = 0; i < faults; ++i) out.faults.push_back(fault(storm, seconds_of(how.storm), out.groups));
+  return out;
+}
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,42 @@
+// A random swarm in a random storm, drawn from one seed: swarm testing (whole features on or off, Groce et al., ISSTA 2012) over what a scenario
+// can say, in the manner of FoundationDB's simulation. First the storm, then a time without faults in which the swarm has to come together again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/base/units.hpp"
+
+namespace shoal::scenarios {
+
+struct chaos_options {
+  duration storm = std::chrono::minutes(10);     ///< faults begin and end in it
+  duration healing = std::chrono::minutes(5);    ///< no fault begins any more
+  /// In the last so much of `healing` every peer that is there has to take part. Requires: less than it.
+  duration bound = std::chrono::minutes(2);
+};
+
+/// Pieces of a scenario, so that a shrinker can leave some out.
+struct chaos_case {
+  struct group {
+    std::string name, options;       ///< of `peers`: 'up: 1Mbit, …', without `count`
+    unsigned count = 1;
+  };
+  std::uint64_t seed = 0;
+  chaos_options how;
+  bool auxiliary = false;            ///< the group `aux` reduces and does not train
+  std::string network, data, workload, training, averaging;   ///< flow mappings, without braces
+  std::vector<group> groups;         ///< the first one, `core`, loses nobody for good
+  std::vector<std::string> faults;   ///< flow mappings
+
+  std::string yaml() const;
+  unsigned peers() const;
+  /// 'synchronous, tcp, 7 peers, 4 faults'.
+  std::string text() const;
+};
+
+/// The same seed and options draw the same case, on every machine.
+chaos_case draw_case(std::uint64_t seed, const chaos_options& how);
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,322 @@
+// shoal chaos: random swarms in random storms, thousands of them, each from one seed.
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "actors/probes.hpp"
+#include "scenarios/chaos/chaos_run.hpp"
+#include "tools/arguments.hpp"
+#include "tools/commands.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/interrupts.hpp"
+#include "tools/terminal.hpp"
+
+namespace shoal::tools {
+
+namespace {
+
+using scenarios::chaos_case;
+using scenarios::chaos_options;
+using scenarios::chaos_result;
+using wall_clock = std::chrono::steady_clock;
+
+struct chaos_arguments {
+  std::string seeds = "1..100", mutant, folder = ".";
+  std::optional<std::uint64_t> only;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  double hours = 0.25, twice = 5;
+  bool show = false, keep = false;
+};
+
+/// What a case may take before it counts as hanging.
+constexpr auto patience = std::chrono::minutes(5);
+
+constexpr std::pair<const char*, actors::mutant> mutants[] = {
+    {"wrong_denominator", actors::mutant::wrong_denominator}, {"lost_sample", actors::mutant::lost_sample},
+    {"unordered_peers", actors::mutant::unordered_peers},     {"equal_weights", actors::mutant::equal_weights},
+    {"divide_by_peers", actors::mutant::divide_by_peers},     {"throwing_gradient", actors::mutant::throwing_gradient},
+    {"lone_vote", actors::mutant::lone_vote},                 {"throwing_step", actors::mutant::throwing_step},
+    {"forgotten_commit", actors::mutant::forgotten_commit}};
+
+/// A third of the time is for healing, and the last minutes of that are looked at.
+chaos_options options_of(double hours) {
+  const auto all = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(hours * 3600));
+  chaos_options out;
+  out.healing = std::max<duration>(all / 3, std::chrono::minutes(4));
+  out.bound = std::min<duration>(out.healing / 2, std::chrono::minutes(3));
+  out.storm = all - std::min<duration>(out.healing, all / 2);
+  return out;
+}
+
+/// Runs a case in a process of its own: a crash or a loop without end is a finding.
+class running_case {
+ public:
+  running_case(const chaos_case& what, actors::mutant mutant, bool twice) : seed_(what.seed), begun_(wall_clock::now()) {
+    int ends[2];
+    if (pipe(ends) != 0) return;
+    std::fflush(nullptr);
+    const auto parent = getpid();
+    child_ = fork();
+    if (child_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(0);
+      close(ends[0]);
+      std::signal(SIGINT, SIG_IGN);
+      auto found = scenarios::run_case(what, mutant);
+      if (twice && found.problems.empty()) {
+        auto again = scenarios::run_case(what, mutant);
+        again.wall_seconds = found.wall_seconds;
+        if (!(again == found)) found.problems.push_back("the second run has another history than the first");
+      }
+      const auto text = scenarios::to_json(found);
+      for (std::size_t at = 0; at < text.size();) {
+        const auto count = write(ends[1], text.data() + at, text.size() - at);
+        if (count <= 0) break;
+        at += static_cast<std::size_t>(count);
+      }
+      std::fflush(nullptr);
+      _exit(0);
+    }
+    close(ends[1]);
+    from_ = ends[0];
+  }
+  running_case(const running_case&) = delete;
+  ~running_case() {
+    if (child_ > 0) {
+      kill(child_, SIGKILL);
+      waitpid(child_, nullptr, 0);
+    }
+    if (from_ >= 0) close(from_);
+  }
+
+  std::uint64_t seed() const noexcept { return seed_; }
+  int descriptor() const noexcept { return from_; }
+
+  /// Nothing while it goes on. Requires: not asked again after a result.
+  std::optional<chaos_result> ended() {
+    char part[4096];
+    ssize_t count = 0;
+    pollfd ready{from_, POLLIN, 0};
+    while (poll(&ready, 1, 0) > 0 && (count = read(from_, part, sizeof part)) > 0) text_.append(part, static_cast<std::size_t>(count));
+    const bool late = wall_clock::now() - begun_ > patience;
+    if ((ready.revents == 0 || count > 0) && !late) return std::nullopt;
+    if (late) kill(child_, SIGKILL);
+    int status = 0;
+    waitpid(child_, &status, 0);
+    child_ = -1;
+    if (!late)
+      if (auto found = scenarios::chaos_result_from_json(text_)) return *found;
+    chaos_result out;
+    out.problems.push_back(late ? fmt::format("hangs: no end after {} s", std::chrono::duration_cast<std::chrono::seconds>(patience).count())
+                           : WIFSIGNALED(status) ? fmt::format("crashed: {}", strsignal(WTERMSIG(status)))
+                                                 : fmt::format("ended with status {}", WEXITSTATUS(status)));
+    return out;
+  }
+
+  chaos_result wait() {
+    for (;;) {
+      pollfd ready{from_, POLLIN, 0};
+      poll(&ready, 1, 1000);
+      if (auto found = ended()) return *found;
+    }
+  }
+
+ private:
+  std::uint64_t seed_;
+  wall_clock::time_point begun_;
+  pid_t child_ = -1;
+  int from_ = -1;
+  std::string text_;
+};
+
+struct totals {
+  std::uint64_t cases = 0, failed = 0, epochs = 0;
+  double virtual_seconds = 0, busy_seconds = 0;
+  std::map<std::string, std::uint64_t> faults, points, reasons;
+
+  void add(const chaos_result& what) {
+    ++cases;
+    if (!what.problems.empty()) ++failed;
+    epochs += what.epochs;
+    virtual_seconds += what.virtual_seconds;
+    busy_seconds += what.wall_seconds;
+    for (const auto& [name, count] : what.faults) faults[name] += count;
+    for (const auto& [name, count] : what.points) points[name] += count;
+    for (const auto& [name, count] : what.reasons) reasons[name] += count;
+  }
+
+  std::string text() const {
+    const auto list = [](const std::map<std::string, std::uint64_t>& of) {
+      std::string out;
+      for (const auto& [name, count] : of) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, count);
+      return out.empty() ? std::string("none") : out;
+    };
+    std::string never;
+    for (const auto point : actors::probes::all) {
+      const auto found = points.find(std::string(point));
+      if (found == points.end() || found->second == 0) never += fmt::format("{}{}", never.empty() ? "" : ", ", point);
+    }
+    return fmt::format(
+        "cases          {}, {} failed\n"
+        "virtual time   {:.1f} days, {:.0f} virtual seconds in one of a core\n"
+        "epochs         {}\n"
+        "hosts struck   {}\n"
+        "rounds         {}\n"
+        "points reached {}\n"
+        "never reached  {}\n",
+        cases, failed, virtual_seconds / 86400, busy_seconds > 0 ? virtual_seconds / busy_seconds : 0, epochs, list(faults), list(reasons), list(points),
+        never.empty() ? "none" : never);
+  }
+};
+
+std::string command_of(const chaos_arguments& from, std::uint64_t seed) {
+  auto out = fmt::format("shoal chaos --only {}", seed);
+  if (from.hours != chaos_arguments{}.hours) out += fmt::format(" --hours-virtual {}", from.hours);
+  if (!from.mutant.empty()) out += " --mutant " + from.mutant;
+  return out;
+}
+
+/// Of what is wrong: 'same_bits', 'not healed', without times and numbers.
+std::string kind_of(const chaos_result& what) {
+  if (what.problems.empty()) return {};
+  const auto& first = what.problems.front();
+  return first.substr(0, std::min(first.find(" violated"), first.find(':')));
+}
+
+void report(const chaos_arguments& arguments, const chaos_case& what, const chaos_result& found, actors::mutant mutant) {
+  fmt::print("seed {}: {}\n", what.seed, what.text());
+  for (const auto& problem : found.problems) fmt::print("  {}\n", problem);
+  fmt::print("  again:   {}\n", command_of(arguments, what.seed));
+  if (arguments.keep || interrupted()) return;
+  // It has to fail alike, or another bug takes the first one's place.
+  const auto kind = kind_of(found);
+  const auto smaller = scenarios::shrink(what, [&](const chaos_case& less) {
+    return !interrupted() && kind_of(running_case(less, mutant, false).wait()) == kind;
+  });
+  const auto file = fmt::format("{}/chaos-{}.yaml", arguments.folder, what.seed);
+  std::ofstream out(file);
+  out << smaller.yaml();
+  if (out.flush())
+    fmt::print("  smaller: {} ({})\n", file, smaller.text());
+  else
+    fmt::print("  smaller: cannot write {}\n{}", file, smaller.yaml());
+}
+
+int chaos(const chaos_arguments& arguments) {
+  auto mutant = actors::mutant::none;
+  if (!arguments.mutant.empty()) {
+    std::vector<std::string> names;
+    for (const auto& [name, which] : mutants) {
+      names.emplace_back(name);
+      if (arguments.mutant == name) mutant = which;
+    }
+    if (mutant == actors::mutant::none) {
+      unknown_word("--mutant", "bug", arguments.mutant, names);
+      return exit_usage;
+    }
+  }
+  std::uint64_t first = 0, last = 0;
+  if (arguments.only) {
+    first = last = *arguments.only;
+  } else {
+    const auto dots = arguments.seeds.find("..");
+    const auto number = [](const std::string& text, std::uint64_t& into) {
+      return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos && text.size() < 19 && (into = std::stoull(text), true);
+    };
+    const bool fine = dots == std::string::npos ? number(arguments.seeds, last) && (first = 1, true)
+                                                : number(arguments.seeds.substr(0, dots), first) && number(arguments.seeds.substr(dots + 2), last);
+    if (!fine || last < first || last == 0)
+      return fail(fmt::format("--seeds: '{}' is no range of seeds, as 1..10000 or 500 is", arguments.seeds), exit_usage);
+  }
+  if (!(arguments.hours >= 0.1 && arguments.hours <= 10'000)) return fail("--hours-virtual: from 0.1 to 10000", exit_usage);
+  const auto how = options_of(arguments.hours);
+  if (arguments.show) {
+    for (auto seed = first; seed <= last; ++seed) fmt::print("{}", draw_case(seed, how).yaml());
+    return exit_ok;
+  }
+  catch_interrupts();
+  const auto columns = terminal_columns(STDERR_FILENO);
+  const auto begun = wall_clock::now();
+  totals all;
+  std::vector<std::unique_ptr<running_case>> now;
+  std::uint64_t next = first;
+  while ((next <= last || !now.empty()) && !interrupted()) {
+    while (next <= last && now.size() < arguments.jobs) {
+      // So many of a hundred, whatever the seeds are.
+      const bool twice = arguments.only || static_cast<double>(next * 37 % 100) < arguments.twice;
+      now.push_back(std::make_unique<running_case>(draw_case(next, how), mutant, twice));
+      ++next;
+    }
+    std::vector<pollfd> ready;
+    for (const auto& each : now) ready.push_back({each->descriptor(), POLLIN, 0});
+    poll(ready.data(), ready.size(), 200);
+    for (auto at = now.begin(); at != now.end();) {
+      auto found = (*at)->ended();
+      if (!found) {
+        ++at;
+        continue;
+      }
+      const auto seed = (*at)->seed();
+      at = now.erase(at);
+      all.add(*found);
+      if (found->problems.empty()) continue;
+      if (columns) fmt::print(stderr, "\r\033[K");
+      if (!arguments.mutant.empty()) {
+        // A bug that was put in is to be found, and then it is enough.
+        fmt::print("{} is found by seed {}: {}\n", arguments.mutant, seed, found->problems.front());
+        return exit_ok;
+      }
+      report(arguments, draw_case(seed, how), *found, mutant);
+      std::fflush(stdout);
+    }
+    if (columns) {
+      const double seconds = std::chrono::duration<double>(wall_clock::now() - begun).count();
+      const auto count = last - first + 1;
+      const double left = all.cases > 0 ? seconds / static_cast<double>(all.cases) * static_cast<double>(count - all.cases) : 0;
+      fmt::print(stderr, "\r\033[K{}", one_line(fmt::format("{} of {} cases, {} failed, {:.0f} s left", all.cases, count, all.failed, left), *columns - 1));
+    }
+  }
+  if (columns) fmt::print(stderr, "\r\033[K");
+  fmt::print("{}", all.text());
+  if (interrupted()) return exit_interrupted;
+  if (!arguments.mutant.empty()) return fail(fmt::format("{} was not found by {} seeds", arguments.mutant, all.cases), exit_run_failed);
+  return all.failed > 0 ? exit_run_failed : exit_ok;
+}
+
+}  // namespace
+
+void add_chaos(CLI::App& app, action& chosen) {
+  auto arguments = std::make_shared<chaos_arguments>();
+  auto* command = app.add_subcommand("chaos", "run random swarms in random storms, and look for what breaks");
+  command->add_option("--seeds", arguments->seeds, "which: FIRST..LAST, or how many")->type_name("A..B")->capture_default_str();
+  command->add_option("--only", arguments->only, "this seed alone, twice")->type_name("SEED");
+  command->add_option("-j,--jobs", arguments->jobs, "cases at once (as many as there are cores)")->type_name("N")->check(CLI::Range(1u, 1024u));
+  command->add_option("--hours-virtual", arguments->hours, "how long each lasts; in the last third nothing goes wrong any more")->type_name("H")->capture_default_str();
+  command->add_option("--check-determinism", arguments->twice, "of how many in a hundred a second run has to have the same history")
+      ->type_name("PERCENT")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
+  command->add_option("--mutant", arguments->mutant, "put a known bug into the protocols, and end with the first seed that finds it")->type_name("BUG");
+  command->add_option("-o,--out", arguments->folder, "where the smaller scenarios of failures go")->type_name("DIR")->capture_default_str();
+  command->add_flag("--show", arguments->show, "print the scenarios instead of running them");
+  command->add_flag("--no-shrink", arguments->keep, "do not look for smaller scenarios that fail alike");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return chaos(*arguments); }; });
+}
+
+}  // namespace shoal::tools
