@@ -42,6 +42,8 @@ void print_people(const scenarios::run_outcome& outcome, const run_arguments& ar
   }
   if (arguments.stage.out.empty())
     fmt::print("\nNothing was kept; --out DIR keeps the run\n");
+  else if (arguments.stage.no_report)
+    fmt::print("\nEverything is in {}\n", arguments.stage.out);
   else
     fmt::print("\nEverything is in {}; {}\n", arguments.stage.out,
                no_report.empty() ? "report.html shows it" : "report.html could not be written: " + no_report);

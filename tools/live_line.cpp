@@ -15,18 +15,6 @@ namespace shoal::tools {
 
 namespace {
 
-std::string clock_text(double seconds) {
-  auto whole = static_cast<long long>(seconds);
-  if (whole >= 86400) return fmt::format("{}d{:02}h", whole / 86400, whole % 86400 / 3600);
-  if (whole >= 3600) return fmt::format("{}h{:02}m{:02}s", whole / 3600, whole % 3600 / 60, whole % 60);
-  if (whole >= 60) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
-  return fmt::format("{}s", whole);
-}
-
-}  // namespace
-
-namespace {
-
 /// Pieces in the order of what matters: a narrow terminal loses the last ones. The first `kept` are no pace.
 struct pieces {
   std::vector<std::string> all;

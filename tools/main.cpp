@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   add_run(app, chosen);
   add_new(app, chosen);
   add_check(app, chosen);
+  add_sweep(app, chosen);
   add_replay(app, chosen);
   add_diff(app, chosen);
   add_node(app, chosen);

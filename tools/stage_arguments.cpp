@@ -18,6 +18,7 @@ void stage_arguments::add_to(CLI::App& command, const std::string& until_help, c
   command.add_option("--metrics", metrics, "serve metrics to Prometheus here while it runs, as at 127.0.0.1:9464")->type_name("HOST:PORT");
   command.add_option("--dashboard", dashboard, "show the run in a browser while it goes on: a page at this address, as at :8080, which only this machine reaches")
       ->type_name("HOST:PORT");
+  command.add_flag("--no-report", no_report, "do not write report.html; 'shoal report' can do so later");
   command.add_flag("--json", json, "print summary.json on stdout and nothing else there");
   command.add_flag("-q,--quiet", quiet, "no progress on stderr");
   command.add_option("-j,--workers", workers, workers_help)->type_name("N")->check(CLI::Range(1u, 1024u));
@@ -49,8 +50,8 @@ int stage_arguments::apply(scenarios::stage_options& into, std::unique_ptr<scena
 }
 
 int stage_arguments::attach_page(scenarios::stage_options& into, std::unique_ptr<run_page>& page) const {
-  if (dashboard.empty() && out.empty()) return exit_ok;
-  auto made = run_page::open(dashboard, out);
+  if (dashboard.empty() && (out.empty() || no_report)) return exit_ok;
+  auto made = run_page::open(dashboard, no_report ? std::string{} : out);
   if (!made) {
     fmt::print(stderr, "error: --dashboard: {}\n", made.error());
     return exit_bad_input;

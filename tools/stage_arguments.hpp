@@ -18,7 +18,7 @@ namespace shoal::tools {
 
 struct stage_arguments {
   std::string out, until, metrics, dashboard;
-  bool force = false, json = false, quiet = false;
+  bool force = false, no_report = false, json = false, quiet = false;
   unsigned workers = 0;
 
   /// Options for `command`. `until`, `workers`: what the help says of these.

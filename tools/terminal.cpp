@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace shoal::tools {
 
 std::optional<std::size_t> terminal_columns(int descriptor) {
@@ -22,6 +24,14 @@ std::string one_line(std::string_view text, std::size_t columns) {
       out += c;
   }
   return cut ? out + "…" : out;
+}
+
+std::string clock_text(double seconds) {
+  auto whole = static_cast<long long>(seconds);
+  if (whole >= 86400) return fmt::format("{}d{:02}h", whole / 86400, whole % 86400 / 3600);
+  if (whole >= 3600) return fmt::format("{}h{:02}m{:02}s", whole / 3600, whole % 3600 / 60, whole % 60);
+  if (whole >= 60) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}s", whole);
 }
 
 }  // namespace shoal::tools

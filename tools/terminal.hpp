@@ -1,4 +1,4 @@
-// What a terminal can show: its width, and text that fits on one line of it.
+// What a terminal can show: its width, text that fits on one line of it, and times as they stand there.
 #pragma once
 
 #include <cstddef>
@@ -14,5 +14,8 @@ std::optional<std::size_t> terminal_columns(int descriptor);
 /// `text` (ASCII) with line feeds as '⏎', cut after `columns` columns; a text that was cut ends in '…'.
 /// Requires: columns > 0.
 std::string one_line(std::string_view text, std::size_t columns);
+
+/// '42s', '3m05s', '1h00m07s', '2d03h'. Requires: seconds >= 0.
+std::string clock_text(double seconds);
 
 }  // namespace shoal::tools

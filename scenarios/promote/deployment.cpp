@@ -17,19 +17,6 @@ bool all_of(std::string_view text, std::string_view more) {
   });
 }
 
-/// Of a name that people gave, for folders, jobs and objects: lower-case letters, digits and '-'.
-std::string word_of(const std::string& name) {
-  std::string out;
-  for (char c : name) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    if (plain) out += c;
-    else if (!out.empty() && out.back() != '-') out += '-';
-  }
-  while (out.ends_with('-')) out.pop_back();
-  return out.empty() ? "swarm" : out.substr(0, 40);
-}
-
 }  // namespace
 
 result<deployment> deployment_of(const scenario& what, const inventory& on) {
@@ -91,6 +78,18 @@ std::string filled(std::string_view text, std::initializer_list<std::pair<std::s
     at += found->first.size() + 2;
   }
   return out;
+}
+
+std::string word_of(const std::string& name) {
+  std::string out;
+  for (char c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (plain) out += c;
+    else if (!out.empty() && out.back() != '-') out += '-';
+  }
+  while (out.ends_with('-')) out.pop_back();
+  return out.empty() ? "swarm" : out.substr(0, 40);
 }
 
 std::string shell_word(const std::string& text) {

@@ -52,6 +52,10 @@ std::vector<deployed_file> kubernetes_files(const deployment& what, const std::s
 
 /// `text` with each `@KEY@` replaced.
 std::string filled(std::string_view text, std::initializer_list<std::pair<std::string_view, std::string>> values);
+/// Of a name that people gave, for folders, jobs and objects: lower-case letters, digits and '-'; 'swarm' if it has none.
+std::string word_of(const std::string& name);
+/// As #SBATCH --time takes it: days-hours:minutes:seconds.
+std::string slurm_time(std::uint64_t minutes);
 /// In single quotes where a shell would not take it as one plain word.
 std::string shell_word(const std::string& text);
 

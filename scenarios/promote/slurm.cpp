@@ -50,6 +50,8 @@ exec @PROGRAM@ node --scenario scenario.yaml @KEYS@ --name "$name" --listen "0.0
 
 }  // namespace
 
+std::string slurm_time(std::uint64_t minutes) { return fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60); }
+
 std::vector<deployed_file> slurm_files(const deployment& what) {
   std::string names;
   for (const auto& host : what.hosts) names += (names.empty() ? "" : " ") + host.name;
@@ -60,7 +62,7 @@ std::vector<deployed_file> slurm_files(const deployment& what) {
                                         {"TASKS", std::to_string(what.hosts.size())},
                                         {"CORES", std::to_string(what.needs_cores)},
                                         {"MEMORY", std::to_string(per_core)},
-                                        {"TIME", fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60)}})},
+                                        {"TIME", slurm_time(minutes)}})},
           {"node", filled(node, {{"NODES", names},
                                  {"PROGRAM", shell_word(what.program)},
                                  {"PACE", what.pace ? " --pace" : ""},
