@@ -6,11 +6,11 @@ using namespace shoal::tools;
 
 TEST_CASE("the bar of a sweep says how far it is and how long it will take") {
   CHECK(progress_bar::text({.cells = 40, .finished = 10, .failed = 0, .running = 2, .ran = 10}, 60, 79) ==
-        "[########..........................]  10/40 cells  ETA 3m00s  2 running");
+        "[##########..............................]  10/40 cells  ETA 3m00s  2 running");
   // Cells that were found say nothing of how long the others take.
   CHECK(progress_bar::text({.cells = 40, .finished = 30, .failed = 0, .running = 1, .ran = 5}, 60, 60) ==
-        "[###########....]  30/40 cells  ETA 2m00s  1 running");
-  CHECK(progress_bar::text({.cells = 4, .finished = 0, .failed = 0, .running = 1, .ran = 0}, 5, 40) == "[............]  0/4 cells  1 running");
+        "[#################......]  30/40 cells  ETA 2m00s  1 running");
+  CHECK(progress_bar::text({.cells = 4, .finished = 0, .failed = 0, .running = 1, .ran = 0}, 5, 40) == "[................]  0/4 cells  1 running");
   CHECK(progress_bar::text({.cells = 4, .finished = 3, .failed = 1, .running = 0, .ran = 4}, 5, 79) ==
         "[########################################]  4/4 cells  1 failed");
 }
