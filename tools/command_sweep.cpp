@@ -302,7 +302,7 @@ void add_sweep(CLI::App& app, action& chosen) {
       ->allow_extra_args(false);
   command->add_option("--seeds", arguments->seeds, "how many (1 to N), or which, as in 3,7 or 5..9 (default: the scenario's)")->type_name("SEEDS");
   command->add_option("--set", arguments->sets, "override an option in all cells; repeatable")->type_name("KEY=VALUE")->allow_extra_args(false);
-  command->add_option("--metric", arguments->metrics, "columns of the table, as in loss.final,rounds.failed")->type_name("NAME")->delimiter(',');
+  command->add_option("--metric", arguments->metrics, "columns of the table, as in loss.final,rounds.failed")->type_name("NAME")->allow_extra_args(false)->delimiter(',');
   command->add_option("-j,--jobs", arguments->jobs, "cells at a time (default: one for each core)")->type_name("N")->check(CLI::Range(1u, 4096u));
   command->add_option("-o,--out", arguments->out, "the sweep's folder; finished cells in it are kept (default: FILE.sweep)")->type_name("DIR");
   command->add_option("--part", arguments->part, "run only cells I, I + N, I + 2 N, ..., and make no table")->type_name("I/N");
