@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   add_chaos(app, chosen);
   add_bench(app, chosen);
   add_generate(app, chosen);
+  add_memory(app, chosen);
   add_verify_data(app, chosen);
   add_keys(app, chosen);
   auto arguments = without_help_command({argv + 1, argv + argc});
