@@ -182,6 +182,7 @@ void print_figures(const char* title, const std::vector<kernels::memory_figure>&
   fmt::print("\n{}\n", title);
   for (const auto& one : figures) {
     const bool total = one.of->name == "gpu" || one.of->name == "ram";
+    if (one.value == 0 && !total) continue;
     fmt::print("{} {:<20} {:>14}   = {}\n", total ? '*' : ' ', one.of->name, figure_text(one), one.of->formula);
     if (!one.of->what.empty()) fmt::print("{:40}{}\n", "", one.of->what);
   }

@@ -5,6 +5,7 @@
 
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/transformer.hpp"
+#include "kernels/memory_estimate.hpp"
 
 #include <doctest/doctest.h>
 
@@ -77,4 +78,28 @@ TEST_CASE("with checkpoints a deep model's gradient takes a fraction of the memo
   CHECK(by_layer.peak_bytes < 0.35 * static_cast<double>(whole.peak_bytes));
   CHECK(by_layer.kept_bytes == 0);
   CHECK(by_layer.gradient == whole.gradient);
+}
+
+TEST_CASE("a backward pass holds what the memory estimate says, to 1 percent") {
+  struct shape {
+    kernels::transformer_config config;
+    std::size_t samples;
+  };
+  // The most is held at the head, at scores, in the first layer, and at the end, where small batches meet wide models.
+  for (const auto& [config, samples] : {shape{{.layers = 8, .heads = 4, .dim = 128, .context = 64}, 8},
+                                        shape{{.layers = 4, .heads = 8, .dim = 256, .context = 256}, 4},
+                                        shape{{.layers = 6, .heads = 8, .dim = 256, .context = 64}, 8},
+                                        shape{{.layers = 2, .heads = 8, .dim = 512, .context = 64}, 1}})
+    for (const bool checkpoint : {false, true}) {
+      CAPTURE(config.dim);
+      CAPTURE(config.context);
+      CAPTURE(checkpoint);
+      kernels::memory_choices choices{
+          .shape = {"ours", config.layers, config.heads, config.dim, 4 * config.dim, config.context, config.vocabulary}};
+      choices.precision = "f32";
+      choices.checkpointing = checkpoint;
+      choices.batch = static_cast<std::int64_t>(samples);
+      const auto estimate = kernels::figure(kernels::estimate_memory(kernels::shoal_memory(), choices), "backward_pass");
+      CHECK(estimate == doctest::Approx(gradient_of(config, checkpoint, samples).peak_bytes).epsilon(0.01));
+    }
 }

@@ -44,6 +44,30 @@ check((await page.getAttribute("#panel-leaderboard th:nth-child(2)", "aria-sort"
 await page.click("#panel-objective details.as-table summary");
 check((await page.$$eval("#panel-objective details table tbody tr", (rows) => rows.length)) > 5, "the objective has no table");
 
+// The memory calculator: a slider, a box and a choice change what is said, and each figure has a formula.
+const totals = () => page.$$eval("#panel-calculator .totals", (lines) => lines.map((line) => line.textContent).join());
+const gpt2l = await totals();
+check(gpt2l.startsWith("11.79 GiB GPU"), `gpt2-l with checkpointing is said to take ${gpt2l}`);
+await page.focus("#memory-layers");
+await page.keyboard.press("ArrowRight");
+check((await totals()) !== gpt2l, "a slider changes no figure");
+check((await page.inputValue("#memory-model")) === "own shape", "a shape that was changed has a model's name");
+check(await page.evaluate(() => document.activeElement?.id === "memory-layers"), "a slider loses the focus while somebody moves it");
+await page.selectOption("#memory-model", "gpt2-xl");
+await page.selectOption("#memory-optimizer", "adam-8bit");
+await page.check("#memory-offload");
+check((await totals()).startsWith("9.04 GiB GPU 5.79 GiB RAM"), `gpt2-xl in 8 bits, offloaded, is said to take ${await totals()}`);
+await page.evaluate(() => {
+  const sharing = document.getElementById("memory-sharing");
+  sharing.value = 1;
+  sharing.dispatchEvent(new Event("input"));
+});
+check((await totals()).startsWith("0.97 GiB GPU 0.41 GiB RAM"), `with shared layers it is said to take ${await totals()}`);
+check((await page.$$eval("#panel-calculator tbody code", (all) => all.filter((c) => c.textContent.length > 2).length)) > 25, "figures lack their formulas");
+check((await page.$$eval("#panel-calculator input, #panel-calculator select", (all) => all.every((one) => one.labels.length === 1))), "a control has no label");
+await checkWidth(page);
+await picture(page, "calculator-1400-light");
+
 // Rounds that went wrong say why.
 const storm = await chromium.open(`file://${folder}/weather/report.html`);
 await checkCharts(storm, [...always, "reasons"]);

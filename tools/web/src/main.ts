@@ -1,5 +1,6 @@
 // The page: reads the data embedded in a report, or follows the program that serves it, and keeps the panels up to date.
 
+import { calculator } from "./calculator";
 import { type Context, nothing } from "./chart";
 import { choice, fill, h } from "./dom";
 import { comparison, join, provenance, scenario } from "./facts";
@@ -51,6 +52,7 @@ const parts: Part[] = [
     { id: "links", title: "How full the lines were", draw: links },
     { id: "compression", title: "Compression", draw: compression },
   ] },
+  { id: "memory", title: "Memory", panels: [{ id: "calculator", title: "What training a model takes", draw: calculator }] },
   { id: "about", title: "The run", panels: [
     { id: "provenance", title: "How to repeat it", draw: provenance },
     { id: "scenario", title: "Scenario", draw: scenario },
@@ -177,6 +179,7 @@ function draw(panel: Panel): void {
     console.error(panel.id, error);
     nodes = [nothing("This could not be drawn.")];
   }
+  if (nodes.length === body.childNodes.length && nodes.every((node, i) => node === body.childNodes[i])) return;
   body.replaceChildren(...nodes);
   focus?.();
 }

@@ -1,0 +1,42 @@
+// The calculator of the page gives what `shoal memory` gives, for all models and choices. No browser: its module alone, as JavaScript.
+// usage: node memory.mjs SHOAL BUILD_FOLDER
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [shoal, build] = process.argv.slice(2);
+const work = path.join(build, "web/work"), esbuild = path.join(work, "node_modules/.bin/esbuild");
+if (!fs.existsSync(path.join(build, "web/page.html"))) {
+  console.log(`SKIPPED: the page was not built: ${build}/web has why`);
+  process.exit(0);
+}
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "shoal-memory-"));
+const bundle = path.join(folder, "memory.mjs");
+execFileSync(esbuild, [path.join(work, "src/memory.ts"), "--bundle", "--format=esm", `--outfile=${bundle}`, "--log-level=error"]);
+const { estimate, models, optimizers, precisions } = await import(pathToFileURL(bundle));
+fs.rmSync(folder, { recursive: true });
+
+let compared = 0;
+const flags = ["offload", "checkpointing", "swarm"];
+models.forEach((shape, i) => {
+  // Every model, optimizer, precision and set of flags, but not all of them with each other.
+  for (let turn = 0; turn < 8; turn++) {
+    const choices = { shape, optimizer: optimizers[(i + turn) % optimizers.length], precision: precisions[(i + turn) % precisions.length], sharing: turn % 3, batch: 1 + turn };
+    flags.forEach((flag, bit) => (choices[flag] = ((turn >> bit) & 1) === 1));
+    const said = JSON.parse(execFileSync(shoal, ["memory", "--json", "--model", shape.name, "--optimizer", choices.optimizer, "--precision", choices.precision, "--sharing", String(choices.sharing),
+      "--batch", String(choices.batch), ...flags.filter((f) => choices[f]).map((f) => `--${f}`)]));
+    for (const list of ["seeds", "shoal"]) {
+      const here = estimate(list, choices);
+      if (here.length !== said[list].length) throw new Error(`${list}: ${here.length} figures, the program has ${said[list].length}`);
+      here.forEach((figure, j) => {
+        const there = said[list][j];
+        // The same operations in the same order: the same bits.
+        if (figure.name !== there.name || figure.value !== there.value) throw new Error(`${shape.name}, ${list}: ${figure.name} is ${figure.value}, the program has ${there.name} ${there.value}`);
+        compared++;
+      });
+    }
+  }
+});
+console.log(`${compared} figures are the same`);
