@@ -9,6 +9,7 @@ const choices: Choices = { shape: { ...models.find((m) => m.name === "gpt2-l")! 
 
 const gib = 2 ** 30;
 const memory = (bytes: number) => (bytes >= gib / 16 || bytes === 0 ? `${(bytes / gib).toFixed(2)} GiB` : `${(1024 * bytes / gib).toFixed(2)} MiB`);
+const isTotal = (f: Figure) => f.name === "gpu" || f.name === "ram";
 const text = (f: Figure) => (f.unit === "bytes" ? memory(f.value) : f.unit === "seconds" ? seconds(f.value) : number(f.value, 4));
 
 const sizes: { of: keyof Omit<Shape, "name">; text: string; least: number; most: number; step: number }[] = [
@@ -25,9 +26,9 @@ function outcome(title: string, figures: Figure[]): HTMLElement {
   return h("div", {}, h("h4", {}, title),
     h("p", { class: "totals" }, h("b", {}, memory(total("gpu"))), " GPU ", h("b", {}, memory(total("ram"))), " RAM"),
     h("div", { class: "table", tabindex: 0, role: "group", "aria-label": title }, h("table", {},
-      h("thead", {}, h("tr", {}, ["", "", "formula", ""].map((t) => h("th", { scope: "col" }, t)))),
-      h("tbody", {}, figures.map((f) => h("tr", { class: f.name === "gpu" || f.name === "ram" ? "chosen" : "" },
-        h("th", { scope: "row" }, f.name.replace(/_/g, " ")), h("td", { class: "n" }, text(f)), h("td", {}, h("code", {}, f.formula)), h("td", {}, f.what)))))));
+      h("thead", {}, h("tr", {}, ["figure", "value", "formula"].map((t) => h("th", { scope: "col", class: t === "value" ? "n" : "" }, t)))),
+      h("tbody", {}, figures.filter((f) => f.value !== 0 || isTotal(f)).map((f) => h("tr", { class: isTotal(f) ? "chosen" : "" },
+        h("th", { scope: "row" }, f.name.replace(/_/g, " ")), h("td", { class: "n" }, text(f)), h("td", { class: "formula" }, h("code", {}, f.formula), f.what && h("small", {}, f.what))))))));
 }
 
 const results = h("div", { class: "estimates", "aria-live": "off" });
@@ -68,7 +69,7 @@ function slider(label: string, id: string, least: number, most: number, step: nu
 }
 
 function build(): HTMLElement {
-  const sharing = slider("groups of shared layers (0: none shared)", "memory-sharing", 0, choices.shape.layers, 1, 0, (v) => (choices.sharing = v));
+  const sharing = slider("groups of shared layers (0: none)", "memory-sharing", 0, choices.shape.layers, 1, 0, (v) => (choices.sharing = v));
   const layersChanged = () => {
     choices.sharing = Math.min(choices.sharing, choices.shape.layers);
     sharing.most(choices.shape.layers);
@@ -90,7 +91,7 @@ function build(): HTMLElement {
   show();
   return h("div", {},
     h("p", { class: "note" }, "What training takes: as the calculator of Training Transformers Together reckons, and as Shoal's own code holds it (docs/memory.md). The same on the command line: ",
-      h("code", {}, "shoal memory"), "."),
+      h("code", {}, "shoal memory"), ". Figures that are 0 are left out."),
     h("div", { class: "controls" }, model, pick("optimizer", "memory-optimizer", optimizers, choices.optimizer, (v) => (choices.optimizer = v)),
       pick("precision", "memory-precision", precisions, choices.precision, (v) => (choices.precision = v)),
       tick("gradient checkpointing", "checkpointing"), tick("offload", "offload"), tick("a peer of a swarm", "swarm")),
