@@ -54,11 +54,12 @@ TEST_CASE("memory: a shape of one's own has the proportions of GPT unless it say
 
 TEST_CASE("memory: a scenario says what its peers train") {
   const asked here;
-  std::ofstream(here.path / "s.yaml") << "name: small\nstop_time: 1min\npeers: {home: {count: 2, up: 10Mbit, down: 10Mbit, device: laptop}}\n"
-                                         "devices: {laptop: {samples_per_second: 10, step_time: 1s}}\n"
-                                         "network: {regions: [eu], default_delay: 10ms}\ndata: {files: [corpus.txt]}\n"
-                                         "workload: {kind: transformer, layers: 3, heads: 2, dim: 32, context: 48, checkpoint: true}\n"
-                                         "training: {micro_batch: 64, optimizer: {kind: lamb8}}\n";
+  const std::string world = "name: small\nstop_time: 1min\npeers: {home: {count: 2, up: 10Mbit, down: 10Mbit, device: laptop}}\n"
+                            "devices: {laptop: {samples_per_second: 10, step_time: 1s}}\nnetwork: {regions: [eu], default_delay: 10ms}\n"
+                            "training: {micro_batch: 64, optimizer: {kind: lamb8}}\n";
+  std::ofstream(here.path / "s.yaml") << world << "data: {files: [corpus.txt]}\n"
+                                                  "workload: {kind: transformer, layers: 3, heads: 2, dim: 32, context: 48, checkpoint: true}\n";
+  std::ofstream(here.path / "timed.yaml") << world << "workload: {kind: timing}\n";
   std::ofstream(here.path / "corpus.txt") << std::string(100'000, 'a');
   const auto is = here.answer("s.yaml");
   CHECK(is["model"].dump() == R"({"name":"small","layers":3,"heads":2,"dim":32,"hidden":128,"context":48,"vocabulary":256})");
@@ -68,8 +69,9 @@ TEST_CASE("memory: a scenario says what its peers train") {
   CHECK(is["swarm"] == true);
   CHECK(is["batch"] == 16);   // that is what the transformer takes at a time
   CHECK(here.answer("s.yaml --set training.optimizer.kind=sgd")["optimizer"] == "sgd");
-  const auto timed = here.memory("s.yaml --set workload.kind=timing");
+  const auto timed = here.memory("timed.yaml");
   CHECK(timed.status == 1);
+  CHECK_MESSAGE(timed.has("error: timed.yaml trains no transformer; only of those the memory is known"), timed.text);
 }
 
 TEST_CASE("memory: what is not known is named, with what was probably meant") {
