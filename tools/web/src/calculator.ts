@@ -13,12 +13,12 @@ const isTotal = (f: Figure) => f.name === "gpu" || f.name === "ram";
 const text = (f: Figure) => (f.unit === "bytes" ? memory(f.value) : f.unit === "seconds" ? seconds(f.value) : number(f.value, 4));
 
 const sizes: { of: keyof Omit<Shape, "name">; text: string; least: number; most: number; step: number }[] = [
-  { of: "layers", text: "layers", least: 1, most: 128, step: 1 },
-  { of: "dim", text: "width", least: 64, most: 16384, step: 64 },
-  { of: "context", text: "context", least: 64, most: 8192, step: 64 },
-  { of: "heads", text: "heads", least: 1, most: 128, step: 1 },
-  { of: "hidden", text: "inner width", least: 64, most: 65536, step: 64 },
-  { of: "vocabulary", text: "vocabulary", least: 256, most: 131072, step: 1 },
+  { of: "layers", text: "L: layers", least: 1, most: 128, step: 1 },
+  { of: "dim", text: "d: width", least: 64, most: 16384, step: 64 },
+  { of: "context", text: "s: context", least: 64, most: 8192, step: 64 },
+  { of: "heads", text: "a: heads", least: 1, most: 128, step: 1 },
+  { of: "hidden", text: "h: inner width", least: 64, most: 65536, step: 64 },
+  { of: "vocabulary", text: "V: vocabulary", least: 256, most: 131072, step: 1 },
 ];
 
 function outcome(title: string, figures: Figure[]): HTMLElement {
@@ -69,7 +69,7 @@ function slider(label: string, id: string, least: number, most: number, step: nu
 }
 
 function build(): HTMLElement {
-  const sharing = slider("groups of shared layers (0: none)", "memory-sharing", 0, choices.shape.layers, 1, 0, (v) => (choices.sharing = v));
+  const sharing = slider("G: groups of shared layers (0: none)", "memory-sharing", 0, choices.shape.layers, 1, 0, (v) => (choices.sharing = v));
   const layersChanged = () => {
     choices.sharing = Math.min(choices.sharing, choices.shape.layers);
     sharing.most(choices.shape.layers);
@@ -87,14 +87,14 @@ function build(): HTMLElement {
     sizes.forEach((size, i) => sliders[i].put(known[size.of]));
     layersChanged();
   });
-  const batch = slider("samples at once", "memory-batch", 1, 64, 1, choices.batch, (v) => (choices.batch = v));
+  const batch = slider("n: samples at once", "memory-batch", 1, 64, 1, choices.batch, (v) => (choices.batch = v));
   show();
   return h("div", {},
     h("p", { class: "note" }, "What training takes: as the calculator of Training Transformers Together reckons, and as Shoal's own code holds it (docs/memory.md). The same on the command line: ",
-      h("code", {}, "shoal memory"), ". Figures that are 0 are left out."),
+      h("code", {}, "shoal memory"), ". Figures that are 0 are left out; N and Z, GPUs and stage of ZeRO, are 1 and 0 here."),
     h("div", { class: "controls" }, model, pick("optimizer", "memory-optimizer", optimizers, choices.optimizer, (v) => (choices.optimizer = v)),
       pick("precision", "memory-precision", precisions, choices.precision, (v) => (choices.precision = v)),
-      tick("gradient checkpointing", "checkpointing"), tick("offload", "offload"), tick("a peer of a swarm", "swarm")),
+      tick("C: gradient checkpointing", "checkpointing"), tick("F: offload", "offload"), tick("S: a peer of a swarm", "swarm")),
     h("div", { class: "sliders" }, sharing.element, batch.element, ...sliders.map((s) => s.element)), said, results);
 }
 
