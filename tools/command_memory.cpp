@@ -1,8 +1,8 @@
 // shoal memory: how much memory training a transformer takes, with the formula of each figure.
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
 #include <optional>
+#include <tuple>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
