@@ -58,8 +58,8 @@ constexpr std::pair<const char*, actors::mutant> mutants[] = {
 chaos_options options_of(double hours) {
   const auto all = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(hours * 3600));
   chaos_options out;
-  out.healing = std::max<duration>(all / 3, std::chrono::minutes(4));
-  out.bound = std::min<duration>(out.healing / 2, std::chrono::minutes(3));
+  out.healing = std::max<duration>(all / 3, std::chrono::minutes(5));
+  out.bound = std::min<duration>(out.healing * 2 / 3, std::chrono::minutes(4));
   out.storm = all - std::min<duration>(out.healing, all / 2);
   return out;
 }

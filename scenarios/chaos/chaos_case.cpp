@@ -45,9 +45,10 @@ std::string line(dice& d) {
 }
 
 std::string training(dice& d, std::string& averaging, unsigned peers) {
-  std::string out = fmt::format("target_batch: {}, micro_batch: {}, max_refresh: {}s, record_lifetime: {}s", d.between(2, 12) * 16, d.between(1, 8),
-                                d.between(1, 4), d.between(6, 15));
+  std::string out = fmt::format("micro_batch: {}, min_refresh: 500ms, max_refresh: {}s, record_lifetime: {}s", d.between(2, 16),
+                                d.between(4, 10), d.between(20, 40));
   const auto method = d.one_of({0, 0, 0, 1, 2});
+  if (method != 2) add(out, fmt::format("target_batch: {}", d.between(2, 12) * 16));
   if (method == 0) {
     add(out, std::string("overlap: ") + d.one_of({"none", "none", "update", "averaging"}));
     if (d.chance(0.2)) add(averaging, "power_sgd_rank: 2");
@@ -56,7 +57,8 @@ std::string training(dice& d, std::string& averaging, unsigned peers) {
     add(out, "method: local_updates");
   } else {
     add(out, fmt::format("method: moshpit, local_steps: {}", d.between(2, 12)));
-    const auto side = static_cast<unsigned>(std::max(2.0, std::ceil(std::sqrt(peers))));
+    // A larger one leaves most peers alone in their lines.
+    const auto side = static_cast<unsigned>(std::max(2.0, std::floor(std::sqrt(peers))));
     add(averaging, fmt::format("grid: {}x{}", side, side));
   }
   // States in 8 bits cannot be averaged.
@@ -134,7 +136,7 @@ std::string chaos_case::text() const {
 std::string chaos_case::yaml() const {
   auto out = fmt::format(
       "name: chaos-{}\nseed: {}\nstop_time: {}ms\nnetwork: {{{}}}\n"
-      "devices:\n  fast: {{samples_per_second: 60, jitter: 10%, step_time: 10ms}}\n  slow: {{samples_per_second: 20, jitter: 20%, step_time: 40ms}}\npeers:\n",
+      "devices:\n  fast: {{samples_per_second: 8, jitter: 10%, step_time: 100ms}}\n  slow: {{samples_per_second: 3, jitter: 20%, step_time: 400ms}}\npeers:\n",
       seed, seed, std::chrono::duration_cast<std::chrono::milliseconds>(how.storm + how.healing).count(), network);
   for (const auto& each : groups) out += fmt::format("  {}: {{count: {}, {}}}\n", each.name, each.count, each.options);
   out += fmt::format("data: {{{}}}\nworkload: {{{}}}\ntraining: {{{}}}\naveraging: {{{}}}\nrecord: {{events: none, transfers: 0}}\n", data, workload, training,
@@ -158,7 +160,7 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   if (d.chance(0.6)) out.groups.push_back({"late", line(d) + device() + nat() + fmt::format(", start: {}s, start_spacing: {}ms", d.between(0, 90), d.between(10, 5000)),
                                            static_cast<unsigned>(d.between(1, 6))});
   out.averaging = fmt::format("matchmaking_time: {}s, round_timeout: {}s, sender_timeout: {}s, chunk_size: {}KiB", d.between(1, 4), d.between(15, 30), d.between(3, 8),
-                              d.one_of({1, 2, 8, 64}));
+                              d.one_of({2, 8, 64}));
   if (d.chance(0.3)) add(out.averaging, std::string("split: ") + d.one_of({"equal", "single"}));
   if (d.chance(0.35)) add(out.averaging, std::string("compression: ") + d.one_of({"float16", "uniform8", "blockwise8", "size_adaptive"}));
   out.training = training(d, out.averaging, out.peers());
@@ -167,9 +169,9 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
     out.groups.push_back({"aux", "up: 50Mbit, down: 50Mbit, device: fast, role: auxiliary", 1});
     out.auxiliary = true;
   }
-  out.data = fmt::format("prefetch_samples: {}, lease_time: {}s", d.between(8, 64), d.between(10, 60));
+  out.data = fmt::format("prefetch_samples: {}, lease_time: {}s", d.between(8, 64), d.between(20, 120));
   if (d.chance(0.4)) add(out.data, fmt::format("replicas: {}", d.between(2, 3)));
-  const auto parameters = static_cast<std::uint64_t>(d.spread(50, 2'000)) * 8;
+  const auto parameters = static_cast<std::uint64_t>(d.spread(50, 800)) * 8;
   out.workload = fmt::format("kind: {}, parameters: {}, sample_size: 64B", d.one_of({"timing", "quadratic"}), parameters);
   if (out.averaging.find("power_sgd") != std::string::npos) add(out.workload, "rows: 8");
 

@@ -235,7 +235,7 @@ TEST_CASE("a paused host answers late and takes an answer that came in time for 
     w.net->set_path(w.here, w.here, {40ms, 0ms});
     auto a = w.host(8e12), b = w.host(8e12);
     // A vector for each actor: on the wall clock those of one host go on in several threads.
-    std::vector<received> got, late, answers, ticks;
+    std::vector<received> got, late, answers, others_answers, ticks;
     auto sink = w.collector(a, got), other = w.collector(b, ticks);
     std::atomic<int> timeouts{0};
     // Steps are 30 ms apart, so that a thread that wakes late on the wall clock does not change their order.
@@ -255,7 +255,7 @@ TEST_CASE("a paused host answers late and takes an answer that came in time for 
       paused = w.now();
     });
     w.does_at(150ms, b, [&](puppet& self) {
-      self.request(sink, 1s, ask{5}).then([&](const note& x) { answers.push_back({w.now(), x.n}); },
+      self.request(sink, 1s, ask{5}).then([&](const note& x) { others_answers.push_back({w.now(), x.n}); },
                                           [&](caf::error&) { ++timeouts; });
     });
     w.clock.at(200ms, [&] { CHECK((got.empty() && late.empty())); });
@@ -271,9 +271,9 @@ TEST_CASE("a paused host answers late and takes an answer that came in time for 
     CHECK(numbers(late) == std::vector<std::uint32_t>{1, 2});
     for (const auto* all : {&got, &late})
       for (const auto& r : *all) in.is(r.at, 450ms);
-    REQUIRE(answers.size() == 2);
-    CHECK(numbers(answers) == std::vector<std::uint32_t>{7, 5});
-    in.is(answers[1].at, 490ms);
+    CHECK(numbers(answers) == std::vector<std::uint32_t>{7});
+    REQUIRE(numbers(others_answers) == std::vector<std::uint32_t>{5});
+    in.is(others_answers[0].at, 490ms);
     if (w.clock.mode() == time_mode::virtual_time) CHECK(resumed - paused == 320ms);
     in.is(w.net->paused_time(a), resumed - paused);
   });
