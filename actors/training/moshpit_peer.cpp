@@ -76,9 +76,15 @@ double moshpit_peer::missing_samples() const {
   return wanted - known;
 }
 
+/// Cut off, ahead, or alone in its line again and again: it goes no further away from the others than this, and only looks for somebody to average with.
+bool moshpit_peer::exhausted() const {
+  const auto most = (options_.local_batch ? options_.target_batch / options_.micro_batch : options_.local_steps) * (1 + options_.max_staleness);
+  return !lone() && steps_ >= most && swarm_epoch() <= state_->epoch;
+}
+
 bool moshpit_peer::round_due() const {
   const auto swarm = swarm_epoch();
-  return swarm >= state_->epoch && (missing_samples() <= 0 || swarm > state_->epoch) && (reach_.settled() || others_.entries().empty());
+  return swarm >= state_->epoch && (missing_samples() <= 0 || swarm > state_->epoch || exhausted()) && (reach_.settled() || others_.entries().empty());
 }
 
 void moshpit_peer::decide() {
@@ -115,9 +121,7 @@ void moshpit_peer::decide() {
 
 void moshpit_peer::step() {
   if (running_ || applying_ || mode_ != mode::computing) return;
-  // Cut off, or ahead: no further away from the others than this.
-  const auto most = (options_.local_batch ? options_.target_batch / options_.micro_batch : options_.local_steps) * (1 + options_.max_staleness);
-  if (!lone() && steps_ >= most && swarm_epoch() <= state_->epoch && !group_ && !round_due()) return;
+  if (exhausted()) return;
   const auto wanted = std::min<std::uint64_t>(options_.micro_batch, options_.prefetch_samples);
   if (samples_here() < wanted) return request_samples();
   auto job = take_samples(wanted);
@@ -217,7 +221,14 @@ void moshpit_peer::on_report(const round_result& result) {
   for (const auto& range : accumulated_) append_range(kept, range);
   accumulated_ = std::move(kept);
   if (result.reason == reason::cancelled && (draining_ || swarm_epoch() == state_->epoch)) return decide();
-  skip_round();
+  if (!exhausted()) return skip_round();
+  // If everybody is, nobody computes what would make the next round due: they look for each other in this one, elsewhere.
+  move_to(any_digit());
+  samples_before_ = 0;
+  here().observe(phase_changed{peer_phase::computing, state_->epoch, state_->id});
+  publish();
+  look_up_progress();
+  try_again_in(options_.min_refresh);
 }
 
 void moshpit_peer::skip_round() {

@@ -69,6 +69,7 @@ class moshpit_peer final : public volunteer {
   bool stale() const { return swarm_epoch() > mixed_ + options_.max_staleness; }
   /// There is nobody else, and it is not we who are cut off.
   bool lone() const { return others_.entries().empty() && shard_; }
+  bool exhausted() const;
   bool round_due() const;
   std::vector<expected_peer> expected() const;
   void start_round();

@@ -239,6 +239,25 @@ TEST_CASE("moshpit: sizes alone make the same protocol") {
   CHECK(run_fine(what).summary().rounds.ok > 0);
 }
 
+TEST_CASE("moshpit: a swarm much smaller than its grid goes on, although each peer is alone in its line for many rounds on end") {
+  // Found by shoal chaos: all had made as many steps as a peer makes alone before the batch was full.
+  const auto run = run_yaml(R"(
+seed: 5
+stop_time: 15min
+network: {model: max_min, default_delay: 119ms, default_jitter: 1ms, detection_time: 2s}
+devices: {fast: {samples_per_second: 8, jitter: 10%, step_time: 100ms}}
+peers: {core: {count: 4, up: 1116kbit, down: 4655kbit, delay: 95ms, device: fast, start_spacing: 10ms}}
+data: {prefetch_samples: 63, lease_time: 2min}
+workload: {kind: timing, parameters: 1600, sample_size: 64B}
+training: {micro_batch: 8, min_refresh: 500ms, max_refresh: 8s, record_lifetime: 32s, method: moshpit, local_steps: 12, epochs: 40,
+           optimizer: {kind: adamw, learning_rate: 0.01}}
+averaging: {matchmaking_time: 2s, round_timeout: 24s, sender_timeout: 4s, chunk_size: 64KiB, grid: 3x3}
+record: {events: none}
+)", 40);
+  INFO(run.text(""));
+  CHECK(run.errors.empty());
+}
+
 TEST_CASE("moshpit: random deaths, restarts and arrivals break nothing") {
   for (std::uint64_t seed = 1; seed <= tries(3, 12); ++seed) {
     auto what = moshpit(10, "4x4");
