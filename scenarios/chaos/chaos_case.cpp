@@ -73,8 +73,8 @@ std::string training(dice& d, std::string& averaging, unsigned peers) {
 
 /// `until`: when the storm is over. A fault that comes again and again ends then; what lasts is over before.
 std::string fault(dice& d, double until, const std::vector<chaos_case::group>& groups) {
-  // Those that may lose hosts for good are not the first.
-  const bool losable = groups.size() > 1 && d.chance(0.3);
+  const bool late = std::any_of(groups.begin(), groups.end(), [](const auto& each) { return each.name == "late"; });
+  const bool losable = late && d.chance(0.3);
   std::string out, select = losable ? "late-*" : d.chance(0.2) ? "shard-0" : "*";
   const double lasts = d.spread(0.3, 30);
   const auto both = [&] { return std::string(d.one_of({"both", "both", "to", "from"})); };

@@ -27,7 +27,7 @@ struct chaos_case {
   chaos_options how;
   bool auxiliary = false;            ///< the group `aux` reduces and does not train
   std::string network, data, workload, training, averaging;   ///< flow mappings, without braces
-  std::vector<group> groups;         ///< the first one, `core`, loses nobody for good
+  std::vector<group> groups;         ///< `core` loses nobody for good, `late` may
   std::vector<std::string> faults;   ///< flow mappings
 
   std::string yaml() const;
