@@ -89,7 +89,7 @@ int bench_averaging(bench_arguments a) {
   // Not after minutes of computing.
   if (!a.svg.empty())
     if (const std::ofstream probe(a.svg, std::ios::app); !probe)
-      return fmt::print(stderr, "error: {}: cannot be written: {}\n", a.svg, std::strerror(errno)), exit_bad_input;
+      return fail(fmt::format("{}: cannot be written: {}", a.svg, std::strerror(errno)));
   catch_interrupts();
   const auto figures = run_study_on_terminal(a.study, a.seed, {.json = a.json});
   if (!figures) return fail(figures.error(), exit_run_failed);
@@ -103,7 +103,7 @@ int bench_averaging(bench_arguments a) {
     std::ofstream out(a.svg);
     out << curves_svg(a.study, figures->cells);
     out.close();
-    if (!out) return fmt::print(stderr, "error: {}: cannot be written: {}\n", a.svg, std::strerror(errno)), exit_run_failed;
+    if (!out) return fail(fmt::format("{}: cannot be written: {}", a.svg, std::strerror(errno)), exit_run_failed);
     if (!a.json) fmt::print("curves: {}\n", a.svg);
   }
   return figures->stopped ? exit_interrupted : exit_ok;

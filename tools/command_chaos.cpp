@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "actors/probes.hpp"
+#include "kernels/base/descriptor.hpp"
 #include "scenarios/chaos/chaos_run.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -58,9 +59,9 @@ constexpr std::pair<const char*, actors::mutant> mutants[] = {
 chaos_options options_of(double hours) {
   const auto all = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(hours * 3600));
   chaos_options out;
-  out.healing = std::max<duration>(all / 3, std::chrono::minutes(5));
+  out.healing = std::clamp<duration>(all / 3, std::min<duration>(std::chrono::minutes(5), all / 2), all / 2);
   out.bound = std::min<duration>(out.healing * 2 / 3, std::chrono::minutes(4));
-  out.storm = all - std::min<duration>(out.healing, all / 2);
+  out.storm = all - out.healing;
   return out;
 }
 
@@ -94,7 +95,7 @@ class running_case {
       _exit(0);
     }
     close(ends[1]);
-    from_ = ends[0];
+    from_ = descriptor(ends[0]);
   }
   running_case(const running_case&) = delete;
   ~running_case() {
@@ -102,18 +103,17 @@ class running_case {
       kill(child_, SIGKILL);
       waitpid(child_, nullptr, 0);
     }
-    if (from_ >= 0) close(from_);
   }
 
   std::uint64_t seed() const noexcept { return seed_; }
-  int descriptor() const noexcept { return from_; }
+  int readable() const noexcept { return from_.get(); }
 
   /// Nothing while it goes on. Requires: not asked again after a result.
   std::optional<chaos_result> ended() {
     char part[4096];
     ssize_t count = 0;
-    pollfd ready{from_, POLLIN, 0};
-    while (poll(&ready, 1, 0) > 0 && (count = read(from_, part, sizeof part)) > 0) text_.append(part, static_cast<std::size_t>(count));
+    pollfd ready{from_.get(), POLLIN, 0};
+    while (poll(&ready, 1, 0) > 0 && (count = read(from_.get(), part, sizeof part)) > 0) text_.append(part, static_cast<std::size_t>(count));
     const bool late = wall_clock::now() - begun_ > patience;
     if ((ready.revents == 0 || count > 0) && !late) return std::nullopt;
     if (late) kill(child_, SIGKILL);
@@ -131,7 +131,7 @@ class running_case {
 
   chaos_result wait() {
     for (;;) {
-      pollfd ready{from_, POLLIN, 0};
+      pollfd ready{from_.get(), POLLIN, 0};
       poll(&ready, 1, 1000);
       if (auto found = ended()) return *found;
     }
@@ -141,7 +141,7 @@ class running_case {
   std::uint64_t seed_;
   wall_clock::time_point begun_;
   pid_t child_ = -1;
-  int from_ = -1;
+  descriptor from_;
   std::string text_;
 };
 
@@ -264,7 +264,7 @@ int chaos(const chaos_arguments& arguments) {
       ++next;
     }
     std::vector<pollfd> ready;
-    for (const auto& each : now) ready.push_back({each->descriptor(), POLLIN, 0});
+    for (const auto& each : now) ready.push_back({each->readable(), POLLIN, 0});
     poll(ready.data(), ready.size(), 200);
     for (auto at = now.begin(); at != now.end();) {
       auto found = (*at)->ended();

@@ -27,14 +27,9 @@ struct compare_arguments {
 
 int compare(const compare_arguments& arguments) {
   const auto allowed = scenarios::tolerances::parse(arguments.tolerance);
-  if (!allowed) {
-    fmt::print(stderr, "error: --tolerance: {}\n", allowed.error());
-    return exit_usage;
-  }
+  if (!allowed) return fail(fmt::format("--tolerance: {}", allowed.error()), exit_usage);
   const auto compared = scenarios::compare_runs(arguments.predicted, arguments.actual, *allowed, arguments.force);
-  if (!compared) {
-    return fail(compared.error());
-  }
+  if (!compared) return fail(compared.error());
   const scenarios::comparison_style style{terminal_columns(STDOUT_FILENO).value_or(80), wants_colour(STDOUT_FILENO)};
   std::fputs((arguments.json ? scenarios::to_json(*compared) : scenarios::to_text(*compared, style)).c_str(), stdout);
   return compared->within() ? exit_ok : exit_run_failed;

@@ -20,9 +20,7 @@ struct diff_arguments {
 
 int diff(const diff_arguments& arguments) {
   auto difference = scenarios::diff_runs(arguments.a, arguments.b);
-  if (!difference) {
-    return fail(difference.error());
-  }
+  if (!difference) return fail(difference.error());
   std::fputs(
       (arguments.json ? scenarios::to_json(*difference) : scenarios::to_text(*difference)).c_str(),
       stdout);

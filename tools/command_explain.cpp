@@ -23,17 +23,13 @@ struct explain_arguments {
 
 template <class What>
 int show(const result<What>& what, bool json) {
-  if (!what) {
-    return fail(what.error());
-  }
+  if (!what) return fail(what.error());
   std::fputs((json ? scenarios::to_json(*what) : scenarios::to_text(*what)).c_str(), stdout);
   return exit_ok;
 }
 
 int explain(const explain_arguments& arguments) {
-  if (auto run = scenarios::refuse_study(arguments.run, "transfer and no round to explain"); !run) {
-    return fail(run.error());
-  }
+  if (auto run = scenarios::refuse_study(arguments.run, "transfer and no round to explain"); !run) return fail(run.error());
   if (arguments.flow)
     return show(scenarios::explain_transfer(arguments.run, *arguments.flow), arguments.json);
   return show(scenarios::explain_round(arguments.run, *arguments.round), arguments.json);

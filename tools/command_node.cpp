@@ -100,10 +100,7 @@ int run(node_arguments arguments) {
   arguments.scenario.world = "cluster";
   auto scenario = arguments.scenario.load();
   if (!scenario) return exit_bad_input;
-  if (scenario->study) {
-    fmt::print(stderr, "error: {} is a study of averaging; nodes train\n", arguments.scenario.file);
-    return exit_bad_input;
-  }
+  if (scenario->study) return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file));
   scenarios::stage_options options;
   scenarios::node_options node;
   node.name = arguments.name.empty() ? host_name() : arguments.name;
@@ -115,10 +112,7 @@ int run(node_arguments arguments) {
   if (const int code = arguments.keys.load(credentials); code != exit_ok) return code;
   if (credentials) {
     if (arguments.name.empty()) node.name = credentials->name;
-    if (credentials->name != node.name) {
-      fmt::print(stderr, "error: the keys in '{}' are those of '{}', not of '{}'\n", arguments.keys.folder, credentials->name, node.name);
-      return exit_bad_input;
-    }
+    if (credentials->name != node.name) return fail(fmt::format("the keys in '{}' are those of '{}', not of '{}'", arguments.keys.folder, credentials->name, node.name));
     node.server_credentials = credentials->server;
     node.channel_credentials = credentials->channel;
     node.admits = credentials->admits;
@@ -128,22 +122,13 @@ int run(node_arguments arguments) {
     node.uplink = data_rate{};
   } else if (!arguments.uplink.empty()) {
     auto rate = parse_rate(arguments.uplink);
-    if (!rate) {
-      fmt::print(stderr, "error: --uplink: {}\n", rate.error());
-      return exit_usage;
-    }
+    if (!rate) return fail(fmt::format("--uplink: {}", rate.error()), exit_usage);
     node.uplink = *rate;
   }
   if (!arguments.relay.empty()) {
     auto size = parse_size(arguments.relay);
-    if (!size) {
-      fmt::print(stderr, "error: --relay: {}\n", size.error());
-      return exit_usage;
-    }
-    if (!node.listen) {
-      fmt::print(stderr, "error: --relay: who passes on for others has to be one that they can dial: --listen\n");
-      return exit_usage;
-    }
+    if (!size) return fail(fmt::format("--relay: {}", size.error()), exit_usage);
+    if (!node.listen) return fail("--relay: who passes on for others has to be one that they can dial: --listen", exit_usage);
     node.relay_bytes = size->bytes;
   }
   std::unique_ptr<scenarios::metrics_server> server;
@@ -169,9 +154,7 @@ int run(node_arguments arguments) {
   if (page) page->view().set_join(join_command(arguments, *options.node));
   catch_interrupts();
   auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
-  if (!stage) {
-    return fail(stage.error());
-  }
+  if (!stage) return fail(stage.error());
   if (server) say("metrics: " + server->url());
   if (page && !page->url().empty()) say("dashboard: " + page->url());
   say("up" + shown + (arguments.keys.insecure ? ", without encryption or authentication" : ""));
@@ -180,9 +163,7 @@ int run(node_arguments arguments) {
     std::lock_guard guard(printing);
     line.clear();
   }
-  if (!outcome) {
-    return fail(outcome.error(), exit_run_failed);
-  }
+  if (!outcome) return fail(outcome.error(), exit_run_failed);
   const auto& summary = outcome->summary;
   if (page) page->finish();
   if (!print_summary(summary, arguments.stage.json, [&] { fmt::print("{}", scenarios::table(summary)); })) return exit_run_failed;

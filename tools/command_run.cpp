@@ -57,10 +57,7 @@ int study(const scenarios::scenario& what, const run_arguments& arguments) {
                                                       {!arguments.stage.dashboard.empty(), "--dashboard"},
                                                       {arguments.stage.workers > 0, "--workers"}};
   for (const auto& [given, option] : of_training)
-    if (given) {
-      fmt::print(stderr, "error: {} is for training runs; {} is a study of averaging\n", option, arguments.scenario.file);
-      return exit_usage;
-    }
+    if (given) return fail(fmt::format("{} is for training runs; {} is a study of averaging", option, arguments.scenario.file), exit_usage);
   return run_study(what, {arguments.stage.out, arguments.stage.force, arguments.stage.json, arguments.stage.quiet});
 }
 
@@ -80,9 +77,7 @@ int run(const run_arguments& arguments) {
   std::optional<determinism_check> determinism;
   if (arguments.check_determinism) {
     auto begun = determinism_check::begin(*scenario, options);
-    if (!begun) {
-      return fail(begun.error());
-    }
+    if (!begun) return fail(begun.error());
     determinism = std::move(*begun);
   }
   std::unique_ptr<run_page> page;
@@ -90,15 +85,11 @@ int run(const run_arguments& arguments) {
   if (page && !page->url().empty()) fmt::print(stderr, "dashboard: {}\n", page->url());
 
   auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
-  if (!stage) {
-    return fail(stage.error());
-  }
+  if (!stage) return fail(stage.error());
   if (auto advice = (*stage)->advice(); !advice.empty()) fmt::print(stderr, "warning: {}\n", advice);
   auto outcome = (*stage)->run();
   line.clear();
-  if (!outcome) {
-    return fail(outcome.error(), exit_run_failed);
-  }
+  if (!outcome) return fail(outcome.error(), exit_run_failed);
   const std::string no_report = page ? page->finish() : std::string{};
   if (!print_summary(outcome->summary, arguments.stage.json, [&] { print_people(*outcome, arguments, no_report); })) return exit_run_failed;
   if (outcome->late.excess() > 0.05)

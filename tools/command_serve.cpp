@@ -27,13 +27,9 @@ struct serve_arguments {
 
 int serve(const serve_arguments& arguments) {
   auto page = scenarios::load_page();
-  if (!page) {
-    return fail(page.error());
-  }
+  if (!page) return fail(page.error());
   auto runs = shown_runs::read(arguments.runs);
-  if (!runs) {
-    return fail(runs.error());
-  }
+  if (!runs) return fail(runs.error());
   std::vector<std::shared_ptr<scenarios::page_feed>> feeds;
   for (const auto& run : runs->all()) {
     feeds.push_back(std::make_shared<scenarios::page_feed>(run.title));
@@ -41,10 +37,7 @@ int serve(const serve_arguments& arguments) {
     if (run.over) feeds.back()->finish();
   }
   auto server = scenarios::page_server::listen(arguments.listen, std::move(*page), feeds);
-  if (!server) {
-    fmt::print(stderr, "error: --listen: {}\n", server.error());
-    return exit_bad_input;
-  }
+  if (!server) return fail(fmt::format("--listen: {}", server.error()));
   fmt::print("{}\n", (*server)->url());
   std::fflush(stdout);
   catch_interrupts();

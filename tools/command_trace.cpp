@@ -153,10 +153,7 @@ int info(const trace_arguments& arguments) {
   if (!arguments.svg.empty()) {
     std::ofstream svg(arguments.svg);
     svg << svg_picture(*found, std::filesystem::path(arguments.file).filename().string());
-    if (!svg.flush()) {
-      fmt::print(stderr, "error: '{}' cannot be written: {}\n", arguments.svg, std::strerror(errno));
-      return exit_run_failed;
-    }
+    if (!svg.flush()) return fail(fmt::format("'{}' cannot be written: {}", arguments.svg, std::strerror(errno)), exit_run_failed);
   }
   if (arguments.json) {
     json out;
@@ -196,18 +193,12 @@ int info(const trace_arguments& arguments) {
 int convert(const trace_arguments& arguments) {
   const auto to = format_named(arguments.to, "--to");
   if (!to) return exit_usage;
-  if (*to == trace_format::peers) {
-    fmt::print(stderr, "error: --to: 'peers' is written by runs alone\n");
-    return exit_usage;
-  }
+  if (*to == trace_format::peers) return fail("--to: 'peers' is written by runs alone", exit_usage);
   trace_format format{};
   int status = exit_ok;
   const auto found = read(arguments, format, status);
   if (!found) return status;
-  if (*to == trace_format::simgrid && found->peers().size() != 1) {
-    fmt::print(stderr, "error: a simgrid profile describes one host, and the trace has {} peers\n", found->peers().size());
-    return exit_bad_input;
-  }
+  if (*to == trace_format::simgrid && found->peers().size() != 1) return fail(fmt::format("a simgrid profile describes one host, and the trace has {} peers", found->peers().size()));
   std::ostringstream text;
   netem::write_trace_as(text, *found, *to);
   if (arguments.out.empty()) {
@@ -217,8 +208,7 @@ int convert(const trace_arguments& arguments) {
   std::ofstream out(arguments.out, std::ios::binary);
   out << text.str();
   if (out.flush()) return exit_ok;
-  fmt::print(stderr, "error: '{}' cannot be written: {}\n", arguments.out, std::strerror(errno));
-  return exit_run_failed;
+  return fail(fmt::format("'{}' cannot be written: {}", arguments.out, std::strerror(errno)), exit_run_failed);
 }
 
 void add_input(CLI::App& command, trace_arguments& arguments) {

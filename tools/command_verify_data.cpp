@@ -16,15 +16,11 @@ namespace shoal::tools {
 namespace {
 
 int verify(const std::string& directory) {
-  if (auto run = scenarios::refuse_study(directory, "ledger of samples"); !run) {
-    return fail(run.error());
-  }
+  if (auto run = scenarios::refuse_study(directory, "ledger of samples"); !run) return fail(run.error());
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::path(directory) / "ledger.csv", error)) {
     const bool folder = std::filesystem::is_directory(directory, error);
-    fmt::print(stderr, "error: '{}' is no run directory ({})\n", directory,
-               folder ? "it has no ledger.csv" : "it is no directory");
-    return exit_bad_input;
+    return fail(fmt::format("'{}' is no run directory ({})", directory, folder ? "it has no ledger.csv" : "it is no directory"));
   }
   auto report = actors::verify_data(directory);
   for (const auto& error : report.errors) fmt::print(stderr, "{}\n", error);

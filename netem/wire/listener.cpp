@@ -23,6 +23,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include "kernels/base/descriptor.hpp"
 #include "netem/wire/grpc_pipe.hpp"
 
 namespace shoal::netem::wire {
@@ -30,24 +31,6 @@ namespace shoal::netem::wire {
 namespace {
 
 using steady = std::chrono::steady_clock;
-
-class descriptor {
- public:
-  explicit descriptor(int value = -1) : value_(value) {}
-  ~descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  int get() const noexcept { return value_; }
-  int release() noexcept { return std::exchange(value_, -1); }
-
- private:
-  int value_;
-};
 
 class server_pipe final : public grpc_pipe, public grpc::ServerGenericBidiReactor {
  public:

@@ -1,12 +1,10 @@
 #include "scenarios/stage/node.hpp"
 
 #include <algorithm>
-#include <span>
 
 #include <fmt/format.h>
 
 #include "kernels/base/check.hpp"
-#include "kernels/base/digest.hpp"
 #include "netem/wire/certificates.hpp"
 #include "scenarios/compare/option_diff.hpp"
 #include "scenarios/schema/document.hpp"
@@ -51,9 +49,9 @@ std::uint64_t territory_of(std::int64_t utc_ns, std::size_t replica) {
   return quarters << 4 | replica;
 }
 
-std::string contribution_text(const contribution_total& what, const std::string& host, const std::string& common, std::int64_t started_utc_ns,
+std::string contribution_text(const contribution_total& what, const std::string& host, const std::string& scenario_hash, std::int64_t started_utc_ns,
                               std::int64_t until_utc_ns) {
-  return fmt::format("host: {}\nscenario: {}\nsince: {}\nuntil: {}\nlast_epoch: {}\nrounds: {}\nsamples: {}\n", host, hash_of(std::as_bytes(std::span(common))).hex(),
+  return fmt::format("host: {}\nscenario: {}\nsince: {}\nuntil: {}\nlast_epoch: {}\nrounds: {}\nsamples: {}\n", host, scenario_hash,
                      netem::wire::utc_text(started_utc_ns), netem::wire::utc_text(until_utc_ns), what.epoch, what.rounds, what.samples);
 }
 

@@ -40,8 +40,8 @@ struct contribution_total {
 };
 inline constexpr std::string_view contribution_kind = "contribution";
 inline constexpr const char* contribution_file = "contribution.txt";   ///< in the run directory
-/// As a text to be signed. `common`: common_text().
-std::string contribution_text(const contribution_total& what, const std::string& host, const std::string& common, std::int64_t started_utc_ns,
+/// As a text to be signed. `scenario_hash`: of common_text(), in hexadecimal digits.
+std::string contribution_text(const contribution_total& what, const std::string& host, const std::string& scenario_hash, std::int64_t started_utc_ns,
                               std::int64_t until_utc_ns);
 /// When it says that it ends. Errors: no such text.
 result<std::int64_t> contribution_until(std::string_view text);

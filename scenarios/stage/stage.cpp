@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <mutex>
 #include <set>
+#include <span>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "actors/training/delayed_peer.hpp"
 #include "actors/training/moshpit_peer.hpp"
 #include "actors/training/peer.hpp"
+#include "kernels/base/digest.hpp"
 #include "scenarios/compare/provenance.hpp"
 #include "scenarios/compare/version.hpp"
 #include "scenarios/observe/node_report.hpp"
@@ -231,7 +233,7 @@ struct stage::state {
     return planned == 0 ? limit : limit == 0 ? planned : std::min(planned, limit);
   }
   std::array<std::uint64_t, 4> bytes_sent() const;       // data, averaging, state, control
-  void on_contribution(const run_directory* to, const swarm_round& round, std::uint64_t samples);
+  void on_contribution(const run_directory* to, const std::string& scenario_hash, const swarm_round& round, std::uint64_t samples);
   node_report report();
   netem::wire::visit_answer answer(const netem::wire::visitor& who, const std::string& question);
 };
@@ -660,11 +662,11 @@ std::array<std::uint64_t, 4> stage::state::bytes_sent() const {
 }
 
 /// What is kept and shown under this node's name is signed at once: a process that is killed has said it.
-void stage::state::on_contribution(const run_directory* to, const swarm_round& round, std::uint64_t samples) {
+void stage::state::on_contribution(const run_directory* to, const std::string& scenario_hash, const swarm_round& round, std::uint64_t samples) {
   ++contributed.rounds;
   contributed.samples += samples;
   contributed.epoch = round.epoch;
-  const auto text = contribution_text(contributed, options.node->name, common_text(what), started_utc_ns, started_utc_ns + round.ended.count());
+  const auto text = contribution_text(contributed, options.node->name, scenario_hash, started_utc_ns, started_utc_ns + round.ended.count());
   contribution = options.node->sign(contribution_kind, text);
   // That the disk is full is said of the files that the run cannot do without.
   if (to != nullptr) static_cast<void>(to->write(contribution_file, contribution));
@@ -953,10 +955,11 @@ result<run_outcome> stage::run() {
   watching.invariants.computes_meanwhile = averages_parameters(s.what) || s.what.training.overlap != overlap_mode::none;
   if (s.options.node)
     watching = local_view_of(std::move(watching), s.role.peer ? std::optional(static_cast<std::uint32_t>(*s.role.peer + 1)) : std::nullopt);
-  if (s.options.node && s.options.node->sign)
-    watching.on_contribution = [&s, to = directory ? &*directory : nullptr](const swarm_round& round, std::uint64_t samples) {
-      s.on_contribution(to, round, samples);
-    };
+  if (s.options.node && s.options.node->sign) {
+    const auto common = common_text(s.what);
+    watching.on_contribution = [&s, to = directory ? &*directory : nullptr, scenario_hash = hash_of(std::as_bytes(std::span(common))).hex()](
+                                   const swarm_round& round, std::uint64_t samples) { s.on_contribution(to, scenario_hash, round, samples); };
+  }
   auto observers = run_observers::create(std::move(watching), directory ? &*directory : nullptr);
   if (!observers) return failure{observers.error()};
   s.observers = std::move(*observers);

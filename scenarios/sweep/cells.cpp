@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/base/descriptor.hpp"
 #include "scenarios/observe/run_directory.hpp"
 
 namespace shoal::scenarios {
@@ -27,24 +28,6 @@ namespace shoal::scenarios {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Closed at its end.
-class descriptor {
- public:
-  explicit descriptor(int value = -1) : value_(value) {}
-  ~descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  int get() const noexcept { return value_; }
-
- private:
-  int value_;
-};
 
 struct child {
   std::size_t cell = 0;
