@@ -2,15 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace shoal::actors {
+
+rounds_recorder::contribution& rounds_recorder::round::of(std::uint32_t member) {
+  const auto at = std::lower_bound(members.begin(), members.end(), member,
+                                   [](const contribution& a, std::uint32_t b) { return a.member < b; });
+  if (at != members.end() && at->member == member)
+    return *at;
+  contribution fresh;
+  fresh.member = member;
+  return *members.insert(at, fresh);
+}
 
 void rounds_recorder::observe(peer_id who, const observation& what) {
   if (const auto* joined = std::get_if<contributed>(&what)) {
     auto& round = rounds_[joined->group];
     round.epoch = joined->epoch;
-    round.members[joined->member] = {who, joined->samples};
+    auto& given = round.of(joined->member);
+    given.peer = who;
+    given.first = static_cast<std::uint32_t>(round.samples.size());
+    given.count = static_cast<std::uint32_t>(joined->samples.size());
+    round.samples.insert(round.samples.end(), joined->samples.begin(), joined->samples.end());
   } else if (const auto* ended = std::get_if<round_ended>(&what)) {
     if (ended->outcome == outcome::failed || ended->parts.empty())
       return;
@@ -21,7 +36,10 @@ void rounds_recorder::observe(peer_id who, const observation& what) {
     round.parts_total = static_cast<std::uint32_t>(ended->parts.size());
     for (const auto& part : ended->parts)
       for (const auto sender : part.senders)
-        ++round.parts_of[sender];
+        ++round.of(sender).parts;
+    // Nearly always everybody has contributed by now.
+    round.members.shrink_to_fit();
+    round.samples.shrink_to_fit();
   }
 }
 
@@ -32,13 +50,10 @@ void rounds_recorder::write(std::ostream& out) const {
       in_order[{one.epoch, group}] = &one;
   out << rounds_header << '\n';
   for (const auto& [key, one] : in_order)
-    for (const auto& [member, given] : one->members) {
-      const auto at = one->parts_of.find(member);
-      const auto parts = at == one->parts_of.end() ? 0 : at->second;
-      for (const auto& range : given.samples)
-        out << fmt::format("{},{},{},{},{},{},{}\n", key.first, key.second.hex(), given.peer,
-                           range.first, range.count, parts, one->parts_total);
-    }
+    for (const auto& given : one->members)
+      for (std::uint32_t i = given.first; i < given.first + given.count; ++i)
+        out << fmt::format("{},{},{},{},{},{},{}\n", key.first, key.second.hex(), given.peer, one->samples[i].first,
+                           one->samples[i].count, given.parts, one->parts_total);
 }
 
 result<void> rounds_recorder::write(const std::string& path) const {

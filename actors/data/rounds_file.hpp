@@ -38,15 +38,19 @@ public:
   result<void> write(const std::string& path) const;
 
 private:
+  /// Kept for as long as the run lasts, so it is small: 24 bytes a member, 16 for each range of its samples.
   struct contribution {
     peer_id peer = 0;
-    std::vector<sample_range> samples;
+    std::uint32_t member = 0, parts = 0; // parts that hold its data
+    std::uint32_t first = 0, count = 0;  // of its ranges in round::samples
   };
   struct round {
     std::uint64_t epoch = 0;
-    std::map<std::uint32_t, contribution> members;
-    std::uint32_t parts_total = 0;                   // 0: nobody finished
-    std::map<std::uint32_t, std::uint32_t> parts_of; // member -> parts that hold its data
+    std::uint32_t parts_total = 0; // 0: nobody finished
+    std::vector<contribution> members;
+    std::vector<sample_range> samples;
+
+    contribution& of(std::uint32_t member);
   };
 
   std::map<group_id, round> rounds_;

@@ -152,7 +152,7 @@ sample_ledger::commit(peer_id peer, std::span<const sample_range> ranges, std::u
 
 void sample_ledger::commit_piece(const piece& from, const index_state& to, commit_result& out) {
   const auto& now = from.value;
-  const bool is_final = now.state == kind::committed || now.state == kind::partial;
+  const bool is_final = now.is_final();
   const bool used = to.state != kind::returned;
 
   if (is_final && now.peer == to.peer && now.group == to.group && now.epoch == to.epoch) {
@@ -499,9 +499,6 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
 
 void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, interval_set& conflicts,
                                 std::map<peer_id, interval_set>& revoked, merge_result& out) {
-  const auto is_final = [](const index_state& s) {
-    return s.state == kind::committed || s.state == kind::partial;
-  };
   const auto [first, end, said] = theirs;
   const bool nobodys_there = said.state == kind::leased && said.peer == 0;
   const auto known = all_.pieces(first, end);
@@ -514,11 +511,11 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
   }
   const auto mine = known.front();
   // What is final and in doubt has become final since we parted.
-  if (mine.value == said || (unchanged_there && !is_final(said)))
+  if (mine.value == said || (unchanged_there && !said.is_final()))
     return;
-  if (!is_final(mine.value) && !doubt_.pieces(first, end).empty()) // unchanged here: what happened since, happened there
+  if (!mine.value.is_final() && !doubt_.pieces(first, end).empty()) // unchanged here: what happened since, happened there
     return set(first, end, said);
-  if (is_final(said)) {
+  if (said.is_final()) {
     commit_result result;
     commit_piece(mine, said, result);
     for (const auto& lost : result.revoked)

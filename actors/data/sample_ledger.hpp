@@ -23,6 +23,7 @@
 // reported. Those that are committed here stay in doubt, too, until we meet it or for good: over there another round may have used them.
 #pragma once
 
+#include "actors/data/ledger_states.hpp"
 #include "actors/ids.hpp"
 #include "kernels/base/interval_map.hpp"
 #include "kernels/base/units.hpp"
@@ -42,19 +43,6 @@ namespace shoal::actors {
 
 /// Indices that one incarnation of a replica may issue; the first of one that runs alone are 0, 1, ...
 inline constexpr std::uint64_t territory_size = std::uint64_t{1} << 32;
-
-/// The state of one issued index.
-struct index_state {
-  enum class kind : std::uint8_t { leased, returned, committed, partial };
-  kind state = kind::returned;
-  peer_id peer = 0;        ///< of the lease or of the gradient; 0 if returned, or leased to nobody knows whom
-  duration expires{};      ///< leased only
-  std::uint64_t epoch = 0; ///< committed and partial, as all below
-  group_id group;
-  std::uint32_t parts_included = 0, parts_total = 0;
-
-  bool operator==(const index_state&) const = default;
-};
 
 class sample_ledger {
 public:
@@ -131,7 +119,7 @@ public:
   duration next_expiry() const { return by_expiry_.begin()->first; }
 
   /// Indices below this one have been issued, gaps aside.
-  std::uint64_t high_water() const { return all_.empty() ? 0 : all_.back().end; }
+  std::uint64_t high_water() const { return all_.end(); }
   std::uint64_t count(kind state) const noexcept {
     return counts_[static_cast<std::size_t>(state)];
   }
@@ -255,7 +243,7 @@ private:
   std::uint64_t territory_, next_;
   std::uint64_t limit_ = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t known_territories_ = 0;
-  interval_map<index_state> all_;
+  ledger_states all_;
   interval_set returned_; // those that may be leased again
   interval_set doubt_, doubtful_;
   bool recording_ = false;
