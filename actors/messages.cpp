@@ -1,7 +1,12 @@
 #include "actors/messages.hpp"
 
+#include <typeinfo>
+#include <unordered_map>
+
 #include <caf/actor_system_config.hpp>
 #include <caf/type_erased_tuple.hpp>
+
+#include "actors/byte_counter.hpp"
 
 namespace shoal::actors {
 
@@ -35,14 +40,34 @@ void register_messages(caf::actor_system_config& config) {
 #undef SHOAL_REGISTER
 }
 
-message_kind kind_of(const caf::type_erased_tuple& content) {
-  // Looked up for every message that crosses hosts: compare the one element's type, in the order
-  // in which large runs send them.
+namespace {
+
+template <class Message>
+std::uint64_t bytes_of(const caf::type_erased_tuple& content) {
+  byte_counter counter;
+  // The counter only reads; inspect() predates const.
+  counter(*static_cast<Message*>(const_cast<void*>(content.get(0))));
+  return counter.bytes();
+}
+
+message_kind look_for_kind(const caf::type_erased_tuple& content) {
 #define SHOAL_KIND(type, traffic_class) \
-  if (content.match_elements<type>()) return {traffic::traffic_class, #type};
+  if (content.match_elements<type>()) return {traffic::traffic_class, #type, bytes_of<type>};
   SHOAL_MESSAGE_LIST(SHOAL_KIND)
 #undef SHOAL_KIND
   return {};
+}
+
+}  // namespace
+
+message_kind kind_of(const caf::type_erased_tuple& content) {
+  // Asked of every message that crosses hosts: by the address of its type's description, which may have others elsewhere.
+  const std::type_info* type = content.size() == 1 ? content.type(0).second : nullptr;
+  if (type == nullptr) return look_for_kind(content);
+  thread_local std::unordered_map<const std::type_info*, message_kind> known;
+  const auto [found, fresh] = known.try_emplace(type);
+  if (fresh) found->second = look_for_kind(content);
+  return found->second;
 }
 
 traffic traffic_of(std::string_view name) {

@@ -599,10 +599,11 @@ enum class traffic : std::uint8_t { data, averaging, state, control };
 /// Registers every message type with CAF. Call before the actor_system is made.
 void register_messages(caf::actor_system_config& config);
 
-/// The traffic class and portable name of a message.
+/// The traffic class and portable name of a message, and how many bytes one is when it is serialized.
 struct message_kind {
   traffic kind = traffic::control;
   const char* name = "?";
+  std::uint64_t (*bytes)(const caf::type_erased_tuple&) = nullptr;   ///< null for what is no message of ours
 };
 message_kind kind_of(const caf::type_erased_tuple& content);
 /// The traffic class of a message by its name in message_kind; control for what is none.

@@ -858,12 +858,17 @@ void fabric::tell(port& of, std::uint64_t number, const caf::error& reason) {
 
 // -- sending --------------------------------------------------------------------------------------
 
-std::uint64_t fabric::wire_size(const caf::type_erased_tuple& content, const message_class& what) {
+std::uint64_t fabric::counted_by_caf(const caf::type_erased_tuple& content, const char* name) const {
   caf::detail::serialized_size_inspector counter{system_};
   if (auto err = counter(const_cast<caf::type_erased_tuple&>(content)))
-    check_failed(__FILE__, __LINE__, "every message can be serialized", what.name);
-  if (!options_.wire_overhead) return counter.result();
-  auto body = counter.result() + std::char_traits<char>::length(what.name) + framing_bytes;
+    check_failed(__FILE__, __LINE__, "every message can be serialized", name);
+  return counter.result();
+}
+
+std::uint64_t fabric::wire_size(const caf::type_erased_tuple& content, const message_class& what) {
+  const auto serialized = what.bytes != nullptr ? what.bytes(content) : counted_by_caf(content, what.name);
+  if (!options_.wire_overhead) return serialized;
+  auto body = serialized + std::char_traits<char>::length(what.name) + framing_bytes;
   return body + segment_header_bytes * ((body + segment_bytes - 1) / segment_bytes);
 }
 

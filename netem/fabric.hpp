@@ -89,6 +89,8 @@ struct delivered_event {
 struct message_class {
   std::uint8_t traffic = 0;        ///< index into traffic_bytes()
   const char* name = "?";
+  /// How many bytes CAF's serializer would write, if that is known more cheaply than by asking it.
+  std::uint64_t (*bytes)(const caf::type_erased_tuple&) = nullptr;
   bool own_stream = false;         ///< up to `own_stream_bytes` it does not wait behind bulk, but goes with the small messages
 };
 
@@ -440,6 +442,7 @@ class fabric {
   void finish_flows(duration now);
   duration flow_time();
   void flows_change();
+  std::uint64_t counted_by_caf(const caf::type_erased_tuple& content, const char* name) const;
   std::uint64_t wire_size(const caf::type_erased_tuple& content, const message_class& what);
   void report(const delivered_event& what);
 

@@ -74,7 +74,8 @@ struct dht_config {
   duration slow_after = std::chrono::milliseconds(500);   ///< from then on others are asked as well
   duration request_timeout = std::chrono::seconds(3);
   duration blacklist_time = std::chrono::seconds(1);
-  duration replicas_fresh = std::chrono::seconds(30);     ///< the replicas of a key are known for so long after they last said so
+  /// The replicas of a key are known for so long after they last said so, and all of them are read that often.
+  duration replicas_fresh = std::chrono::seconds(30);
   duration cache_time = std::chrono::milliseconds(50);   ///< what was read so lately is not read again
   duration maintenance = std::chrono::seconds(10);
   duration refresh = std::chrono::minutes(5);      ///< between two look-ups of random points

@@ -102,7 +102,7 @@ class bench {
     std::size_t ready = 0;
     auto draws = stream(what_.seed, "bootstraps");
     actors::dht_config options;
-    options.memo = std::make_shared<actors::signature_memo>(16 * what_.peers);
+    options.memo = std::make_shared<actors::signature_memo>(16 * what_.peers, actors::signature_memo::signing::stand_in);
     for (std::size_t i = 0; i < what_.peers; ++i) {
       auto& host = in_->boot(net.add_machine({.name = fmt::format("p-{}", i), .region = region_, .up = {what_.rate}, .down = {what_.rate}}));
       hosts_.push_back(in_->index_of(host));

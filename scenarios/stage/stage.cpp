@@ -462,6 +462,8 @@ caf::actor stage::state::start_node(actors::host& on) {
   constexpr std::size_t most_bootstraps = 4;
   actors::dht_config config;
   config.memo = signatures;
+  // Who says something once a minute need not look up every time where to.
+  config.replicas_fresh = std::max(config.replicas_fresh, 2 * what.training.max_refresh);
   const auto machine = in->net().machine_of(in->index_of(on));
   // With address translation about, a peer's host serves once the peer knows that others reach it. The shard's does.
   config.serves = !has_nat(what) || !peer_of.contains(machine);
@@ -885,7 +887,8 @@ result<run_outcome> stage::run() {
     if (!made) return failure{made.error()};
     s.checkpoint_folder = std::move(*made);
   }
-  s.signatures = std::make_shared<actors::signature_memo>(16 * (s.hosts.size() + 1));
+  s.signatures = std::make_shared<actors::signature_memo>(
+      16 * (s.hosts.size() + 1), s.simulated() ? actors::signature_memo::signing::stand_in : actors::signature_memo::signing::real);
 
   observer_options watching;
   watching.scenario = s.what.name;

@@ -20,7 +20,7 @@ std::uint64_t name_key(std::string_view text) { return hash_of(std::as_bytes(std
 
 netem::message_class classify(const caf::type_erased_tuple& content) {
   auto kind = actors::kind_of(content);
-  return {static_cast<std::uint8_t>(kind.kind), kind.name, kind.kind == actors::traffic::control};
+  return {static_cast<std::uint8_t>(kind.kind), kind.name, kind.bytes, kind.kind == actors::traffic::control};
 }
 
 }  // namespace

@@ -256,6 +256,24 @@ TEST_CASE("a signature covers each field, the key and the owner") {
   bad([](signed_record& r) { ++r.signature_s.d; });
 }
 
+TEST_CASE("what stands for a signature covers the same, and is one for nobody else") {
+  people p;
+  identity mine(stream(1, "mine"));
+  signature_memo stands_in(1, signature_memo::signing::stand_in), real;
+  const record entry{"s", p.somebody, payload{std::vector<std::byte>(1)}, 100};
+  const auto good = mine.sign("k", entry, 7, false, &stands_in);
+  CHECK(is_genuine("k", good, &stands_in));
+  for (std::uint64_t version = 8; version < 12; ++version) (void)mine.sign("k", entry, version, false, &stands_in);
+  CHECK_FALSE(stands_in.knows("k", good));  // forgotten: it is checked again
+  CHECK(is_genuine("k", good, &stands_in));
+  auto bad = good;
+  ++bad.version;
+  CHECK_FALSE(is_genuine("k", bad, &stands_in));
+  CHECK_FALSE(is_genuine("l", good, &stands_in));
+  CHECK_FALSE(is_genuine("k", good, &real));
+  CHECK_FALSE(is_genuine("k", mine.sign("k", entry, 7, false), &stands_in));
+}
+
 TEST_CASE("the latest version wins, then the expiration, then the withdrawal; a living record has one owner") {
   identity mine(stream(1, "mine")), other(stream(2, "other"));
   record_store store;

@@ -4,6 +4,7 @@
 
 #include <caf/binary_deserializer.hpp>
 #include <caf/binary_serializer.hpp>
+#include <caf/detail/serialized_size.hpp>
 #include <caf/message.hpp>
 #include <doctest/doctest.h>
 
@@ -246,6 +247,34 @@ TEST_CASE("every message survives the serializer unchanged") {
       CHECK(same(x, back.get_as<T>(0)));
     }
   });
+}
+
+TEST_CASE("every message is counted as CAF's serializer counts it") {
+  fixture f;
+  auto random = stream(3, "messages_test");
+  filler fill{random, f.someone};
+  auto counted = [&]<class T>(T& x) {
+    const auto message = caf::make_message(x);
+    const auto kind = kind_of(message.content());
+    INFO(kind.name);
+    REQUIRE((kind.bytes != nullptr));
+    CHECK(kind.bytes(message.content()) == caf::detail::serialized_size(f.world.system(), x));
+  };
+  for_each_type(all_messages{}, [&]<class T>(T*) {
+    for (int i = 0; i < 50; ++i) {
+      T x;
+      fill(x);
+      counted(x);
+    }
+  });
+  for (const std::size_t length : {127, 128, 16383, 16384}) {
+    store long_key{std::string(length, 'k'), {"", f.someone, payload::hollow(length), 0}};
+    counted(long_key);
+    samples_returned many;
+    many.ranges.resize(length);
+    counted(many);
+  }
+  CHECK((kind_of(caf::make_message(1).content()).bytes == nullptr));
 }
 
 TEST_CASE("a message that was cut short is an error") {
