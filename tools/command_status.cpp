@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,7 +38,7 @@ constexpr std::size_t asked_at_once = 16;
 struct visit_arguments {
   std::string node, join;
   key_arguments keys;
-  bool json = false;
+  bool json = false, links = false;
 };
 
 /// A host of the swarm, as far as we know it.
@@ -102,6 +103,51 @@ std::string round_text(const node_report::round& what) {
                      what.members, what.seconds, time_text(what.ago_seconds));
 }
 
+std::string rate_text(double bits_per_second) {
+  const char* const units[] = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s"};
+  std::size_t unit = 0;
+  for (; unit + 1 < std::size(units) && bits_per_second >= 999.5; ++unit) bits_per_second /= 1000;
+  return fmt::format("{:.{}f} {}", bits_per_second, unit == 0 || bits_per_second >= 99.95 ? 0 : 1, units[unit]);
+}
+
+std::string delay_text(std::optional<double> seconds) {
+  return seconds ? fmt::format("{:.{}f} ms", *seconds * 1e3, *seconds < 0.00995 ? 1 : 0) : "-";
+}
+
+/// What goes over its links, and the median of their round trips.
+struct link_totals {
+  double sends = 0, receives = 0;
+  std::optional<double> round_trip;
+};
+
+link_totals totals_of(const node_report& of) {
+  link_totals out;
+  std::vector<double> trips;
+  for (const auto& each : of.neighbours) {
+    // What goes over a relay is part of what goes to the relay.
+    if (each.relay.empty()) {
+      out.sends += each.sends_bits_per_second;
+      out.receives += each.receives_bits_per_second;
+    }
+    if (each.round_trip_seconds) trips.push_back(*each.round_trip_seconds);
+  }
+  if (trips.empty()) return out;
+  std::nth_element(trips.begin(), trips.begin() + static_cast<std::ptrdiff_t>(trips.size() / 2), trips.end());
+  out.round_trip = trips[trips.size() / 2];
+  return out;
+}
+
+void print_links(const std::map<std::string, seen_host>& hosts) {
+  std::size_t longest = 4;
+  for (const auto& [name, host] : hosts) longest = std::max(longest, name.size());
+  fmt::print("\n{:<{}}  {:<{}}  {:>10}  {:>12}  {:>12}\n", "link", longest, "", longest, "round trip", "sends", "receives");
+  for (const auto& [name, host] : hosts)
+    if (host.says)
+      for (const auto& each : host.says->neighbours)
+        fmt::print("{:<{}}  {:<{}}  {:>10}  {:>12}  {:>12}{}\n", name, longest, each.name, longest, delay_text(each.round_trip_seconds),
+                   rate_text(each.sends_bits_per_second), rate_text(each.receives_bits_per_second), each.relay.empty() ? "" : "  over " + each.relay);
+}
+
 void print_table(const std::map<std::string, seen_host>& hosts) {
   std::size_t answer = 0, longest = 4, trainers = 0;
   double rate = 0;
@@ -117,7 +163,8 @@ void print_table(const std::map<std::string, seen_host>& hosts) {
   fmt::print("{}: epoch {}{}, {} of {} hosts answer, {} train, {:.1f} samples/s{}\n\n", ahead->scenario, ahead->epoch,
              ahead->epochs_planned > 0 ? fmt::format(" of {}", ahead->epochs_planned) : "", answer, hosts.size(), trainers, rate,
              ahead->train_loss ? fmt::format(", loss {:.4f}", *ahead->train_loss) : "");
-  fmt::print("{:<{}}  {:<9}  {:<11}  {:>6}  {:>9}  {:>5}  {:>7}  last round\n", "host", longest, "role", "phase", "epoch", "samples/s", "links", "up");
+  fmt::print("{:<{}}  {:<9}  {:<11}  {:>6}  {:>9}  {:>12}  {:>12}  {:>10}  {:>5}  {:>7}  last round\n", "host", longest, "role", "phase", "epoch", "samples/s", "sends",
+             "receives", "round trip", "links", "up");
   for (const auto& [name, host] : hosts) {
     if (!host.says) {
       fmt::print("{:<{}}  {}\n", name, longest,
@@ -125,8 +172,10 @@ void print_table(const std::map<std::string, seen_host>& hosts) {
       continue;
     }
     const auto& what = *host.says;
-    fmt::print("{:<{}}  {:<9}  {:<11}  {:>6}  {:>9.1f}  {:>5}  {:>7}  {}\n", name, longest, what.role, what.leaving ? "leaving" : what.phase, what.epoch,
-               what.samples_per_second, what.neighbours.size(), time_text(what.up_seconds),
+    const auto links = totals_of(what);
+    fmt::print("{:<{}}  {:<9}  {:<11}  {:>6}  {:>9.1f}  {:>12}  {:>12}  {:>10}  {:>5}  {:>7}  {}\n", name, longest, what.role,
+               what.leaving ? "leaving" : what.phase, what.epoch, what.samples_per_second, rate_text(links.sends), rate_text(links.receives),
+               delay_text(links.round_trip), what.neighbours.size(), time_text(what.up_seconds),
                what.last_rounds.empty() ? (what.role == "shard" ? "" : "none yet") : round_text(what.last_rounds.front()));
   }
   // What went wrong, of all who answer.
@@ -178,6 +227,7 @@ int status(const visit_arguments& arguments) {
     print_json(*hosts);
   else
     print_table(*hosts);
+  if (arguments.links && !arguments.json) print_links(*hosts);
   return exit_ok;
 }
 
@@ -217,6 +267,7 @@ void add_status(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<visit_arguments>();
   auto* command = app.add_subcommand("status", "who is in a running swarm, how far it is, and how its last rounds went");
   add_common(*command, *arguments);
+  command->add_flag("--links", arguments->links, "show each link, too: its round trip, and what goes over it");
   command->add_flag("--json", arguments->json, "print what each host says of itself");
   command->callback([arguments, &chosen] { chosen = [arguments] { return status(*arguments); }; });
 }

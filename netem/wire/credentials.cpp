@@ -12,14 +12,13 @@
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include "netem/wire/certificates.hpp"
+#include "netem/wire/key_files.hpp"
 #include "netem/wire/node_keys.hpp"
 #include "netem/wire/signed_text.hpp"
 
 namespace shoal::netem::wire {
 
 namespace {
-
-constexpr const char* list_file = "revoked.crl";
 
 std::int64_t utc_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -50,6 +49,28 @@ class moderated final : public admission {
     }
     name = facts->name;
     return refusal::none;
+  }
+
+  std::uint64_t list_number() const override {
+    std::lock_guard guard(mutex_);
+    read_again();
+    return revoked_.number();
+  }
+  std::string list() const override {
+    std::lock_guard guard(mutex_);
+    return revoked_.pem();
+  }
+  list_news offer(const std::string& pem, std::string& detail) const override {
+    auto list = revocation_list::read(pem, ca_);
+    if (!list) return list_news::forged;
+    std::lock_guard guard(mutex_);
+    read_again();
+    if (list->number() <= revoked_.number()) return list->number() == revoked_.number() ? list_news::known : list_news::old;
+    revoked_ = std::move(*list);
+    // Who cannot keep it heeds it nevertheless.
+    if (const auto kept = write_text(list_, pem); !kept) detail = kept.error();
+    read_at_ = changed_at();
+    return list_news::taken;
   }
 
  private:
@@ -105,7 +126,7 @@ result<credentials> load_credentials(const std::filesystem::path& folder) {
   out.sign = [own = *own, certificate = keys->certificate_pem](std::string_view kind, std::string_view text) {
     return sign_text(kind, text, own, certificate);
   };
-  out.admits = std::make_shared<moderated>(folder / list_file, keys->ca_pem, std::move(*revoked));
+  out.admits = std::make_shared<moderated>(folder / revocation_list_file, keys->ca_pem, std::move(*revoked));
   return out;
 }
 

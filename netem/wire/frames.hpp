@@ -16,7 +16,7 @@ namespace shoal::netem::wire {
 
 static_assert(std::endian::native == std::endian::little, "frames show numbers as a little-endian machine has them");
 
-enum class frame_kind : std::uint8_t { hello = 1, refused, message, piece, ping, watch, ended, where_is, node_at, introduce, leaving, relayed, relay_end };
+enum class frame_kind : std::uint8_t { hello = 1, refused, message, piece, ping, watch, ended, where_is, node_at, introduce, leaving, relayed, relay_end, list_number, list, pong };
 
 /// A node id of ours: netem/fabric.hpp.
 struct node_key {
@@ -101,7 +101,7 @@ class frame_reader {
 
 struct hello {
   static constexpr std::uint32_t magic = 0x4c4f4853;   // SHOL
-  static constexpr std::uint32_t version = 1;
+  static constexpr std::uint32_t version = 2;
   std::uint64_t link = 0;              ///< the same in both pipes of a link
   std::string name;
   std::uint32_t incarnation = 0;

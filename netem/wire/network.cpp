@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <caf/mailbox_element.hpp>
+#include <fmt/format.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 
@@ -34,7 +35,9 @@ constexpr double paced_share = 0.94;
 constexpr std::size_t most_relayed = std::size_t{32} << 20;   // that wait at a relay for one host
 constexpr std::size_t longest_text = std::size_t{512} << 10;
 constexpr std::size_t most_watched = std::size_t{1} << 16;
+constexpr std::size_t most_answers = std::size_t{64} << 10;    // bytes to pings that wait
 constexpr std::size_t most_visits = 32;                        // at once
+constexpr duration measured_every = std::chrono::seconds(5), rates_over = std::chrono::minutes(1);
 constexpr duration first_wait = std::chrono::milliseconds(100), longest_wait = std::chrono::seconds(2);
 constexpr const char* pipe_kinds[] = {"control", "bulk"};
 
@@ -171,6 +174,14 @@ struct network::link {
   std::set<std::uint32_t> watched;             // actors of ours
   std::deque<frame> waiting;                   // bulk that is not its turn yet
   std::size_t waiting_bytes = 0;
+  duration asked{}, round_trip{};              // when the last ping for an answer went; what such pings took lately
+  std::atomic<std::uint64_t> received{0};      // bytes
+  std::uint64_t sent = 0;
+  struct passed {
+    duration when;
+    std::uint64_t sent, received;
+  };
+  std::deque<passed> lately;                   // of the last minute, the oldest first
 
   void send(bool bulk, frame what, duration now) {
     auto& to = pipes[bulk ? 1 : 0];
@@ -272,6 +283,7 @@ class network::station : public std::enable_shared_from_this<station> {
         options_(std::move(options)),
         node_(key_of(all_->net->node_of(host))),
         tick_(std::min<duration>(all_->options.detection_time / 8, std::chrono::milliseconds(250))),
+        list_number_(all_->options.admits ? all_->options.admits->list_number() : 0),
         tokens_(std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()) {}
 
   result<void> open() {
@@ -420,7 +432,34 @@ class network::station : public std::enable_shared_from_this<station> {
     made->close();
   }
 
-  neighbour as_neighbour(const remote& r) const { return {r.host, r.name, r.address, r.service}; }
+  neighbour as_neighbour(const remote& r) const {
+    neighbour out{r.host, r.name, r.address, r.service, {}, {}, 0, 0};
+    if (!r.up) return out;
+    const auto& over = *r.up;
+    if (const auto relay = over.relay.lock()) out.relay = relay->theirs.name;
+    out.round_trip = over.round_trip;
+    const auto begun = over.lately.empty() ? link::passed{over.since, 0, 0} : over.lately.front();
+    const auto seconds = std::max(1.0, to_seconds(now() - begun.when));
+    out.sends = 8 * static_cast<double>(over.sent - begun.sent) / seconds;
+    out.receives = 8 * static_cast<double>(over.received - begun.received) / seconds;
+    return out;
+  }
+
+  /// How long the way there and back takes is asked of each host, however busy the link is; how much went is noted.
+  void measure(link& of) {
+    if (of.asked > duration{} && now() - of.asked < measured_every) return;
+    of.asked = now();
+    of.send(false, frame_writer(frame_kind::ping).put(static_cast<std::uint64_t>(of.asked.count())).done(), now());
+    of.lately.push_back({now(), of.sent, of.received});
+    while (of.lately.front().when < now() - rates_over) of.lately.pop_front();
+  }
+
+  void pong_came(link& of, std::uint64_t stamp) {
+    std::lock_guard guard(mutex_);
+    if (stamp != static_cast<std::uint64_t>(of.asked.count())) return;   // of an earlier one, or made up
+    const auto took = now() - of.asked;
+    of.round_trip = of.round_trip == duration{} ? took : (7 * of.round_trip + took) / 8;
+  }
 
   remote& remote_of(host_index host) {
     auto& out = remotes_[host];
@@ -855,6 +894,7 @@ class network::station : public std::enable_shared_from_this<station> {
         for (const bool bulk : {false, true}) of->send(bulk, to_frame(my_hello(of->token)), now());
       }
       ++all_->made;
+      if (all_->options.admits) of->send(false, frame_writer(frame_kind::list_number).put(list_number_.load()).done(), now());
       // introduce() tells it to links that are up.
       if (of->said_service != service_) of->send(false, frame_writer(frame_kind::introduce).put(service_).done(), now());
       auto& r = remote_of(host);
@@ -892,6 +932,49 @@ class network::station : public std::enable_shared_from_this<station> {
       pump(guard);
     }
     if (told && all_->options.on_up) all_->options.on_up(host_, *told);
+    // A list may have come since its certificate was looked at.
+    end_if_revoked(of);
+  }
+
+  // Revocation lists.
+
+  void end_if_revoked(const std::shared_ptr<link>& of) {
+    if (!all_->options.admits || of->relayed) return;
+    std::string name, detail;
+    if (all_->options.admits->check(of->pipes[0].through->certificate(), utc(), name, detail) != refusal::revoked) return;
+    all_->count(name_of(refusal::revoked));
+    end(of, detail);
+  }
+
+  void send_list(const std::shared_ptr<link>& to) {
+    auto pem = all_->options.admits->list();
+    // Longer ones (of about ten thousand certificates) go from hand to hand.
+    if (pem.size() <= longest_text) to->send(false, frame_writer(frame_kind::list).put(std::string_view(pem)).done(), now());
+  }
+
+  /// There is a newer one, from `from` or from this machine: it counts for links that are open, and goes on to all others.
+  void list_changed(const std::shared_ptr<link>& from, const std::string& text) {
+    list_number_ = all_->options.admits->list_number();
+    std::vector<std::shared_ptr<link>> links;
+    {
+      std::lock_guard guard(mutex_);
+      for (const auto& each : links_)
+        if (each->up) links.push_back(each);
+    }
+    if (all_->options.on_list) all_->options.on_list(host_, fmt::format("revocation list {} {}", list_number_.load(), text));
+    for (const auto& each : links) end_if_revoked(each);
+    for (const auto& each : links)
+      if (each != from && each->up && !each->closed) send_list(each);
+  }
+
+  void list_came(const std::shared_ptr<link>& of, const std::string& pem) {
+    std::string detail;
+    switch (all_->options.admits->offer(pem, detail)) {
+      case list_news::taken: list_changed(of, fmt::format("came from {}{}", of->theirs.name, detail.empty() ? "" : "; it cannot be kept: " + detail)); break;
+      case list_news::known: break;
+      case list_news::old: all_->count("old_list"); break;
+      case list_news::forged: all_->count("forged_list"); break;
+    }
   }
 
   // Pacing.
@@ -909,6 +992,7 @@ class network::station : public std::enable_shared_from_this<station> {
   void put_counted(link& to, bool bulk, frame what) {
     ++all_->frames_out;
     all_->bytes_out += what.size();
+    to.sent += what.size();
     put(to, bulk, std::move(what));
   }
 
@@ -1038,6 +1122,7 @@ class network::station : public std::enable_shared_from_this<station> {
     }
     ++all_->frames_in;
     all_->bytes_in += bytes.size();
+    of->received += bytes.size();
     const auto kind = static_cast<frame_kind>(std::to_integer<std::uint8_t>(bytes.bytes()[0]));
     if (!of->up) {
       if (kind == frame_kind::refused) return refused_came(of, bytes);
@@ -1110,7 +1195,21 @@ class network::station : public std::enable_shared_from_this<station> {
     switch (kind) {
       case frame_kind::message: return message_begins(of, which, bytes);
       case frame_kind::piece: return piece_came(of, which, bytes);
-      case frame_kind::ping: return in.finished();
+      case frame_kind::ping:
+        if (in.finished()) return true;
+        if (const auto stamp = in.get<std::uint64_t>(); in.finished()) {
+          std::lock_guard guard(mutex_);
+          // Who asks and does not read is not answered.
+          if (of->pipes[which].through->queued_bytes() < most_answers) of->send(which == 1, frame_writer(frame_kind::pong).put(stamp).done(), now());
+          return true;
+        }
+        return false;
+      case frame_kind::pong: {
+        const auto stamp = in.get<std::uint64_t>();
+        if (!in.finished()) return false;
+        pong_came(*of, stamp);
+        return true;
+      }
       case frame_kind::hello: return which == 0 || of->dialled;  // a second one: the pipes crossed
       case frame_kind::refused: return true;
       case frame_kind::watch: {
@@ -1175,6 +1274,18 @@ class network::station : public std::enable_shared_from_this<station> {
           }
         }
         if (told && all_->options.on_up) all_->options.on_up(host_, *told);
+        return true;
+      }
+      case frame_kind::list_number: {
+        const auto number = in.get<std::uint64_t>();
+        if (!in.finished()) return false;
+        if (all_->options.admits && number < list_number_) send_list(of);
+        return true;
+      }
+      case frame_kind::list: {
+        const auto pem = in.text(longest_text);
+        if (!in.finished()) return false;
+        if (all_->options.admits) list_came(of, pem);
         return true;
       }
       case frame_kind::relayed: return relayed_came(of, which, bytes);
@@ -1248,6 +1359,7 @@ class network::station : public std::enable_shared_from_this<station> {
   }
 
   void tick() {
+    if (all_->options.admits && !silent_ && all_->options.admits->list_number() > list_number_) list_changed(nullptr, "was put into the folder of keys");
     std::vector<std::pair<std::shared_ptr<link>, const char*>> over;
     std::vector<std::pair<host_index, std::size_t>> given_up;
     std::vector<host_index> try_again;
@@ -1266,6 +1378,7 @@ class network::station : public std::enable_shared_from_this<station> {
           }
           continue;
         }
+        measure(*each);
         for (int i = 0; i < 2; ++i) {
           auto& direction = each->pipes[i];
           if (stopped) direction.heard = std::max(direction.heard, now() - silence / 2);
@@ -1322,6 +1435,7 @@ class network::station : public std::enable_shared_from_this<station> {
   const duration tick_;
   std::unique_ptr<listener> listener_;
   std::atomic<bool> silent_{false}, closed_{false};
+  std::atomic<std::uint64_t> list_number_{0};  // of the revocation list that links were looked at by
   mutable std::mutex mutex_;                   // guards all that follows
   rng tokens_;
   std::uint64_t service_ = 0;

@@ -13,6 +13,8 @@
 //   relay   hosts that can both only dial have a link over a third one, if that offers it: its frames go in frames of the links to the relay, which
 //           says whom they are from, and which both have to trust for that. What is passed on counts against a budget; when that is spent, or one of the two is
 //           gone, the relay says so, and the link is over.
+//   list    of the certificates that were taken back: with keys each says the number of the list that it has, and who has a newer one sends it.
+//           It counts from then on, for links that are open as well, is kept, and is passed on (admission::offer).
 //   find    an address in a message says who (netem/fabric.hpp: node id), not where: who is not known is asked for at those
 //           whom we have links with.
 //
@@ -44,7 +46,7 @@ class coordinator;
 namespace shoal::netem::wire {
 
 /// What was wrong with what a linked host sent.
-inline constexpr std::array<std::string_view, 4> frame_refusal_names{"bad_frame", "bad_message", "send_queue_full", "relay_spent"};
+inline constexpr std::array<std::string_view, 6> frame_refusal_names{"bad_frame", "bad_message", "send_queue_full", "relay_spent", "old_list", "forged_list"};
 /// Why the gate closed a connection.
 inline constexpr std::array<std::string_view, 4> gate_refusal_names{"silent", "garbage", "too_many", "handshake"};
 
@@ -62,7 +64,14 @@ struct neighbour {
   std::string name;
   std::string address;             ///< empty: cannot be dialled
   caf::actor service;              ///< what it introduced itself with (its DHT node); may be empty
+  // Of the link with it:
+  std::string relay;               ///< the host over which it goes; empty: none
+  duration round_trip{};           ///< of small frames, lately; 0: not measured yet
+  double sends = 0, receives = 0;  ///< bits/s that were sent and have come, over the last minute
 };
+
+/// What became of a revocation list that another host sent.
+enum class list_news : std::uint8_t { taken, known, old, forged };
 
 /// Tells good certificates from others. Thread safety: all.
 class admission {
@@ -70,6 +79,13 @@ class admission {
   virtual ~admission() = default;
   /// Whether who shows `certificate` (PEM) may take part, and under what name.
   virtual refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name, std::string& detail) const = 0;
+  /// The number of the newest revocation list that is known here, also if it came just now by another way.
+  virtual std::uint64_t list_number() const = 0;
+  /// That list, as PEM.
+  virtual std::string list() const = 0;
+  /// Somebody else has this one. If it is the moderator's and newer it counts from now on, and is kept for the next start; `detail` says if
+  /// it could not be kept.
+  virtual list_news offer(const std::string& list, std::string& detail) const = 0;
 };
 
 /// Who asks a host something, without being one: see visit.hpp.
@@ -105,6 +121,7 @@ struct wire_options {
   std::function<void(host_index mine, const neighbour& other, const std::string& why)> on_down;
   std::function<visit_answer(host_index mine, const visitor& who, const std::string& question)> on_visit;   ///< empty: nobody is answered
   std::function<void(host_index mine, const std::string& name)> on_left;   ///< it said that it leaves for good
+  std::function<void(host_index mine, const std::string& text)> on_list;   ///< there is a newer revocation list
   /// `fatal`: it makes no sense to try again as we are.
   std::function<void(host_index mine, const std::string& where, refusal why, const std::string& text, bool fatal)> on_refused;
 };

@@ -32,7 +32,12 @@ std::string to_json(const node_report& what) {
                       {"ago_seconds", each.ago_seconds}});
   json neighbours = json::array();
   for (const auto& each : what.neighbours)
-    neighbours.push_back({{"name", each.name}, {"address", each.address}});
+    neighbours.push_back({{"name", each.name},
+                          {"address", each.address},
+                          {"relay", each.relay},
+                          {"round_trip_seconds", optional_number(each.round_trip_seconds)},
+                          {"sends_bits_per_second", each.sends_bits_per_second},
+                          {"receives_bits_per_second", each.receives_bits_per_second}});
   const json out{{"name", what.name},
                  {"scenario", what.scenario},
                  {"version", what.version},
@@ -90,6 +95,10 @@ result<node_report> node_report_from_json(std::string_view text) {
       auto& neighbour = out.neighbours.emplace_back();
       each.at("name").get_to(neighbour.name);
       each.at("address").get_to(neighbour.address);
+      each.at("relay").get_to(neighbour.relay);
+      neighbour.round_trip_seconds = optional_of(each.at("round_trip_seconds"));
+      each.at("sends_bits_per_second").get_to(neighbour.sends_bits_per_second);
+      each.at("receives_bits_per_second").get_to(neighbour.receives_bits_per_second);
     }
     from.at("contribution").get_to(out.contribution);
     return out;

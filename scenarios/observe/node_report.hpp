@@ -27,6 +27,9 @@ struct node_report {
   };
   struct neighbour {
     std::string name, address; ///< address: empty if it cannot be dialled
+    std::string relay;         ///< the host that passes on between the two; empty: none
+    std::optional<double> round_trip_seconds; ///< of small frames, lately
+    double sends_bits_per_second = 0, receives_bits_per_second = 0; ///< over the last minute
     bool operator==(const neighbour&) const = default;
   };
 

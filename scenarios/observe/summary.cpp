@@ -7,11 +7,12 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
+#include <limits>
 
 namespace shoal::scenarios {
 
@@ -347,10 +348,12 @@ std::string table(const summary& what) {
 }
 
 std::uint64_t peak_rss_bytes() {
-  rusage usage{};
-  if (getrusage(RUSAGE_SELF, &usage) != 0)
-    return 0;
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  // Not getrusage(): its figure begins with what the process that started this one had used.
+  std::ifstream status("/proc/self/status");
+  for (std::string key; status >> key; status.ignore(std::numeric_limits<std::streamsize>::max(), '\n'))
+    if (std::uint64_t kibibytes = 0; key == "VmHWM:" && status >> kibibytes)
+      return kibibytes * 1024;
+  return 0;
 }
 
 } // namespace shoal::scenarios

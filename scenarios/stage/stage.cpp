@@ -410,6 +410,7 @@ real_network stage::state::network_between_hosts() {
     goal_time = in->clock().now();
     goal_reached = true;
   };
+  wire.on_list = [say](netem::host_index, const std::string& text) { say(text); };
   wire.on_down = [say, peer_name](netem::host_index, const netem::wire::neighbour& other, const std::string& why) {
     say(fmt::format("lost {}: {}", peer_name(other), why));
   };
@@ -687,7 +688,15 @@ node_report stage::state::report() {
   const auto machine = role.peer ? machines[*role.peer] : shards.front().machine;
   const auto host = in->net().host_on(machine);
   if (host != netem::no_host)
-    for (const auto& other : in->wire()->neighbours(host)) out.neighbours.push_back({other.name, other.address});
+    for (const auto& other : in->wire()->neighbours(host)) {
+      auto& here = out.neighbours.emplace_back();
+      here.name = other.name;
+      here.address = other.address;
+      here.relay = other.relay;
+      if (other.round_trip > duration{}) here.round_trip_seconds = to_seconds(other.round_trip);
+      here.sends_bits_per_second = other.sends;
+      here.receives_bits_per_second = other.receives;
+    }
   std::lock_guard guard(watching);
   diary.fill(now, out);
   out.contribution = contribution;

@@ -15,11 +15,8 @@
 #include <caf/system_messages.hpp>
 
 #include "actors/messages.hpp"
-#include "kernels/base/digest.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/wire/message_codec.hpp"
-#include "scenarios/schema/load.hpp"
-#include "scenarios/stage/node.hpp"
 #include "tests/cluster/support/attacker.hpp"
 
 using namespace shoal;
@@ -47,23 +44,9 @@ std::string frame_series(std::string_view reason) { return fmt::format("shoal_fr
 
 /// The swarm, the node that is attacked, and what was done to it so far.
 struct attack {
-  explicit attack(swarm& on) : reef(on), target(on.address_of("p-0")), port(on.port_of("p-0")) {
-    auto loaded = scenarios::load(on.scenario_file());
-    REQUIRE(loaded.value);
-    scenario = scenarios::common_text(*loaded.value);
-  }
+  explicit attack(swarm& on) : reef(on), target(on.address_of("p-0")), port(on.port_of("p-0")) {}
 
-  /// What a host of that name says first.
-  hello hello_of(const std::string& name) {
-    hello out;
-    out.link = ++links;
-    out.name = name;
-    out.incarnation = static_cast<std::uint32_t>(swarm::utc_ns() / 100'000'000);
-    out.utc_ns = swarm::utc_ns();
-    const auto hash = hash_of(std::as_bytes(std::span(scenario)));
-    std::copy(hash.bytes.begin(), hash.bytes.end(), out.scenario.begin());
-    return out;
-  }
+  hello hello_of(const std::string& name) { return reef.hello_of(name, ++links); }
   std::string next_name() { return fmt::format("mallory-{}", ++names); }
   std::shared_ptr<grpc::ChannelCredentials> as(const identity& who) const { return credentials_of(who, reef.moderator().certificate_pem()); }
   std::shared_ptr<grpc::ChannelCredentials> admitted(const std::string& name) const { return as(reef.admit(name)); }
@@ -115,7 +98,6 @@ struct attack {
   swarm& reef;
   const std::string target;
   const std::uint16_t port;
-  std::string scenario;
   std::uint64_t links = 0, names = 0;
   std::map<std::string, std::uint64_t> handshakes, frames;   // that have to be counted, at least
 };
@@ -223,7 +205,7 @@ void bad_beginnings(attack& a) {
   const auto name = a.next_name();
   false_host mallory(a.target, a.admitted(name));
   auto newer = to_frame(a.hello_of(name));
-  newer.head[5] = 2;
+  newer.head[5] = static_cast<char>(hello::version + 1);
   mallory.send(0, newer);
   CHECK(mallory.refused() == "other_version");
   ++a.handshakes["other_version"];

@@ -64,11 +64,13 @@ TEST_CASE("status shows every host of a swarm, and an operator's drain ends one 
   auto& reef = bench.reef;
   const auto guest = reef.keys_of("guest"), boss = reef.keys_of("boss", true);
 
-  const auto table = bench.run({"status", "--join", reef.address_of("p-1"), "--keys", guest});
+  const auto table = bench.run({"status", "--join", reef.address_of("p-1"), "--keys", guest, "--links"});
   CHECK(table.status == 0);
   INFO(table.out, table.err);
   CHECK(table.out.find("4 of 4 hosts answer, 3 train") != std::string::npos);
   for (const char* name : {"p-0", "p-1", "p-2", "shard-0"}) CHECK(table.out.find(fmt::format("\n{} ", name)) != std::string::npos);
+
+  CHECK(table.out.find("\nlink ") != std::string::npos);
 
   const auto all = bench.run({"status", "--join", reef.address_of("shard-0"), "--keys", guest, "--json"});
   REQUIRE_MESSAGE(all.status == 0, all.err);
@@ -81,6 +83,12 @@ TEST_CASE("status shows every host of a swarm, and an operator's drain ends one 
     CHECK(says->epoch >= 1);
     CHECK(says->role == (name == "shard-0" ? "shard" : "trainer"));
     CHECK(says->neighbours.size() == 3);
+    for (const auto& other : says->neighbours) {
+      CHECK_MESSAGE(other.round_trip_seconds.value_or(0) > 0, name << " " << other.name);
+      CHECK(other.sends_bits_per_second > 0);
+      CHECK(other.receives_bits_per_second > 0);
+      CHECK(other.relay.empty());
+    }
     CHECK(says->leaving == false);
     if (says->role == "trainer") CHECK(!says->last_rounds.empty());
     CHECK(says->contribution.empty() == (name == "shard-0"));

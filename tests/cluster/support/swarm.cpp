@@ -1,10 +1,15 @@
 #include "tests/cluster/support/swarm.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <span>
 
 #include <doctest/doctest.h>
 
+#include "kernels/base/digest.hpp"
 #include "netem/wire/key_files.hpp"
+#include "scenarios/schema/load.hpp"
+#include "scenarios/stage/node.hpp"
 
 namespace shoal::cluster {
 
@@ -55,10 +60,37 @@ std::string swarm::keys_of(const std::string& name, bool operates) {
   return path;
 }
 
-void swarm::revoke(const identity& whose) {
-  const std::vector<std::string> serials{must(read_certificate(whose.certificate_pem)).serial};
+void swarm::take_back(const std::string& certificate_pem) {
+  const std::vector<std::string> serials{must(read_certificate(certificate_pem)).serial};
   revoked_ = must(revocation_list::read(must(moderator_.revoke(revoked_, serials, utc_ns())), moderator_.certificate_pem()));
-  for (const auto& [name, path] : keys_) REQUIRE(write_text(std::filesystem::path(path) / revocation_list_file, revoked_.pem()).ok());
+}
+
+void swarm::bring_list_to(const std::string& keys) const {
+  REQUIRE(write_text(std::filesystem::path(keys) / revocation_list_file, revoked_.pem()).ok());
+}
+
+void swarm::revoke(const identity& whose) {
+  take_back(whose.certificate_pem);
+  for (const auto& [name, path] : keys_) bring_list_to(path);
+}
+
+void swarm::revoke_at(const std::string& where, const std::string& whose) {
+  take_back(e2e::slurp(std::filesystem::path(keys_of(whose)) / node_certificate_file));
+  bring_list_to(keys_of(where));
+}
+
+hello swarm::hello_of(const std::string& name, std::uint64_t link) const {
+  auto loaded = scenarios::load(scenario_file());
+  REQUIRE(loaded.value);
+  const auto scenario = scenarios::common_text(*loaded.value);
+  const auto hash = hash_of(std::as_bytes(std::span(scenario)));
+  hello out;
+  out.link = link;
+  out.name = name;
+  out.incarnation = static_cast<std::uint32_t>(utc_ns() / 100'000'000);
+  out.utc_ns = utc_ns();
+  std::copy(hash.bytes.begin(), hash.bytes.end(), out.scenario.begin());
+  return out;
 }
 
 std::uint16_t swarm::port_of(const std::string& name) {

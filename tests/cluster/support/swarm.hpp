@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "netem/wire/frames.hpp"
 #include "netem/wire/moderator.hpp"
 #include "tests/cluster/support/node_process.hpp"
 #include "tests/e2e/support/program.hpp"
@@ -36,6 +37,10 @@ class swarm {
   std::string keys_of(const std::string& name, bool operates = false);
   /// Takes the certificate back, and brings the new list to all folders of keys.
   void revoke(const identity& whose);
+  /// Takes the certificate of node `whose` back, and brings the new list to the folder of node `where` alone.
+  void revoke_at(const std::string& where, const std::string& whose);
+  /// The newest list, as PEM.
+  const std::string& list() const noexcept { return revoked_.pem(); }
 
   // -- nodes ----------------------------------------------------------------
   /// Whom nodes join that are started from now on, themselves left out. Without: the first that was started.
@@ -52,6 +57,8 @@ class swarm {
   std::string address_of(const std::string& name) { return "127.0.0.1:" + std::to_string(port_of(name)); }
   /// Where it writes since it was started last.
   std::string out_of(const std::string& name) const;
+  /// What a host of that name says first, on a link with that token.
+  netem::wire::hello hello_of(const std::string& name, std::uint64_t link) const;
   /// What identifies a node to others: --keys DIR, or --insecure.
   std::vector<std::string> credentials_of(const std::string& name);
 
@@ -63,6 +70,10 @@ class swarm {
   void check_trained(std::uint64_t epochs);
 
  private:
+  /// The list with these certificates, too.
+  void take_back(const std::string& certificate_pem);
+  void bring_list_to(const std::string& keys) const;
+
   e2e::scratch_folder folder_;
   const bool tls_;
   netem::wire::moderator moderator_;

@@ -1,0 +1,104 @@
+// An admitted host that sends messages which can be read and mean nothing, to every actor of a node: "nothing that a peer sends can crash
+// another peer" (DESIGN section 5, 7), over the network.
+#include <string>
+#include <vector>
+
+#include <caf/actor_system.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "netem/coordinator.hpp"
+#include "netem/wire/message_codec.hpp"
+#include "tests/actors/support/message_filler.hpp"
+#include "tests/cluster/support/attacker.hpp"
+#include "tests/support/skip.hpp"
+
+using namespace shoal;
+using namespace shoal::cluster;
+using namespace shoal::netem::wire;
+
+namespace {
+
+constexpr std::uint64_t epochs = 100;
+const std::string training = fmt::format(R"(
+seed: 4
+stop_time: 10min
+network: {{default_delay: 1ms, detection_time: 2s}}
+devices: {{fast: {{samples_per_second: 150, step_time: 2ms}}}}
+peers: {{p: {{count: 3, up: 20Mbit, down: 50Mbit, device: fast}}}}
+data: {{prefetch_samples: 64}}
+workload: {{kind: quadratic, parameters: 4000}}
+training: {{target_batch: 96, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
+averaging: {{matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s, chunk_size: 2KiB}}
+record: {{metrics_interval: 200ms}}
+)", epochs);
+
+/// Messages of every type that one host may send another, `each` of a type.
+std::vector<std::string> senseless(caf::actor_system& system, rng& random, std::size_t each) {
+  std::vector<std::string> out;
+  const caf::actor nobody;
+  actors::testing::filler fill{random, nobody, true};
+  actors::testing::for_each_type(actors::testing::all_messages{}, [&]<class Message>(Message*) {
+    if (!actors::goes_between_hosts(fmt::format("shoal::{}", actors::kind_of(caf::make_message(Message{}).content()).name))) return;
+    for (std::size_t i = 0; i < each; ++i) {
+      Message one;
+      fill(one);
+      const auto bytes = encode(system, caf::make_message(std::move(one)).content());
+      REQUIRE(bytes.beside.empty());
+      out.emplace_back(bytes.binary.begin(), bytes.binary.end());
+    }
+  });
+  return out;
+}
+
+frame message_to(std::uint32_t actor, const std::string& binary) {
+  message_head head;
+  head.to = actor;
+  head.from = 3;
+  head.binary = static_cast<std::uint32_t>(binary.size());
+  std::string body(binary);
+  body.resize((body.size() + 7) / 8 * 8);
+  return message_frame(head, body);
+}
+
+}  // namespace
+
+TEST_CASE("a swarm trains on while an admitted host sends every actor of two nodes messages that mean nothing") {
+  swarm reef(training);
+  const std::vector<std::string> honest{"p-0", "p-1", "p-2", "shard-0"};
+  for (const auto& name : honest) reef.start(name, {"--quiet"});
+  REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 1; }), reef.node("p-0").err());
+
+  netem::system_config config(netem::time_mode::wall_clock);
+  actors::register_messages(config);
+  caf::actor_system system(config);
+  auto random = stream(7, "senseless");
+  constexpr std::uint32_t actors_of_a_node = 40;   // numbers beyond the last are of nobody
+  std::uint64_t sent = 0, links = 0, cut = 0;
+  for (const std::string target : {"p-0", "shard-0"}) {
+    const auto all = senseless(system, random, tries(6, 60));
+    std::unique_ptr<false_host> mallory;
+    const auto connect = [&] {
+      const auto name = fmt::format("mallory-{}", ++links);
+      mallory = std::make_unique<false_host>(reef.address_of(target), credentials_of(reef.admit(name), reef.moderator().certificate_pem()));
+      mallory->greet(reef.hello_of(name, links));
+      REQUIRE_MESSAGE(mallory->answer(), mallory->why_closed());
+    };
+    connect();
+    for (std::uint32_t actor = 0; actor < actors_of_a_node; ++actor) {
+      for (std::size_t i = 0; i < all.size(); ++i) mallory->send(static_cast<int>(i % 2), message_to(actor, all[i]));
+      sent += all.size();
+      // Whom nobody listens to any more comes again under another name.
+      if (mallory->closed(std::chrono::milliseconds(20))) {
+        ++cut;
+        connect();
+      }
+    }
+  }
+  // They have come where they were sent.
+  for (const char* name : {"p-0", "shard-0"}) CHECK_MESSAGE(wait_until([&] { return reef.metrics(name)["shoal_misbehaved_total"] > 100; }), name);
+  const auto now = reef.metrics("p-0");
+  MESSAGE(sent << " messages over " << links << " links, " << cut << " of them cut, " << now.at("shoal_misbehaved_total") << " refused by actors of p-0, until epoch " << now.at("shoal_epoch"));
+  CHECK(now.at("shoal_epoch") < epochs);
+  reef.check_trained(epochs);
+}
