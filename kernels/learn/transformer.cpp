@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <filesystem>
 #include <stdexcept>
 
@@ -17,6 +18,8 @@ struct torch_module {
   decltype(&shoal_use_one_thread) use_one_thread = nullptr;
   std::string error;
 };
+
+std::atomic<bool> in_use{false};
 
 /// Beside the program, where the build puts it, or where an installation does.
 torch_module load() {
@@ -34,7 +37,8 @@ torch_module load() {
     }
     out.make = reinterpret_cast<decltype(out.make)>(dlsym(handle, "shoal_make_transformer_math"));
     out.use_one_thread = reinterpret_cast<decltype(out.use_one_thread)>(dlsym(handle, "shoal_use_one_thread"));
-    if (!out.make || !out.use_one_thread) out.error = path.string() + " is of another version of Shoal";
+    in_use = out.make && out.use_one_thread;
+    if (!in_use) out.error = path.string() + " is of another version of Shoal";
     return out;
   }
   out.error = std::string(name) + ", which calls libtorch, is neither in " + here.string() + " nor in " +
@@ -59,7 +63,9 @@ result<void> load_torch() {
   return {};
 }
 
-void use_one_thread() { needed_module().use_one_thread(); }
+void use_one_thread() {
+  if (in_use) module().use_one_thread();
+}
 
 transformer::transformer(const kernels::transformer_config& config, bool checkpoint)
     : config_(config), layout_(layout_of(config)), parameter_count_(kernels::parameter_count(config)),

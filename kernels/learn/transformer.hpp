@@ -16,13 +16,12 @@
 
 namespace shoal::learn {
 
-/// Loads libtorch, once; the error says why it cannot be. `transformer` and use_one_thread load it themselves, and throw
-/// std::runtime_error where that fails.
+/// Loads libtorch, once; the error says why it cannot be. `transformer` loads it itself, and throws std::runtime_error where that fails.
 result<void> load_torch();
 
 /// Makes tensor operations of the calling thread (libtorch) and of the process (OpenBLAS)
 /// single-threaded. OpenMP's setting is per thread, so each thread that computes calls this;
-/// `transformer` does so itself.
+/// `transformer` does so itself. Does nothing where libtorch is not loaded.
 void use_one_thread();
 
 /// Thread safety: immutable; all functions may be called from several threads at once.
