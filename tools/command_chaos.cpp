@@ -42,7 +42,7 @@ struct chaos_arguments {
   std::optional<std::uint64_t> only;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   double hours = 0.25, twice = 5;
-  bool show = false, keep = false;
+  bool show = false, keep = false, mutants = false;
 };
 
 /// What a case may take before it counts as hanging.
@@ -53,7 +53,9 @@ constexpr std::pair<const char*, actors::mutant> mutants[] = {
     {"unordered_peers", actors::mutant::unordered_peers},     {"equal_weights", actors::mutant::equal_weights},
     {"divide_by_peers", actors::mutant::divide_by_peers},     {"throwing_gradient", actors::mutant::throwing_gradient},
     {"lone_vote", actors::mutant::lone_vote},                 {"throwing_step", actors::mutant::throwing_step},
-    {"forgotten_commit", actors::mutant::forgotten_commit}};
+    {"forgotten_commit", actors::mutant::forgotten_commit},   {"reused_round", actors::mutant::reused_round},
+    {"stale_state", actors::mutant::stale_state},             {"split_branch", actors::mutant::split_branch},
+    {"leaked_group", actors::mutant::leaked_group},           {"wall_clock", actors::mutant::wall_clock}};
 
 /// A third of the time is for healing, and the last minutes of that are looked at.
 chaos_options options_of(double hours) {
@@ -188,7 +190,6 @@ struct totals {
 std::string command_of(const chaos_arguments& from, std::uint64_t seed) {
   auto out = fmt::format("shoal chaos --only {}", seed);
   if (from.hours != chaos_arguments{}.hours) out += fmt::format(" --hours-virtual {}", from.hours);
-  if (!from.mutant.empty()) out += " --mutant " + from.mutant;
   return out;
 }
 
@@ -199,7 +200,7 @@ std::string kind_of(const chaos_result& what) {
   return first.substr(0, std::min(first.find(" violated"), first.find(':')));
 }
 
-void report(const chaos_arguments& arguments, const chaos_case& what, const chaos_result& found, actors::mutant mutant) {
+void report(const chaos_arguments& arguments, const chaos_case& what, const chaos_result& found) {
   fmt::print("seed {}: {}\n", what.seed, what.text());
   for (const auto& problem : found.problems) fmt::print("  {}\n", problem);
   fmt::print("  again:   {}\n", command_of(arguments, what.seed));
@@ -207,7 +208,7 @@ void report(const chaos_arguments& arguments, const chaos_case& what, const chao
   // It has to fail alike, or another bug takes the first one's place.
   const auto kind = kind_of(found);
   const auto smaller = scenarios::shrink(what, [&](const chaos_case& less) {
-    return !interrupted() && kind_of(running_case(less, mutant, false).wait()) == kind;
+    return !interrupted() && kind_of(running_case(less, actors::mutant::none, false).wait()) == kind;
   });
   const auto file = fmt::format("{}/chaos-{}.yaml", arguments.folder, what.seed);
   std::ofstream out(file);
@@ -216,6 +217,87 @@ void report(const chaos_arguments& arguments, const chaos_case& what, const chao
     fmt::print("  smaller: {} ({})\n", file, smaller.text());
   else
     fmt::print("  smaller: cannot write {}\n{}", file, smaller.yaml());
+}
+
+/// Cases of a range of seeds, some at once.
+struct case_loop {
+  std::uint64_t first = 0, last = 0;
+  unsigned jobs = 1;
+  chaos_options how;
+
+  /// `twice`: whether a seed's history is compared with that of a second run. `ended(seed, result)` false: no more of them. `state`: what the
+  /// terminal shows meanwhile.
+  template <class Twice, class State, class Ended>
+  void run(actors::mutant mutant, Twice twice, State state, Ended ended) const {
+    const auto columns = terminal_columns(STDERR_FILENO);
+    const auto clear = [&] {
+      if (columns) fmt::print(stderr, "\r\033[K");
+    };
+    const auto begun = wall_clock::now();
+    std::vector<std::unique_ptr<running_case>> now;
+    std::uint64_t next = first, over = 0;
+    while ((next <= last || !now.empty()) && !interrupted()) {
+      for (; next <= last && now.size() < jobs; ++next) now.push_back(std::make_unique<running_case>(draw_case(next, how), mutant, twice(next)));
+      std::vector<pollfd> ready;
+      for (const auto& each : now) ready.push_back({each->readable(), POLLIN, 0});
+      poll(ready.data(), ready.size(), 200);
+      for (auto at = now.begin(); at != now.end();) {
+        const auto found = (*at)->ended();
+        if (!found) {
+          ++at;
+          continue;
+        }
+        const auto seed = (*at)->seed();
+        at = now.erase(at);
+        ++over;
+        if (!found->problems.empty()) clear();
+        if (!ended(seed, *found)) return clear();
+      }
+      if (!columns) continue;
+      const double seconds = std::chrono::duration<double>(wall_clock::now() - begun).count();
+      const double left = over > 0 ? seconds / static_cast<double>(over) * static_cast<double>(last - first + 1 - over) : 0;
+      clear();
+      fmt::print(stderr, "{}", one_line(fmt::format("{}, {:.0f} s left", state(), left), *columns - 1));
+    }
+    clear();
+  }
+};
+
+struct found_mutant {
+  std::uint64_t seed = 0;
+  std::string problem;
+};
+
+/// The first of the seeds that shows the bug; each runs twice, because some bugs show in that alone.
+std::optional<found_mutant> find_mutant(const case_loop& loop, std::string_view name, actors::mutant mutant) {
+  std::optional<found_mutant> out;
+  std::uint64_t tried = 0;
+  loop.run(
+      mutant, [](std::uint64_t) { return true; }, [&] { return fmt::format("{}: {} of {} seeds", name, tried, loop.last - loop.first + 1); },
+      [&](std::uint64_t seed, const chaos_result& found) {
+        ++tried;
+        // What fails without the bug, too, shows nothing.
+        if (!found.problems.empty() && running_case(draw_case(seed, loop.how), actors::mutant::none, true).wait().problems.empty())
+          out = found_mutant{seed, found.problems.front()};
+        return !out;
+      });
+  return out;
+}
+
+/// A table of all known bugs. A chaos that cannot fail proves nothing.
+int show_mutants(const case_loop& loop) {
+  std::size_t missed = 0;
+  fmt::print("{:<18} {:>6}  how\n", "bug", "seed");
+  for (const auto& [name, mutant] : mutants) {
+    const auto found = find_mutant(loop, name, mutant);
+    if (interrupted()) return exit_interrupted;
+    missed += found ? 0 : 1;
+    // What it says of the first time is enough.
+    const auto how = found ? found->problem.substr(0, found->problem.find(", first at ")) : fmt::format("not by {}..{}", loop.first, loop.last);
+    fmt::print("{:<18} {:>6}  {}\n", name, found ? std::to_string(found->seed) : "-", how);
+    std::fflush(stdout);
+  }
+  return missed == 0 ? exit_ok : exit_run_failed;
 }
 
 int chaos(const chaos_arguments& arguments) {
@@ -251,51 +333,29 @@ int chaos(const chaos_arguments& arguments) {
     return exit_ok;
   }
   catch_interrupts();
-  const auto columns = terminal_columns(STDERR_FILENO);
-  const auto begun = wall_clock::now();
-  totals all;
-  std::vector<std::unique_ptr<running_case>> now;
-  std::uint64_t next = first;
-  while ((next <= last || !now.empty()) && !interrupted()) {
-    while (next <= last && now.size() < arguments.jobs) {
-      // So many of a hundred, whatever the seeds are.
-      const bool twice = arguments.only || static_cast<double>(next * 37 % 100) < arguments.twice;
-      now.push_back(std::make_unique<running_case>(draw_case(next, how), mutant, twice));
-      ++next;
-    }
-    std::vector<pollfd> ready;
-    for (const auto& each : now) ready.push_back({each->readable(), POLLIN, 0});
-    poll(ready.data(), ready.size(), 200);
-    for (auto at = now.begin(); at != now.end();) {
-      auto found = (*at)->ended();
-      if (!found) {
-        ++at;
-        continue;
-      }
-      const auto seed = (*at)->seed();
-      at = now.erase(at);
-      all.add(*found);
-      if (found->problems.empty()) continue;
-      if (columns) fmt::print(stderr, "\r\033[K");
-      if (!arguments.mutant.empty()) {
-        // A bug that was put in is to be found, and then it is enough.
-        fmt::print("{} is found by seed {}: {}\n", arguments.mutant, seed, found->problems.front());
-        return exit_ok;
-      }
-      report(arguments, draw_case(seed, how), *found, mutant);
-      std::fflush(stdout);
-    }
-    if (columns) {
-      const double seconds = std::chrono::duration<double>(wall_clock::now() - begun).count();
-      const auto count = last - first + 1;
-      const double left = all.cases > 0 ? seconds / static_cast<double>(all.cases) * static_cast<double>(count - all.cases) : 0;
-      fmt::print(stderr, "\r\033[K{}", one_line(fmt::format("{} of {} cases, {} failed, {:.0f} s left", all.cases, count, all.failed, left), *columns - 1));
-    }
+  const case_loop loop{first, last, arguments.jobs, how};
+  if (arguments.mutants) return show_mutants(loop);
+  if (mutant != actors::mutant::none) {
+    const auto found = find_mutant(loop, arguments.mutant, mutant);
+    if (interrupted()) return exit_interrupted;
+    if (!found) return fail(fmt::format("{} was not found by {} seeds", arguments.mutant, last - first + 1), exit_run_failed);
+    fmt::print("{} is found by seed {}: {}\n", arguments.mutant, found->seed, found->problem);
+    return exit_ok;
   }
-  if (columns) fmt::print(stderr, "\r\033[K");
+  totals all;
+  loop.run(
+      mutant,
+      // So many of a hundred, whatever the seeds are.
+      [&](std::uint64_t seed) { return arguments.only || static_cast<double>(seed * 37 % 100) < arguments.twice; },
+      [&] { return fmt::format("{} of {} cases, {} failed", all.cases, last - first + 1, all.failed); },
+      [&](std::uint64_t seed, const chaos_result& found) {
+        all.add(found);
+        if (!found.problems.empty()) report(arguments, draw_case(seed, how), found);
+        std::fflush(stdout);
+        return true;
+      });
   fmt::print("{}", all.text());
   if (interrupted()) return exit_interrupted;
-  if (!arguments.mutant.empty()) return fail(fmt::format("{} was not found by {} seeds", arguments.mutant, all.cases), exit_run_failed);
   return all.failed > 0 ? exit_run_failed : exit_ok;
 }
 
@@ -313,6 +373,7 @@ void add_chaos(CLI::App& app, action& chosen) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 100.0));
   command->add_option("--mutant", arguments->mutant, "put a known bug into the protocols, and end with the first seed that finds it")->type_name("BUG");
+  command->add_flag("--mutants", arguments->mutants, "do so with every known bug in turn, and print a table; each has to be found");
   command->add_option("-o,--out", arguments->folder, "where the smaller scenarios of failures go")->type_name("DIR")->capture_default_str();
   command->add_flag("--show", arguments->show, "print the scenarios instead of running them");
   command->add_flag("--no-shrink", arguments->keep, "do not look for smaller scenarios that fail alike");

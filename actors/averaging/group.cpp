@@ -140,7 +140,7 @@ void group_actor::on_timer(const tick& what) {
     case round_over:
       if (what.token < rounds_.size()) rounds_[what.token].round->on_round_timeout();
       return leave_if_idle();
-    case leave: return quit();
+    case leave: return end();
     default: return;
   }
 }
@@ -246,7 +246,11 @@ void group_actor::matchmaking_failed(reason why) {
 
 void group_actor::leave_if_idle() {
   if (reported_ && !rounds_.empty() && std::all_of(rounds_.begin(), rounds_.end(), [](const running_round& one) { return one.round->idle(); }))
-    quit();
+    end();
+}
+
+void group_actor::end() {
+  if (options_.mutant != mutant::leaked_group) quit();
 }
 
 void group_actor::on_down(const caf::actor_addr& whom) {

@@ -56,6 +56,7 @@ class group_actor final : public protocol_actor, private round_io {
   bool finished() const { return !rounds_.empty() && rounds_.back().round->finished(); }
   void matchmaking_failed(reason why);
   void leave_if_idle();
+  void end();
   template <class Message>
   void for_round(Message& message);
   template <class Message>

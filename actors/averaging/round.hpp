@@ -31,6 +31,11 @@ enum class mutant : std::uint8_t {
   lone_vote,           ///< a member takes its own vote for a majority
   throwing_step,       ///< so does the second optimizer step
   forgotten_commit,    ///< backups of the data shard do not note that a sample is committed
+  reused_round,        ///< a gradient that a round has averaged is contributed to the next one, too
+  stale_state,         ///< who is a few epochs behind goes on from there
+  split_branch,        ///< who is on another branch of the same epoch stays on it
+  leaked_group,        ///< group actors do not end with their rounds
+  wall_clock,          ///< how long a leader waits depends on the time of day
 };
 
 /// Who reduces how much of the vector.

@@ -34,6 +34,9 @@ void peer::decide() {
   if (draining_) return leave();
   if (!heard_) return;
   auto lead = others_.leading(own_branch());
+  const auto behind = lead.epoch - std::min(lead.epoch, own_branch().epoch);
+  const auto bug = options_.averaging.mutant;
+  if ((bug == mutant::split_branch && behind == 0) || (bug == mutant::stale_state && behind > 0 && behind < 4)) lead = own_branch();
   switch (mode_) {
     case mode::joining:
       if (lead == own_branch()) {
@@ -138,6 +141,7 @@ void peer::start_round() {
   request.expected = expected();
   request.known_samples = samples_known();
   request.patience = others_jobs();
+  if (options_.averaging.mutant == mutant::wall_clock) request.patience += std::chrono::system_clock::now().time_since_epoch() % std::chrono::milliseconds(50);
   gives_.begin(*state_, sum_->values, samples_, request);
   in_round_ = std::exchange(accumulated_, {});
   ++round_attempts_;
@@ -203,9 +207,13 @@ void peer::step_done() {
   const auto next = *std::exchange(next_state_, nullptr);
   keep_served(state_, made_step(next));
   state_ = next;
-  in_round_.clear();
-  samples_ = 0;
-  sum_ = std::make_shared<gradient_sum>();
+  if (options_.averaging.mutant == mutant::reused_round) {
+    accumulated_ = std::exchange(in_round_, {});
+  } else {
+    in_round_.clear();
+    samples_ = 0;
+    sum_ = std::make_shared<gradient_sum>();
+  }
   round_attempts_ = 0;
   stepped_ = now();
   here().observe(stepped{state_->epoch, before, state_->id, step_group_});

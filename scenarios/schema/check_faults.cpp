@@ -77,7 +77,7 @@ class fault_checker : checking {
     if (on && std::find(known_probes().begin(), known_probes().end(), f.on) == known_probes().end())
       error(path + ".on", fmt::format("unknown probe '{}'", f.on), guess(f.on, known_probes()));
     if (!on && (f.at || f.every) && given(path, "nth")) error_at_key(path + ".nth", "'nth' goes with 'on'");
-    if (f.until && !f.every) error_at_key(path + ".until", "'until' goes with 'every'");
+    if (f.until && !f.every && !on) error_at_key(path + ".until", "'until' goes with 'every' or 'on'");
     if (!sound({"stop_time"})) return;
     const auto first = f.at ? f.at : f.every;
     if (first && *first >= s_.stop_time)

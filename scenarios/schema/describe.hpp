@@ -359,7 +359,7 @@ void describe(V& v, fault& o) {
           {.at_least = 0, .fraction = true, .hide_default = true});
   v.field("at", o.at, "when; of `every`: the first time");
   v.field("every", o.every, "again and again", {.above = 0});
-  v.field("until", o.until, "of `every`: not after this");
+  v.field("until", o.until, "of `every` and `on`: not after this");
   v.field("on", o.on, "instead: a probe; strikes the selected host that reaches it");
   v.field("nth", o.nth, "with `on`: at the n-th time that a selected host reaches it",
           {.at_least = 1, .hide_default = true});

@@ -82,6 +82,7 @@ void fault_engine::reached(netem::host_index host, std::string_view point) {
     auto& f = faults_[i];
     if (f.what.on != point || !std::binary_search(f.selected.begin(), f.selected.end(), found->second)) continue;
     if (!world_.net().alive(host)) return;
+    if (f.what.until && world_.clock().now() > *f.what.until) continue;
     const auto times = ++f.reached;
     const bool drawn = f.what.probability < 1;
     if (drawn ? times < f.what.nth || f.draws.uniform() >= f.what.probability : times != f.what.nth) continue;
