@@ -119,12 +119,19 @@ export const faultLegend = (view: View): [string, string][] => (view.faults.leng
 
 export const nothing = (why: string): HTMLElement => h("p", { class: "nothing" }, why);
 
-/** A colour of the style sheet as red, green, blue, for pixels. */
+const known = new Map<string, [number, number, number]>();
+/** Before drawing: light and dark have other colours. */
+export const forgetColours = () => known.clear();
+
+/** A colour of the style sheet as red, green, blue, for pixels. To find it out is dear: the browser brings its styles up to date first. */
 export function rgb(name: string): [number, number, number] {
+  const before = known.get(name);
+  if (before) return before;
   const probe = h("span", { style: `color:${name}` });
   document.body.append(probe);
   const parts = getComputedStyle(probe).color.match(/[\d.]+/g)!.slice(0, 3).map(Number);
   probe.remove();
+  known.set(name, parts as [number, number, number]);
   return parts as [number, number, number];
 }
 

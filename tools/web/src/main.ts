@@ -1,7 +1,7 @@
 // The page: reads the data embedded in a report, or follows the program that serves it, and keeps the panels up to date.
 
 import { calculator } from "./calculator";
-import { type Context, nothing } from "./chart";
+import { type Context, forgetColours, nothing } from "./chart";
 import { choice, fill, h } from "./dom";
 import { comparison, join, provenance, scenario } from "./facts";
 import { compact, number, percent, seconds } from "./format";
@@ -155,21 +155,32 @@ function focusPath(body: HTMLElement): (() => void) | null {
   };
 }
 
-function draw(panel: Panel): void {
+/** Draws panels. What the browser lays out for is asked of all of them before the first one changes: asked in between, it lays out the page for each. */
+function drawPanels(): void {
+  const view = runs[chosen].sections;
+  if (!isWhole(view)) return;
+  const shown = parts.flatMap((part) => part.panels).filter((panel) => {
+    const article = bodies.get(panel.id)!.parentElement!;
+    article.hidden = panel.when !== undefined && !panel.when(view);
+    return !article.hidden;
+  });
+  forgetColours();
+  const widths = shown.map((panel) => bodies.get(panel.id)!.clientWidth);
+  shown.forEach((panel, i) => draw(panel, widths[i]));
+}
+
+function draw(panel: Panel, available: number): void {
   const view = runs[chosen].sections;
   const body = bodies.get(panel.id)!;
   if (!isWhole(view)) return;
-  const article = body.parentElement!;
-  article.hidden = panel.when !== undefined && !panel.when(view);
-  if (article.hidden) return;
   const first = chosen > 0 ? runs[0].sections : null;
   // Somebody reads the table of it: it stays as it is until it is folded.
   if (body.querySelector("details[open]") && !redrawing) return;
-  const width = Math.max(280, Math.floor(body.clientWidth || article.clientWidth - 40));
+  const width = Math.max(280, Math.floor(available));
   const focus = focusPath(body);
   const again = () => {
     redrawing = true;
-    draw(panel);
+    draw(panel, body.clientWidth);
     redrawing = false;
   };
   let nodes: Node[];
@@ -191,7 +202,7 @@ function drawAll(): void {
   if (bodies.size === 0) build();
   header();
   redrawing = true;
-  for (const part of parts) for (const panel of part.panels) draw(panel);
+  drawPanels();
   redrawing = false;
   main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
 }
@@ -205,7 +216,7 @@ function drawSoon(): void {
     if (!isWhole(runs[chosen].sections)) return;
     if (bodies.size === 0) return drawAll();
     header();
-    for (const part of parts) for (const panel of part.panels) draw(panel);
+    drawPanels();
     main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
   });
 }
