@@ -4,11 +4,15 @@
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/round_picture.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <optional>
 
 namespace shoal::tools {
@@ -16,7 +20,7 @@ namespace shoal::tools {
 namespace {
 
 struct explain_arguments {
-  std::string run;
+  std::string run, svg;
   std::optional<std::uint64_t> flow, round;
   bool json = false;
 };
@@ -32,7 +36,13 @@ int explain(const explain_arguments& arguments) {
   if (auto run = scenarios::refuse_study(arguments.run, "transfer and no round to explain"); !run) return fail(run.error());
   if (arguments.flow)
     return show(scenarios::explain_transfer(arguments.run, *arguments.flow), arguments.json);
-  return show(scenarios::explain_round(arguments.run, *arguments.round), arguments.json);
+  const auto rounds = scenarios::explain_round(arguments.run, *arguments.round);
+  if (rounds && !arguments.svg.empty()) {
+    std::ofstream svg(arguments.svg);
+    svg << round_picture(*rounds);
+    if (!svg.flush()) return fail(fmt::format("'{}' cannot be written: {}", arguments.svg, std::strerror(errno)), exit_run_failed);
+  }
+  return show(rounds, arguments.json);
 }
 
 } // namespace
@@ -42,9 +52,10 @@ void add_explain(CLI::App& app, action& chosen) {
   auto* command = app.add_subcommand("explain", "why a transfer or a round took as long as it did");
   command->add_option("RUN", arguments->run, "a run directory")->required()->type_name("DIR");
   auto* which = command->add_option_group("what");
-  which->add_option("--flow", arguments->flow, "a transfer's number")->type_name("N");
+  auto* flow = which->add_option("--flow", arguments->flow, "a transfer's number")->type_name("N");
   which->add_option("--round", arguments->round, "the rounds of epoch N")->type_name("N");
   which->require_option(1);
+  command->add_option("--svg", arguments->svg, "with --round: draw its transfers into this file")->type_name("FILE")->excludes(flow);
   command->add_flag("--json", arguments->json, "print JSON on stdout");
   command->callback([arguments, &chosen] { chosen = [arguments] { return explain(*arguments); }; });
 }

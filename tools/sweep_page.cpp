@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <vector>
@@ -35,9 +36,9 @@ body { margin: 0 auto; padding: 1.2rem; max-width: 1500px; background: var(--bac
 h1 { font-size: 1.4rem; margin: 0 0 .2rem; }
 h2 { font-size: 1.1rem; margin: 1.6rem 0 .6rem; }
 p, li { color: var(--soft); margin: .2rem 0; overflow-wrap: anywhere; }
-ul { margin: .6rem 0 0; padding: 0; list-style: none; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }
+ul { margin: .6rem 0; padding: 0; list-style: none; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }
 li b { display: inline-block; width: 1.4em; height: .35em; border-radius: .2em; vertical-align: middle; margin-right: .4em; }
-.panels { display: grid; gap: .8rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); }
+.panels { display: grid; gap: .8rem; margin-bottom: .6rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); }
 figure { margin: 0; padding: .3rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
 svg { display: block; width: 100%; height: auto; font-family: system-ui, sans-serif; }
 svg text { fill: var(--ink); } svg .back { fill: var(--card); } svg .grid { stroke: var(--line); }
@@ -46,6 +47,7 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { padding: .35rem .8rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 tr:last-child td { border-bottom: 0; }
 code { overflow-wrap: anywhere; }
+.table + p { margin-top: .8rem; }
 </style>
 </head>
 <body>
@@ -110,11 +112,12 @@ chart_axis y_axis(const std::string& metric, double from, double to) {
   out.from = from >= 0 ? std::max(0.0, from - room) : from - room;
   out.to = to + room;
   if (out.to <= out.from) out.to = out.from + 1;
+  static constexpr const char* units[] = {"", " KiB", " MiB", " GiB", " TiB"};
   double unit = 1;
+  std::size_t name = 0;
   if (metric.starts_with("bytes_sent.") || metric == "peak_rss_bytes")
-    while (out.to / unit >= 1024) unit *= 1024;
-  for (const double tick : round_ticks(out.from / unit, out.to / unit, 4))
-    out.ticks.push_back({tick * unit, unit > 1 ? scenarios::metric_text(metric, tick * unit) : fmt::format("{:g}", tick)});
+    while (out.to / unit >= 1024 && name + 1 < std::size(units)) unit *= 1024, ++name;
+  for (const double tick : round_ticks(out.from / unit, out.to / unit, 5)) out.ticks.push_back({tick * unit, fmt::format("{:g}{}", tick, units[name])});
   return out;
 }
 

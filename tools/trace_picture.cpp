@@ -58,7 +58,8 @@ double tick(double span) {
   return std::ceil(span / 8 / 86400) * 86400;
 }
 
-std::string time_label(double seconds) { return seconds == 0 ? "0" : to_string(from_seconds(seconds)); }
+/// To the second, of a short trace to the millisecond.
+std::string time_label(double seconds) { return seconds == 0 ? "0" : to_string(from_seconds(seconds >= 10 ? std::round(seconds) : std::round(seconds * 1e3) / 1e3)); }
 
 }  // namespace
 

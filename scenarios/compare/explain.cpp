@@ -290,18 +290,19 @@ result<std::vector<round_explanation>> explain_round(const std::filesystem::path
       ++round.transfers;
       round.bytes += t.bytes;
       add_shares(round.shares, t);
-      round.last.push_back(std::move(t));
-      std::stable_sort(round.last.begin(), round.last.end(),
-                       [](const auto& a, const auto& b) { return a.arrives > b.arrives; });
-      if (round.last.size() > 5)
-        round.last.pop_back();
+      round.all.push_back(std::move(t));
       break;
     }
   });
   if (!read)
     return failure{read.error()};
-  for (auto& round : rounds)
+  for (auto& round : rounds) {
     longest_first(round.shares);
+    round.last = round.all;
+    std::stable_sort(round.last.begin(), round.last.end(),
+                     [](const auto& a, const auto& b) { return a.arrives > b.arrives; });
+    round.last.resize(std::min<std::size_t>(round.last.size(), 5));
+  }
   return rounds;
 }
 

@@ -56,6 +56,7 @@ struct round_explanation {
   std::vector<std::string> members;
   std::uint64_t transfers = 0, bytes = 0;
   std::vector<time_share> shares;           ///< of all its transfers together
+  std::vector<explained_transfer> all;      ///< as they are in the file
   std::vector<explained_transfer> last;     ///< the last to arrive, latest first, at most 5
 };
 

@@ -92,6 +92,7 @@ run_facts facts_of(std::string_view run_yaml) {
   text.clear();
   take(root, "record.transfers", text);
   out.records_transfers = text != "0";
+  take(root, "record.transfers", out.most_transfers);
   if (auto made_by = provenance_of(parsed))
     out.made_by = std::move(*made_by);
   return out;

@@ -34,6 +34,7 @@ struct run_facts {
   std::uint64_t epochs = 0, target_batch = 0;
   std::string metrics_interval;
   bool records_events = true, records_transfers = true;
+  std::uint64_t most_transfers = 0; ///< 0: not said
   provenance made_by;
 };
 

@@ -162,6 +162,8 @@ struct run_view::state {
   std::string faults_text() const;
   std::string traffic_text() const;
   std::string links_text() const;
+  /// When recording transfers ended because there were as many as are kept; nothing if all are there.
+  std::optional<std::int64_t> transfers_until() const;
   std::string transfers_of(const kept_round& round) const;
 };
 

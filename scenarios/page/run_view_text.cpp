@@ -320,7 +320,12 @@ std::string run_view::state::rounds_text() {
     out.open('{').key("epoch").whole(static_cast<std::int64_t>(key.first)).key("reason").text(key.second);
     out.key("first").seconds(one.first).key("last").seconds(one.last).key("count").whole(static_cast<std::int64_t>(one.count)).close('}');
   }
-  out.close(']').key("transfers_left_out").whole(static_cast<std::int64_t>(transfers_left_out)).close('}');
+  out.close(']').key("transfers_left_out").whole(static_cast<std::int64_t>(transfers_left_out)).key("transfers_until");
+  if (const auto until = transfers_until())
+    out.seconds(*until);
+  else
+    out.raw("null");
+  out.close('}');
   return out.take();
 }
 
@@ -378,6 +383,13 @@ std::string run_view::state::traffic_text() const {
   return out.take();
 }
 
+std::optional<std::int64_t> run_view::state::transfers_until() const {
+  const std::size_t most = facts.most_transfers == 0 ? most_transfers : std::min<std::size_t>(facts.most_transfers, most_transfers);
+  if (transfers.empty() || transfers.size() < most)
+    return std::nullopt;
+  return transfers.back().left;
+}
+
 std::string run_view::state::links_text() const {
   if (transfers.empty())
     return "null";
@@ -403,16 +415,24 @@ std::string run_view::state::links_text() const {
   }
   // The fullest lines first.
   std::stable_sort(lines.begin(), lines.end(), [](const line& a, const line& b) { return static_cast<double>(a.bytes) / a.rate > static_cast<double>(b.bytes) / b.rate; });
+  // What was not recorded is no idle line.
+  const auto until = transfers_until();
+  const std::int64_t end = std::max<std::int64_t>(until ? std::min(*until, axis.end()) : axis.end(), 1);
+  const std::size_t bins = until ? std::min<std::size_t>(axis.used(), static_cast<std::size_t>((end + axis.width() - 1) / axis.width())) : axis.used();
   page_text out;
-  out.open('{').key("bin").number(1e-9 * static_cast<double>(axis.width())).key("bins").whole(static_cast<std::int64_t>(axis.used()));
+  out.open('{').key("bin").number(1e-9 * static_cast<double>(axis.width())).key("bins").whole(static_cast<std::int64_t>(bins)).key("until");
+  if (until)
+    out.seconds(end);
+  else
+    out.raw("null");
   out.key("more").whole(static_cast<std::int64_t>(lines.size() > most_links ? lines.size() - most_links : 0)).key("rows").open('[');
   for (std::size_t i = 0; i < std::min(lines.size(), most_links); ++i) {
     const line& one = lines[i];
     std::string use;
-    for (std::size_t bin = 0; bin < axis.used(); ++bin)
+    for (std::size_t bin = 0; bin < bins; ++bin)
       use.push_back(digit(static_cast<double>(units[one.unit].bytes.get(bin, one.way)) / (one.rate * 1e-9 * static_cast<double>(axis.width()))));
     out.open('{').key("name").text(fmt::format("{} of {}", one.way == 0 ? "uplink" : "downlink", name_of_unit(one.unit)));
-    out.key("rate").number(8 * one.rate).key("mean").number(static_cast<double>(one.bytes) / (one.rate * 1e-9 * static_cast<double>(std::max<std::int64_t>(axis.end(), 1))));
+    out.key("rate").number(8 * one.rate).key("mean").number(static_cast<double>(one.bytes) / (one.rate * 1e-9 * static_cast<double>(end)));
     out.key("use").text(use).close('}');
   }
   out.close(']').close('}');

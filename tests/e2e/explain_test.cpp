@@ -77,3 +77,31 @@ TEST_CASE("explain: what is not there is said") {
   CHECK(run_program({"explain", (folder / "nowhere").string(), "--flow", "1"}).err.find("no such directory") != std::string::npos);
   CHECK(run_program({"explain", out}).exit != 0);
 }
+
+TEST_CASE("explain: a round is drawn with a bar for each of its transfers") {
+  scratch_folder folder;
+  spill(folder / "s.yaml", text);
+  const auto out = (folder / "out").string(), svg = (folder / "round.svg").string();
+  REQUIRE(run_program({"run", (folder / "s.yaml").string(), "--quiet", "--out", out}).exit == 0);
+  const auto told = run_program({"explain", out, "--round", "1", "--json", "--svg", svg});
+  INFO(told.err);
+  REQUIRE(told.exit == 0);
+  const auto rounds = json::parse(told.out);
+  const auto drawn = slurp(svg);
+  const auto count = [&](const std::string& what) {
+    std::size_t n = 0;
+    for (auto at = drawn.find(what); at != std::string::npos; at = drawn.find(what, at + 1)) ++n;
+    return n;
+  };
+  std::size_t transfers = 0;
+  for (const auto& round : rounds) transfers += round["transfers"].get<std::size_t>();
+  CHECK(transfers >= 12);
+  CHECK(count("</title></rect>") == transfers);
+  CHECK(count("font-weight=\"bold\"") >= 4);   // a block of rows for each sender
+  CHECK(count("<svg ") == 1);
+  CHECK(drawn.find("a member's values") != std::string::npos);
+  CHECK(run_program({"explain", out, "--flow", "1", "--svg", svg}).exit == 2);
+  const auto nowhere = run_program({"explain", out, "--round", "1", "--svg", (folder / "no" / "round.svg").string()});
+  CHECK(nowhere.exit == 3);
+  CHECK(nowhere.err.find("cannot be written") != std::string::npos);
+}

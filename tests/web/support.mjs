@@ -45,7 +45,7 @@ export function start(...args) {
 
 export async function browser(options = {}) {
   const instance = await chromium.launch({ executablePath: process.env.SHOAL_CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
-  const open = async (url, more = {}) => {
+  const open = async (url, { waitFor = "main[data-drawn]", ...more } = {}) => {
     const page = await instance.newPage({ viewport: { width: 1400, height: 900 }, ...options, ...more });
     const own = url.startsWith("http") ? new URL(url).origin : null;
     page.on("console", (message) => check(message.type() !== "error" && message.type() !== "warning", `the console says: ${message.text()}`));
@@ -55,7 +55,7 @@ export async function browser(options = {}) {
       check(to.startsWith("data:") || to.startsWith("file:") || (own !== null && to.startsWith(own)), `a request leaves: ${to}`);
     });
     await page.goto(url);
-    await page.waitForSelector("main[data-drawn]", { timeout: 60_000 });
+    await page.waitForSelector(waitFor, { timeout: 60_000 });
     return page;
   };
   return { open, close: () => instance.close() };

@@ -167,3 +167,23 @@ TEST_CASE("a name that no scenario has is a row of its own") {
   const json people = document(view)["participants"];
   CHECK(people["hosts"].size() == 8);
 }
+
+TEST_CASE("lines are not called idle from where on transfers were not recorded any more") {
+  run_view view;
+  view.begun(yaml(2) + "record: {transfers: 2}\n");
+  view.host_started(0s, "home-0");
+  view.host_started(0s, "home-1");
+  // 1.25 MB in a second is all that 10 Mbit can carry.
+  view.transfer({1, "home-0", "home-1", "part_chunk", 1'250'000, 0s, 0s, 1s, 1s, false, "uplink of home-0", 1s});
+  CHECK(document(view)["links"]["until"].is_null());
+  CHECK(document(view)["rounds"]["transfers_until"].is_null());
+  view.transfer({2, "home-0", "home-1", "part_chunk", 1'250'000, 1s, 1s, 2s, 2s, false, "uplink of home-0", 1s});
+  view.host_ended(1000s, "home-1", "left");
+  const json all = document(view);
+  CHECK(all["rounds"]["transfers_until"] == 2.0);
+  CHECK(all["links"]["until"] == 2.0);
+  CHECK(all["links"]["rows"][0]["name"] == "uplink of home-0");
+  CHECK(all["links"]["rows"][0]["mean"].get<double>() == doctest::Approx(1));
+  CHECK(all["links"]["bins"].get<double>() * all["links"]["bin"].get<double>() < 2.0 + all["links"]["bin"].get<double>() + 1e-9);
+  CHECK(all["links"]["rows"][0]["use"].get<std::string>().size() == all["links"]["bins"].get<std::size_t>());
+}

@@ -108,7 +108,7 @@ export function links(context: Context): Node[] {
   const l = view.links;
   if (l === null || l.rows.length === 0) return [nothing("How full lines were is reckoned from transfers, and none were recorded (record.transfers).")];
   const rows = l.rows.filter((r) => r.name.includes(linkState.filter)).slice(0, 40);
-  const axis = timeAxis(view);
+  const axis = timeAxis(view), shown = l.until === null ? axis.end : axis.scale(l.until);
   const low = rgb("var(--track)"), mid = rgb("var(--heat-mid)"), high = rgb("var(--heat-high)");
   const mix = (a: number, b: number, k: number) => a + (b - a) * k;
   const paint = (data: Uint8ClampedArray) => rows.forEach((row, r) => {
@@ -132,17 +132,17 @@ export function links(context: Context): Node[] {
       marginLeft: left,
       marginRight: 56,
       marginTop: 14,
-      x: { label: axis.label, domain: [0, axis.end] },
+      x: { label: axis.label, domain: [0, shown] },
       y: { domain: [0, rows.length], range: [15, rows.length * height + 15], grid: false, label: null, ticks: [] },
       marks: [
-        pixels(l.bins, rows.length * 4, paint, [0, axis.scale(l.bins * l.bin)], [0, rows.length]),
-        ...rail(view, -9 / height, -3 / height),
+        pixels(l.bins, rows.length * 4, paint, [0, Math.min(shown, axis.scale(l.bins * l.bin))], [0, rows.length]),
+        ...(l.until === null ? rail(view, -9 / height, -3 / height) : []),
         Plot.text(rows, { x: 0, y: (_, i) => i + 0.5, text: "name", textAnchor: "end", dx: -6, fill: "var(--ink)", title: (r) => `${r.name}: ${rate(r.rate)}` }),
-        Plot.text(rows, { x: axis.end, y: (_, i) => i + 0.5, text: (r) => percent(r.mean), textAnchor: "start", dx: 7, fill: "var(--muted)" }),
+        Plot.text(rows, { x: shown, y: (_, i) => i + 0.5, text: (r) => percent(r.mean), textAnchor: "start", dx: 7, fill: "var(--muted)" }),
       ],
     }),
     legend([["idle", "var(--track)"], ["half", "var(--heat-mid)"], ["full", "var(--heat-high)"], ...faultLegend(view)]),
-    h("p", { class: "note" }, `Bulk alone, as a share of what the scenario says of the line; the number is the mean.${l.more + l.rows.length > rows.length && linkState.filter === "" ? ` The ${rows.length} fullest of ${l.more + l.rows.length}.` : ""}`),
+    h("p", { class: "note" }, `Bulk alone, as a share of what the scenario says of the line; the number is the mean.${l.until !== null ? ` Until ${seconds(l.until)}: later transfers were not recorded (record.transfers).` : ""}${l.more + l.rows.length > rows.length && linkState.filter === "" ? ` The ${rows.length} fullest of ${l.more + l.rows.length}.` : ""}`),
     asTable(["line", "bit/s", "mean share"], () => l.rows.map((r) => [r.name, r.rate, r.mean])),
   ];
 }

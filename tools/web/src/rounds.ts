@@ -168,7 +168,7 @@ function detail(context: Context, k: KeptRound): Node[] {
       k.ends.length < k.members ? ` ${k.members - k.ends.length} of them never said how it ended.` : ""),
     failedEnds.length > 0 && h("p", {}, "Not ok for ", failedEnds.slice(0, 12).map((e, i) => h("span", {}, i > 0 ? ", " : "", h("b", {}, e[0]), ` (${e[1]}${e[2] === "none" ? "" : `: ${words(e[2])}`})`)), failedEnds.length > 12 ? ` and ${failedEnds.length - 12} more` : ""));
   if (t === null) return [head, h("p", { class: "note" }, "Transfers were not recorded (record.transfers is 0).")];
-  if (t.rows.length === 0) return [head, h("p", { class: "note" }, context.view.rounds.transfers_left_out > 0 ? "Its transfers came after the first record.transfers, which are those that are kept." : "No transfer of bulk between its members took place within it.")];
+  if (t.rows.length === 0) return [head, h("p", { class: "note" }, context.view.rounds.transfers_until !== null && k.ended > context.view.rounds.transfers_until ? `Its transfers were not recorded: the first ones are, as many as record.transfers says, and those ended at ${seconds(context.view.rounds.transfers_until)}.` : "No transfer of bulk between its members took place within it.")];
   const rows = t.rows.map((r, i) => ({ ...r, key: `${i}`, label: `${r.from} → ${r.to}` }));
   const limits = [...new Set(rows.map((r) => kind(r.why)))];
   const colour = new Map(limits.map((l, i) => [l, palette[i % palette.length]]));

@@ -127,6 +127,8 @@ export interface Rounds {
   kept: KeptRound[];
   attempts: { epoch: number; reason: string; first: number; last: number; count: number }[];
   transfers_left_out: number;
+  /** When recording them ended because there were as many as are kept; null: all are there. */
+  transfers_until: number | null;
 }
 
 export interface Fault {
@@ -148,6 +150,7 @@ export interface Traffic {
 export interface Links {
   bin: number;
   bins: number;
+  until: number | null;
   more: number;
   rows: { name: string; rate: number; mean: number; use: string }[];
 }
