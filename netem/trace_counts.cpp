@@ -10,6 +10,7 @@ namespace {
 using namespace trace_text;
 
 constexpr std::uint64_t most_nodes = 4'000'000;
+constexpr std::uint64_t most_endings = 4'000'000;   // a short text can have everybody come and go again and again
 
 class counts_reader : reader {
  public:
@@ -65,6 +66,8 @@ class counts_reader : reader {
     any_ = true;
     now_ = *at;
     while (there_.size() < count) come();
+    if (there_.size() > count && (endings_ += there_.size() - count) > most_endings)
+      return problem(columns[1], fmt::format("more than {} sessions", most_endings));
     if (there_.size() > count) end_some(there_.size() - count);
   }
 
@@ -106,6 +109,7 @@ class counts_reader : reader {
   std::vector<std::vector<session>> sessions_;   // by node
   std::vector<present> there_;                   // those who came just now at the back
   std::deque<std::size_t> away_;                 // longest first
+  std::uint64_t endings_ = 0;
   bool any_ = false;
   duration now_{};
 };

@@ -98,7 +98,10 @@ class events_reader : reader {
     }
     latest_ = now_;
     if (more.contains("duration"))
-      if (const auto lasts = number(more["duration"], "duration")) latest_ = now_ + *lasts;
+      if (const auto lasts = number(more["duration"], "duration")) {
+        if (*lasts >= forever - now_) return problem(place("\"duration\""), "duration: it ends too late to be reckoned");
+        latest_ = now_ + *lasts;
+      }
   }
 
   void add(const std::string& name, const field& where) {

@@ -98,7 +98,7 @@ void write_events(std::ostream& out, const trace& what) {
     std::string ms = fmt::format("{}.{:06}", when.count() / 1'000'000, when.count() % 1'000'000);
     ms.erase(ms.find_last_not_of('0') + 1);
     if (ms.ends_with('.')) ms.pop_back();
-    out << '[' << ms << ", \"" << word << "\", " << nlohmann::json{{"nodes", nodes}}.dump() << "]\n";
+    out << '[' << ms << ", \"" << word << "\", " << nlohmann::json{{"nodes", nodes}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "]\n";
   };
   for (const auto& [when, both] : changes) {
     if (!both.first.empty()) line(when, "remove", both.first);

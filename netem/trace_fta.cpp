@@ -78,10 +78,14 @@ class fta_reader : reader {
   }
 
   void build() {
-    std::map<std::string, std::size_t> names;
-    for (const node& of : nodes_) ++names[of.name];
-    for (const auto& [id, at] : index_)
-      if (names[nodes_[at].name] > 1) nodes_[at].name += "-" + id;
+    // Several of one name get their ids behind it, again and again until it is nobody else's.
+    for (bool again = true; again;) {
+      again = false;
+      std::map<std::string, std::size_t> names;
+      for (const node& of : nodes_) ++names[of.name];
+      for (const auto& [id, at] : index_)
+        if (names[nodes_[at].name] > 1) nodes_[at].name += "-" + id, again = true;
+    }
     bool any = false;
     for (const node& of : nodes_) {
       out_.value.add(of.name);

@@ -131,6 +131,10 @@ class reader {
     }
     const bool bare = is_number(where.text);
     auto value = parse_duration(bare ? std::string(where.text) + unit_ : std::string(where.text));
+    if (value && *value == forever) {   // which is no time: nothing begins or ends then
+      problem(where, fmt::format("{}: {} is too long", name, in_quotes(where.text)));
+      return std::nullopt;
+    }
     if (value) return *value;
     // More decimals than nanoseconds have.
     if (const auto scale = parse_duration("1" + unit_); bare && scale && value.error().find("finer") != std::string::npos) {

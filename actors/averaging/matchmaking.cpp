@@ -24,6 +24,11 @@ bool is(const caf::actor& address, const caf::strong_actor_ptr& sender) {
   return sender && address && caf::actor_cast<caf::strong_actor_ptr>(address) == sender;
 }
 
+/// Who takes nothing gives nothing; and nobody is reached better than by all, or all parts would be its.
+bool possible(const member_info& who) { return (who.takes != 0 || who.weight == 0) && who.reached <= static_cast<std::uint8_t>(reached_by::all); }
+
+std::uint64_t chunk_bytes(const averaging_config& config) { return std::max<std::uint64_t>(4, config.chunk_bytes / 4 * 4); }
+
 std::optional<peer_id> parse_id(const std::string& text) {
   peer_id out = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, 16);
@@ -140,6 +145,10 @@ void matchmaking::on(const join_request& message) {
     io_.send_to(who.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why), suggested, deadline, address}));
   };
   if (!who.address) return io_.suspect(who.peer, "join request without an address");
+  if (!possible(who)) {
+    io_.suspect(who.peer, "join request of a member that there cannot be");
+    return reject(reason::bad_message);
+  }
   if (over_) return reject(late_answer_);
   if (message.epoch != request_.epoch || message.state != request_.state) return reject(reason::out_of_sync);
   if (message.value_count != value_count() || message.codec != request_.codecs.number() || who.peer == self_.peer) {
@@ -206,10 +215,11 @@ bool matchmaking::valid(const group_begun& message) const {
     const auto values = round == 0 ? request_.values.size() / 4 : request_.second.value_count;
     if (!std::is_sorted(cuts.begin(), cuts.end()) || cuts.front() != 0 || cuts.back() != values) return false;
   }
-  if (message.chunk_bytes < 4 || message.chunk_bytes % 4 != 0 || message.chunk_bytes > max_payload_bytes) return false;
+  // All have the same configuration, and chunks of four bytes would take more memory than the vector many times over.
+  if (message.chunk_bytes != chunk_bytes(config_)) return false;
   if (message.codec != request_.codecs.number()) return false;
   for (std::size_t i = 0; i < m.size(); ++i) {
-    if (!m[i].address || (m[i].takes == 0 && m[i].weight > 0)) return false;
+    if (!m[i].address || !possible(m[i])) return false;
     if (i > 0 && m[i - 1].peer >= m[i].peer) return false;
   }
   auto me = std::find_if(m.begin(), m.end(), [&](const member_info& x) { return x.peer == self_.peer; });
@@ -322,7 +332,7 @@ void matchmaking::close() {
   auto members = joined_;
   members.emplace(self_.peer, self_);
   begin.codec = request_.codecs.number();
-  begin.chunk_bytes = std::max<std::uint64_t>(4, config_.chunk_bytes / 4 * 4);
+  begin.chunk_bytes = chunk_bytes(config_);
   hasher id;
   id.add(std::string_view{"group"}).add(request_.epoch).add(request_.state.high).add(request_.state.low);
   id.add(io_.time().count());

@@ -1,5 +1,6 @@
 #include "actors/data/ledger_rows.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "actors/data/sample_ranges.hpp"
@@ -9,6 +10,11 @@ namespace shoal::actors {
 namespace {
 
 using kind = ledger_row_kind;
+
+// Beyond these a row is none of a correct replica's. A report is of one range of samples, and doubt of whole territories of replicas that were.
+constexpr std::uint64_t most_reported = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t most_doubted = 4096 * territory_size;
+constexpr std::int64_t longest_lease_ns = std::int64_t{1} << 60;
 
 ledger_row plain_row(kind what, std::uint64_t first, std::uint64_t count, peer_id peer = 0) {
   ledger_row out;
@@ -71,6 +77,8 @@ result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, dur
     const auto what = static_cast<kind>(row.what);
     const bool of_a_round = what == kind::committed || what == kind::partial || what == kind::repeated || what == kind::disputed;
     if (of_a_round && (row.parts_total == 0 || row.parts_included > row.parts_total)) return failure{"a round of that many parts"};
+    if ((what == kind::repeated || what == kind::disputed) && row.count > most_reported) return failure{"a report of that many samples"};
+    if (what == kind::doubt && row.count > most_doubted) return failure{"doubt about that many samples"};
     const auto end = row.first + row.count;
     switch (what) {
       case kind::leased:
@@ -80,7 +88,7 @@ result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, dur
         index_state state;
         state.state = static_cast<index_state::kind>(row.what);
         if (what != kind::returned) state.peer = row.peer;
-        if (what == kind::leased) state.expires = now + duration{row.remaining_ns};
+        if (what == kind::leased) state.expires = now + duration{std::clamp(row.remaining_ns, -longest_lease_ns, longest_lease_ns)};
         if (of_a_round) {
           state.epoch = row.epoch;
           state.group = row.group;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include <caf/actor_cast.hpp>
 
@@ -20,6 +21,9 @@ caf::actor_addr address_of(const caf::actor& whom) { return caf::actor_cast<caf:
 
 constexpr unsigned most_stalled_beats = 8;
 
+/// The last territory whose indices fit into 64 bits.
+constexpr std::uint64_t last_territory = std::numeric_limits<std::uint64_t>::max() / territory_size - 1;
+
 }  // namespace
 
 payload replica_record::pack() const {
@@ -33,7 +37,7 @@ std::optional<replica_record> replica_record::unpack(const payload& bytes) {
   packed words;
   if (bytes.size() != sizeof words || bytes.is_hollow()) return std::nullopt;
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
-  if (words[1] > static_cast<std::uint64_t>(role::yielding)) return std::nullopt;
+  if (words[0] > last_territory || words[1] > static_cast<std::uint64_t>(role::yielding)) return std::nullopt;
   return replica_record{words[0], static_cast<actors::replica_role>(words[1])};
 }
 
@@ -169,6 +173,7 @@ void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sen
 
 void shard_replica::on(const replica_hello& what) {
   if (!what.from.address || what.from.territory == ledger_.territory()) return world_.refused("replica_hello: from nobody, or from us");
+  if (what.from.territory > last_territory) return world_.refused("replica_hello: no such territory");
   if (what.role > static_cast<std::uint8_t>(role::yielding)) return world_.refused("replica_hello: unknown role");
   const auto theirs = static_cast<replica_role>(what.role);
   ledger_.know_territories(what.from.territory + 1);
@@ -213,6 +218,8 @@ void shard_replica::on(const replica_hello& what) {
 
 void shard_replica::on(const ledger_update& what) {
   if (!what.from.address) return world_.refused("ledger_update: from nobody");
+  if (what.from.territory > last_territory || what.known_territories > last_territory + 1 || what.what > static_cast<std::uint8_t>(update_kind::handover))
+    return world_.refused("ledger_update: no such territory, or of no kind");
   const auto kind = static_cast<update_kind>(what.what);
   if (kind == update_kind::handover) return on_handover(what);
   if (role_ == role::primary) return greet(what.from.address);  // it takes us for its backup
@@ -253,7 +260,7 @@ void shard_replica::on(const ledger_update& what) {
     source_ = what.from;
     source_reserved_ = what.reserved;
     fellows_ = what.backups;
-    std::erase_if(fellows_, [&](const replica_info& other) { return !other.address || other.territory == ledger_.territory(); });
+    std::erase_if(fellows_, [&](const replica_info& other) { return !other.address || other.territory == ledger_.territory() || other.territory > last_territory; });
     for (const auto& other : fellows_)
       if (watched_.insert(address_of(other.address)).second) world_.watch(other.address);
     turn(role::backup);

@@ -71,6 +71,12 @@ void state_fetcher::on_offer(const state_offer& offer) {
   auto* from = sender_donor();
   if (!from) return misbehaviour(0, "state offer by a stranger");
   if (from->gone) return;
+  if (from->offered) {
+    // It was asked once. Each version that is offered is kept, so there is no end to those that one donor could make up.
+    if (*from->offered == state_download::version(offer)) return;
+    misbehaviour(from->peer, "a second state offer");
+    return drop(*from, reason::bad_message);
+  }
   from->last_progress = now();
   if (!download_->sensible(offer, options_.max_bytes)) {
     misbehaviour(from->peer, "state offer that cannot be");

@@ -350,7 +350,7 @@ void volunteer::on_samples(samples& message) {
   // It was taken for dead while this was under way, or there is another primary. It takes the lease back.
   if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender() && is_shard(current_sender())) return;
   if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender() || message.range.count == 0 ||
-      message.data.size() != message.range.count * pool_->work().sample_bytes())
+      message.data.size() != message.range.count * pool_->work().sample_bytes() || (message.data.is_hollow() && !pool_->work().hollow()))
     return misbehaviour(0, "samples that nobody asked for");
   last_samples_ = now();
   referrals_ = 0;

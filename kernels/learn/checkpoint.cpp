@@ -87,8 +87,23 @@ std::size_t whole_state(const kernels::optimizer_config& optimizer, std::size_t 
   return state_bytes(optimizer, parameters) + q * sizeof(float);
 }
 
-/// Throws json::exception where a key is missing or of another type.
-checkpoint from_json(const json& header) {
+/// Whether a tensor of this shape has at most `most` values.
+bool fits(const std::vector<std::int64_t>& shape, std::uint64_t most) {
+  std::uint64_t values = 1;
+  bool none = false;
+  for (const auto extent : shape) {
+    if (extent < 0)
+      return false;
+    none = none || extent == 0;
+    if (extent > 0 && values > most / static_cast<std::uint64_t>(extent))
+      return false;
+    values *= extent > 0 ? static_cast<std::uint64_t>(extent) : 1;
+  }
+  return none || values <= most;
+}
+
+/// `most`: its parameters. Throws json::exception where a key is missing or of another type.
+result<checkpoint> from_json(const json& header, std::uint64_t most) {
   checkpoint c;
   header.at("workload").get_to(c.workload);
   std::size_t offset = 0;
@@ -96,6 +111,9 @@ checkpoint from_json(const json& header) {
     kernels::tensor_slot slot;
     tensor.at("name").get_to(slot.name);
     tensor.at("shape").get_to(slot.shape);
+    // Sums of sizes that do not fit would wrap around to one that does.
+    if (!fits(slot.shape, most - offset))
+      return failure{"makes no sense: its tensor '" + slot.name + "' has a shape that no tensor in this file can have"};
     slot.offset = offset;
     offset += slot.size();
     c.tensors.push_back(std::move(slot));
@@ -109,8 +127,10 @@ checkpoint from_json(const json& header) {
     m.at("vocabulary").get_to(c.model.vocabulary);
   }
   const auto& o = header.at("optimizer");
-  if (auto kind = kernels::parse_optimizer_kind(o.at("kind").get<std::string>()))
-    c.optimizer.kind = *kind;
+  const auto kind = kernels::parse_optimizer_kind(o.at("kind").get<std::string>());
+  if (!kind)
+    return failure{"has an optimizer that this program does not know: " + kind.error()};
+  c.optimizer.kind = *kind;
   o.at("learning_rate").get_to(c.optimizer.learning_rate);
   o.at("momentum").get_to(c.optimizer.momentum);
   o.at("beta1").get_to(c.optimizer.beta1);
@@ -286,7 +306,13 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in)
     return refuse(std::string("cannot be opened: ") + std::strerror(errno));
+  return read_checkpoint(in, size, path.string());
+}
 
+result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const std::string& name) {
+  auto refuse = [&](const std::string& why) -> result<checkpoint> {
+    return failure{"checkpoint: '" + name + "' " + why};
+  };
   char front[preamble] = {};
   in.read(front, preamble);
   if (!in || std::string_view(front, magic.size()) != magic)
@@ -306,13 +332,21 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
   in.read(head.data() + preamble, static_cast<std::streamsize>(head_size - preamble));
   if (!in)
     return refuse("ended while it was read");
+  const std::uint64_t floats = (size - head_size - trailer) / sizeof(float);
   checkpoint c;
   std::uint64_t n = 0, m = 0;
+  std::string nonsense; // said when it is known that the file is not just damaged
   try {
     const auto header = json::parse(std::string_view(head).substr(preamble, header_size));
-    c = from_json(header);
     header.at("parameters").get_to(n);
     header.at("optimizer_state").get_to(m);
+    if (n > floats || m > floats || size != head_size + (n + m) * sizeof(float) + trailer)
+      return refuse("is truncated or has bytes too many (" + std::to_string(size) + "): its header speaks of " + std::to_string(n) +
+                    " parameters and " + std::to_string(m) + " times 4 bytes of optimizer state; copy it again, or take another one");
+    if (auto described = from_json(header, n))
+      c = *std::move(described);
+    else
+      nonsense = described.error();
     if (const auto low_rank = header.find("power_sgd"); low_rank != header.end()) {
       low_rank->at("rank").get_to(c.power_sgd_rank);
       low_rank->at("values").get_to(c.power_sgd_values);
@@ -324,11 +358,6 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
     return refuse("is damaged: it has a header that cannot be understood (" +
                   std::string(why.substr(words == why.npos ? 0 : words + 2)) + "); take another one");
   }
-  const std::uint64_t floats = (size - head_size - trailer) / sizeof(float);
-  if (n > floats || m > floats || size != head_size + (n + m) * sizeof(float) + trailer)
-    return refuse("is truncated or has bytes too many (" + std::to_string(size) + "): its header speaks of " + std::to_string(n) +
-                  " parameters and " + std::to_string(m) + " times 4 bytes of optimizer state; copy it again, or take another one");
-
   c.parameters.resize(n);
   c.optimizer_state.resize(m * sizeof(float));
   std::array<digest, 4> stored;
@@ -346,6 +375,8 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
                     stored[i].hex() + " and is " + found[i].hex() + "; copy it again, or take another one");
 
   // What has these hashes was written so.
+  if (!nonsense.empty())
+    return refuse(nonsense);
   if (c.workload == transformer) {
     if (auto fine = validate(c.model); !fine)
       return refuse("makes no sense: " + fine.error());
@@ -356,6 +387,9 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
     return refuse("makes no sense: " + fine.error());
   if (n != size_of(c.tensors))
     return refuse("makes no sense: its parameters do not fit its tensors");
+  // No matrix has fewer values than its Q.
+  if (c.power_sgd_values > n)
+    return refuse("makes no sense: its Q of PowerSGD is larger than the model");
   if (m != 0 && (c.power_sgd_values > m || m * sizeof(float) != whole_state(c.optimizer, n, c.power_sgd_values)))
     return refuse("makes no sense: its state does not fit its optimizer");
   return c;

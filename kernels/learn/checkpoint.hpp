@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <vector>
@@ -59,5 +60,7 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path);
 /// section's hash, what it should be and what it is), or sizes that do not agree; nothing larger than
 /// the file itself is ever allocated.
 result<checkpoint> load_checkpoint(const std::filesystem::path& path);
+/// The same from a stream of `size` bytes, which errors call `name`.
+result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const std::string& name);
 
 } // namespace shoal::learn

@@ -1,5 +1,8 @@
 #include "netem/wire/frames.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace shoal::netem::wire {
 
 frame to_frame(const hello& what) {
@@ -75,6 +78,59 @@ std::optional<message_head> read_message_head(std::span<const std::byte> bytes) 
   // No sum of sizes wraps around.
   if (!in.ok() || out.more > 1 || out.beside > std::uint64_t{1} << 62) return {};
   return out;
+}
+
+bool message_assembly::begin(const payload& frame, std::optional<whole>& out) {
+  out.reset();
+  const auto head = read_message_head(frame.bytes());
+  if (!head || head_ || head->binary > max_binary_bytes || head->body() > max_message_bytes) return false;
+  if (head->more == 0) {
+    if (frame.size() != message_head::bytes + head->body()) return false;
+    out = whole{*head, frame.slice(message_head::bytes, frame.size() - message_head::bytes), frame.size()};
+    return true;
+  }
+  head_ = head;
+  body_.clear();
+  body_.reserve(head->body());
+  return append(frame.bytes().subspan(message_head::bytes), out);
+}
+
+bool message_assembly::piece(const payload& frame, std::optional<whole>& out) {
+  out.reset();
+  return head_ && frame.size() > 8 && append(frame.bytes().subspan(8), out);
+}
+
+bool message_assembly::append(std::span<const std::byte> part, std::optional<whole>& out) {
+  if (body_.size() + part.size() > head_->body()) return false;
+  body_.insert(body_.end(), part.begin(), part.end());
+  if (body_.size() < head_->body()) return true;
+  const auto size = body_.size();
+  out = whole{*std::exchange(head_, std::nullopt), payload{std::exchange(body_, {})}, size};
+  return true;
+}
+
+bool split_frames(std::shared_ptr<const void> owner, std::span<const std::byte> bytes, std::vector<payload>& into) {
+  // Slices of a connection's buffer can begin anywhere.
+  const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 == 0;
+  const auto all = aligned ? payload::shared(std::move(owner), bytes) : payload{std::vector<std::byte>(bytes.begin(), bytes.end())};
+  for (std::size_t at = 0; at < all.size();) {
+    std::uint32_t length = 0;
+    if (all.size() - at < frame_prefix_bytes) return false;
+    std::memcpy(&length, all.bytes().data() + at, sizeof(length));
+    at += frame_prefix_bytes;
+    if (length > all.size() - at) return false;
+    into.push_back(all.slice(at, length));
+    at += length;
+    at += std::min(padding_after(length), all.size() - at);
+  }
+  return true;
+}
+
+first_bytes look_at_first(std::string_view bytes, bool tls) {
+  const auto wanted = tls ? std::string_view("\x16\x03", 2) : std::string_view("PRI");
+  const auto have = std::min(bytes.size(), wanted.size());
+  if (bytes.substr(0, have) != wanted.substr(0, have)) return first_bytes::garbage;
+  return have < wanted.size() ? first_bytes::too_few : first_bytes::ours;
 }
 
 }  // namespace shoal::netem::wire

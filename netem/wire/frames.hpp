@@ -5,9 +5,11 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "netem/wire/pipe.hpp"
@@ -125,6 +127,11 @@ frame to_frame(const hello& what);
 /// Nothing if these are not the bytes of a hello of this protocol; `other_version`: of another version.
 std::optional<hello> read_hello(std::span<const std::byte> bytes, bool& other_version);
 
+/// The longest binary form, payloads beside it not counted.
+inline constexpr std::size_t max_binary_bytes = std::size_t{4} << 20;
+/// The longest message in all.
+inline constexpr std::size_t max_message_bytes = std::size_t{72} << 20;
+
 /// What stands before the body of a message: its binary form, room up to a multiple of eight, and the payloads beside it.
 struct message_head {
   std::uint8_t more = 0;               ///< pieces follow
@@ -138,5 +145,38 @@ struct message_head {
 void write(const message_head& what, std::vector<char>& into);
 /// Nothing if it is cut, or of sizes that no message has.
 std::optional<message_head> read_message_head(std::span<const std::byte> bytes);
+
+/// The messages of one pipe out of its frames: each is one frame, or a first one and pieces. Once it has refused a frame it is not used again.
+class message_assembly {
+ public:
+  struct whole {
+    message_head head;
+    payload body;
+    std::size_t bytes = 0;             ///< that it keeps in memory
+  };
+  /// False: no correct host sends that. Otherwise `out` has the message, if this frame was its last.
+  bool begin(const payload& frame, std::optional<whole>& out);
+  /// The same for a piece.
+  bool piece(const payload& frame, std::optional<whole>& out);
+  /// Bytes of a message that is not whole yet.
+  std::size_t waiting() const noexcept { return body_.size(); }
+
+ private:
+  bool append(std::span<const std::byte> part, std::optional<whole>& out);
+  std::optional<message_head> head_;   // of a message whose pieces are coming
+  std::vector<std::byte> body_;
+};
+
+/// In a gRPC message, before each frame: its length, and room so that frames start at multiples of eight, as they do behind it.
+inline constexpr std::size_t frame_prefix_bytes = 8;
+constexpr std::size_t padding_after(std::size_t bytes) { return (8 - bytes % 8) % 8; }
+/// The frames of a gRPC message; they share its memory if that starts at a multiple of eight, and otherwise a copy. False if it is not made of
+/// frames; then `into` is of no use.
+bool split_frames(std::shared_ptr<const void> owner, std::span<const std::byte> bytes, std::vector<payload>& into);
+
+/// What the first bytes of a connection say of it: a TLS record of a handshake, or the beginning of HTTP/2's preface.
+enum class first_bytes : std::uint8_t { too_few, ours, garbage };
+inline constexpr std::size_t first_bytes_looked_at = 3;
+first_bytes look_at_first(std::string_view bytes, bool tls);
 
 }  // namespace shoal::netem::wire

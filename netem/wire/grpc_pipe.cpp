@@ -11,17 +11,14 @@
 #include <grpcpp/security/credentials.h>
 
 #include "kernels/base/check.hpp"
+#include "netem/wire/frames.hpp"
 
 namespace shoal::netem::wire {
 
 namespace {
 
-// Before each frame its length, and room so that frames start at multiples of eight.
-constexpr std::size_t prefix_bytes = 8;
 // Frames up to this size go together.
 constexpr std::size_t together_bytes = std::size_t{64} << 10;
-
-std::size_t padding(std::size_t bytes) { return (8 - bytes % 8) % 8; }
 
 grpc::Slice slice_of(const payload& part) {
   if (part.is_hollow()) return grpc::Slice{std::string(part.size(), '\0')};
@@ -42,7 +39,7 @@ grpc::ByteBuffer to_grpc(std::deque<frame>& from, std::size_t& bytes) {
     auto what = std::move(from.front());
     from.pop_front();
     const std::size_t size = what.size();
-    std::array<char, prefix_bytes> prefix{};
+    std::array<char, frame_prefix_bytes> prefix{};
     const auto length = static_cast<std::uint32_t>(size);
     std::memcpy(prefix.data(), &length, sizeof(length));
     head.append(prefix.data(), prefix.size());
@@ -52,7 +49,7 @@ grpc::ByteBuffer to_grpc(std::deque<frame>& from, std::size_t& bytes) {
       flush();
       slices.push_back(slice_of(part));
     }
-    head.append(padding(size), '\0');
+    head.append(padding_after(size), '\0');
     bytes += size;
   } while (!from.empty() && bytes + from.front().size() <= together_bytes);
   flush();
@@ -63,32 +60,7 @@ bool from_grpc(const grpc::ByteBuffer& message, std::vector<payload>& into) {
   auto whole = std::make_shared<grpc::Slice>();
   if (!message.TrySingleSlice(whole.get()).ok() && !message.DumpToSingleSlice(whole.get()).ok()) return false;
   const auto bytes = std::as_bytes(std::span(whole->begin(), whole->size()));
-  // Slices of a connection's buffer can begin anywhere.
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 != 0) {
-    auto copy = payload{std::vector<std::byte>(bytes.begin(), bytes.end())};
-    for (std::size_t at = 0; at < copy.size();) {
-      std::uint32_t length = 0;
-      if (copy.size() - at < prefix_bytes) return false;
-      std::memcpy(&length, copy.bytes().data() + at, sizeof(length));
-      at += prefix_bytes;
-      if (length > copy.size() - at) return false;
-      into.push_back(copy.slice(at, length));
-      at += length;
-      at += std::min(padding(length), copy.size() - at);
-    }
-    return true;
-  }
-  for (std::size_t at = 0; at < bytes.size();) {
-    std::uint32_t length = 0;
-    if (bytes.size() - at < prefix_bytes) return false;
-    std::memcpy(&length, bytes.data() + at, sizeof(length));
-    at += prefix_bytes;
-    if (length > bytes.size() - at) return false;
-    into.push_back(payload::shared(whole, bytes.subspan(at, length)));
-    at += length;
-    at += std::min(padding(length), bytes.size() - at);
-  }
-  return true;
+  return split_frames(std::move(whole), bytes, into);
 }
 
 std::string certificate_of(const std::shared_ptr<const grpc::AuthContext>& context) {

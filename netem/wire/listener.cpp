@@ -24,6 +24,7 @@
 #include <grpcpp/server_builder.h>
 
 #include "kernels/base/descriptor.hpp"
+#include "netem/wire/frames.hpp"
 #include "netem/wire/grpc_pipe.hpp"
 
 namespace shoal::netem::wire {
@@ -301,21 +302,19 @@ class gate final : public listener {
   void look_at(int which) {
     const auto found = waiting_.find(which);
     if (found == waiting_.end()) return;
-    char first[3];
+    char first[first_bytes_looked_at];
     const auto got = recv(which, first, sizeof(first), MSG_PEEK);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) {
       ++silent_;
       return drop(found);
     }
-    // A TLS record of a handshake, or the beginning of HTTP/2's preface.
-    const std::string_view wanted = options_.tls ? std::string_view("\x16\x03", 2) : std::string_view("PRI");
-    const auto have = std::min<std::size_t>(static_cast<std::size_t>(got), wanted.size());
-    if (std::string_view(first, have) != wanted.substr(0, have)) {
+    const auto says = look_at_first({first, static_cast<std::size_t>(got)}, options_.tls);
+    if (says == first_bytes::garbage) {
       ++garbage_;
       return drop(found);
     }
-    if (have < wanted.size()) return;  // the rest comes, or patience ends
+    if (says == first_bytes::too_few) return;  // the rest comes, or patience ends
     {
       std::lock_guard guard(mutex_);
       const auto& from = found->second.from;

@@ -23,11 +23,6 @@ class fabric;
 
 namespace shoal::netem::wire {
 
-/// The longest binary form, payloads beside it not counted.
-inline constexpr std::size_t max_binary_bytes = std::size_t{4} << 20;
-/// The longest message in all.
-inline constexpr std::size_t max_message_bytes = std::size_t{72} << 20;
-
 struct encoded_message {
   std::vector<char> binary;
   std::vector<payload> beside;

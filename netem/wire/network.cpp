@@ -150,9 +150,7 @@ struct network::link {
     duration sent{}, heard{};
     std::uint64_t frames = 0;                  // of the second that began at `counted_from`
     duration counted_from{};
-    // A message whose pieces are coming.
-    std::optional<message_head> head;
-    std::vector<std::byte> body;
+    message_assembly messages;
   };
   std::uint64_t token = 0;
   bool dialled = false;
@@ -1193,8 +1191,8 @@ class network::station : public std::enable_shared_from_this<station> {
     frame_reader in(bytes.bytes());
     in.get<std::uint8_t>();
     switch (kind) {
-      case frame_kind::message: return message_begins(of, which, bytes);
-      case frame_kind::piece: return piece_came(of, which, bytes);
+      case frame_kind::message:
+      case frame_kind::piece: return part_came(of, which, kind, bytes);
       case frame_kind::ping:
         if (in.finished()) return true;
         if (const auto stamp = in.get<std::uint64_t>(); in.finished()) {
@@ -1299,36 +1297,13 @@ class network::station : public std::enable_shared_from_this<station> {
     }
   }
 
-  bool message_begins(const std::shared_ptr<link>& of, int which, const payload& bytes) {
+  bool part_came(const std::shared_ptr<link>& of, int which, frame_kind kind, const payload& bytes) {
     auto& direction = of->pipes[which];
-    const auto head = read_message_head(bytes.bytes());
-    if (!head || direction.head || head->binary > max_binary_bytes || head->body() > max_message_bytes) return false;
-    if (head->more == 0) {
-      if (bytes.size() != message_head::bytes + head->body()) return false;
-      direction.through->window().add(bytes.size());
-      message_came(of, which, *head, bytes.slice(message_head::bytes, bytes.size() - message_head::bytes), bytes.size());
-      return true;
-    }
-    direction.head = head;
-    direction.body.clear();
-    direction.body.reserve(head->body());
-    return append(of, which, bytes, message_head::bytes);
-  }
-
-  bool piece_came(const std::shared_ptr<link>& of, int which, const payload& bytes) {
-    return of->pipes[which].head && bytes.size() > 8 && append(of, which, bytes, 8);
-  }
-
-  bool append(const std::shared_ptr<link>& of, int which, const payload& bytes, std::size_t from) {
-    auto& direction = of->pipes[which];
-    const auto part = bytes.bytes().subspan(from);
-    if (direction.body.size() + part.size() > direction.head->body()) return false;
-    direction.body.insert(direction.body.end(), part.begin(), part.end());
-    if (direction.body.size() < direction.head->body()) return true;
-    const auto head = *std::exchange(direction.head, std::nullopt);
-    const auto size = direction.body.size();
-    direction.through->window().add(size);
-    message_came(of, which, head, payload{std::exchange(direction.body, {})}, size);
+    std::optional<message_assembly::whole> whole;
+    if (!(kind == frame_kind::message ? direction.messages.begin(bytes, whole) : direction.messages.piece(bytes, whole))) return false;
+    if (!whole) return true;
+    direction.through->window().add(whole->bytes);
+    message_came(of, which, whole->head, whole->body, whole->bytes);
     return true;
   }
 

@@ -16,6 +16,11 @@ frame to_frame(const visit_answer& what) {
   return out;
 }
 
+std::optional<visit_answer> read_visit_answer(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return {};
+  return visit_answer{std::to_integer<int>(bytes[0]) == 1, std::string(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1)};
+}
+
 result<std::string> visit(const address& where, const std::string& name, const std::shared_ptr<grpc::ChannelCredentials>& channel,
                           const std::shared_ptr<const admission>& admits, const std::string& question, std::chrono::milliseconds patience) {
   // Both callbacks may come after we have given up.
@@ -33,7 +38,8 @@ result<std::string> visit(const address& where, const std::string& name, const s
   through->start(
       [out, admits, at, name, weak = std::weak_ptr<pipe>(through)](payload bytes) {
         const auto self = weak.lock();
-        if (!self || bytes.empty()) return out->tell(failure{fmt::format("{}: its answer is damaged", at)});
+        auto said = read_visit_answer(bytes.bytes());
+        if (!self || !said) return out->tell(failure{fmt::format("{}: its answer is damaged", at)});
         if (admits) {
           std::string who, detail;
           const auto utc = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -41,10 +47,8 @@ result<std::string> visit(const address& where, const std::string& name, const s
             return out->tell(failure{fmt::format("{} is not one of the swarm: {}, {}", at, name_of(why), detail)});
           if (!name.empty() && who != name) return out->tell(failure{fmt::format("{} is '{}', not '{}'", at, who, name)});
         }
-        const auto all = bytes.bytes();
-        std::string text(reinterpret_cast<const char*>(all.data()) + 1, all.size() - 1);
-        if (std::to_integer<int>(all[0]) != 1) return out->tell(failure{fmt::format("{}: {}", at, text)});
-        out->tell(std::move(text));
+        if (!said->done) return out->tell(failure{fmt::format("{}: {}", at, said->text)});
+        out->tell(std::move(said->text));
       },
       [out, at](const std::string& why) { out->tell(failure{fmt::format("{}: {}", at, why.empty() ? "it hung up" : why)}); });
   frame asked;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "kernels/base/result.hpp"
@@ -21,6 +23,8 @@ inline constexpr std::size_t longest_answer = std::size_t{512} << 10;      ///< 
 
 /// As a frame: whether what was asked was done, and what is said to it.
 frame to_frame(const visit_answer& what);
+/// The reverse. Nothing if there are no bytes; whatever is said first and is no yes is a no.
+std::optional<visit_answer> read_visit_answer(std::span<const std::byte> bytes);
 
 /// Asks the host at `where`, and waits for as long as `patience`. `name`: who it has to be; empty: anybody who is admitted.
 /// `channel`, `admits`: null without keys.

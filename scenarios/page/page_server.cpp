@@ -2,6 +2,7 @@
 
 #include "kernels/base/check.hpp"
 #include "scenarios/observe/listen_address.hpp"
+#include "scenarios/page/page_route.hpp"
 #include "scenarios/page/page_text.hpp"
 
 #include <microhttpd.h>
@@ -27,6 +28,8 @@ constexpr auto time_to_ask = std::chrono::seconds(10), time_to_take = std::chron
 /// The page may do what is written in it, and ask this server; nothing else.
 constexpr const char* policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
                                "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+constexpr const char* plain = "text/plain; charset=utf-8";
 
 } // namespace
 
@@ -93,8 +96,8 @@ struct page_server::state {
   ~state();
   void wake();
   void reap();
-  bool trusts(MHD_Connection* from) const;
   MHD_Result answer(MHD_Connection* to, const char* url, const char* method);
+  MHD_Result read_along(MHD_Connection* to, page_feed& feed);
   MHD_Result reply(MHD_Connection* to, unsigned status, const char* type, std::string_view text, bool keep);
   void now(MHD_Connection* of, decltype(connection::doing) doing);
 
@@ -208,19 +211,6 @@ void page_server::state::on_completed(void* self, MHD_Connection* of, void**, MH
   static_cast<state*>(self)->now(of, connection::asking);
 }
 
-/// A page of somebody else's may make a browser ask us under a name of his; only our own names get an answer.
-bool page_server::state::trusts(MHD_Connection* from) const {
-  if (!loopback)
-    return true;
-  const char* given = MHD_lookup_connection_value(from, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-  if (given == nullptr)
-    return true;
-  std::string_view host = given;
-  if (const std::size_t colon = host.rfind(':'); colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)
-    host = host.substr(0, colon);
-  return host == "localhost" || host == "127.0.0.1" || host == "[::1]" || host == own_host;
-}
-
 MHD_Result page_server::state::reply(MHD_Connection* to, unsigned status, const char* type, std::string_view text, bool keep) {
   MHD_Response* response = MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), keep ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY);
   if (response == nullptr)
@@ -237,17 +227,46 @@ MHD_Result page_server::state::reply(MHD_Connection* to, unsigned status, const 
   return out;
 }
 
+MHD_Result page_server::state::read_along(MHD_Connection* to, page_feed& feed) {
+  auto* reader = new stream(this, &feed, to);
+  MHD_Response* response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024, on_read, reader, on_free);
+  if (response == nullptr) {
+    delete reader;
+    return MHD_NO;
+  }
+  bool room = false;
+  {
+    std::lock_guard lock(guard);
+    room = streams.size() < most_streams && !closing;
+    streams.insert(reader); // on_free takes it out
+  }
+  if (!room) {
+    MHD_destroy_response(response);
+    return reply(to, MHD_HTTP_SERVICE_UNAVAILABLE, plain, "too many are reading along\n", true);
+  }
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+  MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+  now(to, connection::streaming);
+  const MHD_Result out = MHD_queue_response(to, MHD_HTTP_OK, response);
+  MHD_destroy_response(response);
+  return out;
+}
+
 MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const char* method) {
-  constexpr const char* plain = "text/plain; charset=utf-8";
   now(to, connection::taking);
-  if (std::string_view(method) != "GET" && std::string_view(method) != "HEAD")
+  const char* host = MHD_lookup_connection_value(to, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+  const auto route = route_of({method, url, host == nullptr ? std::nullopt : std::optional<std::string_view>(host)}, feeds.size(), loopback, own_host);
+  switch (route.what) {
+  case page_route::kind::no_such_method:
     return reply(to, MHD_HTTP_METHOD_NOT_ALLOWED, plain, "only GET and HEAD\n", true);
-  if (!trusts(to))
+  case page_route::kind::not_our_name:
     return reply(to, MHD_HTTP_FORBIDDEN, plain, "this server does not answer to that name\n", true);
-  const std::string_view path = url;
-  if (path == "/")
+  case page_route::kind::no_such_page:
+    return reply(to, MHD_HTTP_NOT_FOUND, plain, "there is no such page\n", true);
+  case page_route::kind::page:
     return reply(to, MHD_HTTP_OK, "text/html; charset=utf-8", page, true);
-  if (path == "/runs") {
+  case page_route::kind::runs: {
     page_text out;
     out.open('[');
     for (const auto& feed : feeds)
@@ -255,34 +274,10 @@ MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const
     out.close(']');
     return reply(to, MHD_HTTP_OK, "application/json", out.take(), false);
   }
-  for (std::size_t i = 0; i < feeds.size(); ++i) {
-    if (path != fmt::format("/runs/{}/events", i))
-      continue;
-    auto* reader = new stream(this, feeds[i].get(), to);
-    MHD_Response* response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024, on_read, reader, on_free);
-    if (response == nullptr) {
-      delete reader;
-      return MHD_NO;
-    }
-    bool room = false;
-    {
-      std::lock_guard lock(guard);
-      room = streams.size() < most_streams && !closing;
-      streams.insert(reader); // on_free takes it out
-    }
-    if (!room) {
-      MHD_destroy_response(response);
-      return reply(to, MHD_HTTP_SERVICE_UNAVAILABLE, plain, "too many are reading along\n", true);
-    }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    now(to, connection::streaming);
-    const MHD_Result out = MHD_queue_response(to, MHD_HTTP_OK, response);
-    MHD_destroy_response(response);
-    return out;
+  case page_route::kind::events:
+    return read_along(to, *feeds[route.run]);
   }
-  return reply(to, MHD_HTTP_NOT_FOUND, plain, "there is no such page\n", true);
+  return MHD_NO;
 }
 
 MHD_Result page_server::state::on_request(void* self, MHD_Connection* to, const char* url, const char* method, const char*, const char*, size_t* upload,

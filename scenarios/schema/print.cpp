@@ -66,9 +66,9 @@ class printer {
     } else if constexpr (requires { value.find(""); }) {
       if (value.empty()) return;
       line(key, "");
-      for (auto& [name, item] : value)
-        if constexpr (requires { written(item); }) out_ += std::string(indent_ + 2, ' ') + quoted(name) + ": " + written(item) + "\n";
-        else nested(name, item);
+      for (auto& entry : value)   // clang 14 knows no structured binding in a requirement
+        if constexpr (requires { written(entry.second); }) out_ += std::string(indent_ + 2, ' ') + quoted(entry.first) + ": " + written(entry.second) + "\n";
+        else nested(entry.first, entry.second);
     } else {
       if (r.hide_default && value == T{}) return;
       line(key, "");

@@ -233,6 +233,29 @@ TEST_CASE("the earliest deadline leads, and who comes later follows, however sma
   CHECK(f.world.observed<misbehaved>().empty());
 }
 
+TEST_CASE("who would take nothing and weigh something, or be reached better than by all, is no member") {
+  fixture f;
+  auto leader = f.add_member("leader", f.request(5));
+  auto joiner = f.add_script("joiner");
+  f.world.settle();
+  join_request ask;
+  ask.epoch = 7;
+  ask.value_count = 60;
+  ask.deadline = f.deadline() + 1'000'000;
+  ask.member = {9, joiner.first, 4, 1'000'000, 1'000'000, static_cast<std::uint8_t>(reached_by::all), 1, {}};
+  const auto try_with = [&](std::uint8_t reached, std::uint8_t takes) {
+    ask.member.reached = reached;
+    ask.member.takes = takes;
+    caf::send_as(joiner.first, leader, ask);
+    f.world.settle();
+    return seen<join_accepted>(joiner).size();
+  };
+  CHECK(try_with(255, 1) == 0);
+  CHECK(try_with(2, 0) == 0);
+  CHECK(f.world.observed<misbehaved>().size() == 2);
+  CHECK(try_with(2, 1) == 1);
+}
+
 TEST_CASE("a rejection cannot send anybody to a later deadline, so nobody is sent in a circle") {
   fixture f;
   auto leader = f.add_script("leader");

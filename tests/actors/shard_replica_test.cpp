@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <limits>
 #include <memory>
 
 #include <caf/actor_cast.hpp>
@@ -608,6 +609,37 @@ TEST_CASE("what no replica says changes nothing") {
     CHECK_FALSE(apply_rows(std::span(&row, 1), scratch, {}).ok());
   }
   CHECK(scratch.snapshot().empty());
+  // Four thousand million samples are one report, not a list of as many as memory has room for; so are territories.
+  for (const auto what : {ledger_row_kind::repeated, ledger_row_kind::disputed, ledger_row_kind::doubt}) {
+    row.first = 0;
+    row.count = ~0ull;
+    row.what = static_cast<std::uint8_t>(what);
+    row.parts_included = row.parts_total = 1;
+    CHECK_FALSE(apply_rows(std::span(&row, 1), scratch, {}).ok());
+  }
+  CHECK(scratch.reports().empty());
+  CHECK(scratch.doubt().empty());
+  // A lease of centuries ends.
+  row.count = 3;
+  row.what = static_cast<std::uint8_t>(ledger_row_kind::leased);
+  row.peer = 7;
+  row.remaining_ns = std::numeric_limits<std::int64_t>::max();
+  REQUIRE(apply_rows(std::span(&row, 1), scratch, 1h).ok());
+  CHECK(scratch.next_expiry() > 1h);
+  // Whose territory is beyond 64 bits.
+  const auto refused = t.refusals.size();
+  backup.on(replica_hello{{~0ull, t.members[0]->handle}, 0, 0, 0, 0});
+  bad.rows.clear();
+  bad.from.territory = ~0ull;
+  backup.on(bad);
+  bad.from.territory = 0;
+  bad.known_territories = ~0ull;
+  backup.on(bad);
+  bad.known_territories = 0;
+  bad.what = 4;
+  backup.on(bad);
+  CHECK(t.refusals.size() == refused + 4);
+  CHECK_FALSE(replica_record::unpack(replica_record{~0ull, replica_role::primary}.pack()).has_value());
   CHECK(text_of(t.members[1]->ledger) == before);
   CHECK_FALSE(replica_record::unpack(payload{std::vector<std::byte>(16, std::byte{7})}).has_value());
   CHECK_FALSE(replica_record::unpack({}).has_value());

@@ -1,3 +1,4 @@
+#include "actors/data/data_shard.hpp"
 #include "actors/training/peer.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
@@ -257,6 +258,54 @@ TEST_CASE("offers that cannot be are refused: of another size, in no chunks, wit
     CHECK(l.reports().front().why == reason::bad_message);
     CHECK(l.world.observed<misbehaved>().size() == 1);
   }
+}
+
+TEST_CASE("a donor offers once: of the same again nothing comes, and who offers something else is left out") {
+  lab l(2);
+  l.start(2);
+  l.offer(0);
+  l.offer(0);
+  CHECK(l.world.observed<misbehaved>().empty());
+  auto other = l.object.offer();
+  ++other.samples;
+  caf::send_as(l.donors[0].address, l.fetcher, other);
+  l.world.settle();
+  REQUIRE(l.world.observed<misbehaved>().size() == 1);
+  l.offer(1);
+  while (l.serve(1) > 0) {
+  }
+  CHECK(l.got_it());
+}
+
+TEST_CASE("samples without bytes are none where the work has some") {
+  class bytes_work final : public workload {
+   public:
+    std::uint64_t value_count() const override { return 4; }
+    std::uint64_t sample_bytes() const override { return 4; }
+    model_state initial() const override {
+      model_state out;
+      out.parameters = payload{std::vector<float>(4)};
+      return out;
+    }
+    double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t, std::span<double>) const override { return 0; }
+    model_state step(const model_state& at, const payload&) const override { return at; }
+  };
+  mini_world world;
+  auto directory = add<donor>(world, "directory"), shard = add<donor>(world, "shard");
+  auto trainer = world.spawn<peer>(world.add_host("trainer"), peer_config{}, std::make_shared<state_pool>(std::make_shared<bytes_work>()), directory.address);
+  caf::anon_send(trainer, found{progress_key, 0, {}});
+  caf::anon_send(trainer, found{std::string(data_shard_key), 1, {{"shard", shard.address, {}, 0}}});
+  world.settle();
+  const auto give = [&](payload data) {
+    caf::send_as(shard.address, trainer, samples{{0, 2048}, std::move(data)});
+    world.run_for(1s);
+  };
+  give(payload::hollow(2048 * 4));
+  CHECK(world.observed<misbehaved>().size() == 1);
+  CHECK(world.observed<trained>().empty());
+  give(payload{std::vector<std::byte>(2048 * 4)});
+  CHECK(world.observed<misbehaved>().size() == 1);
+  CHECK_FALSE(world.observed<trained>().empty());
 }
 
 TEST_CASE("a busy donor is left for another, and a reserve is asked for chunks when it is needed") {

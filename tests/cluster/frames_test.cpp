@@ -16,6 +16,7 @@
 #include "kernels/base/rng.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
+#include "netem/wire/address.hpp"
 #include "netem/wire/frames.hpp"
 #include "netem/wire/grpc_pipe.hpp"
 #include "netem/wire/message_codec.hpp"
@@ -264,6 +265,25 @@ TEST_CASE("hellos and heads that are cut, changed or made up are refused, or say
   }
   head.beside = ~std::uint64_t{0} - 7;
   CHECK_FALSE(read_message_head(bytes_of(message_frame(head, {}))));
+}
+
+TEST_CASE("an address reads back as it was written, or is refused") {
+  for (const char* good : {"lab-3.example.org:7000", "10.0.0.5:0", "[::1]:65535", "[fe80::1%eth0]:1"}) {
+    const auto read = parse_address(good);
+    REQUIRE_MESSAGE(read.ok(), good);
+    CHECK(read->text() == good);
+  }
+  for (const char* bad : {"[[x]:5", "[a]b]:5", "[::1:5", "::1:5", "a]:5", ":5", "[]:5", "a:65536", "a:", "a", "a b:5", "x@a:5", "a:-1"}) CHECK_FALSE(parse_address(bad).ok());
+}
+
+TEST_CASE("the first bytes of a connection are those of our protocol, or garbage, or too few to say") {
+  CHECK(look_at_first("", true) == first_bytes::too_few);
+  CHECK(look_at_first("\x16", true) == first_bytes::too_few);
+  CHECK(look_at_first("\x16\x03\x01", true) == first_bytes::ours);
+  CHECK(look_at_first("PR", false) == first_bytes::too_few);
+  CHECK(look_at_first("PRI", false) == first_bytes::ours);
+  CHECK(look_at_first("GET", false) == first_bytes::garbage);
+  CHECK(look_at_first("PRI", true) == first_bytes::garbage);
 }
 
 TEST_CASE("gRPC messages that are not made of frames are refused, and frames never reach beyond them") {

@@ -6,8 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -152,6 +154,52 @@ TEST_CASE("files that are not checkpoints or are damaged are refused with the re
   bad.replace(at + 14, 4, "9999");
   CHECK(contains(error_for(path, bad), "truncated or has bytes too many"));
   CHECK(error_for(path, good).empty());
+}
+
+TEST_CASE("a header that asks for what cannot be is refused, whatever its hashes say") {
+  const scratch_folder folder;
+  const auto path = folder.path / "h.ckpt";
+  checkpoint c;
+  c.workload = "quadratic";
+  c.tensors = one_tensor("weights", 4);
+  c.optimizer.kind = kernels::optimizer_kind::sgd;
+  c.parameters = {1, 2, 3, 4};
+  // As somebody would write it who wants to be believed: the same, and hashes of it that are right.
+  const auto with = [&](const std::string& from, const std::string& to) {
+    REQUIRE(save(c, path).ok());
+    auto file = read(path);
+    std::uint32_t size = 0;
+    std::memcpy(&size, file.data() + 12, 4);
+    auto header = file.substr(16, size);
+    const auto at = header.find(from);
+    REQUIRE(at != std::string::npos);
+    header.replace(at, from.size(), to);
+    size = static_cast<std::uint32_t>(header.size());
+    auto head = file.substr(0, 16) + header;
+    std::memcpy(head.data() + 12, &size, 4);
+    head.resize((head.size() + 63) / 64 * 64);
+    const auto values = file.substr(file.size() - 4 * 32 - 16, 16);
+    const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
+    const std::array<digest, 3> parts{hash_of(bytes(head)), hash_of(bytes(values)), hash_of({})};
+    hasher all;
+    all.add(bytes(head)).add(bytes(values)).add(std::span<const std::byte>{});
+    for (const auto& each : parts) all.add(each);
+    const auto last = all.finish();
+    auto out = head + values;
+    for (const auto& each : parts) out.append(reinterpret_cast<const char*>(each.bytes.data()), 32);
+    out.append(reinterpret_cast<const char*>(last.bytes.data()), 32);
+    return error_for(path, out);
+  };
+  CHECK(with("quadratic", "quadratic") == "");
+  // Sizes that are right only when they have wrapped around.
+  const std::string shape = "\"shape\": [\n    4\n   ]";
+  CHECK(contains(with(shape, "\"shape\": [-4, -1]"), "a shape that no tensor in this file can have"));
+  CHECK(contains(with(shape, "\"shape\": [9223372036854775807, 9223372036854775807, 4]"), "a shape that no tensor in this file can have"));
+  CHECK(contains(with(shape, "\"shape\": [5]"), "a shape that no tensor in this file can have"));
+  CHECK(contains(with(shape, "\"shape\": [3]"), "its parameters do not fit its tensors"));
+  CHECK(contains(with("\"sgd\"", "\"sdg\""), "has an optimizer that this program does not know: unknown optimizer 'sdg'"));
+  // 2^62 floats are no bytes at all, modulo 2^64.
+  CHECK(contains(with("\"samples\"", "\"power_sgd\": {\"rank\": 1, \"values\": 4611686018427387904}, \"samples\""), "its Q of PowerSGD is larger than the model"));
 }
 
 TEST_CASE("a state of any workload is a checkpoint") {

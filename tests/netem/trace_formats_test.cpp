@@ -169,6 +169,38 @@ TEST_CASE("an event log adds and removes nodes by name") {
   CHECK(problems("[9, \"swap\", {\"nodes\": [\"a\"]}]\n").starts_with("1:5: 'swap' with nodes"));
 }
 
+TEST_CASE("nothing begins at the end of time, in no format") {
+  CHECK(problems("peer,start,end\nh,9223372036854775806ns,9223372036854775807ns\n") == "2:25: end: '9223372036854775807ns' is too long\n");
+  CHECK(problems("9223372036.854775807,3\n", as(trace_format::counts)) == "1:1: time: '9223372036.854775807' is too long\n");
+  CHECK(problems("0 0\n9223372036.854775807 1\n", as(trace_format::simgrid)) == "2:1: time: '9223372036.854775807' is too long\n");
+  CHECK(problems("[9223372036854.775807, \"add\", {\"nodes\": [\"a\"]}]\n", as(trace_format::events)) ==
+        "1:2: time: '9223372036854.775807' is too long\n");
+  CHECK(problems("[9000000000000, \"add\", {\"nodes\": [\"a\"], \"duration\": 8000000000000}]\n", as(trace_format::events)) ==
+        "1:40: duration: it ends too late to be reckoned\n");
+}
+
+TEST_CASE("nodes of one name are told apart, whatever the others are called") {
+  const auto row = [](const char* id, const char* name, const char* times) { return "0\t0\t" + std::string(id) + "\t0\t" + name + "\t1\t" + times + "\t0\n"; };
+  const auto what = read_well(row("1", "a", "0\t50") + row("2", "a", "10\t20") + row("9", "a-1", "5\t30"), as(trace_format::fta));
+  REQUIRE(what.peers().size() == 3);
+  CHECK(what.peers()[0].name == "a-1-1");
+  CHECK(what.peers()[1].name == "a-2");
+  CHECK(what.peers()[2].name == "a-1-9");
+  for (const auto& peer : what.peers()) CHECK(peer.sessions->size() == 1);
+}
+
+TEST_CASE("a name that is no UTF-8 can be written as an event") {
+  std::ostringstream out;
+  write_trace_as(out, read_well("peer,start,end\nh\xe4nsel,0s,5s\n"), trace_format::events);
+  CHECK(out.str().find("nsel") != std::string::npos);
+}
+
+TEST_CASE("a few lines do not make everybody come and go for ever") {
+  std::string text;
+  for (int i = 0; i < 11; ++i) text += std::to_string(2 * i) + ",400000\n" + std::to_string(2 * i + 1) + ",0\n";
+  CHECK(problems(text, as(trace_format::counts)) == "22:4: more than 4000000 sessions\n");
+}
+
 TEST_CASE("the peers of an earlier run are a trace") {
   const trace found = fixture("peers.csv");
   CHECK(*found.sessions_of("home-0") == sessions{{0s, forever}});

@@ -1,0 +1,48 @@
+// Plays the corpora through the targets, without a fuzzer: what once went wrong stays right in every build. Each file as it is, and cut and
+// changed a little, so that a target is known to see more than what is written down.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "kernels/base/rng.hpp"
+#include "tests/fuzz/targets.hpp"
+
+using namespace shoal;
+
+namespace {
+
+std::vector<std::filesystem::path> corpus(const std::string& target) {
+  std::vector<std::filesystem::path> out;
+  for (const auto& each : std::filesystem::directory_iterator("tests/fuzz/corpus/" + target)) out.push_back(each.path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void play(const std::string& name, void (*target)(fuzz::bytes)) {
+  const auto files = corpus(name);
+  REQUIRE(files.size() >= 3);
+  for (const auto& path : files) {
+    std::ifstream in(path, std::ios::binary);
+    const std::string whole{std::istreambuf_iterator<char>(in), {}};
+    INFO(path.string());
+    target(std::as_bytes(std::span(whole)));
+    auto draw = stream(1, "corpus", whole.size());
+    for (int round = 0; round < 8 && !whole.empty(); ++round) {
+      auto other = whole.substr(0, round % 2 == 0 ? whole.size() : draw.below(whole.size()));
+      for (auto changes = draw.below(4); changes > 0 && !other.empty(); --changes) other[draw.below(other.size())] ^= static_cast<char>(1 << draw.below(8));
+      target(std::as_bytes(std::span(other)));
+    }
+  }
+}
+
+}  // namespace
+
+#define SHOAL_PLAY(name) \
+  TEST_CASE("the corpus of " #name " goes through") { play(#name, fuzz::name); }
+SHOAL_FUZZ_TARGETS(SHOAL_PLAY)
+#undef SHOAL_PLAY

@@ -1,0 +1,133 @@
+// Records of the hash table, as replicas get them: signed by one of three owners or by nobody, for any key, then changed or not, with clocks that
+// jump. Only what its owner signed is genuine, and the store keeps its promises. The input is a list of things to do.
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "actors/dht/record_store.hpp"
+#include "actors/dht/signed_record.hpp"
+#include "tests/fuzz/targets.hpp"
+
+namespace shoal::fuzz {
+
+namespace {
+
+using namespace actors;
+
+constexpr std::int64_t start_utc = 1'700'000'000'000'000'000;
+
+/// Checking a signature takes 0.1 ms: few of each input.
+constexpr int most_checked = 4;
+
+const std::array<identity, 3>& owners() {
+  static const std::array<identity, 3> all{identity{stream(1, "owner", 0)}, identity{stream(1, "owner", 1)}, identity{stream(1, "owner", 2)}};
+  return all;
+}
+
+std::string name(std::uint8_t which, std::size_t longest) { return std::string(which % 8 == 7 ? longest + which / 128 : which % 8, 'k'); }
+
+void check_key(const record_store& store, const std::string& key) {
+  std::size_t count = 0;
+  store.for_each(key, [&](const signed_record& what) {
+    ++count;
+    const auto* found = store.find(key, what.entry.subkey);
+    must(found == &what, "what is there is found");
+  });
+  std::uint64_t at = 0;
+  std::size_t changes = 0;
+  for (;;) {
+    const auto some = store.after(key, at, 3);
+    must(some.records.size() <= 3, "no more than were asked for");
+    changes += some.records.size();
+    must(!some.more || some.sequence > at, "each answer is further");
+    at = some.sequence;
+    if (!some.more) break;
+  }
+  must(changes == count, "each record is among the changes once");
+}
+
+}  // namespace
+
+void dht_records(bytes input) {
+  front from(input);
+  record_limits limits;
+  limits.max_keys = 5;
+  limits.max_records_per_key = 6;
+  limits.max_records = 12;
+  limits.max_key_bytes = 16;
+  limits.max_value_bytes = 32;
+  record_store store(limits);
+  signature_memo memo(4);
+  std::int64_t utc = start_utc;
+  int checked = 0;
+  std::string key;
+  while (!from.empty()) {
+    const auto what = from.byte();
+    switch (what % 4) {
+      case 0:
+      case 1: {
+        key = name(from.byte(), limits.max_key_bytes);
+        record entry;
+        entry.subkey = name(from.byte(), limits.max_key_bytes);
+        const auto value = from.take(from.byte() % 40);
+        entry.value = payload{std::vector<std::byte>(value.begin(), value.end())};
+        const auto life = from.two_bytes();
+        entry.expires_utc_ns = life == 0xffff ? std::numeric_limits<std::int64_t>::max()
+                               : life == 0xfffe ? std::numeric_limits<std::int64_t>::min()
+                                                : utc + (std::int64_t{life} - 100) * 10'000'000'000;
+        signed_record put;
+        const bool checks = what % 4 == 0 && checked++ < most_checked;
+        if (checks) {
+          put = owners()[what / 4 % 3].sign(key, entry, from.byte(), (what & 64) != 0);
+          must(is_genuine(key, put, &memo) && is_genuine(key, put, &memo), "what its owner signed is genuine");
+          auto other = put;
+          switch (from.byte() % 8) {
+            case 0: other.version += 1; break;
+            case 1: other.withdrawn ^= 1; break;
+            case 2: other.entry.expires_utc_ns ^= 1; break;
+            case 3: other.entry.subkey += 'x'; break;
+            case 4: other.owner = owners()[(what / 4 + 1) % 3].public_key(); break;
+            case 5: other.signature_s.d ^= std::uint64_t{1} << from.byte() % 64; break;
+            case 6: other.entry.value = payload::hollow(entry.value.size() + 1); break;
+            case 7: other.signature_r.a ^= std::uint64_t{1} << from.byte() % 64; break;
+          }
+          must(!is_genuine(key, other, nullptr) && !is_genuine(key, other, &memo), "and nothing else is");
+          must(!is_genuine(key + "x", put, nullptr), "nor for another key");
+        } else {
+          // As it would be after the check.
+          put.entry = entry;
+          put.version = from.byte();
+          put.withdrawn = what / 64 % 2;
+          put.owner = owners()[what / 4 % 3].public_key();
+        }
+        const auto wanted = store.wants(key, put, utc);
+        const auto* before = store.find(key, put.entry.subkey);
+        const auto known = before != nullptr ? std::optional(*before) : std::nullopt;
+        const auto kept = store.put(key, put, utc);
+        must(kept.ok() == wanted.ok() && (!kept || *kept == *wanted), "what is wanted is kept");
+        if (!kept || !*kept) break;
+        must(put.entry.expires_utc_ns > utc && put.entry.value.size() <= limits.max_value_bytes && !key.empty(), "within the limits");
+        if (known && known->entry.expires_utc_ns > utc) must(known->owner == put.owner && is_newer(put, *known), "only its owner replaces it");
+        break;
+      }
+      case 2:
+        utc += std::int64_t{from.two_bytes()} * 1'000'000'000 - 5'000'000'000;
+        store.drop_expired(utc);
+        for (const auto& each : store.keys())
+          store.for_each(each, [&](const signed_record& left) { must(left.entry.expires_utc_ns > utc, "what has expired is gone"); });
+        break;
+      default:
+        if (what >= 128) store.drop_key(key);
+        break;
+    }
+    must(store.size() <= limits.max_records && store.keys().size() <= limits.max_keys, "no more than may be");
+  }
+  std::size_t all = 0;
+  for (const auto& each : store.keys()) {
+    check_key(store, each);
+    store.for_each(each, [&](const signed_record&) { ++all; });
+  }
+  must(all == store.size(), "it knows how many it has");
+}
+
+}  // namespace shoal::fuzz
