@@ -805,10 +805,18 @@ void fabric::observe(port& of, caf::attachable_ptr hook) {
     return options_.over->watch(from, {of.host(), of.ordinal()});
   }
   if (of.actor_ && (observer.host == no_host || observer.host == of.host() ||
-                    !silent_for(observer.host, of.host(), options_.detection_time)))
+                    !silent_for(observer.host, of.host(), options_.detection_time))) {
+    if (of.observers_.size() >= of.sweep_observers_at_) sweep(of);
     of.observers_.push_back(std::move(observer));
-  else
+  } else {
     notify(of, std::move(observer), caf::make_error(caf::exit_reason::unreachable));
+  }
+}
+
+/// Observers on dead hosts are told nothing any more, and never say that they do not watch.
+void fabric::sweep(port& of) {
+  std::erase_if(of.observers_, [this](const port::observer& o) { return o.notice == 0 && o.host != no_host && !hosts_[o.host].alive; });
+  of.sweep_observers_at_ = std::max<std::size_t>(64, 2 * of.observers_.size());
 }
 
 std::size_t fabric::forget(port& of, const caf::attachable::token& what) {

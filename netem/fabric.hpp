@@ -396,6 +396,7 @@ class fabric {
   caf::strong_actor_ptr port_at(host_index host, std::uint32_t ordinal);
   void sweep(host_state& host);
   std::size_t forget(port& of, const caf::attachable::token& what);
+  void sweep(port& of);
 
   void actor_born(host_index host, const caf::strong_actor_ptr& actor);
   void actor_ended(caf::actor_id id, caf::error reason);

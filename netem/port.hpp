@@ -51,6 +51,7 @@ class port final : public caf::actor_proxy {
   std::uint32_t ordinal_;
   std::vector<observer> observers_;
   std::uint64_t next_observer_ = 0;
+  std::size_t sweep_observers_at_ = 64;
 };
 
 }  // namespace shoal::netem

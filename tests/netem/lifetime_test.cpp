@@ -139,6 +139,40 @@ TEST_CASE("a host that restarts one thousand times leaves nothing of its past li
   CHECK(allocated() - before < 900 * 1000);
 }
 
+TEST_CASE("who lives long does not remember those who watched it and died") {
+  small_world w;
+  auto a = w.host(), b = w.host();
+  auto watched = w.spawn_public(a, [](puppet&) -> caf::behavior { return {[](const note&) {}}; });
+  auto live = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      w.does(b, [&](puppet& self) {
+        for (int n = 0; n < 50; ++n) self.monitor(watched);
+      });
+      w.clock.run(w.now() + 50ms);
+      w.net->kill(b, i % 2 == 0 ? kill_scope::process : kill_scope::machine);
+      w.clock.run(w.now() + 10s);
+      b = w.restart(b);
+    }
+    w.history.clear();
+    w.history.shrink_to_fit();
+  };
+  live(100);
+  auto before = allocated();
+  live(2000);
+  // A watch takes more than a hundred bytes, and 100,000 were begun; besides, each life of a host is known for ever.
+  CHECK(allocated() - before < 2000 * 1000);
+  // Who is alive is told, once.
+  int downs = 0;
+  w.does(b, [&](puppet& self) {
+    self.on_down = [&](const caf::down_msg&) { ++downs; };
+    self.monitor(watched);
+  });
+  w.clock.run(w.now() + 1s);
+  w.net->kill(a, kill_scope::process);
+  w.clock.run(w.now() + 10s);
+  CHECK(downs == 1);
+}
+
 TEST_CASE("a world ends cleanly with everything in flight") {
   for (auto stop_at : {0ms, 1ms, 15ms, 60ms, 400ms}) {
     {
