@@ -247,7 +247,8 @@ void run_view::round(const heard_round& what) {
   state& s = *state_;
   s.reach(what.ended.count());
   state::kept_round round;
-  round.what = {s.rounds_seen++, what.started.count(), what.ended.count(), what.members, outcome_number(what.outcome),
+  // All of its members died before anybody could say how it ended: its time is not known.
+  round.what = {s.rounds_seen++, what.started.count(), std::max(what.ended, what.started).count(), what.members, outcome_number(what.outcome),
                 static_cast<std::uint16_t>(s.words.of(what.reason))};
   round.epoch = what.epoch;
   round.samples = what.samples;

@@ -187,3 +187,15 @@ TEST_CASE("lines are not called idle from where on transfers were not recorded a
   CHECK(all["links"]["bins"].get<double>() * all["links"]["bin"].get<double>() < 2.0 + all["links"]["bin"].get<double>() + 1e-9);
   CHECK(all["links"]["rows"][0]["use"].get<std::string>().size() == all["links"]["bins"].get<std::size_t>());
 }
+
+TEST_CASE("a round whose members all died has no time below nothing") {
+  run_view view;
+  view.begun(yaml(2));
+  tell_round(view, 0, 10s, 2s, "ok", "none", {"home-0", "home-1"});
+  view.round({group(1), 1, 20s, 0s, 2, "failed", "sender_lost", false, 0});
+  const json rounds = document(view)["rounds"];
+  REQUIRE(rounds["points"].size() == 2);
+  CHECK(rounds["points"][0][2] == 2.0);
+  CHECK(rounds["points"][1][1] == 20.0);
+  CHECK(rounds["points"][1][2] == 0.0);
+}

@@ -92,7 +92,7 @@ export function sessions(context: Context): Node[] {
     });
   };
   const width = context.width;
-  const left = Math.min(130, Math.max(40, ...rows.map((r) => 7 * r.name.length + 12)));
+  const left = Math.min(130, Math.max(40, ...rows.map((r) => 7 * (r.name.length + (s.by === "group" ? 2 + compact(r.hosts).length : 0)) + 12)));
   const labelled = Math.max(1, Math.ceil(13 / height));
   const ends = s.ends.filter(([name]) => rows.some((r) => r.name === name));
   const at = new Map(rows.map((r, i) => [r.name, i]));
