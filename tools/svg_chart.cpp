@@ -19,10 +19,17 @@ double place(const chart_axis& axis, double value) {
   return std::clamp(share, 0.0, 1.0);
 }
 
+/// In ems, for the texts at a y axis.
+double room_for(const chart_axis& y) {
+  std::size_t longest = 0;
+  for (const auto& tick : y.ticks) longest = std::max(longest, tick.text.size());
+  return std::max(5.4, 0.62 * static_cast<double>(longest) + 1.2);
+}
+
 class drawing {
  public:
   explicit drawing(const chart& what)
-      : what_(what), em_(what.font_size), left_(5.4 * em_), top_(3.2 * em_), width_(what.width - left_ - 1.2 * em_ - what.legend_width),
+      : what_(what), em_(what.font_size), left_(room_for(what.y) * em_), top_(3.2 * em_), width_(what.width - left_ - 1.2 * em_ - what.legend_width),
         height_(what.height - top_ - 4.2 * em_) {}
 
   std::string all() {
