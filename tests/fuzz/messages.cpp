@@ -48,7 +48,7 @@ struct world {
 
 /// Each message may name hosts that nobody knew, and the network keeps them: a new one now and then.
 world& now() {
-  static std::unique_ptr<world> current;
+  static auto& current = *new std::unique_ptr<world>;   // the last one stays: what it uses may end before it at the end of the process
   static int used = 0;
   if (!current || ++used == 4096) {
     current.reset();
