@@ -46,7 +46,7 @@ TEST_CASE("a point that stands alone has a bar") {
 
 TEST_CASE("a logarithmic axis has equal ratios at equal distances, and its end for what lies beyond") {
   auto what = plain();
-  what.y = {"", 0.01, 1, true, {{0.1, "a tenth"}}};
+  what.y = {"", 0.01, 1, true, {{0.1, "0.1"}}};
   what.curves = {{"", {{0, 0.1, {}, {}}, {10, 0, {}, {}}}, chart_line::solid, false, 0}};
   CHECK(has(chart_svg(what), "<polyline points=\"54.0,82.0 154.0,132.0 \""));
 }
