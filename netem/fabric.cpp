@@ -283,6 +283,11 @@ caf::node_id fabric::node_of(host_index host) const {
   return hosts_[host].node;
 }
 
+bool fabric::knows(const caf::node_id& node) const {
+  std::lock_guard guard(mutex_);
+  return hosts_by_node_.contains(node);
+}
+
 host_index fabric::host_at(const caf::node_id& node) {
   std::lock_guard guard(mutex_);
   const auto [found, fresh] = hosts_by_node_.try_emplace(node, static_cast<host_index>(hosts_.size()));

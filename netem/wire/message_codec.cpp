@@ -111,12 +111,18 @@ class incoming final : public caf::deserializer, public payload_source {
 // Turns the addresses of a message into those that the fabric has.
 class addresses final : public caf::proxy_registry::backend {
  public:
-  explicit addresses(fabric& net) : net_(net) {}
-  caf::strong_actor_ptr make_proxy(caf::node_id node, caf::actor_id number) override { return net_.address_at(node, number); }
+  addresses(fabric& net, std::size_t* unheard) : net_(net), unheard_(unheard) {}
+  caf::strong_actor_ptr make_proxy(caf::node_id node, caf::actor_id number) override {
+    const bool known = unheard_ == nullptr || net_.knows(node);
+    auto out = net_.address_at(node, number);
+    if (!known && out) ++*unheard_;
+    return out;
+  }
   void set_last_hop(caf::node_id*) override {}
 
  private:
   fabric& net_;
+  std::size_t* unheard_;
 };
 
 }  // namespace
@@ -136,8 +142,8 @@ encoded_message encode(caf::actor_system& system, const caf::type_erased_tuple& 
 }
 
 result<caf::message> decode(caf::actor_system& system, fabric& net, std::span<const std::byte> binary, const payload& beside,
-                            const std::function<bool(std::string_view)>& acceptable) {
-  addresses known{net};
+                            const std::function<bool(std::string_view)>& acceptable, std::size_t* unheard) {
+  addresses known{net, unheard};
   caf::proxy_registry registry{system, known};
   caf::scoped_execution_unit context{&system};
   context.proxy_registry_ptr(&registry);

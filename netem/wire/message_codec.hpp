@@ -37,9 +37,10 @@ struct encoded_message {
 /// Requires: `content` can be serialized, which every registered message can.
 encoded_message encode(caf::actor_system& system, const caf::type_erased_tuple& content);
 
-/// `beside`: the payloads' bytes, one after the other. Addresses become those that `net` knows.
+/// `beside`: the payloads' bytes, one after the other. Addresses become those that `net` knows, which keeps every host that it has heard of:
+/// those of which it hears here first are added to `unheard`, in a message that is refused as well.
 /// Errors: what is wrong with it, a few words.
 result<caf::message> decode(caf::actor_system& system, fabric& net, std::span<const std::byte> binary, const payload& beside,
-                            const std::function<bool(std::string_view type)>& acceptable);
+                            const std::function<bool(std::string_view type)>& acceptable, std::size_t* unheard = nullptr);
 
 }  // namespace shoal::netem::wire

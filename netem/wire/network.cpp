@@ -126,7 +126,7 @@ struct network::shared {
   caf::actor_system* system = nullptr;
   fabric* net = nullptr;
   coordinator* clock = nullptr;
-  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0}, relayed_bytes{0}, links_open{0}, held_back{0}, unhandled{0};
+  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0}, relayed_bytes{0}, held_back{0}, unhandled{0};
   mutable std::mutex mutex;                    // guards refused
   std::map<std::string, std::uint64_t> refused;
   std::map<host_index, std::string> here;      // where hosts of this process listen; guarded by mutex
@@ -318,8 +318,7 @@ class network::station : public std::enable_shared_from_this<station> {
       std::lock_guard guard(mutex_);
       closed_ = true;
       links.swap(links_);
-      for (const auto& each : links)
-        if (!each->closed.exchange(true) && each->up) --all_->links_open;
+      for (const auto& each : links) each->closed = true;
       remotes_.clear();
       joins_.clear();
       for (const auto& [through, visit] : visits_) pipes.push_back(visit.through);
@@ -378,6 +377,11 @@ class network::station : public std::enable_shared_from_this<station> {
 
   /// Takes no lock: whoever watches asks while it holds its own.
   void add_counts(wire_counts& into) const {
+    {
+      // With some hosts there are two links, dialled from both sides at once.
+      std::lock_guard guard(mutex_);
+      into.links_open += static_cast<std::uint64_t>(std::count_if(remotes_.begin(), remotes_.end(), [](const auto& entry) { return entry.second.up != nullptr; }));
+    }
     if (!listener_) return;
     const auto gate = listener_->refused();
     const std::uint64_t counts[] = {gate.silent, gate.garbage, gate.too_many, gate.handshake};
@@ -884,7 +888,6 @@ class network::station : public std::enable_shared_from_this<station> {
       of->host = host;
       of->node = id;
       of->up = true;
-      ++all_->links_open;
       for (auto& direction : of->pipes) direction.heard = direction.sent = now();
       // First of all that is sent, and not before it is up: what they send once they have it is for us.
       if (!of->dialled) {
@@ -1057,7 +1060,6 @@ class network::station : public std::enable_shared_from_this<station> {
       std::erase_if(joined_, [&](const auto& entry) { return entry.second == of; });
       if (!of->dialled && !of->up && !of->refused_by_us && !closed_) all_->count(name_of(refusal::no_hello));
       if (of->up) {
-        --all_->links_open;
         const auto found = remotes_.find(of->host);
         if (found != remotes_.end() && found->second.up == of) {
           auto& r = found->second;
@@ -1310,16 +1312,25 @@ class network::station : public std::enable_shared_from_this<station> {
   void message_came(const std::shared_ptr<link>& of, int which, const message_head& head, const payload& body, std::size_t charged) {
     const auto& through = of->pipes[which].through;
     const auto aligned = (std::size_t{head.binary} + 7) / 8 * 8;
-    auto content = decode(*all_->system, *all_->net, body.bytes().first(head.binary), body.slice(aligned, body.size() - aligned), all_->options.acceptable);
-    if (!content) {
+    std::size_t unheard = 0;
+    auto content = decode(*all_->system, *all_->net, body.bytes().first(head.binary), body.slice(aligned, body.size() - aligned), all_->options.acceptable,
+                          &unheard);
+    const bool too_many = unheard > 0 && names_too_many(of->theirs.name, unheard);
+    if (!content || too_many) {
       through->window().remove(charged);
-      return misbehaved(of, "bad_message");
+      return misbehaved(of, content ? "too_many_hosts" : "bad_message");
     }
     caf::strong_actor_ptr sender;
     if (head.from != nobody) sender = all_->net->address_at(of->node, caf::actor_id{head.from} + 1);
     all_->net->deliver({of->host, head.from == nobody ? 0 : head.from}, {host_, head.to},
                        caf::mailbox_element_ptr{new arrived(std::move(sender), std::move(*content), through, charged,
                                                                 {all_, &all_->unhandled})}, head.wire_bytes);
+  }
+
+  /// Also counts them.
+  bool names_too_many(const std::string& name, std::size_t unheard) {
+    std::lock_guard guard(mutex_);
+    return (named_by_[name] += unheard) > all_->options.most_named;
   }
 
   // -- time -----------------------------------------------------------------
@@ -1419,6 +1430,7 @@ class network::station : public std::enable_shared_from_this<station> {
   std::map<host_index, remote> remotes_;
   std::vector<joining> joins_;
   std::map<std::string, duration> banned_;     // until when, by name
+  std::map<std::string, std::size_t> named_by_;   // hosts that nobody had heard of before
   duration last_tick_{};
   duration line_free_{};                       // paced: when the next piece may be sent
   bool pump_planned_ = false;
@@ -1510,7 +1522,6 @@ wire_counts network::counts() const {
   out.bytes_out = shared_->bytes_out;
   out.messages_lost = shared_->messages_lost;
   out.relayed_bytes = shared_->relayed_bytes;
-  out.links_open = shared_->links_open;
   out.held_back = shared_->held_back;
   out.unhandled_bytes = shared_->unhandled;
   for (const auto name : gate_refusal_names) out.connections_refused[std::string(name)] = 0;

@@ -46,7 +46,7 @@ class coordinator;
 namespace shoal::netem::wire {
 
 /// What was wrong with what a linked host sent.
-inline constexpr std::array<std::string_view, 6> frame_refusal_names{"bad_frame", "bad_message", "send_queue_full", "relay_spent", "old_list", "forged_list"};
+inline constexpr std::array<std::string_view, 7> frame_refusal_names{"bad_frame", "bad_message", "too_many_hosts", "send_queue_full", "relay_spent", "old_list", "forged_list"};
 /// Why the gate closed a connection.
 inline constexpr std::array<std::string_view, 4> gate_refusal_names{"silent", "garbage", "too_many", "handshake"};
 
@@ -107,6 +107,7 @@ struct wire_options {
   std::uint64_t most_frames = 50'000;                    ///< of each pipe of a link in a second; beyond it reading waits
   pipe_options control{std::size_t{2} << 20, std::size_t{1} << 18};
   pipe_options bulk;
+  std::size_t most_named = 16'384;                       ///< hosts that nobody had heard of, in the messages of one host ever: each is kept
   std::string scenario;                                  ///< what all hosts have to agree about, as text
   /// What differs between two such texts, in one line.
   std::function<std::string(const std::string& mine, const std::string& theirs)> difference;
@@ -139,7 +140,8 @@ struct host_options {
 
 /// Sums since the beginning.
 struct wire_counts {
-  std::uint64_t links_open = 0, links_made = 0, links_lost = 0;
+  std::uint64_t links_open = 0;                          ///< hosts that there is a link with, now
+  std::uint64_t links_made = 0, links_lost = 0;
   std::uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
   std::uint64_t relayed_bytes = 0;                       ///< passed on for others
   std::uint64_t messages_lost = 0;                       ///< given up with their link, or nobody was there

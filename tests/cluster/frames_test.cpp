@@ -63,7 +63,8 @@ hello some_hello() {
 /// One host of a real network, with an actor that writes down who sent it what.
 class lone_host {
  public:
-  explicit lone_host(const std::string& name, std::uint64_t most_frames = wire_options{}.most_frames) : config_(netem::time_mode::wall_clock, 1) {
+  explicit lone_host(const std::string& name, std::uint64_t most_frames = wire_options{}.most_frames, std::size_t most_named = wire_options{}.most_named)
+      : config_(netem::time_mode::wall_clock, 1) {
     actors::register_messages(config_);
     system_ = std::make_unique<caf::actor_system>(config_);
     system_->await_actors_before_shutdown(false);
@@ -71,6 +72,7 @@ class lone_host {
     wire.acceptable = actors::goes_between_hosts;
     wire.utc_ns = swarm::utc_ns;
     wire.most_frames = most_frames;
+    wire.most_named = most_named;
     over_ = std::make_unique<network>(wire);
     netem::fabric_options options;
     options.over = over_.get();
@@ -88,6 +90,7 @@ class lone_host {
     {
       netem::acting_as as{host};
       local = caf::actor_cast<caf::actor>(system_->spawn([this](caf::event_based_actor* self) -> caf::behavior {
+        self->set_default_handler(caf::drop);
         return {[this, self](const actors::push_received& what) {
           const auto sender = self->current_sender();
           std::lock_guard guard(mutex_);
@@ -201,10 +204,8 @@ std::vector<encoded_message> samples(lone_host& in) {
   return out;
 }
 
-/// A push_received with `token`, from the sender's actor `from` to the receiver's `to`, by their ordinals.
-frame push_frame(lone_host& lab, std::uint32_t from, std::uint32_t to, std::uint64_t token) {
-  auto message = caf::make_message(actors::push_received{token});
-  const auto binary = encode(lab.system(), message.content()).binary;
+frame frame_of(lone_host& by, std::uint32_t from, std::uint32_t to, const caf::message& message) {
+  const auto binary = encode(by.system(), message.content()).binary;
   message_head head;
   head.to = to;
   head.from = from;
@@ -212,6 +213,11 @@ frame push_frame(lone_host& lab, std::uint32_t from, std::uint32_t to, std::uint
   std::string body(binary.begin(), binary.end());
   body.resize((body.size() + 7) / 8 * 8);
   return message_frame(head, body);
+}
+
+/// A push_received with `token`, from the sender's actor `from` to the receiver's `to`, by their ordinals.
+frame push_frame(lone_host& lab, std::uint32_t from, std::uint32_t to, std::uint64_t token) {
+  return frame_of(lab, from, to, caf::make_message(actors::push_received{token}));
 }
 
 payload joined(const std::vector<payload>& parts) {
@@ -425,6 +431,45 @@ TEST_CASE("links on which changed and made up frames come are closed, and others
   CHECK(counts.frames_refused.at("bad_frame") + counts.frames_refused.at("bad_message") == rounds);   // each for one reason
   CHECK(counts.links_open == 1);
   CHECK_FALSE(honest.closed(0ms));
+}
+
+TEST_CASE("who names hosts that nobody has heard of without end is hung up on, also when it comes again") {
+  constexpr std::size_t most = 30;
+  lone_host lab("lab", wire_options{}.most_frames, most), elsewhere("elsewhere");
+  const auto insecure = grpc::InsecureChannelCredentials();
+  false_host honest(lab.at(), insecure), mallory(lab.at(), insecure);
+  honest.greet(lab.hello_of("honest", 1));
+  mallory.greet(lab.hello_of("mallory", 2));
+  const auto theirs = honest.answer();
+  REQUIRE((theirs.has_value() && mallory.answer().has_value()));
+  const auto to = static_cast<std::uint32_t>(theirs->service - 1);
+  const auto naming = [&](std::size_t first, std::size_t count) {
+    actors::query_answer answer;
+    for (std::size_t i = first; i < first + count; ++i) {
+      const auto address = elsewhere.net().address_at(netem::fabric::node_of("host-" + std::to_string(i), 1), 3);
+      answer.nearer.push_back({{}, caf::actor_cast<caf::actor>(address)});
+    }
+    return frame_of(elsewhere, 4, to, caf::make_message(std::move(answer)));
+  };
+  // The same ones again and again are no more than they are, and who named them first has named them.
+  for (int i = 0; i < 5; ++i) mallory.send(0, naming(0, 20));
+  mallory.send(0, push_frame(lab, 4, to, 1));
+  REQUIRE(lab.wait_until([&] { return lab.senders().size() == 1; }));
+  for (int i = 0; i < 5; ++i) honest.send(0, naming(0, 28));
+  honest.send(0, push_frame(lab, 4, to, 2));
+  REQUIRE(lab.wait_until([&] { return lab.senders().size() == 2; }));
+  mallory.send(0, naming(20, 18));
+  mallory.send(0, push_frame(lab, 4, to, 3));
+  REQUIRE(lab.wait_until([&] { return lab.senders().size() == 3; }));
+  CHECK(lab.counts().frames_refused.at("too_many_hosts") == 0);
+  mallory.send(0, naming(100, 11));
+  CHECK(mallory.closed());
+  CHECK(lab.counts().frames_refused.at("too_many_hosts") == 1);
+  false_host again(lab.at(), insecure);
+  again.greet(lab.hello_of("mallory", 3));
+  CHECK(again.refused() == "banned");
+  CHECK_FALSE(honest.closed(0ms));
+  CHECK(lab.counts().links_open == 1);
 }
 
 TEST_CASE("who sends more frames than a link may is read at the pace that it may") {

@@ -7,14 +7,12 @@
 #include "netem/wire/key_files.hpp"
 #include "tests/cluster/support/attacker.hpp"
 #include "tests/cluster/support/swarm.hpp"
-#include "tests/support/skip.hpp"
 
 using namespace shoal;
 using namespace shoal::cluster;
 using namespace shoal::netem::wire;
 
 TEST_CASE("who is revoked at one node is out everywhere, at once and after a restart") {
-  SHOAL_NIGHTLY();   // the links of p-1 and p-2 are not always three afterwards, and it is not known why
   swarm reef(R"(
 seed: 3
 stop_time: 10min
