@@ -126,7 +126,7 @@ struct network::shared {
   caf::actor_system* system = nullptr;
   fabric* net = nullptr;
   coordinator* clock = nullptr;
-  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0}, relayed_bytes{0}, held_back{0}, unhandled{0};
+  std::atomic<std::uint64_t> made{0}, lost{0}, frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0}, messages_lost{0}, relayed_bytes{0}, linked{0}, held_back{0}, unhandled{0};
   mutable std::mutex mutex;                    // guards refused
   std::map<std::string, std::uint64_t> refused;
   std::map<host_index, std::string> here;      // where hosts of this process listen; guarded by mutex
@@ -319,6 +319,7 @@ class network::station : public std::enable_shared_from_this<station> {
       closed_ = true;
       links.swap(links_);
       for (const auto& each : links) each->closed = true;
+      for (auto& [host, r] : remotes_) use(r, nullptr);
       remotes_.clear();
       joins_.clear();
       for (const auto& [through, visit] : visits_) pipes.push_back(visit.through);
@@ -350,16 +351,19 @@ class network::station : public std::enable_shared_from_this<station> {
   }
 
   void leave() {
-    std::vector<std::shared_ptr<link>> links;
+    std::vector<std::shared_ptr<pipe>> pipes;
     {
       std::lock_guard guard(mutex_);
+      leaving_ = true;
       joins_.clear();
-      links = links_;
+      for (const auto& each : links_) {
+        if (each->up) each->send(false, frame_writer(frame_kind::leaving).done(), now());
+        // Of who is just dialling us the other pipe may not have come yet.
+        for (const auto& direction : each->pipes)
+          if (direction.through) pipes.push_back(direction.through);
+      }
     }
-    for (const auto& each : links) {
-      if (each->up) each->send(false, frame_writer(frame_kind::leaving).done(), now());
-      for (auto& direction : each->pipes) direction.through->finish();
-    }
+    for (const auto& each : pipes) each->finish();
   }
 
   bool has_links() const {
@@ -377,11 +381,6 @@ class network::station : public std::enable_shared_from_this<station> {
 
   /// Takes no lock: whoever watches asks while it holds its own.
   void add_counts(wire_counts& into) const {
-    {
-      // With some hosts there are two links, dialled from both sides at once.
-      std::lock_guard guard(mutex_);
-      into.links_open += static_cast<std::uint64_t>(std::count_if(remotes_.begin(), remotes_.end(), [](const auto& entry) { return entry.second.up != nullptr; }));
-    }
     if (!listener_) return;
     const auto gate = listener_->refused();
     const std::uint64_t counts[] = {gate.silent, gate.garbage, gate.too_many, gate.handshake};
@@ -473,11 +472,18 @@ class network::station : public std::enable_shared_from_this<station> {
     return out;
   }
 
+  /// What is sent to `r` goes over this link, or waits. With some hosts there are two, dialled from both sides at once.
+  void use(remote& r, std::shared_ptr<link> through) {
+    if (through && !r.up) ++all_->linked;
+    if (!through && r.up) --all_->linked;
+    r.up = std::move(through);
+  }
+
   void watch_over(link& to, std::uint32_t ordinal) { to.send(false, frame_writer(frame_kind::watch).put(ordinal).done(), now()); }
 
   void send(host_index to, std::vector<frame> frames, bool bulk) {
     std::unique_lock guard(mutex_);
-    if (closed_) return;
+    if (closed_ || leaving_) return;
     auto& r = remote_of(to);
     if (r.up) {
       const auto through = r.up;
@@ -701,10 +707,10 @@ class network::station : public std::enable_shared_from_this<station> {
     fresh->pipes[std::max(which, 0)].through = made;
     {
       std::lock_guard guard(mutex_);
-      if (!closed_) links_.push_back(fresh);
+      if (!closed_ && !leaving_) links_.push_back(fresh);
     }
     start(fresh, std::max(which, 0));
-    if (closed_) return made->close();
+    if (closed_ || leaving_) return made->close();
     if (refused != refusal::none) refuse(fresh, refused, detail);
   }
 
@@ -906,7 +912,7 @@ class network::station : public std::enable_shared_from_this<station> {
       if (r.up && r.up->dialled == of->dialled) replaced = r.up;
       if (!r.up || replaced) {
         const bool first = !r.up;
-        r.up = of;
+        use(r, of);
         r.trying = false;
         if (first) told = as_neighbour(r);
         for (const auto ordinal : r.watching) watch_over(*of, ordinal);
@@ -1037,7 +1043,10 @@ class network::station : public std::enable_shared_from_this<station> {
     for (const auto& each : links) end(each, "it has ended");
     {
       std::lock_guard guard(mutex_);
-      remotes_.erase(host);
+      if (const auto found = remotes_.find(host); found != remotes_.end()) {
+        use(found->second, nullptr);
+        remotes_.erase(found);
+      }
       for (auto& j : joins_)
         if (j.found == host) j.found = no_host;
     }
@@ -1058,13 +1067,13 @@ class network::station : public std::enable_shared_from_this<station> {
       if (of->closed.exchange(true)) return;
       std::erase(links_, of);
       std::erase_if(joined_, [&](const auto& entry) { return entry.second == of; });
-      if (!of->dialled && !of->up && !of->refused_by_us && !closed_) all_->count(name_of(refusal::no_hello));
+      if (!of->dialled && !of->up && !of->refused_by_us && !closed_ && !leaving_) all_->count(name_of(refusal::no_hello));
       if (of->up) {
         const auto found = remotes_.find(of->host);
         if (found != remotes_.end() && found->second.up == of) {
           auto& r = found->second;
           const auto other = std::find_if(links_.begin(), links_.end(), [&](const auto& l) { return l->up && l->host == of->host; });
-          r.up = other == links_.end() ? nullptr : *other;
+          use(r, other == links_.end() ? nullptr : *other);
           if (r.up) {
             for (const auto ordinal : r.watching) watch_over(*r.up, ordinal);
           } else {
@@ -1420,7 +1429,7 @@ class network::station : public std::enable_shared_from_this<station> {
   const node_key node_;
   const duration tick_;
   std::unique_ptr<listener> listener_;
-  std::atomic<bool> silent_{false}, closed_{false};
+  std::atomic<bool> silent_{false}, leaving_{false}, closed_{false};
   std::atomic<std::uint64_t> list_number_{0};  // of the revocation list that links were looked at by
   mutable std::mutex mutex_;                   // guards all that follows
   rng tokens_;
@@ -1522,6 +1531,7 @@ wire_counts network::counts() const {
   out.bytes_out = shared_->bytes_out;
   out.messages_lost = shared_->messages_lost;
   out.relayed_bytes = shared_->relayed_bytes;
+  out.links_open = shared_->linked;
   out.held_back = shared_->held_back;
   out.unhandled_bytes = shared_->unhandled;
   for (const auto name : gate_refusal_names) out.connections_refused[std::string(name)] = 0;

@@ -84,11 +84,11 @@ class lone_host {
     net_ = std::make_unique<netem::fabric>(*system_, std::move(options));
     over_->use(*system_, *net_);
     const auto region = net_->add_region("here");
-    const auto host = net_->start_host(net_->add_machine(name, region, {1e9}, {1e9}), 5);
-    REQUIRE(over_->open(host, {.name = name, .incarnation = 5, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}}).ok());
+    host_ = net_->start_host(net_->add_machine(name, region, {1e9}, {1e9}), 5);
+    REQUIRE(over_->open(host_, {.name = name, .incarnation = 5, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}}).ok());
     caf::actor local;
     {
-      netem::acting_as as{host};
+      netem::acting_as as{host_};
       local = caf::actor_cast<caf::actor>(system_->spawn([this](caf::event_based_actor* self) -> caf::behavior {
         self->set_default_handler(caf::drop);
         return {[this, self](const actors::push_received& what) {
@@ -99,8 +99,8 @@ class lone_host {
       }));
     }
     where_ = net_->address_of(local);
-    over_->introduce(host, where_);
-    at_ = over_->listens_at(host).text();
+    over_->introduce(host_, where_);
+    at_ = over_->listens_at(host_).text();
   }
   ~lone_host() {
     over_->close();
@@ -129,6 +129,7 @@ class lone_host {
   caf::actor_system& system() { return *system_; }
   netem::fabric& net() { return *net_; }
   wire_counts counts() const { return over_->counts(); }
+  void leave() { over_->leave(host_); }
   const caf::actor& where() const noexcept { return where_; }
 
   hello hello_of(const std::string& name, std::uint64_t link) const {
@@ -147,6 +148,7 @@ class lone_host {
   std::unique_ptr<caf::actor_system> system_;
   std::unique_ptr<network> over_;
   std::unique_ptr<netem::fabric> net_;
+  netem::host_index host_ = netem::no_host;
   caf::actor where_;
   std::string at_;
   mutable std::mutex mutex_;
@@ -470,6 +472,21 @@ TEST_CASE("who names hosts that nobody has heard of without end is hung up on, a
   CHECK(again.refused() == "banned");
   CHECK_FALSE(honest.closed(0ms));
   CHECK(lab.counts().links_open == 1);
+}
+
+TEST_CASE("a host that leaves hangs up on who has not said everything yet") {
+  lone_host lab("lab");
+  const auto insecure = grpc::InsecureChannelCredentials();
+  false_host linked(lab.at(), insecure), half(lab.at(), insecure), silent(lab.at(), insecure);
+  linked.greet(lab.hello_of("linked", 1));
+  REQUIRE(linked.answer().has_value());
+  half.send(0, to_frame(lab.hello_of("half", 2)));
+  REQUIRE(lab.wait_until([&] { return lab.counts().links_open == 1; }));
+  lab.leave();
+  CHECK(linked.closed());
+  CHECK(half.closed());
+  CHECK(silent.closed());
+  CHECK(lab.counts().links_open == 0);
 }
 
 TEST_CASE("who sends more frames than a link may is read at the pace that it may") {

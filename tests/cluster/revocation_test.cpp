@@ -47,7 +47,8 @@ record: {metrics_interval: 100ms}
   CHECK(reef.node("p-1").says("revocation list 2 was put into the folder of keys"));
   CHECK(reef.node("p-2").says("revocation list 2 came from "));
   // It is told so when it comes again.
-  CHECK(reef.node("p-3").wait() == 3);
+  const auto ended = reef.node("p-3").wait();
+  CHECK_MESSAGE(ended == 3, ended.value_or(-1) << reef.node("p-3").err());
   CHECK(reef.node("p-3").err().find("revoked, the certificate of p-3 was revoked") != std::string::npos);
 
   // An older list, one that is not the moderator's, and one that is damaged change nothing.
