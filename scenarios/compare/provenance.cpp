@@ -64,4 +64,12 @@ result<provenance> provenance_of(const document& run_yaml) {
   return out;
 }
 
+std::optional<std::string> data_differ(const provenance& a, std::string_view name_a, const provenance& b, std::string_view name_b) {
+  if (a.data_digest == b.data_digest) return std::nullopt;
+  if (!a.data_digest.empty() && !b.data_digest.empty())
+    return fmt::format("{} and {} had different training data (x-run.data_digest)", name_a, name_b);
+  const bool first = b.data_digest.empty();
+  return fmt::format("{} trained on data, {} had none: their losses are no measure of each other", first ? name_a : name_b, first ? name_b : name_a);
+}
+
 } // namespace shoal::scenarios

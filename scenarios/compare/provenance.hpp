@@ -33,4 +33,7 @@ std::string to_yaml(const provenance& what);
 /// write more. Errors: a value of the wrong kind.
 result<provenance> provenance_of(const document& run_yaml);
 
+/// A note if the runs `a` and `b`, called so, did not train on the same data; one of them may have had none (`timing`).
+std::optional<std::string> data_differ(const provenance& a, std::string_view name_a, const provenance& b, std::string_view name_b);
+
 } // namespace shoal::scenarios

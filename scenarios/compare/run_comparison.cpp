@@ -176,8 +176,7 @@ result<run_comparison> compare_runs(const std::filesystem::path& predicted, cons
     out.notes.push_back(fmt::format("the scenarios differ: {}", *difference));
   }
   const provenance &a = out.predicted.made_by, &b = out.actual.made_by;
-  if (a.data_digest != b.data_digest)
-    out.notes.emplace_back("they had different training data (x-run.data_digest)");
+  if (const auto note = data_differ(a, fmt::format("'{}'", out.predicted.path), b, fmt::format("'{}'", out.actual.path))) out.notes.push_back(*note);
   if (a.until != b.until)
     out.notes.emplace_back("they were given a different --until");
   for (const run_record* one : {&out.predicted, &out.actual}) {

@@ -164,8 +164,7 @@ result<run_difference> diff_runs(const fs::path& a, const fs::path& b) {
   if (left->made_by.shoal != right->made_by.shoal)
     out.notes.push_back(
         fmt::format("A was made by shoal {}, B by {}", left->made_by.shoal, right->made_by.shoal));
-  if (left->made_by.data_digest != right->made_by.data_digest)
-    out.notes.emplace_back("A and B had different training data (x-run.data_digest)");
+  if (const auto note = data_differ(left->made_by, "A", right->made_by, "B")) out.notes.push_back(*note);
   if (left->made_by.until != right->made_by.until)
     out.notes.emplace_back("A and B were given a different --until");
   for (const auto& [name, run] : {std::pair("A", &*left), std::pair("B", &*right)})

@@ -208,13 +208,7 @@ std::vector<encoded_message> samples(lone_host& in) {
 
 frame frame_of(lone_host& by, std::uint32_t from, std::uint32_t to, const caf::message& message) {
   const auto binary = encode(by.system(), message.content()).binary;
-  message_head head;
-  head.to = to;
-  head.from = from;
-  head.binary = static_cast<std::uint32_t>(binary.size());
-  std::string body(binary.begin(), binary.end());
-  body.resize((body.size() + 7) / 8 * 8);
-  return message_frame(head, body);
+  return message_to(to, {binary.data(), binary.size()}, from);
 }
 
 /// A push_received with `token`, from the sender's actor `from` to the receiver's `to`, by their ordinals.

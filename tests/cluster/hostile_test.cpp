@@ -26,18 +26,6 @@ using namespace shoal::netem::wire;
 namespace {
 
 constexpr std::uint64_t epochs = 150;
-const std::string training = fmt::format(R"(
-seed: 3
-stop_time: 10min
-network: {{default_delay: 1ms, detection_time: 2s}}
-devices: {{fast: {{samples_per_second: 150, step_time: 2ms}}}}
-peers: {{p: {{count: 3, up: 20Mbit, down: 50Mbit, device: fast}}}}
-data: {{prefetch_samples: 64}}
-workload: {{kind: quadratic, parameters: 4000}}
-training: {{target_batch: 96, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
-averaging: {{matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s, chunk_size: 2KiB}}
-record: {{metrics_interval: 200ms}}
-)", epochs);
 
 std::string handshake_series(std::string_view reason) { return fmt::format("shoal_handshakes_refused_total{{reason=\"{}\"}}", reason); }
 std::string frame_series(std::string_view reason) { return fmt::format("shoal_frames_refused_total{{reason=\"{}\"}}", reason); }
@@ -101,17 +89,6 @@ struct attack {
   std::uint64_t links = 0, names = 0;
   std::map<std::string, std::uint64_t> handshakes, frames;   // that have to be counted, at least
 };
-
-/// As a host would send it to the other's actor, which introduced itself.
-frame message_to(const hello& theirs, std::string_view binary, std::uint32_t from = 7) {
-  message_head head;
-  head.to = static_cast<std::uint32_t>(theirs.service - 1);
-  head.from = from;
-  head.binary = static_cast<std::uint32_t>(binary.size());
-  std::string body(binary);
-  body.resize((body.size() + 7) / 8 * 8);
-  return message_frame(head, body);
-}
 
 template <class Message>
 std::string encoded(caf::actor_system& system, Message what) {
@@ -289,7 +266,7 @@ void bad_framing(attack& a) {
 }  // namespace
 
 TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving ones attack a node of it") {
-  swarm reef(training);
+  swarm reef(attacked_swarm(3, epochs));
   for (const char* name : {"p-0", "p-1", "p-2", "shard-0"}) reef.start(name, {"--quiet"});
   REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 1; }), reef.node("p-0").err());
   attack a(reef);

@@ -20,18 +20,6 @@ using namespace shoal::netem::wire;
 namespace {
 
 constexpr std::uint64_t epochs = 100;
-const std::string training = fmt::format(R"(
-seed: 4
-stop_time: 10min
-network: {{default_delay: 1ms, detection_time: 2s}}
-devices: {{fast: {{samples_per_second: 150, step_time: 2ms}}}}
-peers: {{p: {{count: 3, up: 20Mbit, down: 50Mbit, device: fast}}}}
-data: {{prefetch_samples: 64}}
-workload: {{kind: quadratic, parameters: 4000}}
-training: {{target_batch: 96, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
-averaging: {{matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s, chunk_size: 2KiB}}
-record: {{metrics_interval: 200ms}}
-)", epochs);
 
 /// Messages of every type that one host may send another, `each` of a type.
 std::vector<std::string> senseless(caf::actor_system& system, rng& random, std::size_t each) {
@@ -51,20 +39,10 @@ std::vector<std::string> senseless(caf::actor_system& system, rng& random, std::
   return out;
 }
 
-frame message_to(std::uint32_t actor, const std::string& binary) {
-  message_head head;
-  head.to = actor;
-  head.from = 3;
-  head.binary = static_cast<std::uint32_t>(binary.size());
-  std::string body(binary);
-  body.resize((body.size() + 7) / 8 * 8);
-  return message_frame(head, body);
-}
-
 }  // namespace
 
 TEST_CASE("a swarm trains on while an admitted host sends every actor of two nodes messages that mean nothing") {
-  swarm reef(training);
+  swarm reef(attacked_swarm(4, epochs));
   const std::vector<std::string> honest{"p-0", "p-1", "p-2", "shard-0"};
   for (const auto& name : honest) reef.start(name, {"--quiet"});
   REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 1; }), reef.node("p-0").err());
@@ -86,7 +64,7 @@ TEST_CASE("a swarm trains on while an admitted host sends every actor of two nod
     };
     connect();
     for (std::uint32_t actor = 0; actor < actors_of_a_node; ++actor) {
-      for (std::size_t i = 0; i < all.size(); ++i) mallory->send(static_cast<int>(i % 2), message_to(actor, all[i]));
+      for (std::size_t i = 0; i < all.size(); ++i) mallory->send(static_cast<int>(i % 2), message_to(actor, all[i], 3));
       sent += all.size();
       // Whom nobody listens to any more comes again under another name.
       if (mallory->closed(std::chrono::milliseconds(20))) {

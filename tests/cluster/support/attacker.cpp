@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
@@ -226,6 +227,33 @@ frame message_frame(const message_head& head, std::string_view body) {
   write(head, out.head);
   out.head.insert(out.head.end(), body.begin(), body.end());
   return out;
+}
+
+frame message_to(std::uint32_t to, std::string_view binary, std::uint32_t from) {
+  message_head head;
+  head.to = to;
+  head.from = from;
+  head.binary = static_cast<std::uint32_t>(binary.size());
+  std::string body(binary);
+  body.resize((body.size() + 7) / 8 * 8);
+  return message_frame(head, body);
+}
+
+frame message_to(const hello& theirs, std::string_view binary) { return message_to(static_cast<std::uint32_t>(theirs.service - 1), binary); }
+
+std::string attacked_swarm(std::uint64_t seed, std::uint64_t epochs) {
+  return fmt::format(R"(
+seed: {}
+stop_time: 10min
+network: {{default_delay: 1ms, detection_time: 2s}}
+devices: {{fast: {{samples_per_second: 150, step_time: 2ms}}}}
+peers: {{p: {{count: 3, up: 20Mbit, down: 50Mbit, device: fast}}}}
+data: {{prefetch_samples: 64}}
+workload: {{kind: quadratic, parameters: 4000}}
+training: {{target_batch: 96, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
+averaging: {{matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s, chunk_size: 2KiB}}
+record: {{metrics_interval: 200ms}}
+)", seed, epochs);
 }
 
 std::string binary_of(std::string_view name, std::string_view content) {

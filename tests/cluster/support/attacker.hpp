@@ -88,6 +88,12 @@ bool send_unframed(const std::string& target, const std::shared_ptr<grpc::Channe
 
 /// A frame of a message: its head, and whatever is said to be its body.
 netem::wire::frame message_frame(const netem::wire::message_head& head, std::string_view body);
+/// A whole message of `binary`, from the sender's actor `from` to the receiver's `to`, by their ordinals.
+netem::wire::frame message_to(std::uint32_t to, std::string_view binary, std::uint32_t from = 7);
+/// The same to the actor that the other side introduced itself with.
+netem::wire::frame message_to(const netem::wire::hello& theirs, std::string_view binary);
+/// Three fast peers that train on a small quadratic, for attacks on one of them.
+std::string attacked_swarm(std::uint64_t seed, std::uint64_t epochs);
 /// The binary form of a message of type `name`, with `content` as its content.
 std::string binary_of(std::string_view name, std::string_view content = {});
 

@@ -26,3 +26,12 @@ TEST_CASE("an x-run with values of the wrong kind is an error") {
                            "x-run: {started_utc_ns: 1e9}\n", "x-run: {node: [a]}\n"})
     CHECK(!provenance_of(parse_document(text)).ok());
 }
+
+TEST_CASE("runs on other data are told from a run without data") {
+  const provenance none{"1.0", "", {}, false}, some{"1.0", "9f", {}, false}, other{"1.0", "a0", {}, false};
+  CHECK(!data_differ(some, "A", some, "B"));
+  CHECK(!data_differ(none, "A", none, "B"));
+  CHECK(data_differ(some, "A", other, "B") == "A and B had different training data (x-run.data_digest)");
+  CHECK(data_differ(some, "A", none, "B") == "A trained on data, B had none: their losses are no measure of each other");
+  CHECK(data_differ(none, "A", some, "B") == "B trained on data, A had none: their losses are no measure of each other");
+}
