@@ -88,10 +88,12 @@ class survivors {
   }
   void restart(const std::string& name) { reef_.restart(name); }
 
-  /// What is to be seen of a process that does its part: a peer completes rounds, a shard is linked with all peers.
+  /// What is to be seen of a process that does its part: a peer completes rounds, a shard is linked with all peers that are not away just now.
   bool takes_part(const std::string& name) {
     auto seen = reef_.metrics(name);
-    return name.starts_with("shard") ? seen["shoal_links_open"] >= static_cast<double>(peers_.size()) : seen[rounds_ok] + seen[rounds_partial] >= 1;
+    if (!name.starts_with("shard")) return seen[rounds_ok] + seen[rounds_partial] >= 1;
+    const auto here = std::count_if(peers_.begin(), peers_.end(), [&](const auto& peer) { return reef_.node(peer).running(); });
+    return seen["shoal_links_open"] >= static_cast<double>(here);
   }
   void wait_for_part(const std::string& name) {
     CAPTURE(name);
