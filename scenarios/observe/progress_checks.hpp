@@ -20,6 +20,7 @@ struct progress_options {
   /// How long a peer may be further behind before it has to know. It learns of the others from
   /// their records and from a round that it cannot join, so a round's time-out is part of it.
   duration staleness_allowed = std::chrono::seconds(150);
+  bool one_branch = false;  ///< who is in sync at an epoch has the state that all others there have
   std::function<std::string(actors::peer_id)> name_of;
   observed_view view = observed_view::whole;
 };
@@ -28,7 +29,8 @@ struct progress_options {
 /// `staleness`: a peer is in sync while its last phase is computing or averaging and it is alive.
 /// The leading epoch is the highest of the peers in sync. A peer in sync whose epoch has been more
 /// than max_epoch_difference below it, and who has been there itself, for more than
-/// staleness_allowed violates, once for each epoch. Looked at every eighth of staleness_allowed.
+/// staleness_allowed violates, once for each epoch. With one_branch so do two peers in sync that have been at one epoch with different
+/// states for that long: one of them should have gone over to the other one's branch. Looked at every eighth of staleness_allowed.
 /// `state_lineage`: a state that a step made has one (before, group), and one (before, group) makes
 /// one state; a step starts from the state that the peer is known to have; an adopted state is one
 /// that somebody had. In local view nobody is compared with others: `staleness` is not judged, nor who had an adopted state. States of the last 64 epochs are remembered.
@@ -68,6 +70,7 @@ private:
              std::string_view doing);
   void set_in_sync(duration time, actors::peer_id peer, peer_state& of, bool in_sync);
   void look_for_stragglers(duration time);
+  void look_for_branches(duration time);
   void place(duration time, actors::peer_id peer, std::uint64_t epoch);
   void remove(actors::peer_id peer, std::uint64_t epoch);
   void know(std::uint64_t epoch, const actors::state_id& state);

@@ -56,6 +56,17 @@ bool has_nat(const scenario& what) {
                      [](const peer_group& group) { return group.nat != netem::nat_class::open; });
 }
 
+/// How long a peer may believe to be in sync while others have gone on: it hears of them after a round that it cannot join, from records
+/// that it reads every so often, and not while a fault keeps it from hearing anything.
+duration staleness_allowed(const scenario& what) {
+  duration deaf{};
+  for (const auto& each : what.faults)
+    if (each.kind == fault_kind::partition || each.kind == fault_kind::blackhole || each.kind == fault_kind::swizzle_clog ||
+        each.kind == fault_kind::pause)
+      deaf = std::max(deaf, each.lasts);
+  return std::max(scenarios::invariant_options{}.staleness_allowed, what.averaging.round_timeout + 6 * what.training.max_refresh + deaf);
+}
+
 bool averages_parameters(const scenario& what) { return what.training.method != training_method::synchronous; }
 
 /// Steps that one machine makes with what a swarm at `epoch` has used.
@@ -463,6 +474,7 @@ caf::actor stage::state::start_node(actors::host& on) {
   constexpr std::size_t most_bootstraps = 4;
   actors::dht_config config;
   config.memo = signatures;
+  config.honours_expired = options.mutant == actors::mutant::expired_record;
   // Who says something once a minute need not look up every time where to.
   config.replicas_fresh = std::max(config.replicas_fresh, 2 * what.training.max_refresh);
   const auto machine = in->net().machine_of(in->index_of(on));
@@ -946,6 +958,7 @@ result<run_outcome> stage::run() {
     };
   if (s.what.training.epochs > 0) watching.epochs_planned = s.what.training.epochs;
   watching.invariants.lease_time = s.what.data.lease_time;
+  watching.invariants.staleness_allowed = staleness_allowed(s.what);
   const auto codecs = codecs_of(s.what.averaging, *s.averaged).first;
   auto& mass = watching.invariants.mass;
   // What a codec that drops values leaves is what is contributed.
@@ -964,6 +977,7 @@ result<run_outcome> stage::run() {
     watching.invariants.max_epoch_difference = s.what.training.max_staleness;
     watching.invariants.weights_are_samples = false;
   }
+  watching.invariants.one_branch = !averages_parameters(s.what);
   watching.invariants.computes_meanwhile = averages_parameters(s.what) || s.what.training.overlap != overlap_mode::none;
   if (s.options.node)
     watching = local_view_of(std::move(watching), s.role.peer ? std::optional(static_cast<std::uint32_t>(*s.role.peer + 1)) : std::nullopt);
