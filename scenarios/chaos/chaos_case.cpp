@@ -115,6 +115,9 @@ std::string training(dice& d, std::string& averaging, unsigned peers, double spe
 std::string fault(dice& d, double until, const pace& p, const std::vector<chaos_case::group>& groups) {
   const bool late = std::any_of(groups.begin(), groups.end(), [](const auto& each) { return each.name == "late"; });
   const bool losable = late && d.chance(0.3);
+  unsigned peers = 0;
+  for (const auto& each : groups) peers += each.count;
+  const bool few = peers < 4;  // the other shapes need so many
   std::string out, select = losable ? "late-*" : d.chance(0.2) ? "shard-0" : "*";
   // From less than a round trip takes to some epochs.
   const double lasts = d.spread(0.3, std::min(30 * std::max(1.0, p.work() / 2), until / 4));
@@ -129,7 +132,12 @@ std::string fault(dice& d, double until, const pace& p, const std::vector<chaos_
       out = text{"netem: {}, delay: {}ms, jitter: {}ms, loss: {}%, duplicate: {}%, duration: {:.3f}s", both(), d.between(100, 500), d.between(0, 100),
                         d.between(0, 20), d.between(0, 5), lasts};
       break;
-    case 5: out = text{"partition: {}, duration: {:.3f}s", d.one_of({"minority-third", "halves", "majorities-ring"}), lasts}; select.clear(); break;
+    case 5: {
+      const std::string_view shape = d.one_of({"minority-third", "halves", "majorities-ring"});
+      out = text{"partition: {}, duration: {:.3f}s", few ? "halves" : shape, lasts};
+      select.clear();
+      break;
+    }
     case 6: out = text{"partition: selected, direction: {}, duration: {:.3f}s", both(), lasts}; break;
     case 7: out = text{"blackhole: {}, duration: {:.3f}s", both(), lasts}; break;
     case 8: out = text{"swizzle-clog: {}, duration: {:.3f}s", both(), lasts}; select.clear(); break;
