@@ -261,6 +261,10 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   if (out.data.find("replicas") != std::string::npos && storm.chance(0.5))
     out.faults.push_back(text{"restart: {}, downtime: {}, select: \"shard-*\", mode: one, every: {:.3f}s, until: {:.3f}s", storm.one_of({"process", "machine"}),
                               storm.seconds(0.2, 60 * p.wait()), storm.spread(storm_seconds / 20, storm_seconds / 2), storm_seconds - 1});
+  // A cut that is longer than records live, and than some steps take, leaves two branches; hardly any that is drawn as others are is.
+  const auto apart = 60 * p.wait() + storm.spread(1, 5) * p.epoch;
+  if (storm.chance(0.15) && apart < storm_seconds / 2)
+    out.faults.push_back(text{"partition: halves, duration: {:.3f}s, at: {:.3f}s", apart, storm.spread(p.epoch, storm_seconds - apart - 1)});
   dice aim(seed, "chaos.aim");
   if (aim.chance(0.6))
     for (auto i = aim.between(1, 4); i > 0; --i) out.faults.push_back(aimed(aim, storm_seconds, p));

@@ -54,7 +54,8 @@ struct invariant_options {
   duration settle_time = std::chrono::seconds(30);
   duration staleness_allowed = std::chrono::seconds(150);
   std::uint64_t max_epoch_difference = 1;
-  bool one_branch = false; ///< progress_options
+  duration longest_cut{};  ///< progress_options
+  bool one_branch = false;
   bool weights_are_samples = true, computes_meanwhile = false; ///< sample_book_options
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;
@@ -73,6 +74,8 @@ public:
   void on_left(duration time, actors::peer_id peer);
   void on_observation(duration time, actors::peer_id peer, const actors::observation& what);
   void on_round(const swarm_round& what);
+  /// A fault begins that keeps hosts from hearing of others.
+  void cut(duration time) { progress_.cut(time); }
   void advance(duration time) { progress_.advance(time); }
   /// After round_book::finish.
   /// `leading`: the state that the run ends with, if known.

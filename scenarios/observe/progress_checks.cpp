@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace shoal::scenarios {
 
 using actors::peer_id;
@@ -91,10 +93,10 @@ void progress_checks::look_for_stragglers(duration time) {
     if (too_far > lead)
       return;
     const auto since = reached_.lower_bound(too_far);
-    if (since == reached_.end() || time - since->second <= options_.staleness_allowed)
+    if (since == reached_.end() || !too_long(time, since->second))
       continue;
     for (const auto& [peer, here_since] : peers) {
-      if (time - here_since <= options_.staleness_allowed || !complained_.insert(peer).second)
+      if (!too_long(time, here_since) || !complained_.insert(peer).second)
         continue;
       staleness_.violate(
           time, fmt::format("{} is in sync at epoch {} while others lead at {}, since {}",
@@ -109,7 +111,7 @@ void progress_checks::look_for_branches(duration time) {
     actors::state_id state;
     for (const auto& [peer, here_since] : peers) {
       const auto& theirs = peers_.at(peer).state;
-      if (time - here_since <= options_.staleness_allowed || theirs.is_zero() || theirs == state)
+      if (!too_long(time, here_since) || theirs.is_zero() || theirs == state)
         continue;
       if (state.is_zero()) {
         first = peer;
@@ -120,6 +122,11 @@ void progress_checks::look_for_branches(duration time) {
       }
     }
   }
+}
+
+void progress_checks::cut(duration time) {
+  if (options_.longest_cut > options_.staleness_allowed / 4)
+    all_hear_since_ = std::max(all_hear_since_, time + options_.longest_cut);
 }
 
 void progress_checks::know(std::uint64_t epoch, const actors::state_id& state) {

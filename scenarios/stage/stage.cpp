@@ -56,15 +56,14 @@ bool has_nat(const scenario& what) {
                      [](const peer_group& group) { return group.nat != netem::nat_class::open; });
 }
 
+bool cuts_off(fault_kind what) {
+  return what == fault_kind::partition || what == fault_kind::blackhole || what == fault_kind::swizzle_clog || what == fault_kind::pause;
+}
+
 /// How long a peer may believe to be in sync while others have gone on: it hears of them after a round that it cannot join, from records
-/// that it reads every so often, and not while a fault keeps it from hearing anything.
+/// that it reads every so often.
 duration staleness_allowed(const scenario& what) {
-  duration deaf{};
-  for (const auto& each : what.faults)
-    if (each.kind == fault_kind::partition || each.kind == fault_kind::blackhole || each.kind == fault_kind::swizzle_clog ||
-        each.kind == fault_kind::pause)
-      deaf = std::max(deaf, each.lasts);
-  return std::max(scenarios::invariant_options{}.staleness_allowed, what.averaging.round_timeout + 6 * what.training.max_refresh + deaf);
+  return std::max(scenarios::invariant_options{}.staleness_allowed, what.averaging.round_timeout + 6 * what.training.max_refresh);
 }
 
 bool averages_parameters(const scenario& what) { return what.training.method != training_method::synchronous; }
@@ -359,7 +358,7 @@ void stage::state::build() {
                           [this](const fault_note& note) {
                             const auto now = in->clock().now();
                             std::lock_guard guard(watching);
-                            observers->on_fault(stamp(now), note.fault, action_name(note.kind), note.begins, note.hosts);
+                            observers->on_fault(stamp(now), note.fault, action_name(note.kind), note.begins, cuts_off(note.kind), note.hosts);
                           }});
 
   for (auto& shard : shards) start_shard(shard);
@@ -959,6 +958,8 @@ result<run_outcome> stage::run() {
   if (s.what.training.epochs > 0) watching.epochs_planned = s.what.training.epochs;
   watching.invariants.lease_time = s.what.data.lease_time;
   watching.invariants.staleness_allowed = staleness_allowed(s.what);
+  for (const auto& each : s.what.faults)
+    if (cuts_off(each.kind)) watching.invariants.longest_cut = std::max(watching.invariants.longest_cut, each.lasts);
   const auto codecs = codecs_of(s.what.averaging, *s.averaged).first;
   auto& mass = watching.invariants.mass;
   // What a codec that drops values leaves is what is contributed.

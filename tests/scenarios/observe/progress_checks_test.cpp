@@ -120,6 +120,22 @@ TEST_CASE("staleness is violated by two peers that stay on different branches of
   }
 }
 
+TEST_CASE("staleness is counted from when a cut is over that is no small part of what is allowed") {
+  for (const auto cut : {10s, 100s}) {
+    invariant monotonic, staleness, lineage;
+    progress_checks checks{{.max_epoch_difference = 1, .staleness_allowed = 80s, .longest_cut = cut, .name_of = {}}, monotonic, staleness, lineage};
+    checks.phase_changed(0s, 1, {peer_phase::computing, 0, state(0)});
+    checks.phase_changed(0s, 2, {peer_phase::computing, 0, state(0)});
+    checks.cut(5s);
+    checks.stepped(10s, 1, {1, state(0), state(1), group(1)});
+    checks.stepped(20s, 1, {2, state(1), state(2), group(2)});
+    checks.advance(150s);
+    CHECK(staleness.violated == (cut == 10s ? 1 : 0));
+    checks.advance(200s);
+    CHECK(staleness.violated == 1);
+  }
+}
+
 TEST_CASE("staleness is counted anew when the leader is gone") {
   fixture f;
   f.phase(0s, 1, peer_phase::computing, 0);
