@@ -507,3 +507,47 @@ TEST_CASE("a peer that is still joining or downloading refuses to be a donor, an
   CHECK(asks.seen<state_offer>().size() == 1);
   CHECK(world.observed<misbehaved>().empty());
 }
+
+TEST_CASE("who takes a state hands in the commits that came with it, and passes them on until the shard has answered") {
+  using shard = collector<sample_request, commit>;
+  mini_world world;
+  auto directory = add<donor>(world, "directory"), ahead = add<donor>(world, "ahead"), asks = add<donor>(world, "asks");
+  auto data = add<shard>(world, "data");
+  auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
+  auto newcomer = world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
+  caf::anon_send(newcomer, found{"data.shard", 1, {{"shard-0#1", data.address, {}, 0}}});
+  progress theirs;
+  theirs.epoch = 5;
+  theirs.state = {7, 7};
+  theirs.history = 100;
+  caf::anon_send(newcomer, found{progress_key, 0, {{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
+  world.settle();
+  REQUIRE(ahead.seen<state_request>().size() == 1);
+  auto state = *pool->initial();
+  state.epoch = 5;
+  state.id = {7, 7};
+  state.samples = 100;
+  auto offer = shared_object(state, 4).offer();
+  // All members of the round were lost before the shard heard of it; who downloaded its result in time has it from them.
+  offer.commits.push_back({4, {4, 4}, 1, {{77, {{10, 4}}, 1}}});
+  const auto fetcher = ahead.seen<state_request>().front().reply_to;
+  caf::send_as(ahead.address, fetcher, offer);
+  world.settle();
+  for (std::size_t i = 0; i < ahead.seen<state_chunk_request>().size(); ++i) {
+    const auto asked = ahead.seen<state_chunk_request>()[i];
+    caf::send_as(ahead.address, fetcher, state_chunk{asked.object, asked.offset, shared_object(state, 4).bytes(asked.offset, asked.count)});
+    world.settle();
+  }
+  REQUIRE(data.seen<commit>().size() == 1);
+  CHECK(data.seen<commit>().front().group == group_id{4, 4});
+  const auto offered = [&] {
+    caf::send_as(asks.address, newcomer, state_request{{}, 0, asks.address});
+    world.settle();
+    REQUIRE_FALSE(asks.seen<state_offer>().empty());
+    return asks.seen<state_offer>().back().commits.size();
+  };
+  CHECK(offered() == 1);
+  caf::send_as(data.address, newcomer, commit_received{{4, 4}});
+  CHECK(offered() == 0);
+  CHECK(world.observed<misbehaved>().empty());
+}
