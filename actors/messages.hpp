@@ -487,6 +487,8 @@ struct state_request {
 
 /// What a donor has: `size` bytes (parameters, then optimizer state; of a step the averaged gradient), in chunks whose hashes (the
 /// first 16 bytes of BLAKE2b-256 each) are in `hashes`. Of a step, `state`, `epoch` and `samples` are those after it.
+/// `commits`: what the shard has not answered yet, of rounds that led to it. Whoever takes the state takes these, too: if all members of
+/// a round are lost before the shard hears of it, its samples would be used again while the state that they are in lives on.
 struct state_offer {
   id128 object;
   std::uint64_t epoch = 0;
@@ -497,7 +499,8 @@ struct state_offer {
   std::uint64_t samples = 0;         ///< samples in all steps that led to this state
   std::uint64_t chunk_bytes = 0;
   payload hashes;
-  SHOAL_MESSAGE(state_offer, x.object, x.epoch, x.state, x.step, x.size, x.parameter_bytes, x.samples, x.chunk_bytes, x.hashes)
+  std::vector<commit> commits;
+  SHOAL_MESSAGE(state_offer, x.object, x.epoch, x.state, x.step, x.size, x.parameter_bytes, x.samples, x.chunk_bytes, x.hashes, x.commits)
 };
 
 /// Instead of an offer, or of a chunk to a reserve: `why` is a reason. out_of_sync: it has no such object; busy: it serves as many as

@@ -121,7 +121,13 @@ struct misbehaved {
   std::string why;
 };
 
+/// A DHT node answered a reader with records of which the first expires then; the time is what the node takes it to be.
+struct records_given {
+  std::int64_t expires_utc_ns = 0;
+  std::int64_t utc_ns = 0;
+};
+
 using observation = std::variant<trained, phase_changed, contributed, round_ended, stepped, adopted,
-                                 download_ended, samples_moved, samples_reported, misbehaved, reach_learned>;
+                                 download_ended, samples_moved, samples_reported, misbehaved, reach_learned, records_given>;
 
 }  // namespace shoal::actors

@@ -41,7 +41,8 @@ struct chaos_arguments {
   std::string seeds = "1..100", mutant, folder = ".";
   std::optional<std::uint64_t> only;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
-  double hours = 0.25, twice = 5;
+  double twice = 5;
+  std::optional<double> hours;
   bool show = false, keep = false, mutants = false;
 };
 
@@ -55,17 +56,8 @@ constexpr std::pair<const char*, actors::mutant> mutants[] = {
     {"lone_vote", actors::mutant::lone_vote},                 {"throwing_step", actors::mutant::throwing_step},
     {"forgotten_commit", actors::mutant::forgotten_commit},   {"reused_round", actors::mutant::reused_round},
     {"stale_state", actors::mutant::stale_state},             {"split_branch", actors::mutant::split_branch},
-    {"leaked_group", actors::mutant::leaked_group},           {"wall_clock", actors::mutant::wall_clock}};
-
-/// A third of the time is for healing, and the last minutes of that are looked at.
-chaos_options options_of(double hours) {
-  const auto all = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(hours * 3600));
-  chaos_options out;
-  out.healing = std::clamp<duration>(all / 3, std::min<duration>(std::chrono::minutes(5), all / 2), all / 2);
-  out.bound = std::min<duration>(out.healing * 2 / 3, std::chrono::minutes(4));
-  out.storm = all - out.healing;
-  return out;
-}
+    {"leaked_group", actors::mutant::leaked_group},           {"wall_clock", actors::mutant::wall_clock},
+    {"expired_record", actors::mutant::expired_record}};
 
 /// Runs a case in a process of its own: a crash or a loop without end is a finding.
 class running_case {
@@ -84,7 +76,7 @@ class running_case {
       auto found = scenarios::run_case(what, mutant);
       if (twice && found.problems.empty()) {
         auto again = scenarios::run_case(what, mutant);
-        again.wall_seconds = found.wall_seconds;
+        again.core_seconds = found.core_seconds;
         if (!(again == found)) found.problems.push_back("the second run has another history than the first");
       }
       const auto text = scenarios::to_json(found);
@@ -157,7 +149,7 @@ struct totals {
     if (!what.problems.empty()) ++failed;
     epochs += what.epochs;
     virtual_seconds += what.virtual_seconds;
-    busy_seconds += what.wall_seconds;
+    busy_seconds += what.core_seconds;
     for (const auto& [name, count] : what.faults) faults[name] += count;
     for (const auto& [name, count] : what.points) points[name] += count;
     for (const auto& [name, count] : what.reasons) reasons[name] += count;
@@ -189,7 +181,7 @@ struct totals {
 
 std::string command_of(const chaos_arguments& from, std::uint64_t seed) {
   auto out = fmt::format("shoal chaos --only {}", seed);
-  if (from.hours != chaos_arguments{}.hours) out += fmt::format(" --hours-virtual {}", from.hours);
+  if (from.hours) out += fmt::format(" --hours-virtual {}", *from.hours);
   return out;
 }
 
@@ -326,8 +318,11 @@ int chaos(const chaos_arguments& arguments) {
     if (!fine || last < first || last == 0)
       return fail(fmt::format("--seeds: '{}' is no range of seeds, as 1..10000 or 500 is", arguments.seeds), exit_usage);
   }
-  if (!(arguments.hours >= 0.1 && arguments.hours <= 10'000)) return fail("--hours-virtual: from 0.1 to 10000", exit_usage);
-  const auto how = options_of(arguments.hours);
+  chaos_options how;
+  if (arguments.hours) {
+    if (!(*arguments.hours >= 0.1 && *arguments.hours <= 10'000)) return fail("--hours-virtual: from 0.1 to 10000", exit_usage);
+    how.length = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(*arguments.hours * 3600));
+  }
   if (arguments.show) {
     for (auto seed = first; seed <= last; ++seed) fmt::print("{}", draw_case(seed, how).yaml());
     return exit_ok;
@@ -367,7 +362,7 @@ void add_chaos(CLI::App& app, action& chosen) {
   command->add_option("--seeds", arguments->seeds, "which: FIRST..LAST, or how many")->type_name("A..B")->capture_default_str();
   command->add_option("--only", arguments->only, "this seed alone, twice")->type_name("SEED");
   command->add_option("-j,--jobs", arguments->jobs, "cases at once (as many as there are cores)")->type_name("N")->check(CLI::Range(1u, 1024u));
-  command->add_option("--hours-virtual", arguments->hours, "how long each lasts; in the last third nothing goes wrong any more")->type_name("H")->capture_default_str();
+  command->add_option("--hours-virtual", arguments->hours, "how long each lasts (as long as some forty epochs of the swarm take); in the last third nothing goes wrong any more")->type_name("H");
   command->add_option("--check-determinism", arguments->twice, "of how many in a hundred a second run has to have the same history")
       ->type_name("PERCENT")
       ->capture_default_str()

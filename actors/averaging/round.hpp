@@ -36,6 +36,7 @@ enum class mutant : std::uint8_t {
   split_branch,        ///< who is on another branch of the same epoch stays on it
   leaked_group,        ///< group actors do not end with their rounds
   wall_clock,          ///< how long a leader waits depends on the time of day
+  expired_record,      ///< records of the DHT are honoured after their expiration, until somebody clears them away
 };
 
 /// Who reduces how much of the vector.

@@ -267,7 +267,7 @@ void dht_node::answer(const std::string& key) {
   std::vector<const signed_record*> known;
   auto utc = this->utc();
   auto see = [&](const signed_record& what) {
-    if (what.entry.expires_utc_ns > utc) known.push_back(&what);
+    if (what.entry.expires_utc_ns > utc || options_.honours_expired) known.push_back(&what);
   };
   store_.for_each(key, see);
   cache_.for_each(key, see);
@@ -284,6 +284,10 @@ void dht_node::answer(const std::string& key) {
     const bool newest = before == nullptr || before->entry.subkey != what->entry.subkey;
     before = what;
     if (newest && what->withdrawn == 0) records.push_back(what->entry);
+  }
+  if (!records.empty()) {
+    const auto first = std::min_element(records.begin(), records.end(), [](const record& a, const record& b) { return a.expires_utc_ns < b.expires_utc_ns; });
+    here().observe(records_given{first->expires_utc_ns, utc});
   }
   auto all = std::move(readers->second);
   waiting_.erase(readers);

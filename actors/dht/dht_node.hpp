@@ -84,6 +84,7 @@ struct dht_config {
   record_limits limits;
   std::shared_ptr<signature_memo> memo;            ///< shared by the nodes of one process; may be null
   std::function<void(const lookup_report&)> on_lookup;   ///< may be empty
+  bool honours_expired = false;                    ///< a known bug, for tests (actors::mutant::expired_record)
 };
 
 class dht_node final : public protocol_actor {

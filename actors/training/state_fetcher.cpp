@@ -49,7 +49,7 @@ void state_fetcher::add(const expected_peer& who) {
   const bool known = std::any_of(donors_.begin(), donors_.end(), [&](const donor& d) { return d.address == who.address; });
   if (known) return;
   const bool reserve = living(false) >= options_.donors;
-  donors_.push_back({who.peer, who.address, reserve, {}, {}, false, false, now()});
+  donors_.push_back({who.peer, who.address, reserve, {}, {}, {}, false, false, now()});
   monitor(who.address);
   send(who.address, state_request{download_->object(), static_cast<std::uint8_t>(reserve ? 1 : 0), address()});
 }
@@ -83,6 +83,7 @@ void state_fetcher::on_offer(const state_offer& offer) {
     return drop(*from, reason::bad_message);
   }
   from->offered = state_download::version(offer);
+  from->commits = offer.commits;
   offers_.try_emplace(*from->offered, offer);
   if (!download_->begun()) {
     download_->begin(offer);
@@ -219,6 +220,11 @@ void state_fetcher::report(reason why) {
   if (!owner_) return;
   report_.why = why;
   for (const auto& d : donors_) {
+    // Who is gone by now may have been the last one that knew of a round.
+    if (d.offered && *d.offered == download_->chosen())
+      for (auto& one : d.commits)
+        if (std::none_of(report_.commits.begin(), report_.commits.end(), [&](const commit& known) { return known.group == one.group; }))
+          report_.commits.push_back(std::move(one));
     if (d.gone) continue;
     if (d.offered && *d.offered == download_->chosen()) report_.holders.push_back(d.peer);
     if (!d.reserve) send(d.address, state_hold{download_->offer().object, 1, address()});

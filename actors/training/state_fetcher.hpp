@@ -33,6 +33,7 @@ struct download_report {
   std::uint32_t donors = 0;            ///< who sent at least one
   std::vector<peer_id> holders;        ///< who has the object and lives
   std::vector<peer_id> liars;
+  std::vector<commit> commits;         ///< that those who have the object know to be unanswered, each once
 };
 
 /// Local message to the owner, once: at most `announce_bytes` are still to come of this state, or of the step to it.
@@ -77,6 +78,7 @@ class state_fetcher final : public protocol_actor {
     bool reserve = false;
     std::set<std::uint64_t> asked;    // offsets
     std::optional<id128> offered;     // which version
+    std::vector<commit> commits;      // in its offer
     bool delivered = false;
     bool gone = false;
     duration last_progress{};

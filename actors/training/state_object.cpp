@@ -28,12 +28,12 @@ id128 step_object(const state_id& before) {
 // -- the donor's side -----------------------------------------------------------------------------
 
 shared_object::shared_object(const model_state& state, std::uint64_t chunk_bytes) : head_(state.parameters), tail_(state.optimizer) {
-  offer_ = {state.id, state.epoch, state.id, state.step, state.bytes(), state.parameters.size(), state.samples, chunk_bytes, {}};
+  offer_ = {state.id, state.epoch, state.id, state.step, state.bytes(), state.parameters.size(), state.samples, chunk_bytes, {}, {}};
   hash_chunks();
 }
 
 shared_object::shared_object(const state_id& before, const taken_step& step, std::uint64_t chunk_bytes) : head_(step.gradient) {
-  offer_ = {step_object(before), step.epoch, step.after, 0, step.gradient.size(), step.gradient.size(), step.samples, chunk_bytes, {}};
+  offer_ = {step_object(before), step.epoch, step.after, 0, step.gradient.size(), step.gradient.size(), step.samples, chunk_bytes, {}, {}};
   hash_chunks();
 }
 
@@ -75,7 +75,8 @@ bool state_download::sensible(const state_offer& offer, std::uint64_t most_bytes
   return offer.parameter_bytes == parameter_bytes_ && offer.size == parameter_bytes_ + optimizer_bytes_ && offer.size <= most_bytes &&
          offer.chunk_bytes > 0 && offer.chunk_bytes <= max_payload_bytes &&
          offer.hashes.size() == chunks_in(offer.size, offer.chunk_bytes) * hash_bytes &&
-         (offer.hashes.empty() || offer.hashes.is_hollow() == hollow_) && (object_.is_zero() || offer.object == object_);
+         (offer.hashes.empty() || offer.hashes.is_hollow() == hollow_) && (object_.is_zero() || offer.object == object_) &&
+         offer.commits.size() <= most_commits;
 }
 
 id128 state_download::version(const state_offer& offer) {

@@ -27,6 +27,9 @@ struct taken_step {
 /// The name of the step that was taken from `before`, on whatever branch whoever is asked is.
 id128 step_object(const state_id& before);
 
+/// Commits that a peer keeps until the shard has answered them, and that an offer has.
+inline constexpr std::size_t most_commits = 64;
+
 /// Bytes of one hash in a list.
 inline constexpr std::uint64_t hash_bytes = 16;
 constexpr std::uint64_t chunks_in(std::uint64_t size, std::uint64_t chunk_bytes) { return (size + chunk_bytes - 1) / chunk_bytes; }

@@ -40,7 +40,7 @@ class state_pool {
   /// The best state that was ever reached by a step, or offered: highest epoch, most samples, smallest id.
   state_ptr best();
 
-  /// The pooled state with these bits if there is one, else `state` itself.
+  /// `state` in the bytes of the pooled one with these bits if there is one, else itself.
   state_ptr intern(state_ptr state);
 
  private:

@@ -508,9 +508,13 @@ void volunteer::send_commit(const round_result& result) {
       if (std::binary_search(part.senders.begin(), part.senders.end(), m)) ++entry.parts_included;
     message.entries.push_back(std::move(entry));
   }
-  if (shard_) send(shard_, message);
-  if (uncommitted_.size() == most_uncommitted) uncommitted_.pop_front();
-  uncommitted_.push_back(std::move(message));
+  hand_in(std::move(message));
+}
+
+void volunteer::hand_in(commit round) {
+  if (shard_) send(shard_, round);
+  if (uncommitted_.size() == most_commits) uncommitted_.pop_front();
+  uncommitted_.push_back(std::move(round));
 }
 
 // -- reachability ---------------------------------------------------------------------------------
@@ -697,6 +701,10 @@ void volunteer::on_download(const download_report& report) {
   const auto epoch = download_->begun() ? download_->offer().epoch : 0;
   here().observe(download_ended{downloading_step_, epoch, report.why, report.bytes, report.rejected, report.donors});
   liars_.insert(report.liars.begin(), report.liars.end());
+  if (report.why == reason::none)
+    for (const auto& round : report.commits)
+      if (std::none_of(uncommitted_.begin(), uncommitted_.end(), [&](const commit& known) { return known.group == round.group; }))
+        hand_in(round);
   if (std::exchange(fetching_aside_, false)) {
     const auto got = std::exchange(download_, nullptr);
     return step_fetched(report.why == reason::none ? std::optional(got->step()) : std::nullopt);
@@ -784,7 +792,9 @@ void volunteer::on_state_request(const state_request& message) {
   if (!object) return refuse(reason::out_of_sync);
   if (!shelf_.admit(message.reply_to, *object, message.reserve != 0, now())) return refuse(reason::busy);
   state_bytes_asked_ = 0;
-  send(message.reply_to, object->offer());
+  auto offer = object->offer();
+  offer.commits.assign(uncommitted_.begin(), uncommitted_.end());
+  send(message.reply_to, std::move(offer));
 }
 
 void volunteer::on_state_hold(const state_hold& message) {

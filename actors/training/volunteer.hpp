@@ -219,6 +219,8 @@ class volunteer : public protocol_actor {
   void adopt_shard(const caf::actor& shard);
   void on_not_primary(const not_primary& what);
   bool is_shard(const caf::strong_actor_ptr& whom) const;
+  /// Tells the shard, until it answers.
+  void hand_in(commit round);
   void on_commit_received(const commit_received& what);
   void on_found(const found& answer);
   void on_samples(samples& message);
@@ -253,8 +255,7 @@ class volunteer : public protocol_actor {
   std::vector<shard_record> shards_;                // as last read
   std::deque<caf::actor_addr> lost_shards_;         // of several: whom we left because it was gone
   unsigned referrals_ = 0;                          // times that we were sent to one of those, and got nothing
-  static constexpr std::size_t most_uncommitted = 64;
-  std::deque<commit> uncommitted_;                  // not answered by the shard yet
+  std::deque<commit> uncommitted_;                  // of rounds that led to our state, not answered by the shard yet
   std::uint32_t requested_ = 0;                     // credit given and not yet used by the shard
   duration last_samples_{};
   duration last_publish_{-1};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -37,30 +38,69 @@ double seconds_of(duration what) { return std::chrono::duration<double>(what).co
 
 void add(std::string& to, const std::string& option) { to += (to.empty() ? "" : ", ") + option; }
 
-std::string line(dice& d) {
-  auto out = fmt::format("up: {}kbit, down: {}kbit", static_cast<unsigned>(d.spread(500, 50'000)), static_cast<unsigned>(d.spread(2'000, 100'000)));
-  if (d.chance(0.3)) add(out, fmt::format("delay: {}ms", d.between(1, 150)));
-  if (d.chance(0.15)) add(out, fmt::format("loss: {}%", d.between(1, 3)));
+/// As fmt::format, and what is drawn for it is drawn from left to right: compilers order a function's arguments as they like, those of a list not.
+struct text : std::string {
+  template <class... Values>
+  text(fmt::format_string<Values...> how, Values&&... values) : std::string(fmt::format(how, std::forward<Values>(values)...)) {}
+};
+
+/// Real swarms make a step in minutes; a quick one meets more faults in the middle of something. All durations follow the pace: what
+/// is about computing (epochs, leases, how long faults last) like epochs, what is about the network (time-outs, records) like their square root,
+/// as scenarios/reference/ has them.
+struct pace {
+  double epoch = 5;                  // seconds
+  double work() const { return epoch / 5; }
+  double wait() const { return std::max(1.0, std::sqrt(work())); }
+};
+
+std::string in_seconds(double seconds) { return fmt::format("{}ms", static_cast<std::uint64_t>(std::llround(seconds * 1000))); }
+
+chaos_times times_of(const pace& p, const chaos_options& how) {
+  const auto of = [](double seconds) { return std::chrono::duration_cast<duration>(std::chrono::milliseconds(std::llround(seconds * 1000))); };
+  chaos_times out;
+  // What a storm leaves behind, its time-outs end; then the peers need some epochs.
+  const double healing = 120 * p.wait() + 12 * p.epoch;
+  if (how.length == duration{}) {
+    out.healing = of(healing);
+    out.storm = of(std::max(180.0, 30 * p.epoch));
+  } else {
+    out.healing = std::clamp(how.length / 3, std::min(of(healing), how.length / 2), how.length / 2);
+    out.storm = how.length - out.healing;
+  }
+  out.bound = out.healing * 2 / 3;
   return out;
 }
 
-std::string training(dice& d, std::string& averaging, unsigned peers) {
-  std::string out = fmt::format("micro_batch: {}, min_refresh: 500ms, max_refresh: {}s, record_lifetime: {}s", d.between(2, 16),
-                                d.between(4, 10), d.between(20, 40));
+std::string line(dice& d) {
+  auto out = text{"up: {}kbit, down: {}kbit", static_cast<unsigned>(d.spread(500, 50'000)), static_cast<unsigned>(d.spread(2'000, 100'000))};
+  if (d.chance(0.3)) add(out, text{"delay: {}ms", d.between(1, 150)});
+  if (d.chance(0.15)) add(out, text{"loss: {}%", d.between(1, 3)});
+  return out;
+}
+
+/// `speed`: of all trainers together, in samples a second before they are scaled to the pace; `scale` becomes what to multiply them by.
+std::string training(dice& d, std::string& averaging, unsigned peers, double speed, const pace& p, double& scale) {
+  const auto micro_batch = d.between(2, 16);
+  std::string out = text{"micro_batch: {}, min_refresh: {}, max_refresh: {}, record_lifetime: {}", micro_batch, in_seconds(0.5 * p.wait()),
+                                in_seconds(p.wait() * static_cast<double>(d.between(4, 10))), in_seconds(p.wait() * static_cast<double>(d.between(20, 40)))};
   const auto method = d.one_of({0, 0, 0, 1, 2});
-  if (method != 2) add(out, fmt::format("target_batch: {}", d.between(2, 12) * 16));
+  auto batch = d.between(2, 12) * 16;
+  if (method != 2) add(out, fmt::format("target_batch: {}", batch));
   if (method == 0) {
     add(out, std::string("overlap: ") + d.one_of({"none", "none", "update", "averaging"}));
     if (d.chance(0.2)) add(averaging, "power_sgd_rank: 2");
-    if (d.chance(0.3)) add(averaging, fmt::format("min_group_size: {}", d.between(1, 2)));
+    if (d.chance(0.3)) add(averaging, text{"min_group_size: {}", d.between(1, 2)});
   } else if (method == 1) {
     add(out, "method: local_updates");
   } else {
-    add(out, fmt::format("method: moshpit, local_steps: {}", d.between(2, 12)));
+    const auto local_steps = d.between(2, 12);
+    batch = local_steps * micro_batch * peers;
+    add(out, fmt::format("method: moshpit, local_steps: {}", local_steps));
     // A larger one leaves most peers alone in their lines.
     const auto side = static_cast<unsigned>(std::max(2.0, std::floor(std::sqrt(peers))));
     add(averaging, fmt::format("grid: {}x{}", side, side));
   }
+  scale = static_cast<double>(batch) / (speed * p.epoch);
   // States in 8 bits cannot be averaged.
   if (method != 0 && d.chance(0.5)) {
     add(out, "average_optimizer: true, optimizer: {kind: adamw, learning_rate: 0.01}");
@@ -72,28 +112,38 @@ std::string training(dice& d, std::string& averaging, unsigned peers) {
 }
 
 /// `until`: when the storm is over. A fault that comes again and again ends then; what lasts is over before.
-std::string fault(dice& d, double until, const std::vector<chaos_case::group>& groups) {
+std::string fault(dice& d, double until, const pace& p, const std::vector<chaos_case::group>& groups) {
   const bool late = std::any_of(groups.begin(), groups.end(), [](const auto& each) { return each.name == "late"; });
   const bool losable = late && d.chance(0.3);
+  unsigned peers = 0;
+  for (const auto& each : groups) peers += each.count;
+  const bool few = peers < 4;  // the other shapes need so many
   std::string out, select = losable ? "late-*" : d.chance(0.2) ? "shard-0" : "*";
-  const double lasts = d.spread(0.3, 30);
+  // From less than a round trip takes to some epochs.
+  const double lasts = d.spread(0.3, std::min(30 * std::max(1.0, p.work() / 2), until / 4));
+  const auto downtime = [&] { return d.seconds(0.2, 30 * std::max(1.0, p.work() / 2)); };
   const auto both = [&] { return std::string(d.one_of({"both", "both", "to", "from"})); };
   switch (d.between(0, 9)) {
-    case 0: out = losable ? fmt::format("kill: {}", d.one_of({"process", "machine"})) : fmt::format("restart: {}, downtime: {}", d.one_of({"process", "machine"}), d.seconds(0.2, 30)); break;
-    case 1: out = fmt::format("restart: {}, downtime: {}", d.one_of({"process", "machine"}), d.seconds(0.2, 30)); break;
+    case 0: out = losable ? text{"kill: {}", d.one_of({"process", "machine"})} : text{"restart: {}, downtime: {}", d.one_of({"process", "machine"}), downtime()}; break;
+    case 1: out = text{"restart: {}, downtime: {}", d.one_of({"process", "machine"}), downtime()}; break;
     case 2: out = fmt::format("pause: host, duration: {:.3f}s", lasts); break;
-    case 3: out = fmt::format("throttle: {}, factor: {}%, duration: {:.3f}s", d.one_of({"both", "up", "down"}), d.between(2, 50), lasts); break;
+    case 3: out = text{"throttle: {}, factor: {}%, duration: {:.3f}s", d.one_of({"both", "up", "down"}), d.between(2, 50), lasts}; break;
     case 4:
-      out = fmt::format("netem: {}, delay: {}ms, jitter: {}ms, loss: {}%, duplicate: {}%, duration: {:.3f}s", both(), d.between(100, 500), d.between(0, 100),
-                        d.between(0, 20), d.between(0, 5), lasts);
+      out = text{"netem: {}, delay: {}ms, jitter: {}ms, loss: {}%, duplicate: {}%, duration: {:.3f}s", both(), d.between(100, 500), d.between(0, 100),
+                        d.between(0, 20), d.between(0, 5), lasts};
       break;
-    case 5: out = fmt::format("partition: {}, duration: {:.3f}s", d.one_of({"minority-third", "halves", "majorities-ring"}), lasts); select.clear(); break;
-    case 6: out = fmt::format("partition: selected, direction: {}, duration: {:.3f}s", both(), lasts); break;
-    case 7: out = fmt::format("blackhole: {}, duration: {:.3f}s", both(), lasts); break;
-    case 8: out = fmt::format("swizzle-clog: {}, duration: {:.3f}s", both(), lasts); select.clear(); break;
+    case 5: {
+      const std::string_view shape = d.one_of({"minority-third", "halves", "majorities-ring"});
+      out = text{"partition: {}, duration: {:.3f}s", few ? "halves" : shape, lasts};
+      select.clear();
+      break;
+    }
+    case 6: out = text{"partition: selected, direction: {}, duration: {:.3f}s", both(), lasts}; break;
+    case 7: out = text{"blackhole: {}, duration: {:.3f}s", both(), lasts}; break;
+    case 8: out = text{"swizzle-clog: {}, duration: {:.3f}s", both(), lasts}; select.clear(); break;
     default:
-      out = d.chance(0.5) ? fmt::format("clock: bump, {}: {}s, duration: {:.3f}s", d.one_of({"ahead", "behind"}), d.between(1, 90), lasts)
-                          : fmt::format("clock: skew, drift: {}%, duration: {:.3f}s", d.between(1, 10), lasts);
+      out = d.chance(0.5) ? text{"clock: bump, {}: {}s, duration: {:.3f}s", d.one_of({"ahead", "behind"}), d.between(1, 90), lasts}
+                          : text{"clock: skew, drift: {}%, duration: {:.3f}s", d.between(1, 10), lasts};
       break;
   }
   if (!select.empty()) {
@@ -107,19 +157,19 @@ std::string fault(dice& d, double until, const std::vector<chaos_case::group>& g
     const auto point = points[d.between(0, points.size() - 1)];
     // mode draws among the selected at a time, not at a point, where the one who reached it is struck.
     out = out.substr(0, out.find(", mode:"));
-    return out + fmt::format(", on: {}, nth: {}", point, d.between(1, 12));
+    return out + text{", on: {}, nth: {}, until: {:.3f}s", point, d.between(1, 12), last};
   }
-  if (out.starts_with("kill") || d.chance(0.5)) return out + fmt::format(", at: {:.3f}s", d.spread(2, last));
-  return out + fmt::format(", every: {:.3f}s, at: {:.3f}s, until: {:.3f}s, probability: {}%", d.spread(lasts + 2, until / 2), d.spread(2, last / 2), last,
-                           d.between(30, 100));
+  if (out.starts_with("kill") || d.chance(0.5)) return out + text{", at: {:.3f}s", d.spread(2, last)};
+  return out + text{", every: {:.3f}s, at: {:.3f}s, until: {:.3f}s, probability: {}%", d.spread(lasts + 2, until / 2), d.spread(2, last / 2), last,
+                           d.between(30, 100)};
 }
 
 /// Rounds are short, so a fault at some time hardly ever falls into one: hosts that are lost and restarted in the middle of what they do, again and
 /// again. (In 4,300 rounds of the first forty seeds without them two were partial.)
-std::string aimed(dice& d, double until) {
+std::string aimed(dice& d, double until, const pace& p) {
   const auto& points = actors::probes::all;
-  return fmt::format("restart: {}, downtime: {}, select: \"*\", on: {}, probability: {:.2f}%, until: {:.3f}s", d.one_of({"process", "process", "machine"}),
-                     d.seconds(0.2, 20), points[d.between(0, points.size() - 1)], d.spread(0.1, 3), until - 1);
+  return text{"restart: {}, downtime: {}, select: \"*\", on: {}, probability: {:.2f}%, until: {:.3f}s", d.one_of({"process", "process", "machine"}),
+                     d.seconds(0.2, 20 * p.wait()), points[d.between(0, points.size() - 1)], d.spread(0.2, 6), until - 1};
 }
 
 }  // namespace
@@ -137,18 +187,18 @@ std::string chaos_case::text() const {
     const auto from = at + key.size() + 2;
     return in.substr(from, in.find_first_of(",}", from) - from);
   };
-  return fmt::format("{}, {}, {} peer{}, {} fault{}", value(training, "method", "synchronous"), value(network, "model", "tcp"), peers(), peers() == 1 ? "" : "s",
+  return fmt::format("{}, {:.0f} s an epoch, {}, {} peer{}, {} fault{}", value(training, "method", "synchronous"), epoch_seconds, value(network, "model", "tcp"), peers(), peers() == 1 ? "" : "s",
                      faults.size(), faults.size() == 1 ? "" : "s");
 }
 
 std::string chaos_case::yaml() const {
   auto out = fmt::format(
       "name: chaos-{}\nseed: {}\nstop_time: {}ms\nnetwork: {{{}}}\n"
-      "devices:\n  fast: {{samples_per_second: 8, jitter: 10%, step_time: 100ms}}\n  slow: {{samples_per_second: 3, jitter: 20%, step_time: 400ms}}\npeers:\n",
-      seed, seed, std::chrono::duration_cast<std::chrono::milliseconds>(how.storm + how.healing).count(), network);
+      "devices: {{{}}}\npeers:\n",
+      seed, seed, std::chrono::duration_cast<std::chrono::milliseconds>(times.storm + times.healing).count(), network, devices);
   for (const auto& each : groups) out += fmt::format("  {}: {{count: {}, {}}}\n", each.name, each.count, each.options);
-  out += fmt::format("data: {{{}}}\nworkload: {{{}}}\ntraining: {{{}}}\naveraging: {{{}}}\nrecord: {{events: none, transfers: 0}}\n", data, workload, training,
-                     averaging);
+  out += fmt::format("data: {{{}}}\nworkload: {{{}}}\ntraining: {{{}}}\naveraging: {{{}}}\nrecord: {{events: none, transfers: 0, metrics_interval: {}}}\n", data, workload, training,
+                     averaging, in_seconds(std::max(1.0, epoch_seconds / 4)));
   if (!faults.empty()) out += "faults:\n";
   for (const auto& each : faults) out += "  - {" + each + "}\n";
   return out;
@@ -157,38 +207,67 @@ std::string chaos_case::yaml() const {
 chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   chaos_case out;
   out.seed = seed;
-  out.how = how;
   dice d(seed, "chaos.swarm");
-  out.network = fmt::format("model: {}, default_delay: {}ms, default_jitter: {}ms, detection_time: {}s", d.one_of({"tcp", "max_min", "lv08"}), d.between(20, 120),
-                            d.between(0, 15), d.between(1, 5));
-  const auto core = static_cast<unsigned>(d.between(2, 6));
-  const auto device = [&] { return std::string(", device: ") + d.one_of({"fast", "fast", "slow"}); };
+  const pace p{d.spread(4, 600)};
+  out.epoch_seconds = p.epoch;
+  out.times = times_of(p, how);
+  const double storm_seconds = seconds_of(out.times.storm);
+  out.network = text{"model: {}, default_delay: {}ms, default_jitter: {}ms, detection_time: {}s", d.one_of({"tcp", "max_min", "lv08"}), d.between(20, 120),
+                            d.between(0, 15), d.between(1, 5)};
+  double speed = 0;
+  const auto device = [&](std::uint64_t count) {
+    const bool fast = d.chance(2.0 / 3);
+    speed += static_cast<double>(count) * (fast ? 8 : 3);
+    return std::string(fast ? ", device: fast" : ", device: slow");
+  };
   const auto nat = [&] { return d.chance(0.2) ? std::string(", nat: ") + d.one_of({"cone", "symmetric", "outbound_only"}) : std::string{}; };
-  out.groups.push_back({"core", line(d) + device() + ", start_spacing: 10ms", core});
-  if (d.chance(0.6)) out.groups.push_back({"late", line(d) + device() + nat() + fmt::format(", start: {}s, start_spacing: {}ms", d.between(0, 90), d.between(10, 5000)),
-                                           static_cast<unsigned>(d.between(1, 6))});
-  out.averaging = fmt::format("matchmaking_time: {}s, round_timeout: {}s, sender_timeout: {}s, chunk_size: {}KiB", d.between(1, 4), d.between(15, 30), d.between(3, 8),
-                              d.one_of({2, 8, 64}));
+  const auto core = static_cast<unsigned>(d.between(2, 6));
+  auto options = line(d);
+  options += device(core);
+  out.groups.push_back({"core", options + ", start_spacing: 10ms", core});
+  if (d.chance(0.6)) {
+    const auto count = static_cast<unsigned>(d.between(1, 6));
+    options = line(d);
+    options += device(count);
+    options += nat();
+    add(options, "start: " + in_seconds(d.between(0, 18) * p.epoch / 4));
+    add(options, text{"start_spacing: {}", d.seconds(0.01, p.epoch)});
+    out.groups.push_back({"late", options, count});
+  }
+  out.averaging = text{"matchmaking_time: {}, round_timeout: {}, sender_timeout: {}, chunk_size: {}KiB", in_seconds(p.wait() * static_cast<double>(d.between(1, 4))),
+                              in_seconds(p.wait() * static_cast<double>(d.between(15, 30))), in_seconds(p.wait() * static_cast<double>(d.between(3, 8))),
+                              d.one_of({2, 8, 64})};
   if (d.chance(0.3)) add(out.averaging, std::string("split: ") + d.one_of({"equal", "single"}));
   if (d.chance(0.35)) add(out.averaging, std::string("compression: ") + d.one_of({"float16", "uniform8", "blockwise8", "size_adaptive"}));
-  out.training = training(d, out.averaging, out.peers());
+  double scale = 1;
+  out.training = training(d, out.averaging, out.peers(), speed, p, scale);
+  out.devices = fmt::format("fast: {{samples_per_second: {:.4g}, jitter: 10%, step_time: {}}}, slow: {{samples_per_second: {:.4g}, jitter: 20%, step_time: {}}}", 8 * scale,
+                            in_seconds(0.02 * p.epoch), 3 * scale, in_seconds(0.08 * p.epoch));
   const bool synchronous = out.training.find("method: ") == std::string::npos;
   if (synchronous && out.averaging.find("power_sgd") == std::string::npos && d.chance(0.15)) {
     out.groups.push_back({"aux", "up: 50Mbit, down: 50Mbit, device: fast, role: auxiliary", 1});
     out.auxiliary = true;
   }
-  out.data = fmt::format("prefetch_samples: {}, lease_time: {}s", d.between(8, 64), d.between(20, 120));
-  if (d.chance(0.4)) add(out.data, fmt::format("replicas: {}", d.between(2, 3)));
+  out.data = text{"prefetch_samples: {}, lease_time: {}", d.between(8, 64), in_seconds(std::max(1.0, p.work()) * static_cast<double>(d.between(20, 120)))};
+  if (d.chance(0.4)) add(out.data, text{"replicas: {}", d.between(2, 3)});
   const auto parameters = static_cast<std::uint64_t>(d.spread(50, 800)) * 8;
-  out.workload = fmt::format("kind: {}, parameters: {}, sample_size: 64B", d.one_of({"timing", "quadratic"}), parameters);
+  out.workload = text{"kind: {}, parameters: {}, sample_size: 64B", d.one_of({"timing", "quadratic"}), parameters};
   if (out.averaging.find("power_sgd") != std::string::npos) add(out.workload, "rows: 8");
 
   dice storm(seed, "chaos.storm");
   const auto faults = storm.between(0, 8);
-  for (std::uint64_t i = 0; i < faults; ++i) out.faults.push_back(fault(storm, seconds_of(how.storm), out.groups));
+  for (std::uint64_t i = 0; i < faults; ++i) out.faults.push_back(fault(storm, storm_seconds, p, out.groups));
+  // Only then does one replica of the shard take over from another.
+  if (out.data.find("replicas") != std::string::npos && storm.chance(0.5))
+    out.faults.push_back(text{"restart: {}, downtime: {}, select: \"shard-*\", mode: one, every: {:.3f}s, until: {:.3f}s", storm.one_of({"process", "machine"}),
+                              storm.seconds(0.2, 60 * p.wait()), storm.spread(storm_seconds / 20, storm_seconds / 2), storm_seconds - 1});
+  // A cut that is longer than records live, and than some steps take, leaves two branches; hardly any that is drawn as others are is.
+  const auto apart = 60 * p.wait() + storm.spread(1, 5) * p.epoch;
+  if (storm.chance(0.15) && apart < storm_seconds / 2)
+    out.faults.push_back(text{"partition: halves, duration: {:.3f}s, at: {:.3f}s", apart, storm.spread(p.epoch, storm_seconds - apart - 1)});
   dice aim(seed, "chaos.aim");
   if (aim.chance(0.6))
-    for (auto i = aim.between(1, 4); i > 0; --i) out.faults.push_back(aimed(aim, seconds_of(how.storm)));
+    for (auto i = aim.between(1, 4); i > 0; --i) out.faults.push_back(aimed(aim, storm_seconds, p));
   return out;
 }
 

@@ -11,10 +11,15 @@
 namespace shoal::scenarios {
 
 struct chaos_options {
-  duration storm = std::chrono::minutes(10);     ///< faults begin and end in it
-  duration healing = std::chrono::minutes(5);    ///< no fault begins any more
-  /// In the last so much of `healing` every peer that is there has to take part. Requires: less than it.
-  duration bound = std::chrono::minutes(2);
+  /// Storm and healing together; zero: as long as some forty epochs of the swarm take, a few minutes or a few hours.
+  duration length{};
+};
+
+/// How long a case lasts, in virtual time.
+struct chaos_times {
+  duration storm{};       ///< faults begin and end in it
+  duration healing{};     ///< no fault begins any more
+  duration bound{};       ///< in the last so much of `healing` every peer that is there has to take part
 };
 
 /// Pieces of a scenario, so that a shrinker can leave some out.
@@ -24,9 +29,10 @@ struct chaos_case {
     unsigned count = 1;
   };
   std::uint64_t seed = 0;
-  chaos_options how;
+  double epoch_seconds = 0;          ///< that an epoch should take: a few seconds in one swarm, ten minutes in another
+  chaos_times times;
   bool auxiliary = false;            ///< the group `aux` reduces and does not train
-  std::string network, data, workload, training, averaging;   ///< flow mappings, without braces
+  std::string network, devices, data, workload, training, averaging;   ///< flow mappings, without braces
   std::vector<group> groups;         ///< `core` loses nobody for good, `late` may
   std::vector<std::string> faults;   ///< flow mappings
 

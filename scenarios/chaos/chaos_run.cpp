@@ -1,5 +1,7 @@
 #include "scenarios/chaos/chaos_run.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -18,6 +20,12 @@ namespace {
 
 /// Epochs that a peer may be behind in the end: peers do not stop at the same moment of one, and one may be downloading.
 constexpr std::uint64_t most_behind = 6;
+
+double core_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
 
 /// What a host was last heard to do.
 struct last_seen {
@@ -96,6 +104,7 @@ class watcher final : public run_listener {
 
 chaos_result run_case(const chaos_case& what, actors::mutant mutant) {
   chaos_result out;
+  const auto begun = core_seconds();
   auto loaded = load_text(what.yaml(), fmt::format("chaos-{}.yaml", what.seed));
   if (!loaded.value) {
     for (const auto& error : loaded.errors) out.problems.push_back("no scenario: " + render(error));
@@ -122,7 +131,7 @@ chaos_result run_case(const chaos_case& what, actors::mutant mutant) {
   }
   const auto& summary = outcome->summary;
   out.virtual_seconds = summary.virtual_seconds;
-  out.wall_seconds = summary.wall_seconds;
+  out.core_seconds = core_seconds() - begun;
   out.epochs = summary.epochs;
   out.faults = seen.faults;
   out.reasons = summary.rounds.by_reason;
@@ -135,12 +144,12 @@ chaos_result run_case(const chaos_case& what, actors::mutant mutant) {
     if (check.violated > 0) out.problems.push_back(fmt::format("{} violated {} times, first {}", name, check.violated, check.first_violation));
   if (seen.refused > 0) out.problems.push_back(fmt::format("{} messages of correct peers were refused, first {}", seen.refused, seen.first_refused));
 
-  const auto from = what.how.storm + what.how.healing - what.how.bound;
+  const auto from = what.times.storm + what.times.healing - what.times.bound;
   std::uint64_t ahead = 0;
   for (const auto& [name, who] : seen.hosts) ahead = std::max(ahead, who.epoch);
   for (const auto& [name, who] : seen.hosts) {
     if (!who.there || name.starts_with("aux-") || name.starts_with("shard-")) continue;
-    if (who.moved < from || (who.epoch + most_behind < ahead && who.moved < from + what.how.bound * 2 / 3))
+    if (who.moved < from || (who.epoch + most_behind < ahead && who.moved < from + what.times.bound * 2 / 3))
       out.problems.push_back(fmt::format("not healed: {} is at epoch {} since {:.1f} s, while others are at {}; it is {}, its last round was {}", name, who.epoch,
                                          std::chrono::duration<double>(who.moved).count(), ahead, who.phase, who.round));
   }
@@ -193,7 +202,7 @@ chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>&
 }
 
 std::string to_json(const chaos_result& what) {
-  return nlohmann::ordered_json{{"problems", what.problems},   {"virtual_seconds", what.virtual_seconds}, {"wall_seconds", what.wall_seconds},
+  return nlohmann::ordered_json{{"problems", what.problems},   {"virtual_seconds", what.virtual_seconds}, {"core_seconds", what.core_seconds},
                                 {"epochs", what.epochs},       {"faults", what.faults},                   {"points", what.points},
                                 {"reasons", what.reasons},     {"event_hash", what.event_hash}}
       .dump();
@@ -205,7 +214,7 @@ result<chaos_result> chaos_result_from_json(std::string_view text) {
     chaos_result out;
     from.at("problems").get_to(out.problems);
     from.at("virtual_seconds").get_to(out.virtual_seconds);
-    from.at("wall_seconds").get_to(out.wall_seconds);
+    from.at("core_seconds").get_to(out.core_seconds);
     from.at("epochs").get_to(out.epochs);
     from.at("faults").get_to(out.faults);
     from.at("points").get_to(out.points);

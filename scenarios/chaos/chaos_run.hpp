@@ -15,7 +15,7 @@ namespace shoal::scenarios {
 
 struct chaos_result {
   std::vector<std::string> problems;                 ///< a sentence each: invariants, what did not heal, what stopped the run; empty: fine
-  double virtual_seconds = 0, wall_seconds = 0;
+  double virtual_seconds = 0, core_seconds = 0;       ///< of a core, whoever else may have had it meanwhile
   std::uint64_t epochs = 0;
   std::map<std::string, std::uint64_t> faults;       ///< by kind, hosts struck, each time counted
   std::map<std::string, std::uint64_t> points;       ///< of actors/probes.hpp, how often each was reached

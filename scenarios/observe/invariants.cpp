@@ -10,7 +10,7 @@ invariants::invariants(invariant_options options)
     : mass_(options.mass), view_(options.view),
       samples_({options.lease_time, options.settle_time, options.weights_are_samples, options.computes_meanwhile, options.name_of, options.takeovers, options.view},
                                     at(invariant_rule::samples_counted)),
-      progress_({options.max_epoch_difference, options.staleness_allowed, options.name_of, options.view}, at(invariant_rule::epoch_monotonic),
+      progress_({options.max_epoch_difference, options.staleness_allowed, options.longest_cut, options.one_branch, options.name_of, options.view}, at(invariant_rule::epoch_monotonic),
                 at(invariant_rule::staleness), at(invariant_rule::state_lineage)) {}
 
 void invariants::on_started(duration, actors::peer_id peer) {
@@ -54,6 +54,11 @@ void invariants::on_observation(duration time, actors::peer_id peer,
     samples_.moved(time, *x);
   } else if (const auto* x = std::get_if<actors::samples_reported>(&what)) {
     samples_.reported(*x);
+  } else if (const auto* x = std::get_if<actors::records_given>(&what)) {
+    invariant& live = at(invariant_rule::records_live);
+    live.check();
+    if (x->expires_utc_ns <= x->utc_ns)
+      live.violate(time, fmt::format("the DHT node of peer {} gives a record that expired {} ago", peer, time_text(duration(x->utc_ns - x->expires_utc_ns))));
   }
 }
 

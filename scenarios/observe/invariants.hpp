@@ -27,14 +27,15 @@ enum class invariant_rule : std::uint8_t {
   epoch_monotonic, ///< progress_checks.hpp
   staleness,
   state_lineage,
+  records_live, ///< no DHT node answers a reader with a record that it knows to have expired
   no_bypass,    ///< no message crossed hosts without the network
   requests_end, ///< every request had its reply, time-out or down
   no_leaks,     ///< no actor, flow or timer outlives what it was for
 };
 
-inline constexpr std::array<std::string_view, 10> rule_names{
+inline constexpr std::array<std::string_view, 11> rule_names{
     "same_bits", "denominator",   "mass_conserved", "samples_counted", "epoch_monotonic",
-    "staleness", "state_lineage", "no_bypass",      "requests_end",    "no_leaks"};
+    "staleness", "state_lineage", "records_live", "no_bypass",      "requests_end",    "no_leaks"};
 
 /// Counted by whoever owns the world, after the run.
 struct leak_facts {
@@ -53,6 +54,8 @@ struct invariant_options {
   duration settle_time = std::chrono::seconds(30);
   duration staleness_allowed = std::chrono::seconds(150);
   std::uint64_t max_epoch_difference = 1;
+  duration longest_cut{};  ///< progress_options
+  bool one_branch = false;
   bool weights_are_samples = true, computes_meanwhile = false; ///< sample_book_options
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;
@@ -71,6 +74,8 @@ public:
   void on_left(duration time, actors::peer_id peer);
   void on_observation(duration time, actors::peer_id peer, const actors::observation& what);
   void on_round(const swarm_round& what);
+  /// A fault begins that keeps hosts from hearing of others.
+  void cut(duration time) { progress_.cut(time); }
   void advance(duration time) { progress_.advance(time); }
   /// After round_book::finish.
   /// `leading`: the state that the run ends with, if known.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace shoal::scenarios {
 
 using actors::peer_id;
@@ -83,22 +85,48 @@ void progress_checks::look_for_stragglers(duration time) {
   next_look_ = time + options_.staleness_allowed / 8;
   if (at_epoch_.empty())
     return;
+  if (options_.one_branch)
+    look_for_branches(time);
   const std::uint64_t lead = at_epoch_.rbegin()->first;
   for (const auto& [epoch, peers] : at_epoch_) {
     const std::uint64_t too_far = epoch + options_.max_epoch_difference + 1;
     if (too_far > lead)
       return;
     const auto since = reached_.lower_bound(too_far);
-    if (since == reached_.end() || time - since->second <= options_.staleness_allowed)
+    if (since == reached_.end() || !too_long(time, since->second))
       continue;
     for (const auto& [peer, here_since] : peers) {
-      if (time - here_since <= options_.staleness_allowed || !complained_.insert(peer).second)
+      if (!too_long(time, here_since) || !complained_.insert(peer).second)
         continue;
       staleness_.violate(
           time, fmt::format("{} is in sync at epoch {} while others lead at {}, since {}",
                             options_.name_of(peer), epoch, lead, time_text(since->second)));
     }
   }
+}
+
+void progress_checks::look_for_branches(duration time) {
+  for (const auto& [epoch, peers] : at_epoch_) {
+    peer_id first = 0;
+    actors::state_id state;
+    for (const auto& [peer, here_since] : peers) {
+      const auto& theirs = peers_.at(peer).state;
+      if (!too_long(time, here_since) || theirs.is_zero() || theirs == state)
+        continue;
+      if (state.is_zero()) {
+        first = peer;
+        state = theirs;
+      } else if (complained_.insert(peer).second) {
+        staleness_.violate(time, fmt::format("{} and {} are in sync at epoch {} on different branches, since {} at least",
+                                             options_.name_of(first), options_.name_of(peer), epoch, time_text(here_since)));
+      }
+    }
+  }
+}
+
+void progress_checks::cut(duration time) {
+  if (options_.longest_cut > options_.staleness_allowed / 4)
+    all_hear_since_ = std::max(all_hear_since_, time + options_.longest_cut);
 }
 
 void progress_checks::know(std::uint64_t epoch, const actors::state_id& state) {

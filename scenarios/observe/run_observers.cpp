@@ -363,11 +363,13 @@ void run_observers::on_point(std::string_view point) {
   ++points_[static_cast<std::size_t>(found - actors::probes::all.begin())];
 }
 
-void run_observers::on_fault(duration time, std::size_t number, const char* action, bool begins,
+void run_observers::on_fault(duration time, std::size_t number, const char* action, bool begins, bool cuts_off,
                              const std::vector<std::string>& hosts) {
   advance(time);
   if (begins)
     faults_struck_ += std::max<std::size_t>(hosts.size(), 1);
+  if (begins && cuts_off)
+    invariants_.cut(time);
   if (log_)
     log_->on_fault(time, number, action, begins, hosts);
   if (options_.listener != nullptr)

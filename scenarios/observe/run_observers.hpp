@@ -108,7 +108,8 @@ public:
   /// A fault of the scenario strikes these hosts, or what it did to them is over; `hosts` is empty if that is about all.
   /// An actor of this process was at that point. Requires: it is one of actors::probes::all.
   void on_point(std::string_view point);
-  void on_fault(duration time, std::size_t number, const char* action, bool begins,
+  /// `cuts_off`: it keeps hosts from hearing of others.
+  void on_fault(duration time, std::size_t number, const char* action, bool begins, bool cuts_off,
                 const std::vector<std::string>& hosts);
   void on_held_out_loss(duration time, double loss);
   /// Time has come to `time`. On the wall clock nothing may happen for long; whoever calls this now and then has rows and metrics all the

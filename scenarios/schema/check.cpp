@@ -132,6 +132,27 @@ class checker : checking {
     judge("network.default_delay", n.default_delay);
     for (std::size_t i = 0; i < n.links.size(); ++i) judge(fmt::format("network.links.{}.delay", i), n.links[i].path.delay);
     for (const peer_group& group : s_.peers) judge("peers." + group.name + ".delay", group.access.delay);
+    matchmaking();
+  }
+
+  /// Each delay may be short, and yet they add up between those who are farthest from each other.
+  void matchmaking() {
+    if (!sound({"averaging.matchmaking_time", "network", "peers"})) return;
+    // To read who is ready, to join, and to hear that the group begins.
+    constexpr int round_trips = 3;
+    const network_options& n = s_.network;
+    duration between = n.regions.size() > 1 || n.links.empty() ? n.default_delay : duration{}, first{}, second{};
+    for (const auto& link : n.links) between = std::max(between, link.path.delay);
+    for (const peer_group& group : s_.peers)
+      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(group.count, 2); ++i) {
+        second = std::max(second, std::min(first, group.access.delay));
+        first = std::max(first, group.access.delay);
+      }
+    const auto longest = 2 * (between + first + second);
+    if (s_.averaging.matchmaking_time < round_trips * longest && longest < s_.averaging.matchmaking_time)
+      warn("averaging.matchmaking_time",
+           fmt::format("a group needs about {} round trips to come together, and one of {} between those who are farthest apart is too long for {}: they will miss most rounds",
+                       round_trips, to_string(longest), to_string(s_.averaging.matchmaking_time)));
   }
 
   void devices() {

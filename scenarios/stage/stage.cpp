@@ -56,6 +56,16 @@ bool has_nat(const scenario& what) {
                      [](const peer_group& group) { return group.nat != netem::nat_class::open; });
 }
 
+bool cuts_off(fault_kind what) {
+  return what == fault_kind::partition || what == fault_kind::blackhole || what == fault_kind::swizzle_clog || what == fault_kind::pause;
+}
+
+/// How long a peer may believe to be in sync while others have gone on: it hears of them after a round that it cannot join, from records
+/// that it reads every so often.
+duration staleness_allowed(const scenario& what) {
+  return std::max(scenarios::invariant_options{}.staleness_allowed, what.averaging.round_timeout + 6 * what.training.max_refresh);
+}
+
 bool averages_parameters(const scenario& what) { return what.training.method != training_method::synchronous; }
 
 /// Steps that one machine makes with what a swarm at `epoch` has used.
@@ -348,7 +358,7 @@ void stage::state::build() {
                           [this](const fault_note& note) {
                             const auto now = in->clock().now();
                             std::lock_guard guard(watching);
-                            observers->on_fault(stamp(now), note.fault, action_name(note.kind), note.begins, note.hosts);
+                            observers->on_fault(stamp(now), note.fault, action_name(note.kind), note.begins, cuts_off(note.kind), note.hosts);
                           }});
 
   for (auto& shard : shards) start_shard(shard);
@@ -463,6 +473,7 @@ caf::actor stage::state::start_node(actors::host& on) {
   constexpr std::size_t most_bootstraps = 4;
   actors::dht_config config;
   config.memo = signatures;
+  config.honours_expired = options.mutant == actors::mutant::expired_record;
   // Who says something once a minute need not look up every time where to.
   config.replicas_fresh = std::max(config.replicas_fresh, 2 * what.training.max_refresh);
   const auto machine = in->net().machine_of(in->index_of(on));
@@ -946,6 +957,9 @@ result<run_outcome> stage::run() {
     };
   if (s.what.training.epochs > 0) watching.epochs_planned = s.what.training.epochs;
   watching.invariants.lease_time = s.what.data.lease_time;
+  watching.invariants.staleness_allowed = staleness_allowed(s.what);
+  for (const auto& each : s.what.faults)
+    if (cuts_off(each.kind)) watching.invariants.longest_cut = std::max(watching.invariants.longest_cut, each.lasts);
   const auto codecs = codecs_of(s.what.averaging, *s.averaged).first;
   auto& mass = watching.invariants.mass;
   // What a codec that drops values leaves is what is contributed.
@@ -964,6 +978,7 @@ result<run_outcome> stage::run() {
     watching.invariants.max_epoch_difference = s.what.training.max_staleness;
     watching.invariants.weights_are_samples = false;
   }
+  watching.invariants.one_branch = !averages_parameters(s.what);
   watching.invariants.computes_meanwhile = averages_parameters(s.what) || s.what.training.overlap != overlap_mode::none;
   if (s.options.node)
     watching = local_view_of(std::move(watching), s.role.peer ? std::optional(static_cast<std::uint32_t>(*s.role.peer + 1)) : std::nullopt);

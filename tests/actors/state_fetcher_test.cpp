@@ -241,8 +241,8 @@ TEST_CASE("what most donors offer under a name is believed, even if another one 
   CHECK(l.got_it());
 }
 
-TEST_CASE("offers that cannot be are refused: of another size, in no chunks, with a list that is too short") {
-  for (unsigned how = 0; how < 5; ++how) {
+TEST_CASE("offers that cannot be are refused: of another size, in no chunks, with a list that is too short, with commits without end") {
+  for (unsigned how = 0; how < 6; ++how) {
     lab l(1);
     l.start(1);
     auto offer = l.object.offer();
@@ -251,6 +251,7 @@ TEST_CASE("offers that cannot be are refused: of another size, in no chunks, wit
     if (how == 2) offer.chunk_bytes = 0;
     if (how == 3) offer.hashes = offer.hashes.slice(0, offer.hashes.size() - 16);
     if (how == 4) offer.object = {9, 9};
+    if (how == 5) offer.commits.resize(most_commits + 1);
     caf::send_as(l.donors[0].address, l.fetcher, offer);
     l.world.settle();
     l.give({});
@@ -258,6 +259,32 @@ TEST_CASE("offers that cannot be are refused: of another size, in no chunks, wit
     CHECK(l.reports().front().why == reason::bad_message);
     CHECK(l.world.observed<misbehaved>().size() == 1);
   }
+}
+
+TEST_CASE("commits that donors of a state know to be unanswered come with it, each once, also from a donor that is gone by then") {
+  lab l(3);
+  l.start(3);
+  const auto commit_of = [](std::uint64_t round, std::uint64_t first) { return commit{round, {round, 0}, 1, {{7, {{first, 4}}, 1}}}; };
+  const auto offer = [&](std::size_t from, std::vector<commit> commits, const shared_object& what) {
+    auto message = what.offer();
+    message.commits = std::move(commits);
+    caf::send_as(l.donors[from].address, l.fetcher, message);
+    l.world.settle();
+  };
+  offer(0, {commit_of(1, 10), commit_of(2, 14)}, l.object);
+  offer(1, {commit_of(2, 14), commit_of(3, 18)}, l.object);
+  auto other = a_state(40);
+  other.samples = 99;
+  offer(2, {commit_of(4, 22)}, shared_object(other, 4));  // of another state, which nobody takes here
+  l.kill(0);
+  while (l.serve(1) > 0) {
+  }
+  REQUIRE(l.reports().size() == 1);
+  CHECK(l.got_it());
+  std::vector<std::uint64_t> rounds;
+  for (const auto& one : l.reports().front().commits) rounds.push_back(one.group.high);
+  CHECK(rounds == std::vector<std::uint64_t>{1, 2, 3});
+  CHECK(l.world.observed<misbehaved>().empty());
 }
 
 TEST_CASE("a donor offers once: of the same again nothing comes, and who offers something else is left out") {
@@ -353,6 +380,17 @@ TEST_CASE("a donor that falls silent is left out, and reserves are told now and 
   REQUIRE(l.reports().size() == 1);
   CHECK(l.reports().front().why == reason::none);
   CHECK(l.got_it());
+}
+
+TEST_CASE("of a downloaded state with known bytes only the bytes are those that are known: its epoch is its own") {
+  state_pool pool(std::make_shared<no_work>());
+  const auto first = pool.initial();
+  auto later = std::make_shared<model_state>(*first);  // who skips a round of Moshpit is an epoch further with the same state
+  later->epoch = first->epoch + 3;
+  const auto mine = pool.intern(later);
+  CHECK(mine->epoch == first->epoch + 3);
+  CHECK(mine->id == first->id);
+  CHECK(pool.intern(std::make_shared<model_state>(*first)) == first);
 }
 
 TEST_CASE("a shelf keeps the last states and steps, and older ones for those who are at it") {
@@ -467,5 +505,49 @@ TEST_CASE("a peer that is still joining or downloading refuses to be a donor, an
   caf::send_as(asks.address, first, state_request{{}, 0, asks.address});
   world.settle();
   CHECK(asks.seen<state_offer>().size() == 1);
+  CHECK(world.observed<misbehaved>().empty());
+}
+
+TEST_CASE("who takes a state hands in the commits that came with it, and passes them on until the shard has answered") {
+  using shard = collector<sample_request, commit>;
+  mini_world world;
+  auto directory = add<donor>(world, "directory"), ahead = add<donor>(world, "ahead"), asks = add<donor>(world, "asks");
+  auto data = add<shard>(world, "data");
+  auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
+  auto newcomer = world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
+  caf::anon_send(newcomer, found{"data.shard", 1, {{"shard-0#1", data.address, {}, 0}}});
+  progress theirs;
+  theirs.epoch = 5;
+  theirs.state = {7, 7};
+  theirs.history = 100;
+  caf::anon_send(newcomer, found{progress_key, 0, {{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
+  world.settle();
+  REQUIRE(ahead.seen<state_request>().size() == 1);
+  auto state = *pool->initial();
+  state.epoch = 5;
+  state.id = {7, 7};
+  state.samples = 100;
+  auto offer = shared_object(state, 4).offer();
+  // All members of the round were lost before the shard heard of it; who downloaded its result in time has it from them.
+  offer.commits.push_back({4, {4, 4}, 1, {{77, {{10, 4}}, 1}}});
+  const auto fetcher = ahead.seen<state_request>().front().reply_to;
+  caf::send_as(ahead.address, fetcher, offer);
+  world.settle();
+  for (std::size_t i = 0; i < ahead.seen<state_chunk_request>().size(); ++i) {
+    const auto asked = ahead.seen<state_chunk_request>()[i];
+    caf::send_as(ahead.address, fetcher, state_chunk{asked.object, asked.offset, shared_object(state, 4).bytes(asked.offset, asked.count)});
+    world.settle();
+  }
+  REQUIRE(data.seen<commit>().size() == 1);
+  CHECK(data.seen<commit>().front().group == group_id{4, 4});
+  const auto offered = [&] {
+    caf::send_as(asks.address, newcomer, state_request{{}, 0, asks.address});
+    world.settle();
+    REQUIRE_FALSE(asks.seen<state_offer>().empty());
+    return asks.seen<state_offer>().back().commits.size();
+  };
+  CHECK(offered() == 1);
+  caf::send_as(data.address, newcomer, commit_received{{4, 4}});
+  CHECK(offered() == 0);
   CHECK(world.observed<misbehaved>().empty());
 }

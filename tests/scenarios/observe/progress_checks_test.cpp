@@ -97,6 +97,45 @@ TEST_CASE("staleness holds when whoever is behind downloads, dies, or has only j
   CHECK(f.staleness.violated == 1);
 }
 
+TEST_CASE("staleness is violated by two peers that stay on different branches of one epoch, where there has to be one") {
+  for (const bool one_branch : {true, false}) {
+    invariant monotonic, staleness, lineage;
+    progress_checks checks{{.max_epoch_difference = 1, .staleness_allowed = 80s, .one_branch = one_branch, .name_of = {}}, monotonic, staleness, lineage};
+    // Each took a step of its own, as after a partition; the third one went over to the other branch in time.
+    for (const actors::peer_id peer : {1, 2, 3}) {
+      checks.phase_changed(0s, peer, {peer_phase::computing, 0, state(0)});
+      checks.stepped(10s, peer, {1, state(0), state(100 + peer), group(100 + peer)});
+      checks.phase_changed(10s, peer, {peer_phase::computing, 1, state(100 + peer)});
+    }
+    checks.phase_changed(60s, 3, {peer_phase::downloading, 1, state(103)});
+    checks.adopted(61s, 3, {1, state(101), 100});
+    checks.phase_changed(61s, 3, {peer_phase::computing, 1, state(101)});
+    checks.advance(85s);
+    CHECK(staleness.violated == 0);
+    checks.advance(120s);
+    checks.advance(300s);
+    CHECK(staleness.violated == (one_branch ? 1 : 0)); // once
+    if (one_branch)
+      CHECK(staleness.first_violation.find("peer 1 and peer 2 are in sync at epoch 1 on different branches") != std::string::npos);
+  }
+}
+
+TEST_CASE("staleness is counted from when a cut is over that is no small part of what is allowed") {
+  for (const auto cut : {10s, 100s}) {
+    invariant monotonic, staleness, lineage;
+    progress_checks checks{{.max_epoch_difference = 1, .staleness_allowed = 80s, .longest_cut = cut, .name_of = {}}, monotonic, staleness, lineage};
+    checks.phase_changed(0s, 1, {peer_phase::computing, 0, state(0)});
+    checks.phase_changed(0s, 2, {peer_phase::computing, 0, state(0)});
+    checks.cut(5s);
+    checks.stepped(10s, 1, {1, state(0), state(1), group(1)});
+    checks.stepped(20s, 1, {2, state(1), state(2), group(2)});
+    checks.advance(150s);
+    CHECK(staleness.violated == (cut == 10s ? 1 : 0));
+    checks.advance(200s);
+    CHECK(staleness.violated == 1);
+  }
+}
+
 TEST_CASE("staleness is counted anew when the leader is gone") {
   fixture f;
   f.phase(0s, 1, peer_phase::computing, 0);

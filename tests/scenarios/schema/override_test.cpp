@@ -64,6 +64,17 @@ TEST_CASE("a setting that makes a new group by mistake is told which one was mea
   CHECK(rendered(device).find("no peer uses the device 'lapto'\nnote: did you mean 'laptop'?\n") != std::string::npos);
 }
 
+TEST_CASE("a matchmaking time that is too short for those who are farthest apart is warned of") {
+  // Twice 109 ms and 76 ms between the regions: 588 ms there and back.
+  const auto with_time = [](const std::string& time) {
+    return with(small(), {"peers.home.delay=109ms", "network.default_delay=76ms", "averaging.matchmaking_time=" + time});
+  };
+  const auto hurried = with_time("1s"), fine = with_time("2s");
+  REQUIRE(hurried.value);
+  CHECK(rendered(hurried).find("one of 588ms between those who are farthest apart is too long for 1s: they will miss most rounds") != std::string::npos);
+  CHECK(rendered(fine).find("farthest apart") == std::string::npos);
+}
+
 TEST_CASE("groups smaller than the swarm are warned of") {
   const auto few = with(small(), {"averaging.group_size=3"});
   REQUIRE(few.value);
