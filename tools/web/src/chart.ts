@@ -81,6 +81,8 @@ export function chart(context: Context, options: ChartOptions): HTMLElement {
   const svg = Plot.plot({
     width: context.width,
     height: 260,
+    // Room for the axis' label above its highest tick.
+    marginTop: 28,
     marginLeft: 52,
     marginRight: 14,
     marginBottom: 38,

@@ -54,7 +54,8 @@ export function objective(context: Context): Node[] {
         y: { label: "samples in completed rounds", tickFormat: (v: number) => compact(v) },
         marks: [
           ...bands(view),
-          Plot.areaY(points, { x: (p) => axis.scale(p.t), y: "samples", fill: "var(--accent)", fillOpacity: 0.12, curve: "step-after" }),
+          // From 0 and not stacked: the last row may be at the time of the one before.
+          Plot.areaY(points, { x: (p) => axis.scale(p.t), y1: 0, y2: "samples", fill: "var(--accent)", fillOpacity: 0.12, curve: "step-after" }),
           Plot.lineY(points, { x: (p) => axis.scale(p.t), y: "samples", stroke: "var(--accent)", strokeWidth: 1.8, curve: "step-after" }),
           ...(beside ? [Plot.lineY(beside.series.time.map((t, i) => ({ t: t ?? 0, samples: beside.series.samples[i] ?? 0 })), { x: (p) => axis.scale(p.t), y: "samples", stroke: "var(--beside)", strokeDasharray: "5,4", curve: "step-after" })] : []),
           Plot.tip(points, Plot.pointerX({ x: (p) => axis.scale(p.t), y: "samples", title: (p) => `${seconds(p.t)}\n${compact(p.samples)} samples, epoch ${p.epoch}` })),
@@ -119,7 +120,7 @@ export function speed(context: Context): Node[] {
       y: { label: "samples computed per second", zero: true },
       marks: [
         ...bands(view),
-        Plot.areaY(means, { x: (p) => axis.scale(p.t), y: "y", fill: "var(--computing)", fillOpacity: 0.2 }),
+        Plot.areaY(means, { x: (p) => axis.scale(p.t), y1: 0, y2: "y", fill: "var(--computing)", fillOpacity: 0.2 }),
         Plot.lineY(means, { x: (p) => axis.scale(p.t), y: "y", stroke: "var(--computing)", strokeWidth: 1.4 }),
         ...(beside ? [Plot.lineY(smooth(of(beside)), { x: (p) => axis.scale(p.t), y: "y", stroke: "var(--beside)", strokeDasharray: "4,3" })] : []),
         Plot.tip(means, Plot.pointerX({ x: (p) => axis.scale(p.t), y: "y", title: (p) => `${seconds(p.t)}\n${number(p.y)} samples/s` })),

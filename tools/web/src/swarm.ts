@@ -1,7 +1,7 @@
 // Who is there, how their time goes, and who contributed what.
 
 import * as Plot from "@observablehq/plot";
-import { packSiblings } from "d3";
+import { packSiblings, ticks } from "d3";
 import { asTable, bands, chart, colours, type Context, faultLegend, legend, nothing, palette, pixels, rail, rgb, stateWords, timeAxis } from "./chart";
 import { choice, h, search, table, type TableState } from "./dom";
 import { bytes, compact, count, number, percent, seconds } from "./format";
@@ -25,10 +25,10 @@ export function active(context: Context): Node[] {
       says: `Active participants over time: at most ${most}, ${points[points.length - 1].alive} at the end.`,
       height: 220,
       x: { label: axis.label, domain: [0, axis.end] },
-      y: { label: "participants", zero: true, tickFormat: (v: number) => (Number.isInteger(v) ? compact(v) : "") },
+      y: { label: "participants", zero: true, ticks: ticks(0, most, 5).filter(Number.isInteger), tickFormat: (v: number) => compact(v) },
       marks: [
         ...bands(view),
-        Plot.areaY(points, { x: (p) => axis.scale(p.t), y: "sync", fill: "var(--computing)", fillOpacity: 0.28, curve: "step-after" }),
+        Plot.areaY(points, { x: (p) => axis.scale(p.t), y1: 0, y2: "sync", fill: "var(--computing)", fillOpacity: 0.28, curve: "step-after" }),
         Plot.lineY(points, { x: (p) => axis.scale(p.t), y: "alive", stroke: "var(--ink)", strokeWidth: 1.5, curve: "step-after" }),
         ...(beside ? [Plot.lineY(beside.series.time.map((t, i) => ({ t: t ?? 0, y: beside.series.peers_alive[i] ?? 0 })), { x: (p) => axis.scale(p.t), y: "y", stroke: "var(--beside)", strokeDasharray: "4,3", curve: "step-after" })] : []),
         Plot.tip(points, Plot.pointerX({ x: (p) => axis.scale(p.t), y: "alive", title: (p) => `${seconds(p.t)}\n${p.alive} there, ${p.sync} in sync` })),
