@@ -212,6 +212,10 @@ std::string joined_row(duration time, const std::vector<const metrics_at*>& newe
           if (newest[n]->values[epoch] > reached)
             value = here;
           reached = std::max(reached, newest[n]->values[epoch]);
+        } else if (id == metric::peers_left) {
+          // Who was killed did not count itself.
+          const double alive = newest[n]->values[column_of(metric::peers_alive)];
+          add(here + (over[n] && alive > 0 ? alive : 0));
         } else if (columns()[i]->kind == metric_kind::counter || !over[n]) {
           add(here);
         } else {
@@ -246,6 +250,11 @@ void tell_metrics(const std::vector<member>& nodes, const run_record& record, du
       continue;
     for (std::size_t k = 0; k < nodes.size(); ++k)
       over[k] = !nodes[k].directory.running && newest[k] != nullptr && newest[k] == &nodes[k].rows.back() && row->time - newest[k]->time > 2 * interval;
+    // Attempts at which no group formed are not among the rounds, but count: they have no time of their own.
+    if (i + 1 == all.size()) {
+      next_round = record.all_rounds.size();
+      by_outcome = {record.rounds.ok, record.rounds.partial, record.rounds.split, record.rounds.failed};
+    }
     to.metrics_row(joined_row(row->time, newest, over, record, next_round, by_outcome));
   }
 }
