@@ -88,6 +88,9 @@ function show(index: number): void {
   chosen = index;
   followChosen();
   drawAll();
+  // What is on the screen is the run before until this one has come.
+  const state = top_.querySelector(".state");
+  if (drawn !== chosen && state) state.textContent = "loading";
   window.scrollTo({ top: 0 });
 }
 
