@@ -83,7 +83,8 @@ export function objective(context: Context): Node[] {
       marks: [
         ...(overTime ? bands(view) : []),
         Plot.ruleY(rules, { y: "value", stroke: "colour", strokeDasharray: "6,4" }),
-        Plot.text(rules, { y: "value", text: (r) => `${r.name} ${number(r.value)}`, frameAnchor: "right", textAnchor: "end", dy: -7, dx: -4, fill: "colour", stroke: "var(--panel)", strokeWidth: 4 }),
+        // At the left, where losses are still high; of two the lower one under its line, so that they never meet.
+        ...rules.map((r) => Plot.text([r], { y: "value", text: (one) => `${one.name} ${number(one.value)}`, frameAnchor: "left", textAnchor: "start", dy: rules.some((other) => other.value > r.value) ? 9 : -8, dx: 6, fill: "colour", stroke: "var(--panel)", strokeWidth: 4 })),
         Plot.lineY(trainBeside, { x: at, y: "loss", stroke: "var(--beside)", strokeWidth: 1.2, strokeDasharray: "2,3" }),
         Plot.lineY(heldOutBeside, { x: at, y: "loss", stroke: "var(--beside)", strokeWidth: 1.6, strokeDasharray: "6,4" }),
         Plot.lineY(train, { x: at, y: "loss", stroke: "var(--accent)", strokeOpacity: 0.55, strokeWidth: 1.2 }),

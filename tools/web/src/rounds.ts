@@ -97,9 +97,7 @@ export function whyRoundsFail(context: Context): Node[] {
     }));
   const attempts = view.rounds.attempts;
   if (attempts.length > 0)
-    out.push(h("details", { class: "as-table" }, h("summary", {}, `attempts that formed no group (${attempts.length})`),
-      h("div", { class: "table", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, ["epoch", "reason", "first", "last", "times"].map((t) => h("th", { scope: "col" }, t)))),
-        h("tbody", {}, attempts.slice(-100).map((a) => h("tr", {}, h("td", { class: "n" }, a.epoch), h("td", {}, words(a.reason)), h("td", { class: "n" }, seconds(a.first)), h("td", { class: "n" }, seconds(a.last)), h("td", { class: "n" }, a.count))))))));
+    out.push(asTable(["epoch", "reason", "first", "last", "times"], () => attempts.slice(-100).map((a) => [a.epoch, words(a.reason), seconds(a.first), seconds(a.last), a.count]), `attempts that formed no group (${attempts.length})`));
   return out;
 }
 
