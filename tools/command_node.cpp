@@ -82,18 +82,13 @@ bool addresses(const node_arguments& from, scenarios::node_options& into) {
   return true;
 }
 
-/// What somebody types to join this host's swarm.
-std::string join_command(const node_arguments& from, const scenarios::node_options& node) {
+/// What everybody who joins types alike; names, addresses and keys are each one's own.
+std::string invitation(const node_arguments& from) {
   std::string out = "shoal node " + from.scenario.file;
   for (const auto& set : from.scenario.sets) out += fmt::format(" --set '{}'", set);
-  out += " --name NAME --group GROUP --listen HOST:PORT";
-  if (!node.advertise.empty())
-    out += " --join " + node.advertise;
-  else if (node.listen)
-    out += " --join " + node.listen->text();
-  else
-    for (const auto& other : node.join) out += " --join " + other.text();
-  return out + (from.keys.insecure ? " --insecure" : " --keys DIR");
+  if (from.shape) out += " --shape";
+  if (from.pace) out += " --pace";
+  return out;
 }
 
 int run(node_arguments arguments) {
@@ -107,6 +102,7 @@ int run(node_arguments arguments) {
   node.group = arguments.group;
   node.shape = arguments.shape;
   node.pace = arguments.pace;
+  node.invitation = invitation(arguments);
   if (!addresses(arguments, node)) return exit_usage;
   std::optional<netem::wire::credentials> credentials;
   if (const int code = arguments.keys.load(credentials); code != exit_ok) return code;
@@ -151,7 +147,6 @@ int run(node_arguments arguments) {
   const auto say = options.node->say;
   std::unique_ptr<run_page> page;
   if (const int code = arguments.stage.attach_page(options, page); code != exit_ok) return code;
-  if (page) page->view().set_join(join_command(arguments, *options.node));
   catch_interrupts();
   auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
   if (!stage) return fail(stage.error());

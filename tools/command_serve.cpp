@@ -31,11 +31,12 @@ int serve(const serve_arguments& arguments) {
   auto runs = shown_runs::read(arguments.runs);
   if (!runs) return fail(runs.error());
   std::vector<std::shared_ptr<scenarios::page_feed>> feeds;
-  for (const auto& run : runs->all()) {
-    feeds.push_back(std::make_shared<scenarios::page_feed>(run.title));
+  const auto add = [&](const shown_runs::run& run) {
+    feeds.push_back(std::make_shared<scenarios::page_feed>(run.place));
     feeds.back()->publish(run.sections);
     if (run.over) feeds.back()->finish();
-  }
+  };
+  for (const auto& run : runs->all()) add(run);
   auto server = scenarios::page_server::listen(arguments.listen, std::move(*page), feeds);
   if (!server) return fail(fmt::format("--listen: {}", server.error()));
   fmt::print("{}\n", (*server)->url());
@@ -45,6 +46,12 @@ int serve(const serve_arguments& arguments) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     // Directories that a run still writes grow.
     for (const std::size_t i : runs->read_again()) {
+      if (i == feeds.size()) {
+        // Another host has come.
+        add(runs->all()[i]);
+        (*server)->add(feeds.back());
+        continue;
+      }
       feeds[i]->publish(runs->all()[i].sections);
       if (runs->all()[i].over) feeds[i]->finish();
     }
@@ -57,7 +64,7 @@ int serve(const serve_arguments& arguments) {
 void add_serve(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<serve_arguments>();
   auto* command = app.add_subcommand("serve", "show runs in a browser");
-  command->add_option("RUN", arguments->runs, "run directories, or folders of them; the first one is the prediction that the others are compared with")
+  command->add_option("RUN", arguments->runs, "run directories, or folders of them (a folder of a cluster's nodes is one run); the first one is the prediction that the others are compared with")
       ->required()
       ->type_name("DIR");
   command->add_option("--listen", arguments->listen, "where to serve the page (default: :8080, which only this machine reaches)")->type_name("HOST:PORT");

@@ -29,7 +29,7 @@ result<std::unique_ptr<run_page>> run_page::open(const std::string& dashboard, c
     made->missing_ = page.error();
   if (dashboard.empty()) return made;
   if (made->page_.empty()) return failure{made->missing_};
-  made->feed_ = std::make_shared<scenarios::page_feed>(out.empty() ? "the run" : std::filesystem::path(out).lexically_normal().string());
+  made->feed_ = std::make_shared<scenarios::page_feed>(scenarios::run_place{out.empty() ? "the run" : std::filesystem::path(out).lexically_normal().string()});
   auto server = scenarios::page_server::listen(dashboard, made->page_, {made->feed_});
   if (!server) return failure{server.error()};
   made->server_ = std::move(*server);
@@ -61,7 +61,7 @@ std::string run_page::finish() {
   if (!out_.empty() && !page_.empty()) {
     const auto path = std::filesystem::path(out_);
     auto file = scenarios::output_file::create(path / "report.html");
-    if (file) (*file)->write(scenarios::make_report(page_, {{path.lexically_normal().string(), sections}}));
+    if (file) (*file)->write(scenarios::make_report(page_, {{{path.lexically_normal().string()}, sections}}));
     if (auto written = file ? (*file)->commit() : result<void>(failure{file.error()}); !written) out = written.error();
   }
   if (feed_) {

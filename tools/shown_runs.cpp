@@ -7,6 +7,7 @@
 
 #include "scenarios/compare/run_comparison.hpp"
 #include "scenarios/compare/run_files.hpp"
+#include "scenarios/page/cluster_reader.hpp"
 #include "scenarios/page/run_reader.hpp"
 
 namespace shoal::tools {
@@ -20,26 +21,43 @@ bool is_run(const fs::path& directory) {
   return scenarios::whole_or_partial(directory, "run.yaml") || scenarios::whole_or_partial(directory, "metrics.csv");
 }
 
-std::map<std::string, std::uintmax_t> sizes_of(const fs::path& directory) {
-  std::map<std::string, std::uintmax_t> out;
+void add_sizes(const fs::path& directory, std::map<std::string, std::uintmax_t>& into) {
   std::error_code error;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
-    if (std::error_code ignored; entry->is_regular_file(ignored)) out[entry->path().filename().string()] = entry->file_size(ignored);
-  out.erase("report.html");
-  return out;
+    if (std::error_code ignored; entry->is_regular_file(ignored) && entry->path().filename() != "report.html")
+      into[entry->path().string()] = entry->file_size(ignored);
 }
 
-/// Runs in `path`, itself or its folders.
-result<std::vector<fs::path>> runs_in(const fs::path& path) {
+/// Folders of runs in `path`.
+std::vector<fs::path> runs_within(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return failure{fmt::format("'{}' is no directory", path.string())};
-  if (is_run(path)) return std::vector{path};
   std::vector<fs::path> out;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
     if (std::error_code ignored; entry->is_directory(ignored) && is_run(entry->path())) out.push_back(entry->path());
   std::sort(out.begin(), out.end());
-  if (out.empty()) return failure{fmt::format("there is no run in '{}': neither files of one (run.yaml, metrics.csv) nor folders of some", path.string())};
   return out;
+}
+
+std::vector<fs::path> nodes_within(const fs::path& path) {
+  auto out = runs_within(path);
+  std::erase_if(out, [](const fs::path& one) { return !scenarios::is_node_directory(one); });
+  return out;
+}
+
+result<std::unique_ptr<scenarios::run_view>> read_cluster(shown_runs::run& run) {
+  std::vector<scenarios::node_directory> nodes;
+  bool all_ended = true;
+  for (const auto& node : nodes_within(run.directory)) {
+    add_sizes(node, run.sizes);
+    const bool running = scenarios::still_writes(node);
+    nodes.push_back({node, running});
+    std::error_code error;
+    all_ended = all_ended && fs::exists(node / "summary.json", error);
+    // Who falls silent has changed, although its files have not.
+    run.sizes[node.string()] = running ? 1 : 0;
+  }
+  run.over = all_ended;
+  return scenarios::read_cluster_view(run.directory, nodes);
 }
 
 /// How far `actual` was from `predicted`, or why that cannot be said.
@@ -51,11 +69,14 @@ std::string compared(const fs::path& predicted, const fs::path& actual) {
 
 result<void> read_into(shown_runs::run& run, const fs::path* predicted) {
   const auto begun = steady::now();
-  run.sizes = sizes_of(run.directory);
-  auto view = scenarios::read_run_view(run.directory);
+  run.sizes.clear();
+  if (!run.cluster) {
+    add_sizes(run.directory, run.sizes);
+    run.over = run.sizes.contains((run.directory / "summary.json").string());
+  }
+  auto view = run.cluster ? read_cluster(run) : scenarios::read_run_view(run.directory);
   if (!view) return failure{view.error()};
   run.sections = (*view)->sections();
-  run.over = run.sizes.contains("summary.json");
   if (predicted != nullptr) run.sections.push_back({"comparison", compared(*predicted, run.directory)});
   run.next = steady::now() + std::max<steady::duration>(std::chrono::seconds(2), 10 * (steady::now() - begun));
   return {};
@@ -65,31 +86,73 @@ result<void> read_into(shown_runs::run& run, const fs::path* predicted) {
 
 result<shown_runs> shown_runs::read(const std::vector<std::string>& paths) {
   shown_runs out;
+  const auto predicted = [&out] { return out.all_.empty() ? nullptr : &out.all_[0].directory; };
+  const auto add = [&](const fs::path& directory, bool cluster) -> result<void> {
+    run one;
+    one.place.title = directory.lexically_normal().string();
+    if (one.place.title.size() > 1 && one.place.title.ends_with('/')) one.place.title.pop_back();
+    if (!out.all_.empty()) one.place.beside = 0;
+    one.directory = directory;
+    one.cluster = cluster;
+    if (auto read = read_into(one, predicted()); !read) return failure{read.error()};
+    out.all_.push_back(std::move(one));
+    return {};
+  };
   for (const auto& path : paths) {
-    auto directories = runs_in(path);
-    if (!directories) return failure{directories.error()};
-    for (auto& directory : *directories) {
-      auto& run = out.all_.emplace_back();
-      run.title = directory.lexically_normal().string();
-      if (run.title.size() > 1 && run.title.ends_with('/')) run.title.pop_back();
-      run.directory = std::move(directory);
+    std::error_code error;
+    if (!fs::is_directory(path, error)) return failure{fmt::format("'{}' is no directory", path)};
+    if (is_run(path)) {
+      if (auto added = add(path, false); !added) return failure{added.error()};
+      continue;
     }
+    auto directories = runs_within(path);
+    if (directories.empty()) return failure{fmt::format("there is no run in '{}': neither files of one (run.yaml, metrics.csv) nor folders of some", path)};
+    const auto nodes = nodes_within(path);
+    // Nodes of several clusters in one folder are shown one by one.
+    if (!nodes.empty() && add(path, true).ok()) {
+      out.add_nodes(out.all_.size() - 1);
+      std::erase_if(directories, [&nodes](const fs::path& one) { return std::find(nodes.begin(), nodes.end(), one) != nodes.end(); });
+    }
+    for (const auto& directory : directories)
+      if (auto added = add(directory, false); !added) return failure{added.error()};
   }
-  for (std::size_t i = 0; i < out.all_.size(); ++i)
-    if (auto read = read_into(out.all_[i], i > 0 ? &out.all_[0].directory : nullptr); !read) return failure{read.error()};
   return out;
+}
+
+/// What each host of it saw; those that are shown already stay where they are. One that cannot be read yet is left for the next time.
+void shown_runs::add_nodes(std::size_t cluster) {
+  for (const auto& directory : nodes_within(all_[cluster].directory)) {
+    if (std::any_of(all_.begin(), all_.end(), [&](const run& one) { return one.directory == directory; })) continue;
+    run one;
+    one.place.title = directory.lexically_normal().string();
+    one.place.of = cluster;
+    one.directory = directory;
+    if (read_into(one, nullptr)) all_.push_back(std::move(one));
+  }
 }
 
 std::vector<std::size_t> shown_runs::read_again() {
   std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < all_.size(); ++i) {
+  const std::size_t before = all_.size();
+  for (std::size_t i = 0; i < before; ++i) {
     auto& run = all_[i];
     if (run.over || steady::now() < run.next) continue;
     run.next = steady::now() + std::chrono::seconds(2);
-    if (sizes_of(run.directory) == run.sizes) continue;
+    std::map<std::string, std::uintmax_t> sizes;
+    if (run.cluster) {
+      for (const auto& node : nodes_within(run.directory)) {
+        add_sizes(node, sizes);
+        sizes[node.string()] = scenarios::still_writes(node) ? 1 : 0;
+      }
+    } else {
+      add_sizes(run.directory, sizes);
+    }
+    if (sizes == run.sizes) continue;
     // A file may be cut off where it is being written just now: the next time tells.
-    if (auto read = read_into(run, i > 0 ? &all_[0].directory : nullptr)) out.push_back(i);
+    if (auto read = read_into(run, run.place.beside ? &all_[*run.place.beside].directory : nullptr)) out.push_back(i);
+    if (run.cluster) add_nodes(i);  // `run` may be elsewhere now
   }
+  for (std::size_t i = before; i < all_.size(); ++i) out.push_back(i);
   return out;
 }
 

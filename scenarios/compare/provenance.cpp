@@ -1,6 +1,7 @@
 #include "scenarios/compare/provenance.hpp"
 
 #include "scenarios/compare/version.hpp"
+#include "scenarios/observe/text.hpp"
 
 #include <fmt/format.h>
 
@@ -21,6 +22,13 @@ std::string to_yaml(const provenance& what) {
     out += fmt::format(", node: \"{}\"", what.node);
   if (what.started_utc_ns)
     out += fmt::format(", started_utc_ns: {}", *what.started_utc_ns);
+  const std::pair<const char*, const std::string*> texts[] = {
+      {"group", &what.group}, {"address", &what.address}, {"joins", &what.joins}, {"invitation", &what.invitation}};
+  for (const auto& [name, text] : texts)
+    if (!text->empty())
+      out += fmt::format(", {}: {}", name, json_quoted(*text));
+  if (what.insecure)
+    out += ", insecure: true";
   return out + "}\n";
 }
 
@@ -33,7 +41,8 @@ result<provenance> provenance_of(const document& run_yaml) {
     return failure{"x-run: expected a mapping"};
   for (const entry& item : found->value->entries) {
     const bool known = item.key == "shoal" || item.key == "build" || item.key == "data_digest" || item.key == "until" ||
-                       item.key == "interrupted" || item.key == "node" || item.key == "started_utc_ns";
+                       item.key == "interrupted" || item.key == "node" || item.key == "started_utc_ns" || item.key == "group" ||
+                       item.key == "address" || item.key == "joins" || item.key == "invitation" || item.key == "insecure";
     if (!known)
       continue;
     // An empty text in quotes and no value at all are the same here.
@@ -48,6 +57,16 @@ result<provenance> provenance_of(const document& run_yaml) {
       out.data_digest = text;
     else if (item.key == "node")
       out.node = text;
+    else if (item.key == "group")
+      out.group = text;
+    else if (item.key == "address")
+      out.address = text;
+    else if (item.key == "joins")
+      out.joins = text;
+    else if (item.key == "invitation")
+      out.invitation = text;
+    else if (item.key == "insecure")
+      out.insecure = text == "true";
     else if (item.key == "started_utc_ns") {
       std::int64_t value = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

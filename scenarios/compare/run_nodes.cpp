@@ -36,9 +36,10 @@ struct node_run {
   std::vector<node_event> events;
   std::map<std::uint64_t, recorded_epoch> epochs;
   duration last_sign{}; // as `began`
+  bool running = false; // it still writes
 
   /// Whether nobody need wait for its peer after its last sign.
-  bool left() const { return !totals || totals->peers.left > 0; }
+  bool left() const { return totals ? totals->peers.left > 0 : !running; }
 
   std::uint64_t metric(const char* column) const {
     const auto found = metrics.find(column);
@@ -245,7 +246,8 @@ void set_losses(const std::vector<node_run>& nodes, run_record& out) {
                                           [](const auto& one) { return one.second.loss_held_out.has_value(); });
            last != out.by_epoch.rend()) {
     out.final_loss = last->second.loss_held_out;
-    out.notes.push_back(fmt::format("no node that came to the end measured the loss there: that of epoch {} is taken", last->first));
+    if (std::none_of(nodes.begin(), nodes.end(), [](const node_run& node) { return node.running; }))
+      out.notes.push_back(fmt::format("no node that came to the end measured the loss there: that of epoch {} is taken", last->first));
   }
 }
 
@@ -266,7 +268,7 @@ result<run_yaml> read_run_yaml(const fs::path& directory) {
   return out;
 }
 
-result<run_record> read_nodes(const fs::path& path, const std::vector<fs::path>& directories) {
+result<run_record> read_nodes(const fs::path& path, const std::vector<fs::path>& directories, const std::set<fs::path>& running) {
   run_record out;
   out.path = path.string();
   std::vector<node_run> nodes;
@@ -278,6 +280,7 @@ result<run_record> read_nodes(const fs::path& path, const std::vector<fs::path>&
     auto node = open_node(directory);
     if (!node)
       return failure{node.error()};
+    node->running = running.contains(directory);
     nodes.push_back(std::move(*node));
   }
   if (nodes.empty())
@@ -296,7 +299,7 @@ result<run_record> read_nodes(const fs::path& path, const std::vector<fs::path>&
     if (auto read = read_log(node, i + 1); !read)
       return failure{read.error()};
     names.insert(node.yaml.made_by.node);
-    if (!node.totals)
+    if (!node.totals && !node.running)
       out.notes.push_back(fmt::format("{} was killed, or has not ended: '{}' goes to {:.1f} s", node.yaml.made_by.node,
                                       node.directory.string(), to_seconds(node.last_sign)));
     add_epochs(node, out.by_epoch);

@@ -8,6 +8,7 @@
 #include "scenarios/compare/run_record.hpp"
 
 #include <filesystem>
+#include <set>
 #include <vector>
 
 namespace shoal::scenarios {
@@ -21,7 +22,9 @@ struct run_yaml {
 result<run_yaml> read_run_yaml(const std::filesystem::path& directory);
 
 /// `path` is what the user called them all; each of `directories` is of one life of one node.
+/// `running`: those of them that still write; what they have not said yet is waited for, not missing.
 /// Errors: one is of a whole run, or of another scenario than the rest (says the first difference); a file in one is damaged.
-result<run_record> read_nodes(const std::filesystem::path& path, const std::vector<std::filesystem::path>& directories);
+result<run_record> read_nodes(const std::filesystem::path& path, const std::vector<std::filesystem::path>& directories,
+                              const std::set<std::filesystem::path>& running = {});
 
 } // namespace shoal::scenarios

@@ -45,7 +45,7 @@ struct heard_round {
   std::uint64_t samples = 0;
 };
 
-/// What one host sent to the hosts of one region, by class: data, averaging, state, control.
+/// What one host sent to the hosts of one region, by class: data, averaging, state, control. Without regions: to all of them.
 struct sent_bytes {
   std::string_view host, region, to_region;
   std::array<std::uint64_t, 4> bytes{};

@@ -53,7 +53,7 @@ std::string make_report(std::string page, const std::vector<reported_run>& runs)
   page_text out;
   out.open('{').key("runs").open('[');
   for (const reported_run& run : runs)
-    out.open('{').key("title").text(run.title).key("sections").raw(as_object(run.sections)).close('}');
+    out.raw(fmt::format("{{{},\"sections\":{}}}", place_text(run.place), as_object(run.sections)));
   out.close(']').close('}');
   const std::size_t at = page.find(mark);
   SHOAL_CHECK(at != std::string::npos, "load_page() looks for it");

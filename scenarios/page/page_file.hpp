@@ -16,7 +16,7 @@ result<std::string> load_page();
 
 /// A run of a report. A section 'comparison' says how far it was from the first one, as `shoal compare --json` does.
 struct reported_run {
-  std::string title;
+  run_place place;
   std::vector<run_view::section> sections;
 };
 

@@ -85,8 +85,8 @@ struct page_server::state {
   MHD_Daemon* daemon = nullptr;
   bool loopback = true;
   std::string page, own_host;
-  std::vector<std::shared_ptr<page_feed>> feeds;
   std::mutex guard; // of what follows
+  std::vector<std::shared_ptr<page_feed>> feeds;
   std::set<stream*> streams;
   std::map<MHD_Connection*, connection> connections;
   bool closing = false;
@@ -256,7 +256,11 @@ MHD_Result page_server::state::read_along(MHD_Connection* to, page_feed& feed) {
 MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const char* method) {
   now(to, connection::taking);
   const char* host = MHD_lookup_connection_value(to, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-  const auto route = route_of({method, url, host == nullptr ? std::nullopt : std::optional<std::string_view>(host)}, feeds.size(), loopback, own_host);
+  const auto shown = [this] {
+    std::lock_guard lock(guard);
+    return feeds;
+  }();
+  const auto route = route_of({method, url, host == nullptr ? std::nullopt : std::optional<std::string_view>(host)}, shown.size(), loopback, own_host);
   switch (route.what) {
   case page_route::kind::no_such_method:
     return reply(to, MHD_HTTP_METHOD_NOT_ALLOWED, plain, "only GET and HEAD\n", true);
@@ -269,13 +273,13 @@ MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const
   case page_route::kind::runs: {
     page_text out;
     out.open('[');
-    for (const auto& feed : feeds)
-      out.open('{').key("title").text(feed->title()).close('}');
+    for (const auto& feed : shown)
+      out.raw("{" + place_text(feed->place()) + "}");
     out.close(']');
     return reply(to, MHD_HTTP_OK, "application/json", out.take(), false);
   }
   case page_route::kind::events:
-    return read_along(to, *feeds[route.run]);
+    return read_along(to, *shown[route.run]); // feeds are never taken away
   }
   return MHD_NO;
 }
@@ -314,6 +318,15 @@ page_server::state::~state() {
 
 page_server::page_server(std::unique_ptr<state> s, std::string url) : state_(std::move(s)), url_(std::move(url)) {}
 page_server::~page_server() = default;
+
+void page_server::add(std::shared_ptr<page_feed> feed) {
+  {
+    std::lock_guard lock(feed->guard_);
+    feed->on_change_ = [raw = state_.get()] { raw->wake(); };
+  }
+  std::lock_guard lock(state_->guard);
+  state_->feeds.push_back(std::move(feed));
+}
 
 void page_server::drain(std::chrono::milliseconds most) {
   std::unique_lock lock(state_->guard);

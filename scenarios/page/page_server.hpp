@@ -1,4 +1,4 @@
-// Serves the page and what it shows over HTTP: `/`, `/runs` (their titles) and `/runs/N/events`, server-sent events, each
+// Serves the page and what it shows over HTTP: `/`, `/runs` (which there are) and `/runs/N/events`, server-sent events, each
 //   data: {"sections":{"run":{…},…},"done":false}
 // with the sections that have changed since the event before; the first one has them all. It knows no files: any other path is 404.
 // One thread of libmicrohttpd answers everybody; the run never waits for it. Who is slow gets the newest of each section when he is
@@ -26,9 +26,9 @@ namespace shoal::scenarios {
 /// What is known of one run now. Thread safety: all members may be called from any thread.
 class page_feed {
 public:
-  explicit page_feed(std::string title) : title_(std::move(title)) {}
+  explicit page_feed(run_place place) : place_(std::move(place)) {}
 
-  const std::string& title() const noexcept { return title_; }
+  const run_place& place() const noexcept { return place_; }
   /// From now on these are the sections. Those that did not change are not sent again.
   void publish(std::vector<run_view::section> sections);
   /// Nothing more will come.
@@ -42,7 +42,7 @@ private:
     std::shared_ptr<const std::string> json;
     std::uint64_t version = 0;
   };
-  std::string title_;
+  const run_place place_;
   std::atomic<unsigned> readers_{0};
   std::mutex guard_;
   std::map<std::string, part> parts_;
@@ -58,6 +58,8 @@ public:
   static result<std::unique_ptr<page_server>> listen(std::string_view address, std::string page, std::vector<std::shared_ptr<page_feed>> feeds);
   /// Cuts off who still reads. Requires: nobody publishes meanwhile.
   ~page_server();
+  /// One more run, behind those that there are.
+  void add(std::shared_ptr<page_feed> feed);
   /// Waits until those who read finished feeds have taken all of it, or this time has passed.
   void drain(std::chrono::milliseconds most);
   page_server(const page_server&) = delete;

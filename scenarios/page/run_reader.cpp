@@ -81,7 +81,7 @@ std::optional<std::vector<turn>> read_lives(const fs::path& directory) {
   return out;
 }
 
-result<void> read_transfers(const fs::path& directory, run_view& into) {
+result<void> read_transfers(const fs::path& directory, run_listener& into) {
   const auto read = read_json_lines(directory, "transfers.jsonl.zst", {}, [&](const json& line) {
     const std::string from = line.at("from"), to = line.at("to"), type = line.at("type");
     heard_transfer out{line.at("transfer"), host_of(from), host_of(to), type, line.at("bytes"), ns(line.at("sent_ns")), ns(line.at("begun_ns")),
@@ -112,7 +112,7 @@ result<void> read_transfers(const fs::path& directory, run_view& into) {
 }
 
 /// A round as the one member that a process of a cluster has saw it.
-void tell_own_round(const json& line, std::map<std::string, std::uint64_t>& contributed, run_view& into) {
+void tell_own_round(const json& line, std::map<std::string, std::uint64_t>& contributed, run_listener& into) {
   const std::string group = line.at("group"), outcome = line.at("outcome"), reason = line.at("reason");
   if (group.find_first_not_of('0') == std::string::npos)
     return;
@@ -124,7 +124,7 @@ void tell_own_round(const json& line, std::map<std::string, std::uint64_t>& cont
   into.round(round);
 }
 
-result<void> read_log(const fs::path& directory, bool local, run_view& into) {
+result<void> read_log(const fs::path& directory, bool local, run_listener& into, const teller_of_notes& note) {
   const auto lives = read_lives(directory);
   std::size_t next = 0;
   const auto lives_until = [&](duration time) {
@@ -137,7 +137,7 @@ result<void> read_log(const fs::path& directory, bool local, run_view& into) {
     }
   };
   if (!whole_or_partial(directory, "events.jsonl.zst")) {
-    into.note("The run left no log of events: phases, rounds and faults are not known.");
+    note("The run left no log of events: phases, rounds and faults are not known.");
     lives_until(duration::max());
     return {};
   }
@@ -200,31 +200,19 @@ result<void> read_log(const fs::path& directory, bool local, run_view& into) {
 
 } // namespace
 
-result<std::unique_ptr<run_view>> read_run_view(const fs::path& directory) {
-  if (auto run = refuse_study(directory, "page of a run"); !run)
-    return failure{run.error()};
-  auto yaml = read_file(directory / "run.yaml");
-  if (!yaml && !whole_or_partial(directory, "metrics.csv"))
-    return failure{fmt::format("there is no run in '{}': neither run.yaml nor metrics.csv", directory.string())};
-  auto out = std::make_unique<run_view>();
-  const std::string text = yaml ? *yaml : std::string{};
-  out->begun(text);
-  const run_facts facts = facts_of(text);
-  if (!yaml)
-    out->note("There is no run.yaml yet: it is written at the end of a run.");
-
-  each_row(directory, "metrics.csv", [&](const auto&, std::string_view line) { out->metrics_row(line); });
-  each_row(directory, "epochs.csv", [&](const auto&, std::string_view line) { out->epoch_rows(line); });
+result<void> tell_directory(const fs::path& directory, const run_facts& facts, run_listener& into, const teller_of_notes& note) {
+  each_row(directory, "metrics.csv", [&](const auto&, std::string_view line) { into.metrics_row(line); });
+  each_row(directory, "epochs.csv", [&](const auto&, std::string_view line) { into.epoch_rows(line); });
   if (facts.records_transfers && whole_or_partial(directory, "transfers.jsonl.zst"))
-    if (auto read = read_transfers(directory, *out); !read)
+    if (auto read = read_transfers(directory, into); !read)
       return failure{read.error()};
   if (!facts.records_events)
-    out->note("record.events is 'none': a report made from the directory has no phases, rounds and faults. The report that the run itself wrote has them.");
-  if (auto read = read_log(directory, !facts.made_by.node.empty(), *out); !read)
+    note("record.events is 'none': a report made from the directory has no phases, rounds and faults. The report that the run itself wrote has them.");
+  if (auto read = read_log(directory, !facts.made_by.node.empty(), into, note); !read)
     return failure{read.error()};
   each_row(directory, "contributions.csv", [&](const auto& fields, std::string_view) {
     if (fields.size() >= 6)
-      out->contribution(from_seconds(number_of<double>(fields[0], 0)), fields[3], number_of<std::uint64_t>(fields[4], 0),
+      into.contribution(from_seconds(number_of<double>(fields[0], 0)), fields[3], number_of<std::uint64_t>(fields[4], 0),
                         number_of<double>(fields[5], std::numeric_limits<double>::quiet_NaN()));
   });
   std::vector<std::vector<std::string>> names;
@@ -241,8 +229,24 @@ result<std::unique_ptr<run_view>> read_run_view(const fs::path& directory) {
     std::vector<sent_bytes> all;
     for (std::size_t i = 0; i < names.size(); ++i)
       all.push_back({names[i][0], names[i][1], names[i][2], bytes[i]});
-    out->traffic(all);
+    into.traffic(all);
   }
+  return {};
+}
+
+result<std::unique_ptr<run_view>> read_run_view(const fs::path& directory) {
+  if (auto run = refuse_study(directory, "page of a run"); !run)
+    return failure{run.error()};
+  auto yaml = read_file(directory / "run.yaml");
+  if (!yaml && !whole_or_partial(directory, "metrics.csv"))
+    return failure{fmt::format("there is no run in '{}': neither run.yaml nor metrics.csv", directory.string())};
+  auto out = std::make_unique<run_view>();
+  const std::string text = yaml ? *yaml : std::string{};
+  out->begun(text);
+  if (!yaml)
+    out->note("There is no run.yaml yet: it is written at the end of a run.");
+  if (auto told = tell_directory(directory, facts_of(text), *out, [&out](std::string what) { out->note(std::move(what)); }); !told)
+    return failure{told.error()};
   if (const auto summary = read_file(directory / "summary.json"))
     out->ended(*summary);
   else

@@ -380,11 +380,13 @@ void run_view::traffic(std::span<const sent_bytes> all) {
   s.region_bytes.clear();
   for (const sent_bytes& row : all) {
     state::host& from = s.at(s.host_of(row.host));
-    auto& pair = s.region_bytes[{std::string(row.region), std::string(row.to_region)}];
-    for (std::size_t i = 0; i < row.bytes.size(); ++i) {
+    for (std::size_t i = 0; i < row.bytes.size(); ++i)
       from.sent[i] += row.bytes[i];
+    if (row.to_region.empty()) // it is not known who received it
+      continue;
+    auto& pair = s.region_bytes[{std::string(row.region), std::string(row.to_region)}];
+    for (std::size_t i = 0; i < row.bytes.size(); ++i)
       pair[i] += row.bytes[i];
-    }
   }
 }
 
@@ -402,9 +404,9 @@ void run_view::note(std::string text) {
   state_->notes.push_back(std::move(text));
 }
 
-void run_view::set_join(std::string command) {
+void run_view::set_nodes(std::vector<node> all) {
   std::lock_guard lock(state_->guard);
-  state_->join = std::move(command);
+  state_->nodes = std::move(all);
 }
 
 void run_view::set_state(std::string state) {
@@ -419,20 +421,28 @@ std::vector<run_view::section> run_view::sections() {
   s.settle();
   page_text yaml;
   yaml.text(s.run_yaml);
-  return {{"run", s.run_text()},
-          {"scenario", yaml.take()},
-          {"summary", s.summary_json.empty() ? "null" : s.summary_json},
-          {"series", s.series_text()},
-          {"epochs", s.epochs_text()},
-          {"sessions", s.sessions_text()},
-          {"participants", s.participants_text()},
-          {"rounds", s.rounds_text()},
-          {"faults", s.faults_text()},
-          {"traffic", s.traffic_text()},
-          {"links", s.links_text()}};
+  std::vector<section> out{{"run", s.run_text()},
+                           {"scenario", yaml.take()},
+                           {"summary", s.summary_json.empty() ? "null" : s.summary_json},
+                           {"series", s.series_text()},
+                           {"epochs", s.epochs_text()},
+                           {"sessions", s.sessions_text()},
+                           {"participants", s.participants_text()},
+                           {"rounds", s.rounds_text()},
+                           {"faults", s.faults_text()},
+                           {"traffic", s.traffic_text()},
+                           {"links", s.links_text()}};
+  if (s.nodes)
+    out.push_back({"nodes", s.nodes_text()});
+  return out;
 }
 
 std::string run_view::document() { return as_object(sections()); }
+
+std::string place_text(const run_place& place) {
+  const auto number = [](const std::optional<std::size_t>& run) { return run ? fmt::format("{}", *run) : std::string("null"); };
+  return fmt::format("\"title\":{},\"beside\":{},\"of\":{}", json_quoted(place.title), number(place.beside), number(place.of));
+}
 
 std::string as_object(const std::vector<run_view::section>& sections) {
   page_text out;

@@ -14,12 +14,14 @@
 //   faults        when, what, whom
 //   traffic       bytes by host, region and class
 //   links         how much of each line's rate bulk used
+//   nodes         of a cluster: each life of each host; elsewhere there is no such section
 // Thread safety: all members may be called from any thread.
 #pragma once
 
 #include "scenarios/observe/run_listener.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,8 +50,16 @@ public:
 
   /// A sentence about what is missing, and why.
   void note(std::string text);
-  /// For a cluster: the command line with which somebody joins.
-  void set_join(std::string command);
+  /// One life of one host of a cluster.
+  struct node {
+    std::string name, group, region, address, directory;
+    std::string state; ///< 'running', 'ended', 'interrupted', or 'silent': it writes no more, and did not say why
+    duration began{}, last{};
+    std::uint64_t epoch = 0, rounds = 0, rounds_not_ok = 0, samples = 0, bytes_sent = 0;
+    double samples_per_second = 0; ///< not finite: not known
+  };
+  /// For the page of a whole cluster, in place of those told before.
+  void set_nodes(std::vector<node> all);
   /// The files ended before the run did (a killed process), or the run has not ended yet: 'unfinished'.
   void set_state(std::string state);
 
@@ -66,6 +76,15 @@ private:
   struct state;
   std::unique_ptr<state> state_;
 };
+
+/// Where a page shows one of several runs.
+struct run_place {
+  std::string title;
+  std::optional<std::size_t> beside{}; ///< the run that it is drawn beside: its prediction
+  std::optional<std::size_t> of{};     ///< it is what one host of this cluster saw
+};
+/// As `"title":…,"beside":…,"of":…`, the beginning of a JSON object.
+std::string place_text(const run_place& place);
 
 /// Sections as one JSON object.
 std::string as_object(const std::vector<run_view::section>& sections);

@@ -104,9 +104,10 @@ struct run_view::state {
   struct seen_host;
 
   mutable std::mutex guard;
-  std::string run_yaml, summary_json, join, run_state = "running";
+  std::string run_yaml, summary_json, run_state = "running";
   std::vector<std::string> notes;
   run_facts facts;
+  std::optional<std::vector<node>> nodes;
 
   std::vector<group> groups;
   std::map<std::string, std::uint32_t, std::less<>> group_by_name;
@@ -154,6 +155,8 @@ struct run_view::state {
   void drop_unless_kept(std::uint64_t number);
 
   std::string run_text() const;
+  std::string join_text() const;
+  std::string nodes_text() const;
   std::string series_text() const;
   std::string epochs_text() const;
   std::string sessions_text() const;

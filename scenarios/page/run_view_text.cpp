@@ -58,7 +58,7 @@ std::string run_view::state::run_text() const {
   out.key("target_batch").whole(static_cast<std::int64_t>(facts.target_batch));
   out.key("metrics_interval").text(facts.metrics_interval);
   out.key("command").text(fmt::format("shoal run run.yaml{}", facts.made_by.until ? " --until " + to_string(*facts.made_by.until) : ""));
-  out.key("join").text(join);
+  out.key("join").raw(join_text());
   out.key("compression").open('{').key("codec").text(facts.compression).key("means").text(facts.means_compression);
   const double there = bits_of(facts.compression), back = bits_of(facts.means_compression);
   out.key("bits").number(there).key("means_bits").number(back).key("ratio").number(64 / (there + back)).close('}');
@@ -75,6 +75,56 @@ std::string run_view::state::run_text() const {
   for (const std::string& one : notes)
     out.text(one);
   out.close(']').close('}');
+  return out.take();
+}
+
+/// How somebody else joins: what all type alike, whom to dial, and which hosts of the scenario are taken.
+std::string run_view::state::join_text() const {
+  const provenance& by = facts.made_by;
+  if (by.invitation.empty())
+    return "null";
+  std::vector<std::string> dial, taken;
+  if (nodes) {
+    // Those that are gone would be dialled in vain, unless all are.
+    for (const bool running : {true, false})
+      for (const node& one : *nodes)
+        if ((one.state == "running") == running && !one.address.empty() && (running || dial.empty()))
+          dial.push_back(one.address);
+    for (const node& one : *nodes)
+      if (one.state == "running")
+        taken.push_back(one.name);
+  } else {
+    taken.push_back(by.node);
+    for (std::string_view rest = by.address.empty() ? by.joins : by.address; !rest.empty();) {
+      const std::size_t space = rest.find(' ');
+      dial.emplace_back(rest.substr(0, space));
+      rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
+    }
+  }
+  page_text out;
+  out.open('{').key("command").text(by.invitation).key("insecure").flag(by.insecure).key("shards").whole(static_cast<std::int64_t>(facts.shards));
+  out.key("dial").open('[');
+  for (std::size_t i = 0; i < std::min<std::size_t>(dial.size(), 3); ++i) // whoever is there tells the others
+    out.text(dial[i]);
+  out.close(']').key("taken").open('[');
+  for (const std::string& one : taken)
+    out.text(one);
+  out.close(']').close('}');
+  return out.take();
+}
+
+std::string run_view::state::nodes_text() const {
+  page_text out;
+  out.open('[');
+  for (const node& one : *nodes) {
+    out.open('{').key("name").text(one.name).key("group").text(one.group).key("region").text(one.region).key("address").text(one.address);
+    out.key("directory").text(one.directory).key("state").text(one.state).key("began").seconds(one.began.count());
+    out.key("last").seconds(one.last.count()).key("epoch").whole(static_cast<std::int64_t>(one.epoch));
+    out.key("rounds").whole(static_cast<std::int64_t>(one.rounds)).key("not_ok").whole(static_cast<std::int64_t>(one.rounds_not_ok));
+    out.key("samples").whole(static_cast<std::int64_t>(one.samples)).key("sent").whole(static_cast<std::int64_t>(one.bytes_sent));
+    out.key("rate").number(one.samples_per_second).close('}');
+  }
+  out.close(']');
   return out.take();
 }
 
@@ -303,7 +353,7 @@ std::string run_view::state::rounds_text() {
   out.close(']').key("kept").open('[');
   for (auto& [number, one] : kept) {
     if (!one.transfers)
-      one.transfers = facts.records_transfers || !transfers.empty() ? transfers_of(one) : "null";
+      one.transfers = (facts.records_transfers && facts.world != "cluster") || !transfers.empty() ? transfers_of(one) : "null";
     out.open('{').key("number").whole(static_cast<std::int64_t>(number)).key("epoch").whole(static_cast<std::int64_t>(one.epoch));
     out.key("group").text(one.group).key("started").seconds(one.what.started).key("ended").seconds(one.what.ended);
     out.key("members").whole(static_cast<std::int64_t>(one.what.members)).key("outcome").text(outcome_words[one.what.outcome]);

@@ -21,6 +21,7 @@ struct node_options {
   std::optional<netem::wire::address> listen;   ///< none: it only dials
   std::string advertise;                   ///< where others dial, if not there
   std::vector<netem::wire::address> join;
+  std::string invitation;                  ///< the command line with which others join, without what each says for itself; for run.yaml
   bool shape = false;                      ///< the scenario's network is put before the real one
   std::optional<data_rate> uplink;         ///< the line, if it is not the scenario's; 0: none that bulk would have to spare
   std::uint64_t relay_bytes = 0;           ///< so much it passes on between hosts that can both only dial

@@ -847,7 +847,15 @@ leak_facts stage::state::leaks() const {
 
 std::string stage::state::run_yaml(bool interrupted) const {
   provenance made_by{std::string(version()), work->data_digest(), options.until, interrupted, options.build};
-  if (options.node) made_by.node = options.node->name;
+  if (options.node) {
+    const auto& node = *options.node;
+    made_by.node = node.name;
+    made_by.group = node.group;
+    made_by.address = !node.advertise.empty() ? node.advertise : node.listen ? node.listen->text() : std::string{};
+    for (const auto& other : node.join) made_by.joins += (made_by.joins.empty() ? "" : " ") + other.text();
+    made_by.invitation = node.invitation;
+    made_by.insecure = !node.server_credentials;
+  }
   if (!simulated()) made_by.started_utc_ns = started_utc_ns;
   return to_yaml(what) + to_yaml(made_by);
 }

@@ -6,8 +6,8 @@ const browser = await chromium.launch({ executablePath: process.env.SHOAL_CHROMI
 const page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
 const session = await page.context().newCDPSession(page);
 await session.send("Performance.enable", { timeDomain: "threadTicks" });
-await page.goto(`file://${path.resolve(process.argv[2])}`);
-await page.waitForSelector("main[data-drawn]");
+await page.goto(`file://${path.resolve(process.argv[2])}`, { timeout: 120_000 });
+await page.waitForSelector("main[data-drawn]", { timeout: 120_000 });
 // After the frame in which it is on the screen.
 const drawn = await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done((performance.now() / 1000).toFixed(3)), 0))));
 const { metrics } = await session.send("Performance.getMetrics");

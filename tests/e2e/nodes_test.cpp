@@ -7,9 +7,12 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/compare/run_comparison.hpp"
 #include "scenarios/observe/run_observers.hpp"
+#include "scenarios/page/cluster_reader.hpp"
+#include "scenarios/page/run_reader.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/e2e/support/program.hpp"
 #include "tests/e2e/support/swarm.hpp"
@@ -43,6 +46,40 @@ actors::observation as_seen_by(const node& by, actors::observation what) {
   if (auto* ended = std::get_if<actors::round_ended>(&what); ended && ended->started_ns != 0)
     ended->started_ns -= static_cast<std::uint64_t>(by.started.count());
   return what;
+}
+
+/// The page of the hosts together: the rounds of the whole run, each with its members, and everybody's contributions.
+void check_page(const fs::path& whole_folder, const fs::path& nodes_folder, const watched_swarm& what) {
+  std::vector<scenarios::node_directory> directories;
+  for (const auto& entry : fs::directory_iterator(nodes_folder)) directories.push_back({entry.path(), false});
+  std::sort(directories.begin(), directories.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  const auto together = scenarios::read_cluster_view(nodes_folder, directories);
+  REQUIRE_MESSAGE(together.ok(), together.error());
+  const auto alone = scenarios::read_run_view(whole_folder);
+  REQUIRE_MESSAGE(alone.ok(), alone.error());
+  const auto page = nlohmann::json::parse((*together)->document()), whole = nlohmann::json::parse((*alone)->document());
+  CHECK(page["nodes"].size() == what.lives);
+  CHECK(page["rounds"]["by_outcome"] == whole["rounds"]["by_outcome"]);
+  CHECK(page["run"]["state"] == (what.killed > 0 ? "unfinished" : "ended"));
+  CHECK(page["run"]["node"] == "");
+  const auto& totals = what.whole.summary().rounds;
+  CHECK(page["series"]["rounds_ok"].back() == totals.ok);
+  CHECK(page["series"]["epoch"].back() == what.whole.summary().epochs);
+  const auto members = [](const nlohmann::json& of) {
+    std::map<std::string, std::set<std::string>> out;
+    for (const auto& round : of["rounds"]["kept"])
+      for (const auto& end : round["ends"]) out[round["group"]].insert(end[0].get<std::string>());
+    return out;
+  };
+  // Who was killed may have taken its last word with it.
+  if (what.killed > 0) return;
+  CHECK(members(page) == members(whole));
+  const auto samples = [](const nlohmann::json& of) {
+    std::map<std::string, std::uint64_t> out;
+    for (const auto& host : of["participants"]["hosts"]) out[host["name"]] = host["samples"];
+    return out;
+  };
+  CHECK(samples(page) == samples(whole));
 }
 
 /// Runs `what` and lets each life of each host watch itself. Checks that none of them finds anything wrong.
@@ -145,6 +182,7 @@ watched_swarm watch(swarm what, const fs::path& folder) {
   auto actual = scenarios::read_run_record(nodes_folder);
   REQUIRE_MESSAGE(actual.ok(), actual.error());
   out.actual = std::move(*actual);
+  check_page(folder / "whole", nodes_folder, out);
   return out;
 }
 

@@ -55,7 +55,7 @@ export async function browser(options = {}) {
       check(to.startsWith("data:") || to.startsWith("file:") || (own !== null && to.startsWith(own)), `a request leaves: ${to}`);
     });
     await page.goto(url);
-    await page.waitForSelector(waitFor, { timeout: 60_000 });
+    await page.waitForSelector(waitFor, { timeout: 120_000 });
     return page;
   };
   return { open, close: () => instance.close() };

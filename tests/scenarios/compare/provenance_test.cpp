@@ -8,7 +8,8 @@ using namespace shoal::scenarios;
 TEST_CASE("what run.yaml says about its run reads back") {
   for (const auto& what : {provenance{"0.1.0", "9f", std::chrono::seconds(90), true, "9f2c28a-dirty"},
                            provenance{"1.0", "", {}, false},
-                           provenance{"1.0", "", {}, false, "", "lab-3", 1'790'000'000'123'456'789}}) {
+                           provenance{"1.0", "", {}, false, "", "lab-3", 1'790'000'000'123'456'789},
+                           provenance{"1.0", "", {}, false, "", "lab-3", 1, "lab", "[::1]:7000", "a:1 b:2", "shoal node \\s.yaml --set 'name=\"x\"'", true}}) {
     const auto back = provenance_of(parse_document("seed: 1" + to_yaml(what)));
     REQUIRE(back.ok());
     CHECK(*back == what);

@@ -74,7 +74,7 @@ std::string get(const page_server& server, const std::string& path, const std::s
 int status_of(const std::string& answer) { return answer.starts_with("HTTP/1.") ? std::stoi(answer.substr(9, 3)) : 0; }
 
 struct served {
-  std::shared_ptr<page_feed> feed = std::make_shared<page_feed>("one \"run\"");
+  std::shared_ptr<page_feed> feed = std::make_shared<page_feed>(run_place{"one \"run\""});
   std::unique_ptr<page_server> server;
 
   served() {
@@ -95,7 +95,7 @@ TEST_CASE("the page, the list of runs, and their events are served") {
   CHECK(status_of(page) == 200);
   CHECK(page.ends_with("<p>the page</p>"));
   CHECK(page.find("Content-Security-Policy: default-src 'none'") != std::string::npos);
-  CHECK(get(*s.server, "/runs").ends_with("\r\n\r\n[{\"title\":\"one \\\"run\\\"\"}]"));
+  CHECK(get(*s.server, "/runs").ends_with("\r\n\r\n[{\"title\":\"one \\\"run\\\"\",\"beside\":null,\"of\":null}]"));
   s.feed->finish();
   const std::string all = get(*s.server, "/runs/0/events");
   CHECK(all.find("text/event-stream") != std::string::npos);
@@ -193,7 +193,7 @@ TEST_CASE("five hundred slow clients keep nobody from publishing") {
 }
 
 TEST_CASE("an address that cannot be had is refused with the reason, and loopback is what is meant without one") {
-  const auto feed = std::make_shared<page_feed>("x");
+  const auto feed = std::make_shared<page_feed>(run_place{"x"});
   const auto first = page_server::listen(":0", "p", {feed});
   REQUIRE_MESSAGE(first.ok(), first.error());
   CHECK((*first)->url().starts_with("http://127.0.0.1:"));

@@ -81,6 +81,8 @@ export function chart(context: Context, options: ChartOptions): HTMLElement {
   const svg = Plot.plot({
     width: context.width,
     height: 260,
+    // Room for the axis' label above its highest tick.
+    marginTop: 28,
     marginLeft: 52,
     marginRight: 14,
     marginBottom: 38,
@@ -96,8 +98,8 @@ export function chart(context: Context, options: ChartOptions): HTMLElement {
 }
 
 /** The same as a table, folded. `rows` are made when it is opened. */
-export function asTable(head: string[], rows: () => (string | number)[][]): HTMLElement {
-  const details = h("details", { class: "as-table" }, h("summary", {}, "as a table"));
+export function asTable(head: string[], rows: () => (string | number)[][], summary = "as a table"): HTMLElement {
+  const details = h("details", { class: "as-table" }, h("summary", {}, summary));
   details.addEventListener("toggle", () => {
     if (!details.open || details.children.length > 1) return;
     const all = rows();
@@ -151,6 +153,16 @@ export function pixels(width: number, height: number, paint: (data: Uint8Clamped
     for (const [name, value] of Object.entries({ href: url, x: left, y: Math.min(scales.y(y[0]), scales.y(y[1])), width: Math.max(0, right - left), height: Math.abs(scales.y(y[1]) - scales.y(y[0])), preserveAspectRatio: "none" }))
       element.setAttribute(name, String(value));
     element.setAttribute("style", "image-rendering: pixelated");
+    return element;
+  }) as unknown as Plot.Markish;
+}
+
+/** Many dots as one mark: lines of no length with round ends. An element for each of hundreds takes longer than all else on the page. */
+export function dots(points: { x: number; y: number }[], colour: string, radius: number): Plot.Markish {
+  return ((_index: unknown, scales: Record<string, (v: number) => number>) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    element.setAttribute("d", points.map((p) => `M${scales.x(p.x).toFixed(1)},${scales.y(p.y).toFixed(1)}h0`).join(""));
+    element.setAttribute("style", `fill: none; stroke: ${colour}; stroke-width: ${2 * radius}; stroke-linecap: round`);
     return element;
   }) as unknown as Plot.Markish;
 }

@@ -11,8 +11,8 @@ export function provenance({ view }: Context): Node[] {
   const { run, summary } = view;
   const hash = (x: string | null | undefined) => (x ? h("code", { class: "hash", tabindex: 0 }, x) : null);
   return [
-    h("p", {}, "Save the scenario below as ", h("code", {}, "run.yaml"), ", or take that of the run directory:"),
-    copyable(run.command),
+    h("p", {}, "Save the scenario below as ", h("code", {}, "run.yaml"), ", or take that of the run directory", run.world === "cluster" ? ". What it should have come to, by simulation:" : ":"),
+    copyable(run.world === "cluster" ? `${run.command} --world sim --out predicted` : run.command),
     ...(run.world === "sim" ? [h("p", { class: "note" }, "The same version gives the same event hash on any machine. In the run directory: ", h("code", {}, "shoal replay DIR"), " runs it again and compares.")] : []),
     h("dl", { class: "facts" },
       fact("seed", String(run.seed)), fact("world", run.world), fact("shoal", run.shoal || "–", run.build && ` build ${run.build}`),
@@ -24,11 +24,6 @@ export function provenance({ view }: Context): Node[] {
         h("li", { class: c.violated > 0 ? "bad" : c.checked > 0 ? "good" : "none" }, h("span", { "aria-hidden": "true" }, c.violated > 0 ? "✗" : c.checked > 0 ? "✓" : "·"), ` ${name.replace(/_/g, " ")} `,
           h("small", {}, c.violated > 0 ? `violated ${count(c.violated)} times: ${c.first_violation ?? ""}` : c.checked > 0 ? `${count(c.checked)} times` : "not checked"))))] : []),
   ];
-}
-
-export function join({ view }: Context): Node[] {
-  return [h("p", {}, "On another machine with shoal, its own name and keys:"), copyable(view.run.join),
-    h("p", { class: "note" }, "Groups of the scenario: ", view.run.groups.map((g) => g.name).join(", "), ". How to make keys: docs/cluster.md.")];
 }
 
 const yamlState = { filter: "" };

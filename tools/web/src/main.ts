@@ -2,8 +2,9 @@
 
 import { calculator } from "./calculator";
 import { type Context, forgetColours, nothing } from "./chart";
+import { join, nodes } from "./cluster";
 import { choice, fill, h } from "./dom";
-import { comparison, join, provenance, scenario } from "./facts";
+import { comparison, provenance, scenario } from "./facts";
 import { compact, number, percent, seconds } from "./format";
 import { compression, links, trafficByHost, trafficByRegion, trafficOverTime } from "./network";
 import { learns, objective, speed } from "./objective";
@@ -32,7 +33,8 @@ const parts: Part[] = [
     { id: "speed", title: "Speed", draw: speed, half: true },
     { id: "active", title: "Active participants", draw: active, half: true },
     { id: "comparison", title: "Predicted and actual", draw: comparison, when: (v) => v.comparison !== undefined },
-    { id: "join", title: "How to join", draw: join, when: (v) => v.run.join !== "" },
+    { id: "nodes", title: "Host by host", draw: (context) => nodes(context, pageOf), when: (v) => v.nodes !== undefined },
+    { id: "join", title: "How to join", draw: join, when: (v) => v.run.join !== null },
   ] },
   { id: "people", title: "Participants", panels: [
     { id: "sessions", title: "Sessions", draw: sessions },
@@ -59,10 +61,17 @@ const parts: Part[] = [
   ] },
 ];
 
-interface Loaded {
+/** Which run it is: beside which other one it is drawn, and of which cluster it is what one host saw. */
+interface Place {
   title: string;
+  beside: number | null;
+  of: number | null;
+}
+
+interface Loaded extends Place {
   sections: Partial<View>;
-  live: boolean;
+  events: EventSource | null;
+  over: boolean;
   lost: boolean;
 }
 
@@ -70,6 +79,26 @@ const runs: Loaded[] = [];
 let chosen = 0;
 let theme = "";
 const top_ = document.getElementById("top")!, main = document.getElementById("main")!;
+
+const loaded = (place: Place, sections: Partial<View> = {}): Loaded => ({ ...place, sections, events: null, over: false, lost: false });
+/** The first that is held against a prediction; without any, the first. */
+const firstToShow = (): number => Math.max(0, runs.findIndex((r) => r.beside !== null));
+
+function show(index: number): void {
+  chosen = index;
+  followChosen();
+  drawAll();
+  // What is on the screen is the run before until this one has come.
+  const state = top_.querySelector(".state");
+  if (drawn !== chosen && state) state.textContent = "loading";
+  window.scrollTo({ top: 0 });
+}
+
+/** What opens the page of the host that wrote `directory`, if there is one. */
+function pageOf(directory: string): (() => void) | null {
+  const index = runs.findIndex((r) => r.title === directory);
+  return index < 0 ? null : () => show(index);
+}
 
 const isWhole = (sections: Partial<View>): sections is View => sections.run !== undefined && sections.series !== undefined && sections.sessions !== undefined;
 
@@ -103,11 +132,8 @@ function header(): void {
   document.title = `${v.run.name} · Shoal`;
   const picker = runs.length > 1 && h("label", { class: "select" }, h("span", {}, "run"), h("select", {
     id: "run-picker",
-    onchange: (e: Event) => {
-      chosen = Number((e.target as HTMLSelectElement).value);
-      drawAll();
-    },
-  }, runs.map((r, i) => h("option", { value: i, selected: i === chosen }, `${r.title}${i === 0 ? " (predicted)" : ""}`))));
+    onchange: (e: Event) => show(Number((e.target as HTMLSelectElement).value)),
+  }, runs.map((r, i) => h("option", { value: i, selected: i === chosen }, `${r.of !== null ? "\u2003" : ""}${r.title}${runs.some((other) => other.beside === i) ? " (predicted)" : runs.some((other) => other.of === i) ? " (all hosts)" : ""}`))));
   const looks = choice("Colours", "theme", [["", "auto"], ["light", "light"], ["dark", "dark"]] as const, theme as "" | "light" | "dark", (value) => {
     theme = value;
     if (value === "") delete document.documentElement.dataset.theme;
@@ -119,7 +145,7 @@ function header(): void {
     h("div", { class: "bar-top" }, h("a", { class: "brand", href: "#top" }, "shoal"), picker, looks),
     h("div", { class: "title" },
       h("h1", {}, v.run.name || run.title), h("span", { class: `state ${run.lost ? "lost" : v.run.state}`, role: "status" }, state),
-      h("span", { class: "what" }, `world ${v.run.world}, seed ${v.run.seed}, ${v.run.method.replace(/_/g, " ") || ""}`)),
+      h("span", { class: "what" }, `${v.run.node ? `what ${v.run.node} saw, ` : ""}world ${v.run.world}, seed ${v.run.seed}, ${v.run.method.replace(/_/g, " ") || ""}`)),
     v.run.description && h("p", { class: "description" }, v.run.description),
     ...v.run.notes.map((n) => h("p", { class: "note warn" }, n)),
     tiles(v),
@@ -139,6 +165,7 @@ function build(): void {
       bodies.set(panel.id, body);
       return h("article", { id: `panel-${panel.id}`, class: panel.half ? "half" : "", "aria-labelledby": `${panel.id}-title` }, h("h3", { id: `${panel.id}-title` }, panel.title), body);
     })))));
+  for (const article of main.querySelectorAll("article")) sight.observe(article);
 }
 
 /** Where the focus is within a panel, so that it can go there again. */
@@ -155,8 +182,15 @@ function focusPath(body: HTMLElement): (() => void) | null {
   };
 }
 
-/** Draws panels. What the browser lays out for is asked of all of them before the first one changes: asked in between, it lays out the page for each. */
-function drawPanels(): void {
+/** Panels that wait for their turn, with their widths: those of a page that is drawn anew, and those out of sight while news come. */
+const waiting = new Map<Panel, { width: number; anew: boolean }>();
+/** News need not reach at once what nobody sees. */
+const outOfSight = 4000;
+let turn = 0, counted = true;
+
+/** Draws what is on the screen, and has the rest follow when there is time, a panel at a time: one that is drawn anew at once, news of what is out of sight later. What the browser
+    lays out for is asked of all of them before the first one changes: asked in between, it lays out the page for each. */
+function drawPanels(anew: boolean): void {
   const view = runs[chosen].sections;
   if (!isWhole(view)) return;
   const shown = parts.flatMap((part) => part.panels).filter((panel) => {
@@ -165,24 +199,64 @@ function drawPanels(): void {
     return !article.hidden;
   });
   forgetColours();
-  const widths = shown.map((panel) => bodies.get(panel.id)!.clientWidth);
-  shown.forEach((panel, i) => draw(panel, widths[i]));
+  const places = shown.map((panel) => {
+    const body = bodies.get(panel.id)!, { top, bottom } = body.getBoundingClientRect();
+    return { width: body.clientWidth, near: top < 1.5 * innerHeight && bottom > -0.5 * innerHeight, empty: body.childNodes.length === 0 };
+  });
+  // Panels that were never drawn have no height yet: only the first ones are where they will be.
+  let height = 0;
+  shown.forEach((panel, i) => {
+    const { width, near, empty } = places[i];
+    if (near && height < 1.5 * innerHeight) {
+      waiting.delete(panel);
+      draw(panel, width, anew);
+      if (empty) height += 330;
+    } else waiting.set(panel, { width, anew: anew || waiting.get(panel)?.anew === true });
+  });
+  if (anew || runs[chosen].over) counted = false;
+  else main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
+  // Who waits already waits no longer for further news.
+  if (counted && turn !== 0) return;
+  clearTimeout(turn);
+  turn = window.setTimeout(drawWaiting, counted ? outOfSight : 0);
 }
 
-function draw(panel: Panel, available: number): void {
+/** Draws those that wait for as long as a screen takes to show a picture, and leaves the others for the next time. */
+function drawWaiting(): void {
+  const until = performance.now() + 30;
+  turn = 0;
+  for (const [panel, { width, anew }] of waiting) {
+    waiting.delete(panel);
+    if (!bodies.get(panel.id)!.parentElement!.hidden) draw(panel, width, anew);
+    if (performance.now() > until) break;
+  }
+  if (waiting.size > 0) turn = window.setTimeout(drawWaiting, 0);
+  else if (!counted) {
+    counted = true;
+    main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
+  }
+}
+
+/** What comes into sight has the newest. */
+const sight = new IntersectionObserver((seen) => {
+  for (const { target, isIntersecting } of seen)
+    for (const [panel, { width, anew }] of waiting)
+      if (isIntersecting && target.id === `panel-${panel.id}`) {
+        waiting.delete(panel);
+        draw(panel, width, anew);
+      }
+}, { rootMargin: "30%" });
+
+function draw(panel: Panel, available: number, anew: boolean): void {
   const view = runs[chosen].sections;
   const body = bodies.get(panel.id)!;
   if (!isWhole(view)) return;
-  const first = chosen > 0 ? runs[0].sections : null;
+  const beside = runs[chosen].beside, first = beside === null ? null : runs[beside].sections;
   // Somebody reads the table of it: it stays as it is until it is folded.
-  if (body.querySelector("details[open]") && !redrawing) return;
+  if (body.querySelector("details[open]") && !anew) return;
   const width = Math.max(280, Math.floor(available));
   const focus = focusPath(body);
-  const again = () => {
-    redrawing = true;
-    draw(panel, body.clientWidth);
-    redrawing = false;
-  };
+  const again = () => draw(panel, body.clientWidth, true);
   let nodes: Node[];
   try {
     nodes = panel.draw({ view, beside: first && isWhole(first) ? first : null, width, again });
@@ -195,16 +269,15 @@ function draw(panel: Panel, available: number): void {
   focus?.();
 }
 
-let redrawing = false;
+/** The run that is on the screen; -1: none yet. */
+let drawn = -1;
 
 function drawAll(): void {
   if (!isWhole(runs[chosen].sections)) return;
   if (bodies.size === 0) build();
+  drawn = chosen;
   header();
-  redrawing = true;
-  drawPanels();
-  redrawing = false;
-  main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
+  drawPanels(true);
 }
 
 let due = 0;
@@ -214,10 +287,9 @@ function drawSoon(): void {
   due = requestAnimationFrame(() => {
     due = 0;
     if (!isWhole(runs[chosen].sections)) return;
-    if (bodies.size === 0) return drawAll();
+    if (drawn !== chosen) return drawAll();
     header();
-    drawPanels();
-    main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
+    drawPanels(false);
   });
 }
 
@@ -225,17 +297,19 @@ function drawSoon(): void {
 
 function follow(index: number): void {
   const run = runs[index];
-  const events = new EventSource(`runs/${index}/events`);
-  run.live = true;
+  if (run.events !== null || run.over) return;
+  const events = (run.events = new EventSource(`runs/${index}/events`));
   events.onmessage = (event) => {
     const news = JSON.parse(event.data) as { sections: Partial<View>; done: boolean };
     Object.assign(run.sections, news.sections);
     run.lost = false;
     if (news.done) {
       events.close();
-      run.live = false;
+      run.events = null;
+      run.over = true;
     }
-    if (index === chosen || index === 0) drawSoon();
+    if (news.sections.nodes?.some((n) => !runs.some((r) => r.title === n.directory))) void findRuns();
+    if (index === chosen || index === runs[chosen].beside) drawSoon();
   };
   events.onerror = () => {
     // It tries again by itself.
@@ -244,18 +318,37 @@ function follow(index: number): void {
   };
 }
 
+/** Follows what is shown and nothing else: a browser has few connections to one server, and a cluster may have many hosts. */
+function followChosen(): void {
+  if (embedded) return;
+  const wanted = [chosen, runs[chosen].beside].filter((i) => i !== null);
+  runs.forEach((run, i) => {
+    if (wanted.includes(i)) return follow(i);
+    run.events?.close();
+    run.events = null;
+  });
+}
+
+/** Which runs there are; those that are known stay where they are. */
+async function findRuns(): Promise<void> {
+  const places = (await (await fetch("runs")).json()) as Place[];
+  for (const place of places.slice(runs.length)) runs.push(loaded(place));
+}
+
+let embedded = false;
+
 async function start(): Promise<void> {
-  const embedded = JSON.parse(document.getElementById("shoal-data")!.textContent ?? "null") as { runs: { title: string; sections: View }[] } | null;
-  if (embedded !== null) {
-    for (const r of embedded.runs) runs.push({ title: r.title, sections: r.sections, live: false, lost: false });
-    chosen = runs.length > 1 ? 1 : 0;
+  const data = JSON.parse(document.getElementById("shoal-data")!.textContent ?? "null") as { runs: (Place & { sections: View })[] } | null;
+  if (data !== null) {
+    embedded = true;
+    for (const { sections, ...place } of data.runs) runs.push(loaded(place, sections));
+    chosen = firstToShow();
     drawAll();
     return;
   }
-  const answer = await fetch("runs");
-  for (const r of (await answer.json()) as { title: string }[]) runs.push({ title: r.title, sections: {}, live: false, lost: false });
-  chosen = runs.length > 1 ? 1 : 0;
-  runs.forEach((_, i) => follow(i));
+  await findRuns();
+  chosen = firstToShow();
+  followChosen();
 }
 
 let width = innerWidth;
@@ -266,6 +359,10 @@ addEventListener("resize", () => {
   resizing = window.setTimeout(drawAll, 120);
 });
 let resizing = 0;
+addEventListener("beforeprint", () => {
+  for (const [panel, { width, anew }] of waiting) draw(panel, width, anew);
+  waiting.clear();
+});
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll());
 
 start().catch((error: unknown) => {

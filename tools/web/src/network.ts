@@ -106,7 +106,7 @@ const linkState = { filter: "" };
 export function links(context: Context): Node[] {
   const { view } = context;
   const l = view.links;
-  if (l === null || l.rows.length === 0) return [nothing("How full lines were is reckoned from transfers, and none were recorded (record.transfers).")];
+  if (l === null || l.rows.length === 0) return [nothing(view.run.world === "cluster" ? "How full the lines were is known in simulation and emulation. Of a real network: what each host sent, above." : "How full lines were is reckoned from transfers, and none were recorded (record.transfers).")];
   const rows = l.rows.filter((r) => r.name.includes(linkState.filter)).slice(0, 40);
   const axis = timeAxis(view), shown = l.until === null ? axis.end : axis.scale(l.until);
   const low = rgb("var(--track)"), mid = rgb("var(--heat-mid)"), high = rgb("var(--heat-high)");

@@ -54,7 +54,8 @@ export function objective(context: Context): Node[] {
         y: { label: "samples in completed rounds", tickFormat: (v: number) => compact(v) },
         marks: [
           ...bands(view),
-          Plot.areaY(points, { x: (p) => axis.scale(p.t), y: "samples", fill: "var(--accent)", fillOpacity: 0.12, curve: "step-after" }),
+          // From 0 and not stacked: the last row may be at the time of the one before.
+          Plot.areaY(points, { x: (p) => axis.scale(p.t), y1: 0, y2: "samples", fill: "var(--accent)", fillOpacity: 0.12, curve: "step-after" }),
           Plot.lineY(points, { x: (p) => axis.scale(p.t), y: "samples", stroke: "var(--accent)", strokeWidth: 1.8, curve: "step-after" }),
           ...(beside ? [Plot.lineY(beside.series.time.map((t, i) => ({ t: t ?? 0, samples: beside.series.samples[i] ?? 0 })), { x: (p) => axis.scale(p.t), y: "samples", stroke: "var(--beside)", strokeDasharray: "5,4", curve: "step-after" })] : []),
           Plot.tip(points, Plot.pointerX({ x: (p) => axis.scale(p.t), y: "samples", title: (p) => `${seconds(p.t)}\n${compact(p.samples)} samples, epoch ${p.epoch}` })),
@@ -82,7 +83,8 @@ export function objective(context: Context): Node[] {
       marks: [
         ...(overTime ? bands(view) : []),
         Plot.ruleY(rules, { y: "value", stroke: "colour", strokeDasharray: "6,4" }),
-        Plot.text(rules, { y: "value", text: (r) => `${r.name} ${number(r.value)}`, frameAnchor: "right", textAnchor: "end", dy: -7, dx: -4, fill: "colour", stroke: "var(--panel)", strokeWidth: 4 }),
+        // At the left, where losses are still high; of two the lower one under its line, so that they never meet.
+        ...rules.map((r) => Plot.text([r], { y: "value", text: (one) => `${one.name} ${number(one.value)}`, frameAnchor: "left", textAnchor: "start", dy: rules.some((other) => other.value > r.value) ? 9 : -8, dx: 6, fill: "colour", stroke: "var(--panel)", strokeWidth: 4 })),
         Plot.lineY(trainBeside, { x: at, y: "loss", stroke: "var(--beside)", strokeWidth: 1.2, strokeDasharray: "2,3" }),
         Plot.lineY(heldOutBeside, { x: at, y: "loss", stroke: "var(--beside)", strokeWidth: 1.6, strokeDasharray: "6,4" }),
         Plot.lineY(train, { x: at, y: "loss", stroke: "var(--accent)", strokeOpacity: 0.55, strokeWidth: 1.2 }),
@@ -119,7 +121,7 @@ export function speed(context: Context): Node[] {
       y: { label: "samples computed per second", zero: true },
       marks: [
         ...bands(view),
-        Plot.areaY(means, { x: (p) => axis.scale(p.t), y: "y", fill: "var(--computing)", fillOpacity: 0.2 }),
+        Plot.areaY(means, { x: (p) => axis.scale(p.t), y1: 0, y2: "y", fill: "var(--computing)", fillOpacity: 0.2 }),
         Plot.lineY(means, { x: (p) => axis.scale(p.t), y: "y", stroke: "var(--computing)", strokeWidth: 1.4 }),
         ...(beside ? [Plot.lineY(smooth(of(beside)), { x: (p) => axis.scale(p.t), y: "y", stroke: "var(--beside)", strokeDasharray: "4,3" })] : []),
         Plot.tip(means, Plot.pointerX({ x: (p) => axis.scale(p.t), y: "y", title: (p) => `${seconds(p.t)}\n${number(p.y)} samples/s` })),

@@ -97,9 +97,7 @@ export function whyRoundsFail(context: Context): Node[] {
     }));
   const attempts = view.rounds.attempts;
   if (attempts.length > 0)
-    out.push(h("details", { class: "as-table" }, h("summary", {}, `attempts that formed no group (${attempts.length})`),
-      h("div", { class: "table", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, ["epoch", "reason", "first", "last", "times"].map((t) => h("th", { scope: "col" }, t)))),
-        h("tbody", {}, attempts.slice(-100).map((a) => h("tr", {}, h("td", { class: "n" }, a.epoch), h("td", {}, words(a.reason)), h("td", { class: "n" }, seconds(a.first)), h("td", { class: "n" }, seconds(a.last)), h("td", { class: "n" }, a.count))))))));
+    out.push(asTable(["epoch", "reason", "first", "last", "times"], () => attempts.slice(-100).map((a) => [a.epoch, words(a.reason), seconds(a.first), seconds(a.last), a.count]), `attempts that formed no group (${attempts.length})`));
   return out;
 }
 
@@ -149,7 +147,7 @@ export function roundTable(context: Context): Node[] {
         });
       },
     }),
-    h("div", { id: "round-detail", "aria-live": "polite" }, chosen ? detail(context, chosen) : h("p", { class: "note" }, "Choose a round to see its transfers, and what held each of them back.")),
+    h("div", { id: "round-detail", "aria-live": "polite" }, chosen ? detail(context, chosen) : h("p", { class: "note" }, view.run.world === "cluster" ? "Choose a round to see its members, and how it ended for each." : "Choose a round to see its transfers, and what held each of them back.")),
   ];
 }
 
@@ -166,8 +164,9 @@ function detail(context: Context, k: KeptRound): Node[] {
     h("p", {}, k.reason === "none" ? "" : `${words(k.reason)}${reasons[k.reason] ? `: ${reasons[k.reason]}` : ""}. `,
       `${k.members} members, ${count(k.samples)} samples, ${seconds(k.ended - k.started)} from ${seconds(k.started)} on.`,
       k.ends.length < k.members ? ` ${k.members - k.ends.length} of them never said how it ended.` : ""),
+    k.ends.length > 0 && h("p", { class: "note" }, `Members: ${k.ends.slice(0, 24).map((e) => e[0]).sort((a, b) => a.localeCompare(b, "en", { numeric: true })).join(", ")}${k.members > Math.min(24, k.ends.length) ? ` and ${k.members - Math.min(24, k.ends.length)} more` : ""}.`),
     failedEnds.length > 0 && h("p", {}, "Not ok for ", failedEnds.slice(0, 12).map((e, i) => h("span", {}, i > 0 ? ", " : "", h("b", {}, e[0]), ` (${e[1]}${e[2] === "none" ? "" : `: ${words(e[2])}`})`)), failedEnds.length > 12 ? ` and ${failedEnds.length - 12} more` : ""));
-  if (t === null) return [head, h("p", { class: "note" }, "Transfers were not recorded (record.transfers is 0).")];
+  if (t === null) return [head, h("p", { class: "note" }, context.view.run.world === "cluster" ? "What single transfers waited for is known in simulation and emulation, not on a real network." : "Transfers were not recorded (record.transfers is 0).")];
   if (t.rows.length === 0) return [head, h("p", { class: "note" }, context.view.rounds.transfers_until !== null && k.ended > context.view.rounds.transfers_until ? `Its transfers were not recorded: the first ones are, as many as record.transfers says, and those ended at ${seconds(context.view.rounds.transfers_until)}.` : "No transfer of bulk between its members took place within it.")];
   const rows = t.rows.map((r, i) => ({ ...r, key: `${i}`, label: `${r.from} → ${r.to}` }));
   const limits = [...new Set(rows.map((r) => kind(r.why)))];

@@ -1,8 +1,8 @@
 // Who is there, how their time goes, and who contributed what.
 
 import * as Plot from "@observablehq/plot";
-import { packSiblings } from "d3";
-import { asTable, bands, chart, colours, type Context, faultLegend, legend, nothing, palette, pixels, rail, rgb, stateWords, timeAxis } from "./chart";
+import { packSiblings, ticks } from "d3";
+import { asTable, bands, chart, colours, type Context, dots, faultLegend, legend, nothing, palette, pixels, rail, rgb, stateWords, timeAxis } from "./chart";
 import { choice, h, search, table, type TableState } from "./dom";
 import { bytes, compact, count, number, percent, seconds } from "./format";
 import { share, type View } from "./view";
@@ -25,10 +25,10 @@ export function active(context: Context): Node[] {
       says: `Active participants over time: at most ${most}, ${points[points.length - 1].alive} at the end.`,
       height: 220,
       x: { label: axis.label, domain: [0, axis.end] },
-      y: { label: "participants", zero: true, tickFormat: (v: number) => (Number.isInteger(v) ? compact(v) : "") },
+      y: { label: "participants", zero: true, ticks: ticks(0, most, 5).filter(Number.isInteger), tickFormat: (v: number) => compact(v) },
       marks: [
         ...bands(view),
-        Plot.areaY(points, { x: (p) => axis.scale(p.t), y: "sync", fill: "var(--computing)", fillOpacity: 0.28, curve: "step-after" }),
+        Plot.areaY(points, { x: (p) => axis.scale(p.t), y1: 0, y2: "sync", fill: "var(--computing)", fillOpacity: 0.28, curve: "step-after" }),
         Plot.lineY(points, { x: (p) => axis.scale(p.t), y: "alive", stroke: "var(--ink)", strokeWidth: 1.5, curve: "step-after" }),
         ...(beside ? [Plot.lineY(beside.series.time.map((t, i) => ({ t: t ?? 0, y: beside.series.peers_alive[i] ?? 0 })), { x: (p) => axis.scale(p.t), y: "y", stroke: "var(--beside)", strokeDasharray: "4,3", curve: "step-after" })] : []),
         Plot.tip(points, Plot.pointerX({ x: (p) => axis.scale(p.t), y: "alive", title: (p) => `${seconds(p.t)}\n${p.alive} there, ${p.sync} in sync` })),
@@ -107,7 +107,7 @@ export function sessions(context: Context): Node[] {
       pixels(s.bins, rows.length * lines, paint, [0, axis.scale(s.bins * s.bin)], [0, rows.length]),
       ...rail(view, -9 / height, -3 / height),
       Plot.text(rows.filter((_, i) => i % labelled === 0), { x: 0, y: (r) => at.get(r.name)! + 0.5, text: (r) => (s.by === "group" ? `${r.name} ×${compact(r.hosts)}` : r.name), textAnchor: "end", dx: -6, fill: "var(--ink)" }),
-      ...(height > 6 ? [Plot.dot(ends, { x: (e) => axis.scale(e[1]), y: (e) => at.get(e[0])! + 0.5, r: 2.2, fill: (e) => (e[2] === "left" ? "var(--muted)" : "var(--failed)"), title: (e) => `${e[0]}: ${e[2].replace(/_/g, " ")} at ${seconds(e[1])}` })] : []),
+      ...(height > 6 ? [true, false].map((left) => dots(ends.filter((e) => (e[2] === "left") === left).map((e) => ({ x: axis.scale(e[1]), y: at.get(e[0])! + 0.5 })), left ? "var(--muted)" : "var(--failed)", 2.2)) : []),
     ],
   });
   const tip = h("div", { class: "tip", hidden: true });
@@ -121,8 +121,9 @@ export function sessions(context: Context): Node[] {
       return;
     }
     const parts = s.states.map((n, k) => [stateWords[n], share(rows[r].shares[k], bin)] as const).filter(([, v]) => v > 0);
+    const end = ends.find((e) => e[0] === rows[r].name && Math.abs(e[1] - t) < 1.5 * s.bin);
     tip.hidden = false;
-    tip.textContent = `${rows[r].name}, ${seconds(bin * s.bin)}: ${parts.length === 0 ? "gone" : parts.map(([n, v]) => (v > 0.985 ? n : `${n} ${percent(v)}`)).join(", ")}`;
+    tip.textContent = `${rows[r].name}, ${seconds(bin * s.bin)}: ${end ? `${end[2].replace(/_/g, " ")} at ${seconds(end[1])}; ` : ""}${parts.length === 0 ? "gone" : parts.map(([n, v]) => (v > 0.985 ? n : `${n} ${percent(v)}`)).join(", ")}`;
     tip.style.left = `${Math.min(event.clientX - box.left + 12, box.width - 200)}px`;
     tip.style.top = `${event.clientY - box.top + 14}px`;
   };

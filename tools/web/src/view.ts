@@ -31,10 +31,39 @@ export interface Run {
   target_batch: number;
   metrics_interval: string;
   command: string;
-  join: string;
+  join: Join | null;
   compression: { codec: string; means: string; bits: number | null; means_bits: number | null; ratio: number | null };
   groups: Group[];
   notes: string[];
+}
+
+/** How another host joins this cluster. */
+export interface Join {
+  /** What all type alike. */
+  command: string;
+  insecure: boolean;
+  shards: number;
+  dial: string[];
+  /** Names of hosts that are there. */
+  taken: string[];
+}
+
+/** One life of one host of a cluster. */
+export interface Node_ {
+  name: string;
+  group: string;
+  region: string;
+  address: string;
+  directory: string;
+  state: "running" | "ended" | "interrupted" | "silent";
+  began: number;
+  last: number;
+  epoch: number;
+  rounds: number;
+  not_ok: number;
+  samples: number;
+  sent: number;
+  rate: number | null;
 }
 
 export interface Summary {
@@ -175,6 +204,7 @@ export interface View {
   traffic: Traffic | null;
   links: Links | null;
   comparison?: Comparison;
+  nodes?: Node_[];
 }
 
 export const outcomes = ["ok", "partial", "split", "failed"];
