@@ -196,6 +196,8 @@ struct stage::state {
   bool held_out_due = false;
   std::atomic<bool> goal_reached{false}, draining{false}, told_to_leave{false};
   duration goal_time{};
+  std::optional<duration> deserted_at;                   // when the last of `linked` left
+  duration deserted_for() const { return 5 * what.network.detection_time; }
   wall_clock::time_point started = wall_clock::now();
   std::int64_t started_utc_ns = 0;                       // when the world's time began
   contribution_total contributed;                        // of a node
@@ -408,17 +410,19 @@ real_network stage::state::network_between_hosts() {
     {
       std::lock_guard guard(watching);
       linked.insert(other.name);
+      deserted_at.reset();
       unreached.erase(other.address);
     }
     meet(mine, other);
   };
   wire.on_visit = [this](netem::host_index, const netem::wire::visitor& who, const std::string& question) { return answer(who, question); };
-  wire.on_left = [this](netem::host_index, const std::string& name) {
-    std::lock_guard guard(watching);
-    // A replica that only follows sees no step and no commit: when everybody has left, it is over.
-    if (!options.node || !role.shard || what.training.epochs == 0 || linked.erase(name) == 0 || !linked.empty() || goal_reached) return;
-    goal_time = in->clock().now();
-    goal_reached = true;
+  wire.on_left = [this, say](netem::host_index, const std::string& name) {
+    {
+      std::lock_guard guard(watching);
+      if (!options.node || !role.shard || what.training.epochs == 0 || linked.erase(name) == 0 || !linked.empty() || goal_reached) return;
+      deserted_at = in->clock().now();
+    }
+    say(fmt::format("everybody has left; it ends in {} unless somebody comes", to_string(deserted_for())));
   };
   wire.on_list = [say](netem::host_index, const std::string& text) { say(text); };
   wire.on_down = [say, peer_name](netem::host_index, const netem::wire::neighbour& other, const std::string& why) {
@@ -794,8 +798,16 @@ duration stage::state::run_world(bool& interrupted) {
     std::lock_guard guard(watching);
     return !observers->write_error() && !checkpoint_error;
   };
+  // A replica that only follows sees no step and no commit: when everybody has left, and nobody was only restarted, it is over.
+  const auto end_if_deserted = [&] {
+    std::lock_guard guard(watching);
+    if (!deserted_at || goal_reached || in->clock().now() - *deserted_at < deserted_for()) return;
+    goal_time = *deserted_at;
+    goal_reached = true;
+  };
   while (!goal_reached && !interrupted && in->clock().now() < limit && written() && !in->broken()) {
     in->clock().run(std::min(limit, in->clock().now() + slice));
+    end_if_deserted();
     if (!goal_reached && !in->broken()) measure_held_out();
     look("running");
     if (options.node) {

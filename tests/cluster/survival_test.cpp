@@ -206,13 +206,29 @@ TEST_CASE("a data shard that has no replica is killed, comes back, and hands out
   all.check_all();
 }
 
+TEST_CASE("the shard outlives the restart of the only peer, and ends when that leaves for good") {
+  swarm reef(scenario(1000, 1, 1));
+  reef.join_via({"p-0"});
+  for (const char* name : {"p-0", "shard-0"}) reef.start(name, {"--quiet"});
+  const auto trains = [&] { return wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 2; }, slow_patience); };
+  REQUIRE_MESSAGE(trains(), reef.node("p-0").err());
+  reef.node("p-0").signal(SIGTERM);
+  CHECK(reef.node("p-0").wait() == 130);
+  CHECK_MESSAGE(wait_until([&] { return reef.node("shard-0").says("everybody has left; it ends in 10s unless somebody comes"); }), reef.node("shard-0").err());
+  reef.restart("p-0");
+  CHECK_MESSAGE(trains(), reef.node("p-0").err());
+  CHECK(reef.node("shard-0").running());
+  reef.node("p-0").signal(SIGTERM);
+  CHECK(reef.node("shard-0").wait() == 0);
+}
+
 TEST_CASE("thirty kills at random moments and a minute of standstill lose no epoch") {
   SHOAL_NIGHTLY();
   const auto seed = std::random_device{}();
   const auto again = std::getenv("SHOAL_SEED");
   std::mt19937 random(again != nullptr ? static_cast<unsigned>(std::stoul(again)) : seed);
   MESSAGE("SHOAL_SEED=" << (again != nullptr ? std::string(again) : std::to_string(seed)));
-  constexpr std::uint64_t epochs = 260;
+  constexpr std::uint64_t epochs = 700;   // thirty kills with all that they wait for take 400 and more
   survivors all(epochs, 5, 2);
   const auto below = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
   struct moment {
