@@ -14,7 +14,7 @@ using actors::reason;
 
 namespace {
 
-enum class spoiled { nothing, divided_by_peers, lost_sample, skipped_index, other_order };
+enum class spoiled { nothing, divided_by_peers, lost_sample, skipped_index, other_order, expired_record };
 
 /// Two peers and a shard over some epochs, as the stage would tell it.
 struct swarm {
@@ -78,6 +78,7 @@ struct swarm {
       message(1, 0), message(0, 1);
     else
       message(0, 1), message(1, 0);
+    for (std::uint32_t i = 0; i < 2; ++i) see(i, actors::records_given{now.count() + (how == spoiled::expired_record && n == 4 ? 0 : 1), now.count()});
     now += 400ms;
     const std::uint64_t weight = how == spoiled::lost_sample ? 3 : 4;
     for (std::uint32_t i = 0; i < 2; ++i) {
@@ -152,6 +153,9 @@ TEST_CASE("a wrong denominator, a lost sample, a skipped index and another order
   CHECK(check(lost, "samples_counted").violated >= 10);
   const summary skipped = run(spoiled::skipped_index);
   CHECK(check(skipped, "samples_counted").violated == 1);
+  const summary expired = run(spoiled::expired_record);
+  CHECK(check(expired, "records_live").violated == 2);
+  CHECK(check(expired, "records_live").first_violation.find("gives a record that expired 0") != std::string::npos);
   CHECK(run(spoiled::other_order).event_hash != run(spoiled::nothing).event_hash);
 }
 
