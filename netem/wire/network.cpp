@@ -147,6 +147,7 @@ struct network::link {
     std::shared_ptr<pipe> through;
     bool hello = false;                        // theirs has come
     bool over = false;                         // the pipe is closed
+    bool left = false;                         // nothing more comes in it: the other side leaves
     duration sent{}, heard{};
     std::uint64_t frames = 0;                  // of the second that began at `counted_from`
     duration counted_from{};
@@ -357,7 +358,9 @@ class network::station : public std::enable_shared_from_this<station> {
       leaving_ = true;
       joins_.clear();
       for (const auto& each : links_) {
-        if (each->up) each->send(false, frame_writer(frame_kind::leaving).done(), now());
+        // The last frame of either pipe: one may be closed before what is in the other one has come.
+        if (each->up)
+          for (const bool bulk : {false, true}) each->send(bulk, frame_writer(frame_kind::leaving).done(), now());
         // Of who is just dialling us the other pipe may not have come yet.
         for (const auto& direction : each->pipes)
           if (direction.through) pipes.push_back(direction.through);
@@ -689,7 +692,7 @@ class network::station : public std::enable_shared_from_this<station> {
           auto self = weak.lock();
           if (!self) return;
           if (through->malformed()) self->malformed(of);
-          if (!self->tells_why(of, which)) self->end(of, why);
+          self->pipe_over(of, which, why);
         });
   }
 
@@ -790,13 +793,28 @@ class network::station : public std::enable_shared_from_this<station> {
     return found == joined_.end() ? of : found->second;
   }
 
-  /// A pipe is closed of a link that we refused, and the other one is not: what is on its way there says why. tick() does not wait for long.
-  bool tells_why(std::shared_ptr<link> of, int which) {
-    std::lock_guard guard(mutex_);
-    of = whole(std::move(of));
-    of->pipes[which].over = true;
-    const auto& other = of->pipes[1 - which];
-    return of->refused_by_us && !of->closed && other.through && !other.over;
+  /// A pipe is closed. What is on its way in the other one may say why: that we refused it, or that the host leaves. tick() does not wait for long.
+  void pipe_over(const std::shared_ptr<link>& given, int which, const std::string& why) {
+    std::shared_ptr<link> of;
+    bool leaves = false;
+    {
+      std::lock_guard guard(mutex_);
+      of = whole(given);
+      of->pipes[which].over = true;
+      const auto& other = of->pipes[1 - which];
+      const bool more = other.through && !other.over && !of->closed;
+      if (of->refused_by_us && more) return;
+      leaves = of->up && !of->closed && (of->pipes[which].left || other.left);
+      if (leaves && more && !other.left) return;
+    }
+    if (leaves) return left(of);
+    end(of, why);
+  }
+
+  /// Its host has said so, and nothing more comes.
+  void left(const std::shared_ptr<link>& of) {
+    bury(of->host);
+    if (all_->options.on_left) all_->options.on_left(host_, of->theirs.name);
   }
 
   /// Both pipes of a link are there once both hellos are.
@@ -1299,11 +1317,17 @@ class network::station : public std::enable_shared_from_this<station> {
       }
       case frame_kind::relayed: return relayed_came(of, which, bytes);
       case frame_kind::relay_end: return relay_ended(of, which, in);
-      case frame_kind::leaving:
+      case frame_kind::leaving: {
         if (!in.finished()) return false;
-        bury(of->host);
-        if (all_->options.on_left) all_->options.on_left(host_, of->theirs.name);
+        {
+          std::lock_guard guard(mutex_);
+          of->pipes[which].left = true;
+          const auto& other = of->pipes[1 - which];
+          if (!other.left && !other.over) return true;
+        }
+        left(of);
         return true;
+      }
       default: return false;
     }
   }
