@@ -182,6 +182,7 @@ class fabric {
   caf::node_id node_of(host_index host) const;
   /// The host with these addresses, here or elsewhere; one that was unknown is taken to be elsewhere and alive.
   host_index host_at(const caf::node_id& node);
+  /// Whether it has been heard of: host_at would make no new host.
   bool knows(const caf::node_id& node) const;
   /// What a host elsewhere is called. Nothing happens if that is known.
   void set_name(host_index host, const std::string& name);

@@ -44,19 +44,31 @@ std::vector<fs::path> nodes_within(const fs::path& path) {
   return out;
 }
 
+/// What changes when there is something new: the sizes of a run's files, and of a node whether it still writes, as who falls silent has changed although
+/// its files have not.
+std::map<std::string, std::uintmax_t> sizes_of(const shown_runs::run& run) {
+  std::map<std::string, std::uintmax_t> out;
+  if (!run.cluster) {
+    add_sizes(run.directory, out);
+    return out;
+  }
+  for (const auto& node : nodes_within(run.directory)) {
+    add_sizes(node, out);
+    out[node.string()] = scenarios::still_writes(node) ? 1 : 0;
+  }
+  return out;
+}
+
+/// Requires: `run.sizes` are those of now.
 result<std::unique_ptr<scenarios::run_view>> read_cluster(shown_runs::run& run) {
   std::vector<scenarios::node_directory> nodes;
-  bool all_ended = true;
+  run.over = true;
   for (const auto& node : nodes_within(run.directory)) {
-    add_sizes(node, run.sizes);
-    const bool running = scenarios::still_writes(node);
-    nodes.push_back({node, running});
-    std::error_code error;
-    all_ended = all_ended && fs::exists(node / "summary.json", error);
-    // Who falls silent has changed, although its files have not.
-    run.sizes[node.string()] = running ? 1 : 0;
+    const auto known = run.sizes.find(node.string());
+    if (known == run.sizes.end()) continue;   // it came just now: next time
+    nodes.push_back({node, known->second == 1});
+    run.over = run.over && run.sizes.contains((node / "summary.json").string());
   }
-  run.over = all_ended;
   return scenarios::read_cluster_view(run.directory, nodes);
 }
 
@@ -69,11 +81,8 @@ std::string compared(const fs::path& predicted, const fs::path& actual) {
 
 result<void> read_into(shown_runs::run& run, const fs::path* predicted) {
   const auto begun = steady::now();
-  run.sizes.clear();
-  if (!run.cluster) {
-    add_sizes(run.directory, run.sizes);
-    run.over = run.sizes.contains((run.directory / "summary.json").string());
-  }
+  run.sizes = sizes_of(run);
+  if (!run.cluster) run.over = run.sizes.contains((run.directory / "summary.json").string());
   auto view = run.cluster ? read_cluster(run) : scenarios::read_run_view(run.directory);
   if (!view) return failure{view.error()};
   run.sections = (*view)->sections();
@@ -138,16 +147,7 @@ std::vector<std::size_t> shown_runs::read_again() {
     auto& run = all_[i];
     if (run.over || steady::now() < run.next) continue;
     run.next = steady::now() + std::chrono::seconds(2);
-    std::map<std::string, std::uintmax_t> sizes;
-    if (run.cluster) {
-      for (const auto& node : nodes_within(run.directory)) {
-        add_sizes(node, sizes);
-        sizes[node.string()] = scenarios::still_writes(node) ? 1 : 0;
-      }
-    } else {
-      add_sizes(run.directory, sizes);
-    }
-    if (sizes == run.sizes) continue;
+    if (sizes_of(run) == run.sizes) continue;
     // A file may be cut off where it is being written just now: the next time tells.
     if (auto read = read_into(run, run.place.beside ? &all_[*run.place.beside].directory : nullptr)) out.push_back(i);
     if (run.cluster) add_nodes(i);  // `run` may be elsewhere now

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <map>
+#include <string_view>
 
 namespace shoal::scenarios {
 
@@ -39,32 +41,20 @@ result<provenance> provenance_of(const document& run_yaml) {
     return out;
   if (found->value->kind != node_kind::mapping)
     return failure{"x-run: expected a mapping"};
+  const std::map<std::string_view, std::string*> texts{{"shoal", &out.shoal},     {"build", &out.build},     {"data_digest", &out.data_digest},
+                                                       {"node", &out.node},       {"group", &out.group},     {"address", &out.address},
+                                                       {"joins", &out.joins},     {"invitation", &out.invitation}};
   for (const entry& item : found->value->entries) {
-    const bool known = item.key == "shoal" || item.key == "build" || item.key == "data_digest" || item.key == "until" ||
-                       item.key == "interrupted" || item.key == "node" || item.key == "started_utc_ns" || item.key == "group" ||
-                       item.key == "address" || item.key == "joins" || item.key == "invitation" || item.key == "insecure";
-    if (!known)
+    const auto into = texts.find(item.key);
+    const bool other = item.key == "until" || item.key == "interrupted" || item.key == "insecure" || item.key == "started_utc_ns";
+    if (into == texts.end() && !other)
       continue;
     // An empty text in quotes and no value at all are the same here.
     if (item.value->kind != node_kind::scalar && item.value->kind != node_kind::null)
       return failure{fmt::format("x-run.{}: expected a single value", item.key)};
     const std::string& text = item.value->text;
-    if (item.key == "shoal")
-      out.shoal = text;
-    else if (item.key == "build")
-      out.build = text;
-    else if (item.key == "data_digest")
-      out.data_digest = text;
-    else if (item.key == "node")
-      out.node = text;
-    else if (item.key == "group")
-      out.group = text;
-    else if (item.key == "address")
-      out.address = text;
-    else if (item.key == "joins")
-      out.joins = text;
-    else if (item.key == "invitation")
-      out.invitation = text;
+    if (into != texts.end())
+      *into->second = text;
     else if (item.key == "insecure")
       out.insecure = text == "true";
     else if (item.key == "started_utc_ns") {

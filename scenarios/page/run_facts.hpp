@@ -17,7 +17,7 @@ struct group_facts {
   std::string name, region, device, role, nat;
   std::uint64_t count = 0;
   double samples_per_second = 0;
-  data_rate up, down;
+  data_rate up{}, down{};
 };
 
 struct run_facts {

@@ -34,6 +34,18 @@ played<Actor> add(mini_world& world, const std::string& name) {
   return {world.spawn<Actor>(world.add_host(name), log), log};
 }
 
+/// `newcomer` reads that `ahead` is at epoch 5, and asks it for the state. What it read.
+progress downloads_from(mini_world& world, const caf::actor& newcomer, played<donor>& ahead) {
+  progress theirs;
+  theirs.epoch = 5;
+  theirs.state = {7, 7};
+  theirs.history = 100;
+  caf::anon_send(newcomer, found{progress_key, 0, {{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
+  world.settle();
+  REQUIRE(ahead.seen<state_request>().size() == 1);
+  return theirs;
+}
+
 model_state a_state(std::size_t values = 4) {
   model_state out;
   out.epoch = 3;
@@ -477,13 +489,7 @@ TEST_CASE("a peer that is still joining or downloading refuses to be a donor, an
   CHECK(asks.seen<state_refused>().front().why == static_cast<std::uint8_t>(reason::out_of_sync));
 
   // It reads that somebody is ahead, and downloads.
-  progress theirs;
-  theirs.epoch = 5;
-  theirs.state = {7, 7};
-  theirs.history = 100;
-  caf::anon_send(newcomer, found{progress_key, 0, {{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
-  world.settle();
-  REQUIRE(ahead.seen<state_request>().size() == 1);
+  const auto theirs = downloads_from(world, newcomer, ahead);
   ask();
   CHECK(asks.seen<state_refused>().size() == 2);
   CHECK(asks.seen<state_offer>().empty());
@@ -516,13 +522,7 @@ TEST_CASE("who takes a state hands in the commits that came with it, and passes 
   auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
   auto newcomer = world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
   caf::anon_send(newcomer, found{"data.shard", 1, {{"shard-0#1", data.address, {}, 0}}});
-  progress theirs;
-  theirs.epoch = 5;
-  theirs.state = {7, 7};
-  theirs.history = 100;
-  caf::anon_send(newcomer, found{progress_key, 0, {{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
-  world.settle();
-  REQUIRE(ahead.seen<state_request>().size() == 1);
+  downloads_from(world, newcomer, ahead);
   auto state = *pool->initial();
   state.epoch = 5;
   state.id = {7, 7};

@@ -155,6 +155,22 @@ class lone_host {
   std::vector<from> senders_;
 };
 
+/// A host whose link with `lab` is up.
+class linked_host : public false_host {
+ public:
+  linked_host(lone_host& lab, const std::string& name, std::uint64_t link) : false_host(lab.at(), grpc::InsecureChannelCredentials()) {
+    greet(lab.hello_of(name, link));
+    const auto theirs = answer();
+    REQUIRE(theirs.has_value());
+    service_ = static_cast<std::uint32_t>(theirs->service - 1);
+  }
+  /// The ordinal of the actor that `lab` introduced itself with.
+  std::uint32_t service() const noexcept { return service_; }
+
+ private:
+  std::uint32_t service_ = 0;
+};
+
 /// Messages that hosts send each other, with something in them.
 std::vector<encoded_message> samples(lone_host& in) {
   std::vector<encoded_message> out;
@@ -373,20 +389,15 @@ TEST_CASE("messages that are cut, changed or made up are refused, or are message
 
 TEST_CASE("who a message is from is the other end of its link, whatever the message says") {
   lone_host lab("lab");
-  const auto insecure = grpc::InsecureChannelCredentials();
-  false_host honest(lab.at(), insecure), mallory(lab.at(), insecure);
-  honest.greet(lab.hello_of("honest", 1));
-  mallory.greet(lab.hello_of("mallory", 2));
-  const auto theirs = honest.answer();
-  REQUIRE((theirs.has_value() && mallory.answer().has_value()));
+  linked_host honest(lab, "honest", 1), mallory(lab, "mallory", 2);
   const auto send = [&](false_host& by, std::uint32_t from, std::uint64_t token) {
-    by.send(0, push_frame(lab, from, static_cast<std::uint32_t>(theirs->service - 1), token));
+    by.send(0, push_frame(lab, from, honest.service(), token));
   };
   send(honest, 4, 1);
   send(mallory, 4, 2);             // the number of honest's actor
   send(mallory, 0xffffffff, 3);    // nobody
   // The number of the receiver itself.
-  send(mallory, static_cast<std::uint32_t>(theirs->service - 1), 4);
+  send(mallory, mallory.service(), 4);
   REQUIRE(wait_until([&] { return lab.senders().size() == 4; }));
   for (const auto& each : lab.senders()) {
     CAPTURE(each.token);
@@ -395,23 +406,18 @@ TEST_CASE("who a message is from is the other end of its link, whatever the mess
       continue;
     }
     CHECK((each.node == netem::fabric::node_of(each.token == 1 ? "honest" : "mallory", 9)));
-    CHECK(each.number == (each.token == 4 ? theirs->service : 5));
+    CHECK(each.number == (each.token == 4 ? mallory.service() + 1 : 5));
   }
 }
 
 TEST_CASE("links on which changed and made up frames come are closed, and others stay") {
   lone_host lab("lab");
-  const auto insecure = grpc::InsecureChannelCredentials();
-  false_host honest(lab.at(), insecure);
-  honest.greet(lab.hello_of("honest", 1));
-  REQUIRE(honest.answer().has_value());
+  linked_host honest(lab, "honest", 1);
   rng random(4);
   constexpr std::uint64_t rounds = 60;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     CAPTURE(round);
-    false_host mallory(lab.at(), insecure);
-    mallory.greet(lab.hello_of("mallory-" + std::to_string(round), 2 + round));
-    REQUIRE(mallory.answer().has_value());
+    linked_host mallory(lab, "mallory-" + std::to_string(round), 2 + round);
     for (int i = 0; i < 200; ++i) {
       const auto pipe = static_cast<int>(random.below(2));
       auto what = random.below(2) == 0 ? flipped(random, bytes_of(push_frame(lab, message_head{}.from, 0, round))) : noise(random, 1 + random.below(100));
@@ -432,13 +438,8 @@ TEST_CASE("links on which changed and made up frames come are closed, and others
 TEST_CASE("who names hosts that nobody has heard of without end is hung up on, also when it comes again") {
   constexpr std::size_t most = 30;
   lone_host lab("lab", wire_options{}.most_frames, most), elsewhere("elsewhere");
-  const auto insecure = grpc::InsecureChannelCredentials();
-  false_host honest(lab.at(), insecure), mallory(lab.at(), insecure);
-  honest.greet(lab.hello_of("honest", 1));
-  mallory.greet(lab.hello_of("mallory", 2));
-  const auto theirs = honest.answer();
-  REQUIRE((theirs.has_value() && mallory.answer().has_value()));
-  const auto to = static_cast<std::uint32_t>(theirs->service - 1);
+  linked_host honest(lab, "honest", 1), mallory(lab, "mallory", 2);
+  const auto to = honest.service();
   const auto naming = [&](std::size_t first, std::size_t count) {
     actors::query_answer answer;
     for (std::size_t i = first; i < first + count; ++i) {
@@ -461,7 +462,7 @@ TEST_CASE("who names hosts that nobody has heard of without end is hung up on, a
   mallory.send(0, naming(100, 11));
   CHECK(mallory.closed());
   CHECK(lab.counts().frames_refused.at("too_many_hosts") == 1);
-  false_host again(lab.at(), insecure);
+  false_host again(lab.at(), grpc::InsecureChannelCredentials());
   again.greet(lab.hello_of("mallory", 3));
   CHECK(again.refused() == "banned");
   CHECK_FALSE(honest.closed(0ms));
@@ -471,9 +472,8 @@ TEST_CASE("who names hosts that nobody has heard of without end is hung up on, a
 TEST_CASE("a host that leaves hangs up on who has not said everything yet") {
   lone_host lab("lab");
   const auto insecure = grpc::InsecureChannelCredentials();
-  false_host linked(lab.at(), insecure), half(lab.at(), insecure), silent(lab.at(), insecure);
-  linked.greet(lab.hello_of("linked", 1));
-  REQUIRE(linked.answer().has_value());
+  linked_host linked(lab, "linked", 1);
+  false_host half(lab.at(), insecure), silent(lab.at(), insecure);
   half.send(0, to_frame(lab.hello_of("half", 2)));
   REQUIRE(lab.wait_until([&] { return lab.counts().links_open == 1; }));
   lab.leave();
@@ -485,13 +485,8 @@ TEST_CASE("a host that leaves hangs up on who has not said everything yet") {
 
 TEST_CASE("who sends more frames than a link may is read at the pace that it may") {
   lone_host lab("lab", 50);
-  const auto insecure = grpc::InsecureChannelCredentials();
-  false_host eager(lab.at(), insecure), honest(lab.at(), insecure);
-  eager.greet(lab.hello_of("eager", 1));
-  honest.greet(lab.hello_of("honest", 2));
-  const auto theirs = eager.answer();
-  REQUIRE((theirs.has_value() && honest.answer().has_value()));
-  const auto to = static_cast<std::uint32_t>(theirs->service - 1);
+  linked_host eager(lab, "eager", 1), honest(lab, "honest", 2);
+  const auto to = eager.service();
   const auto begun = std::chrono::steady_clock::now();
   // Each batch waits for the one before, so no more than that comes at once.
   constexpr std::size_t batches = 6, batch = 30;

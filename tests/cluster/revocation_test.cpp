@@ -13,17 +13,7 @@ using namespace shoal::cluster;
 using namespace shoal::netem::wire;
 
 TEST_CASE("who is revoked at one node is out everywhere, at once and after a restart") {
-  swarm reef(R"(
-seed: 3
-stop_time: 10min
-network: {default_delay: 1ms, detection_time: 2s}
-devices: {fast: {samples_per_second: 150, step_time: 2ms}}
-peers: {p: {count: 4, up: 20Mbit, down: 50Mbit, device: fast}}
-workload: {kind: quadratic, parameters: 400}
-training: {target_batch: 64, micro_batch: 4, min_refresh: 50ms, max_refresh: 400ms, optimizer: {kind: sgd, learning_rate: 0.1}}
-averaging: {matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s}
-record: {metrics_interval: 100ms}
-)");
+  swarm reef(endless_swarm(4));
   // The revoked one is dialled by all, and dials the first one.
   reef.join_via({"p-0", "p-3"});
   const std::vector<std::string> others{"p-0", "p-1", "p-2", "shard-0"};

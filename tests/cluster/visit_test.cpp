@@ -15,25 +15,13 @@ using namespace shoal::netem::wire;
 
 namespace {
 
-constexpr const char* training = R"(
-seed: 3
-stop_time: 10min
-network: {default_delay: 1ms, detection_time: 2s}
-devices: {fast: {samples_per_second: 150, step_time: 2ms}}
-peers: {p: {count: 3, up: 20Mbit, down: 50Mbit, device: fast}}
-workload: {kind: quadratic, parameters: 400}
-training: {target_batch: 64, micro_batch: 4, min_refresh: 50ms, max_refresh: 400ms, optimizer: {kind: sgd, learning_rate: 0.1}}
-averaging: {matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s}
-record: {metrics_interval: 200ms}
-)";
-
 struct command {
   int status;
   std::string out, err;
 };
 
 struct operated_swarm {
-  swarm reef{training};
+  swarm reef{endless_swarm(3)};
   int asked = 0;
 
   operated_swarm() {

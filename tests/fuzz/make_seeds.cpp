@@ -91,6 +91,8 @@ void messages() {
     sent.data = data(24);
     commit many;
     many.entries.resize(2);
+    state_offer offered;
+    offered.commits = {many};
     ledger_update update;
     update.rows.resize(3);
     message(*system, 13, "query_answer", answer);
@@ -104,7 +106,7 @@ void messages() {
     message(*system, 45, "state_chunk", state);
     message(*system, 17, "samples", sent);
     message(*system, 20, "commit", many);
-    message(*system, 41, "state_offer", state_offer{});
+    message(*system, 41, "state_offer", offered);
     message(*system, 61, "ledger_update", update);
     message(*system, 57, "push_received", push_received{3});
   }

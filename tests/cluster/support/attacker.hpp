@@ -94,6 +94,8 @@ netem::wire::frame message_to(std::uint32_t to, std::string_view binary, std::ui
 netem::wire::frame message_to(const netem::wire::hello& theirs, std::string_view binary);
 /// Three fast peers that train on a small quadratic, for attacks on one of them.
 std::string attacked_swarm(std::uint64_t seed, std::uint64_t epochs);
+/// Fast peers that train on a very small one until they are ended.
+std::string endless_swarm(unsigned peers);
 /// The binary form of a message of type `name`, with `content` as its content.
 std::string binary_of(std::string_view name, std::string_view content = {});
 
