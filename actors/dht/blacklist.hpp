@@ -1,5 +1,6 @@
-// Nodes that did not answer are left alone for a time that doubles with each further failure. Many requests may fail by one outage:
-// that is one failure.
+// Nodes that did not answer are left alone for a time that doubles with each further failure, to a minute or so, and then is a sixteenth of the
+// time for which they have been silent: after a cut of some hours its two halves find each other within minutes, and who is gone for good
+// costs a message now and then. Many requests may fail by one outage: that is one failure.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +19,10 @@ class blacklist {
   void failed(const node_id& who, duration asked, duration now) {
     auto& e = entries_[who];
     if (e.failures > 0 && asked <= e.noticed) return;
+    if (e.failures == 0) e.since = now;
     e.noticed = now;
-    e.until = now + first_ * (std::int64_t{1} << std::min(e.failures, most_doublings));
+    e.until = now + std::max(first_ * (std::int64_t{1} << std::min(e.failures, most_doublings)),
+                             std::min((now - e.since) / patience, first_ * longest));
     ++e.failures;
     if (entries_.size() > most_entries) forget_oldest();
   }
@@ -37,10 +40,11 @@ class blacklist {
   std::size_t size() const noexcept { return entries_.size(); }
 
  private:
-  static constexpr unsigned most_doublings = 10;
+  static constexpr unsigned most_doublings = 6;
+  static constexpr std::int64_t patience = 16, longest = 1024;
   static constexpr std::size_t most_entries = 4096;
   struct entry {
-    duration until{}, noticed{};
+    duration since{}, until{}, noticed{};
     unsigned failures = 0;
   };
   void forget_oldest() {

@@ -23,8 +23,8 @@
 //   hold    records that nobody has stored for `republish` go to the replicas of now, by the replicas themselves;
 //           a node that has become one gets them from the nearest of the others.
 //   fail    a reset connection is final; who is silent for `request_timeout` is left alone for a time that
-//           doubles from a second, and then asked again, so that two halves of the network find together about as soon after a
-//           cut as it lasted. Who has nobody else asks those it had given up as well.
+//           doubles from a second to a minute, and then is a sixteenth of its silence, and then asked again: so long after a cut two halves of the
+//           network find together. Who has nobody else asks those it had given up as well.
 //           `unreachable` is silence: a host that was paused or cut off comes back. Who was left alone and speaks again is
 //           given what it missed, like a newcomer; a node that handled nothing for long does not take itself for a replica
 //           that has all, but reads what the others have.

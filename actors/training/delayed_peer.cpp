@@ -61,9 +61,11 @@ void delayed_peer::decide() {
   const bool behind = !(lead == own_branch());
   if (!ahead_ && !group_ && !next_state_) {
     const bool others_began = behind && lead == empty_step();
-    // Nobody who is left has given anything to a round on this state: it is the first one, or those who had are gone.
+    // Nobody who is left has given anything to a round on this state: it is the first one, or those who had are gone. (Who went over with the
+    // others before it had a sample gave nothing either.)
+    const bool gave = given_ && given_->samples > 0;
     const bool nobody_began =
-        !behind && samples_known() >= options_.target_batch && !given_ && !others_.round_under_way(state_->epoch, state_->id);
+        !behind && samples_known() >= options_.target_batch && !gave && !others_.round_under_way(state_->epoch, state_->id);
     if (others_began || nobody_began) ahead_ = next_step{make_empty_step(), {}, 0};
   }
   const bool others_crossed = behind && ahead_ && (lead == branch_of(*ahead_->state) || lead.epoch > ahead_->state->epoch);
@@ -84,7 +86,9 @@ void delayed_peer::decide() {
       average();
   }
   wait(full && !ahead_);
-  if (!waiting_ && !(options_.overlap == overlap::update && group_)) compute_next();
+  // When the others have gone over already, and our step is being made, a job now would keep us from following them until it is over.
+  const bool about_to_cross = behind && next_state_;
+  if (!waiting_ && !about_to_cross && !(options_.overlap == overlap::update && group_)) compute_next();
 }
 
 std::uint64_t delayed_peer::contributions_known() const {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <string>
 
 namespace shoal::kernels {
@@ -113,6 +114,10 @@ double largest_loss(codec which) {
 
 double smallest_loss(codec which) {
   return which == codec::float16 || which == codec::size_adaptive ? 0x1p-25 : 0x1p-134;
+}
+
+double largest_value(codec which) {
+  return which == codec::float16 || which == codec::size_adaptive ? 65504 : std::numeric_limits<double>::infinity();
 }
 
 std::size_t encoded_bytes(codec which, std::size_t n) {

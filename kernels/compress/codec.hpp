@@ -41,6 +41,10 @@ double largest_loss(codec which);
 /// Half of the step between the smallest values that it can write (float16: 2^-25).
 double smallest_loss(codec which);
 
+/// The largest magnitude that it can write; what is beyond becomes that. Infinity if there is none (size_adaptive: for fewer values than
+/// its threshold).
+double largest_value(codec which);
+
 /// Exactly what encode gives for n values.
 std::size_t encoded_bytes(codec which, std::size_t n);
 

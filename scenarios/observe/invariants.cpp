@@ -8,7 +8,7 @@ namespace shoal::scenarios {
 
 invariants::invariants(invariant_options options)
     : mass_(options.mass), view_(options.view),
-      samples_({options.lease_time, options.settle_time, options.weights_are_samples, options.computes_meanwhile, options.name_of, options.takeovers, options.view},
+      samples_({options.lease_time, options.settle_time, options.weights_are_samples, options.computes_meanwhile, options.name_of, options.takeovers, options.one_branch, options.view},
                                     at(invariant_rule::samples_counted)),
       progress_({options.max_epoch_difference, options.staleness_allowed, options.longest_cut, options.one_branch, options.name_of, options.view}, at(invariant_rule::epoch_monotonic),
                 at(invariant_rule::staleness), at(invariant_rule::state_lineage)) {}

@@ -126,7 +126,7 @@ void progress_checks::look_for_branches(duration time) {
 
 void progress_checks::cut(duration time) {
   if (options_.longest_cut > options_.staleness_allowed / 4)
-    all_hear_since_ = std::max(all_hear_since_, time + options_.longest_cut);
+    all_hear_since_ = std::max(all_hear_since_, time + options_.longest_cut + options_.longest_cut / 16);  // actors::blacklist
 }
 
 void progress_checks::know(std::uint64_t epoch, const actors::state_id& state) {

@@ -118,14 +118,16 @@ std::uint64_t compare(const actors::part_outcome& part, std::span<const float> m
     spared += options.loss_of_small + options.mean_loss_of_small;
   }
   const auto fits = [&](std::uint64_t j) {
-    double sum = 0, size = 0;
+    double sum = 0, size = 0, cut_off = 0;
     for (const input& in : inputs) {
       const double x = in.values[j];
       sum += in.weight * x;
       size += in.weight * std::abs(x);
+      cut_off += in.weight * std::clamp(x, -options.largest, options.largest);
     }
+    const double allowed = options.tolerance * (size / total) + spared;
     // Written so that NaN does not fit.
-    return std::abs(mean[j] - sum / total) <= options.tolerance * (size / total) + spared;
+    return std::abs(mean[j] - sum / total) <= allowed || (cut_off != sum && std::abs(mean[j] - cut_off / total) <= allowed);
   };
   for (std::uint64_t j = part.begin + start; j < part.end; j += stride)
     if (!fits(j))

@@ -137,7 +137,8 @@ void sample_book::round_ended(duration, actors::peer_id peer, const actors::roun
 void sample_book::round_final(const swarm_round& what) {
   if (!what.completed)
     return;
-  if (what.outcome == actors::outcome::split || !rounds_.empty())
+  split_ = split_ || what.outcome == actors::outcome::split;
+  if (split_ || options_.one_branch)
     rounds_.push_back(what.group);
   const auto number = static_cast<std::uint32_t>(rounds_.size());
   for (std::uint32_t i = 0; i < what.members.size(); ++i) {
@@ -165,7 +166,7 @@ void sample_book::round_final(const swarm_round& what) {
             if (e.uses < 255)
               ++e.uses;
             e.used_ns = what.ended.count();
-            e.settle();
+            settle(e);
           });
     }
   }
@@ -179,8 +180,7 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
     samples_.update(
         range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, entry& e) {
           const bool ours = e.shard == shard_state::leased && e.holder == what.peer;
-          const bool is_final =
-              e.shard == shard_state::committed || e.shard == shard_state::partial;
+          const bool is_final = e.is_final();
           const bool of_others = options_.view == observed_view::local && options_.takeovers &&
                                  e.shard == shard_state::unknown;
           const auto wrong = [&](std::string_view doing) {
@@ -229,7 +229,9 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
             e.holder = 0;
             break;
           }
-          e.settle();
+          // A round that is not final yet may be what is committed, and an earlier use of the samples be lost.
+          if (e.round == 0 || what.group.is_zero() || rounds_[e.round - 1] == what.group)
+            settle(e);
         });
   }
 }
@@ -258,8 +260,9 @@ void sample_book::repeated_step(actors::peer_id peer) {
 void sample_book::stepped(actors::peer_id peer, const actors::stepped& what) {
   if (const auto of = peers_.find(peer); of != peers_.end())
     went_over(of->second);
-  constexpr std::size_t kept = 64;  // a split round is final long before so many further steps
-  if (!steps_.try_emplace(what.after, step{what.before, what.group}).second || !rounds_.empty())
+  last_step_ = what.after;
+  constexpr std::size_t kept = 1024;  // a split round is final, and a lost sample leased again, long before so many further steps
+  if (!steps_.try_emplace(what.after, step{what.before, what.group}).second || split_)
     return;
   first_steps_.push_back(what.after);
   if (first_steps_.size() <= kept)
@@ -290,7 +293,7 @@ void sample_book::finish_stretch(
   check_.check();
   const std::uint64_t count = end - begin;
   const std::string which = range_text(begin, end);
-  const bool finished = e.shard == shard_state::committed || e.shard == shard_state::partial;
+  const bool finished = e.is_final();
   if (e.reported || (e.round > 0 && lost(rounds_[e.round - 1])))
     return;
   if (options_.takeovers && e.shard == shard_state::unknown && e.uses == 0 && end % actors::territory_size == 0)
@@ -321,21 +324,41 @@ void sample_book::finish_stretch(
   }
 }
 
+void sample_book::find_lost(const std::optional<actors::state_id>& leading) {
+  if (!leading)
+    return;
+  std::set<actors::group_id> led_to_it;
+  actors::group_id first;
+  // A state may have been made that nobody has gone over to yet.
+  for (auto at = steps_.find(steps_.contains(*leading) ? *leading : last_step_); at != steps_.end(); at = steps_.find(at->second.before))
+    if (!at->second.group.is_zero())  // an epoch that fills the pipeline
+      led_to_it.insert(first = at->second.group);
+  // Of what was before the first step that is known nobody can tell.
+  for (auto at = options_.one_branch ? std::find(rounds_.begin(), rounds_.end(), first) : rounds_.begin(); at != rounds_.end(); ++at)
+    if (!led_to_it.contains(*at))
+      lost_.insert(*at);
+}
+
+/// Samples that were used once and committed need nothing more to be known about them: stretches of them merge.
+void sample_book::settle(entry& what) const noexcept {
+  if (what.uses != 1 || !what.is_final())
+    return;
+  if (!split_)
+    what.round = 0;
+  if (what.round == 0)
+    what.holder = 0, what.used_ns = 0, what.lost_branch = false;
+}
+
 void sample_book::finish(duration time,
                          const std::function<std::optional<duration>(actors::peer_id)>& died,
                          const std::optional<actors::state_id>& leading) {
-  if (leading)
-    for (auto at = steps_.find(*leading); at != steps_.end(); at = steps_.find(at->second.before))
-      winning_.insert(at->second.group);
-  else
-    winning_.insert(rounds_.begin(), rounds_.end());
+  find_lost(leading);
   for (const suspicion& what : suspicions_) {
     if (lost(what.first) || lost(what.second))
       continue;
     bool excused = true;
     samples_.visit(what.begin, what.end, [&](std::uint64_t, std::uint64_t, const entry& e) {
-      const bool finished = e.shard == shard_state::committed || e.shard == shard_state::partial;
-      excused = excused && (e.reported || (what.heals && finished && e.uses <= 1));
+      excused = excused && (e.reported || (what.heals && e.is_final() && e.uses <= 1));
     });
     if (!excused)
       check_.violate(what.time, what.text, what.end - what.begin);

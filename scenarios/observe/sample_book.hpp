@@ -18,7 +18,8 @@
 //  - each index of a completed round is committed or partial, unless the round completed less than
 //    `settle_time` ago (its commit may be under way); each committed index is in a completed round.
 // A round that splits the swarm makes two branches, and one of them wins (DESIGN section 4): what the other one used
-// may be used again. So a second use counts only if both rounds led to the state that the run ends with.
+// may be used again. So does one whose members all die before anybody else hears of it. So a second use counts only if both rounds led to
+// the state that the run ends with, and only what such a round used has to be committed.
 // Indices that are reported (actors::samples_reported, at any time) are excused from double use.
 // Where replicas of the shard take over from each other, the next primary may say again what the last one had said and
 // not told it: that an index is returned, or final; and it may take back what nobody claims (peer 0). Of two primaries that do not
@@ -63,6 +64,7 @@ struct sample_book_options {
   bool computes_meanwhile = false;
   std::function<std::string(actors::peer_id)> name_of; ///< for texts
   bool takeovers = false; ///< replicas of the shard take over from each other
+  bool one_branch = false; ///< each step leads from the state of all to the next one
   observed_view view = observed_view::whole;
 };
 
@@ -98,17 +100,11 @@ private:
     std::uint8_t uses = 0; // completed rounds it is in
     bool reported = false;
     bool lost_branch = false;   // in a round that only members completed who then died
-    std::uint32_t round = 0;    // number of the round that used it, if the swarm had been split by then
+    std::uint32_t round = 0;    // number of the round that used it, until it is through
     actors::peer_id holder = 0; // of the lease
     std::int64_t used_ns = 0;
     bool operator==(const entry&) const = default;
-    bool through() const noexcept {
-      return uses == 1 && round == 0 && (shard == shard_state::committed || shard == shard_state::partial);
-    }
-    void settle() noexcept {
-      if (through())
-        holder = 0, used_ns = 0, lost_branch = false;
-    }
+    bool is_final() const noexcept { return shard == shard_state::committed || shard == shard_state::partial; }
   };
   struct peer_state {
     interval_map<bool> computed;   // not yet used
@@ -124,7 +120,7 @@ private:
     std::uint64_t begin, end;
     duration time;
     std::string text;
-    actors::group_id first, second; // rounds, if the swarm had been split by then
+    actors::group_id first, second; // rounds, as far as they are numbered
     bool heals = false; // none if they are final at the end, used once
   };
   struct step {
@@ -135,7 +131,10 @@ private:
   void went_over(peer_state& of);
   void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,
                const actors::group_id& first = {}, const actors::group_id& second = {}, bool heals = false);
-  bool lost(const actors::group_id& round) const { return !round.is_zero() && !winning_.contains(round); }
+  /// At the end: the round did not lead to the leading state.
+  bool lost(const actors::group_id& round) const { return lost_.contains(round); }
+  void find_lost(const std::optional<actors::state_id>& leading);
+  void settle(entry& what) const noexcept;
   void finish_stretch(duration time, std::uint64_t begin, std::uint64_t end, const entry& what,
                       const std::function<std::optional<duration>(actors::peer_id)>& died);
 
@@ -146,10 +145,12 @@ private:
   std::vector<suspicion> suspicions_;
   std::uint64_t suspicions_dropped_ = 0;
   bool shard_seen_ = false;
-  std::vector<actors::group_id> rounds_;          // by number - 1: the first that split the swarm, and all after it
+  bool split_ = false;                            // a round has split the swarm: from then on samples are told apart by their rounds
+  std::vector<actors::group_id> rounds_;          // by number - 1; without one_branch from the first that split the swarm
   std::map<actors::state_id, step> steps_;        // by the state they made: the last few, all from the first split on
   std::deque<actors::state_id> first_steps_;
-  std::set<actors::group_id> winning_;            // at the end: rounds that led to the leading state
+  actors::state_id last_step_;
+  std::set<actors::group_id> lost_;
 };
 
 } // namespace shoal::scenarios

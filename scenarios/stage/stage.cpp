@@ -61,9 +61,14 @@ bool cuts_off(fault_kind what) {
 }
 
 /// How long a peer may believe to be in sync while others have gone on: it hears of them after a round that it cannot join, from records
-/// that it reads every so often.
+/// that it reads every so often. Who computes beside its rounds ends the job that it has begun before it follows them.
 duration staleness_allowed(const scenario& what) {
-  return std::max(scenarios::invariant_options{}.staleness_allowed, what.averaging.round_timeout + 6 * what.training.max_refresh);
+  const auto until_heard = std::max(scenarios::invariant_options{}.staleness_allowed, what.averaging.round_timeout + 6 * what.training.max_refresh);
+  double job = 0;
+  if (what.training.overlap != overlap_mode::none)
+    for (const auto& [name, device] : what.devices)
+      job = std::max(job, static_cast<double>(what.training.micro_batch) / device.samples_per_second * (1 + 4 * device.jitter) + to_seconds(device.step_time));
+  return until_heard + from_seconds(job);
 }
 
 bool averages_parameters(const scenario& what) { return what.training.method != training_method::synchronous; }
@@ -986,10 +991,12 @@ result<run_outcome> stage::run() {
   if (codecs.contributions && !codecs.contributions->drops_values()) {
     mass.loss = kernels::largest_loss(codecs.contributions->which());
     mass.loss_of_small = kernels::smallest_loss(codecs.contributions->which());
+    mass.largest = kernels::largest_value(codecs.contributions->which());
   }
   if (codecs.means) {
     mass.mean_loss = kernels::largest_loss(codecs.means->which());
     mass.mean_loss_of_small = kernels::smallest_loss(codecs.means->which());
+    mass.largest = std::min(mass.largest, kernels::largest_value(codecs.means->which()));
   }
   // What a dead peer leased last may be nobody's for another lease, from when the next primary takes over.
   watching.invariants.takeovers = s.options.node || has_takeovers(s.what);

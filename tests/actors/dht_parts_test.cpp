@@ -118,12 +118,31 @@ TEST_CASE("the time in which a silent node is left alone doubles, and one answer
   for (int i = 0; i < 5; ++i) list.failed(who, 5s, 10s);   // asked one after the other, and all in vain by one outage
   CHECK(list.blocks(who, 20s - 1ns));
   CHECK_FALSE(list.blocks(who, 20s));
-  for (int i = 1; i <= 100; ++i) list.failed(who, 20s + i * 1ns, 20s + i * 1ns);
-  CHECK(list.blocks(who, 20s + 5000s));
   list.alive(who);
   CHECK_FALSE(list.blocks(who, 20s));
   for (std::uint64_t i = 0; i < 10'000; ++i) list.failed({i, 0, 0}, 30s, 30s);
   CHECK(list.size() <= 4097);
+}
+
+TEST_CASE("who has been silent for long is asked after about a sixteenth of that, and at least after a minute or so") {
+  blacklist list(1s);
+  node_id who{1, 2, 3};
+  duration now{};
+  std::size_t asked = 0;
+  // It is asked, in vain, as soon as it may be.
+  const auto until_silent_for = [&](duration silence) {
+    for (; now < silence; now = list.until(who), ++asked) list.failed(who, now, now);
+    return list.until(who) - now;
+  };
+  CHECK(until_silent_for(60s) <= 64s);
+  CHECK(asked == 6);
+  CHECK(until_silent_for(1000s) <= 64s);
+  CHECK(asked < 24);
+  CHECK(until_silent_for(1h) <= 1h / 16 + 15s);
+  const auto before = asked;
+  until_silent_for(24h);
+  CHECK(asked < before + 110);
+  CHECK(list.until(who) - now <= 1024s);
 }
 
 TEST_CASE("an iterative look-up finds the nearest nodes within log2 of their number of hops") {

@@ -99,6 +99,20 @@ TEST_CASE("with overlap one peer alone trains") {
   }
 }
 
+TEST_CASE("with overlap who follows records of the dead before it had a sample does not wait for their round") {
+  for (const std::string mode : {"averaging", "update"})
+    for (int dies = 1500; dies < 4000; dies += 250) {   // milliseconds; at first it is a step on
+      swarm what;
+      what.peers = 1;
+      what.training = ", overlap: " + mode;
+      // It comes back cut off from the shard, and then hears at once of its former self, one step on.
+      what.faults = {fmt::format("{{restart: machine, downtime: 500ms, select: p-0, at: {}ms}}", dies),
+                     fmt::format("{{blackhole: both, duration: 4s, select: p-0, at: {}ms}}", dies)};
+      const auto run = run_fine(what);
+      CHECK(run.summary().epochs == what.epochs);
+    }
+}
+
 TEST_CASE("one peer alone trains") {
   swarm what;
   what.peers = 1;

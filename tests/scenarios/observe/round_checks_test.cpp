@@ -105,6 +105,20 @@ TEST_CASE("mass_conserved holds for the weighted mean and for a part without one
   CHECK(mass(partial).violated == 0);
 }
 
+TEST_CASE("mass_conserved lets values be cut off where their codec ends, and nowhere else") {
+  auto what = good_round();
+  what.mean = payload(std::vector<float>{2, 1});
+  what.members[0].values = payload(std::vector<float>{1, 100});
+  what.members[1].values = payload(std::vector<float>{5, -2});
+  CHECK(mass(what).violated == 1);
+  what.mean = payload(std::vector<float>{2, (3 * 50 - 2) / 4.0F});
+  CHECK(mass(what, {.largest = 50}).violated == 0);
+  what.mean = payload(std::vector<float>{2, (3 * 100 - 2) / 4.0F});
+  CHECK(mass(what, {.largest = 50}).violated == 0);   // a part for which another codec was taken
+  what.mean = payload(std::vector<float>{2, 50});
+  CHECK(mass(what, {.largest = 50}).violated == 1);
+}
+
 TEST_CASE("mass_conserved is violated by equal weights, by a division by peers, and by NaN") {
   swarm_round equal = good_round();
   equal.mean = payload(std::vector<float>{3, 0});

@@ -17,7 +17,7 @@ struct fixture {
   bool takeovers = false;
   bool computes_meanwhile = false;
   invariant check;
-  sample_book book{{.lease_time = 60s, .settle_time = 30s, .computes_meanwhile = computes_meanwhile, .name_of = {}, .takeovers = takeovers},
+  sample_book book{{.lease_time = 60s, .settle_time = 30s, .computes_meanwhile = computes_meanwhile, .name_of = {}, .takeovers = takeovers, .one_branch = true},
                    check};
   round_book rounds{[this](const swarm_round& what) { book.round_final(what); }};
   duration now = 1s;
@@ -60,12 +60,12 @@ struct fixture {
     move(sample_state::committed, 100, a), move(sample_state::committed, 101, b);
     now += 10s;
   }
-  std::uint64_t finish(duration at = 1000s) {
+  std::uint64_t finish(duration at = 1000s, const std::optional<actors::state_id>& leading = {}) {
     book.finish(at, [](actors::peer_id peer) -> std::optional<duration> {
       if (peer == 100 || peer == 101)
         return std::nullopt;
       return duration(100s);
-    });
+    }, leading);
     return check.violated;
   }
 };
@@ -169,6 +169,37 @@ TEST_CASE(
     if (reported)
       f.book.reported({"repeated", 101, 7, {{5, 1}}});
     CHECK((f.finish() == 0) == reported);
+  }
+}
+
+TEST_CASE("samples_counted lets the samples of a round be used again whose members died before others had heard of it") {
+  for (const bool went_on : {false, true}) {
+    CAPTURE(went_on);
+    fixture f;
+    const auto stepped = [&](std::uint64_t epoch, std::uint64_t from, std::uint64_t to) {
+      f.book.stepped(100, {epoch + 1, state(from), state(to), group(epoch)});
+    };
+    f.epoch(0);
+    stepped(0, 0, 1);
+    // 102 makes a step by itself, and dies before the shard hears of it: the samples are leased again.
+    const std::vector<sample_range> ours{{20, 4}};
+    f.lease(102, ours), f.train(102, ours);
+    auto alone = contribution(1, 0, 1, ours, {1});
+    f.book.contributed(f.now, 102, alone), f.rounds.contributed(f.now, 102, alone);
+    auto ended = ending(1, 0, 1, outcome::ok, reason::none, {{0, 1, {0}, 0}}, {1});
+    f.book.round_ended(f.now, 102, ended), f.rounds.ended(f.now, 102, ended);
+    stepped(1, 1, 9);
+    f.move(sample_state::returned, 102, ours);
+    f.now += 100s;
+    // Others go on from the state before its step, or from what it made.
+    f.lease(101, ours), f.train(101, ours);
+    f.contribute(2, 100, {}), f.contribute(2, 101, ours);
+    f.end(2, outcome::ok);
+    f.move(sample_state::committed, 101, ours);
+    stepped(2, went_on ? 9 : 1, 2);
+    f.finish(1000s, state(2));
+    CAPTURE(f.check.first_violation);
+    CHECK((f.check.violated == 0) == !went_on);
   }
 }
 
