@@ -226,6 +226,7 @@ struct case_loop {
       if (columns) fmt::print(stderr, "\r\033[K");
     };
     const auto begun = wall_clock::now();
+    auto next_line = begun + std::chrono::minutes(1);
     std::vector<std::unique_ptr<running_case>> now;
     std::uint64_t next = first, over = 0;
     while ((next <= last || !now.empty()) && !interrupted()) {
@@ -245,11 +246,17 @@ struct case_loop {
         if (!found->problems.empty()) clear();
         if (!ended(seed, *found)) return clear();
       }
-      if (!columns) continue;
+      // Where nobody watches, a log has a line a minute.
+      if (!columns && wall_clock::now() < next_line) continue;
+      next_line += std::chrono::minutes(1);
       const double seconds = std::chrono::duration<double>(wall_clock::now() - begun).count();
       const double left = over > 0 ? seconds / static_cast<double>(over) * static_cast<double>(last - first + 1 - over) : 0;
+      const auto line = fmt::format("{}, {:.0f} s left", state(), left);
       clear();
-      fmt::print(stderr, "{}", one_line(fmt::format("{}, {:.0f} s left", state(), left), *columns - 1));
+      if (columns)
+        fmt::print(stderr, "{}", one_line(line, *columns - 1));
+      else
+        fmt::print(stderr, "{}\n", line);
     }
     clear();
   }

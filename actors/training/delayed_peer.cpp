@@ -67,6 +67,12 @@ void delayed_peer::decide() {
     const bool nobody_began =
         !behind && samples_known() >= options_.target_batch && !gave && !others_.round_under_way(state_->epoch, state_->id);
     if (others_began || nobody_began) ahead_ = next_step{make_empty_step(), {}, 0};
+    // Who gave to it and are left may be too few for a group: who came late makes them enough, with nothing.
+    const auto contributors = others_.contributors_to(state_->epoch, state_->id);
+    if (!behind && !ahead_ && !given_ && contributors > 0 && contributors < options_.averaging.min_group_size) {
+      given_ = batch{std::make_shared<const gradient_sum>(), 0};
+      publish();
+    }
   }
   const bool others_crossed = behind && ahead_ && (lead == branch_of(*ahead_->state) || lead.epoch > ahead_->state->epoch);
   if (behind && !others_crossed) {

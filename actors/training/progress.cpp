@@ -122,11 +122,11 @@ bool progress_table::round_under_way(std::uint64_t epoch, const state_id& state)
   });
 }
 
-bool progress_table::round_open(std::uint64_t epoch, const state_id& state) const {
-  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& one) {
+std::size_t progress_table::contributors_to(std::uint64_t epoch, const state_id& state) const {
+  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& one) {
     const auto& what = one.second.what;
     return what.epoch == epoch && what.state == state && what.contribution > 0 && what.part == round_part::takes_part;
-  });
+  }));
 }
 
 std::vector<peer_id> progress_table::peers_through(std::uint64_t epoch, const state_id& state) const {

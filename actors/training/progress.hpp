@@ -90,8 +90,8 @@ class progress_table {
   std::uint64_t contributions_to(std::uint64_t epoch, const state_id& state, const state_id& parent) const;
   /// Somebody there has given to that round, or has its result.
   bool round_under_way(std::uint64_t epoch, const state_id& state) const;
-  /// Somebody there has given to it, and has no result yet.
-  bool round_open(std::uint64_t epoch, const state_id& state) const;
+  /// How many there have given to it, and have no result yet.
+  std::size_t contributors_to(std::uint64_t epoch, const state_id& state) const;
   /// Those who have its result.
   std::vector<peer_id> peers_through(std::uint64_t epoch, const state_id& state) const;
   /// Samples of those that are at `epoch`, whatever their state.

@@ -113,6 +113,19 @@ TEST_CASE("with overlap who follows records of the dead before it had a sample d
     }
 }
 
+TEST_CASE("with overlap a round goes on for which too few are left who gave something") {
+  for (const std::string mode : {"averaging", "update"})
+    for (const auto* probe : {"all_reduce.voted", "group.begun", "matchmaking.joined"})
+      for (int nth = 2; nth < 5; ++nth) {
+        swarm what;
+        what.peers = 2;
+        what.training = ", overlap: " + mode;
+        what.averaging = ", min_group_size: 2";
+        what.faults = {fmt::format("{{restart: process, downtime: 500ms, select: p-1, on: {}, nth: {}}}", probe, nth)};
+        run_fine(what);
+      }
+}
+
 TEST_CASE("one peer alone trains") {
   swarm what;
   what.peers = 1;
