@@ -59,6 +59,12 @@ class host {
   /// is dead after the handler returns). Names: actors/probes.hpp.
   virtual void probe(std::string_view point) = 0;
 
+  /// Whether to take a branch of actors/rare.hpp now. Never, but in a scenario that says so.
+  virtual bool rare(std::string_view branch) {
+    (void)branch;
+    return false;
+  }
+
   virtual void observe(const observation& what) = 0;
 
   /// Called for each message that is put into a mailbox of this host, before it is. Counts those

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "actors/probes.hpp"
+#include "actors/rare.hpp"
 #include "kernels/base/descriptor.hpp"
 #include "scenarios/chaos/chaos_run.hpp"
 #include "tools/arguments.hpp"
@@ -142,7 +143,7 @@ class running_case {
 struct totals {
   std::uint64_t cases = 0, failed = 0, epochs = 0;
   double virtual_seconds = 0, busy_seconds = 0;
-  std::map<std::string, std::uint64_t> faults, points, reasons;
+  std::map<std::string, std::uint64_t> faults, points, rare, reasons;
 
   void add(const chaos_result& what) {
     ++cases;
@@ -152,6 +153,7 @@ struct totals {
     busy_seconds += what.core_seconds;
     for (const auto& [name, count] : what.faults) faults[name] += count;
     for (const auto& [name, count] : what.points) points[name] += count;
+    for (const auto& [name, count] : what.rare) rare[name] += count;
     for (const auto& [name, count] : what.reasons) reasons[name] += count;
   }
 
@@ -162,10 +164,14 @@ struct totals {
       return out.empty() ? std::string("none") : out;
     };
     std::string never;
-    for (const auto point : actors::probes::all) {
-      const auto found = points.find(std::string(point));
-      if (found == points.end() || found->second == 0) never += fmt::format("{}{}", never.empty() ? "" : ", ", point);
-    }
+    const auto miss = [&](const auto& all, const std::map<std::string, std::uint64_t>& reached) {
+      for (const auto name : all) {
+        const auto found = reached.find(std::string(name));
+        if (found == reached.end() || found->second == 0) never += fmt::format("{}{}", never.empty() ? "" : ", ", name);
+      }
+    };
+    miss(actors::probes::all, points);
+    miss(actors::rare::all, rare);
     return fmt::format(
         "cases          {}, {} failed\n"
         "virtual time   {:.1f} days, {:.0f} virtual seconds in one of a core\n"
@@ -173,8 +179,9 @@ struct totals {
         "hosts struck   {}\n"
         "rounds         {}\n"
         "points reached {}\n"
+        "rare branches  {}\n"
         "never reached  {}\n",
-        cases, failed, virtual_seconds / 86400, busy_seconds > 0 ? virtual_seconds / busy_seconds : 0, epochs, list(faults), list(reasons), list(points),
+        cases, failed, virtual_seconds / 86400, busy_seconds > 0 ? virtual_seconds / busy_seconds : 0, epochs, list(faults), list(reasons), list(points), list(rare),
         never.empty() ? "none" : never);
   }
 };

@@ -268,6 +268,7 @@ void group_actor::watch(const caf::actor& whom) {
   monitor(whom);
 }
 void group_actor::probe(std::string_view point) { here().probe(point); }
+bool group_actor::rare(std::string_view branch) { return here().rare(branch); }
 duration group_actor::time() const { return now(); }
 void group_actor::suspect(peer_id culprit, std::string why) { misbehaviour(culprit, std::move(why)); }
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "actors/probes.hpp"
+#include "actors/rare.hpp"
 #include "kernels/averaging_plan.hpp"
 #include "kernels/balanced_shares.hpp"
 #include "kernels/part_boundaries.hpp"
@@ -163,7 +164,7 @@ void matchmaking::on(const join_request& message) {
     choose_leader();
     return reject(reason::none, who.peer, message.deadline, who.address);
   }
-  if (joined_.size() + 1 >= config_.group_size && !joined_.contains(who.peer)) return reject(reason::group_closed);
+  if (!joined_.contains(who.peer) && (joined_.size() + 1 >= config_.group_size || io_.rare(rare::full))) return reject(reason::group_closed);
   learn(who.peer, who.address, {message.deadline, who.reached > 0});
   joined_.insert_or_assign(who.peer, who);
   gathered_ = io_.time() - started_;
@@ -278,6 +279,7 @@ void matchmaking::forget(const caf::actor_addr& whom, bool died) {
 
 void matchmaking::close_if_complete() {
   if (over_ || leader_ || !looked_up_ || !may_lead()) return;
+  if (!impatient_) impatient_ = !joined_.empty() && io_.rare(rare::hurried);
   if (impatient_ && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
   if (request_.wanted > 0 && joined_.size() + 1 < std::min(request_.wanted, config_.group_size)) return;
   if (request_.wanted == 0 && joined_.size() + 1 < config_.group_size) {

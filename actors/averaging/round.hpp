@@ -33,7 +33,7 @@ enum class mutant : std::uint8_t {
   forgotten_commit,    ///< backups of the data shard do not note that a sample is committed
   reused_round,        ///< a gradient that a round has averaged is contributed to the next one, too
   stale_state,         ///< who is a few epochs behind goes on from there
-  split_branch,        ///< who is on another branch of the same epoch stays on it
+  split_branch,        ///< who is on another branch of the same epoch stays on it, and is let into rounds
   leaked_group,        ///< group actors do not end with their rounds
   wall_clock,          ///< how long a leader waits depends on the time of day
   expired_record,      ///< records of the DHT are honoured after their expiration, until somebody clears them away
@@ -152,6 +152,11 @@ class round_io {
   /// Learn of the end of `whom`.
   virtual void watch(const caf::actor& whom) = 0;
   virtual void probe(std::string_view point) = 0;
+  /// host::rare.
+  virtual bool rare(std::string_view branch) {
+    (void)branch;
+    return false;
+  }
   virtual duration time() const = 0;
   virtual void suspect(peer_id culprit, std::string why) = 0;
 };

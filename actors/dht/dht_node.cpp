@@ -1,4 +1,5 @@
 #include "actors/dht/dht_node.hpp"
+#include "actors/rare.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -200,7 +201,7 @@ void dht_node::write(const std::string& key) {
   if (own == own_.end()) return;
   if (std::none_of(own->second.begin(), own->second.end(), [](const auto& e) { return e.second.pending; })) return;
   const bool searching = search_of_.contains(key);  // it is written when that is over
-  if (const auto* set = replicas_of(key); set != nullptr && !searching) return send_own(key, std::vector(set->members), false);
+  if (const auto* set = here().rare(rare::replicas_forgotten) ? nullptr : replicas_of(key); set != nullptr && !searching) return send_own(key, std::vector(set->members), false);
   auto target = node_id::of_key(key);
   if (table_.size() < options_.bucket_size)
     send_own(key, with_us(target, table_.nearest(target, options_.replicas, [this](const node_id& id) { return blocked(id); })), true);
@@ -250,7 +251,7 @@ void dht_node::read(const std::string& key) {
   known.used = now();
   if (known.fetched != duration::min() && now() - known.fetched < options_.cache_time) return answer(key);
   if (polls_.contains(key)) return;
-  const auto* set = replicas_of(key);
+  const auto* set = here().rare(rare::replicas_forgotten) ? nullptr : replicas_of(key);
   // What the replica that we ask has missed, another one has: all of them are read now and then.
   if (set == nullptr || !set->merged || now() - set->since >= options_.replicas_fresh) {
     start_search(node_id::of_key(key), key, goal::read);
@@ -310,7 +311,7 @@ std::vector<contact> dht_node::known_near(const node_id& target, const node_id& 
 }
 
 void dht_node::on_nodes_query(const nodes_query& what) {
-  if (!is_valid(what.from)) return;
+  if (!is_valid(what.from) || here().rare(rare::query_dropped)) return;
   query_answer out{self_, client(), what.token, here().utc_ns(), {}, {}, 0, 0, 0};
   // Of a target that is zero only an answer is wanted: are we alive?
   if (!what.target.is_zero()) out.nearer = known_near(what.target, what.from.id);
@@ -319,7 +320,7 @@ void dht_node::on_nodes_query(const nodes_query& what) {
 }
 
 void dht_node::on_records_query(const records_query& what) {
-  if (!is_valid(what.from)) return;
+  if (!is_valid(what.from) || here().rare(rare::query_dropped)) return;
   if (what.key.empty() || what.key.size() > options_.limits.max_key_bytes)
     return misbehaviour(0, "records_query: the key is empty or too long");
   store_.drop_expired(utc());
@@ -340,7 +341,7 @@ void dht_node::on_put(const record_put& what) {
     return misbehaviour(0, "record_put: no records, or too many");
   store_.drop_expired(utc());
   keep(store_, what.key, what.records);
-  send(what.from.address, put_receipt{client(), what.token, here().utc_ns(), others_nearer(what.key)});
+  if (!here().rare(rare::receipt_dropped)) send(what.from.address, put_receipt{client(), what.token, here().utc_ns(), others_nearer(what.key)});
   met(what.from, what.client != 0);
 }
 

@@ -136,7 +136,7 @@ duration peer::others_jobs() const {
 void peer::start_round() {
   round_request request;
   request.epoch = state_->epoch;
-  request.state = state_->id;
+  request.state = options_.averaging.mutant == mutant::split_branch ? state_id{} : state_->id;
   request.weight = samples_;
   request.expected = expected();
   request.known_samples = samples_known();

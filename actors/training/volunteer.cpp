@@ -10,6 +10,7 @@
 #include "actors/averaging/group.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"
+#include "actors/rare.hpp"
 
 namespace shoal::actors {
 
@@ -199,7 +200,7 @@ void volunteer::refresh() {
   publish();
   if (!shard_ && streams_) send(dht_, lookup{shard_key, address(), shard_token});
   look_up_progress();
-  refresh_in(next_refresh());
+  refresh_in(here().rare(rare::looks_late) ? options_.max_refresh : next_refresh());
 }
 
 void volunteer::refresh_in(duration wait) {
@@ -513,6 +514,7 @@ void volunteer::send_commit(const round_result& result) {
 
 void volunteer::hand_in(commit round) {
   if (shard_) send(shard_, round);
+  if (shard_ && here().rare(rare::commit_twice)) send(shard_, round);
   if (uncommitted_.size() == most_commits) uncommitted_.pop_front();
   uncommitted_.push_back(std::move(round));
 }
@@ -790,7 +792,7 @@ void volunteer::on_state_request(const state_request& message) {
   if (mode_ == mode::downloading || mode_ == mode::joining || !has_state_) return refuse(reason::out_of_sync);
   const auto object = shelf_.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   if (!object) return refuse(reason::out_of_sync);
-  if (!shelf_.admit(message.reply_to, *object, message.reserve != 0, now())) return refuse(reason::busy);
+  if (here().rare(rare::donor_busy) || !shelf_.admit(message.reply_to, *object, message.reserve != 0, now())) return refuse(reason::busy);
   state_bytes_asked_ = 0;
   auto offer = object->offer();
   offer.commits.assign(uncommitted_.begin(), uncommitted_.end());
@@ -808,7 +810,7 @@ void volunteer::on_chunk_request(const state_chunk_request& message) {
   const auto object = shelf_.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   state_chunk answer{message.object, message.offset, {}};
   if (object) {
-    if (!shelf_.admit(message.reply_to, *object, false, now()))
+    if (here().rare(rare::donor_stops) || !shelf_.admit(message.reply_to, *object, false, now()))
       return send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::busy)});
     answer.data = object->bytes(message.offset, std::min<std::uint64_t>(message.count, max_payload_bytes));
     auto before = state_bytes_asked_;

@@ -199,6 +199,7 @@ std::string chaos_case::yaml() const {
   for (const auto& each : groups) out += fmt::format("  {}: {{count: {}, {}}}\n", each.name, each.count, each.options);
   out += fmt::format("data: {{{}}}\nworkload: {{{}}}\ntraining: {{{}}}\naveraging: {{{}}}\nrecord: {{events: none, transfers: 0, metrics_interval: {}}}\n", data, workload, training,
                      averaging, in_seconds(std::max(1.0, epoch_seconds / 4)));
+  if (rare > 0) out += fmt::format("rare_branches: {}%\n", rare);
   if (!faults.empty()) out += "faults:\n";
   for (const auto& each : faults) out += "  - {" + each + "}\n";
   return out;
@@ -265,6 +266,8 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   const auto apart = 60 * p.wait() + storm.spread(1, 5) * p.epoch;
   if (storm.chance(0.15) && apart < storm_seconds / 2)
     out.faults.push_back(text{"partition: halves, duration: {:.3f}s, at: {:.3f}s", apart, storm.spread(p.epoch, storm_seconds - apart - 1)});
+  dice rare(seed, "chaos.rare");
+  if (rare.chance(0.5)) out.rare = static_cast<unsigned>(rare.between(1, 10));
   dice aim(seed, "chaos.aim");
   if (aim.chance(0.6))
     for (auto i = aim.between(1, 4); i > 0; --i) out.faults.push_back(aimed(aim, storm_seconds, p));

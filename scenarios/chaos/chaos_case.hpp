@@ -35,6 +35,7 @@ struct chaos_case {
   std::string network, devices, data, workload, training, averaging;   ///< flow mappings, without braces
   std::vector<group> groups;         ///< `core` loses nobody for good, `late` may
   std::vector<std::string> faults;   ///< flow mappings
+  unsigned rare = 0;                 ///< percent: `rare_branches`
 
   std::string yaml() const;
   unsigned peers() const;

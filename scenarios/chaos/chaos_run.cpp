@@ -119,6 +119,7 @@ chaos_result run_case(const chaos_case& what, actors::mutant mutant) {
   std::shared_ptr<prometheus::Registry> values;
   options.on_metrics = [&](const std::shared_ptr<prometheus::Registry>& them) { values = them; };
   options.on_observation = [&](const actors::host& from, const actors::observation& what) { seen.observe(from, what); };
+  options.on_rare = [&](std::string_view branch) { ++out.rare[std::string(branch)]; };
   auto made = stage::prepare(std::move(*loaded.value), std::move(options));
   if (!made) {
     out.problems.push_back("no run: " + made.error());
@@ -162,6 +163,11 @@ chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>&
     --most;
     return fails(smaller);
   };
+  if (what.rare > 0) {
+    auto smaller = what;
+    smaller.rare = 0;
+    if (still(smaller)) what = std::move(smaller);
+  }
   for (bool again = true; again;) {
     again = false;
     // Halves first, then single ones.
@@ -204,7 +210,7 @@ chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>&
 std::string to_json(const chaos_result& what) {
   return nlohmann::ordered_json{{"problems", what.problems},   {"virtual_seconds", what.virtual_seconds}, {"core_seconds", what.core_seconds},
                                 {"epochs", what.epochs},       {"faults", what.faults},                   {"points", what.points},
-                                {"reasons", what.reasons},     {"event_hash", what.event_hash}}
+                                {"rare", what.rare},           {"reasons", what.reasons},                 {"event_hash", what.event_hash}}
       .dump();
 }
 
@@ -218,6 +224,7 @@ result<chaos_result> chaos_result_from_json(std::string_view text) {
     from.at("epochs").get_to(out.epochs);
     from.at("faults").get_to(out.faults);
     from.at("points").get_to(out.points);
+    from.at("rare").get_to(out.rare);
     from.at("reasons").get_to(out.reasons);
     from.at("event_hash").get_to(out.event_hash);
     return out;

@@ -141,6 +141,7 @@ void progress_checks::forget() {
   states_.erase(states_.begin(), states_.lower_bound(oldest));
   origins_.erase(origins_.begin(), origins_.lower_bound(oldest));
   results_.erase(results_.begin(), results_.lower_bound(oldest));
+  meetings_.erase(meetings_.begin(), meetings_.lower_bound(oldest));
 }
 
 void progress_checks::phase_changed(duration time, peer_id peer,
@@ -161,11 +162,18 @@ void progress_checks::phase_changed(duration time, peer_id peer,
 void progress_checks::contributed(duration time, peer_id peer, const actors::contributed& what) {
   advance(time);
   monotonic_.check();
-  const std::uint64_t epoch = peers_[peer].epoch;
-  if (what.epoch < epoch) {
+  const peer_state& of = peers_[peer];
+  if (what.epoch < of.epoch) {
     monotonic_.violate(time, fmt::format("{} contributes to epoch {} after epoch {}",
-                                         options_.name_of(peer), what.epoch, epoch));
+                                         options_.name_of(peer), what.epoch, of.epoch));
   }
+  if (!options_.one_branch || !what.takes || of.epoch != what.epoch || of.state.is_zero())
+    return;
+  lineage_.check();
+  const auto& first = meetings_[what.epoch].try_emplace(what.group, meeting{of.state, peer}).first->second;
+  if (first.state != of.state)
+    lineage_.violate(time, fmt::format("{} and {} contribute to group {} from different states",
+                                       options_.name_of(first.peer), options_.name_of(peer), what.group.hex()));
 }
 
 void progress_checks::stepped(duration time, peer_id peer, const actors::stepped& what) {

@@ -36,7 +36,7 @@ struct progress_options {
 /// staleness_allowed violates, once for each epoch. With one_branch so do two peers in sync that have been at one epoch with different
 /// states for that long: one of them should have gone over to the other one's branch. Looked at every eighth of staleness_allowed.
 /// `state_lineage`: a state that a step made has one (before, group), and one (before, group) makes
-/// one state; a step starts from the state that the peer is known to have; an adopted state is one
+/// one state; with one_branch who contributes to a group does so from one state; a step starts from the state that the peer is known to have; an adopted state is one
 /// that somebody had. In local view nobody is compared with others: `staleness` is not judged, nor who had an adopted state. States of the last 64 epochs are remembered.
 class progress_checks {
 public:
@@ -72,6 +72,11 @@ private:
     actors::peer_id peer = 0;
   };
 
+  struct meeting {
+    actors::state_id state;
+    actors::peer_id peer = 0;
+  };
+
   void reach(duration time, actors::peer_id peer, peer_state& of, std::uint64_t epoch,
              std::string_view doing);
   void set_in_sync(duration time, actors::peer_id peer, peer_state& of, bool in_sync);
@@ -97,6 +102,7 @@ private:
   std::size_t in_sync_ = 0;
   std::uint64_t highest_ = 0;
   std::map<std::uint64_t, std::set<actors::state_id>> states_; // by epoch
+  std::map<std::uint64_t, std::map<actors::group_id, meeting>> meetings_;  // where the first contributor was
   std::map<std::uint64_t, std::map<actors::state_id, origin>> origins_;
   std::map<std::uint64_t, std::map<std::pair<actors::state_id, actors::group_id>, actors::state_id>>
       results_;

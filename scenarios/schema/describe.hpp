@@ -419,6 +419,8 @@ void describe(V& v, scenario& o) {
   v.field("training", o.training, "epochs and progress");
   v.field("averaging", o.averaging, "rounds in which gradients are averaged");
   v.field("faults", o.faults, "what goes wrong, and when");
+  v.field("rare_branches", o.rare_branches, "to test Shoal itself: half of the rare branches of its protocols (a full group, a busy donor, an answer that does not "
+          "come; which half, the seed says) are taken with this probability each time", {.at_least = 0, .at_most = 0.5, .fraction = true, .hide_default = true});
   v.field("record", o.record, "what the run directory holds");
   v.field("expect", o.expect, "what has to be true of `summary.json`, by metric: a run that misses it fails");
 }

@@ -19,6 +19,7 @@
 #include "actors/data/ledger_file.hpp"
 #include "actors/data/rounds_file.hpp"
 #include "actors/dht/dht_node.hpp"
+#include "actors/rare.hpp"
 #include "actors/training/auxiliary_peer.hpp"
 #include "actors/training/delayed_peer.hpp"
 #include "actors/training/moshpit_peer.hpp"
@@ -165,6 +166,7 @@ struct stage::state {
   mutable std::recursive_mutex watching;
   duration last_event{};                                 // observers' time never goes back
   bool over = false;                                     // what the wire still has to say is too late
+  std::map<netem::host_index, rng> rare_draws;
   std::unique_ptr<run_observers> observers;
   actors::rounds_recorder rounds;
   node_diary diary;                                      // with options.node
@@ -230,6 +232,7 @@ struct stage::state {
   const actors::sample_ledger& ledger() const;
   std::size_t primaries() const;
   caf::actor start_node(actors::host& on);
+  bool takes_rare(netem::host_index host, std::string_view branch);
   void on_event(const netem::delivered_event& event);
   void on_observation(const actors::host& from, const actors::observation& seen);
   void keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from);
@@ -341,6 +344,8 @@ void stage::state::build() {
     }
     faults->reached(host, point);
   };
+
+  if (what.rare_branches > 0) in->takes_rare = [this](netem::host_index host, std::string_view branch) { return takes_rare(host, branch); };
 
   const auto network = build_network(what, hosts, in->net());
   machines = network.peers;
@@ -599,6 +604,17 @@ void stage::state::start_peer(netem::machine_index machine) {
 }
 
 // -- watching -------------------------------------------------------------------------------------
+
+/// Half of the branches, the same ones at each host (swarm testing), and each host has draws of its own.
+bool stage::state::takes_rare(netem::host_index host, std::string_view branch) {
+  const auto& all = actors::rare::all;
+  const auto number = static_cast<std::uint64_t>(std::find(all.begin(), all.end(), branch) - all.begin());
+  if (stream(what.seed, "rare.branches", number).uniform() < 0.5) return false;
+  std::lock_guard guard(watching);
+  if (over || rare_draws.try_emplace(host, stream(what.seed, "rare", host)).first->second.uniform() >= what.rare_branches) return false;
+  if (options.on_rare) options.on_rare(branch);
+  return true;
+}
 
 void stage::state::on_event(const netem::delivered_event& event) {
   auto killed = event.kind == netem::event_kind::host_killed;

@@ -49,6 +49,8 @@ struct stage_options {
 
   // For tests.
   actors::mutant mutant = actors::mutant::none;
+  /// A host takes a branch of actors/rare.hpp. May be empty.
+  std::function<void(std::string_view branch)> on_rare;
   bool share_states = true;
   std::function<void(const actors::host&, const actors::observation&)> on_observation;
 };

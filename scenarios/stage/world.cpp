@@ -104,6 +104,7 @@ class world::emulated_host final : public actors::host {
   void probe(std::string_view point) override {
     if (world_.on_probe) world_.on_probe(index_, point);
   }
+  bool rare(std::string_view branch) override { return world_.takes_rare && world_.takes_rare(index_, branch); }
   void observe(const actors::observation& what) override {
     // What an actor does after its host died under it happens nowhere.
     if (world_.on_observation && world_.net_->alive(index_)) world_.on_observation(*this, what);
@@ -177,6 +178,7 @@ world::~world() {
   clock_.clock().cancel_all();
   on_observation = {};
   on_probe = {};
+  takes_rare = {};
   net_.reset();
   system_.reset();
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "actors/probes.hpp"
+#include "actors/rare.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
 using namespace shoal;
@@ -54,6 +55,26 @@ TEST_CASE("a swarm lives through faults that come again and again") {
       what.faults = {fmt::format("{{{}, select: p-*, every: 4s, at: 1s, until: 30s, probability: 80%}}", how)};
       run_fine(what);
     }
+}
+
+TEST_CASE("a swarm lives with the rare branches of its protocols, and takes each of them only where a scenario says so") {
+  std::map<std::string, unsigned> taken;
+  for (std::uint64_t seed = 0; seed <= 8; ++seed) {
+    auto what = five();
+    what.seed = seed;
+    what.late = "  late: {count: 2, up: 1Mbit, down: 40Mbit, device: fast, start: 4s, start_spacing: 3s}\n";
+    if (seed > 0) what.more = "rare_branches: 15%\n";
+    scenarios::stage_options options;
+    options.on_rare = [&](std::string_view branch) { ++taken[std::string(branch)]; };
+    const auto run = run_swarm(what, std::move(options));
+    INFO(run.text(what.yaml()));
+    CHECK(run.errors.empty());
+    if (seed == 0) CHECK(taken.empty());
+  }
+  for (const auto branch : actors::rare::all) {
+    CAPTURE(branch);
+    CHECK(taken[std::string(branch)] > 0);
+  }
 }
 
 TEST_CASE("a swarm lives through each shape of partition") {

@@ -163,6 +163,22 @@ TEST_CASE("state_lineage is violated by one state of two origins, or two states 
   CHECK(g.lineage.violated == 1);
 }
 
+TEST_CASE("state_lineage is violated by a round of two branches, where there has to be one") {
+  for (const bool one_branch : {false, true})
+    for (const bool apart : {false, true}) {
+      CAPTURE(one_branch);
+      CAPTURE(apart);
+      invariant monotonic, staleness, lineage;
+      progress_checks checks{{.one_branch = one_branch, .name_of = {}}, monotonic, staleness, lineage};
+      checks.phase_changed(1s, 1, {peer_phase::computing, 4, state(4)});
+      checks.phase_changed(1s, 2, {peer_phase::computing, 4, state(apart ? 44 : 4)});
+      checks.phase_changed(1s, 3, {peer_phase::computing, 5, state(5)});
+      for (const actors::peer_id peer : {1, 2}) checks.contributed(2s, peer, contribution(4, static_cast<std::uint32_t>(peer), 3, {{peer, 1}}, {1}));
+      CHECK(lineage.violated == (one_branch && apart ? 1 : 0));
+      if (one_branch && apart) CHECK(lineage.first_violation.find("peer 1 and peer 2 contribute to group") != std::string::npos);
+    }
+}
+
 TEST_CASE("state_lineage is violated by a step from elsewhere and by adopting what nobody had") {
   fixture f;
   f.phase(0s, 1, peer_phase::computing, 0);
