@@ -153,6 +153,14 @@ void frames() {
   write("frames", "message", first(4) + in_grpc({message_frame(whole, whole.body()), text_of(frame_writer(frame_kind::watch).put(std::uint32_t{3}).done().head)}));
   write("frames", "pieces", first(0) + in_grpc({message_frame(pieces, 10), piece + std::string(7, '\0') + std::string(20, 'c'),
                                                piece + std::string(7, '\0') + std::string(10, 'd'), relayed}));
+  const auto number = [](frame_kind kind, std::uint64_t value) { return text_of(frame_writer(kind).put(value).done().head); };
+  const auto node_and = [](frame_kind kind) { return frame_writer(kind).put(node_key{7, {1, 2, 3}}); };
+  write("frames", "list", first(0) + in_grpc({number(frame_kind::list_number, 3), text_of(frame_writer(frame_kind::list).put(std::string_view("-----BEGIN X509 CRL-----\n")).done().head)}));
+  write("frames", "ping", first(0) + in_grpc({text_of(frame_writer(frame_kind::ping).done().head), number(frame_kind::ping, 5), number(frame_kind::pong, 5)}));
+  write("frames", "relay", first(0) + in_grpc({text_of(node_and(frame_kind::where_is).done().head), number(frame_kind::introduce, 9),
+                                               text_of(node_and(frame_kind::relay_end).put(std::uint64_t{5}).done().head)}));
+  write("frames", "leaving", first(0) + in_grpc({text_of(frame_writer(frame_kind::ended).put(std::uint32_t{3}).done().head), text_of(frame_writer(frame_kind::leaving).done().head)}));
+  write("frames", "refused", first(0) + in_grpc({text_of(frame_writer(frame_kind::refused).put(std::uint8_t{2}).put(std::string_view("the clock is off")).done().head)}));
   write("frames", "answer", first(1) + text_of(to_frame(visit_answer{true, "{}"}).head));
   write("frames", "address", first(2) + std::string("lab-3.example.org:7000"));
   write("frames", "address.v6", first(2) + std::string("[::1]:65535"));
