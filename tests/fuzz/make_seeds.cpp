@@ -173,14 +173,14 @@ void frames() {
 void records() {
   const auto put = [](unsigned what, unsigned key, unsigned subkey, unsigned life, unsigned version) {
     std::string out{first(what), first(key), first(subkey), 4, 'a', 'b', 'c', 'd', first(life % 256), first(life / 256), first(version)};
-    return what % 4 == 0 ? out + std::string{5, 9} : out;
+    return what >= 128 ? out + std::string{5, 9, 1} : out;   // signed, and then changed
   };
-  write("dht_records", "one", put(0, 3, 2, 130, 1));
-  write("dht_records", "newer", put(0, 3, 2, 130, 1) + put(0, 3, 2, 120, 2) + put(4, 3, 2, 140, 3));
+  write("dht_records", "one", put(128, 3, 2, 130, 1));
+  write("dht_records", "newer", put(128, 3, 2, 130, 1) + put(128, 3, 2, 120, 2) + put(132, 3, 2, 140, 3));
   std::string many;
   for (unsigned i = 0; i < 14; ++i) many += put(1 + 4 * (i % 3), 1 + i % 3, 1 + i % 6, 110 + i, i);
   write("dht_records", "many", many + std::string{2, 100, 1} + many);
-  write("dht_records", "dropped", many + first(131) + put(0, 2, 1, 200, 9));
+  write("dht_records", "dropped", many + first(131) + put(128, 2, 1, 200, 9));
 }
 
 // ---- certificates ---------------------------------------------------------------------------------------
