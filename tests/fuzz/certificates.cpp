@@ -48,11 +48,16 @@ void certificates(bytes input) {
   switch (how % 6) {
     case 0: {
       const auto text = pem("CERTIFICATE");
-      if (const auto facts = read_certificate(text)) check(*facts);
-      const auto issued = check_issued(text, swarm_certificate, swarm_now);
-      if (issued) must(read_certificate(text).ok() && read_certificate(text)->issuer == "reef", "who is admitted was issued by the moderator");
-      static_cast<void>(check_issued(node_certificate, text, swarm_now));
-      static_cast<void>(check_moderator(text, swarm_now));
+      // One of three: to read a certificate takes OpenSSL half a millisecond.
+      if (how / 6 % 3 == 0) {
+        const auto facts = read_certificate(text);
+        if (facts) check(*facts);
+        if (check_issued(text, swarm_certificate, swarm_now)) must(facts && facts->issuer == "reef", "who is admitted was issued by the moderator");
+      } else if (how / 6 % 3 == 1) {
+        if (check_moderator(text, swarm_now)) must(read_certificate(text).ok(), "who moderates has a certificate");
+      } else {
+        static_cast<void>(check_issued(node_certificate, text, swarm_now));
+      }
       break;
     }
     case 1: {

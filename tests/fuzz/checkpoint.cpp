@@ -1,9 +1,9 @@
 // Checkpoints: as they are, and (so that not only the hashes are looked at) with any header at all under hashes that are right.
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <sstream>
-
-#include <nlohmann/json.hpp>
 
 #include "kernels/base/digest.hpp"
 #include "kernels/learn/checkpoint.hpp"
@@ -19,15 +19,16 @@ std::string sealed(std::string_view header, std::size_t filling) {
   const std::uint32_t version = 2, size = static_cast<std::uint32_t>(header.size());
   head.append(reinterpret_cast<const char*>(&version), 4).append(reinterpret_cast<const char*>(&size), 4).append(header);
   head.resize((head.size() + 63) / 64 * 64);
-  std::size_t n = 0, m = 0;
-  if (const auto json = nlohmann::json::parse(header, nullptr, false); json.is_object()) {
-    const auto count = [&](const char* key) -> std::size_t {
-      const auto found = json.find(key);
-      return found != json.end() && found->is_number_unsigned() && found->get<std::uint64_t>() <= 4096 ? found->get<std::size_t>() : 0;
-    };
-    n = count("parameters");
-    m = count("optimizer_state");
-  }
+  // As it is written; to read all of it here, too, is as much work as what is looked at.
+  const auto count = [&](std::string_view key) {
+    std::size_t out = 0;
+    const auto at = header.find(key);
+    if (at == std::string_view::npos) return out;
+    const auto digits = std::min(header.find_first_not_of(' ', at + key.size()), header.size());
+    std::from_chars(header.data() + digits, header.data() + header.size(), out);
+    return out <= 4096 ? out : 0;
+  };
+  const auto n = count("\"parameters\":"), m = count("\"optimizer_state\":");
   const std::string parameters(4 * n, static_cast<char>(filling)), state(4 * m, static_cast<char>(filling));
   std::array<digest, 4> checks;
   const auto bytes_of = [](const std::string& text) { return std::as_bytes(std::span(text)); };

@@ -1,6 +1,7 @@
 // Every codec's decoder over any bytes: values that are finite, or an error; and what was decoded can be encoded.
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 
 #include "kernels/compress/blockwise8.hpp"
 #include "kernels/compress/codec.hpp"
@@ -14,6 +15,19 @@ namespace {
 
 using namespace kernels;
 
+/// The largest count up to `most` of which `fits` says yes; it does of all smaller ones.
+std::size_t largest(std::size_t most, const std::predicate<std::size_t> auto& fits) {
+  std::size_t least = 0;
+  while (least < most) {
+    const auto middle = most - (most - least) / 2;
+    if (fits(middle))
+      least = middle;
+    else
+      most = middle - 1;
+  }
+  return least;
+}
+
 void check_finite(std::span<const float> values) {
   for (const float value : values) must(std::isfinite(value), "what is decoded is finite");
 }
@@ -25,14 +39,15 @@ void codecs(bytes input) {
   const auto how = from.byte();
   std::size_t n = from.two_bytes();
   const auto begin = from.two_bytes();
+  // Seldom many values for few bytes: to look at each of them is what takes the time.
+  if (how < 250) n %= 1024;
   const auto rest = from.rest();
   constexpr std::size_t kinds = std::size(all_codecs);
   const std::size_t kind = how % 10;
   if (kind < kinds) {
     const auto which = all_codecs[kind];
     // Mostly a count that the bytes could be of.
-    if (how < 200)
-      for (n = rest.size() / (which == codec::none ? 4 : 1); n > 0 && encoded_bytes(which, n) > rest.size();) --n;
+    if (how < 200) n = largest(rest.size(), [&](std::size_t count) { return encoded_bytes(which, count) <= rest.size(); });
     std::vector<float> out(n);
     const auto done = decode(which, how < 200 ? rest.first(encoded_bytes(which, n)) : rest, out);
     if (!done) return must(!done.error().empty(), "what is wrong is said");
@@ -50,8 +65,7 @@ void codecs(bytes input) {
     return;
   }
   if (kind == 7) {
-    n = std::min<std::size_t>(n, rest.size());
-    while (n > 0 && blockwise8_bytes(n) > rest.size()) --n;
+    n = largest(std::min(n, rest.size()), [&](std::size_t count) { return blockwise8_bytes(count) <= rest.size(); });
     std::vector<float> out(n);
     if (!decode_blockwise8_unsigned(rest.first(blockwise8_bytes(n)), out)) return;
     check_finite(out);
@@ -62,10 +76,8 @@ void codecs(bytes input) {
   const auto which = kind == 8 ? codec::size_adaptive : codec::top_k;
   const std::uint64_t tensors[] = {begin, std::uint64_t{size_adaptive_threshold} + how, 7, std::uint64_t{n} * 3 + 1};
   const vector_codec piece(which, tensors, (how + 1) / 256.0);
-  if (how < 200) {
-    n = std::min<std::size_t>(n, rest.size());
-    while (n > 0 && !piece.fits(begin, n, rest.size()) && piece.bytes(begin, n) > rest.size()) --n;
-  }
+  if (how < 200 && which != codec::top_k)
+    n = largest(std::min(n, rest.size()), [&](std::size_t count) { return piece.bytes(begin, count) <= rest.size(); });
   const auto part = how < 200 && which != codec::top_k ? rest.first(std::min(rest.size(), piece.bytes(begin, n))) : rest;
   std::vector<float> out(n);
   const auto done = piece.decode(begin, part, out);

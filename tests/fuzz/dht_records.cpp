@@ -16,8 +16,9 @@ using namespace actors;
 
 constexpr std::int64_t start_utc = 1'700'000'000'000'000'000;
 
-/// Checking a signature takes 0.1 ms: few of each input.
-constexpr int most_checked = 4;
+/// Checking a signature takes 0.1 ms, in which a thousand records are kept: two of an input, and not of each.
+constexpr int most_checked = 2;
+bool is_signed(std::uint8_t what) { return (what & 0xb3) == 0x80; }
 
 const std::array<identity, 3>& owners() {
   static const std::array<identity, 3> all{identity{stream(1, "owner", 0)}, identity{stream(1, "owner", 1)}, identity{stream(1, "owner", 2)}};
@@ -76,7 +77,7 @@ void dht_records(bytes input) {
                                : life == 0xfffe ? std::numeric_limits<std::int64_t>::min()
                                                 : utc + (std::int64_t{life} - 100) * 10'000'000'000;
         signed_record put;
-        const bool checks = what % 4 == 0 && checked++ < most_checked;
+        const bool checks = is_signed(what) && checked++ < most_checked;
         if (checks) {
           put = owners()[what / 4 % 3].sign(key, entry, from.byte(), (what & 64) != 0);
           must(is_genuine(key, put, &memo) && is_genuine(key, put, &memo), "what its owner signed is genuine");
@@ -91,8 +92,9 @@ void dht_records(bytes input) {
             case 6: other.entry.value = payload::hollow(entry.value.size() + 1); break;
             case 7: other.signature_r.a ^= std::uint64_t{1} << from.byte() % 64; break;
           }
-          must(!is_genuine(key, other, nullptr) && !is_genuine(key, other, &memo), "and nothing else is");
-          must(!is_genuine(key + "x", put, nullptr), "nor for another key");
+          const auto how = from.byte();
+          if (how % 3 == 0) must(!is_genuine(key + "x", put, &memo), "nor for another key");
+          must(!is_genuine(key, other, how % 3 == 1 ? nullptr : &memo), "and nothing else is");
         } else {
           // As it would be after the check.
           put.entry = entry;

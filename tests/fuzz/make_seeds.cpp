@@ -153,6 +153,14 @@ void frames() {
   write("frames", "message", first(4) + in_grpc({message_frame(whole, whole.body()), text_of(frame_writer(frame_kind::watch).put(std::uint32_t{3}).done().head)}));
   write("frames", "pieces", first(0) + in_grpc({message_frame(pieces, 10), piece + std::string(7, '\0') + std::string(20, 'c'),
                                                piece + std::string(7, '\0') + std::string(10, 'd'), relayed}));
+  const auto number = [](frame_kind kind, std::uint64_t value) { return text_of(frame_writer(kind).put(value).done().head); };
+  const auto node_and = [](frame_kind kind) { return frame_writer(kind).put(node_key{7, {1, 2, 3}}); };
+  write("frames", "list", first(0) + in_grpc({number(frame_kind::list_number, 3), text_of(frame_writer(frame_kind::list).put(std::string_view("-----BEGIN X509 CRL-----\n")).done().head)}));
+  write("frames", "ping", first(0) + in_grpc({text_of(frame_writer(frame_kind::ping).done().head), number(frame_kind::ping, 5), number(frame_kind::pong, 5)}));
+  write("frames", "relay", first(0) + in_grpc({text_of(node_and(frame_kind::where_is).done().head), number(frame_kind::introduce, 9),
+                                               text_of(node_and(frame_kind::relay_end).put(std::uint64_t{5}).done().head)}));
+  write("frames", "leaving", first(0) + in_grpc({text_of(frame_writer(frame_kind::ended).put(std::uint32_t{3}).done().head), text_of(frame_writer(frame_kind::leaving).done().head)}));
+  write("frames", "refused", first(0) + in_grpc({text_of(frame_writer(frame_kind::refused).put(std::uint8_t{2}).put(std::string_view("the clock is off")).done().head)}));
   write("frames", "answer", first(1) + text_of(to_frame(visit_answer{true, "{}"}).head));
   write("frames", "address", first(2) + std::string("lab-3.example.org:7000"));
   write("frames", "address.v6", first(2) + std::string("[::1]:65535"));
@@ -165,14 +173,14 @@ void frames() {
 void records() {
   const auto put = [](unsigned what, unsigned key, unsigned subkey, unsigned life, unsigned version) {
     std::string out{first(what), first(key), first(subkey), 4, 'a', 'b', 'c', 'd', first(life % 256), first(life / 256), first(version)};
-    return what % 4 == 0 ? out + std::string{5, 9} : out;
+    return what >= 128 ? out + std::string{5, 9, 1} : out;   // signed, and then changed
   };
-  write("dht_records", "one", put(0, 3, 2, 130, 1));
-  write("dht_records", "newer", put(0, 3, 2, 130, 1) + put(0, 3, 2, 120, 2) + put(4, 3, 2, 140, 3));
+  write("dht_records", "one", put(128, 3, 2, 130, 1));
+  write("dht_records", "newer", put(128, 3, 2, 130, 1) + put(128, 3, 2, 120, 2) + put(132, 3, 2, 140, 3));
   std::string many;
   for (unsigned i = 0; i < 14; ++i) many += put(1 + 4 * (i % 3), 1 + i % 3, 1 + i % 6, 110 + i, i);
   write("dht_records", "many", many + std::string{2, 100, 1} + many);
-  write("dht_records", "dropped", many + first(131) + put(0, 2, 1, 200, 9));
+  write("dht_records", "dropped", many + first(131) + put(128, 2, 1, 200, 9));
 }
 
 // ---- certificates ---------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ endif()
 # machines must compute the same bits. -O1 in Debug, because sanitized -O0 is too slow for the tests.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
+# As Debug, for programs that run long: clang inlines nothing at -O1.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
 
 # A fused multiply-add rounds once where two operations round twice.
 add_compile_options(-Wall -Wextra -ffp-contract=off)
