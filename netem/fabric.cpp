@@ -352,7 +352,8 @@ void fabric::sweep(host_state& host) {
 
 caf::strong_actor_ptr fabric::address_at(const caf::node_id& node, caf::actor_id number) {
   const auto* id = data_of(node);
-  if (id == nullptr || number == 0 || number > 0xffffffff) return nullptr;
+  // Also what CAF itself takes for no node: a process or a machine of zeros.
+  if (id == nullptr || !id->valid() || number == 0 || number > 0xffffffff) return nullptr;
   std::lock_guard guard(mutex_);
   return port_at(host_at(node), static_cast<std::uint32_t>(number - 1));
 }
