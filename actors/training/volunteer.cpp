@@ -114,9 +114,10 @@ void volunteer::on_tick(const tick& message) {
 void volunteer::on_exit() {
   for (auto* child : {&device_, &group_, &fetcher_})
     if (*child) send_exit(*child, caf::exit_reason::user_shutdown);
-  dht_ = shard_ = former_shard_ = device_ = group_ = fetcher_ = nullptr;
+  dht_ = shard_ = device_ = group_ = fetcher_ = nullptr;
   shards_.clear();
   lost_shards_.clear();
+  former_shards_.clear();
   uncommitted_.clear();
   reach_ = {{}, backoff_};
   helper_ = {};
@@ -295,8 +296,7 @@ void volunteer::adopt_shard(const caf::actor& shard) {
 void volunteer::on_not_primary(const not_primary& what) {
   if (!shard_ || caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender()) return;  // we have left it
   demonitor(shard_);
-  former_shard_ = std::exchange(shard_, nullptr);
-  requested_ = 0;
+  leave_shard();
   const auto primary = caf::actor_cast<caf::actor_addr>(what.primary);
   if (what.primary && std::find(lost_shards_.begin(), lost_shards_.end(), primary) == lost_shards_.end()) {
     if (std::none_of(shards_.begin(), shards_.end(), [&](const shard_record& one) { return one.address == what.primary; }))
@@ -311,15 +311,23 @@ void volunteer::on_not_primary(const not_primary& what) {
   set_timer(options_.min_refresh, shard_timer);
 }
 
+void volunteer::leave_shard() {
+  const auto left = caf::actor_cast<caf::actor_addr>(std::exchange(shard_, nullptr));
+  std::erase(former_shards_, left);
+  former_shards_.push_back(left);
+  if (former_shards_.size() > most_lost_shards) former_shards_.pop_front();
+  requested_ = 0;  // nobody will honour that credit
+}
+
 bool volunteer::is_shard(const caf::strong_actor_ptr& whom) const {
   const auto is = [&](const caf::actor& a) { return a && caf::actor_cast<caf::strong_actor_ptr>(a) == whom; };
-  return is(shard_) || is(former_shard_) || std::any_of(shards_.begin(), shards_.end(), [&](const shard_record& one) { return is(one.address); });
+  const auto left = std::find(former_shards_.begin(), former_shards_.end(), caf::actor_cast<caf::actor_addr>(whom)) != former_shards_.end();
+  return is(shard_) || left || std::any_of(shards_.begin(), shards_.end(), [&](const shard_record& one) { return is(one.address); });
 }
 
 void volunteer::on_down(const caf::actor_addr& whom) {
   if (!shard_ || caf::actor_cast<caf::actor_addr>(shard_) != whom) return;
-  former_shard_ = std::exchange(shard_, nullptr);
-  requested_ = 0;  // nobody will honour that credit
+  leave_shard();
   if (!has_replicas()) return;
   std::erase(lost_shards_, whom);
   lost_shards_.push_back(whom);

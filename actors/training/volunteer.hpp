@@ -219,6 +219,7 @@ class volunteer : public protocol_actor {
   void adopt_shard(const caf::actor& shard);
   void on_not_primary(const not_primary& what);
   bool is_shard(const caf::strong_actor_ptr& whom) const;
+  void leave_shard();
   /// Tells the shard, until it answers.
   void hand_in(commit round);
   void on_commit_received(const commit_received& what);
@@ -251,7 +252,7 @@ class volunteer : public protocol_actor {
   void on_dial_answer(const dial_answer& message);
   void on_dialled(const dialled& message);
 
-  caf::actor former_shard_;                         // the last one that was lost
+  std::deque<caf::actor_addr> former_shards_;       // the last few that we left: what they had sent may still come
   std::vector<shard_record> shards_;                // as last read
   std::deque<caf::actor_addr> lost_shards_;         // of several: whom we left because it was gone
   unsigned referrals_ = 0;                          // times that we were sent to one of those, and got nothing
