@@ -19,6 +19,22 @@ std::optional<double> optional_of(const json& from) {
   return from.is_null() ? std::nullopt : std::optional(from.get<double>());
 }
 
+/// nlohmann turns any number into what is asked for, and 1e73 into nothing that is defined.
+std::uint64_t count_of(const json& from) {
+  if (!from.is_number_unsigned())
+    throw json::other_error::create(501, "not a count: " + from.dump(), &from);
+  return from.get<std::uint64_t>();
+}
+
+std::map<std::string, std::uint64_t> counts_of(const json& from) {
+  if (!from.is_object())
+    throw json::other_error::create(501, "not counts by name", &from);
+  std::map<std::string, std::uint64_t> out;
+  for (const auto& [name, count] : from.items())
+    out[name] = count_of(count);
+  return out;
+}
+
 } // namespace
 
 std::string to_json(const node_report& what) {
@@ -72,20 +88,20 @@ result<node_report> node_report_from_json(std::string_view text) {
     from.at("phase").get_to(out.phase);
     from.at("leaving").get_to(out.leaving);
     from.at("up_seconds").get_to(out.up_seconds);
-    from.at("epoch").get_to(out.epoch);
-    from.at("epochs_planned").get_to(out.epochs_planned);
-    from.at("samples").get_to(out.samples);
+    out.epoch = count_of(from.at("epoch"));
+    out.epochs_planned = count_of(from.at("epochs_planned"));
+    out.samples = count_of(from.at("samples"));
     from.at("samples_per_second").get_to(out.samples_per_second);
     out.train_loss = optional_of(from.at("train_loss"));
     out.held_out_loss = optional_of(from.at("held_out_loss"));
-    from.at("bytes_sent").get_to(out.bytes_sent);
-    from.at("violations").get_to(out.violations);
-    from.at("rounds_by_outcome").get_to(out.rounds_by_outcome);
-    from.at("rounds_by_reason").get_to(out.rounds_by_reason);
+    out.bytes_sent = count_of(from.at("bytes_sent"));
+    out.violations = count_of(from.at("violations"));
+    out.rounds_by_outcome = counts_of(from.at("rounds_by_outcome"));
+    out.rounds_by_reason = counts_of(from.at("rounds_by_reason"));
     for (const auto& each : from.at("last_rounds")) {
       auto& round = out.last_rounds.emplace_back();
-      each.at("epoch").get_to(round.epoch);
-      each.at("members").get_to(round.members);
+      round.epoch = count_of(each.at("epoch"));
+      round.members = count_of(each.at("members"));
       each.at("outcome").get_to(round.outcome);
       each.at("reason").get_to(round.reason);
       each.at("seconds").get_to(round.seconds);

@@ -5,6 +5,7 @@ set(SHOAL_OBSERVE_TESTS
   ${CMAKE_CURRENT_LIST_DIR}/observe/history_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/metrics_server_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/metrics_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/observe/node_report_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/progress_checks_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/round_checks_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/rounds_test.cpp
