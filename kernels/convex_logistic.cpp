@@ -37,7 +37,7 @@ convex_logistic::convex_logistic(std::size_t parameters, double condition, doubl
   SHOAL_CHECK(parameters >= 2, "there is a weight and an intercept");
   for (auto& d : deviations_) d = std::sqrt(d);
   auto random = stream(seed_, "logistic.weights");
-  for (auto& w : hidden_) w = random.normal();
+  random.normals(hidden_);
   double variance = 0;
   for (std::size_t j = 0; j < deviations_.size(); ++j) variance += std::pow(deviations_[j] * hidden_[j], 2);
   for (std::size_t j = 0; j < deviations_.size(); ++j) hidden_[j] *= margin_deviation / std::sqrt(variance);
@@ -47,7 +47,7 @@ convex_logistic::convex_logistic(std::size_t parameters, double condition, doubl
 }
 
 void convex_logistic::draw(rng& random, std::span<float> out) const {
-  for (std::size_t j = 0; j < deviations_.size(); ++j) out[j] = static_cast<float>(deviations_[j] * random.normal());
+  random.for_each_normal(deviations_.size(), [&](std::size_t j, double z) { out[j] = static_cast<float>(deviations_[j] * z); });
   const double probability = logistic(margin(std::span<const double>(hidden_), out));
   out.back() = random.uniform() < probability ? 1.0f : 0.0f;
 }

@@ -22,17 +22,17 @@ convex_quadratic::convex_quadratic(std::size_t parameters, double condition, std
     : seed_(seed), eigenvalues_(log_spaced(parameters, condition)), optimum_(parameters) {
   SHOAL_CHECK(parameters >= 1, "there is something to optimize");
   auto random = stream(seed_, "quadratic.optimum");
-  for (auto& x : optimum_) x = random.normal();
+  random.normals(optimum_);
 }
 
 void convex_quadratic::initial(std::span<float> x) const {
   auto random = stream(seed_, "quadratic.start");
-  for (auto& v : x) v = static_cast<float>(random.normal(0, start_deviation));
+  random.for_each_normal(x.size(), [&](std::size_t i, double z) { x[i] = static_cast<float>(start_deviation * z); });
 }
 
 void convex_quadratic::sample(std::uint64_t index, std::span<float> out) const {
   auto random = stream(seed_, "quadratic.centre", index);
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(optimum_[i] + random.normal());
+  random.for_each_normal(out.size(), [&](std::size_t i, double z) { out[i] = static_cast<float>(optimum_[i] + z); });
 }
 
 double convex_quadratic::accumulate(std::span<const float> x, std::span<const float> sample,

@@ -1,6 +1,7 @@
 #include "kernels/reduce_weighted_mean.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/wider.hpp"
 
 #include <Eigen/Core>
 
@@ -25,13 +26,6 @@ Eigen::Index index(std::size_t n) {
 std::string who(std::uint32_t sender) {
   return "sender " + std::to_string(sender);
 }
-
-// The same bits on every CPU: no operation here is fused or reordered (-ffp-contract=off), only wider.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define SHOAL_WIDER __attribute__((target_clones("arch=x86-64-v4", "avx2", "default"), optimize("O3")))
-#else
-#define SHOAL_WIDER
-#endif
 
 /// An exponent of ones in any of them: infinite or NaN. On integers: sums of floats would not be vectorized.
 SHOAL_WIDER bool any_not_finite(const float* x, std::size_t n) {

@@ -16,6 +16,7 @@ constexpr std::size_t most_dead = 1024;
 constexpr std::size_t most_pings = 1;   // of those who say nothing, in one round of maintenance
 constexpr std::size_t most_views = 4096;
 constexpr std::size_t most_overdue = 256;
+constexpr unsigned most_again = 2;
 constexpr auto outdated_patience = std::chrono::seconds(2);
 constexpr auto ping_silence = std::chrono::seconds(60);   // of who stands in a newcomer's way
 constexpr auto view_lifetime = std::chrono::minutes(2);
@@ -174,9 +175,9 @@ void dht_node::on_introduced(const introduced& what) {
   unheard_.push_back(what.node);
   if (!ready_ && !joining_search_) {
     ++bootstraps_open_;
-    return ask(request{kind::bootstrap, {{}, what.node}, 0, {}, 0, {}}, nodes_query{{}, 0, 0, self_.id});
+    return ask(request{kind::bootstrap, {{}, what.node}, 0, {}, 0, {}, 0}, nodes_query{{}, 0, 0, self_.id});
   }
-  ask(request{kind::ping, {{}, what.node}, 0, {}, 0, {}}, nodes_query{{}, 0, 0, self_.id});
+  ask(request{kind::ping, {{}, what.node}, 0, {}, 0, {}, 0}, nodes_query{{}, 0, 0, self_.id});
 }
 
 void dht_node::on_serve(const serve& what) {
@@ -379,7 +380,7 @@ void dht_node::on_answer(query_answer& what) {
   std::erase_if(what.nearer, [&](const contact& c) {
     return c.id.is_zero() || !c.address || c.id == self_.id || blocked(c.id) || dead_.contains(c.id);
   });
-  auto done = *close(what.token);
+  auto done = *close(what.token, true);
   met(what.from, what.client != 0);
   votes_.told(what.from.id, what.utc_ns, done.asked, now());
   heard_bootstrap(what.from);
@@ -439,7 +440,7 @@ void dht_node::on_receipt(const put_receipt& what) {
   }
   if (open->second.what != kind::put || !is(open->second.to.address, current_sender()))
     return misbehaviour(0, "put_receipt: not from whom was asked");
-  auto done = *close(what.token);
+  auto done = *close(what.token, true);
   what.others_nearer != 0 ? outdated(done.key) : confirmed(done.key, done.to.id);
   met(done.to, what.client != 0);
   votes_.told(done.to.id, what.utc_ns, done.asked, now());
@@ -455,7 +456,7 @@ void dht_node::ask(request what, Message message) {
   what.asked = now();
   message.token = token;
   auto to = what.to.address;
-  if (++watched_[caf::actor_cast<caf::actor_addr>(to)] == 1) monitor(to);
+  if (++watched_[caf::actor_cast<caf::actor_addr>(to)].open == 1) monitor(to);
   requests_.emplace(token, std::move(what));
   slow_.push_back({now() + options_.slow_after, token});
   wait_for_requests();
@@ -491,29 +492,32 @@ void dht_node::on_request_timer() {
   wait_for_requests();
 }
 
-void dht_node::query(const contact& to, std::uint64_t in, const std::string& key, kind what, bool nodes) {
+void dht_node::query(const contact& to, std::uint64_t in, const std::string& key, kind what, bool nodes, unsigned again) {
   if (key.empty()) {
     auto found = searches_.find(in);
     auto target = found == searches_.end() ? node_id{} : found->second.lookup.target();
-    return ask(request{what, to, in, {}, 0, {}}, nodes_query{{}, 0, 0, target});
+    return ask(request{what, to, in, {}, 0, {}, again}, nodes_query{{}, 0, 0, target});
   }
   std::uint64_t after = 0;
   if (auto known = views_.find(key); known != views_.end())
     if (auto last = known->second.after.find(to.id); last != known->second.after.end()) after = last->second;
-  ask(request{what, to, in, key, after, {}}, records_query{{}, 0, 0, key, after, static_cast<std::uint8_t>(nodes ? 1 : 0)});
+  ask(request{what, to, in, key, after, {}, again}, records_query{{}, 0, 0, key, after, static_cast<std::uint8_t>(nodes ? 1 : 0)});
 }
 
-void dht_node::put(const contact& to, const std::string& key, std::vector<signed_record> records) {
-  ask(request{kind::put, to, 0, key, 0, {}}, record_put{{}, 0, 0, key, std::move(records)});
+void dht_node::put(const contact& to, const std::string& key, std::vector<signed_record> records, unsigned again) {
+  ask(request{kind::put, to, 0, key, 0, {}, again}, record_put{{}, 0, 0, key, std::move(records)});
 }
 
-std::optional<dht_node::request> dht_node::close(std::uint64_t token) {
+std::optional<dht_node::request> dht_node::close(std::uint64_t token, bool answered) {
   auto found = requests_.find(token);
   if (found == requests_.end()) return std::nullopt;
   auto out = std::move(found->second);
   requests_.erase(found);
   auto address = caf::actor_cast<caf::actor_addr>(out.to.address);
-  if (auto watch = watched_.find(address); watch != watched_.end() && --watch->second == 0) {
+  auto watch = watched_.find(address);
+  if (watch == watched_.end()) return out;
+  if (answered) watch->second.answered = now();
+  if (--watch->second.open == 0) {
     watched_.erase(watch);
     demonitor(address);
   }
@@ -535,10 +539,37 @@ void dht_node::on_slow(std::uint64_t token) {
   }
 }
 
+void dht_node::ask_again(const request& what) {
+  switch (what.what) {
+    case kind::search: return query(what.to, what.search, what.key, kind::search, true, what.again + 1);
+    case kind::put: {
+      // What it was given of others, they give it themselves.
+      auto own = own_.find(what.key);
+      if (own == own_.end()) return;
+      const auto utc = here().utc_ns();
+      std::vector<signed_record> records;
+      for (const auto& [subkey, mine] : own->second)
+        if (mine.what.entry.expires_utc_ns > utc && records.size() < most_records) records.push_back(mine.what);
+      if (!records.empty()) put(what.to, what.key, std::move(records), what.again + 1);
+      return;
+    }
+    default: return;
+  }
+}
+
 void dht_node::on_failed(std::uint64_t token, bool dead) {
+  const auto open = requests_.find(token);
+  if (open == requests_.end()) return;
+  const auto watch = watched_.find(caf::actor_cast<caf::actor_addr>(open->second.to.address));
+  const bool answers = !dead && watch != watched_.end() && watch->second.answered >= open->second.asked;
   auto failed = close(token);
-  if (!failed) return;
-  if (!failed->to.id.is_zero()) {
+  const bool again = answers && failed->again < most_again && (failed->what == kind::search || failed->what == kind::put);
+  if (again) {
+    overdue_.emplace(token, *failed);
+    if (overdue_.size() > most_overdue) overdue_.erase(overdue_.begin());
+    return ask_again(*failed);
+  }
+  if (!answers && !failed->to.id.is_zero()) {
     lost(failed->to.id, dead, failed->asked);
     if (!dead) overdue_.emplace(token, *failed);
     if (overdue_.size() > most_overdue) overdue_.erase(overdue_.begin());
@@ -741,7 +772,7 @@ void dht_node::join() {
   ++join_attempts_;
   bootstraps_open_ = options_.bootstraps.size();
   for (const auto& address : options_.bootstraps)
-    ask(request{kind::bootstrap, {{}, address}, 0, {}, 0, {}}, nodes_query{{}, 0, 0, self_.id});
+    ask(request{kind::bootstrap, {{}, address}, 0, {}, 0, {}, 0}, nodes_query{{}, 0, 0, self_.id});
 }
 
 void dht_node::joined() {
@@ -984,11 +1015,11 @@ void dht_node::maintain() {
   }
   if (table_.size() == 0)
     for (const auto& address : options_.bootstraps)
-      ask(request{kind::ping, {{}, address}, 0, {}, 0, {}}, nodes_query{{}, 0, 0, self_.id});
+      ask(request{kind::ping, {{}, address}, 0, {}, 0, {}, 0}, nodes_query{{}, 0, 0, self_.id});
   if (!unheard_.empty()) {
     unheard_.push_back(unheard_.front());
     unheard_.pop_front();
-    if (table_.size() > 0) ask(request{kind::ping, {{}, unheard_.front()}, 0, {}, 0, {}}, nodes_query{{}, 0, 0, self_.id});
+    if (table_.size() > 0) ask(request{kind::ping, {{}, unheard_.front()}, 0, {}, 0, {}, 0}, nodes_query{{}, 0, 0, self_.id});
   }
   // Who is asked little would name the dead to others for long. That costs who asks them a round trip, once; asking all that are
   // silent every minute was a fifth of all that a quiet swarm of 30 said.

@@ -22,7 +22,8 @@
 //           says when the look-up is over is kept all the same.
 //   hold    records that nobody has stored for `republish` go to the replicas of now, by the replicas themselves;
 //           a node that has become one gets them from the nearest of the others.
-//   fail    a reset connection is final; who is silent for `request_timeout` is left alone for a time that
+//   fail    a reset connection is final; who has not answered a request for `request_timeout`, but others since, is asked that again, up to
+//           twice; who is silent altogether is left alone for a time that
 //           doubles from a second to a minute, and then is a sixteenth of its silence, and then asked again: so long after a cut two halves of the
 //           network find together. Who has nobody else asks those it had given up as well.
 //           `unreachable` is silence: a host that was paused or cut off comes back. Who was left alone and speaks again is
@@ -113,6 +114,12 @@ class dht_node final : public protocol_actor {
     std::string key;
     std::uint64_t after = 0;
     duration asked{};
+    unsigned again = 0;               // how often it was asked the same before
+  };
+  /// Whom we asked something that is still open.
+  struct watch {
+    unsigned open = 0;
+    duration answered{duration::min()};   // any of our requests, last
   };
   struct search {
     iterative_lookup lookup;
@@ -177,13 +184,15 @@ class dht_node final : public protocol_actor {
   // requests
   template <class Message>
   void ask(request what, Message message);
-  void query(const contact& to, std::uint64_t search, const std::string& key, kind what, bool nodes);
-  void put(const contact& to, const std::string& key, std::vector<signed_record> records);
-  std::optional<request> close(std::uint64_t token);
+  void query(const contact& to, std::uint64_t search, const std::string& key, kind what, bool nodes, unsigned again = 0);
+  void put(const contact& to, const std::string& key, std::vector<signed_record> records, unsigned again = 0);
+  std::optional<request> close(std::uint64_t token, bool answered = false);
   void on_request_timer();
   void wait_for_requests();
   void on_slow(std::uint64_t token);
   void on_failed(std::uint64_t token, bool dead);
+  /// That request was lost and not the node, which has answered others since.
+  void ask_again(const request& what);
   bool blocked(const node_id& who) const { return blacklist_.blocks(who, now()); }
 
   // look-ups
@@ -257,7 +266,7 @@ class dht_node final : public protocol_actor {
   };
   std::deque<deadline> slow_, late_;  // of requests, answered ones among them; the next first
   std::optional<duration> next_deadline_;      // that the timer is set for
-  std::map<caf::actor_addr, unsigned> watched_;
+  std::map<caf::actor_addr, watch> watched_;
   std::set<node_id> dead_;            // others name them until they find out themselves
   std::deque<node_id> dead_order_;
   std::deque<contact> remembered_;    // silent once; asked again now and then

@@ -93,8 +93,8 @@ void volunteer::on_tick(const tick& message) {
       request_samples();
       return set_timer(options_.max_refresh, data_timer);
     case shard_timer:
-      if (!shard_) send(dht_, lookup{shard_key, address(), shard_token});
-      return;
+      shards_planned_ = false;
+      return look_up_shards();
     case look_timer:
       if (reach_.looking() && message.token == reach_.token()) looked();
       return;
@@ -199,7 +199,7 @@ duration volunteer::next_refresh() const {
 
 void volunteer::refresh() {
   publish();
-  if (!shard_ && streams_) send(dht_, lookup{shard_key, address(), shard_token});
+  if (!shard_ && streams_) look_up_shards();
   look_up_progress();
   refresh_in(here().rare(rare::looks_late) ? options_.max_refresh : next_refresh());
 }
@@ -308,7 +308,7 @@ void volunteer::on_not_primary(const not_primary& what) {
     std::erase(lost_shards_, primary);
     referrals_ = 0;
   }
-  set_timer(options_.min_refresh, shard_timer);
+  plan_shards(options_.min_refresh);
 }
 
 void volunteer::leave_shard() {
@@ -333,7 +333,19 @@ void volunteer::on_down(const caf::actor_addr& whom) {
   lost_shards_.push_back(whom);
   if (lost_shards_.size() > most_lost_shards) lost_shards_.pop_front();
   choose_shard(false);
+  look_up_shards();
+}
+
+void volunteer::look_up_shards() {
+  // Of one that is dead and still has a record we hear at once that it is lost: that is not to be asked again at once.
+  if (looked_for_shards_ > duration::min() && now() - looked_for_shards_ < options_.min_refresh)
+    return plan_shards(looked_for_shards_ + options_.min_refresh - now());
+  looked_for_shards_ = now();
   send(dht_, lookup{shard_key, address(), shard_token});
+}
+
+void volunteer::plan_shards(duration wait) {
+  if (!std::exchange(shards_planned_, true)) set_timer(wait, shard_timer);
 }
 
 std::uint64_t volunteer::samples_here() const {

@@ -220,6 +220,8 @@ class volunteer : public protocol_actor {
   void on_not_primary(const not_primary& what);
   bool is_shard(const caf::strong_actor_ptr& whom) const;
   void leave_shard();
+  void look_up_shards();
+  void plan_shards(duration wait);
   /// Tells the shard, until it answers.
   void hand_in(commit round);
   void on_commit_received(const commit_received& what);
@@ -254,6 +256,8 @@ class volunteer : public protocol_actor {
 
   std::deque<caf::actor_addr> former_shards_;       // the last few that we left: what they had sent may still come
   std::vector<shard_record> shards_;                // as last read
+  duration looked_for_shards_{duration::min()};
+  bool shards_planned_ = false;
   std::deque<caf::actor_addr> lost_shards_;         // of several: whom we left because it was gone
   unsigned referrals_ = 0;                          // times that we were sent to one of those, and got nothing
   std::deque<commit> uncommitted_;                  // of rounds that led to our state, not answered by the shard yet

@@ -1,6 +1,7 @@
 #include "kernels/base/portable_math.hpp"
 
-#include <array>
+#include "kernels/base/portable_series.hpp"
+
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -10,57 +11,7 @@ namespace shoal::portable {
 
 namespace {
 
-constexpr double ln2_high =
-    6.93147180369123816490e-01; // 21 trailing zero bits: k * ln2_high is exact
-constexpr double ln2_low = 1.90821492927058770002e-10;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-template <std::size_t N>
-double horner(const std::array<double, N>& coefficients, double x) {
-  double sum = coefficients[N - 1];
-  for (std::size_t i = N - 1; i-- > 0;)
-    sum = sum * x + coefficients[i];
-  return sum;
-}
-
-constexpr auto log_series = [] { // 2 / 3, 2 / 5, ...
-  std::array<double, 11> out{};
-  for (std::size_t j = 0; j < out.size(); ++j)
-    out[j] = 2.0 / static_cast<double>(2 * j + 3);
-  return out;
-}();
-
-constexpr auto inverse_factorials = [] {
-  std::array<double, 18> out{};
-  double factorial = 1;
-  for (std::size_t n = 0; n < out.size(); ++n) {
-    if (n > 1)
-      factorial *= static_cast<double>(n);
-    out[n] = 1.0 / factorial;
-  }
-  return out;
-}();
-
-constexpr auto exp_series = [] { // exp(r) = 1 + r + r^2 (1/2! + r/3! + ...)
-  std::array<double, 13> out{};
-  for (std::size_t n = 0; n < out.size(); ++n)
-    out[n] = inverse_factorials[n + 2];
-  return out;
-}();
-
-constexpr auto sine_series = [] { // sin(t) = t + t^3 (-1/3! + t^2/5! - ...)
-  std::array<double, 7> out{};
-  for (std::size_t n = 0; n < out.size(); ++n)
-    out[n] = (n % 2 == 0 ? -1 : 1) * inverse_factorials[2 * n + 3];
-  return out;
-}();
-
-constexpr auto cosine_series = [] { // cos(t) = 1 + t^2 (-1/2! + t^2/4! - ...)
-  std::array<double, 8> out{};
-  for (std::size_t n = 0; n < out.size(); ++n)
-    out[n] = (n % 2 == 0 ? -1 : 1) * inverse_factorials[2 * n + 2];
-  return out;
-}();
 
 double small_sine(double t) {
   return t + t * (t * t * horner(sine_series, t * t));

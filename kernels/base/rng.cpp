@@ -34,22 +34,6 @@ rng::rng(std::uint64_t seed) {
     word = splitmix64(seed);
 }
 
-std::uint64_t rng::next() {
-  const std::uint64_t out = std::rotl(state_[1] * 5, 7) * 9;
-  const std::uint64_t t = state_[1] << 17;
-  state_[2] ^= state_[0];
-  state_[3] ^= state_[1];
-  state_[1] ^= state_[2];
-  state_[0] ^= state_[3];
-  state_[2] ^= t;
-  state_[3] = std::rotl(state_[3], 45);
-  return out;
-}
-
-double rng::uniform() {
-  return static_cast<double>(next() >> 11) * 0x1p-53;
-}
-
 // Source: Lemire, "Fast random integer generation in an interval", ACM TOMACS 29 (2019).
 std::uint64_t rng::below(std::uint64_t n) {
   SHOAL_CHECK(n > 0, "below(0) has no value to return");

@@ -5,7 +5,9 @@
 // ACM TOMS 47 (2021); seeded by SplitMix64 over FNV-1a of the name.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,14 +20,36 @@ class rng {
  public:
   explicit rng(std::uint64_t seed);
 
-  std::uint64_t next();
+  std::uint64_t next() {
+    const std::uint64_t out = std::rotl(state_[1] * 5, 7) * 9;
+    const std::uint64_t t = state_[1] << 17;
+    state_[2] ^= state_[0];
+    state_[3] ^= state_[1];
+    state_[1] ^= state_[2];
+    state_[0] ^= state_[3];
+    state_[2] ^= t;
+    state_[3] = std::rotl(state_[3], 45);
+    return out;
+  }
   /// Uniform in [0, 1), 53 bits.
-  double uniform();
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
   /// Uniform in [0, n) without bias. Requires: n > 0.
   std::uint64_t below(std::uint64_t n);
   /// Standard normal (Box-Muller, one value a call).
   double normal();
+  /// As so many calls of normal(), to the bit, in a quarter of the time.
+  void normals(std::span<double> out);
+  /// `use(i, z)` with a standard normal z for each i below n, in order.
+  template <class Use>
+  void for_each_normal(std::size_t n, Use use) {
+    std::array<double, 128> some;
+    for (std::size_t at = 0; at < n; at += some.size()) {
+      const auto drawn = std::span(some).first(std::min(some.size(), n - at));
+      normals(drawn);
+      for (std::size_t i = 0; i < drawn.size(); ++i) use(at + i, drawn[i]);
+    }
+  }
   double normal(double mean, double deviation) { return mean + deviation * normal(); }
   double exponential(double mean);
   /// Mean is scale * gamma(1 + 1 / shape).

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t infinity = 0x7f80;
 
 /// Whether a value is not finite.
-SHOAL_COMPRESS_WIDER bool encode_all(const float* x, std::byte* bytes, std::size_t n) {
+SHOAL_WIDER bool encode_all(const float* x, std::byte* bytes, std::size_t n) {
   std::uint32_t worst = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[i]);
@@ -27,7 +27,7 @@ SHOAL_COMPRESS_WIDER bool encode_all(const float* x, std::byte* bytes, std::size
   return worst >= not_finite_from;
 }
 
-SHOAL_COMPRESS_WIDER bool decode_all(const std::byte* bytes, float* x, std::size_t n) {
+SHOAL_WIDER bool decode_all(const std::byte* bytes, float* x, std::size_t n) {
   std::uint32_t worst = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t b = load<std::uint16_t>(bytes, i);

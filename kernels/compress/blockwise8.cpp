@@ -90,7 +90,7 @@ struct ranks {
   }
 };
 
-SHOAL_COMPRESS_WIDER std::uint32_t largest_magnitude(const float* x, std::size_t n) {
+SHOAL_WIDER std::uint32_t largest_magnitude(const float* x, std::size_t n) {
   std::uint32_t out = 0;
   for (std::size_t i = 0; i < n; ++i)
     out = std::max(out, magnitude_bits(x[i]));
@@ -98,7 +98,7 @@ SHOAL_COMPRESS_WIDER std::uint32_t largest_magnitude(const float* x, std::size_t
 }
 
 /// Requires: absmax > 0 and the largest magnitude, so that quotients are at most 1.
-SHOAL_COMPRESS_WIDER void quantize(const float* x, std::size_t n, float absmax,
+SHOAL_WIDER void quantize(const float* x, std::size_t n, float absmax,
                                    std::uint8_t* code) {
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[i] / absmax);
@@ -110,13 +110,13 @@ SHOAL_COMPRESS_WIDER void quantize(const float* x, std::size_t n, float absmax,
 }
 
 /// Requires: x >= 0, absmax > 0 and the largest of them.
-SHOAL_COMPRESS_WIDER void quantize_unsigned(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
+SHOAL_WIDER void quantize_unsigned(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
   for (std::size_t i = 0; i < n; ++i)
     code[i] = static_cast<std::uint8_t>(ranks<1, 16>::nearest(std::bit_cast<std::uint32_t>(x[i] / absmax)));
 }
 
 /// Of floats that are not negative, NaN included, larger bits are larger numbers; those of negative ones are larger still, -0 as well.
-SHOAL_COMPRESS_WIDER std::uint32_t largest_bits(const float* x, std::size_t n) {
+SHOAL_WIDER std::uint32_t largest_bits(const float* x, std::size_t n) {
   std::uint32_t out = 0;
   for (std::size_t i = 0; i < n; ++i)
     out = std::max(out, std::bit_cast<std::uint32_t>(x[i]));

@@ -23,7 +23,7 @@ struct row {
   result<void> (*decode)(std::span<const std::byte>, std::span<float>);
 };
 
-SHOAL_COMPRESS_WIDER bool any_not_finite(const float* x, std::size_t n) {
+SHOAL_WIDER bool any_not_finite(const float* x, std::size_t n) {
   std::uint32_t worst = 0;
   for (std::size_t i = 0; i < n; ++i)
     worst = std::max(worst, magnitude_bits(x[i]));

@@ -173,7 +173,7 @@ std::vector<std::uint64_t> power_sgd::second_tensors() const {
 void power_sgd::draw_column(std::size_t which, std::size_t column, std::span<float> state) const {
   const auto& at = matrices_[which];
   auto random = stream(options_.seed, "power_sgd", which, column);
-  for (std::size_t j = 0; j < at.columns; ++j) state[at.q + j * options_.rank + column] = static_cast<float>(random.normal());
+  random.for_each_normal(at.columns, [&](std::size_t j, double z) { state[at.q + j * options_.rank + column] = static_cast<float>(z); });
 }
 
 std::vector<float> power_sgd::first_state() const {

@@ -33,7 +33,7 @@ double in_order(const partial_sums& sums) {
 }
 
 /// Whether a value is not finite.
-SHOAL_COMPRESS_WIDER bool add_all(const float* x, std::size_t n, partial_sums& sums) {
+SHOAL_WIDER bool add_all(const float* x, std::size_t n, partial_sums& sums) {
   double* const s = sums.data();
   std::uint32_t worst = 0;
   std::size_t at = 0;
@@ -49,7 +49,7 @@ SHOAL_COMPRESS_WIDER bool add_all(const float* x, std::size_t n, partial_sums& s
   return worst >= not_finite_from;
 }
 
-SHOAL_COMPRESS_WIDER void add_squares(const float* x, std::size_t n, double mu,
+SHOAL_WIDER void add_squares(const float* x, std::size_t n, double mu,
                                       partial_sums& sums) {
   double* const s = sums.data();
   std::size_t at = 0;
@@ -64,7 +64,7 @@ SHOAL_COMPRESS_WIDER void add_squares(const float* x, std::size_t n, double mu,
   }
 }
 
-SHOAL_COMPRESS_WIDER void quantize(const float* x, std::size_t n, double mu, double inverse,
+SHOAL_WIDER void quantize(const float* x, std::size_t n, double mu, double inverse,
                                    std::uint8_t* q) {
   // From 2^52 on doubles are the integers: the addition rounds, and the low bits are the code.
   constexpr double to_integer = 0x1.8p52 + 128;

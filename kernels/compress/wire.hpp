@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
+#include "kernels/base/wider.hpp"
 
 #include <bit>
 #include <cstddef>
@@ -10,14 +11,6 @@
 #include <cstring>
 #include <span>
 #include <string>
-
-// The same bits on every CPU: no operation is fused or reordered (-ffp-contract=off), only wider.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
-    !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define SHOAL_COMPRESS_WIDER __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-#else
-#define SHOAL_COMPRESS_WIDER
-#endif
 
 namespace shoal::kernels {
 

@@ -173,7 +173,7 @@ class bench {
     auto values = stream(what_.seed, "values", number), places = stream(what_.seed, "places", number);
     for (std::size_t i = 0; i < what_.peers; ++i) {
       std::vector<float> mine(what_.vector);
-      for (auto& x : mine) x = static_cast<float>(values.normal());
+      values.for_each_normal(mine.size(), [&](std::size_t j, double z) { mine[j] = static_cast<float>(z); });
       tell(i, (*everyone_)[i], actors::hold_values{payload{std::move(mine)}});
     }
     in_->clock().settle();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "actors/dht/dht_node.hpp"
+#include "actors/rare.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;
@@ -333,5 +334,30 @@ TEST_CASE("replicas that go on saying that they are the nearest are not looked u
   net.put(3, "k", "a", 'x', 60s);
   CHECK(lookups == before + 1);
   CHECK(net.get(17, "k") == "a=x");
+  CHECK(net.bad() == 0);
+}
+
+TEST_CASE("a message that is lost is sent again, and its receiver is not given up") {
+  dht_config options;
+  std::size_t lookups = 0;
+  options.on_lookup = [&](const lookup_report&) { ++lookups; };
+  network net(12, options);
+  net.put(3, "k", "a", '0', 60s);
+  net.world.run_for(5s);
+  const auto before = lookups;
+  for (auto* host : net.hosts) host->rare_branches[rare::receipt_dropped] = 1;
+  net.put(3, "k", "a", '1', 60s);
+  net.put(3, "k", "b", '2', 60s);   // that one they confirm
+  net.world.run_for(5s);
+  // To look for others in their place would cost many messages, each of which may be lost, too.
+  CHECK(lookups == before);
+  CHECK(net.get(7, "k") == "a=1 b=2");
+  SUBCASE("but who answers nothing is") {
+    for (auto* host : net.hosts) host->rare_branches[rare::receipt_dropped] = 1000;
+    const auto then = lookups;
+    net.put(3, "k", "a", '3', 60s);
+    net.world.run_for(5s);
+    CHECK(lookups > then);
+  }
   CHECK(net.bad() == 0);
 }

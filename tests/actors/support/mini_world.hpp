@@ -14,6 +14,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,6 +46,10 @@ public:
   void probe(std::string_view point) override;
   void observe(const observation& what) override;
   void arriving() noexcept override { ++arrived; }
+  bool rare(std::string_view branch) override {
+    const auto left = rare_branches.find(branch);
+    return left != rare_branches.end() && left->second > 0 && left->second-- > 0;
+  }
 
   /// Kills every actor of this host, in the order of their birth.
   void kill();
@@ -53,6 +58,7 @@ public:
   std::uint64_t up = 100'000'000, down = 100'000'000;
   duration skew{}; ///< how wrong this host's UTC is
   std::uint64_t arrived = 0;
+  std::map<std::string_view, unsigned> rare_branches; ///< how often each is still taken
 
 private:
   friend mini_world;

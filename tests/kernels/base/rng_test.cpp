@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -111,4 +112,22 @@ TEST_CASE("distributions have their means and variances") {
   const auto lognormal = draw([](rng& r) { return r.lognormal(1, 0.5); });
   CHECK(median(lognormal) == doctest::Approx(std::exp(1.0)).epsilon(0.02));
   CHECK(mean(lognormal) == doctest::Approx(std::exp(1.125)).epsilon(0.02));
+}
+
+TEST_CASE("many normal numbers at once are, to the bit, those of as many calls") {
+  for (const std::size_t count : {0, 1, 2, 127, 128, 129, 1'000'000}) {
+    rng one = stream(11, "normals", count), many = one;
+    std::vector<double> expected(count), actual(count, 7);
+    for (auto& z : expected) z = one.normal();
+    many.normals(actual);
+    CHECK(std::memcmp(expected.data(), actual.data(), count * sizeof(double)) == 0);
+    CHECK(one.next() == many.next());
+    rng again = stream(11, "normals", count);
+    std::size_t next = 0;
+    again.for_each_normal(count, [&](std::size_t i, double z) {
+      REQUIRE(i == next++);
+      if (z != expected[i]) FAIL_CHECK("the " << i << "th is another");
+    });
+    CHECK(next == count);
+  }
 }
