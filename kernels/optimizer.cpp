@@ -251,6 +251,32 @@ std::size_t state_bytes(const optimizer_config& config, std::size_t parameter_co
   return (2 * blockwise8_bytes(parameter_count) + 3) / 4 * 4;
 }
 
+double least_second_moment(const optimizer_config& config, double m) {
+  const double memory = 1 - config.beta1 * config.beta1 / config.beta2;
+  if (!(memory > 0) || config.beta1 >= 1)
+    return 0;
+  const double ratio = (1 - config.beta2) * memory / ((1 - config.beta1) * (1 - config.beta1));
+  constexpr double rounding = 1e-4; // of floats, over many steps
+  return m * m * ratio * (1 - rounding);
+}
+
+bool mend_moments(const optimizer_config& config, std::size_t parameter_count, std::span<float> state) {
+  SHOAL_CHECK(state.size() == state_size(config, parameter_count), "the state has the size that state_size gives");
+  if (config.kind == optimizer_kind::sgd)
+    return false;
+  const auto m = state.first(parameter_count), s = state.last(parameter_count);
+  const double unit = least_second_moment(config, 1);
+  bool raised = false;
+  for (std::size_t i = 0; i < parameter_count; ++i) {
+    const auto least = static_cast<float>(unit * static_cast<double>(m[i]) * static_cast<double>(m[i]));
+    if (s[i] < least) {
+      s[i] = least;
+      raised = true;
+    }
+  }
+  return raised;
+}
+
 double learning_rate_at(const optimizer_config& c, std::int64_t t) {
   SHOAL_CHECK(t >= 1, "steps are counted from 1");
   if (t <= c.warmup_steps)

@@ -86,6 +86,14 @@ void step(const optimizer_config& config, std::int64_t step_number, std::span<co
           std::span<float> parameters, std::span<float> state,
           std::span<const tensor_slot> layout = {});
 
+/// The least that s may be where m is `m`, after any number of steps: by Cauchy-Schwarz m^2 is at most s times
+/// (1 - beta1)^2 / ((1 - beta2) (1 - beta1^2 / beta2)), and so are their means over several states. 0 where beta1^2 >= beta2: there is no such bound.
+double least_second_moment(const optimizer_config& config, double m);
+
+/// Raises each second moment to that. What lossy codecs leave of averaged ones can be negative, or so small that a step would be huge.
+/// True if any was raised. Requires: float_state(config.kind), state.size() == state_size(config, parameter_count).
+bool mend_moments(const optimizer_config& config, std::size_t parameter_count, std::span<float> state);
+
 /// Specifies step for the kinds with 8 bits: the whole state is decoded, stepped as floats by the kind with floats, and encoded. For tests.
 /// Requires: as step, and a finite gradient.
 void step_8bit_reference(const optimizer_config& config, std::int64_t step_number, std::span<const float> gradient,

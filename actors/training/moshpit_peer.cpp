@@ -261,12 +261,12 @@ void moshpit_peer::apply() {
   hasher id;
   id.add(averaged_->id.high).add(averaged_->id.low).add(average_->group.high).add(average_->group.low);
   next_ = std::make_shared<job_result>();
-  auto work = [now = state_, what = *average_, after = state_id::from(id.finish()), out = next_] {
+  auto work = [pool = pool_, now = state_, what = *average_, after = state_id::from(id.finish()), out = next_] {
     auto next = *now;
     const auto split = now->parameters.size();
     next.parameters = shifted(now->parameters, what.from->parameters, what.values.slice(0, split));
     // As it was averaged: a difference of second moments on top could make them negative.
-    if (what.values.size() > split) next.optimizer = what.values.slice(split, what.values.size() - split);
+    if (what.values.size() > split) next.optimizer = pool->work().mended(what.values.slice(split, what.values.size() - split));
     ++next.epoch;
     next.id = after;
     out->state = std::make_shared<const model_state>(std::move(next));

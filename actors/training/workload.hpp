@@ -56,6 +56,9 @@ class workload {
   /// One optimizer step with the mean gradient, or, with low_rank(), with the means of both rounds, in their order; sets
   /// parameters, optimizer and step of the result.
   virtual model_state step(const model_state& at, const payload& mean_gradient) const = 0;
+
+  /// An average of optimizers' states that came through a lossy codec, made one from which a step can be taken.
+  virtual payload mended(payload averaged) const { return averaged; }
 };
 
 std::vector<std::uint64_t> sizes_of(std::span<const kernels::tensor_slot> layout);

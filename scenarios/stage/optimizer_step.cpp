@@ -45,4 +45,11 @@ actors::model_state step_from(const actors::model_state& at, const kernels::opti
   return out;
 }
 
+payload mended_state(const kernels::optimizer_config& optimizer, payload averaged, std::size_t parameters) {
+  if (averaged.is_hollow() || averaged.empty() || !kernels::float_state(optimizer.kind)) return averaged;
+  std::vector<float> state(averaged.floats().begin(), averaged.floats().end());
+  if (!kernels::mend_moments(optimizer, parameters, state)) return averaged;
+  return payload{std::move(state)};
+}
+
 }  // namespace shoal::scenarios

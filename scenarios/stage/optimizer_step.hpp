@@ -17,4 +17,7 @@ actors::model_state fresh_state(const kernels::optimizer_config& optimizer, std:
 actors::model_state step_from(const actors::model_state& at, const kernels::optimizer_config& optimizer,
                               const payload& mean_gradient, std::span<const kernels::tensor_slot> layout = {});
 
+/// workload::mended.
+payload mended_state(const kernels::optimizer_config& optimizer, payload averaged, std::size_t parameters);
+
 }  // namespace shoal::scenarios

@@ -42,6 +42,8 @@ class convex_work final : public actors::workload {
     return loss;
   }
 
+  payload mended(payload averaged) const override { return mended_state(optimizer_, std::move(averaged), problem_->parameters()); }
+
   actors::model_state step(const actors::model_state& at, const payload& mean_gradient) const override {
     return step_from(at, optimizer_, mean_gradient);
   }

@@ -47,6 +47,8 @@ class transformer_work final : public actors::workload {
     return loss;
   }
 
+  payload mended(payload averaged) const override { return mended_state(optimizer_, std::move(averaged), value_count()); }
+
   actors::model_state step(const actors::model_state& at, const payload& mean_gradient) const override {
     return step_from(at, optimizer_, mean_gradient, model_.layout());
   }

@@ -244,3 +244,38 @@ TEST_CASE("in 8 bits quadratic and logistic problems gain what they gain with fl
       CHECK(std::fabs(bytes - floats) <= 0.02 * (first - floats));
     }
 }
+
+TEST_CASE("second moments that a codec has spoilt are raised to what their first moments allow, honest ones are left alone") {
+  optimizer_config config;
+  for (const double beta2 : {0.95, 0.999}) {
+    config.beta2 = beta2;
+    constexpr std::size_t n = 200;
+    std::vector<float> parameters(n), state(state_size(config, n)), gradient(n);
+    auto random = stream(5, "moments");
+    for (std::int64_t t = 1; t <= 300; ++t) {
+      // Those that come nearest to the bound grow or fall by beta2 / beta1 a step; and some of any kind.
+      for (std::size_t i = 0; i < n; ++i)
+        gradient[i] = static_cast<float>(i < n / 2 ? 1e-3 * std::pow(config.beta1 / beta2, static_cast<double>(300 - t)) : random.normal());
+      step(config, t, gradient, parameters, std::span(state));
+      auto kept = state;
+      CHECK_FALSE(mend_moments(config, n, state));
+      CHECK(state == kept);
+    }
+    auto spoilt = state;
+    for (std::size_t i = n; i < 2 * n; ++i) spoilt[i] = i % 2 == 0 ? -spoilt[i] : 0.0f;
+    CHECK(mend_moments(config, n, spoilt));
+    std::vector<float> zero(n), before = parameters;
+    step(config, 301, zero, parameters, std::span(spoilt));
+    for (std::size_t i = 0; i < n; ++i) {
+      CHECK(std::isfinite(parameters[i]));
+      // |m| is at most 1.165 sqrt(s) for the first beta2, 6.6 for the second, and the rate is 0.003.
+      CHECK(std::abs(parameters[i] - before[i]) < 0.003 * 7);
+    }
+  }
+  SUBCASE("of betas without a bound they are only not negative") {
+    config.beta2 = 0.5;
+    std::vector<float> state{1.0f, -1.0f, -2.0f, 3.0f};
+    CHECK(mend_moments(config, 2, state));
+    CHECK(state == std::vector<float>{1.0f, -1.0f, 0.0f, 3.0f});
+  }
+}
