@@ -75,7 +75,8 @@ struct adopted {
   std::uint64_t epoch = 0;
   state_id state;
   std::uint64_t bytes = 0;
-  bool of_step = false;            ///< it repeated a step beside computing: what it has computed is kept, and it may be the first one there
+  bool of_step = false;            ///< with overlap: it repeated a step, and may be the first one who goes over to it
+  bool beside = false;             ///< while it computed: what it has computed is kept
 };
 
 /// A download of a state, or of a step that was missed, ended. Of one that is resumed this says what was new.

@@ -55,7 +55,7 @@ void auxiliary_peer::decide() {
 }
 
 bool auxiliary_peer::round_due() const {
-  if (options_.overlap != overlap::none) return others_.contributors_to(followed_.epoch, followed_.state) > 0;
+  if (options_.overlap != overlap::none) return others_.contributors_to(followed_.epoch, followed_.state).count > 0;
   return round_samples() >= options_.target_batch;
 }
 

@@ -22,7 +22,8 @@ void delayed_peer::forget_gradients() {
 
 void delayed_peer::describe(progress& mine) const {
   mine.contribution = given_ ? given_->samples : 0;
-  mine.part = ahead_ || (next_state_ && fetched_ == 0) ? round_part::has_result
+  mine.part = passes()                                 ? round_part::passes
+              : ahead_ || (next_state_ && fetched_ == 0) ? round_part::has_result
               : given_                         ? round_part::takes_part
                                                       : round_part::came_late;
 }
@@ -39,6 +40,14 @@ state_ptr delayed_peer::make_empty_step() const {
   next.epoch = where.epoch;
   next.id = where.state;
   return pool_->intern(std::make_shared<const model_state>(std::move(next)));
+}
+
+bool delayed_peer::passes() const { return ahead_ && ahead_->state->id == empty_step().state; }
+
+void delayed_peer::give_back_given() {
+  if (shard_ && !in_round_.empty()) send(shard_, samples_returned{here().id(), in_round_});
+  in_round_.clear();
+  given_.reset();
 }
 
 void delayed_peer::decide() {
@@ -66,10 +75,16 @@ void delayed_peer::decide() {
     const bool gave = given_ && given_->samples > 0;
     const bool nobody_began =
         !behind && samples_known() >= options_.target_batch && !gave && !others_.round_under_way(state_->epoch, state_->id);
-    if (others_began || nobody_began) ahead_ = next_step{make_empty_step(), {}, 0};
-    // Who gave to it and are left may be too few for a group: who came late makes them enough, with nothing.
-    const auto contributors = others_.contributors_to(state_->epoch, state_->id);
-    if (!behind && !ahead_ && !given_ && contributors > 0 && contributors < options_.averaging.min_group_size) {
+    // They go on without a round before they have heard that we gave something, and nobody else did.
+    const bool others_pass = !behind && others_.passed(state_->epoch, state_->id) && !others_.round_under_way(state_->epoch, state_->id);
+    if (others_began || nobody_began || others_pass) {
+      give_back_given();
+      ahead_ = next_step{make_empty_step(), {}, 0};
+    }
+    // Who gave to it and are left may be too few for a group, or nobody of them may be reached: who came late makes them one, with nothing.
+    const auto who = others_.contributors_to(state_->epoch, state_->id);
+    const bool needs_us = who.count < options_.averaging.min_group_size || (who.reachable == 0 && reached() != reached_by::nobody);
+    if (!behind && !ahead_ && !given_ && who.count > 0 && needs_us) {
       given_ = batch{std::make_shared<const gradient_sum>(), 0};
       publish();
     }
@@ -151,10 +166,7 @@ void delayed_peer::step_fetched(std::optional<taken_step> step) {
     try_again_in(pause_after_failure());
     return look_up_progress();
   }
-  // What we had for that round is not in it, or the others know better.
-  if (shard_ && !in_round_.empty()) send(shard_, samples_returned{here().id(), in_round_});
-  in_round_.clear();
-  given_.reset();
+  give_back_given();   // it is not in that round, or the others know better
   step_group_ = {};
   fetched_ = step->gradient.size();
   make_step(step->gradient, step->after, step->samples - state_->samples);
@@ -173,7 +185,7 @@ void delayed_peer::cross() {
   round_attempts_ = 0;
   stepped_ = now();
   if (next.fetched > 0)
-    here().observe(adopted{state_->epoch, state_->id, next.fetched, true});
+    here().observe(adopted{state_->epoch, state_->id, next.fetched, true, true});
   else
     here().observe(stepped{state_->epoch, parent_, state_->id, next.group});
   checkpoint_if_due();

@@ -55,6 +55,9 @@ class delayed_peer final : public peer {
   /// Where the step leads that needs no round: to our own state, one epoch on.
   branch empty_step() const;
   state_ptr make_empty_step() const;
+  bool passes() const;
+  /// What was for the round on our state, to the shard.
+  void give_back_given();
   /// Samples in the contributions to the round on our state.
   std::uint64_t contributions_known() const;
   /// Goes over to the next state, and starts the round on it.

@@ -147,7 +147,10 @@ void moshpit_peer::step() {
 void moshpit_peer::step_done() {
   auto job = finished_job();
   auto result = std::exchange(next_, nullptr);
-  if (!job) return decide();
+  if (!job) {   // of a state that we gave up while it ran; the average is of the one that we have now
+    if (average_) apply();
+    return decide();
+  }
   auto next = *result->state;
   next.epoch = state_->epoch;   // a round may have ended meanwhile
   next.id = state_->id;

@@ -38,7 +38,7 @@ std::optional<progress> progress::unpack(const payload& bytes) {
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
   return progress{words[0], {words[1], words[2]}, words[3], words[4], words[5], words[6], words[7] & 1, words[7] >> 1 & 1,
                   (words[7] >> 8 & 0xff) < reach_names.size() ? static_cast<actors::reach>(words[7] >> 8 & 0xff) : actors::reach::unknown,
-                  words[7] >> 16, words[8], static_cast<round_part>(std::min<std::uint64_t>(words[7] >> 2 & 3, 2))};
+                  words[7] >> 16, words[8], static_cast<round_part>(words[7] >> 2 & 3)};
 }
 
 void progress_table::replace(const std::vector<record>& records, peer_id self, duration now) {
@@ -122,11 +122,21 @@ bool progress_table::round_under_way(std::uint64_t epoch, const state_id& state)
   });
 }
 
-std::size_t progress_table::contributors_to(std::uint64_t epoch, const state_id& state) const {
-  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& one) {
+progress_table::contributors progress_table::contributors_to(std::uint64_t epoch, const state_id& state) const {
+  contributors out;
+  for (const auto& [peer, e] : entries_) {
+    if (e.what.epoch != epoch || e.what.state != state || e.what.contribution == 0 || e.what.part != round_part::takes_part) continue;
+    ++out.count;
+    out.reachable += e.what.unreachable == 0 ? 1 : 0;
+  }
+  return out;
+}
+
+bool progress_table::passed(std::uint64_t epoch, const state_id& state) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& one) {
     const auto& what = one.second.what;
-    return what.epoch == epoch && what.state == state && what.contribution > 0 && what.part == round_part::takes_part;
-  }));
+    return what.epoch == epoch && what.state == state && what.part == round_part::passes;
+  });
 }
 
 std::vector<peer_id> progress_table::peers_through(std::uint64_t epoch, const state_id& state) const {

@@ -22,7 +22,8 @@ namespace shoal::actors {
 inline constexpr const char* progress_key = "progress";
 
 /// Where a peer is with the round that leads on from its state.
-enum class round_part : std::uint8_t { takes_part, has_result, came_late };
+/// `passes`: nobody had given anything to it, and it goes on without a step.
+enum class round_part : std::uint8_t { takes_part, has_result, came_late, passes };
 
 struct progress {
   std::uint64_t epoch = 0;
@@ -90,9 +91,14 @@ class progress_table {
   std::uint64_t contributions_to(std::uint64_t epoch, const state_id& state, const state_id& parent) const;
   /// Somebody there has given to that round, or has its result.
   bool round_under_way(std::uint64_t epoch, const state_id& state) const;
-  /// How many there have given to it, and have no result yet.
-  std::size_t contributors_to(std::uint64_t epoch, const state_id& state) const;
+  struct contributors {
+    std::size_t count = 0, reachable = 0;   ///< reachable: who may lead and reduce
+  };
+  /// Who there have given to it, and have no result yet.
+  contributors contributors_to(std::uint64_t epoch, const state_id& state) const;
   /// Those who have its result.
+  /// Whether somebody on that state goes on without a round.
+  bool passed(std::uint64_t epoch, const state_id& state) const;
   std::vector<peer_id> peers_through(std::uint64_t epoch, const state_id& state) const;
   /// Samples of those that are at `epoch`, whatever their state.
   std::uint64_t samples_at(std::uint64_t epoch) const;

@@ -23,6 +23,7 @@ constexpr std::size_t far_reserves = 3;          // of a download that the swarm
 constexpr std::uint32_t speaks_for_all = 32;
 constexpr std::size_t most_lost_shards = 8;
 constexpr unsigned most_referrals = 4;
+constexpr int most_patience = 4;
 constexpr const char* shard_key = "data.shard";
 
 }  // namespace
@@ -483,12 +484,14 @@ std::vector<expected_peer> volunteer::expected_on(std::uint64_t epoch, const sta
   return out;
 }
 
-void volunteer::start_group(round_request request, const averaging_config& how) {
+void volunteer::start_group(round_request request, averaging_config how) {
+  // Over long lines what is told to be enough may be too short for any group, ever.
+  how.matchmaking_time *= std::clamp(missed_groups_, 1, most_patience);
   request.rate_up = here().rate_up();
   request.rate_down = here().rate_down();
   request.reached = reached();
   request.rate_factors = rates_.factors();
-  request.patience = std::min(std::max(gathering_.value(), request.patience), how.matchmaking_time);
+  request.patience = missed_groups_ > 1 ? how.matchmaking_time : std::min(std::max(gathering_.value(), request.patience), how.matchmaking_time);
   request.samples = in_round_;
   request.dht = dht_;
   group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how, std::move(request));
@@ -504,7 +507,10 @@ void volunteer::learn_from(const round_result& result) {
   else  // who waits for a silent sender, or takes over a lost part, is late for that reason
     rates_.unmeasured();
   if (result.gathered > duration{}) gathering_.measured(result.gathered);
-  if (result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout) gathering_.ran_out();
+  const bool missed = result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout;
+  if (missed) gathering_.ran_out();
+  if (result.succeeded()) missed_groups_ = std::max(missed_groups_ - 1, 0);
+  else if (missed || result.reason == reason::no_reducer) missed_groups_ = std::min(missed_groups_ + 1, most_patience);
 }
 
 void volunteer::send_commit(const round_result& result) {
@@ -776,12 +782,13 @@ void volunteer::step_repeated() {
   const auto bytes = step_->gradient.size();
   step_->gradient = pool_->gradient_between(state_, *after, std::move(step_->gradient));
   keep_served(state_, std::exchange(step_, std::nullopt));
-  now_at(*after, bytes);
+  // With overlap those who made it may not have gone over to it, and never do.
+  now_at(*after, bytes, options_.overlap != overlap::none);
 }
 
-void volunteer::now_at(state_ptr state, std::uint64_t bytes) {
+void volunteer::now_at(state_ptr state, std::uint64_t bytes, bool of_step) {
   state_ = std::move(state);
-  here().observe(adopted{state_->epoch, state_->id, bytes});
+  here().observe(adopted{state_->epoch, state_->id, bytes, of_step});
   pool_->offer(state_);  // whose steps were taken in other processes
   tried_donors_.clear();
   adopted_state();
@@ -830,12 +837,14 @@ void volunteer::on_chunk_request(const state_chunk_request& message) {
   const auto object = shelf_.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   state_chunk answer{message.object, message.offset, {}};
   if (object) {
-    if (here().rare(rare::donor_stops) || !shelf_.admit(message.reply_to, *object, false, now()))
-      return send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::busy)});
+    const auto refuse = [&] { send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::busy)}); };
+    if (!shelf_.admit(message.reply_to, *object, false, now())) return refuse();
     answer.data = object->bytes(message.offset, std::min<std::uint64_t>(message.count, max_payload_bytes));
-    auto before = state_bytes_asked_;
-    state_bytes_asked_ += answer.data.size();
-    if (before < object->size() / 2 && state_bytes_asked_ >= object->size() / 2) here().probe(probes::state_half_sent);
+    const auto before = std::exchange(state_bytes_asked_, state_bytes_asked_ + answer.data.size());
+    if (before < object->size() / 2 && state_bytes_asked_ >= object->size() / 2) {
+      here().probe(probes::state_half_sent);
+      if (here().rare(rare::donor_stops)) return refuse();
+    }
   }
   send(message.reply_to, std::move(answer));
 }

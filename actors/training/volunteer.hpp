@@ -155,13 +155,14 @@ class volunteer : public protocol_actor {
   void checkpoint_if_due();
 
   // averaging
+  reached_by reached() const;
   /// Those on that branch who are not through with its round, and those who were on it when it was one step behind, at `parent`: they
   /// are just stepping.
   std::vector<expected_peer> expected_on(std::uint64_t epoch, const state_id& state, const state_id& parent) const;
   /// Samples a second of all who make up the next round.
   double swarm_speed() const { return speed_.value() + others_.samples_per_second_near(current_epoch()); }
   /// With what every request has: who we are, and in_round_.
-  void start_group(round_request request, const averaging_config& how);
+  void start_group(round_request request, averaging_config how);
   /// What it says of others' lines and of how long gathering takes.
   void learn_from(const round_result& result);
   void send_commit(const round_result& result);
@@ -170,7 +171,6 @@ class volunteer : public protocol_actor {
   bool follows_ours(const taken_step& step);
   /// Downloads the step that leads on from our state while we go on computing; step_fetched() follows, unless nobody has it.
   void fetch_step();
-  reached_by reached() const;
 
   peer_config options_;
   std::shared_ptr<state_pool> pool_;
@@ -193,6 +193,7 @@ class volunteer : public protocol_actor {
   bool fetching_aside_ = false;                     // fetch_step() is under way
   ema speed_;
   rate_book rates_;                                 // of the others' lines
+  int missed_groups_ = 0;                           // lately; with each we look for one for longer
   adaptive_deadline gathering_;                     // how long a group that we lead may take to find together
 
  private:
@@ -238,7 +239,7 @@ class volunteer : public protocol_actor {
   void repeat_step();
   void step_repeated();
   /// Ours is now what we downloaded, or what it became by a step.
-  void now_at(state_ptr state, std::uint64_t bytes);
+  void now_at(state_ptr state, std::uint64_t bytes, bool of_step = false);
   /// We are with the others again.
   void arrived();
   bool in_sync() const { return leading() == own_branch(); }

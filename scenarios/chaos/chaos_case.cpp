@@ -251,8 +251,10 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   }
   out.data = text{"prefetch_samples: {}, lease_time: {}", d.between(8, 64), in_seconds(std::max(1.0, p.work()) * static_cast<double>(d.between(20, 120)))};
   if (d.chance(0.4)) add(out.data, text{"replicas: {}", d.between(2, 3)});
-  const auto parameters = static_cast<std::uint64_t>(d.spread(50, 800)) * 8;
-  out.workload = text{"kind: {}, parameters: {}, sample_size: 64B", d.one_of({"timing", "quadratic"}), parameters};
+  const auto size = static_cast<std::uint64_t>(d.spread(50, 800));
+  const std::string_view kind = d.one_of({"timing", "quadratic"});
+  // A sample of a quadratic is as long as its parameters: with many the swarm waits for its data and hardly ever averages.
+  out.workload = fmt::format("kind: {}, parameters: {}, sample_size: 64B", kind, kind == "quadratic" ? size * 2 / 8 * 8 : size * 8);
   if (out.averaging.find("power_sgd") != std::string::npos) add(out.workload, "rows: 8");
 
   dice storm(seed, "chaos.storm");

@@ -45,7 +45,7 @@ void invariants::on_observation(duration time, actors::peer_id peer,
     progress_.stepped(time, peer, *x);
     samples_.stepped(peer, *x);
   } else if (const auto* x = std::get_if<actors::adopted>(&what)) {
-    if (x->of_step)
+    if (x->beside)
       samples_.repeated_step(peer);
     else
       samples_.dropped(peer);

@@ -1,0 +1,42 @@
+// Swarms that chaos drew and that did badly, as they were drawn (results/chaos says what was wrong): none may do so again.
+#include <fstream>
+#include <sstream>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "tests/e2e/support/swarm.hpp"
+
+using namespace shoal;
+using namespace shoal::e2e;
+
+namespace {
+
+struct found {
+  const char* seed;
+  std::uint64_t epochs;      ///< that it makes at least
+  const char* why;
+};
+
+constexpr found all[] = {
+    {"5007", 36, "with overlap who had given something followed those who had not, and its samples were lost"},
+    {"334", 34, "with overlap a step was repeated that led where nobody had gone"},
+    {"906", 28, "with overlap those who had given something could not be reached, and those who could be had come too late"},
+    {"466", 22, "three round trips are longer than matchmaking_time"},
+    {"5082", 32, "averaged second moments became negative in 8 bits"},
+};
+
+}  // namespace
+
+TEST_CASE("swarms in which chaos once found something wrong do well") {
+  for (const auto& one : all) {
+    const auto path = fmt::format("tests/e2e/found/{}.yaml", one.seed);
+    std::ifstream file(path);
+    REQUIRE_MESSAGE(file, path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    const auto run = run_yaml(text.str(), one.epochs);
+    CHECK_MESSAGE(run.errors.empty(), one.seed << ": " << one.why << "\n" << run.text(path));
+    CHECK_MESSAGE(run.reason("not_finite") == 0, one.seed);
+  }
+}
