@@ -151,7 +151,7 @@ class checker : checking {
     const auto longest = 2 * (between + first + second);
     if (s_.averaging.matchmaking_time < round_trips * longest && longest < s_.averaging.matchmaking_time)
       warn("averaging.matchmaking_time",
-           fmt::format("a group needs about {} round trips to come together, and one of {} between those who are farthest apart is too long for {}: they will miss most rounds",
+           fmt::format("a group needs about {} round trips to come together, and one of {} between those who are farthest apart is too long for {}: they will miss rounds until they have learnt to wait longer",
                        round_trips, to_string(longest), to_string(s_.averaging.matchmaking_time)));
   }
 

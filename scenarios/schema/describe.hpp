@@ -328,7 +328,7 @@ void describe(V& v, averaging_options& o) {
           {.hide_default = true, .otherwise = "the smallest square that holds all hosts"});
   v.field("min_group_size", o.min_group_size, "a smaller group fails with `group_too_small` and tries again",
           {.at_least = 1, .at_most = 4'000'000});
-  v.field("matchmaking_time", o.matchmaking_time, "the leader waits at most this long for known peers", {.above = 0});
+  v.field("matchmaking_time", o.matchmaking_time, "the leader waits at most this long for known peers; who misses groups again and again, up to four times as long", {.above = 0});
   v.field("round_timeout", o.round_timeout, "a round that lasts longer fails", {.above = 0});
   v.field("sender_timeout", o.sender_timeout, "a reducer that hears nothing of a sender for this long goes on without it",
           {.above = 0});
