@@ -278,7 +278,7 @@ class bench {
       const auto i = order[at];
       if (!begins[i].available) continue;
       const bool reduces = what_.strategy != averaging_strategy::parameter_server || i == 0;
-      out->members.push_back({in_->host_at(hosts_[i]).id(), (*everyone_)[i], 1, reduces ? static_cast<std::uint64_t>(what_.rate) : 0, {}});
+      out->members.push_back({in_->host_at(hosts_[i]).id(), (*everyone_)[i], 1, reduces ? static_cast<std::uint64_t>(what_.rate) : 0, {}, 2, 1, {}});
       rates.push_back(reduces ? 1 : 0);
     }
     if (!rates.empty()) out->boundaries = kernels::part_boundaries(what_.vector, kernels::balanced_shares(rates));

@@ -451,7 +451,7 @@ real_network stage::state::network_between_hosts() {
     if (fatal) in->breaks(line);
   };
   if (!options.node) {
-    out.host = [](const std::string&) { return netem::wire::host_options{.listen = netem::wire::address{"127.0.0.1", 0}}; };
+    out.host = [](const std::string&) { return netem::wire::host_options{.name = {}, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}}; };
     return out;
   }
   const auto& node = *options.node;
@@ -463,7 +463,7 @@ real_network stage::state::network_between_hosts() {
   wire.admits = node.admits;
   const auto up = node.uplink.value_or(role.peer ? hosts[*role.peer].up : what.data.up);
   out.host = [&node, up](const std::string&) {
-    return netem::wire::host_options{.listen = node.listen, .advertise = node.advertise, .uplink = node.shape ? 0 : up.bits_per_second,
+    return netem::wire::host_options{.name = {}, .listen = node.listen, .advertise = node.advertise, .uplink = node.shape ? 0 : up.bits_per_second,
                                       .relay_bytes = node.relay_bytes};
   };
   return out;

@@ -298,7 +298,7 @@ void reports() {
   full.train_loss = 2.5;
   full.rounds_by_outcome = {{"ok", 6}};
   full.last_rounds = {{6, 3, "ok", "none", 1.5, 2.25}};
-  full.neighbours = {{"lab-4", "10.0.0.5:7000"}, {"home-0", ""}};
+  full.neighbours = {{"lab-4", "10.0.0.5:7000", "", {}}, {"home-0", "", "", {}}};
   write("node_report", "trainer.json", to_json(full));
   scenarios::node_report shard;
   shard.role = "shard";
