@@ -56,7 +56,7 @@ run_facts facts_of(std::string_view run_yaml) {
   const std::string first_region = out.regions.empty() ? "everywhere" : out.regions.front();
   if (const node* groups = find(root, "peers"); groups != nullptr)
     for (const entry& one : groups->entries) {
-      group_facts group{.name = one.key, .region = first_region, .role = "trainer", .nat = "open", .count = 1};
+      group_facts group{.name = one.key, .region = first_region, .device = {}, .role = "trainer", .nat = "open", .count = 1};
       const node* in = one.value.get();
       take(in, "region", group.region);
       take(in, "device", group.device);
