@@ -70,6 +70,13 @@ struct stepped {
   group_id group;
 };
 
+/// With overlap: the step that follows from a round's result is made. Whoever made it goes over to it later, or dies before; others may
+/// have it then.
+struct step_made {
+  state_id before, after;
+  group_id group;
+};
+
 /// A peer adopted a downloaded state.
 struct adopted {
   std::uint64_t epoch = 0;
@@ -128,7 +135,7 @@ struct records_given {
   std::int64_t utc_ns = 0;
 };
 
-using observation = std::variant<trained, phase_changed, contributed, round_ended, stepped, adopted,
+using observation = std::variant<trained, phase_changed, contributed, round_ended, stepped, step_made, adopted,
                                  download_ended, samples_moved, samples_reported, misbehaved, reach_learned, records_given>;
 
 }  // namespace shoal::actors

@@ -385,6 +385,12 @@ void dht_node::on_answer(query_answer& what) {
   votes_.told(what.from.id, what.utc_ns, done.asked, now());
   heard_bootstrap(what.from);
   const auto again = take_records(done, what);
+  // Who answered may itself serve nobody, and what it knows is all that leads on.
+  if (table_.size() == 0)
+    for (const auto& other : what.nearer) {
+      remember(other);
+      if (done.what == kind::ping) query(other, 0, {}, kind::ping, false);
+    }
   switch (done.what) {
     case kind::bootstrap:
       if (bootstraps_open_ > 0) --bootstraps_open_;

@@ -153,6 +153,7 @@ void delayed_peer::step_done() {
   if (!next_state_) return;
   const auto next = *std::exchange(next_state_, nullptr);
   ahead_ = next_step{next, step_group_, std::exchange(fetched_, 0)};
+  if (ahead_->fetched == 0) here().observe(step_made{state_->id, next->id, step_group_});
   keep_served(state_, made_step(next));   // those who missed the round want it now
   if (given_) given_->sum.reset();   // its weight is still part of what the others know of this round
   in_round_.clear();

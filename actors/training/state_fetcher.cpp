@@ -89,7 +89,7 @@ void state_fetcher::on_offer(const state_offer& offer) {
     download_->begin(offer);
     if (download_->complete()) return report(reason::none);
   } else if (*from->offered != download_->chosen() && download_->object().is_zero()) {
-    return drop(*from, reason::out_of_sync);  // another one's state
+    return fill_up();  // another one's state: worth having if this one's donors are lost
   }
   choose();
   ask();
@@ -176,6 +176,7 @@ void state_fetcher::fill_up() {
       d.reserve = false;
       d.last_progress = now();
     }
+  if (living(true) == 0) turn_to_another();
   const auto have = living(true);
   const bool nobody_has_it = have == 0 && lacking_ >= options_.donors;
   if (nobody_has_it) return report(reason::out_of_sync);
@@ -186,6 +187,16 @@ void state_fetcher::fill_up() {
   }
   if (have == 0 && !asked_owner_) return report(trouble_);
   ask();
+}
+
+/// Where each has a state of its own, any of them will do.
+void state_fetcher::turn_to_another() {
+  if (!download_->begun() || !download_->object().is_zero()) return;
+  const auto next = std::find_if(donors_.begin(), donors_.end(), [&](const donor& d) { return !d.gone && d.offered && d.offered != download_->chosen(); });
+  if (next == donors_.end()) return;
+  next->reserve = false;
+  next->last_progress = now();
+  download_->begin(offers_.at(*next->offered));
 }
 
 void state_fetcher::on_more(const more_donors& more) {

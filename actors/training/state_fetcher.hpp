@@ -4,7 +4,8 @@
 // Steps: 1. every donor is asked for its offer; what most of those who answer offer is downloaded, from the first offer on;
 //   2. each donor that offers the same is asked for chunks, `window_chunks` of them at a time; reserves are only asked to keep it;
 //   3. a donor that dies, is silent, busy, or has no such object is left out, and its chunks are asked of the others; a reserve takes its
-//      place, and the owner is asked for a further one;
+//      place, and the owner is asked for a further one; where each has a state of its own (averaged parameters), who offered another one
+//      is turned to when nobody is left who has the one that was begun with;
 //   4. who sends a chunk that is not what its hash says is never asked again; all other chunks stay.
 // Verified chunks stay in the state_download, so that a later attempt goes on where this one ended.
 // Bytes on the wire: the object once, a list of hashes (16 bytes a chunk) from each donor, and at most `window_chunks` chunks of each donor
@@ -94,6 +95,7 @@ class state_fetcher final : public protocol_actor {
   void ask();
   void drop(donor& which, reason why);
   void fill_up();
+  void turn_to_another();
   void look();
   void report(reason why);
   donor* sender_donor();

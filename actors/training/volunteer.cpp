@@ -694,13 +694,13 @@ std::vector<expected_peer> volunteer::whom_to_ask(std::vector<peer_id> ids, std:
     return std::pair(!holds, ~others_.entries().at(id).what.rate_up);
   };
   std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) { return rank(a) < rank(b); });
-  // Who cannot be reached is a donor only to those that it has dialled.
+  // Records outlive who wrote them: those who could not deliver are not asked again before the others.
+  std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id) || liars_.contains(id); });
+  // Who cannot be reached is a donor only to those that it has dialled: asked when nobody else is left.
   const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
   const bool some = std::any_of(ids.begin(), ids.end(), reachable);
   const bool dials_only = reach_.known() != reach::unknown && reached() == reached_by::nobody;
-  if (some || dials_only || !reach_.settled()) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
-  // Records outlive who wrote them: those who could not deliver are not asked again before the others.
-  std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id) || liars_.contains(id); });
+  if (some || dials_only) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
   ids.resize(std::min(ids.size(), most));
   std::vector<expected_peer> out;
   for (auto id : ids) out.push_back({id, others_.entries().at(id).address});

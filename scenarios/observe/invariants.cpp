@@ -44,6 +44,8 @@ void invariants::on_observation(duration time, actors::peer_id peer,
   } else if (const auto* x = std::get_if<actors::stepped>(&what)) {
     progress_.stepped(time, peer, *x);
     samples_.stepped(peer, *x);
+  } else if (const auto* x = std::get_if<actors::step_made>(&what)) {
+    samples_.step_made(*x);
   } else if (const auto* x = std::get_if<actors::adopted>(&what)) {
     if (x->beside)
       samples_.repeated_step(peer);

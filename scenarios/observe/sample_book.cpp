@@ -138,8 +138,8 @@ void sample_book::round_final(const swarm_round& what) {
   if (!what.completed)
     return;
   split_ = split_ || what.outcome == actors::outcome::split;
-  if (split_ || options_.one_branch)
-    rounds_.push_back(what.group);
+  before_split_ += split_ ? 0 : 1;
+  rounds_.push_back(what.group);
   const auto number = static_cast<std::uint32_t>(rounds_.size());
   for (std::uint32_t i = 0; i < what.members.size(); ++i) {
     const round_member& who = what.members[i];
@@ -200,6 +200,9 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
           case sample_state::leased:
             if (e.shard != shard_state::unknown && e.shard != shard_state::returned && !ours)
               wrong("leases");
+            // By one that was paused or cut off, took over when it came back, and hands what it did over to the one that has committed them.
+            if (options_.takeovers && is_final)
+              break;
             e.shard = shard_state::leased;
             e.holder = what.peer;
             break;
@@ -258,16 +261,34 @@ void sample_book::repeated_step(actors::peer_id peer) {
 }
 
 void sample_book::stepped(actors::peer_id peer, const actors::stepped& what) {
-  if (const auto of = peers_.find(peer); of != peers_.end())
+  if (what.group.is_zero())
+    repeated_step(peer);  // a step without a round: what it had for one it gives back, if it can reach the shard
+  else if (const auto of = peers_.find(peer); of != peers_.end())
     went_over(of->second);
   last_step_ = what.after;
-  constexpr std::size_t kept = 1024;  // a split round is final, and a lost sample leased again, long before so many further steps
-  if (!steps_.try_emplace(what.after, step{what.before, what.group}).second || split_)
+  know_step(what.before, what.after, what.group);
+}
+
+void sample_book::step_made(const actors::step_made& what) {
+  know_step(what.before, what.after, what.group);
+}
+
+void sample_book::know_step(const actors::state_id& before, const actors::state_id& after, const actors::group_id& group) {
+  constexpr std::size_t kept = 4096;  // a split round is final, and a lost sample leased again, long before so many further steps
+  if (!origin_)
+    origin_ = before;
+  if (!steps_.try_emplace(after, step{before, group}).second)
     return;
-  first_steps_.push_back(what.after);
+  if (!options_.one_branch)
+    befores_.emplace(group, before);
+  if (split_)
+    return;
+  first_steps_.push_back(after);
   if (first_steps_.size() <= kept)
     return;
-  steps_.erase(first_steps_.front());
+  const auto oldest = steps_.find(first_steps_.front());
+  befores_.erase(oldest->second.group);
+  steps_.erase(oldest);
   first_steps_.pop_front();
 }
 
@@ -328,13 +349,35 @@ void sample_book::find_lost(const std::optional<actors::state_id>& leading) {
   if (!leading)
     return;
   std::set<actors::group_id> led_to_it;
+  std::set<actors::state_id> seen;
   actors::group_id first;
+  bool whole = true;  // all that led to it is known
   // A state may have been made that nobody has gone over to yet.
-  for (auto at = steps_.find(steps_.contains(*leading) ? *leading : last_step_); at != steps_.end(); at = steps_.find(at->second.before))
-    if (!at->second.group.is_zero())  // an epoch that fills the pipeline
-      led_to_it.insert(first = at->second.group);
-  // Of what was before the first step that is known nobody can tell.
-  for (auto at = options_.one_branch ? std::find(rounds_.begin(), rounds_.end(), first) : rounds_.begin(); at != rounds_.end(); ++at)
+  std::vector<actors::state_id> open{steps_.contains(*leading) ? *leading : last_step_};
+  while (!open.empty()) {
+    const actors::state_id state = open.back();
+    open.pop_back();
+    if (!seen.insert(state).second)
+      continue;
+    const auto at = steps_.find(state);
+    if (at == steps_.end()) {
+      whole = whole && state == origin_;
+      continue;
+    }
+    open.push_back(at->second.before);
+    if (at->second.group.is_zero())  // an epoch that fills the pipeline
+      continue;
+    led_to_it.insert(first = at->second.group);
+    // Where parameters are averaged, the states of all members led to it.
+    for (auto [i, end] = befores_.equal_range(at->second.group); i != end; ++i)
+      open.push_back(i->second);
+  }
+  // If all who had a state died, the swarm began anew, and no round before that led to what it has now. Otherwise nobody can tell of what
+  // was before the first step that is known.
+  auto from = rounds_.begin();
+  if (!whole)
+    from = options_.one_branch ? std::find(rounds_.begin(), rounds_.end(), first) : rounds_.begin() + static_cast<std::ptrdiff_t>(before_split_);
+  for (auto at = from; at != rounds_.end(); ++at)
     if (!led_to_it.contains(*at))
       lost_.insert(*at);
 }

@@ -80,6 +80,7 @@ public:
   void moved(duration time, const actors::samples_moved& what);
   void reported(const actors::samples_reported& what);
   void stepped(actors::peer_id peer, const actors::stepped& what);
+  void step_made(const actors::step_made& what);
   /// The peer has gone over to the next state by a step that it did not average.
   void repeated_step(actors::peer_id peer);
   /// The peer has thrown its gradient away.
@@ -127,6 +128,7 @@ private:
     actors::state_id before;
     actors::group_id group;
   };
+  void know_step(const actors::state_id& before, const actors::state_id& after, const actors::group_id& group);
 
   void went_over(peer_state& of);
   void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,
@@ -146,8 +148,11 @@ private:
   std::uint64_t suspicions_dropped_ = 0;
   bool shard_seen_ = false;
   bool split_ = false;                            // a round has split the swarm: from then on samples are told apart by their rounds
-  std::vector<actors::group_id> rounds_;          // by number - 1; without one_branch from the first that split the swarm
+  std::vector<actors::group_id> rounds_;          // by number - 1
+  std::size_t before_split_ = 0;                  // how many of them
   std::map<actors::state_id, step> steps_;        // by the state they made: the last few, all from the first split on
+  std::multimap<actors::group_id, actors::state_id> befores_;  // without one_branch: what the members of a group went from
+  std::optional<actors::state_id> origin_;        // what the first step led from
   std::deque<actors::state_id> first_steps_;
   actors::state_id last_step_;
   std::set<actors::group_id> lost_;

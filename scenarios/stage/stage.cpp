@@ -61,18 +61,18 @@ bool cuts_off(fault_kind what) {
   return what == fault_kind::partition || what == fault_kind::blackhole || what == fault_kind::swizzle_clog || what == fault_kind::pause;
 }
 
+bool averages_parameters(const scenario& what) { return what.training.method != training_method::synchronous; }
+
 /// How long a peer may believe to be in sync while others have gone on: it hears of them after a round that it cannot join, from records
 /// that it reads every so often. Who computes beside its rounds ends the job that it has begun before it follows them.
 duration staleness_allowed(const scenario& what) {
   const auto until_heard = std::max(scenarios::invariant_options{}.staleness_allowed, what.averaging.round_timeout + 6 * what.training.max_refresh);
   double job = 0;
-  if (what.training.overlap != overlap_mode::none)
+  if (what.training.overlap != overlap_mode::none || averages_parameters(what))
     for (const auto& [name, device] : what.devices)
       job = std::max(job, static_cast<double>(what.training.micro_batch) / device.samples_per_second * (1 + 4 * device.jitter) + to_seconds(device.step_time));
   return until_heard + from_seconds(job);
 }
-
-bool averages_parameters(const scenario& what) { return what.training.method != training_method::synchronous; }
 
 /// Steps that one machine makes with what a swarm at `epoch` has used.
 std::uint64_t steps_of_machine(const scenario& what, std::uint64_t epoch) {

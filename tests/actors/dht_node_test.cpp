@@ -264,6 +264,24 @@ TEST_CASE("a client finds and stores like any other, and nobody names it until o
   CHECK(net.bad() == 0);
 }
 
+TEST_CASE("who is given only the addresses of clients finds those whom they know, at once or when they know somebody") {
+  network net(0);
+  net.options.serves = false;
+  const auto client = net.add({});
+  const auto early = net.add({net.nodes[client]});
+  net.world.run_for(30s);
+  net.options.serves = true;
+  const auto server = net.add({net.nodes[client]});
+  net.put(server, "k", "a", '1', 600s);
+  net.options.serves = false;
+  const auto late = net.add({net.nodes[client]});
+  CHECK(net.get(late, "k", 1s) == "a=1");
+  net.put(late, "k", "b", '2', 600s);
+  net.world.run_for(30s);
+  CHECK(net.get(early, "k", 1s) == "a=1 b=2");
+  CHECK(net.bad() == 0);
+}
+
 TEST_CASE("one wrong clock hides no records but those of its owner") {
   for (auto skew : {duration(1h), duration(-1h), duration(48h)}) {
     network net(8);

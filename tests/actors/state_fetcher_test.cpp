@@ -375,6 +375,30 @@ TEST_CASE("a busy donor is left for another, and a reserve is asked for chunks w
   CHECK(l.donors[3].seen<state_hold>().back().done == 1);
 }
 
+TEST_CASE("where each has a state of its own, another one's is taken when nobody is left who has the first one") {
+  lab l(3);
+  l.download = std::make_shared<state_download>(state_id{}, l.state.parameters.size(), l.state.optimizer.size(), false);
+  auto others = l.state;
+  others.id = {3, 4};
+  others.parameters = payload{std::vector<float>(40, 7.0f)};
+  const shared_object second(others, 4);
+  l.start(2);
+  l.offer(0);
+  l.offer(1, second);
+  l.serve(0, 5);
+  CHECK(l.donors[1].seen<state_chunk_request>().empty());
+  CHECK(l.reports().empty());
+  l.refuse(0, reason::busy);
+  CHECK_FALSE(l.donors[1].seen<state_chunk_request>().empty());
+  l.give({});
+  while (l.serve(1, 1000, second) > 0) {
+  }
+  REQUIRE(l.reports().size() == 1);
+  CHECK(l.reports().front().why == reason::none);
+  CHECK(l.download->complete());
+  CHECK(content_of(l.download->state()) == content_of(others));
+}
+
 TEST_CASE("a donor that falls silent is left out, and reserves are told now and then that we are still at it") {
   lab l(3);
   fetch_config how;

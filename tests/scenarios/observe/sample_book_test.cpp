@@ -203,6 +203,98 @@ TEST_CASE("samples_counted lets the samples of a round be used again whose membe
   }
 }
 
+TEST_CASE("samples_counted lets samples be used again when all died who had a state that they are in") {
+  for (const bool anew : {true, false}) {
+    CAPTURE(anew);
+    fixture f;
+    const std::vector<sample_range> ours{{0, 4}};
+    const auto round = [&](std::uint64_t n, actors::peer_id peer) {
+      auto alone = contribution(n, 0, 1, ours, {1});
+      f.lease(peer, ours), f.train(peer, ours);
+      f.book.contributed(f.now, peer, alone), f.rounds.contributed(f.now, peer, alone);
+      auto ended = ending(n, 0, 1, outcome::ok, reason::none, {{0, 1, {0}, 0}}, {1});
+      f.book.round_ended(f.now, peer, ended), f.rounds.ended(f.now, peer, ended);
+      f.now += 100s;
+    };
+    round(0, 102);
+    // With overlap the step is made by one, and gone over to by others.
+    f.book.step_made({state(0), state(1), group(0)});
+    f.move(sample_state::returned, 102, ours);
+    round(1, 100);
+    f.book.stepped(100, {1, state(anew ? 0 : 1), state(2), group(1)});
+    f.move(sample_state::committed, 100, ours);
+    f.finish(1000s, state(2));
+    CAPTURE(f.check.first_violation);
+    CHECK((f.check.violated == 0) == anew);
+  }
+}
+
+TEST_CASE("samples_counted, with averaged parameters: what led to a state is what the members of its rounds had") {
+  for (const bool of_member : {true, false}) {
+    CAPTURE(of_member);
+    invariant check;
+    sample_book book{{.lease_time = 60s, .settle_time = 30s, .weights_are_samples = false}, check};
+    round_book rounds{[&](const swarm_round& what) { book.round_final(what); }};
+    const std::vector<sample_range> ours{{0, 4}};
+    duration now = 1s;
+    const auto move = [&](sample_state to, actors::peer_id peer) { book.moved(now, {.to = to, .peer = peer, .samples = ours}); };
+    const auto round = [&](std::uint64_t n, actors::peer_id peer) {
+      move(sample_state::leased, peer);
+      book.computed(now, peer, {0, ours, 1.0});
+      auto alone = contribution(n, 0, 1, ours, {1});
+      book.contributed(now, peer, alone), rounds.contributed(now, peer, alone);
+      auto ended = ending(n, 0, 1, outcome::ok, reason::none, {{0, 1, {0}, 0}}, {1});
+      book.round_ended(now, peer, ended), rounds.ended(now, peer, ended);
+      now += 100s;
+    };
+    round(0, 102);
+    book.stepped(102, {1, state(0), state(1), group(0)});
+    move(sample_state::returned, 102);
+    round(1, 100);
+    // 100 goes on from the first state; 101, in the same round, from that of 102, or also from the first.
+    book.stepped(100, {2, state(0), state(2), group(1)});
+    book.stepped(101, {2, state(of_member ? 1 : 0), state(3), group(1)});
+    move(sample_state::committed, 100);
+    book.finish(1000s, [](actors::peer_id) { return std::optional<duration>{}; }, state(2));
+    CAPTURE(check.first_violation);
+    CHECK((check.violated > 0) == of_member);
+  }
+}
+
+TEST_CASE("samples_counted: a former primary that comes back may claim what the new one has committed, if nobody uses it") {
+  for (const bool used : {false, true}) {
+    CAPTURE(used);
+    fixture f{.takeovers = true};
+    f.epoch(0);
+    f.lease(100, {{0, 12}});   // what 100 held when they parted
+    if (used) {
+      f.train(100, {{0, 12}});
+      f.contribute(1, 100, {{0, 12}}), f.contribute(1, 101, {});
+      f.end(1, outcome::ok);
+    }
+    CHECK((f.finish() == 0) == !used);
+  }
+}
+
+TEST_CASE("samples_counted: a step without a round gives back what was given to one") {
+  for (const bool empty : {true, false}) {
+    CAPTURE(empty);
+    fixture f{.computes_meanwhile = true};
+    const auto step = [&](std::uint64_t epoch, bool with_round) {
+      f.book.stepped(100, {epoch, state(epoch - 1), state(epoch), with_round ? group(epoch) : actors::group_id{}});
+    };
+    f.lease(100, {{0, 10}});
+    f.train(100, {{0, 4}});
+    step(1, true);
+    step(2, !empty);
+    f.train(100, {{4, 2}});
+    f.contribute(2, 100, {{4, 2}});
+    f.train(100, {{6, 2}});
+    f.contribute(3, 100, {{6, 2}});
+    CHECK((f.check.violated == 0) == empty);
+  }
+}
+
 TEST_CASE("samples_counted is violated when a round's samples are never committed") {
   fixture f;
   f.lease(100, {{0, 8}}), f.lease(101, {{8, 8}});
@@ -289,6 +381,7 @@ TEST_CASE("samples_counted: who repeats a step beside computing drops what it ha
       actors::stepped what;
       what.epoch = epoch;
       what.after = {0, epoch};
+      what.group = group(epoch);
       f.book.stepped(peer, what);
     };
     f.train(100, {{0, 10}}), f.train(101, {{40, 10}});
