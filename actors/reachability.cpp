@@ -8,7 +8,7 @@ namespace shoal::actors {
 
 reachability::reachability(const reachability_config& config, rng draws) : config_(config), draws_(draws) {}
 
-std::vector<std::pair<caf::actor, address_query>> reachability::look(std::vector<other> others, const caf::actor& self) {
+std::vector<std::pair<caf::actor, address_query>> reachability::look(std::vector<other> others, const caf::actor& self, const std::vector<caf::actor>& shards) {
   std::vector<std::pair<caf::actor, address_query>> out;
   if (others.empty()) return out;
   // Those that say they are open first, but in no order among themselves: everybody asks, and nobody should be asked by all.
@@ -21,9 +21,12 @@ std::vector<std::pair<caf::actor, address_query>> reachability::look(std::vector
   const auto open = static_cast<std::size_t>(std::count_if(others.begin(), others.end(), [](const other& o) { return o.open; }));
   for (std::size_t i = 0; i < std::min<std::size_t>(config_.askers, others.size()); ++i) {
     address_query query{self, {}, token_};
-    if (others.size() > 1) {
-      // An open one if there is another: whom we ask may not reach a third that is not.
-      const auto among = open > (i < open ? 1u : 0u) ? open : others.size();
+    // Somebody whom the one that we ask can reach, if we know any. At first most others do not know yet what they are.
+    const bool another_open = open > (i < open ? 1u : 0u);
+    if (!another_open && in_vain_ > 0 && !shards.empty()) {
+      query.third = shards[draws_.below(shards.size())];
+    } else if (others.size() > 1) {
+      const auto among = another_open ? open : others.size();
       auto third = static_cast<std::size_t>(draws_.below(among));
       if (third == i) third = (third + 1) % among;
       query.third = others[third].address;

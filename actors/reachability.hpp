@@ -2,14 +2,15 @@
 // peer feeds it messages and does what it asks.
 //
 // Steps of one look: 1. ask up to `askers` other peers for the address that they see our datagrams come from, and name each a
-//      third peer: an asked one cannot test itself whether strangers get in, because we have just sent to it;
+//      third host: an asked one cannot test itself whether strangers get in, because we have just sent to it. That is another open peer; else any other
+//      peer, and after a look in vain a data shard, which the asked one can surely reach;
 //   2. the asked one answers what it sees, and has the third one dial us anew, whose answer it passes on;
 //   3. when all have answered, or after `patience`, the majority of those who answered counts:
 //      dialled back: open; else no datagrams seen: outbound_only; else one address for all: cone; else symmetric.
 // Without any verdict about the dialling, or with one address from one peer alone, nothing is learned, and what was learned before stays for `forget_after` such looks. Looks
 // are repeated, soon while nothing is known, every `again` after that: lines, routers and neighbours change.
 // One answer each from those asked counts, whatever it says: a minority that lies changes nothing, a majority is believed.
-// Left out: the only open peer of a swarm stays unknown, because nobody whom it asks can reach a third.
+// Left out: the only open peer of a swarm whose shards cannot be dialled stays unknown, because nobody whom it asks can reach a third.
 // Source: Rosenberg et al., RFC 3489 (STUN), section 10.1; AutoNAT of libp2p.
 #pragma once
 
@@ -53,8 +54,9 @@ class reachability {
   /// When the next look is due. Requires: not looking().
   duration next_look() const noexcept { return next_look_; }
 
-  /// Begins a look; whom to send what. Empty if there is nobody to ask. The third of each query is another peer, if there is one.
-  std::vector<std::pair<caf::actor, address_query>> look(std::vector<other> others, const caf::actor& self);
+  /// Begins a look; whom to send what. Empty if there is nobody to ask. The third of each query is another peer, an open one if there is one;
+  /// after a look in vain one of `shards` before one that is not known to be open.
+  std::vector<std::pair<caf::actor, address_query>> look(std::vector<other> others, const caf::actor& self, const std::vector<caf::actor>& shards = {});
   /// The queries whose answers are missing, to be sent once more: whom we asked may have had no way to us yet.
   std::vector<std::pair<caf::actor, address_query>> again() const;
   void on(const address_answer& message, const caf::strong_actor_ptr& sender);

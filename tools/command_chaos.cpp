@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -257,8 +258,8 @@ struct case_loop {
       if (!columns && wall_clock::now() < next_line) continue;
       next_line += std::chrono::minutes(1);
       const double seconds = std::chrono::duration<double>(wall_clock::now() - begun).count();
-      const double left = over > 0 ? seconds / static_cast<double>(over) * static_cast<double>(last - first + 1 - over) : 0;
-      const auto line = fmt::format("{}, {:.0f} s left", state(), left);
+      auto line = state();
+      if (over > 0) line += fmt::format(", ETA {}", clock_text(std::round(seconds / static_cast<double>(over) * static_cast<double>(last - first + 1 - over))));
       clear();
       if (columns)
         fmt::print(stderr, "{}", one_line(line, *columns - 1));

@@ -73,6 +73,7 @@ data_shard::~data_shard() = default;
 
 void data_shard::on_exit() {
   clients_.clear();
+  helper_ = {};
   if (replica_)
     replica_->clear();
   settings_.dht = nullptr;
@@ -101,6 +102,8 @@ caf::behavior data_shard::make_behavior() {
         if (what.kind == publish_timer)
           publish();
       },
+      [this](const dial_request& what) { on_dial_request(what); },
+      [this](const dialled& what) { on_dialled(what); },
   };
 }
 
@@ -135,6 +138,8 @@ caf::behavior data_shard::replica_behavior() {
             send(sender, commit_received{group});
         });
       },
+      [this](const dial_request& what) { on_dial_request(what); },
+      [this](const dialled& what) { on_dialled(what); },
       [this](const replica_hello& what) { replica_->on(what); },
       [this](const ledger_update& what) { replica_->on(what); },
       [this](const ledger_received& what) { replica_->on(what, current_sender()); },
@@ -344,6 +349,18 @@ void data_shard::tell_lost(peer_id peer, std::vector<sample_range> ranges) {
 void data_shard::forget_idle(peer_id peer) {
   if (ledger_->leased_by(peer) == 0 && !owed_.contains(peer))
     clients_.erase(peer);
+}
+
+void data_shard::on_dial_request(const dial_request& what) {
+  if (!what.reply_to || !what.target)
+    return misbehaviour(0, "dial request without an address");
+  if (const auto token = helper_.third(what))
+    here().dial(what.target, settings_.dial_patience, caf::actor_cast<caf::actor>(this), *token);
+}
+
+void data_shard::on_dialled(const dialled& what) {
+  if (const auto answer = helper_.done(what))
+    send(answer->to, answer->what);
 }
 
 void data_shard::moved(sample_state to, peer_id peer, std::vector<sample_range> ranges) {

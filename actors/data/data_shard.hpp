@@ -18,6 +18,7 @@
 #include "actors/data/sample_source.hpp"
 #include "actors/data/shard_replica.hpp"
 #include "actors/protocol_actor.hpp"
+#include "actors/reachability.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -41,6 +42,7 @@ struct data_shard_config {
   caf::actor dht;                      ///< node of this host; none: the shard publishes nothing
   duration record_lifetime = std::chrono::minutes{1};
   replica_config replication;
+  duration dial_patience = std::chrono::seconds{2}; ///< of a dialling that a peer wants for another (actors/reachability.hpp)
   /// What the shard is just now, for whoever looks from outside; may be null.
   std::shared_ptr<std::atomic<replica_role>> role;
 };
@@ -85,6 +87,8 @@ private:
   void tell_lost(peer_id peer, std::vector<sample_range> ranges);
   /// Forgets where a peer is that leases nothing.
   void forget_idle(peer_id peer);
+  void on_dial_request(const dial_request& what);
+  void on_dialled(const dialled& what);
   void moved(sample_state to, peer_id peer, std::vector<sample_range> ranges);
   void moved(sample_state to, peer_id peer, std::vector<sample_range> ranges, const commit& by,
              std::uint32_t parts_included);
@@ -96,6 +100,7 @@ private:
   bool lease_timer_runs_ = false;
   std::unique_ptr<replica_world> replica_world_;
   std::unique_ptr<shard_replica> replica_; // none: alone
+  dial_helper helper_;
   std::map<peer_id, std::uint32_t> owed_;  // credit that waits for a reservation
 };
 

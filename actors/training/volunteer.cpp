@@ -562,7 +562,9 @@ void volunteer::look_around() {
   // The first records are of few; a look that asks one peer learns nothing.
   if (!others.empty() && first_look_ == duration{}) first_look_ = now() + options_.reachability.patience / 4;
   if (now() < first_look_) return;
-  auto queries = reach_.look(std::move(others), address());
+  std::vector<caf::actor> shards;
+  for (const auto& one : shards_) shards.push_back(one.address);
+  auto queries = reach_.look(std::move(others), address(), shards);
   for (auto& [to, query] : queries) send(to, std::move(query));
   if (queries.empty()) return;
   // Once more while a dialling that fails can still be told of.
@@ -696,11 +698,11 @@ std::vector<expected_peer> volunteer::whom_to_ask(std::vector<peer_id> ids, std:
   std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) { return rank(a) < rank(b); });
   // Records outlive who wrote them: those who could not deliver are not asked again before the others.
   std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id) || liars_.contains(id); });
-  // Who cannot be reached is a donor only to those that it has dialled: asked when nobody else is left.
+  // Who cannot be reached is a donor only to those that it has dialled, and silent to others: asked when nobody else is left.
   const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
   const bool some = std::any_of(ids.begin(), ids.end(), reachable);
   const bool dials_only = reach_.known() != reach::unknown && reached() == reached_by::nobody;
-  if (some || dials_only) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
+  if (some || dials_only || !reach_.settled()) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
   ids.resize(std::min(ids.size(), most));
   std::vector<expected_peer> out;
   for (auto id : ids) out.push_back({id, others_.entries().at(id).address});

@@ -535,6 +535,7 @@ void stage::state::start_shard(shard_unit& shard) {
   actors::data_shard_config config;
   config.lease_time = what.data.lease_time;
   config.dht = start_node(host);
+  config.dial_patience = std::min(config.dial_patience, what.training.max_refresh);
   auto& replication = config.replication;
   replication.replicas = static_cast<unsigned>(what.data.replicas);
   replication.detection_time = what.network.detection_time;

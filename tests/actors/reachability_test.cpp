@@ -30,10 +30,10 @@ struct fixture {
     rules = std::make_unique<reachability>(config, rng(1));
   }
 
-  auto look(std::size_t open = 0) {
+  auto look(std::size_t open = 0, const std::vector<caf::actor>& shards = {}) {
     std::vector<reachability::other> others;
     for (std::size_t i = 0; i < peers.size(); ++i) others.push_back({peers[i], i < open});
-    return rules->look(std::move(others), self);
+    return rules->look(std::move(others), self, shards);
   }
   void answer(const caf::actor& by, std::uint64_t seen, int opened = -1) {
     auto sender = caf::actor_cast<caf::strong_actor_ptr>(by);
@@ -79,6 +79,26 @@ TEST_CASE("each is named a third that is neither itself nor us, an open one wher
   for (const auto& [to, query] : pair.look(1)) CHECK(query.third != to);
   fixture single(1);
   CHECK(!single.look().front().second.third);
+}
+
+TEST_CASE("where no peer is known to be open, and a look was in vain, a data shard is the third") {
+  fixture f(3);
+  const auto shard = f.peers.back();
+  f.peers.pop_back();
+  for (const auto& [to, query] : f.look(0, {shard})) CHECK(query.third != shard);
+  f.rules->conclude(1s);
+  for (const auto& [to, query] : f.look(0, {shard})) CHECK(query.third == shard);
+  for (const auto& [to, query] : f.look(2, {shard})) CHECK(query.third != shard);
+  // The only other peer, which may itself be out of reach: its word on a dialling that worked is enough.
+  fixture pair(1);
+  pair.look();
+  pair.rules->conclude(1s);
+  const auto queries = pair.look(0, {shard});
+  CHECK(queries.front().second.third == shard);
+  pair.answer(queries.front().first, 7, 1);
+  CHECK(pair.rules->complete());
+  pair.rules->conclude(1s);
+  CHECK(pair.rules->known() == reach::open);
 }
 
 TEST_CASE("answers of strangers, late ones, second ones and nonsense are passed over") {

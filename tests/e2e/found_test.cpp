@@ -23,6 +23,9 @@ constexpr found all[] = {
     {"334", 34, "with overlap a step was repeated that led where nobody had gone"},
     {"906", 28, "with overlap those who had given something could not be reached, and those who could be had come too late"},
     {"466", 22, "three round trips are longer than matchmaking_time"},
+    {"1905", 30, "the only addresses that a peer behind a NAT began with were of those who served nobody, and it never found those who did"},
+    {"7012", 38, "only one behind a NAT was left with the state, and it was no donor while records of dead ones stood there"},
+    {"6784", 40, "with overlap all went over by a step whose maker had died"},
     {"5082", 32, "averaged second moments became negative in 8 bits"},
 };
 

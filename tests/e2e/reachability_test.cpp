@@ -60,6 +60,22 @@ TEST_CASE("two open peers and four behind address translation train without a re
   }
 }
 
+TEST_CASE("the only open peer learns from the data shard that it is one, and all train with it") {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    auto what = behind_nat(1);
+    what.seed = seed;
+    what.epochs = 30;
+    std::set<std::string> contributed;
+    const auto ran = run(what, contributed);
+    INFO(ran.text(what.yaml()));
+    CHECK(ran.errors.empty());
+    CHECK(contributed.size() == 5);
+    CHECK(ran.summary().rounds.ok >= 10);
+    CHECK(ran.summary().reachability->open == 1);
+    CHECK(ran.summary().reachability->wrong == 0);
+  }
+}
+
 TEST_CASE("a relay lets every pair talk, and carries only what nothing else can") {
   const auto what = behind_nat(2, ", relays: {a: {budget: 1GB}}");
   std::set<std::string> contributed;
