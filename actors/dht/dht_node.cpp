@@ -773,12 +773,19 @@ void dht_node::send_kept(const std::string& key, const replica_set& set) {
 
 void dht_node::join() {
   if (ready_ || joining_search_) return;
+  if (join_attempts_ > 0) look_at_addresses();
   std::erase_if(options_.bootstraps, [&](const caf::actor& a) { return !a || a == self_.address; });
   if (options_.bootstraps.empty()) return joined();
   ++join_attempts_;
   bootstraps_open_ = options_.bootstraps.size();
   for (const auto& address : options_.bootstraps)
     ask(request{kind::bootstrap, {{}, address}, 0, {}, 0, {}, 0}, nodes_query{{}, 0, 0, self_.id});
+}
+
+void dht_node::look_at_addresses() {
+  if (!options_.bootstraps_now) return;
+  options_.bootstraps = options_.bootstraps_now();
+  std::erase_if(options_.bootstraps, [&](const caf::actor& a) { return !a || a == self_.address; });
 }
 
 void dht_node::joined() {
@@ -1019,8 +1026,10 @@ void dht_node::maintain() {
       if (!blocked(who.id)) query(who, 0, {}, kind::ping, false);
     }
   }
-  if (table_.size() == 0)
-    for (const auto& address : options_.bootstraps)
+  const auto before = options_.bootstraps;
+  if (table_.nearest(self_.id, 1, [this](const node_id& id) { return blocked(id); }).empty()) look_at_addresses();
+  for (const auto& address : options_.bootstraps)
+    if (table_.size() == 0 || std::find(before.begin(), before.end(), address) == before.end())
       ask(request{kind::ping, {{}, address}, 0, {}, 0, {}, 0}, nodes_query{{}, 0, 0, self_.id});
   if (!unheard_.empty()) {
     unheard_.push_back(unheard_.front());

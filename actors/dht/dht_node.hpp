@@ -68,6 +68,8 @@ struct lookup_report {
 
 struct dht_config {
   std::vector<caf::actor> bootstraps;              ///< addresses of nodes; some may be dead
+  /// Who is at these addresses now: asked when nobody is left who is known. May be empty: the same as at first.
+  std::function<std::vector<caf::actor>()> bootstraps_now;
   bool serves = true;                              ///< others can dial this host, as far as is known at the start
   std::size_t bucket_size = 20;
   std::size_t replicas = 5;
@@ -214,6 +216,7 @@ class dht_node final : public protocol_actor {
 
   // membership
   void join();
+  void look_at_addresses();
   void joined();
   /// Who is a client is known by nobody.
   void met(const contact& who, bool client);

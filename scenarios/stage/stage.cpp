@@ -500,11 +500,22 @@ caf::actor stage::state::start_node(actors::host& on) {
       if (other.service) config.bootstraps.push_back(other.service);
   } else {
     std::lock_guard guard(watching);
+    std::vector<netem::machine_index> written_down;
     for (const auto& [other, node] : nodes) {
       const auto peer = peer_of.find(other);
       const bool open = peer == peer_of.end() || hosts[peer->second].nat == netem::nat_class::open;
-      if (open && config.bootstraps.size() < most_bootstraps) config.bootstraps.push_back(node);
+      if (!open || config.bootstraps.size() >= most_bootstraps) continue;
+      config.bootstraps.push_back(node);
+      written_down.push_back(other);
     }
+    // A process that is started again has its machine's address.
+    config.bootstraps_now = [this, written_down] {
+      std::vector<caf::actor> out;
+      std::lock_guard again(watching);
+      for (const auto other : written_down)
+        if (const auto found = nodes.find(other); found != nodes.end()) out.push_back(found->second);
+      return out;
+    };
   }
   auto node = in->spawn<actors::dht_node>(on, std::move(config));
   if (!node) return node;

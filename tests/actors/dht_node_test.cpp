@@ -172,6 +172,22 @@ TEST_CASE("who is given only dead addresses is alone after a while, and found ag
   CHECK(net.get(lonely, "k", 5s) == "a=1");
 }
 
+TEST_CASE("who knows nobody any more asks whoever is at the addresses it was given now") {
+  network net(2);
+  std::vector<caf::actor> there{net.nodes[0]};
+  net.options.bootstraps_now = [&] { return there; };
+  const auto out = net.add(there);
+  net.options.bootstraps_now = nullptr;
+  net.hosts[0]->kill(), net.hosts[1]->kill();
+  CHECK(net.get(out, "k", 20s) == "");
+  // Nobody who is there has heard of it.
+  const auto again = net.add({});
+  net.put(again, "k", "a", '1', 600s);
+  there = {net.nodes[again]};
+  net.world.run_for(30s);
+  CHECK(net.get(out, "k", 1s) == "a=1");
+}
+
 TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
   network net(3);
   auto log = std::make_shared<liar::log>();
