@@ -110,6 +110,7 @@ chaos_result run_case(const chaos_case& what, actors::mutant mutant) {
     for (const auto& error : loaded.errors) out.problems.push_back("no scenario: " + render(error));
     return out;
   }
+  const auto job = job_before_following(*loaded.value);
   watcher seen;
   stage_options options;
   options.baseline = false;
@@ -145,7 +146,7 @@ chaos_result run_case(const chaos_case& what, actors::mutant mutant) {
     if (check.violated > 0) out.problems.push_back(fmt::format("{} violated {} times, first {}", name, check.violated, check.first_violation));
   if (seen.refused > 0) out.problems.push_back(fmt::format("{} messages of correct peers were refused, first {}", seen.refused, seen.first_refused));
 
-  const auto from = what.times.storm + what.times.healing - what.times.bound;
+  const auto from = what.times.storm + what.times.healing - what.times.bound - job;
   std::uint64_t ahead = 0;
   for (const auto& [name, who] : seen.hosts) ahead = std::max(ahead, who.epoch);
   for (const auto& [name, who] : seen.hosts) {

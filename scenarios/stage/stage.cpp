@@ -64,14 +64,10 @@ bool cuts_off(fault_kind what) {
 bool averages_parameters(const scenario& what) { return what.training.method != training_method::synchronous; }
 
 /// How long a peer may believe to be in sync while others have gone on: it hears of them after a round that it cannot join, from records
-/// that it reads every so often. Who computes beside its rounds ends the job that it has begun before it follows them.
+/// that it reads every so often.
 duration staleness_allowed(const scenario& what) {
   const auto until_heard = std::max(scenarios::invariant_options{}.staleness_allowed, what.averaging.round_timeout + 6 * what.training.max_refresh);
-  double job = 0;
-  if (what.training.overlap != overlap_mode::none || averages_parameters(what))
-    for (const auto& [name, device] : what.devices)
-      job = std::max(job, static_cast<double>(what.training.micro_batch) / device.samples_per_second * (1 + 4 * device.jitter) + to_seconds(device.step_time));
-  return until_heard + from_seconds(job);
+  return until_heard + job_before_following(what);
 }
 
 /// Steps that one machine makes with what a swarm at `epoch` has used.
@@ -149,6 +145,14 @@ class later_source final : public actors::sample_source {
 constexpr const char* checkpoints = "checkpoints";
 
 }  // namespace
+
+duration job_before_following(const scenario& what) {
+  if (what.training.overlap == overlap_mode::none && !averages_parameters(what)) return {};
+  double job = 0;
+  for (const auto& [name, device] : what.devices)
+    job = std::max(job, static_cast<double>(what.training.micro_batch) / device.samples_per_second * (1 + 4 * device.jitter) + to_seconds(device.step_time));
+  return from_seconds(job);
+}
 
 struct stage::state {
   scenario what;

@@ -64,6 +64,10 @@ struct run_outcome {
   std::string text_prompt, text_before, text_after;   ///< samples of the model, if it writes text
 };
 
+/// The longest job of a peer that computes beside its rounds, or averages parameters: it ends the one that it has begun before it follows
+/// the others, or applies an average. Zero for who waits for its rounds.
+duration job_before_following(const scenario& what);
+
 class stage {
  public:
   /// Reads data and builds the model. Errors: bad input (exit code 1).
