@@ -20,6 +20,7 @@ using packed = std::array<std::uint64_t, 2>;
 caf::actor_addr address_of(const caf::actor& whom) { return caf::actor_cast<caf::actor_addr>(whom); }
 
 constexpr unsigned most_stalled_beats = 8;
+constexpr std::size_t most_early = 256;
 
 /// The last territory whose indices fit into 64 bits.
 constexpr std::uint64_t last_territory = std::numeric_limits<std::uint64_t>::max() / territory_size - 1;
@@ -58,6 +59,7 @@ void shard_replica::clear() {
   arriving_.clear();
   primary_.reset();
   incoming_.reset();
+  early_.clear();
   source_ = {};
   fellows_.clear();
   seekers_.clear();
@@ -76,6 +78,7 @@ void shard_replica::turn(replica_role to) {
   if (to == role::primary) {
     primary_.reset();
     incoming_.reset();
+    early_.clear();
     seekers_.clear();
     ledger_.record_changes(true);
     // What backups of before were told of our own indices holds no more.
@@ -103,6 +106,7 @@ void shard_replica::seek() {
   primary_.reset();
   stream_ = applied_ = 0;
   incoming_.reset();
+  early_.clear();
   seeking_since_ = world_.now();
 }
 
@@ -111,6 +115,7 @@ void shard_replica::follow(const replica_info& whom) {
   primary_ = whom;
   stream_ = applied_ = 0;
   incoming_.reset();
+  early_.clear();
   if (watched_.insert(address_of(whom.address)).second) world_.watch(whom.address);
   greet(whom.address);
 }
@@ -228,18 +233,28 @@ void shard_replica::on(const ledger_update& what) {
     if (watched_.insert(address_of(what.from.address)).second) world_.watch(what.from.address);
   }
   if (role_ == role::yielding || !primary_ || primary_->address != what.from.address) return;
-  if (what.sequence == 1) {
+  if (what.stream < stream_ || (what.stream == stream_ && what.sequence <= applied_)) return;
+  const bool begins = what.stream != stream_ && what.sequence == 1;
+  if (!begins && (what.stream != stream_ || what.sequence != applied_ + 1)) {
+    // Small messages overtake large ones. What is lost for good stalls the stream, and its sender begins anew.
+    if (early_.size() < most_early) early_.insert_or_assign({what.stream, what.sequence}, what);
+    return;
+  }
+  if (begins) {
     incoming_.emplace(ledger_.lease_time());
     stream_ = what.stream;
     applied_ = 0;
+    early_.erase(early_.begin(), early_.lower_bound({stream_, 0}));
   }
-  if (what.stream != stream_) return;
-  if (what.sequence != applied_ + 1) {
-    if (what.sequence <= applied_) return;
-    stream_ = applied_ = 0;
-    incoming_.reset();
-    return greet(what.from.address);
+  bool goes_on = take(what);
+  for (auto next = early_.begin(); goes_on && (next = early_.find({stream_, applied_ + 1})) != early_.end();) {
+    const auto piece = std::move(next->second);
+    early_.erase(next);
+    goes_on = take(piece);
   }
+}
+
+bool shard_replica::take(const ledger_update& what) {
   auto rows = std::span(what.rows);
   std::vector<ledger_row> without;
   if (config_.forgets_commits) {
@@ -247,11 +262,14 @@ void shard_replica::on(const ledger_update& what) {
       if (row.what != static_cast<std::uint8_t>(ledger_row_kind::committed)) without.push_back(row);
     rows = without;
   }
-  if (auto done = apply_rows(rows, incoming_ ? *incoming_ : ledger_, world_.now()); !done) return world_.refused("ledger_update: " + done.error());
+  if (auto done = apply_rows(rows, incoming_ ? *incoming_ : ledger_, world_.now()); !done) {
+    world_.refused("ledger_update: " + done.error());
+    return false;
+  }
   applied_ = what.sequence;
   primary_ = what.from;
   ledger_.know_territories(std::max(what.known_territories, what.from.territory + 1));
-  if (kind == update_kind::whole && incoming_) {
+  if (static_cast<update_kind>(what.what) == update_kind::whole && incoming_) {
     ledger_.replace_by(std::move(*incoming_));
     incoming_.reset();
     unreached_.clear();
@@ -266,6 +284,7 @@ void shard_replica::on(const ledger_update& what) {
     turn(role::backup);
   }
   world_.send(what.from.address, caf::make_message(ledger_received{what.stream, what.sequence}));
+  return true;
 }
 
 void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
@@ -365,24 +384,29 @@ void shard_replica::hand_over() {
 void shard_replica::on_handover(const ledger_update& what) {
   if (role_ != role::primary || what.from.territory <= ledger_.territory()) return;
   auto at = arriving_.find(what.from.territory);
-  if (what.sequence == 1)
-    at = arriving_.insert_or_assign(what.from.territory, std::pair{std::uint64_t{0}, sample_ledger(ledger_.lease_time(), what.from.territory)}).first;
-  if (at == arriving_.end() || what.sequence != at->second.first + 1) return;
-  auto& [pieces, theirs] = at->second;
-  if (auto done = apply_rows(what.rows, theirs, world_.now()); !done) {
+  if (at == arriving_.end() || at->second.stream < what.stream)
+    at = arriving_.insert_or_assign(what.from.territory, arrival{what.stream, 0, sample_ledger(ledger_.lease_time(), what.from.territory), {}}).first;
+  auto& from = at->second;
+  if (what.stream < from.stream || what.sequence <= from.pieces) return;
+  if (from.early.size() < most_early) from.early.insert_or_assign(what.sequence, what);
+  for (auto next = from.early.begin(); next != from.early.end() && next->first == from.pieces + 1; next = from.early.erase(next)) {
+    const auto& piece = next->second;
+    if (auto done = apply_rows(piece.rows, from.ledger, world_.now()); !done) {
+      arriving_.erase(at);
+      return world_.refused("ledger_update: " + done.error());
+    }
+    from.pieces = piece.sequence;
+    if (piece.reserved == 0) continue;
+    from.ledger.know_territories(piece.known_territories);
+    const auto merged = ledger_.merge(from.ledger);
+    const auto last = piece;
     arriving_.erase(at);
-    return world_.refused("ledger_update: " + done.error());
+    world_.merged(merged);
+    replicate();
+    return when_kept([this, to = last.from.address, stream = last.stream, sequence = last.sequence] {
+      world_.send(to, caf::make_message(ledger_received{stream, sequence}));
+    });
   }
-  pieces = what.sequence;
-  if (what.reserved == 0) return;
-  theirs.know_territories(what.known_territories);
-  const auto merged = ledger_.merge(theirs);
-  arriving_.erase(at);
-  world_.merged(merged);
-  replicate();
-  when_kept([this, to = what.from.address, stream = what.stream, sequence = what.sequence] {
-    world_.send(to, caf::make_message(ledger_received{stream, sequence}));
-  });
 }
 
 // -- the stream, as its sender ------------------------------------------------------------------------

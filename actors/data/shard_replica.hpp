@@ -139,6 +139,8 @@ class shard_replica {
   void yield_to(const replica_info& whom);
   void hand_over();
   void on_handover(const ledger_update& what);
+  /// The next one of the stream. False: it was nonsense.
+  bool take(const ledger_update& what);
   void new_follower(const replica_info& who);
   void drop_follower(std::uint64_t territory);
   void tell(std::uint64_t territory, follower& to, update_kind what, std::vector<ledger_row> rows);
@@ -157,12 +159,18 @@ class shard_replica {
   std::map<std::uint64_t, follower> followers_;            // by territory
   std::deque<waiting> waiting_;
   std::uint64_t next_stream_ = 1, reserved_ = 0, kept_reservation_ = 0;
-  std::map<std::uint64_t, std::pair<std::uint64_t, sample_ledger>> arriving_;   // ledgers of primaries that yield, and pieces had
+  struct arrival {
+    std::uint64_t stream = 0, pieces = 0;                  // had in order
+    sample_ledger ledger;
+    std::map<std::uint64_t, ledger_update> early;          // pieces that came before those that they follow
+  };
+  std::map<std::uint64_t, arrival> arriving_;              // ledgers of primaries that yield
 
   // otherwise
   std::optional<replica_info> primary_;                    // whom we greet
   std::uint64_t stream_ = 0, applied_ = 0;
   std::optional<sample_ledger> incoming_;                  // the whole ledger, until all of it is here
+  std::map<std::pair<std::uint64_t, std::uint64_t>, ledger_update> early_;   // by stream and sequence: came before those that they follow
   replica_info source_;                                    // whose ledger ours was last
   std::uint64_t source_reserved_ = 0;
   std::vector<replica_info> fellows_;                      // the other backups of `source_`
