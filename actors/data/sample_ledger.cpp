@@ -344,8 +344,10 @@ void sample_ledger::take_over(std::uint64_t territory, std::uint64_t reserved, b
   for (const auto& p : all_.pieces())
     if (p.value.state == kind::returned)
       set(p.first, p.end, nobodys);
-  if (const auto known = end_of(territory); territory != territory_ && known < reserved)
+  if (const auto known = end_of(territory); territory != territory_ && known < reserved) {
     set(known, reserved, nobodys);
+    append_range(skipped_, known, reserved);
+  }
   if (!certain)
     part_from(territory);
 }

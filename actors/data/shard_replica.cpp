@@ -337,6 +337,7 @@ void shard_replica::take_over(bool certain) {
   turn(role::primary);
   ledger_.take_over(source_.territory, source_reserved_, certain, world_.now());
   for (const auto territory : std::exchange(unreached_, {})) ledger_.part_from(territory);
+  world_.merged({});   // what the last primary had reserved and we know nothing of is said
   replicate();
   // If it lives, it has to know at once that we serve, too.
   if (!certain) greet(source_.address);
