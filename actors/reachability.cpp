@@ -128,6 +128,12 @@ std::optional<std::uint64_t> dial_helper::third(const dial_request& request) {
   return next_++;
 }
 
+bool dial_helper::dial(const dial_request& request, host& by, const caf::actor& self, duration patience) {
+  if (!request.reply_to || !request.target) return false;
+  if (const auto token = third(request)) by.dial(request.target, patience, self, *token);
+  return true;
+}
+
 std::optional<dial_helper::reply> dial_helper::done(const dialled& outcome) {
   auto found = dialling_.find(outcome.token);
   if (found == dialling_.end()) return std::nullopt;

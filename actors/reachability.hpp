@@ -21,6 +21,7 @@
 
 #include <caf/actor.hpp>
 
+#include "actors/host.hpp"
 #include "actors/messages.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/rng.hpp"
@@ -103,6 +104,8 @@ class dial_helper {
   std::optional<reply> passed_on(const dial_answer& message, const caf::strong_actor_ptr& sender);
   /// Third: the number under which to dial.
   std::optional<std::uint64_t> third(const dial_request& request);
+  /// Third: has `by` dial, for at most `patience`; `self` gets a dialled. False: the request names nobody.
+  bool dial(const dial_request& request, host& by, const caf::actor& self, duration patience);
   std::optional<reply> done(const dialled& outcome);
 
  private:

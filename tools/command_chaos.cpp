@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -259,7 +258,7 @@ struct case_loop {
       next_line += std::chrono::minutes(1);
       const double seconds = std::chrono::duration<double>(wall_clock::now() - begun).count();
       auto line = state();
-      if (over > 0) line += fmt::format(", ETA {}", clock_text(std::round(seconds / static_cast<double>(over) * static_cast<double>(last - first + 1 - over))));
+      if (over > 0) line += ", " + eta_text(seconds, static_cast<double>(over), static_cast<double>(last - first + 1 - over));
       clear();
       if (columns)
         fmt::print(stderr, "{}", one_line(line, *columns - 1));

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <iterator>
 
@@ -31,7 +30,7 @@ pieces pieces_of(const scenarios::live_status& status, const std::optional<live_
   const auto done = status.epochs_target > 0 ? static_cast<double>(p.epoch) / static_cast<double>(status.epochs_target)
                                              : so_far / std::max(1e-9, to_seconds(status.stop_time));
   if (doing != "baseline" && doing != "ending" && done > 0.01 && status.wall_seconds > 1)
-    first += fmt::format(" ETA {}", clock_text(std::round(std::max(0.0, status.wall_seconds * (1 - done) / done))));
+    first += " " + eta_text(status.wall_seconds, done, 1 - done);
   if (doing == "baseline") out.all.emplace_back("now the same on one machine");
   if (doing == "ending") out.all.emplace_back("ending");
   if (p.violations > 0) out.all.push_back(fmt::format("{} INVARIANTS VIOLATED", p.violations));

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -20,7 +19,7 @@ std::string words_of(const scenarios::sweep_progress& progress, double seconds) 
   if (progress.failed > 0) words += fmt::format("  {} failed", progress.failed);
   // What is left takes as long, for each, as those that were run now.
   if (progress.ran > 0 && ended < progress.cells)
-    words += fmt::format("  ETA {}", clock_text(std::round(seconds / static_cast<double>(progress.ran) * static_cast<double>(progress.cells - ended))));
+    words += "  " + eta_text(seconds, static_cast<double>(progress.ran), static_cast<double>(progress.cells - ended));
   return words;
 }
 

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,10 @@ std::string clock_text(double seconds) {
   if (whole >= 3600) return fmt::format("{}h{:02}m{:02}s", whole / 3600, whole % 3600 / 60, whole % 60);
   if (whole >= 60) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
   return fmt::format("{}s", whole);
+}
+
+std::string eta_text(double seconds, double done, double left) {
+  return fmt::format("ETA {}", clock_text(std::round(std::max(0.0, seconds * left / done))));
 }
 
 }  // namespace shoal::tools

@@ -18,4 +18,7 @@ std::string one_line(std::string_view text, std::size_t columns);
 /// '42s', '3m05s', '1h00m07s', '2d03h'. Requires: seconds >= 0.
 std::string clock_text(double seconds);
 
+/// 'ETA 3m05s': what is `left` takes as long, for each, as what was `done` in `seconds`. Requires: done > 0.
+std::string eta_text(double seconds, double done, double left);
+
 }  // namespace shoal::tools

@@ -352,10 +352,8 @@ void data_shard::forget_idle(peer_id peer) {
 }
 
 void data_shard::on_dial_request(const dial_request& what) {
-  if (!what.reply_to || !what.target)
-    return misbehaviour(0, "dial request without an address");
-  if (const auto token = helper_.third(what))
-    here().dial(what.target, settings_.dial_patience, caf::actor_cast<caf::actor>(this), *token);
+  if (!helper_.dial(what, here(), caf::actor_cast<caf::actor>(this), settings_.dial_patience))
+    misbehaviour(0, "dial request without an address");
 }
 
 void data_shard::on_dialled(const dialled& what) {

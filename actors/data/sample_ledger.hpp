@@ -151,8 +151,8 @@ public:
   /// From now on; indices that are returned meanwhile are leased again only after release().
   void record_changes(bool on);
   changes take_changes() { return std::exchange(changes_, {}); }
-  /// Indices that have become `returned` since the last call without having been issued here: those of our territory in which another
-  /// primary had a say meanwhile, and those that a primary whose place we took had reserved, once nobody claims them.
+  /// Indices that are to be issued, since the last call, without having been issued here: those of our territory in which another primary
+  /// had a say meanwhile, and those that a primary whose place we took had reserved (when a lease's time has passed, and nobody claims them).
   std::vector<sample_range> take_skipped() { return std::exchange(skipped_, {}); }
   void release(std::span<const piece> states);
 

@@ -20,7 +20,6 @@ using packed = std::array<std::uint64_t, 2>;
 caf::actor_addr address_of(const caf::actor& whom) { return caf::actor_cast<caf::actor_addr>(whom); }
 
 constexpr unsigned most_stalled_beats = 8;
-constexpr std::size_t most_early = 256;
 
 /// The last territory whose indices fit into 64 bits.
 constexpr std::uint64_t last_territory = std::numeric_limits<std::uint64_t>::max() / territory_size - 1;
@@ -58,8 +57,7 @@ void shard_replica::clear() {
   waiting_.clear();
   arriving_.clear();
   primary_.reset();
-  incoming_.reset();
-  early_.clear();
+  forget_stream();
   source_ = {};
   fellows_.clear();
   seekers_.clear();
@@ -77,8 +75,7 @@ void shard_replica::turn(replica_role to) {
   role_ = to;
   if (to == role::primary) {
     primary_.reset();
-    incoming_.reset();
-    early_.clear();
+    forget_stream();
     seekers_.clear();
     ledger_.record_changes(true);
     // What backups of before were told of our own indices holds no more.
@@ -99,23 +96,24 @@ void shard_replica::greet(const caf::actor& whom, std::uint64_t stream, std::uin
   if (!whom) return;
   const auto now = static_cast<std::uint64_t>(world_.now().count());
   world_.send(whom, caf::make_message(replica_hello{{ledger_.territory(), world_.self()}, static_cast<std::uint8_t>(role_), stream,
-                                                    applied_, primary() ? token : now}));
+                                                    order_.taken(), primary() ? token : now}));
+}
+
+void shard_replica::forget_stream() {
+  order_.clear();
+  incoming_.reset();
 }
 
 void shard_replica::seek() {
   primary_.reset();
-  stream_ = applied_ = 0;
-  incoming_.reset();
-  early_.clear();
+  forget_stream();
   seeking_since_ = world_.now();
 }
 
 void shard_replica::follow(const replica_info& whom) {
   if (!whom.address || whom.address == world_.self()) return;
   primary_ = whom;
-  stream_ = applied_ = 0;
-  incoming_.reset();
-  early_.clear();
+  forget_stream();
   if (watched_.insert(address_of(whom.address)).second) world_.watch(whom.address);
   greet(whom.address);
 }
@@ -147,7 +145,7 @@ bool shard_replica::beat() {
       sweep();
       return followers_.size() + 1 < config_.replicas && beats_ % 2 == 0;
     case role::backup:
-      if (primary_) greet(primary_->address, stream_);
+      if (primary_) greet(primary_->address, order_.stream());
       return false;
     case role::yielding:
       if (now - yielding_since_ > 2 * config_.detection_time) hand_over();
@@ -155,7 +153,7 @@ bool shard_replica::beat() {
     case role::seeking: break;
   }
   if (primary_) {
-    greet(primary_->address, stream_);
+    greet(primary_->address, order_.stream());
     return false;
   }
   if (now - seeking_since_ < config_.seek_time) return true;
@@ -206,10 +204,10 @@ void shard_replica::on(const replica_hello& what) {
   if (theirs == role::primary) {
     if (role_ == role::yielding) return;
     const bool same = primary_ && primary_->address == what.from.address;
-    if (same && what.stream != 0 && what.stream == stream_)
+    if (same && what.stream != 0 && what.stream == order_.stream())
       confirmed_ = std::max(confirmed_, duration{static_cast<std::int64_t>(what.token)});
     else if (same)
-      greet(what.from.address, stream_);
+      greet(what.from.address, order_.stream());
     else if (!primary_)
       follow(what.from);
     return;
@@ -233,25 +231,10 @@ void shard_replica::on(const ledger_update& what) {
     if (watched_.insert(address_of(what.from.address)).second) world_.watch(what.from.address);
   }
   if (role_ == role::yielding || !primary_ || primary_->address != what.from.address) return;
-  if (what.stream < stream_ || (what.stream == stream_ && what.sequence <= applied_)) return;
-  const bool begins = what.stream != stream_ && what.sequence == 1;
-  if (!begins && (what.stream != stream_ || what.sequence != applied_ + 1)) {
-    // Small messages overtake large ones. What is lost for good stalls the stream, and its sender begins anew.
-    if (early_.size() < most_early) early_.insert_or_assign({what.stream, what.sequence}, what);
-    return;
-  }
-  if (begins) {
-    incoming_.emplace(ledger_.lease_time());
-    stream_ = what.stream;
-    applied_ = 0;
-    early_.erase(early_.begin(), early_.lower_bound({stream_, 0}));
-  }
-  bool goes_on = take(what);
-  for (auto next = early_.begin(); goes_on && (next = early_.find({stream_, applied_ + 1})) != early_.end();) {
-    const auto piece = std::move(next->second);
-    early_.erase(next);
-    goes_on = take(piece);
-  }
+  order_.add(what, [this](const ledger_update& piece, bool begins) {
+    if (begins) incoming_.emplace(ledger_.lease_time());
+    return take(piece);
+  });
 }
 
 bool shard_replica::take(const ledger_update& what) {
@@ -266,7 +249,6 @@ bool shard_replica::take(const ledger_update& what) {
     world_.refused("ledger_update: " + done.error());
     return false;
   }
-  applied_ = what.sequence;
   primary_ = what.from;
   ledger_.know_territories(std::max(what.known_territories, what.from.territory + 1));
   if (static_cast<update_kind>(what.what) == update_kind::whole && incoming_) {
@@ -384,30 +366,35 @@ void shard_replica::hand_over() {
 
 void shard_replica::on_handover(const ledger_update& what) {
   if (role_ != role::primary || what.from.territory <= ledger_.territory()) return;
-  auto at = arriving_.find(what.from.territory);
-  if (at == arriving_.end() || at->second.stream < what.stream)
-    at = arriving_.insert_or_assign(what.from.territory, arrival{what.stream, 0, sample_ledger(ledger_.lease_time(), what.from.territory), {}}).first;
+  const auto territory = what.from.territory;
+  auto at = arriving_.find(territory);
+  if (at == arriving_.end()) at = arriving_.emplace(territory, arrival{{}, sample_ledger(ledger_.lease_time(), territory)}).first;
   auto& from = at->second;
-  if (what.stream < from.stream || what.sequence <= from.pieces) return;
-  if (from.early.size() < most_early) from.early.insert_or_assign(what.sequence, what);
-  for (auto next = from.early.begin(); next != from.early.end() && next->first == from.pieces + 1; next = from.early.erase(next)) {
-    const auto& piece = next->second;
+  bool whole = false;
+  std::string wrong;
+  from.order.add(what, [&](const ledger_update& piece, bool begins) {
+    if (begins) from.ledger = sample_ledger(ledger_.lease_time(), territory);
     if (auto done = apply_rows(piece.rows, from.ledger, world_.now()); !done) {
-      arriving_.erase(at);
-      return world_.refused("ledger_update: " + done.error());
+      wrong = done.error();
+      return false;
     }
-    from.pieces = piece.sequence;
-    if (piece.reserved == 0) continue;
     from.ledger.know_territories(piece.known_territories);
-    const auto merged = ledger_.merge(from.ledger);
-    const auto last = piece;
+    whole = piece.reserved != 0;
+    return true;
+  });
+  if (!wrong.empty()) {
     arriving_.erase(at);
-    world_.merged(merged);
-    replicate();
-    return when_kept([this, to = last.from.address, stream = last.stream, sequence = last.sequence] {
-      world_.send(to, caf::make_message(ledger_received{stream, sequence}));
-    });
+    return world_.refused("ledger_update: " + wrong);
   }
+  if (!whole) return;
+  const auto stream = from.order.stream(), sequence = from.order.taken();
+  const auto merged = ledger_.merge(from.ledger);
+  arriving_.erase(at);
+  world_.merged(merged);
+  replicate();
+  when_kept([this, to = what.from.address, stream, sequence] {
+    world_.send(to, caf::make_message(ledger_received{stream, sequence}));
+  });
 }
 
 // -- the stream, as its sender ------------------------------------------------------------------------

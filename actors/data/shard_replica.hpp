@@ -38,6 +38,7 @@
 #include <caf/actor_addr.hpp>
 #include <caf/message.hpp>
 
+#include "actors/data/piece_order.hpp"
 #include "actors/data/sample_ledger.hpp"
 #include "actors/messages.hpp"
 
@@ -131,6 +132,7 @@ class shard_replica {
 
   void turn(replica_role to);
   void seek();
+  void forget_stream();
   void follow(const replica_info& whom);
   void greet(const caf::actor& whom, std::uint64_t stream = 0, std::uint64_t token = 0);
   void take_over(bool certain);
@@ -160,17 +162,15 @@ class shard_replica {
   std::deque<waiting> waiting_;
   std::uint64_t next_stream_ = 1, reserved_ = 0, kept_reservation_ = 0;
   struct arrival {
-    std::uint64_t stream = 0, pieces = 0;                  // had in order
+    piece_order order;
     sample_ledger ledger;
-    std::map<std::uint64_t, ledger_update> early;          // pieces that came before those that they follow
   };
   std::map<std::uint64_t, arrival> arriving_;              // ledgers of primaries that yield
 
   // otherwise
   std::optional<replica_info> primary_;                    // whom we greet
-  std::uint64_t stream_ = 0, applied_ = 0;
+  piece_order order_;                                      // of what it streams to us
   std::optional<sample_ledger> incoming_;                  // the whole ledger, until all of it is here
-  std::map<std::pair<std::uint64_t, std::uint64_t>, ledger_update> early_;   // by stream and sequence: came before those that they follow
   replica_info source_;                                    // whose ledger ours was last
   std::uint64_t source_reserved_ = 0;
   std::vector<replica_info> fellows_;                      // the other backups of `source_`

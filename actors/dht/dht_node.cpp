@@ -773,8 +773,7 @@ void dht_node::send_kept(const std::string& key, const replica_set& set) {
 
 void dht_node::join() {
   if (ready_ || joining_search_) return;
-  if (join_attempts_ > 0) look_at_addresses();
-  std::erase_if(options_.bootstraps, [&](const caf::actor& a) { return !a || a == self_.address; });
+  look_at_addresses();
   if (options_.bootstraps.empty()) return joined();
   ++join_attempts_;
   bootstraps_open_ = options_.bootstraps.size();
@@ -782,9 +781,13 @@ void dht_node::join() {
     ask(request{kind::bootstrap, {{}, address}, 0, {}, 0, {}, 0}, nodes_query{{}, 0, 0, self_.id});
 }
 
+bool dht_node::knows_nobody() const {
+  if (blacklist_.size() < table_.size()) return false;   // most of the time
+  return table_.nearest(self_.id, 1, [this](const node_id& id) { return blocked(id); }).empty();
+}
+
 void dht_node::look_at_addresses() {
-  if (!options_.bootstraps_now) return;
-  options_.bootstraps = options_.bootstraps_now();
+  if (join_attempts_ > 0 && options_.bootstraps_now) options_.bootstraps = options_.bootstraps_now();
   std::erase_if(options_.bootstraps, [&](const caf::actor& a) { return !a || a == self_.address; });
 }
 
@@ -1026,11 +1029,13 @@ void dht_node::maintain() {
       if (!blocked(who.id)) query(who, 0, {}, kind::ping, false);
     }
   }
-  const auto before = options_.bootstraps;
-  if (table_.nearest(self_.id, 1, [this](const node_id& id) { return blocked(id); }).empty()) look_at_addresses();
-  for (const auto& address : options_.bootstraps)
-    if (table_.size() == 0 || std::find(before.begin(), before.end(), address) == before.end())
-      ask(request{kind::ping, {{}, address}, 0, {}, 0, {}, 0}, nodes_query{{}, 0, 0, self_.id});
+  if (knows_nobody()) {
+    const auto before = options_.bootstraps;
+    look_at_addresses();
+    for (const auto& address : options_.bootstraps)
+      if (table_.size() == 0 || std::find(before.begin(), before.end(), address) == before.end())
+        ask(request{kind::ping, {{}, address}, 0, {}, 0, {}, 0}, nodes_query{{}, 0, 0, self_.id});
+  }
   if (!unheard_.empty()) {
     unheard_.push_back(unheard_.front());
     unheard_.pop_front();

@@ -216,6 +216,9 @@ class dht_node final : public protocol_actor {
 
   // membership
   void join();
+  /// Or only those who are left alone for a while.
+  bool knows_nobody() const;
+  /// Whom else than at first, if we have asked before.
   void look_at_addresses();
   void joined();
   /// Who is a client is known by nobody.

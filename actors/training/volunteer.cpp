@@ -600,9 +600,8 @@ void volunteer::on_address_query(const address_query& message) {
 }
 
 void volunteer::on_dial_request(const dial_request& message) {
-  if (!message.reply_to || !message.target) return misbehaviour(0, "dial request without an address");
-  if (auto token = helper_.third(message))
-    here().dial(message.target, options_.reachability.patience / 2, caf::actor_cast<caf::actor>(this), *token);
+  if (!helper_.dial(message, here(), caf::actor_cast<caf::actor>(this), options_.reachability.patience / 2))
+    misbehaviour(0, "dial request without an address");
 }
 
 void volunteer::on_dial_answer(const dial_answer& message) {

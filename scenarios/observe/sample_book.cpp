@@ -160,7 +160,7 @@ void sample_book::round_final(const swarm_round& what) {
                           range_text(begin, end), options_.name_of(who.peer), what.epoch,
                           what.group.hex()),
                       e.round > 0 ? rounds_[e.round - 1] : actors::group_id{},
-                      number > 0 ? what.group : actors::group_id{});
+                      what.group);
             }
             e.round = number;
             if (e.uses < 255)
@@ -266,24 +266,20 @@ void sample_book::stepped(actors::peer_id peer, const actors::stepped& what) {
   else if (const auto of = peers_.find(peer); of != peers_.end())
     went_over(of->second);
   last_step_ = what.after;
-  know_step(what.before, what.after, what.group);
+  step_made({what.before, what.after, what.group});
 }
 
 void sample_book::step_made(const actors::step_made& what) {
-  know_step(what.before, what.after, what.group);
-}
-
-void sample_book::know_step(const actors::state_id& before, const actors::state_id& after, const actors::group_id& group) {
   constexpr std::size_t kept = 4096;  // a split round is final, and a lost sample leased again, long before so many further steps
   if (!origin_)
-    origin_ = before;
-  if (!steps_.try_emplace(after, step{before, group}).second)
+    origin_ = what.before;
+  if (!steps_.try_emplace(what.after, step{what.before, what.group}).second)
     return;
   if (!options_.one_branch)
-    befores_.emplace(group, before);
+    befores_.emplace(what.group, what.before);
   if (split_)
     return;
-  first_steps_.push_back(after);
+  first_steps_.push_back(what.after);
   if (first_steps_.size() <= kept)
     return;
   const auto oldest = steps_.find(first_steps_.front());

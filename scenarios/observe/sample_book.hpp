@@ -128,7 +128,6 @@ private:
     actors::state_id before;
     actors::group_id group;
   };
-  void know_step(const actors::state_id& before, const actors::state_id& after, const actors::group_id& group);
 
   void went_over(peer_state& of);
   void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,

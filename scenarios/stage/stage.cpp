@@ -57,6 +57,14 @@ bool has_nat(const scenario& what) {
                      [](const peer_group& group) { return group.nat != netem::nat_class::open; });
 }
 
+actors::reachability_config reachability_of(const scenario& what) {
+  actors::reachability_config out;
+  out.enabled = has_nat(what);
+  // In a swarm that is quick about everything else, waiting for who does not answer is quicker, too.
+  out.patience = std::min(out.patience, 2 * what.training.max_refresh);
+  return out;
+}
+
 bool cuts_off(fault_kind what) {
   return what == fault_kind::partition || what == fault_kind::blackhole || what == fault_kind::swizzle_clog || what == fault_kind::pause;
 }
@@ -123,9 +131,7 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   out.grid = grid_of(from);
   // Of large chunks so few fit in what a line may have under way that it would stand still between them.
   out.fetch.chunk_bytes = std::min<std::uint64_t>(from.averaging.chunk_size.bytes, 256 * 1024);
-  out.reachability.enabled = has_nat(from);
-  // In a swarm that is quick about everything else, waiting for who does not answer is quicker, too.
-  out.reachability.patience = std::min(out.reachability.patience, 2 * out.max_refresh);
+  out.reachability = reachability_of(from);
   return out;
 }
 
@@ -503,23 +509,24 @@ caf::actor stage::state::start_node(actors::host& on) {
     for (const auto& other : in->wire()->neighbours(host))
       if (other.service) config.bootstraps.push_back(other.service);
   } else {
-    std::lock_guard guard(watching);
     std::vector<netem::machine_index> written_down;
-    for (const auto& [other, node] : nodes) {
-      const auto peer = peer_of.find(other);
-      const bool open = peer == peer_of.end() || hosts[peer->second].nat == netem::nat_class::open;
-      if (!open || config.bootstraps.size() >= most_bootstraps) continue;
-      config.bootstraps.push_back(node);
-      written_down.push_back(other);
+    {
+      std::lock_guard guard(watching);
+      for (const auto& [other, node] : nodes) {
+        const auto peer = peer_of.find(other);
+        const bool open = peer == peer_of.end() || hosts[peer->second].nat == netem::nat_class::open;
+        if (open && written_down.size() < most_bootstraps) written_down.push_back(other);
+      }
     }
     // A process that is started again has its machine's address.
     config.bootstraps_now = [this, written_down] {
       std::vector<caf::actor> out;
-      std::lock_guard again(watching);
+      std::lock_guard guard(watching);
       for (const auto other : written_down)
         if (const auto found = nodes.find(other); found != nodes.end()) out.push_back(found->second);
       return out;
     };
+    config.bootstraps = config.bootstraps_now();
   }
   auto node = in->spawn<actors::dht_node>(on, std::move(config));
   if (!node) return node;
@@ -550,7 +557,7 @@ void stage::state::start_shard(shard_unit& shard) {
   actors::data_shard_config config;
   config.lease_time = what.data.lease_time;
   config.dht = start_node(host);
-  config.dial_patience = std::min(config.dial_patience, what.training.max_refresh);
+  config.dial_patience = reachability_of(what).patience / 2;
   auto& replication = config.replication;
   replication.replicas = static_cast<unsigned>(what.data.replicas);
   replication.detection_time = what.network.detection_time;

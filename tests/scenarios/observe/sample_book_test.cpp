@@ -16,8 +16,16 @@ namespace {
 struct fixture {
   bool takeovers = false;
   bool computes_meanwhile = false;
+  /// Parameters are averaged, not gradients: each member has a state of its own.
+  bool averaged = false;
   invariant check;
-  sample_book book{{.lease_time = 60s, .settle_time = 30s, .computes_meanwhile = computes_meanwhile, .name_of = {}, .takeovers = takeovers, .one_branch = true},
+  sample_book book{{.lease_time = 60s,
+                    .settle_time = 30s,
+                    .weights_are_samples = !averaged,
+                    .computes_meanwhile = computes_meanwhile,
+                    .name_of = {},
+                    .takeovers = takeovers,
+                    .one_branch = !averaged},
                    check};
   round_book rounds{[this](const swarm_round& what) { book.round_final(what); }};
   duration now = 1s;
@@ -49,6 +57,15 @@ struct fixture {
       book.round_ended(now, 100 + i, what);
       rounds.ended(now, 100 + i, what);
     }
+  }
+  /// A round of `peer` alone, from the lease to its end, and a while.
+  void alone(std::uint64_t epoch, actors::peer_id peer, const std::vector<sample_range>& ranges) {
+    lease(peer, ranges), train(peer, ranges);
+    const auto gave = contribution(epoch, 0, 1, ranges, {1});
+    book.contributed(now, peer, gave), rounds.contributed(now, peer, gave);
+    const auto ended = ending(epoch, 0, 1, outcome::ok, reason::none, {{0, 1, {0}, 0}}, {1});
+    book.round_ended(now, peer, ended), rounds.ended(now, peer, ended);
+    now += 100s;
   }
   /// A whole correct epoch with the samples 20 * epoch ..
   void epoch(std::uint64_t n) {
@@ -183,14 +200,9 @@ TEST_CASE("samples_counted lets the samples of a round be used again whose membe
     stepped(0, 0, 1);
     // 102 makes a step by itself, and dies before the shard hears of it: the samples are leased again.
     const std::vector<sample_range> ours{{20, 4}};
-    f.lease(102, ours), f.train(102, ours);
-    auto alone = contribution(1, 0, 1, ours, {1});
-    f.book.contributed(f.now, 102, alone), f.rounds.contributed(f.now, 102, alone);
-    auto ended = ending(1, 0, 1, outcome::ok, reason::none, {{0, 1, {0}, 0}}, {1});
-    f.book.round_ended(f.now, 102, ended), f.rounds.ended(f.now, 102, ended);
+    f.alone(1, 102, ours);
     stepped(1, 1, 9);
     f.move(sample_state::returned, 102, ours);
-    f.now += 100s;
     // Others go on from the state before its step, or from what it made.
     f.lease(101, ours), f.train(101, ours);
     f.contribute(2, 100, {}), f.contribute(2, 101, ours);
@@ -208,19 +220,11 @@ TEST_CASE("samples_counted lets samples be used again when all died who had a st
     CAPTURE(anew);
     fixture f;
     const std::vector<sample_range> ours{{0, 4}};
-    const auto round = [&](std::uint64_t n, actors::peer_id peer) {
-      auto alone = contribution(n, 0, 1, ours, {1});
-      f.lease(peer, ours), f.train(peer, ours);
-      f.book.contributed(f.now, peer, alone), f.rounds.contributed(f.now, peer, alone);
-      auto ended = ending(n, 0, 1, outcome::ok, reason::none, {{0, 1, {0}, 0}}, {1});
-      f.book.round_ended(f.now, peer, ended), f.rounds.ended(f.now, peer, ended);
-      f.now += 100s;
-    };
-    round(0, 102);
+    f.alone(0, 102, ours);
     // With overlap the step is made by one, and gone over to by others.
     f.book.step_made({state(0), state(1), group(0)});
     f.move(sample_state::returned, 102, ours);
-    round(1, 100);
+    f.alone(1, 100, ours);
     f.book.stepped(100, {1, state(anew ? 0 : 1), state(2), group(1)});
     f.move(sample_state::committed, 100, ours);
     f.finish(1000s, state(2));
@@ -232,32 +236,19 @@ TEST_CASE("samples_counted lets samples be used again when all died who had a st
 TEST_CASE("samples_counted, with averaged parameters: what led to a state is what the members of its rounds had") {
   for (const bool of_member : {true, false}) {
     CAPTURE(of_member);
-    invariant check;
-    sample_book book{{.lease_time = 60s, .settle_time = 30s, .weights_are_samples = false}, check};
-    round_book rounds{[&](const swarm_round& what) { book.round_final(what); }};
+    fixture f{.averaged = true};
     const std::vector<sample_range> ours{{0, 4}};
-    duration now = 1s;
-    const auto move = [&](sample_state to, actors::peer_id peer) { book.moved(now, {.to = to, .peer = peer, .samples = ours}); };
-    const auto round = [&](std::uint64_t n, actors::peer_id peer) {
-      move(sample_state::leased, peer);
-      book.computed(now, peer, {0, ours, 1.0});
-      auto alone = contribution(n, 0, 1, ours, {1});
-      book.contributed(now, peer, alone), rounds.contributed(now, peer, alone);
-      auto ended = ending(n, 0, 1, outcome::ok, reason::none, {{0, 1, {0}, 0}}, {1});
-      book.round_ended(now, peer, ended), rounds.ended(now, peer, ended);
-      now += 100s;
-    };
-    round(0, 102);
-    book.stepped(102, {1, state(0), state(1), group(0)});
-    move(sample_state::returned, 102);
-    round(1, 100);
+    f.alone(0, 102, ours);
+    f.book.stepped(102, {1, state(0), state(1), group(0)});
+    f.move(sample_state::returned, 102, ours);
+    f.alone(1, 100, ours);
     // 100 goes on from the first state; 101, in the same round, from that of 102, or also from the first.
-    book.stepped(100, {2, state(0), state(2), group(1)});
-    book.stepped(101, {2, state(of_member ? 1 : 0), state(3), group(1)});
-    move(sample_state::committed, 100);
-    book.finish(1000s, [](actors::peer_id) { return std::optional<duration>{}; }, state(2));
-    CAPTURE(check.first_violation);
-    CHECK((check.violated > 0) == of_member);
+    f.book.stepped(100, {2, state(0), state(2), group(1)});
+    f.book.stepped(101, {2, state(of_member ? 1 : 0), state(3), group(1)});
+    f.move(sample_state::committed, 100, ours);
+    f.finish(1000s, state(2));
+    CAPTURE(f.check.first_violation);
+    CHECK((f.check.violated > 0) == of_member);
   }
 }
 
