@@ -1,6 +1,7 @@
 #include "kernels/compress/blockwise8.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/compress/blockwise8_ranks.hpp"
 #include "kernels/compress/look_up.hpp"
 #include "kernels/compress/wire.hpp"
 
@@ -12,27 +13,9 @@ namespace shoal::kernels {
 
 namespace {
 
-constexpr std::uint32_t zero_code = 127; // of the signed code; 0 has the code 0 in the unsigned one
-
-/// 0, the midpoints of 2^(i + Finer) pieces of each decade, and 1, ascending. An index among them is a rank. Signed (Finer 0):
-/// code zero_code + rank, or zero_code - rank for negative values. Unsigned (Finer 1): the rank is the code.
-template <int Finer>
-constexpr auto magnitudes_of() {
-  std::array<float, (std::size_t{127} << Finer) + 2> out{};
-  std::size_t rank = 1;
-  double tens = 1e6; // 10^(6 - i)
-  for (int i = 0; i <= 6; ++i, tens /= 10)
-    for (int j = 0; j < 1 << (i + Finer); ++j) {
-      // Integers over integers, so that only the division and the conversion round.
-      const double twice = 2 << (i + Finer);
-      out[rank++] = static_cast<float>((twice + 9 * (2 * j + 1)) / (10 * twice * tens));
-    }
-  out[rank] = 1;
-  return out;
-}
-
-constexpr auto magnitudes = magnitudes_of<0>();
-constexpr auto unsigned_values = magnitudes_of<1>();
+constexpr std::uint32_t zero_code = blockwise8_zero;
+constexpr auto magnitudes = blockwise8_magnitudes<0>();
+constexpr auto unsigned_values = blockwise8_magnitudes<1>();
 
 constexpr auto values = [] {
   std::array<float, 256> out{};
@@ -44,75 +27,11 @@ constexpr auto values = [] {
   return out;
 }();
 
-// The rank by one look-up: a float's exponent and the first 23 - LowBits bits of its fraction name a cell with
-// at most one threshold in it. An entry is (rank << LowBits) + (2^LowBits - 1 - the threshold's low bits):
-// adding the low bits of a float carries into the rank exactly if the float is larger than the
-// threshold.
-template <int Finer, std::uint32_t LowBits>
-struct ranks {
-  static constexpr auto magnitudes = magnitudes_of<Finer>();
-  static constexpr std::uint32_t last = magnitudes.size() - 1;
-
-  /// The largest float that is not above the middle between ranks r and r + 1: a float is nearer to
-  /// rank r + 1 exactly if it is larger.
-  static constexpr float threshold(std::size_t r) {
-    const double middle = (double{magnitudes[r]} + double{magnitudes[r + 1]}) / 2;
-    const float nearest = static_cast<float>(middle);
-    return double{nearest} <= middle
-               ? nearest
-               : std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - 1); // positive
-  }
-
-  static constexpr std::uint32_t low_mask = (1U << LowBits) - 1;
-  static constexpr std::uint32_t first_cell = (std::bit_cast<std::uint32_t>(threshold(0)) >> LowBits) - 1;
-  static constexpr std::uint32_t last_cell = std::bit_cast<std::uint32_t>(1.0F) >> LowBits;
-
-  static constexpr auto cells = [] {
-    std::array<std::uint32_t, last_cell - first_cell + 1> out{};
-    std::uint32_t rank = 0;
-    for (std::uint32_t cell = 0; cell < out.size(); ++cell) {
-      out[cell] = rank << LowBits;
-      if (rank == last)
-        continue;
-      const std::uint32_t bits = std::bit_cast<std::uint32_t>(threshold(rank));
-      if (bits >> LowBits == first_cell + cell)
-        out[cell] = (rank++ << LowBits) + (low_mask - (bits & low_mask));
-    }
-    // A cell with two thresholds would leave ranks over.
-    return rank == last ? out : decltype(out){};
-  }();
-  static_assert(cells.back() == last << LowBits, "no cell holds two thresholds");
-
-  /// The rank nearest to a float at most 1, given its bits without the sign; of two as near the lower.
-  [[gnu::always_inline]] static inline std::uint32_t nearest(std::uint32_t bits) {
-    const std::uint32_t cell = std::max(bits >> LowBits, first_cell) - first_cell;
-    return (cells[cell] + (bits & low_mask)) >> LowBits;
-  }
-};
-
 SHOAL_WIDER std::uint32_t largest_magnitude(const float* x, std::size_t n) {
   std::uint32_t out = 0;
   for (std::size_t i = 0; i < n; ++i)
     out = std::max(out, magnitude_bits(x[i]));
   return out;
-}
-
-/// Requires: absmax > 0 and the largest magnitude, so that quotients are at most 1.
-SHOAL_WIDER void quantize(const float* x, std::size_t n, float absmax,
-                                   std::uint8_t* code) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[i] / absmax);
-    const std::uint32_t rank = ranks<0, 17>::nearest(bits & 0x7fffffffU);
-    const std::uint32_t negative = 0U - (bits >> 31);
-    const std::uint32_t limited = std::min(rank, 128 + negative); // -1 is not among the values
-    code[i] = static_cast<std::uint8_t>(zero_code + ((limited ^ negative) - negative));
-  }
-}
-
-/// Requires: x >= 0, absmax > 0 and the largest of them.
-SHOAL_WIDER void quantize_unsigned(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
-  for (std::size_t i = 0; i < n; ++i)
-    code[i] = static_cast<std::uint8_t>(ranks<1, 16>::nearest(std::bit_cast<std::uint32_t>(x[i] / absmax)));
 }
 
 /// Of floats that are not negative, NaN included, larger bits are larger numbers; those of negative ones are larger still, -0 as well.
@@ -158,8 +77,8 @@ struct coding {
   const std::array<float, 256>* values;
 };
 
-constexpr coding as_signed{largest_magnitude, quantize, not_finite, zero_code, &values};
-constexpr coding as_unsigned{largest_bits, quantize_unsigned, not_unsigned, 0, &unsigned_values};
+constexpr coding as_signed{largest_magnitude, blockwise8_quantize, not_finite, zero_code, &values};
+constexpr coding as_unsigned{largest_bits, blockwise8_quantize_unsigned, not_unsigned, 0, &unsigned_values};
 
 result<void> encode_with(const coding& how, std::span<const float> x, std::span<std::byte> bytes) {
   SHOAL_CHECK(bytes.size() == blockwise8_bytes(x.size()), "room for what is encoded");

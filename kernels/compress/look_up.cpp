@@ -1,15 +1,8 @@
 #include "kernels/compress/look_up.hpp"
 
-#include <cstdint>
+#include "kernels/compress/avx512.hpp"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" // false alarms of GCC 12 in its own header
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#include <immintrin.h>
-#pragma GCC diagnostic pop
-#define SHOAL_LOOK_UP_VBMI __attribute__((target("avx512f,avx512bw,avx512vbmi")))
-#endif
+#include <cstdint>
 
 namespace shoal::kernels {
 
@@ -20,7 +13,7 @@ void one_by_one(const std::array<float, 256>& table, const std::byte* codes, std
     x[i] = table[std::to_integer<std::size_t>(codes[i])];
 }
 
-#ifdef SHOAL_LOOK_UP_VBMI
+#ifdef SHOAL_AVX512
 
 constexpr std::size_t step = 64;
 
@@ -36,7 +29,7 @@ constexpr std::array<std::uint8_t, step> places = [] {
 
 // The table is 4 tables of bytes, each in 4 registers: two instructions look up 64 bytes in 128 each, and the code's highest bit chooses.
 // The bytes are interleaved to floats in each lane of 128 bits: so the codes are put in the order that makes the floats stand right.
-SHOAL_LOOK_UP_VBMI void by_registers(const std::array<float, 256>& table, const std::byte* codes, std::span<float> x) {
+SHOAL_AVX512 void by_registers(const std::array<float, 256>& table, const std::byte* codes, std::span<float> x) {
   std::array<std::array<std::uint8_t, 256>, 4> bytes;
   for (std::size_t entry = 0; entry < 256; entry += 16) {
     const __m512i words = _mm512_loadu_si512(table.data() + entry);
@@ -72,19 +65,13 @@ SHOAL_LOOK_UP_VBMI void by_registers(const std::array<float, 256>& table, const 
   one_by_one(table, codes + at, x.subspan(at));
 }
 
-bool has_vbmi() {
-  static const bool out =
-      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi");
-  return out;
-}
-
 #endif
 
 } // namespace
 
 void look_up(const std::array<float, 256>& table, const std::byte* codes, std::span<float> x) {
-#ifdef SHOAL_LOOK_UP_VBMI
-  if (x.size() >= 1024 && has_vbmi()) // below, the tables are not worth it
+#ifdef SHOAL_AVX512
+  if (x.size() >= 1024 && has_avx512()) // below, the tables are not worth it
     return by_registers(table, codes, x);
 #endif
   one_by_one(table, codes, x);

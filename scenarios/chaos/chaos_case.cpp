@@ -273,6 +273,13 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   dice aim(seed, "chaos.aim");
   if (aim.chance(0.6))
     for (auto i = aim.between(1, 4); i > 0; --i) out.faults.push_back(aimed(aim, storm_seconds, p));
+  // Two branches of one epoch meet where nothing else keeps the halves from making as many steps, each with a data shard.
+  dice branches(seed, "chaos.branches");
+  if (branches.chance(0.08) && apart < storm_seconds / 2) {
+    out.faults = {text{"partition: halves, duration: {:.3f}s, every: {:.3f}s, at: {:.3f}s, until: {:.3f}s", apart, apart + 2 * p.epoch + 20 * p.wait(), 2 * p.epoch,
+                       storm_seconds - apart - 1}};
+    if (out.data.find("replicas") == std::string::npos) add(out.data, "replicas: 2");
+  }
   return out;
 }
 

@@ -47,6 +47,19 @@ TEST_CASE(
   CHECK(bytes[8 + 4096] == std::byte{255});
 }
 
+namespace {
+
+/// x scaled, and the floats beside each, but no magnitude above that of the first.
+std::vector<float> scaled_and_beside(const std::vector<float>& x, float scale) {
+  std::vector<float> out;
+  for (const float value : x)
+    for (const float near : {value * scale, std::nextafter(value * scale, -1e38F), std::nextafter(value * scale, 1e38F)})
+      if (std::fabs(near) <= std::fabs(scale)) out.push_back(near);
+  return out;
+}
+
+} // namespace
+
 TEST_CASE("blockwise8: floats on and beside every middle are rounded as by the reference") {
   const auto& values = blockwise8_values();
   std::vector<float> x{1};
@@ -56,12 +69,10 @@ TEST_CASE("blockwise8: floats on and beside every middle are rounded as by the r
          {middle, std::nextafter(middle, -2.0F), std::nextafter(middle, 2.0F), values[c]})
       x.push_back(near);
   }
-  REQUIRE(x.size() < blockwise8_block);
-  std::vector<std::byte> slow(blockwise8_bytes(x.size()));
-  for (const float scale : {1.0F, -1.0F, 0x1p-120F, 3.0F}) {
-    auto scaled = x;
-    for (float& value : scaled)
-      value *= scale;
+  for (const float scale : {1.0F, -1.0F, 0x1p-120F, 3.0F, 0.0817263F, -3.3333e-5F, 0x1p-100F, 0x1.fffffep99F, 0x1.8p101F}) {
+    const auto scaled = scaled_and_beside(x, scale);
+    REQUIRE(scaled.size() < blockwise8_block);
+    std::vector<std::byte> slow(blockwise8_bytes(scaled.size()));
     REQUIRE(encode_blockwise8_reference(scaled, slow).ok());
     CHECK(encoded(scaled) == slow);
   }
@@ -140,10 +151,8 @@ TEST_CASE("blockwise8: the unsigned code is equal to its reference, within its b
     for (const float near : {middle, std::nextafter(middle, 0.0F), std::nextafter(middle, 2.0F), values[c]})
       middles.push_back(near);
   }
-  for (const float scale : {1.0F, 0x1p-120F, 3.0F}) {
-    tested.push_back({"middles", middles});
-    for (float& value : tested.back().values) value *= scale;
-  }
+  for (const float scale : {1.0F, 0x1p-120F, 3.0F, 0.0817263F, 3.3333e-5F, 0x1p-100F, 0x1.fffffep99F, 0x1.8p101F})
+    tested.push_back({"middles", scaled_and_beside(middles, scale)});
   std::size_t idempotent = 0;
   for (auto& [name, x] : tested) {
     CAPTURE(name);
