@@ -804,8 +804,10 @@ void dht_node::joined() {
 
 void dht_node::handles() {
   if (now() - std::exchange(last_handled_, now()) < options_.request_timeout / 2) return;
-  // Nothing was said to us, or we were stopped, and others took us for lost.
-  for (auto& [key, set] : sets_) set.merged = false;
+  // Nothing was said to us, or we were stopped, and others took us for lost: what we keep may be old, so we do not answer for ourselves. (Whoever
+  // asks others for what is new need not read all of them for that; most of the time nothing is said to it.)
+  for (auto& [key, set] : sets_)
+    if (holds(set)) set.merged = false;
 }
 
 // An answer that nobody waits for any more says that its sender is back.

@@ -181,6 +181,8 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
         range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, entry& e) {
           const bool ours = e.shard == shard_state::leased && e.holder == what.peer;
           const bool is_final = e.is_final();
+          // By a replica that was paused or cut off, took over when it came back, and hands what it did over to the one that has committed them.
+          const bool overtaken = options_.takeovers && is_final;
           const bool of_others = options_.view == observed_view::local && options_.takeovers &&
                                  e.shard == shard_state::unknown;
           const auto wrong = [&](std::string_view doing) {
@@ -194,14 +196,13 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
                                 names[static_cast<std::size_t>(e.shard)],
                                 e.shard == shard_state::leased ? " to " + options_.name_of(e.holder)
                                                                : ""),
-                    {}, {}, options_.takeovers && is_final);
+                    {}, {}, overtaken);
           };
           switch (what.to) {
           case sample_state::leased:
             if (e.shard != shard_state::unknown && e.shard != shard_state::returned && !ours)
               wrong("leases");
-            // By one that was paused or cut off, took over when it came back, and hands what it did over to the one that has committed them.
-            if (options_.takeovers && is_final)
+            if (overtaken)
               break;
             e.shard = shard_state::leased;
             e.holder = what.peer;
@@ -210,8 +211,10 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
             if (!ours && !(options_.takeovers && !is_final &&
                            (what.peer == 0 || e.shard == shard_state::returned)))
               wrong("takes back");
-            e.shard = shard_state::returned;
-            e.holder = 0;
+            if (!overtaken) {
+              e.shard = shard_state::returned;
+              e.holder = 0;
+            }
             if (of != peers_.end()) {
               interval_map<bool>& computed = of->second.computed;
               interval_map<bool>& given_back = of->second.given_back;
@@ -225,7 +228,7 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
             break;
           case sample_state::committed:
           case sample_state::partial:
-            if (!ours && e.shard != shard_state::returned && !(options_.takeovers && is_final))
+            if (!ours && e.shard != shard_state::returned && !overtaken)
               wrong("commits");
             e.shard =
                 what.to == sample_state::committed ? shard_state::committed : shard_state::partial;

@@ -371,6 +371,23 @@ TEST_CASE("replicas that go on saying that they are the nearest are not looked u
   CHECK(net.bad() == 0);
 }
 
+TEST_CASE("who asks one replica for what is new need not read all of them because it was quiet; a replica that was, does") {
+  dht_config options;
+  std::size_t lookups = 0;
+  options.on_lookup = [&](const lookup_report& what) { lookups += what.for_key ? 1 : 0; };
+  network net(20, options);
+  net.put(3, "k", "a", '1', 60s);
+  const auto all_read = [&] {
+    const auto before = lookups;
+    for (std::size_t i = 0; i < net.nodes.size(); ++i) CHECK(net.get(i, "k", 100ms) == "a=1");
+    return lookups - before;
+  };
+  CHECK(all_read() >= net.nodes.size() - 1);
+  net.world.run_for(2s);
+  CHECK(all_read() <= options.replicas);
+  CHECK(net.bad() == 0);
+}
+
 TEST_CASE("a message that is lost is sent again, and its receiver is not given up") {
   dht_config options;
   std::size_t lookups = 0;

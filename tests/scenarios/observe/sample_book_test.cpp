@@ -252,12 +252,17 @@ TEST_CASE("samples_counted, with averaged parameters: what led to a state is wha
   }
 }
 
-TEST_CASE("samples_counted: a former primary that comes back may claim what the new one has committed, if nobody uses it") {
-  for (const bool used : {false, true}) {
+TEST_CASE("samples_counted: a former primary that comes back may claim or free what the new one has committed, if nobody uses it") {
+  for (const auto& [used, reserved] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
     CAPTURE(used);
+    CAPTURE(reserved);
     fixture f{.takeovers = true};
     f.epoch(0);
-    f.lease(100, {{0, 12}});   // what 100 held when they parted
+    // What 100 held when they parted, or what the new one had reserved by then.
+    if (reserved)
+      f.move(sample_state::returned, 0, {{0, 12}});
+    else
+      f.lease(100, {{0, 12}});
     if (used) {
       f.train(100, {{0, 12}});
       f.contribute(1, 100, {{0, 12}}), f.contribute(1, 101, {});
