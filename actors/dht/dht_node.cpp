@@ -356,7 +356,7 @@ void dht_node::keep(record_store& in, const std::string& key, const std::vector<
       if (!is_genuine(key, what, options_.memo.get()))
         misbehaviour(0, "record: the signature is not its owner's");
       else
-        (void)in.put(key, what, utc);
+        in.keep(key, what);
     }
   }
   in.touch(key, now());

@@ -30,7 +30,11 @@ result<bool> record_store::wants(const std::string& key, const signed_record& wh
 
 result<bool> record_store::put(const std::string& key, const signed_record& what, std::int64_t utc) {
   auto wanted = wants(key, what, utc);
-  if (!wanted || !*wanted) return wanted;
+  if (wanted && *wanted) keep(key, what);
+  return wanted;
+}
+
+void record_store::keep(const std::string& key, const signed_record& what) {
   const auto at = keys_.try_emplace(key).first;
   auto& in = at->second;
   const auto sequence = next_sequence_++;
@@ -48,7 +52,6 @@ result<bool> record_store::put(const std::string& key, const signed_record& what
     by_expiry_.insert(std::move(by_expiry));
   }
   entry->second = {what, sequence};
-  return true;
 }
 
 record_store::changes record_store::after(const std::string& key, std::uint64_t sequence, std::size_t most) const {

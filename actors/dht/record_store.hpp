@@ -38,6 +38,8 @@ class record_store {
   result<bool> wants(const std::string& key, const signed_record& what, std::int64_t utc) const;
   /// Keeps it if it is wanted; says whether.
   result<bool> put(const std::string& key, const signed_record& what, std::int64_t utc);
+  /// Keeps it. Requires: wants() has just said so.
+  void keep(const std::string& key, const signed_record& what);
 
   struct changes {
     std::vector<signed_record> records;  ///< withdrawals among them

@@ -97,9 +97,12 @@ std::vector<contact> routing_table::nearest(const node_id& target, std::size_t c
   for (const auto& [prefix, in] : buckets_)
     for (const auto& e : in.members)
       if (!leave_out || !leave_out(e.who.id)) all.emplace_back(distance(target, e.who.id), &e.who);
+  const auto nearer = [](const auto& a, const auto& b) { return a.first < b.first; };
   auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size()));
-  std::partial_sort(all.begin(), end, all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (end != all.end()) std::nth_element(all.begin(), end, all.end(), nearer);
+  std::sort(all.begin(), end, nearer);
   std::vector<contact> out;
+  out.reserve(static_cast<std::size_t>(end - all.begin()));
   for (auto i = all.begin(); i != end; ++i) out.push_back(*i->second);
   return out;
 }
