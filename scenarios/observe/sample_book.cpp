@@ -211,10 +211,10 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
             if (!ours && !(options_.takeovers && !is_final &&
                            (what.peer == 0 || e.shard == shard_state::returned)))
               wrong("takes back");
-            if (!overtaken) {
-              e.shard = shard_state::returned;
-              e.holder = 0;
-            }
+            if (overtaken && what.peer == 0)
+              break;
+            e.shard = shard_state::returned;
+            e.holder = 0;
             if (of != peers_.end()) {
               interval_map<bool>& computed = of->second.computed;
               interval_map<bool>& given_back = of->second.given_back;
