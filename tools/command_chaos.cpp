@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -203,9 +204,10 @@ void report(const chaos_arguments& arguments, const chaos_case& what, const chao
   fmt::print("seed {}: {}\n", what.seed, what.text());
   for (const auto& problem : found.problems) fmt::print("  {}\n", problem);
   fmt::print("  again:   {}\n", command_of(arguments, what.seed));
-  if (arguments.keep || interrupted()) return;
-  // It has to fail alike, or another bug takes the first one's place.
-  const auto kind = kind_of(found);
+}
+
+/// Writes a scenario with less in it that fails alike: otherwise another bug would take the first one's place.
+void write_smaller(const chaos_arguments& arguments, const chaos_case& what, const std::string& kind) {
   const auto smaller = scenarios::shrink(what, [&](const chaos_case& less) {
     return !interrupted() && kind_of(running_case(less, actors::mutant::none, false).wait()) == kind;
   });
@@ -213,9 +215,10 @@ void report(const chaos_arguments& arguments, const chaos_case& what, const chao
   std::ofstream out(file);
   out << smaller.yaml();
   if (out.flush())
-    fmt::print("  smaller: {} ({})\n", file, smaller.text());
+    fmt::print("seed {}, smaller: {} ({})\n", what.seed, file, smaller.text());
   else
-    fmt::print("  smaller: cannot write {}\n{}", file, smaller.yaml());
+    fmt::print("seed {}, smaller: cannot write {}\n{}", what.seed, file, smaller.yaml());
+  std::fflush(stdout);
 }
 
 /// Cases of a range of seeds, some at once.
@@ -352,6 +355,7 @@ int chaos(const chaos_arguments& arguments) {
     return exit_ok;
   }
   totals all;
+  std::vector<std::pair<std::uint64_t, std::string>> failures;   // seed, kind
   loop.run(
       mutant,
       // So many of a hundred, whatever the seeds are.
@@ -359,11 +363,19 @@ int chaos(const chaos_arguments& arguments) {
       [&] { return fmt::format("{} of {} cases, {} failed", all.cases, last - first + 1, all.failed); },
       [&](std::uint64_t seed, const chaos_result& found) {
         all.add(found);
-        if (!found.problems.empty()) report(arguments, draw_case(seed, how), found);
+        if (!found.problems.empty()) {
+          report(arguments, draw_case(seed, how), found);
+          failures.emplace_back(seed, kind_of(found));
+        }
         std::fflush(stdout);
         return true;
       });
   fmt::print("{}", all.text());
+  std::fflush(stdout);
+  // It takes minutes, so not before all have been seen.
+  if (!arguments.keep)
+    for (const auto& [seed, kind] : failures)
+      if (!interrupted()) write_smaller(arguments, draw_case(seed, how), kind);
   if (interrupted()) return exit_interrupted;
   return all.failed > 0 ? exit_run_failed : exit_ok;
 }

@@ -55,11 +55,20 @@ struct pace {
 
 std::string in_seconds(double seconds) { return fmt::format("{}ms", static_cast<std::uint64_t>(std::llround(seconds * 1000))); }
 
+/// What a storm leaves behind, its time-outs end; then the peers need some epochs. In seconds.
+double healing_of(const pace& p) { return 120 * p.wait() + 12 * p.epoch; }
+
+/// The slowest pace, in seconds an epoch, at which a swarm can heal in half of the time.
+double slowest(const chaos_options& how) {
+  double out = 600;
+  while (how.length > duration{} && out > 4 && healing_of({out}) > seconds_of(how.length) / 2) out = std::max(4.0, out * 0.95);
+  return out;
+}
+
 chaos_times times_of(const pace& p, const chaos_options& how) {
   const auto of = [](double seconds) { return std::chrono::duration_cast<duration>(std::chrono::milliseconds(std::llround(seconds * 1000))); };
   chaos_times out;
-  // What a storm leaves behind, its time-outs end; then the peers need some epochs.
-  const double healing = 120 * p.wait() + 12 * p.epoch;
+  const double healing = healing_of(p);
   if (how.length == duration{}) {
     out.healing = of(healing);
     out.storm = of(std::max(180.0, 30 * p.epoch));
@@ -209,7 +218,7 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   chaos_case out;
   out.seed = seed;
   dice d(seed, "chaos.swarm");
-  const pace p{d.spread(4, 600)};
+  const pace p{d.spread(4, slowest(how))};
   out.epoch_seconds = p.epoch;
   out.times = times_of(p, how);
   const double storm_seconds = seconds_of(out.times.storm);
