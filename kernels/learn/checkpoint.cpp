@@ -2,6 +2,7 @@
 
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
+#include "kernels/base/whole_number.hpp"
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -102,6 +103,11 @@ bool fits(const std::vector<std::int64_t>& shape, std::uint64_t most) {
   return none || values <= most;
 }
 
+template <class T>
+void get_whole(const json& from, T& into) {
+  into = whole_number<T>(from);
+}
+
 /// `most`: its parameters. Throws json::exception where a key is missing or of another type.
 result<checkpoint> from_json(const json& header, std::uint64_t most) {
   checkpoint c;
@@ -110,7 +116,8 @@ result<checkpoint> from_json(const json& header, std::uint64_t most) {
   for (const auto& tensor : header.at("tensors")) {
     kernels::tensor_slot slot;
     tensor.at("name").get_to(slot.name);
-    tensor.at("shape").get_to(slot.shape);
+    for (const auto& extent : tensor.at("shape").get_ref<const json::array_t&>())
+      slot.shape.push_back(whole_number<std::int64_t>(extent));
     // Sums of sizes that do not fit would wrap around to one that does.
     if (!fits(slot.shape, most - offset))
       return failure{"makes no sense: its tensor '" + slot.name + "' has a shape that no tensor in this file can have"};
@@ -120,11 +127,11 @@ result<checkpoint> from_json(const json& header, std::uint64_t most) {
   }
   if (c.workload == transformer) {
     const auto& m = header.at("model");
-    m.at("layers").get_to(c.model.layers);
-    m.at("heads").get_to(c.model.heads);
-    m.at("dim").get_to(c.model.dim);
-    m.at("context").get_to(c.model.context);
-    m.at("vocabulary").get_to(c.model.vocabulary);
+    get_whole(m.at("layers"), c.model.layers);
+    get_whole(m.at("heads"), c.model.heads);
+    get_whole(m.at("dim"), c.model.dim);
+    get_whole(m.at("context"), c.model.context);
+    get_whole(m.at("vocabulary"), c.model.vocabulary);
   }
   const auto& o = header.at("optimizer");
   const auto kind = kernels::parse_optimizer_kind(o.at("kind").get<std::string>());
@@ -141,13 +148,13 @@ result<checkpoint> from_json(const json& header, std::uint64_t most) {
   o.at("weight_norm_clamp").get_to(c.optimizer.weight_norm_clamp);
   o.at("trust_ratio_max").get_to(c.optimizer.trust_ratio_max);
   o.at("clip_norm").get_to(c.optimizer.clip_norm);
-  o.at("warmup_steps").get_to(c.optimizer.warmup_steps);
-  o.at("decay_steps").get_to(c.optimizer.decay_steps);
+  get_whole(o.at("warmup_steps"), c.optimizer.warmup_steps);
+  get_whole(o.at("decay_steps"), c.optimizer.decay_steps);
   o.at("final_rate_fraction").get_to(c.optimizer.final_rate_fraction);
-  header.at("epoch").get_to(c.epoch);
-  header.at("step").get_to(c.step);
-  header.at("samples").get_to(c.samples);
-  header.at("data_from").get_to(c.data_from);
+  get_whole(header.at("epoch"), c.epoch);
+  get_whole(header.at("step"), c.step);
+  get_whole(header.at("samples"), c.samples);
+  get_whole(header.at("data_from"), c.data_from);
   header.at("state_id").get_to(c.state_id);
   header.at("notes").get_to(c.notes);
   return c;
@@ -338,8 +345,8 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
   std::string nonsense; // said when it is known that the file is not just damaged
   try {
     const auto header = json::parse(std::string_view(head).substr(preamble, header_size));
-    header.at("parameters").get_to(n);
-    header.at("optimizer_state").get_to(m);
+    get_whole(header.at("parameters"), n);
+    get_whole(header.at("optimizer_state"), m);
     if (n > floats || m > floats || size != head_size + (n + m) * sizeof(float) + trailer)
       return refuse("is truncated or has bytes too many (" + std::to_string(size) + "): its header speaks of " + std::to_string(n) +
                     " parameters and " + std::to_string(m) + " times 4 bytes of optimizer state; copy it again, or take another one");
@@ -348,8 +355,8 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
     else
       nonsense = described.error();
     if (const auto low_rank = header.find("power_sgd"); low_rank != header.end()) {
-      low_rank->at("rank").get_to(c.power_sgd_rank);
-      low_rank->at("values").get_to(c.power_sgd_values);
+      get_whole(low_rank->at("rank"), c.power_sgd_rank);
+      get_whole(low_rank->at("values"), c.power_sgd_values);
     }
   } catch (const json::exception& e) {
     // What the library puts before its words is about the library.

@@ -1,5 +1,6 @@
 #include "scenarios/observe/node_report.hpp"
 
+#include "kernels/base/whole_number.hpp"
 #include "scenarios/observe/text.hpp"
 
 #include <fmt/format.h>
@@ -19,19 +20,12 @@ std::optional<double> optional_of(const json& from) {
   return from.is_null() ? std::nullopt : std::optional(from.get<double>());
 }
 
-/// nlohmann turns any number into what is asked for, and 1e73 into nothing that is defined.
-std::uint64_t count_of(const json& from) {
-  if (!from.is_number_unsigned())
-    throw json::other_error::create(501, "not a count: " + from.dump(), &from);
-  return from.get<std::uint64_t>();
-}
-
 std::map<std::string, std::uint64_t> counts_of(const json& from) {
   if (!from.is_object())
     throw json::other_error::create(501, "not counts by name", &from);
   std::map<std::string, std::uint64_t> out;
   for (const auto& [name, count] : from.items())
-    out[name] = count_of(count);
+    out[name] = whole_number<std::uint64_t>(count);
   return out;
 }
 
@@ -88,20 +82,20 @@ result<node_report> node_report_from_json(std::string_view text) {
     from.at("phase").get_to(out.phase);
     from.at("leaving").get_to(out.leaving);
     from.at("up_seconds").get_to(out.up_seconds);
-    out.epoch = count_of(from.at("epoch"));
-    out.epochs_planned = count_of(from.at("epochs_planned"));
-    out.samples = count_of(from.at("samples"));
+    out.epoch = whole_number<std::uint64_t>(from.at("epoch"));
+    out.epochs_planned = whole_number<std::uint64_t>(from.at("epochs_planned"));
+    out.samples = whole_number<std::uint64_t>(from.at("samples"));
     from.at("samples_per_second").get_to(out.samples_per_second);
     out.train_loss = optional_of(from.at("train_loss"));
     out.held_out_loss = optional_of(from.at("held_out_loss"));
-    out.bytes_sent = count_of(from.at("bytes_sent"));
-    out.violations = count_of(from.at("violations"));
+    out.bytes_sent = whole_number<std::uint64_t>(from.at("bytes_sent"));
+    out.violations = whole_number<std::uint64_t>(from.at("violations"));
     out.rounds_by_outcome = counts_of(from.at("rounds_by_outcome"));
     out.rounds_by_reason = counts_of(from.at("rounds_by_reason"));
     for (const auto& each : from.at("last_rounds")) {
       auto& round = out.last_rounds.emplace_back();
-      round.epoch = count_of(each.at("epoch"));
-      round.members = count_of(each.at("members"));
+      round.epoch = whole_number<std::uint64_t>(each.at("epoch"));
+      round.members = whole_number<std::uint64_t>(each.at("members"));
       each.at("outcome").get_to(round.outcome);
       each.at("reason").get_to(round.reason);
       each.at("seconds").get_to(round.seconds);

@@ -1,0 +1,24 @@
+// Whole numbers out of JSON that somebody else wrote. nlohmann turns any number into what is asked for, and 1e73 into nothing that is defined.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace shoal {
+
+/// Throws json::exception where `from` is not a whole number that T holds.
+template <std::integral T, class Json>
+T whole_number(const Json& from) {
+  const auto held = [](auto value) { return std::in_range<T>(value); };
+  if (from.is_number_unsigned()) {
+    if (const auto value = from.template get<std::uint64_t>(); held(value)) return static_cast<T>(value);
+  } else if (from.is_number_integer()) {
+    if (const auto value = from.template get<std::int64_t>(); held(value)) return static_cast<T>(value);
+  }
+  throw nlohmann::json::other_error::create(501, "no whole number, or too large a one: " + from.dump(), &from);
+}
+
+}  // namespace shoal
