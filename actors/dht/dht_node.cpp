@@ -349,15 +349,8 @@ void dht_node::on_put(const record_put& what) {
 void dht_node::keep(record_store& in, const std::string& key, const std::vector<signed_record>& records) {
   auto utc = this->utc();
   for (const auto& what : records) {
-    auto wanted = in.wants(key, what, utc);
-    if (!wanted) {
-      misbehaviour(0, "record: " + wanted.error());
-    } else if (*wanted) {
-      if (!is_genuine(key, what, options_.memo.get()))
-        misbehaviour(0, "record: the signature is not its owner's");
-      else
-        in.keep(key, what);
-    }
+    const auto kept = in.put(key, what, utc, [&] { return is_genuine(key, what, options_.memo.get()); });
+    if (!kept) misbehaviour(0, "record: " + kept.error());
   }
   in.touch(key, now());
 }

@@ -28,12 +28,6 @@ result<bool> record_store::wants(const std::string& key, const signed_record& wh
   return true;
 }
 
-result<bool> record_store::put(const std::string& key, const signed_record& what, std::int64_t utc) {
-  auto wanted = wants(key, what, utc);
-  if (wanted && *wanted) keep(key, what);
-  return wanted;
-}
-
 void record_store::keep(const std::string& key, const signed_record& what) {
   const auto at = keys_.try_emplace(key).first;
   auto& in = at->second;

@@ -1,5 +1,5 @@
 // Records as a node keeps them: a dictionary of sub-keys under each key. Of two records of one owner the newer
-// one stays (is_newer); another owner cannot replace a record that lives. Signatures are checked by
+// one stays (is_newer); another owner cannot replace a record that lives. How a signature is checked is up to
 // whoever puts records here.
 //
 // Each change of a key gets a number, ascending, so that a reader that has all up to one number asks only for
@@ -36,10 +36,20 @@ class record_store {
   /// Whether put() would keep it: false if we have it or a newer one, or it has expired.
   /// Errors: it exceeds a limit, or the sub-key is another owner's.
   result<bool> wants(const std::string& key, const signed_record& what, std::int64_t utc) const;
-  /// Keeps it if it is wanted; says whether.
-  result<bool> put(const std::string& key, const signed_record& what, std::int64_t utc);
-  /// Keeps it. Requires: wants() has just said so.
-  void keep(const std::string& key, const signed_record& what);
+  /// Keeps it if it is wanted and `genuine()`, which is asked last, because a signature takes the longest to check. Says whether.
+  /// Errors: as wants(), or it is not genuine.
+  template <class Genuine>
+  result<bool> put(const std::string& key, const signed_record& what, std::int64_t utc, Genuine genuine) {
+    auto wanted = wants(key, what, utc);
+    if (!wanted || !*wanted) return wanted;
+    if (!genuine()) return failure{"the signature is not its owner's"};
+    keep(key, what);
+    return wanted;
+  }
+  /// One whose signature was checked.
+  result<bool> put(const std::string& key, const signed_record& what, std::int64_t utc) {
+    return put(key, what, utc, [] { return true; });
+  }
 
   struct changes {
     std::vector<signed_record> records;  ///< withdrawals among them
@@ -82,6 +92,7 @@ class record_store {
     const std::string* subkey = nullptr;
   };
   using expiry = std::pair<std::int64_t, std::uint64_t>;    // when, sequence
+  void keep(const std::string& key, const signed_record& what);
   void remove(const std::string& key, const std::string& subkey);
 
   record_limits limits_;

@@ -13,15 +13,14 @@ namespace shoal::kernels {
 
 namespace {
 
-constexpr std::uint32_t zero_code = blockwise8_zero;
 constexpr auto magnitudes = blockwise8_magnitudes<0>();
 constexpr auto unsigned_values = blockwise8_magnitudes<1>();
 
 constexpr auto values = [] {
   std::array<float, 256> out{};
   for (std::size_t rank = 0; rank < 128; ++rank) {
-    out[zero_code - rank] = rank == 0 ? 0.0F : -magnitudes[rank];
-    out[zero_code + rank] = magnitudes[rank];
+    out[blockwise8_zero - rank] = rank == 0 ? 0.0F : -magnitudes[rank];
+    out[blockwise8_zero + rank] = magnitudes[rank];
   }
   out[255] = magnitudes[128];
   return out;
@@ -77,7 +76,7 @@ struct coding {
   const std::array<float, 256>* values;
 };
 
-constexpr coding as_signed{largest_magnitude, blockwise8_quantize, not_finite, zero_code, &values};
+constexpr coding as_signed{largest_magnitude, blockwise8_quantize, not_finite, blockwise8_zero, &values};
 constexpr coding as_unsigned{largest_bits, blockwise8_quantize_unsigned, not_unsigned, 0, &unsigned_values};
 
 result<void> encode_with(const coding& how, std::span<const float> x, std::span<std::byte> bytes) {

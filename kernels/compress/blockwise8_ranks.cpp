@@ -57,19 +57,20 @@ struct ranks {
   }
 };
 
+template <int Finer>
 SHOAL_WIDER void plain(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
+  using exact = ranks<Finer, 17 - Finer>;
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[i] / absmax);
-    const std::uint32_t rank = ranks<0, 17>::nearest(bits & 0x7fffffffU);
-    const std::uint32_t negative = 0U - (bits >> 31);
-    const std::uint32_t limited = std::min(rank, 128 + negative); // -1 is not among the values
-    code[i] = static_cast<std::uint8_t>(blockwise8_zero + ((limited ^ negative) - negative));
+    if constexpr (Finer == 0) {
+      const std::uint32_t rank = exact::nearest(bits & 0x7fffffffU);
+      const std::uint32_t negative = 0U - (bits >> 31);
+      const std::uint32_t limited = std::min(rank, 128 + negative); // -1 is not among the values
+      code[i] = static_cast<std::uint8_t>(blockwise8_zero + ((limited ^ negative) - negative));
+    } else {
+      code[i] = static_cast<std::uint8_t>(exact::nearest(bits));
+    }
   }
-}
-
-SHOAL_WIDER void plain_unsigned(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
-  for (std::size_t i = 0; i < n; ++i)
-    code[i] = static_cast<std::uint8_t>(ranks<1, 16>::nearest(std::bit_cast<std::uint32_t>(x[i] / absmax)));
 }
 
 #ifdef SHOAL_AVX512
@@ -156,10 +157,7 @@ SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, float absmax, std::
     const __m512 above = _mm512_sub_ps(_mm512_sub_ps(ascends, _mm512_cvtepi32_ps(rank)), spare);
     // As integers: what is below 0 is above all that are positive.
     if (_mm512_cmp_epu32_mask(_mm512_castps_si512(above), _mm512_castps_si512(most), _MM_CMPINT_NLT) != 0) [[unlikely]] {
-      if constexpr (Finer == 0)
-        plain(x + at, 16, absmax, code + at);
-      else
-        plain_unsigned(x + at, 16, absmax, code + at);
+      plain<Finer>(x + at, 16, absmax, code + at);
       continue;
     }
     __m512i out = _mm512_min_epi32(rank, _mm512_permutexvar_epi32(decade, last));
@@ -175,24 +173,24 @@ SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, float absmax, std::
 
 #endif
 
+template <int Finer>
+void quantize(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
+  std::size_t done = 0;
+#ifdef SHOAL_AVX512
+  if (has_avx512() && absmax >= least_wide && absmax <= most_wide)
+    done = wide<Finer>(x, n, absmax, code);
+#endif
+  plain<Finer>(x + done, n - done, absmax, code + done);
+}
+
 } // namespace
 
 void blockwise8_quantize(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
-  std::size_t done = 0;
-#ifdef SHOAL_AVX512
-  if (has_avx512() && absmax >= least_wide && absmax <= most_wide)
-    done = wide<0>(x, n, absmax, code);
-#endif
-  plain(x + done, n - done, absmax, code + done);
+  quantize<0>(x, n, absmax, code);
 }
 
 void blockwise8_quantize_unsigned(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
-  std::size_t done = 0;
-#ifdef SHOAL_AVX512
-  if (has_avx512() && absmax >= least_wide && absmax <= most_wide)
-    done = wide<1>(x, n, absmax, code);
-#endif
-  plain_unsigned(x + done, n - done, absmax, code + done);
+  quantize<1>(x, n, absmax, code);
 }
 
 } // namespace shoal::kernels

@@ -76,6 +76,13 @@ struct network {
   std::size_t bad() { return world.observed<misbehaved>().size(); }
 };
 
+/// Counts the look-ups of keys.
+dht_config counting(std::size_t& lookups) {
+  dht_config out;
+  out.on_lookup = [&lookups](const lookup_report& what) { lookups += what.for_key ? 1 : 0; };
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("a node alone answers from what it has") {
@@ -352,10 +359,8 @@ TEST_CASE("a dictionary larger than a message comes in pieces") {
 }
 
 TEST_CASE("replicas that go on saying that they are the nearest are not looked up again before it is time to refresh") {
-  dht_config options;
   std::size_t lookups = 0;
-  options.on_lookup = [&](const lookup_report& what) { lookups += what.for_key ? 1 : 0; };
-  network net(30, options);
+  network net(30, counting(lookups));
   net.put(3, "k", "a", '0', 60s);
   const auto before = lookups;
   CHECK(before > 0);
@@ -372,10 +377,8 @@ TEST_CASE("replicas that go on saying that they are the nearest are not looked u
 }
 
 TEST_CASE("who asks one replica for what is new need not read all of them because it was quiet; a replica that was, does") {
-  dht_config options;
   std::size_t lookups = 0;
-  options.on_lookup = [&](const lookup_report& what) { lookups += what.for_key ? 1 : 0; };
-  network net(20, options);
+  network net(20, counting(lookups));
   net.put(3, "k", "a", '1', 60s);
   const auto all_read = [&] {
     const auto before = lookups;
@@ -384,7 +387,7 @@ TEST_CASE("who asks one replica for what is new need not read all of them becaus
   };
   CHECK(all_read() >= net.nodes.size() - 1);
   net.world.run_for(2s);
-  CHECK(all_read() <= options.replicas);
+  CHECK(all_read() <= net.options.replicas);
   CHECK(net.bad() == 0);
 }
 
