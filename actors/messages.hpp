@@ -17,6 +17,7 @@
 #include "actors/ids.hpp"
 #include "actors/payload_inspect.hpp"
 #include "kernels/base/payload.hpp"
+#include "kernels/base/shared.hpp"
 
 namespace caf {
 class actor_system_config;
@@ -67,7 +68,7 @@ struct lookup {
 struct found {
   std::string key;
   std::uint64_t token = 0;
-  std::vector<record> records;   ///< ascending by subkey
+  std::vector<shared<record>> records;   ///< ascending by subkey
   SHOAL_MESSAGE(found, x.key, x.token, x.records)
 };
 
@@ -129,7 +130,7 @@ struct query_answer {
   std::uint64_t token = 0;
   std::int64_t utc_ns = 0;
   std::vector<contact> nearer;
-  std::vector<signed_record> records;
+  std::vector<shared<signed_record>> records;
   std::uint64_t sequence = 0;
   std::uint8_t more = 0;             ///< the answer would have been too large: ask again at once
   std::uint8_t others_nearer = 0;    ///< the sender knows enough nodes nearer to the key that it need not have its records
@@ -142,7 +143,7 @@ struct record_put {
   std::uint8_t client = 0;
   std::uint64_t token = 0;
   std::string key;
-  std::vector<signed_record> records;
+  std::vector<shared<signed_record>> records;
   SHOAL_MESSAGE(record_put, x.from, x.client, x.token, x.key, x.records)
 };
 

@@ -43,6 +43,11 @@ caf::behavior group_actor::make_behavior() {
   set_timer(3 * options_.matchmaking_time, give_up);
   here().probe(probes::matchmaking_begun);
   return {
+      [this](reduced_chunk& m) { for_round(m); },
+      [this](part_chunk& m) { for_round(m); },
+      [this](member_ready& m) { for_round(m); },
+      [this](member_finished& m) { for_round(m); },
+      [this](tick& m) { on_timer(m); },
       [this](found& m) { matchmaking_->found_peers(m.records); },
       [this](expected_now& m) { matchmaking_->expect(m.peers, m.known_samples); },
       [this](join_request& m) { matchmaking_->on(m); },
@@ -51,16 +56,11 @@ caf::behavior group_actor::make_behavior() {
       [this](join_withdrawn& m) { matchmaking_->on(m, current_sender()); },
       [this](group_begun& m) { matchmaking_->on(m, current_sender()); },
       [this](member_declined& m) { for_round(m); },
-      [this](part_chunk& m) { for_round(m); },
-      [this](reduced_chunk& m) { for_round(m); },
       [this](part_query& m) { for_round(m); },
       [this](part_claim& m) { for_round(m); },
-      [this](member_ready& m) { for_round(m); },
-      [this](member_finished& m) { for_round(m); },
       [this](chunk_received& m) { of_round(m); },
       [this](part_answer& m) { of_round(m); },
       [this](part_wanted& m) { of_round(m); },
-      [this](tick& m) { on_timer(m); },
   };
 }
 

@@ -84,12 +84,12 @@ bool matchmaking::is_gone(const caf::actor& address) const {
   return std::find(gone_.begin(), gone_.end(), caf::actor_cast<caf::actor_addr>(address)) != gone_.end();
 }
 
-void matchmaking::found_peers(const std::vector<record>& records) {
+void matchmaking::found_peers(const std::vector<shared<record>>& records) {
   if (over_) return;
   looked_up_ = true;
   for (const auto& entry : records) {
-    auto id = parse_id(entry.subkey);
-    if (id && entry.address && *id != self_.peer) learn(*id, entry.address, standing::unpack(entry.value));
+    auto id = parse_id(entry->subkey);
+    if (id && entry->address && *id != self_.peer) learn(*id, entry->address, standing::unpack(entry->value));
   }
   choose_leader();
   close_if_complete();

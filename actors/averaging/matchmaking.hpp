@@ -52,7 +52,7 @@ class matchmaking {
   void start();
   /// The owner knows better now who will come.
   void expect(const std::vector<expected_peer>& peers, std::uint64_t known_samples);
-  void found_peers(const std::vector<record>& records);
+  void found_peers(const std::vector<shared<record>>& records);
   void on(const join_request& message);
   void on(const join_accepted& message, const caf::strong_actor_ptr& sender);
   void on(const join_rejected& message, const caf::strong_actor_ptr& sender);

@@ -118,8 +118,9 @@ void shard_replica::follow(const replica_info& whom) {
   greet(whom.address);
 }
 
-void shard_replica::found(const std::vector<actors::record>& records) {
-  for (const auto& r : records) {
+void shard_replica::found(const std::vector<shared<actors::record>>& records) {
+  for (const auto& each : records) {
+    const auto& r = *each;
     const auto what = replica_record::unpack(r.value);
     if (!what || !r.address || r.address == world_.self() || dead_.contains(address_of(r.address))) continue;
     ledger_.know_territories(what->territory + 1);

@@ -102,7 +102,7 @@ class shard_replica {
   void on(const ledger_received& what, const caf::strong_actor_ptr& sender);
   void on(const not_primary& what, const caf::strong_actor_ptr& sender);
   void lost(const caf::actor_addr& whom, bool dead);
-  void found(const std::vector<actors::record>& records);
+  void found(const std::vector<shared<actors::record>>& records);
   /// Call every config.beat; says whether records should be looked up.
   bool beat();
   /// Drops all addresses.

@@ -51,16 +51,11 @@ caf::behavior dht_node::make_behavior() {
   join();
   set_timer(from_seconds(to_seconds(options_.maintenance) * draws_.uniform(0.5, 1.0)), maintenance_timer);
   return {
-      [this](store& m) { handles(), on_store(m); },
-      [this](const withdraw& m) { handles(), on_withdraw(m); },
-      [this](const lookup& m) { handles(), on_lookup(m); },
-      [this](const serve& m) { handles(), on_serve(m); },
-      [this](const introduced& m) { handles(), on_introduced(m); },
-      [this](const nodes_query& m) { handles(), on_nodes_query(m); },
-      [this](const records_query& m) { handles(), on_records_query(m); },
+      // CAF tries one after the other, by comparing names: what comes most often is first.
       [this](query_answer& m) { handles(), on_answer(m); },
       [this](const record_put& m) { handles(), on_put(m); },
       [this](const put_receipt& m) { handles(), on_receipt(m); },
+      [this](const records_query& m) { handles(), on_records_query(m); },
       [this](const tick& m) {
         handles();
         switch (m.kind) {
@@ -78,6 +73,12 @@ caf::behavior dht_node::make_behavior() {
           default: return misbehaviour(0, "tick of another actor");
         }
       },
+      [this](const lookup& m) { handles(), on_lookup(m); },
+      [this](const nodes_query& m) { handles(), on_nodes_query(m); },
+      [this](store& m) { handles(), on_store(m); },
+      [this](const withdraw& m) { handles(), on_withdraw(m); },
+      [this](const serve& m) { handles(), on_serve(m); },
+      [this](const introduced& m) { handles(), on_introduced(m); },
   };
 }
 
@@ -132,7 +133,7 @@ void dht_node::on_withdraw(const withdraw& what) {
   auto known = own_.find(what.key);
   if (known == own_.end()) return;
   auto entry = known->second.find(what.subkey);
-  if (entry == known->second.end() || entry->second.what.withdrawn != 0) return;
+  if (entry == known->second.end() || entry->second.what->withdrawn != 0) return;
   record empty;
   empty.subkey = what.subkey;
   empty.expires_utc_ns = entry->second.longest;
@@ -214,7 +215,7 @@ void dht_node::send_own(const std::string& key, const std::vector<contact>& memb
   if (own == own_.end()) return;
   auto utc = here().utc_ns();
   for (const auto& member : members) {
-    std::vector<signed_record> some;
+    std::vector<shared<signed_record>> some;
     auto flush = [&] {
       if (some.empty()) return;
       if (member.id == self_.id)
@@ -224,7 +225,7 @@ void dht_node::send_own(const std::string& key, const std::vector<contact>& memb
       some.clear();
     };
     for (auto& [subkey, mine] : own->second) {
-      if (!mine.pending || mine.what.entry.expires_utc_ns <= utc || !mine.told.insert(member.id).second) continue;
+      if (!mine.pending || mine.what->entry.expires_utc_ns <= utc || !mine.told.insert(member.id).second) continue;
       some.push_back(mine.what);
       if (some.size() == most_records) flush();
     }
@@ -266,30 +267,37 @@ void dht_node::read(const std::string& key) {
 void dht_node::answer(const std::string& key) {
   auto readers = waiting_.find(key);
   if (readers == waiting_.end()) return;
-  std::vector<const signed_record*> known;
+  std::vector<const shared<signed_record>*> known;
   auto utc = this->utc();
-  auto see = [&](const signed_record& what) {
-    if (what.entry.expires_utc_ns > utc || options_.honours_expired) known.push_back(&what);
+  auto see = [&](const shared<signed_record>& what) {
+    if (what->entry.expires_utc_ns > utc || options_.honours_expired) known.push_back(&what);
+  };
+  // Each is in order.
+  const auto merge_from = [&](std::size_t begin) {
+    std::inplace_merge(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(begin), known.end(), [](const auto* a, const auto* b) {
+      const auto order = (*a)->entry.subkey.compare((*b)->entry.subkey);
+      return order != 0 ? order < 0 : is_newer(**a, **b);
+    });
   };
   store_.for_each(key, see);
-  cache_.for_each(key, see);
-  if (auto own = own_.find(key); own != own_.end())
+  if (const auto begin = known.size(); cache_.for_each(key, see), begin > 0 && known.size() > begin) merge_from(begin);
+  if (auto own = own_.find(key); own != own_.end()) {
+    const auto begin = known.size();
     for (const auto& [subkey, mine] : own->second) see(mine.what);
-  std::sort(known.begin(), known.end(), [](const signed_record* a, const signed_record* b) {
-    const auto order = a->entry.subkey.compare(b->entry.subkey);
-    return order != 0 ? order < 0 : is_newer(*a, *b);
-  });
-  std::vector<record> records;
+    merge_from(begin);
+  }
+  std::vector<shared<record>> records;
   records.reserve(known.size());
   const signed_record* before = nullptr;
   for (const auto* what : known) {
-    const bool newest = before == nullptr || before->entry.subkey != what->entry.subkey;
-    before = what;
-    if (newest && what->withdrawn == 0) records.push_back(what->entry);
+    const auto& each = **what;
+    const bool newest = before == nullptr || before->entry.subkey != each.entry.subkey;
+    before = &each;
+    if (newest && each.withdrawn == 0) records.emplace_back(*what, each.entry);
   }
   if (!records.empty()) {
-    const auto first = std::min_element(records.begin(), records.end(), [](const record& a, const record& b) { return a.expires_utc_ns < b.expires_utc_ns; });
-    here().observe(records_given{first->expires_utc_ns, utc});
+    const auto first = std::min_element(records.begin(), records.end(), [](const auto& a, const auto& b) { return a->expires_utc_ns < b->expires_utc_ns; });
+    here().observe(records_given{(*first)->expires_utc_ns, utc});
   }
   auto all = std::move(readers->second);
   waiting_.erase(readers);
@@ -346,10 +354,10 @@ void dht_node::on_put(const record_put& what) {
   met(what.from, what.client != 0);
 }
 
-void dht_node::keep(record_store& in, const std::string& key, const std::vector<signed_record>& records) {
+void dht_node::keep(record_store& in, const std::string& key, const std::vector<shared<signed_record>>& records) {
   auto utc = this->utc();
   for (const auto& what : records) {
-    const auto kept = in.put(key, what, utc, [&] { return is_genuine(key, what, options_.memo.get()); });
+    const auto kept = in.put(key, what, utc, [&] { return is_genuine(key, *what, options_.memo.get()); });
     if (!kept) misbehaviour(0, "record: " + kept.error());
   }
   in.touch(key, now());
@@ -503,7 +511,7 @@ void dht_node::query(const contact& to, std::uint64_t in, const std::string& key
   ask(request{what, to, in, key, after, {}, again}, records_query{{}, 0, 0, key, after, static_cast<std::uint8_t>(nodes ? 1 : 0)});
 }
 
-void dht_node::put(const contact& to, const std::string& key, std::vector<signed_record> records, unsigned again) {
+void dht_node::put(const contact& to, const std::string& key, std::vector<shared<signed_record>> records, unsigned again) {
   ask(request{kind::put, to, 0, key, 0, {}, again}, record_put{{}, 0, 0, key, std::move(records)});
 }
 
@@ -546,9 +554,9 @@ void dht_node::ask_again(const request& what) {
       auto own = own_.find(what.key);
       if (own == own_.end()) return;
       const auto utc = here().utc_ns();
-      std::vector<signed_record> records;
+      std::vector<shared<signed_record>> records;
       for (const auto& [subkey, mine] : own->second)
-        if (mine.what.entry.expires_utc_ns > utc && records.size() < most_records) records.push_back(mine.what);
+        if (mine.what->entry.expires_utc_ns > utc && records.size() < most_records) records.push_back(mine.what);
       if (!records.empty()) put(what.to, what.key, std::move(records), what.again + 1);
       return;
     }
@@ -662,8 +670,8 @@ void dht_node::finish(std::uint64_t token) {
     });
     if (holds(members)) {
       // What the others have is now ours to keep.
-      std::vector<signed_record> read;
-      cache_.for_each(s.key, [&](const signed_record& what) { read.push_back(what); });
+      std::vector<shared<signed_record>> read;
+      cache_.for_each(s.key, [&](const shared<signed_record>& what) { read.push_back(what); });
       if (!read.empty()) keep(store_, s.key, read);
     }
     repair(s);
@@ -681,10 +689,10 @@ void dht_node::repair(const search& done) {
   // The nearest that had nothing: it is new there, or lost a message.
   for (const auto& who : done.lookup.nearest(options_.replicas)) {
     if (!done.lacking.contains(who.id)) continue;
-    std::vector<signed_record> records;
+    std::vector<shared<signed_record>> records;
     auto utc = this->utc();
-    auto take = [&](const signed_record& what) {
-      if (what.entry.expires_utc_ns > utc && records.size() < most_records) records.push_back(what);
+    auto take = [&](const shared<signed_record>& what) {
+      if (what->entry.expires_utc_ns > utc && records.size() < most_records) records.push_back(what);
     };
     if (store_.has_key(done.key))
       store_.for_each(done.key, take);
@@ -749,9 +757,9 @@ bool dht_node::holds(const replica_set& set) const {
 
 void dht_node::send_kept(const std::string& key, const replica_set& set) {
   auto utc = this->utc();
-  std::vector<signed_record> records;
-  store_.for_each(key, [&](const signed_record& what) {
-    if (what.entry.expires_utc_ns > utc) records.push_back(what);
+  std::vector<shared<signed_record>> records;
+  store_.for_each(key, [&](const shared<signed_record>& what) {
+    if (what->entry.expires_utc_ns > utc) records.push_back(what);
   });
   for (const auto& member : set.members) {
     if (member.id == self_.id) continue;
@@ -881,9 +889,9 @@ void dht_node::hand_over(const contact& to) {
       return c.id == to.id || distance(target, self_.id) < distance(target, c.id);
     });
     if (!among || !nearest) continue;
-    std::vector<signed_record> records;
-    store_.for_each(key, [&](const signed_record& what) {
-      if (what.entry.expires_utc_ns > utc) records.push_back(what);
+    std::vector<shared<signed_record>> records;
+    store_.for_each(key, [&](const shared<signed_record>& what) {
+      if (what->entry.expires_utc_ns > utc) records.push_back(what);
     });
     for (std::size_t i = 0; i < records.size(); i += most_records) {
       auto end = std::min(records.size(), i + most_records);
@@ -989,10 +997,10 @@ void dht_node::maintain() {
   std::vector<std::pair<std::string, record>> rests;
   for (const auto& [key, mine] : own_)
     for (const auto& [subkey, one] : mine)
-      if (one.what.entry.expires_utc_ns <= own_utc && one.longest > own_utc) rests.push_back({key, {subkey, nullptr, {}, one.longest}});
+      if (one.what->entry.expires_utc_ns <= own_utc && one.longest > own_utc) rests.push_back({key, {subkey, nullptr, {}, one.longest}});
   for (auto& [key, rest] : rests) publish(key, std::move(rest), true);
   for (auto own = own_.begin(); own != own_.end();) {
-    std::erase_if(own->second, [&](const auto& e) { return e.second.what.entry.expires_utc_ns <= own_utc; });
+    std::erase_if(own->second, [&](const auto& e) { return e.second.what->entry.expires_utc_ns <= own_utc; });
     own = own->second.empty() ? own_.erase(own) : std::next(own);
   }
   for (auto v = views_.begin(); v != views_.end();) {

@@ -146,7 +146,7 @@ class dht_node final : public protocol_actor {
     unsigned open = 0;
   };
   struct own_record {
-    signed_record what;
+    shared<signed_record> what;
     bool pending = true;              // the replicas do not have it yet
     std::set<node_id> told;           // while it is pending: who has it already
     duration sent{};
@@ -180,14 +180,14 @@ class dht_node final : public protocol_actor {
   void on_answer(query_answer& what);
   void on_receipt(const put_receipt& what);
   /// Checks and keeps records of others. Says how many it took for bad.
-  void keep(record_store& in, const std::string& key, const std::vector<signed_record>& records);
+  void keep(record_store& in, const std::string& key, const std::vector<shared<signed_record>>& records);
   std::vector<contact> known_near(const node_id& target, const node_id& asker) const;
 
   // requests
   template <class Message>
   void ask(request what, Message message);
   void query(const contact& to, std::uint64_t search, const std::string& key, kind what, bool nodes, unsigned again = 0);
-  void put(const contact& to, const std::string& key, std::vector<signed_record> records, unsigned again = 0);
+  void put(const contact& to, const std::string& key, std::vector<shared<signed_record>> records, unsigned again = 0);
   std::optional<request> close(std::uint64_t token, bool answered = false);
   void on_request_timer();
   void wait_for_requests();

@@ -17,7 +17,7 @@ result<bool> record_store::wants(const std::string& key, const signed_record& wh
   if (at == keys_.end()) {
     if (keys_.size() >= limits_.max_keys) return failure{"too many keys"};
   } else if (auto old = at->second.records.find(entry.subkey); old != at->second.records.end()) {
-    const auto& known = old->second.what;
+    const auto& known = *old->second.what;
     if (known.owner == what.owner) return is_newer(what, known);
     if (known.entry.expires_utc_ns > utc) return failure{"the sub-key is another owner's"};
     return true;
@@ -28,12 +28,12 @@ result<bool> record_store::wants(const std::string& key, const signed_record& wh
   return true;
 }
 
-void record_store::keep(const std::string& key, const signed_record& what) {
+void record_store::keep(const std::string& key, const shared<signed_record>& what) {
   const auto at = keys_.try_emplace(key).first;
   auto& in = at->second;
   const auto sequence = next_sequence_++;
-  const auto [entry, fresh] = in.records.try_emplace(what.entry.subkey);
-  const expiry when{what.entry.expires_utc_ns, sequence};
+  const auto [entry, fresh] = in.records.try_emplace(what->entry.subkey);
+  const expiry when{what->entry.expires_utc_ns, sequence};
   if (fresh) {
     in.by_sequence.emplace(sequence, &entry->second);
     by_expiry_.emplace(when, place{&at->first, &entry->first});
@@ -41,7 +41,7 @@ void record_store::keep(const std::string& key, const signed_record& what) {
     auto by_sequence = in.by_sequence.extract(entry->second.sequence);
     by_sequence.key() = sequence;
     in.by_sequence.insert(in.by_sequence.end(), std::move(by_sequence));
-    auto by_expiry = by_expiry_.extract({entry->second.what.entry.expires_utc_ns, entry->second.sequence});
+    auto by_expiry = by_expiry_.extract({entry->second.what->entry.expires_utc_ns, entry->second.sequence});
     by_expiry.key() = when;
     by_expiry_.insert(std::move(by_expiry));
   }
@@ -68,7 +68,7 @@ const signed_record* record_store::find(const std::string& key, const std::strin
   auto at = keys_.find(key);
   if (at == keys_.end()) return nullptr;
   auto entry = at->second.records.find(subkey);
-  return entry == at->second.records.end() ? nullptr : &entry->second.what;
+  return entry == at->second.records.end() ? nullptr : &*entry->second.what;
 }
 
 void record_store::remove(const std::string& key, const std::string& subkey) {
@@ -76,7 +76,7 @@ void record_store::remove(const std::string& key, const std::string& subkey) {
   if (at == keys_.end()) return;
   auto entry = at->second.records.find(subkey);
   if (entry == at->second.records.end()) return;
-  by_expiry_.erase({entry->second.what.entry.expires_utc_ns, entry->second.sequence});
+  by_expiry_.erase({entry->second.what->entry.expires_utc_ns, entry->second.sequence});
   at->second.by_sequence.erase(entry->second.sequence);
   at->second.records.erase(entry);
   if (at->second.records.empty()) keys_.erase(at);
@@ -92,7 +92,7 @@ void record_store::drop_expired(std::int64_t utc) {
 void record_store::drop_key(const std::string& key) {
   auto at = keys_.find(key);
   if (at == keys_.end()) return;
-  for (const auto& [subkey, kept] : at->second.records) by_expiry_.erase({kept.what.entry.expires_utc_ns, kept.sequence});
+  for (const auto& [subkey, kept] : at->second.records) by_expiry_.erase({kept.what->entry.expires_utc_ns, kept.sequence});
   keys_.erase(at);
 }
 

@@ -39,28 +39,29 @@ class record_store {
   /// Keeps it if it is wanted and `genuine()`, which is asked last, because a signature takes the longest to check. Says whether.
   /// Errors: as wants(), or it is not genuine.
   template <class Genuine>
-  result<bool> put(const std::string& key, const signed_record& what, std::int64_t utc, Genuine genuine) {
-    auto wanted = wants(key, what, utc);
+  result<bool> put(const std::string& key, const shared<signed_record>& what, std::int64_t utc, Genuine genuine) {
+    auto wanted = wants(key, *what, utc);
     if (!wanted || !*wanted) return wanted;
     if (!genuine()) return failure{"the signature is not its owner's"};
     keep(key, what);
     return wanted;
   }
   /// One whose signature was checked.
-  result<bool> put(const std::string& key, const signed_record& what, std::int64_t utc) {
+  result<bool> put(const std::string& key, const shared<signed_record>& what, std::int64_t utc) {
     return put(key, what, utc, [] { return true; });
   }
 
   struct changes {
-    std::vector<signed_record> records;  ///< withdrawals among them
+    std::vector<shared<signed_record>> records;  ///< withdrawals among them
     std::uint64_t sequence = 0;          ///< ask from here next time; 0: there is nothing under the key
     bool more = false;
   };
   /// What changed under `key` after that number, oldest first, at most `most` records. Those that expired are not
   /// among them if drop_expired() was called.
   changes after(const std::string& key, std::uint64_t sequence, std::size_t most) const;
-  /// All under `key` by sub-key; null if there is nothing.
+  /// Null if there is nothing.
   const signed_record* find(const std::string& key, const std::string& subkey) const;
+  /// All under `key`, ascending by sub-key: f(const shared<signed_record>&).
   template <class F>
   void for_each(const std::string& key, F f) const {
     if (auto at = keys_.find(key); at != keys_.end())
@@ -79,7 +80,7 @@ class record_store {
 
  private:
   struct kept {
-    signed_record what;
+    shared<signed_record> what;
     std::uint64_t sequence = 0;
   };
   struct dictionary {
@@ -92,7 +93,7 @@ class record_store {
     const std::string* subkey = nullptr;
   };
   using expiry = std::pair<std::int64_t, std::uint64_t>;    // when, sequence
-  void keep(const std::string& key, const signed_record& what);
+  void keep(const std::string& key, const shared<signed_record>& what);
   void remove(const std::string& key, const std::string& subkey);
 
   record_limits limits_;

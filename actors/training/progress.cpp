@@ -41,26 +41,24 @@ std::optional<progress> progress::unpack(const payload& bytes) {
                   words[7] >> 16, words[8], static_cast<round_part>(words[7] >> 2 & 3)};
 }
 
-void progress_table::replace(const std::vector<record>& records, peer_id self, duration now) {
-  auto before = std::exchange(entries_, {});
+void progress_table::replace(const std::vector<shared<record>>& records, peer_id self, duration now) {
+  ++looks_;
   looked_ = now;
-  for (const auto& r : records) {
+  for (const auto& each : records) {
+    const auto& r = *each;
     peer_id id = 0;
     auto [end, error] = std::from_chars(r.subkey.data(), r.subkey.data() + r.subkey.size(), id, 16);
     if (error != std::errc{} || end != r.subkey.data() + r.subkey.size() || id == self || !r.address) continue;
     auto what = progress::unpack(r.value);
     if (!what) continue;
-    auto known = before.extract(id);  // nearly all were there before
-    if (known.empty()) {
-      entries_.insert_or_assign(id, entry{*what, r.address, now});
-      continue;
-    }
-    auto& mine = known.mapped();
-    if (mine.what != *what) mine.changed = now;
+    const auto [at, fresh] = entries_.try_emplace(id);
+    auto& mine = at->second;
+    if (fresh || mine.what != *what) mine.changed = now;
     mine.what = *what;
     mine.address = r.address;
-    entries_.insert(entries_.end(), std::move(known));
+    mine.look = looks_;
   }
+  std::erase_if(entries_, [this](const auto& one) { return one.second.look != looks_; });
 }
 
 branch progress_table::leading(const branch& own) const {

@@ -69,10 +69,11 @@ class progress_table {
     progress what;
     caf::actor address;
     duration changed{};        ///< when we first saw it say so
+    std::uint64_t look = 0;    ///< which look found it, last
   };
 
   /// Replaces the table by what the DHT returned; records of `self` are left out.
-  void replace(const std::vector<record>& records, peer_id self, duration now);
+  void replace(const std::vector<shared<record>>& records, peer_id self, duration now);
   const std::map<peer_id, entry>& entries() const noexcept { return entries_; }
 
   /// The leading branch among the records and `own`. Who is only arriving proves no branch: two joiners that
@@ -96,9 +97,9 @@ class progress_table {
   };
   /// Who there have given to it, and have no result yet.
   contributors contributors_to(std::uint64_t epoch, const state_id& state) const;
-  /// Those who have its result.
   /// Whether somebody on that state goes on without a round.
   bool passed(std::uint64_t epoch, const state_id& state) const;
+  /// Those who have its result.
   std::vector<peer_id> peers_through(std::uint64_t epoch, const state_id& state) const;
   /// Samples of those that are at `epoch`, whatever their state.
   std::uint64_t samples_at(std::uint64_t epoch) const;
@@ -115,6 +116,7 @@ class progress_table {
  private:
   std::map<peer_id, entry> entries_;
   duration looked_{};          // when we last read the records
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace shoal::actors

@@ -54,7 +54,8 @@ caf::behavior volunteer::make_behavior() {
   refresh_in(duration{});
   set_timer(options_.max_refresh, data_timer);
   return {
-      [this](found& m) { on_found(m); },
+      [this](found& m) { on_found(m); },   // what comes most often is first, here and in the other actors
+      [this](tick& m) { on_tick(m); },
       [this](samples& m) { on_samples(m); },
       [this](lease_lost& m) { on_lease_lost(m); },
       [this](commit_received& m) { on_commit_received(m); },
@@ -80,7 +81,6 @@ caf::behavior volunteer::make_behavior() {
       [this](dial_answer& m) { on_dial_answer(m); },
       [this](dialled& m) { on_dialled(m); },
       [](greeting&) {},
-      [this](tick& m) { on_tick(m); },
   };
 }
 
@@ -250,10 +250,11 @@ std::vector<sample_range> volunteer::held() const {
   return out;
 }
 
-void volunteer::on_shards(const std::vector<record>& records) {
+void volunteer::on_shards(const std::vector<shared<record>>& records) {
   shards_.clear();
   const record* newest = nullptr;
-  for (const auto& r : records) {
+  for (const auto& each : records) {
+    const auto& r = *each;
     if (!r.address) continue;
     if (auto replica = replica_record::unpack(r.value)) shards_.push_back({r.address, replica});
     // Of several incarnations of a lone one, the one that was heard of last.

@@ -214,7 +214,7 @@ class volunteer : public protocol_actor {
     std::optional<replica_record> replica;  // nothing: it runs alone
   };
   bool has_replicas() const;
-  void on_shards(const std::vector<record>& records);
+  void on_shards(const std::vector<shared<record>>& records);
   /// Asks the best of `shards_` that is not lost; of those that are lost only with `desperate`.
   void choose_shard(bool desperate);
   void adopt_shard(const caf::actor& shard);

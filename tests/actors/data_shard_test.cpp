@@ -272,8 +272,8 @@ TEST_CASE("the shard is in the DHT as long as it lives") {
   REQUIRE(std::get<0>(*log).size() == 4);
   for (const auto& answer : std::get<0>(*log)) {
     REQUIRE(answer.records.size() == 1);
-    CHECK(answer.records[0].subkey == "shard#1");
-    CHECK(answer.records[0].address == f.shard);
+    CHECK(answer.records[0]->subkey == "shard#1");
+    CHECK(answer.records[0]->address == f.shard);
   }
   std::get<0>(*log).clear();
   caf::anon_send_exit(f.shard, caf::exit_reason::kill);

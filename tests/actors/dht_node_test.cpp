@@ -70,7 +70,7 @@ struct network {
     if (std::get<0>(*log).size() != 1) return "no answer";
     std::string out;
     for (const auto& r : std::get<0>(*log)[0].records)
-      out += (out.empty() ? "" : " ") + r.subkey + "=" + (r.value.empty() ? '-' : static_cast<char>(r.value.bytes()[0]));
+      out += (out.empty() ? "" : " ") + r->subkey + "=" + (r->value.empty() ? '-' : static_cast<char>(r->value.bytes()[0]));
     return out;
   }
   std::size_t bad() { return world.observed<misbehaved>().size(); }
@@ -220,7 +220,7 @@ TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
   CHECK(refused());
   tell(record_put{me, 0, 1, "k", {}});
   CHECK(refused());
-  tell(record_put{me, 0, 1, "k", std::vector<signed_record>(129)});
+  tell(record_put{me, 0, 1, "k", std::vector<shared<signed_record>>(129)});
   CHECK(refused());
   auto forged = mine.sign("k", entry("a"), 1, false);
   forged.entry.subkey = "b";

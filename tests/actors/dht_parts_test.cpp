@@ -329,7 +329,7 @@ TEST_CASE("a reader gets what changed since it asked last, in pieces") {
   (void)store.put("k", signed_by(mine, "k", "c", 'C', 100, 2), 0);
   auto third = store.after("k", second.sequence, 100);
   REQUIRE(third.records.size() == 1);
-  CHECK(third.records[0].entry.subkey == "c");
+  CHECK(third.records[0]->entry.subkey == "c");
   CHECK(store.after("nothing", 5, 100).sequence == 0);
 }
 

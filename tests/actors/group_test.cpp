@@ -53,7 +53,7 @@ struct fixture {
   void tell(const caf::actor& whom, std::vector<std::pair<peer_id, caf::actor>> ready, duration later = {}) {
     found answer;
     for (const auto& [id, address] : ready)
-      answer.records.push_back({fmt::format("{:016x}", id), address, matchmaking::standing{deadline() + later.count(), true}.pack(), 0});
+      answer.records.push_back(record{fmt::format("{:016x}", id), address, matchmaking::standing{deadline() + later.count(), true}.pack(), 0});
     world.send(whom, answer);
   }
 

@@ -78,8 +78,8 @@ struct abortions {
     world.settle();
     found ready;
     const auto standing = matchmaking::standing{hosts[0]->utc_ns() + config.matchmaking_time.count(), true}.pack();   // all begin at once
-    for (std::size_t m = 0; m < members; ++m) ready.records.push_back({fmt::format("{:016x}", hosts[m]->id()), now[m], standing, 0});
-    if (how == 5) ready.records.push_back({fmt::format("{:016x}", 1), ghost, standing, 0});   // a leader that never answers
+    for (std::size_t m = 0; m < members; ++m) ready.records.push_back(record{fmt::format("{:016x}", hosts[m]->id()), now[m], standing, 0});
+    if (how == 5) ready.records.push_back(record{fmt::format("{:016x}", 1), ghost, standing, 0});   // a leader that never answers
     if (how != 6)
       for (std::size_t m = 0; m < members; ++m) world.send(now[m], ready);
     if (how == 6) {                                                                    // given up while they look

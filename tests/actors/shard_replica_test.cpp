@@ -127,7 +127,7 @@ class lab {
       time += config.beat;
       for (auto& m : members) {
         if (!m->alive || !m->replica->beat()) continue;
-        std::vector<record> records;
+        std::vector<shared<record>> records;
         for (auto& other : members)
           if (other->alive) {
             record r;

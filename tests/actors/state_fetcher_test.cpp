@@ -40,7 +40,7 @@ progress downloads_from(mini_world& world, const caf::actor& newcomer, played<do
   theirs.epoch = 5;
   theirs.state = {7, 7};
   theirs.history = 100;
-  caf::anon_send(newcomer, found{progress_key, 0, {{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
+  caf::anon_send(newcomer, found{progress_key, 0, {record{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
   world.settle();
   REQUIRE(ahead.seen<state_request>().size() == 1);
   return theirs;
@@ -333,7 +333,7 @@ TEST_CASE("samples without bytes are none where the work has some") {
   auto directory = add<donor>(world, "directory"), shard = add<donor>(world, "shard");
   auto trainer = world.spawn<peer>(world.add_host("trainer"), peer_config{}, std::make_shared<state_pool>(std::make_shared<bytes_work>()), directory.address);
   caf::anon_send(trainer, found{progress_key, 0, {}});
-  caf::anon_send(trainer, found{std::string(data_shard_key), 1, {{"shard", shard.address, {}, 0}}});
+  caf::anon_send(trainer, found{std::string(data_shard_key), 1, {record{"shard", shard.address, {}, 0}}});
   world.settle();
   const auto give = [&](payload data) {
     caf::send_as(shard.address, trainer, samples{{0, 2048}, std::move(data)});
@@ -523,8 +523,8 @@ TEST_CASE("a peer that is still joining or downloading refuses to be a donor, an
   caf::send_as(ahead.address, ahead.seen<state_request>().front().reply_to, state_refused{});
   world.settle();
   caf::anon_send(newcomer, found{progress_key, 0,
-                                 {{"00000000000000fe", also.address, theirs.pack(), 0},
-                                  {"00000000000000ff", ahead.address, theirs.pack(), 0}}});
+                                 {record{"00000000000000fe", also.address, theirs.pack(), 0},
+                                  record{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
   world.settle();
   CHECK(also.seen<state_request>().size() == 1);
   CHECK(ahead.seen<state_request>().size() == 1);
@@ -545,7 +545,7 @@ TEST_CASE("who takes a state hands in the commits that came with it, and passes 
   auto data = add<shard>(world, "data");
   auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
   auto newcomer = world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
-  caf::anon_send(newcomer, found{"data.shard", 1, {{"shard-0#1", data.address, {}, 0}}});
+  caf::anon_send(newcomer, found{"data.shard", 1, {record{"shard-0#1", data.address, {}, 0}}});
   downloads_from(world, newcomer, ahead);
   auto state = *pool->initial();
   state.epoch = 5;

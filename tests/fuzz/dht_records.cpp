@@ -29,10 +29,10 @@ std::string name(std::uint8_t which, std::size_t longest) { return std::string(w
 
 void check_key(const record_store& store, const std::string& key) {
   std::size_t count = 0;
-  store.for_each(key, [&](const signed_record& what) {
+  store.for_each(key, [&](const shared<signed_record>& what) {
     ++count;
-    const auto* found = store.find(key, what.entry.subkey);
-    must(found == &what, "what is there is found");
+    const auto* found = store.find(key, what->entry.subkey);
+    must(found == &*what, "what is there is found");
   });
   std::uint64_t at = 0;
   std::size_t changes = 0;
@@ -116,7 +116,7 @@ void dht_records(bytes input) {
         utc += std::int64_t{from.two_bytes()} * 1'000'000'000 - 5'000'000'000;
         store.drop_expired(utc);
         for (const auto& each : store.keys())
-          store.for_each(each, [&](const signed_record& left) { must(left.entry.expires_utc_ns > utc, "what has expired is gone"); });
+          store.for_each(each, [&](const shared<signed_record>& left) { must(left->entry.expires_utc_ns > utc, "what has expired is gone"); });
         break;
       default:
         if (what >= 128) store.drop_key(key);
@@ -127,7 +127,7 @@ void dht_records(bytes input) {
   std::size_t all = 0;
   for (const auto& each : store.keys()) {
     check_key(store, each);
-    store.for_each(each, [&](const signed_record&) { ++all; });
+    store.for_each(each, [&](const shared<signed_record>&) { ++all; });
   }
   must(all == store.size(), "it knows how many it has");
 }

@@ -39,7 +39,7 @@ class client final : public actors::protocol_actor {
     return {[this](const actors::found& m) {
       answer a{now(), m.records.size(), {}};
       if (!m.records.empty()) {
-        auto bytes = m.records[0].value.bytes();
+        auto bytes = m.records[0]->value.bytes();
         a.value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       }
       into_[m.token] = std::move(a);
