@@ -815,7 +815,11 @@ void fabric::observe(port& of, caf::attachable_ptr hook) {
     if (of.observers_.size() >= of.sweep_observers_at_) sweep(of);
     of.observers_.push_back(std::move(observer));
   } else {
-    notify(of, std::move(observer), caf::make_error(caf::exit_reason::unreachable));
+    // Somebody else answers at its address, and says who it is; or its host does, and knows no such actor.
+    const auto& there = hosts_[of.host()];
+    const bool answered = !of.actor_ && (there.alive || machines_[there.machine].running != no_host) && observer.host != no_host &&
+                          !blocked(observer.host, of.host()) && !blocked(of.host(), observer.host);
+    notify(of, std::move(observer), answered ? caf::error{} : caf::make_error(caf::exit_reason::unreachable));
   }
 }
 

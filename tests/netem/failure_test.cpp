@@ -279,6 +279,34 @@ TEST_CASE("who begins to monitor an ended actor learns of it after the delay") {
   CHECK(downs == std::vector<received>{{1s + 10ms, 0}});
 }
 
+TEST_CASE("who begins to monitor an actor that is gone for good is told so, by whoever answers at its address") {
+  small_world w;
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
+  auto dying = w.host(), b = w.host();
+  auto target = idle(w, dying);
+  std::vector<caf::error> why;
+  const auto ask_at = [&](duration when) {
+    w.clock.at(when, [&] {
+      w.does(b, [&](puppet& self) {
+        self.on_down = [&](const caf::down_msg& down) { why.push_back(down.reason); };
+        self.monitor(target);
+      });
+    });
+  };
+  w.clock.at(1s, [&] { w.net->kill(dying, kill_scope::process); });
+  ask_at(2s);   // nobody is there, but it might come back
+  w.clock.at(3s, [&] { w.restart(dying); });
+  ask_at(4s);
+  std::uint64_t number = 0;
+  w.clock.at(5s, [&] { number = w.net->add_cut(cut::between({w.net->machine_of(b)}, traffic_direction::both)); });
+  ask_at(6s);   // who answers is not heard
+  w.run();
+  REQUIRE(why.size() == 3);
+  CHECK(why[0] == caf::exit_reason::unreachable);
+  CHECK_FALSE(why[1]);
+  CHECK(why[2] == caf::exit_reason::unreachable);
+}
+
 TEST_CASE("who stops to monitor learns nothing even if the end is on its way") {
   small_world w;
   w.net->set_path(w.here, w.here, {100ms, 0ms});
