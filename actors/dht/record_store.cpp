@@ -1,10 +1,20 @@
 #include "actors/dht/record_store.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "actors/dht/signed_record.hpp"
 
 namespace shoal::actors {
 
-result<bool> record_store::wants(const std::string& key, const signed_record& what, std::int64_t utc) const {
+record_store::place record_store::find_place(const std::string& key, const std::string& subkey) {
+  const auto in = keys_.find(key);
+  if (in == keys_.end()) return {};
+  const auto old = in->second.records.find(subkey);
+  return {&in->second, old == in->second.records.end() ? nullptr : &old->second};
+}
+
+result<bool> record_store::wants(const std::string& key, const place& at, const signed_record& what, std::int64_t utc) const {
   const auto& entry = what.entry;
   if (key.empty() || key.size() > limits_.max_key_bytes || entry.subkey.size() > limits_.max_key_bytes)
     return failure{"a key is empty or too long"};
@@ -13,39 +23,42 @@ result<bool> record_store::wants(const std::string& key, const signed_record& wh
   if (entry.expires_utc_ns <= utc) return false;  // was on its way for too long: no fault of the sender's
   // A liar, or a clock that is far ahead: nobody can tell.
   if (entry.expires_utc_ns - utc > limits_.max_lifetime.count()) return false;
-  auto at = keys_.find(key);
-  if (at == keys_.end()) {
+  if (at.in == nullptr) {
     if (keys_.size() >= limits_.max_keys) return failure{"too many keys"};
-  } else if (auto old = at->second.records.find(entry.subkey); old != at->second.records.end()) {
-    const auto& known = *old->second.what;
+  } else if (at.old != nullptr) {
+    const auto& known = *at.old->what;
     if (known.owner == what.owner) return is_newer(what, known);
     if (known.entry.expires_utc_ns > utc) return failure{"the sub-key is another owner's"};
     return true;
-  } else if (at->second.records.size() >= limits_.max_records_per_key) {
+  } else if (at.in->records.size() >= limits_.max_records_per_key) {
     return failure{"too many records under one key"};
   }
-  if (by_expiry_.size() >= limits_.max_records) return failure{"too many records"};
+  if (size() >= limits_.max_records) return failure{"too many records"};
   return true;
 }
 
-void record_store::keep(const std::string& key, const shared<signed_record>& what) {
-  const auto at = keys_.try_emplace(key).first;
-  auto& in = at->second;
+void record_store::keep(const std::string& key, place at, const shared<signed_record>& what) {
   const auto sequence = next_sequence_++;
-  const auto [entry, fresh] = in.records.try_emplace(what->entry.subkey);
   const expiry when{what->entry.expires_utc_ns, sequence};
-  if (fresh) {
-    in.by_sequence.emplace(sequence, &entry->second);
-    by_expiry_.emplace(when, place{&at->first, &entry->first});
-  } else {
-    auto by_sequence = in.by_sequence.extract(entry->second.sequence);
-    by_sequence.key() = sequence;
-    in.by_sequence.insert(in.by_sequence.end(), std::move(by_sequence));
-    auto by_expiry = by_expiry_.extract({entry->second.what->entry.expires_utc_ns, entry->second.sequence});
-    by_expiry.key() = when;
-    by_expiry_.insert(std::move(by_expiry));
+  if (at.old != nullptr) {
+    auto& one = *at.old;
+    one.what = what;
+    one.sequence = sequence;
+    at.in->by_sequence.splice(at.in->by_sequence.end(), at.in->by_sequence, one.listed);
+    if (when < one.looked_at) look_at(one, when);
+    return;
   }
-  entry->second = {what, sequence};
+  const auto in = keys_.try_emplace(key).first;
+  const auto fresh = in->second.records.try_emplace(what->entry.subkey).first;
+  auto& all = in->second.by_sequence;
+  fresh->second = {what, sequence, when, all.insert(all.end(), &fresh->second)};
+  by_expiry_.emplace(when, names{&in->first, &fresh->first});
+}
+
+void record_store::look_at(kept& one, const expiry& when) {
+  auto known = by_expiry_.extract(one.looked_at);
+  known.key() = one.looked_at = when;
+  by_expiry_.insert(std::move(known));
 }
 
 record_store::changes record_store::after(const std::string& key, std::uint64_t sequence, std::size_t most) const {
@@ -53,13 +66,16 @@ record_store::changes record_store::after(const std::string& key, std::uint64_t 
   auto at = keys_.find(key);
   if (at == keys_.end()) return out;
   out.sequence = sequence;
-  for (auto i = at->second.by_sequence.upper_bound(sequence); i != at->second.by_sequence.end(); ++i) {
-    if (out.records.size() == most) {
-      out.more = true;
-      break;
-    }
-    out.records.push_back(i->second->what);
-    out.sequence = i->first;
+  // From the end: a reader has nearly all.
+  const auto& all = at->second.by_sequence;
+  auto from = all.end();
+  std::size_t count = 0;
+  for (; from != all.begin() && (*std::prev(from))->sequence > sequence; --from) ++count;
+  out.more = count > most;
+  out.records.reserve(std::min(count, most));
+  for (; out.records.size() < std::min(count, most); ++from) {
+    out.records.push_back((*from)->what);
+    out.sequence = (*from)->sequence;
   }
   return out;
 }
@@ -76,8 +92,8 @@ void record_store::remove(const std::string& key, const std::string& subkey) {
   if (at == keys_.end()) return;
   auto entry = at->second.records.find(subkey);
   if (entry == at->second.records.end()) return;
-  by_expiry_.erase({entry->second.what->entry.expires_utc_ns, entry->second.sequence});
-  at->second.by_sequence.erase(entry->second.sequence);
+  by_expiry_.erase(entry->second.looked_at);
+  at->second.by_sequence.erase(entry->second.listed);
   at->second.records.erase(entry);
   if (at->second.records.empty()) keys_.erase(at);
 }
@@ -85,14 +101,18 @@ void record_store::remove(const std::string& key, const std::string& subkey) {
 void record_store::drop_expired(std::int64_t utc) {
   while (!by_expiry_.empty() && by_expiry_.begin()->first.first <= utc) {
     const auto [key, subkey] = by_expiry_.begin()->second;
-    remove(*key, *subkey);
+    auto& one = *find_place(*key, *subkey).old;
+    if (one.what->entry.expires_utc_ns > utc)
+      look_at(one, {one.what->entry.expires_utc_ns, one.sequence});
+    else
+      remove(*key, *subkey);
   }
 }
 
 void record_store::drop_key(const std::string& key) {
   auto at = keys_.find(key);
   if (at == keys_.end()) return;
-  for (const auto& [subkey, kept] : at->second.records) by_expiry_.erase({kept.what->entry.expires_utc_ns, kept.sequence});
+  for (const auto& [subkey, kept] : at->second.records) by_expiry_.erase(kept.looked_at);
   keys_.erase(at);
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <string>
 #include <utility>
@@ -35,15 +36,18 @@ class record_store {
 
   /// Whether put() would keep it: false if we have it or a newer one, or it has expired.
   /// Errors: it exceeds a limit, or the sub-key is another owner's.
-  result<bool> wants(const std::string& key, const signed_record& what, std::int64_t utc) const;
+  result<bool> wants(const std::string& key, const signed_record& what, std::int64_t utc) const {
+    return wants(key, const_cast<record_store*>(this)->find_place(key, what.entry.subkey), what, utc);
+  }
   /// Keeps it if it is wanted and `genuine()`, which is asked last, because a signature takes the longest to check. Says whether.
   /// Errors: as wants(), or it is not genuine.
   template <class Genuine>
   result<bool> put(const std::string& key, const shared<signed_record>& what, std::int64_t utc, Genuine genuine) {
-    auto wanted = wants(key, *what, utc);
+    const auto at = find_place(key, what->entry.subkey);
+    auto wanted = wants(key, at, *what, utc);
     if (!wanted || !*wanted) return wanted;
     if (!genuine()) return failure{"the signature is not its owner's"};
-    keep(key, what);
+    keep(key, at, what);
     return wanted;
   }
   /// One whose signature was checked.
@@ -79,27 +83,39 @@ class record_store {
   void touch(const std::string& key, duration now);
 
  private:
+  /// When to look whether a record has expired, and the number that it had then. One that is renewed lives longer, so it is not moved each time.
+  using expiry = std::pair<std::int64_t, std::uint64_t>;
+  struct kept;
+  using in_order = std::list<const kept*>;                  // of one key, ascending by number
   struct kept {
     shared<signed_record> what;
     std::uint64_t sequence = 0;
+    expiry looked_at;                                       // its key in `by_expiry_`
+    in_order::iterator listed;
   };
   struct dictionary {
     std::map<std::string, kept> records;
-    std::map<std::uint64_t, const kept*> by_sequence;
+    in_order by_sequence;
     duration touched{};
   };
-  struct place {                                            // in `keys_`
+  struct place {
+    dictionary* in = nullptr;                               // null: nothing is under the key
+    kept* old = nullptr;                                    // null: the sub-key is free
+  };
+  struct names {                                            // in `keys_`
     const std::string* key = nullptr;
     const std::string* subkey = nullptr;
   };
-  using expiry = std::pair<std::int64_t, std::uint64_t>;    // when, sequence
-  void keep(const std::string& key, const shared<signed_record>& what);
+  place find_place(const std::string& key, const std::string& subkey);
+  result<bool> wants(const std::string& key, const place& at, const signed_record& what, std::int64_t utc) const;
+  void keep(const std::string& key, place at, const shared<signed_record>& what);
+  void look_at(kept& one, const expiry& when);
   void remove(const std::string& key, const std::string& subkey);
 
   record_limits limits_;
   std::uint64_t next_sequence_ = 1;
   std::map<std::string, dictionary> keys_;
-  std::map<expiry, place> by_expiry_;
+  std::map<expiry, names> by_expiry_;                       // each record once
 };
 
 }  // namespace shoal::actors
