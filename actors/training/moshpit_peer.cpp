@@ -191,6 +191,7 @@ void moshpit_peer::start_round() {
   request.state = meeting();
   request.weight = 1;
   request.codecs = options_.codecs.first;
+  request.must_be_finite = true;
   request.expected = expected();
   // The swarm has gone on, and left nobody here to wait for.
   if (request.expected.empty() && swarm_epoch() > state_->epoch) return skip_round();
@@ -217,6 +218,11 @@ void moshpit_peer::on_report(const round_result& result) {
                        static_cast<std::uint32_t>((result.member + result.group.low) % options_.grid.side)};
     if (!running_) apply();
     return;
+  }
+  if (result.reason == reason::not_finite) {   // we have gone astray: what was averaged last is what all others took
+    steps_ = 0;
+    give_back_gradients();
+    return skip_round();
   }
   // Its steps are in our parameters, and in the next round.
   contributed_.reset();

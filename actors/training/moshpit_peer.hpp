@@ -13,6 +13,7 @@
 //      (of the optimizer's state, if it is averaged, the average);
 //   5. C := (C[2..], c), c its index in the group plus an offset that the group shares, modulo M: who was in one group of at most M is in
 //      different ones for the next d - 1 rounds. Without success (no retry) the digit is drawn.
+//      Whose own parameters are not finite when a round begins goes back to the last average, and gives back the samples since.
 //   6. who finds nobody goes on to the next round, with its parameters as they are.
 // Bounded staleness: whose last average is more than max_staleness rounds old, by where half of the swarm is, downloads. Who is ahead
 //   of that half has been cut off with few others: it waits, and makes no more local steps than those of max_staleness rounds.
