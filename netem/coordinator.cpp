@@ -246,6 +246,16 @@ void coordinator::resume(caf::resumable* job, unit& on) {
     if (!actor->getf(caf::abstract_actor::is_initialized_flag)) actor->activate(&on);
     // Here, because answers of the same host do not pass the fabric.
     auto* next = actor->peek_at_next_mailbox_element();
+#ifdef SHOAL_THREAD_SANITIZER
+    // What came between this look and the handling would be handled without being announced to the tool.
+    while (next == nullptr && actor->alive()) {
+      if (actor->mailbox().try_block()) {
+        running_host = no_host;
+        return caf::intrusive_ptr_release(job);
+      }
+      next = actor->peek_at_next_mailbox_element();
+    }
+#endif
     after_arrival();
     if (next != nullptr && next->mid.is_response()) answered(id, next->mid);
   }

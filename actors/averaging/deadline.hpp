@@ -13,7 +13,8 @@ namespace shoal::actors {
 
 class adaptive_deadline {
  public:
-  adaptive_deadline(duration least, duration most) : least_(least), most_(most) {}
+  /// Where `least` is more, it is `most`.
+  adaptive_deadline(duration least, duration most) : least_(std::min(least, most)), most_(most) {}
 
   void measured(duration took) {
     const double x = to_seconds(took);

@@ -142,6 +142,7 @@ void grpc_pipe::remove(std::size_t bytes) {
 }
 
 void grpc_pipe::read_done(bool ok) {
+  in_callback(this);
   std::vector<payload> frames;
   if (ok && !from_grpc(in_, frames)) {
     ok = false;
@@ -172,6 +173,7 @@ void grpc_pipe::read_done(bool ok) {
 }
 
 void grpc_pipe::write_done(bool ok) {
+  in_callback(this);
   std::unique_lock lock(mutex_);
   writing_ = false;
   if (!ok) closing_ = true;
@@ -179,6 +181,7 @@ void grpc_pipe::write_done(bool ok) {
 }
 
 void grpc_pipe::ended(const std::string& why) {
+  in_callback(this);
   std::function<void(const std::string&)> tell;
   std::function<void(payload)> none_come;   // what both hold goes with them, and not under the lock
   {
@@ -241,14 +244,14 @@ class client_pipe final : public grpc_pipe, public grpc::ClientBidiReactor<grpc:
   std::string peer() const override { return context_.peer(); }
 
  private:
-  void start_read(grpc::ByteBuffer* into) override { StartRead(into); }
-  void start_write(const grpc::ByteBuffer* what) override { StartWrite(what); }
-  void start_finish() override { StartWritesDone(); }
-  void cancel() override { context_.TryCancel(); }
-  void idle() override { RemoveHold(); }
+  void start_read(grpc::ByteBuffer* into) override { grpc_goes_on(), StartRead(into); }
+  void start_write(const grpc::ByteBuffer* what) override { grpc_goes_on(), StartWrite(what); }
+  void start_finish() override { grpc_goes_on(), StartWritesDone(); }
+  void cancel() override { grpc_goes_on(), context_.TryCancel(); }
+  void idle() override { grpc_goes_on(), RemoveHold(); }
 
-  void OnReadDone(bool ok) override { read_done(ok); }
-  void OnWriteDone(bool ok) override { write_done(ok); }
+  void OnReadDone(bool ok) override { read_done(ok), grpc_goes_on(); }
+  void OnWriteDone(bool ok) override { write_done(ok), grpc_goes_on(); }
   void OnDone(const grpc::Status& status) override {
     ended(status.error_message());
     auto self = std::move(self_);

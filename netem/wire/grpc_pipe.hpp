@@ -8,6 +8,7 @@
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include "netem/thread_sanitizer.hpp"
 #include "netem/wire/pipe.hpp"
 
 namespace shoal::netem::wire {
@@ -40,6 +41,8 @@ class grpc_pipe : public pipe, public receive_window {
   void go(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed);
   void read_done(bool ok);
   void write_done(bool ok);
+  /// Called right before gRPC is told anything, and at the end of a callback of its.
+  void grpc_goes_on() { before_callback(this); }
   /// Tells on_closed, once.
   void ended(const std::string& why);
 

@@ -51,20 +51,20 @@ class server_pipe final : public grpc_pipe, public grpc::ServerGenericBidiReacto
   std::string peer() const override { return peer_; }
 
  private:
-  void start_read(grpc::ByteBuffer* into) override { StartRead(into); }
-  void start_write(const grpc::ByteBuffer* what) override { StartWrite(what); }
+  void start_read(grpc::ByteBuffer* into) override { grpc_goes_on(), StartRead(into); }
+  void start_write(const grpc::ByteBuffer* what) override { grpc_goes_on(), StartWrite(what); }
   void start_finish() override { end(grpc::Status::OK); }
   void cancel() override {
     std::lock_guard guard(context_mutex_);
-    if (context_ != nullptr) context_->TryCancel();
+    if (context_ != nullptr) grpc_goes_on(), context_->TryCancel();
   }
   void idle() override { end({grpc::StatusCode::CANCELLED, ""}); }
   void end(const grpc::Status& status) {
-    if (!finished_.exchange(true)) Finish(status);
+    if (!finished_.exchange(true)) grpc_goes_on(), Finish(status);
   }
 
-  void OnReadDone(bool ok) override { read_done(ok); }
-  void OnWriteDone(bool ok) override { write_done(ok); }
+  void OnReadDone(bool ok) override { read_done(ok), grpc_goes_on(); }
+  void OnWriteDone(bool ok) override { write_done(ok), grpc_goes_on(); }
   void OnDone() override {
     {
       std::lock_guard guard(context_mutex_);

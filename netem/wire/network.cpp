@@ -148,7 +148,7 @@ struct network::link {
     bool hello = false;                        // theirs has come
     bool over = false;                         // the pipe is closed
     bool left = false;                         // nothing more comes in it: the other side leaves
-    duration sent{}, heard{};
+    duration heard{};
     std::uint64_t frames = 0;                  // of the second that began at `counted_from`
     duration counted_from{};
     message_assembly messages;
@@ -158,6 +158,7 @@ struct network::link {
   std::mutex greeting;                         // held while their hello is looked at; before the station's lock
   std::atomic<bool> up{false}, closed{false}, misbehaved{false};  // set under the station's lock
   direction pipes[2];                          // control, bulk
+  std::atomic<duration> last_sent[2]{duration{}, duration{}};     // the same; any thread
   hello theirs;
   std::string certificate_name;
   host_index host = no_host;                   // once it is up
@@ -184,7 +185,7 @@ struct network::link {
 
   void send(bool bulk, frame what, duration now) {
     auto& to = pipes[bulk ? 1 : 0];
-    to.sent = now;
+    last_sent[bulk ? 1 : 0] = now;
     to.through->send(std::move(what));
   }
 };
@@ -841,6 +842,7 @@ class network::station : public std::enable_shared_from_this<station> {
       auto whole = which == 0 ? of : *half;
       auto other = which == 0 ? *half : of;
       whole->pipes[1] = std::move(other->pipes[1]);
+      whole->last_sent[1] = other->last_sent[1].load();
       other->pipes[1] = {};
       joined_[other.get()] = whole;
       other->closed = true;
@@ -912,7 +914,8 @@ class network::station : public std::enable_shared_from_this<station> {
       of->host = host;
       of->node = id;
       of->up = true;
-      for (auto& direction : of->pipes) direction.heard = direction.sent = now();
+      for (auto& direction : of->pipes) direction.heard = now();
+      for (auto& sent : of->last_sent) sent = now();
       // First of all that is sent, and not before it is up: what they send once they have it is for us.
       if (!of->dialled) {
         of->said_service = service_;
@@ -1401,7 +1404,7 @@ class network::station : public std::enable_shared_from_this<station> {
         for (int i = 0; i < 2; ++i) {
           auto& direction = each->pipes[i];
           if (stopped) direction.heard = std::max(direction.heard, now() - silence / 2);
-          if (now() - direction.sent >= silence / 4) each->send(i == 1, frame_writer(frame_kind::ping).done(), now());
+          if (now() - each->last_sent[i].load() >= silence / 4) each->send(i == 1, frame_writer(frame_kind::ping).done(), now());
           if (now() - direction.heard > silence && !direction.through->held_back()) {
             over.emplace_back(each, "it has been silent");
             break;

@@ -89,14 +89,16 @@ class lone_host {
     caf::actor local;
     {
       netem::acting_as as{host_};
-      local = caf::actor_cast<caf::actor>(system_->spawn([this](caf::event_based_actor* self) -> caf::behavior {
+      // (Without an argument CAF looks through a null pointer at the tuple of none, which the standard library's assertions refuse.)
+      const auto keep = [](caf::event_based_actor* self, lone_host* here) -> caf::behavior {
         self->set_default_handler(caf::drop);
-        return {[this, self](const actors::push_received& what) {
+        return {[here, self](const actors::push_received& what) {
           const auto sender = self->current_sender();
-          std::lock_guard guard(mutex_);
-          senders_.push_back({sender ? sender->node() : caf::node_id{}, sender ? sender->id() : 0, what.token});
+          std::lock_guard guard(here->mutex_);
+          here->senders_.push_back({sender ? sender->node() : caf::node_id{}, sender ? sender->id() : 0, what.token});
         }};
-      }));
+      };
+      local = caf::actor_cast<caf::actor>(system_->spawn(keep, this));
     }
     where_ = net_->address_of(local);
     over_->introduce(host_, where_);
