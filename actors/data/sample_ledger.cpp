@@ -512,11 +512,14 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
     return set(first, end, free ? index_state{} : said);
   }
   const auto mine = known.front();
-  // What is final and in doubt has become final since we parted.
-  if (mine.value == said || (unchanged_there && !said.is_final()))
+  if (mine.value == said)
     return;
-  if (!mine.value.is_final() && !doubt_.pieces(first, end).empty()) // unchanged here: what happened since, happened there
-    return set(first, end, said);
+  // What is final and in doubt has become final since we parted. What is not was issued to nobody else since; but its lease may have been
+  // renewed, claimed, given back or ended. If neither issued it, a lease is the safe one of two: if its peer gave it back, it ends with time.
+  const bool unchanged_here = !mine.value.is_final() && !doubt_.pieces(first, end).empty();
+  unchanged_there = unchanged_there && !said.is_final();
+  if (unchanged_there != unchanged_here)
+    return unchanged_there ? void() : set(first, end, said);
   if (said.is_final()) {
     commit_result result;
     commit_piece(mine, said, result);

@@ -417,6 +417,9 @@ void shard_replica::new_follower(const replica_info& who) {
   in_pieces([&](std::vector<ledger_row> rows, bool last) {
     tell(who.territory, f, last ? update_kind::whole : update_kind::first, std::move(rows));
   });
+  // The others have to know who may take over before or beside them.
+  for (auto& [territory, other] : followers_)
+    if (territory != who.territory) tell(territory, other, update_kind::changes, {});
   sweep();
 }
 

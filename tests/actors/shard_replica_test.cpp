@@ -36,7 +36,7 @@ class lab {
     std::vector<std::pair<peer_id, std::uint32_t>> owed;
 
     member(lab& of, std::size_t at, caf::actor address, std::uint64_t territory, const replica_config& config)
-        : in(of), index(at), handle(std::move(address)), ledger(60s, territory), replica(std::make_unique<shard_replica>(*this, config, ledger)) {}
+        : in(of), index(at), handle(std::move(address)), ledger(of.lease_time, territory), replica(std::make_unique<shard_replica>(*this, config, ledger)) {}
     duration now() const override { return in.time; }
     const caf::actor& self() override { return handle; }
     void send(const caf::actor& to, caf::message content) override { in.send(index, in.index_of(to), std::move(content)); }
@@ -54,7 +54,7 @@ class lab {
     void refused(std::string why) override { in.refusals.push_back(std::move(why)); }
   };
 
-  explicit lab(unsigned replicas, std::uint64_t seed = 1) : draws(stream(seed, "lab")) {
+  explicit lab(unsigned replicas, std::uint64_t seed = 1, duration lease = 60s) : lease_time(lease), draws(stream(seed, "lab")) {
     config.replicas = replicas;
     config.detection_time = 2s;
     config.beat = 500ms;
@@ -169,12 +169,52 @@ class lab {
     by.replica->want(count);
     const auto fresh_from = by.ledger.next();
     const auto got = by.ledger.lease(peer, count, time);
+    (void)by.ledger.settle_doubt(got);
     for (const auto& range : got) {
+      for (auto i = range.first; i < range.end(); ++i)
+        if (const auto had = holder.find(i); had != holder.end() && had->second != peer) stolen += by.ledger.doubtful().covers(i, i + 1) ? 0 : 1;
       held[peer].push_back(range);
+      hold(peer, range);
       if (range.end() > fresh_from && range.first / territory_size == by.ledger.territory())
         for (auto i = std::max(range.first, fresh_from); i < range.end(); ++i) twice += issued.insert(i).second ? 0 : 1;
     }
     if (const auto n = index_count(got); n < count) by.owed.push_back({peer, static_cast<std::uint32_t>(count - n)});
+    by.replica->replicate();
+  }
+  void hold(peer_id peer, const sample_range& range) {
+    for (auto i = range.first; i < range.end(); ++i) holder[i] = peer;
+  }
+  void release(const sample_range& range) { holder.erase(holder.lower_bound(range.first), holder.lower_bound(range.end())); }
+  void renew(member& by, peer_id peer) {
+    const auto ranges = checked_ranges(held[peer], 1000);
+    if (!ranges) return;
+    const auto said = by.ledger.renew(peer, *ranges, time);
+    for (const auto& range : said.claimed) hold(peer, range);
+    interval_set keeps;
+    for (const auto& range : *ranges) keeps.insert(range.first, range.end());
+    for (const auto& range : said.lost) keeps.erase(range.first, range.end());
+    held[peer].clear();
+    for (const auto& p : keeps.pieces()) append_range(held[peer], p.first, p.end);
+    by.replica->replicate();
+  }
+  /// Some of what `peer` holds.
+  void give_back(member& by, peer_id peer) {
+    const auto ranges = checked_ranges(held[peer], 1000);
+    if (!ranges || ranges->empty()) return;
+    const std::vector some{(*ranges)[draws.below(ranges->size())]};
+    for (const auto& range : by.ledger.give_back(peer, some).returned) release(range);
+    interval_set keeps;
+    for (const auto& range : *ranges) keeps.insert(range.first, range.end());
+    keeps.erase(some[0].first, some[0].end());
+    held[peer].clear();
+    for (const auto& p : keeps.pieces()) append_range(held[peer], p.first, p.end);
+    by.replica->replicate();
+  }
+  void expire(member& by) {
+    for (const auto& ended : by.ledger.expire(time)) {
+      (void)by.ledger.settle_doubt(ended.ranges);
+      for (const auto& range : ended.ranges) release(range);
+    }
     by.replica->replicate();
   }
   /// A round that used all that `peer` holds, told to `by`.
@@ -184,6 +224,7 @@ class lab {
     if (!ranges || ranges->empty()) return;
     const group_id group{++rounds, peer};
     const auto done = by.ledger.commit(peer, *ranges, rounds, group, 1, 1);
+    for (const auto& range : done.committed) release(range);
     unknown += index_count(done.unknown);
     by.replica->replicate();
     by.replica->when_kept([this, all = done.committed, group] {
@@ -210,7 +251,7 @@ class lab {
   };
   mini_world world;
   replica_config config;
-  duration time{};
+  duration lease_time, time{};
   rng draws;
   bool overtakes = false;   // small messages go beside large ones
   std::size_t sent_updates = 0;
@@ -219,6 +260,8 @@ class lab {
   std::set<std::pair<std::size_t, std::size_t>> cut;
   std::map<peer_id, std::vector<sample_range>> held;
   std::vector<std::pair<sample_range, group_id>> confirmed;
+  std::map<std::uint64_t, peer_id> holder;   // of each index: whom some primary leased it to last, and none has taken it back since
+  std::uint64_t stolen = 0;                  // leased to another all the same, and not reported
   std::set<std::uint64_t> issued;
   std::uint64_t twice = 0, rounds = 0, unknown = 0;
   std::vector<std::string> refusals;
@@ -551,10 +594,10 @@ TEST_CASE("what the ledger does not say for certain is no lie of its peers") {
   CHECK(lost.commit(8, std::vector<sample_range>{{4, 2}}, 1, {1, 1}, 1, 1).already == std::vector<sample_range>{{4, 2}});
 }
 
-TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives that had it, and no index is issued by two") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives that had it, and no index is issued by two, or taken from who has it unsaid") {
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     const auto replicas = 2 + static_cast<unsigned>(seed % 2);
-    lab t(replicas, seed);
+    lab t(replicas, seed, seed % 4 < 2 ? 6s : 60s);
     t.overtakes = seed % 3 != 0;
     t.pass(2s);
     auto& draws = t.draws;
@@ -576,6 +619,12 @@ TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives t
         t.lease(*t.members[serving[draws.below(serving.size())]], 1 + draws.below(4), 1 + static_cast<std::uint32_t>(draws.below(20)));
       } else if (what < 55 && !serving.empty()) {
         t.commit(*t.members[serving[draws.below(serving.size())]], 1 + draws.below(4));
+      } else if (what < 60 && !serving.empty()) {
+        t.renew(*t.members[serving[draws.below(serving.size())]], 1 + draws.below(4));
+      } else if (what < 64 && !serving.empty()) {
+        t.give_back(*t.members[serving[draws.below(serving.size())]], 1 + draws.below(4));
+      } else if (what < 66 && !serving.empty()) {
+        t.expire(*t.members[serving[draws.below(serving.size())]]);
       } else if (what < 85) {
         for (auto n = draws.below(12); n > 0; --n) t.step();
       } else if (what < 88 && whole) {
@@ -599,6 +648,7 @@ TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives t
     auto& primary = *t.members[serving[0]];
     CHECK(t.forgotten(primary.ledger) == 0);
     CHECK(t.twice == 0);
+    CHECK(t.stolen == 0);
     CHECK(t.unknown == 0);
     CHECK(t.refusals.empty());
     for (auto& m : t.members)

@@ -8,17 +8,6 @@
 using namespace shoal;
 using namespace shoal::netem;
 
-namespace {
-
-std::set<std::uint32_t> seen_by(const cut& c, std::uint32_t machine, std::uint32_t count) {
-  std::set<std::uint32_t> out{machine};
-  for (std::uint32_t other = 0; other < count; ++other)
-    if (other != machine && !c.blocks(machine, other) && !c.blocks(other, machine)) out.insert(other);
-  return out;
-}
-
-}  // namespace
-
 TEST_CASE("a cut between some and the rest blocks what crosses it, in its direction") {
   const auto both = cut::between({1, 3}, traffic_direction::both);
   CHECK(both.blocks(1, 0));
