@@ -53,9 +53,9 @@ std::vector<ledger_row> rows_of(const sample_ledger::changes& what, duration now
   for (const auto& p : what.states) out.push_back(row_of(p.first, p.size(), p.value, now));
   for (const auto& [peer, had] : what.former) out.push_back(plain_row(kind::former, had.first, had.size(), peer));
   for (const auto& said : what.reports) out.push_back(row_of(said));
-  for (const auto& p : what.doubtful) out.push_back(plain_row(kind::doubtful, p.first, p.size()));
-  for (const auto& p : what.doubt) out.push_back(plain_row(kind::doubt, p.first, p.size()));
-  for (const auto& p : what.certain) out.push_back(plain_row(kind::certain, p.first, p.size()));
+  for (const auto& p : what.doubtful.pieces()) out.push_back(plain_row(kind::doubtful, p.first, p.size()));
+  for (const auto& p : what.doubt.pieces()) out.push_back(plain_row(kind::doubt, p.first, p.size()));
+  for (const auto& p : what.certain.pieces()) out.push_back(plain_row(kind::certain, p.first, p.size()));
   return out;
 }
 

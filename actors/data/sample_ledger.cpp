@@ -323,8 +323,10 @@ void sample_ledger::add_former(peer_id peer, std::uint64_t first, std::uint64_t 
 
 void sample_ledger::add_doubt(std::uint64_t first, std::uint64_t end) {
   doubt_.insert(first, end);
-  if (recording_)
-    changes_.doubt.push_back({first, end, {}});
+  if (!recording_)
+    return;
+  changes_.doubt.insert(first, end);
+  changes_.certain.erase(first, end);
 }
 
 void sample_ledger::end_doubt(std::uint64_t first, std::uint64_t end) {
@@ -332,8 +334,17 @@ void sample_ledger::end_doubt(std::uint64_t first, std::uint64_t end) {
   if (known.empty())
     return;
   doubt_.erase(first, end);
+  if (!recording_)
+    return;
+  changes_.doubt.erase(first, end);
+  for (const auto& p : known)
+    changes_.certain.insert(p.first, p.end);
+}
+
+void sample_ledger::add_doubtful(std::uint64_t first, std::uint64_t end) {
+  doubtful_.insert(first, end);
   if (recording_)
-    changes_.certain.insert(changes_.certain.end(), known.begin(), known.end());
+    changes_.doubtful.insert(first, end);
 }
 
 void sample_ledger::take_over(std::uint64_t territory, std::uint64_t reserved, bool certain,
@@ -419,10 +430,8 @@ std::vector<sample_range> sample_ledger::settle_doubt(std::span<const sample_ran
     for (const auto& p : doubt_.pieces(range.first, range.end()))
       append_range(out, p.first, p.end);
   for (const auto& range : out) {
-    doubt_.erase(range.first, range.end());
-    doubtful_.insert(range.first, range.end());
-    if (recording_)
-      changes_.doubtful.push_back({range.first, range.end(), {}});
+    end_doubt(range.first, range.end());
+    add_doubtful(range.first, range.end());
   }
   return out;
 }
@@ -473,20 +482,15 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
     for (const auto& fresh : doubtful_.missing(p.first, p.end))
       for (const auto& said : other.doubtful_.missing(fresh.first, fresh.end)) {
         append_range(out.doubtful, said.first, said.end);
-        doubtful_.insert(said.first, said.end);
-        if (recording_)
-          changes_.doubtful.push_back(said);
+        add_doubtful(said.first, said.end);
       }
   for (const auto& [peer, had] : other.former_)
     for (const auto& p : had.pieces())
       add_former(peer, p.first, p.end);
   for (const auto& said : other.reports_)
     apply_report(said);
-  for (const auto& p : other.doubtful_.pieces()) {
-    doubtful_.insert(p.first, p.end);
-    if (recording_)
-      changes_.doubtful.push_back(p);
-  }
+  for (const auto& p : other.doubtful_.pieces())
+    add_doubtful(p.first, p.end);
   end_doubt_with(other);
   fill_territory();
   for (const auto& [peer, what] : revoked) {
@@ -501,7 +505,7 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
 
 void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, interval_set& conflicts,
                                 std::map<peer_id, interval_set>& revoked, merge_result& out) {
-  const auto [first, end, said] = theirs;
+  const auto& [first, end, said] = theirs;
   const bool nobodys_there = said.state == kind::leased && said.peer == 0;
   const auto known = all_.pieces(first, end);
   if (known.empty()) {
@@ -511,35 +515,43 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
       append_range(skipped_, first, end);
     return set(first, end, free ? index_state{} : said);
   }
-  const auto mine = known.front();
-  if (mine.value == said)
+  const auto mine = known.front().value;
+  if (mine == said)
     return;
   // What is final and in doubt has become final since we parted. What is not was issued to nobody else since; but its lease may have been
-  // renewed, claimed, given back or ended. If neither issued it, a lease is the safe one of two: if its peer gave it back, it ends with time.
-  const bool unchanged_here = !mine.value.is_final() && !doubt_.pieces(first, end).empty();
+  // renewed, claimed, given back or ended.
+  const bool unchanged_here = !mine.is_final() && !doubt_.pieces(first, end).empty();
   unchanged_there = unchanged_there && !said.is_final();
-  if (unchanged_there != unchanged_here)
-    return unchanged_there ? void() : set(first, end, said);
   if (said.is_final()) {
+    if (unchanged_here)
+      return set(first, end, said);
     commit_result result;
-    commit_piece(mine, said, result);
+    commit_piece(known.front(), said, result);
     for (const auto& lost : result.revoked)
       for (const auto& range : lost.ranges)
         revoked[lost.peer].insert(range.first, range.end());
     for (const auto& range : result.repeated)
       out.repeated.push_back({report::kind::repeated, range, said.epoch, said.peer, said.group,
                               said.parts_included, said.parts_total});
-  } else if (said.state == kind::leased && !nobodys_there) {
-    const bool nobodys = mine.value.state == kind::leased && mine.value.peer == 0;
-    const bool same = mine.value.peer == said.peer;
-    if (mine.value.state == kind::returned || nobodys ||
-        (mine.value.state == kind::leased && same && mine.value.expires < said.expires)) {
-      set(first, end, said);
-    } else if (!same) {
-      add_former(said.peer, first, end);
-      conflicts.insert(first, end);
-    }
+    return;
   }
+  const bool theirs_counts = unchanged_here && !unchanged_there;
+  if (said.state != kind::leased || nobodys_there) {
+    // A peer's lease is the safe one of two: if it was given back over there, it ends with time.
+    if (theirs_counts && (mine.state != kind::leased || mine.peer == 0))
+      set(first, end, said);
+    return;
+  }
+  const bool same = mine.peer == said.peer;
+  if (mine.state == kind::returned || (mine.state == kind::leased && (mine.peer == 0 || (same && mine.expires < said.expires))))
+    return set(first, end, said);
+  if (same)
+    return;
+  // Of two peers.
+  add_former(theirs_counts ? mine.peer : said.peer, first, end);
+  conflicts.insert(first, end);
+  if (theirs_counts)
+    set(first, end, said);
 }
 
 void sample_ledger::set(std::uint64_t first, std::uint64_t end, const index_state& to) {

@@ -141,8 +141,8 @@ public:
   struct changes {
     std::vector<piece> states;
     std::vector<report> reports;
-    std::vector<interval_set::piece> doubtful; ///< now reported
-    std::vector<interval_set::piece> doubt, certain; ///< in doubt from now on; not any more, and not reported
+    interval_set doubtful;       ///< now reported
+    interval_set doubt, certain; ///< in doubt from now on; not any more
     std::vector<std::pair<peer_id, interval_set::piece>> former; ///< leases that another primary knew of
     bool empty() const noexcept {
       return states.empty() && reports.empty() && doubtful.empty() && doubt.empty() && certain.empty() && former.empty();
@@ -190,10 +190,7 @@ public:
   void apply_report(const report& what);
   void apply_doubt(std::uint64_t first, std::uint64_t end) { doubt_.insert(first, end); }
   void apply_certain(std::uint64_t first, std::uint64_t end) { doubt_.erase(first, end); }
-  void apply_doubtful(std::uint64_t first, std::uint64_t end) {
-    doubt_.erase(first, end);
-    doubtful_.insert(first, end);
-  }
+  void apply_doubtful(std::uint64_t first, std::uint64_t end) { doubtful_.insert(first, end); }
   const std::map<peer_id, interval_set>& former() const noexcept { return former_; }
   /// Everything but what fresh indices we may issue becomes what `other` says.
   void replace_by(sample_ledger other);
@@ -203,9 +200,9 @@ public:
     std::vector<loss> revoked;    ///< leases of ours that end
     std::vector<sample_range> doubtful; ///< of two peers, one by each, and not reported before
   };
-  /// Takes in what `other`, of another primary that went on without us, has. Doubt says where nothing happened since we parted:
-  /// what is in doubt here becomes what it is there, what is in doubt there stays what it is here. Else final states
-  /// come first, then leases; of two leases of one index ours. What of our territory we have not issued, and it gave to
+  /// Takes in what `other`, of another primary that went on without us, has. Final states come first, then leases of peers, then what belongs
+  /// to nobody. Doubt says what was issued to nobody since we parted: of two peers' leases, that of who is not in doubt where it is known, else ours,
+  /// and the index is doubtful if nobody has reported it yet. What of our territory we have not issued, and it gave to
   /// nobody, is free. Ends all doubt, unless there is a third one that we parted from, and the other one has not met it either.
   merge_result merge(const sample_ledger& other);
 
@@ -230,6 +227,7 @@ private:
   void add_former(peer_id peer, std::uint64_t first, std::uint64_t end);
   void add_doubt(std::uint64_t first, std::uint64_t end);
   void end_doubt(std::uint64_t first, std::uint64_t end);
+  void add_doubtful(std::uint64_t first, std::uint64_t end);
   /// `other` has told what became of what we doubt.
   void end_doubt_with(const sample_ledger& other);
   /// What another primary issued instead of us, of what is reserved, counts as issued, and what is below it as returned.

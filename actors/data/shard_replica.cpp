@@ -110,12 +110,12 @@ void shard_replica::seek() {
   seeking_since_ = world_.now();
 }
 
-void shard_replica::follow(const replica_info& whom) {
+void shard_replica::follow(const replica_info& whom, bool at_once) {
   if (!whom.address || whom.address == world_.self()) return;
   primary_ = whom;
   forget_stream();
   if (watched_.insert(address_of(whom.address)).second) world_.watch(whom.address);
-  greet(whom.address);
+  if (at_once) greet(whom.address);
 }
 
 void shard_replica::found(const std::vector<shared<actors::record>>& records) {
@@ -168,9 +168,20 @@ bool shard_replica::beat() {
 }
 
 void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sender) {
-  if (!what.primary || dead_.contains(address_of(what.primary))) return;
   const bool by_ours = primary_ && caf::actor_cast<caf::strong_actor_ptr>(primary_->address) == sender;
-  if (role_ == role::backup ? by_ours : role_ == role::seeking && (by_ours || !primary_)) follow({0, what.primary});
+  if (role_ != role::backup && role_ != role::seeking) return;
+  if (by_ours && (!what.primary || what.primary == world_.self())) {
+    // It knows nobody, and does not know what we know; or it waits for us.
+    if (role_ == role::seeking) return what.primary ? seek() : void();
+    std::erase_if(fellows_, [&](const replica_info& other) { return other.address == primary_->address; });
+    return succeed(false);
+  }
+  if (!what.primary || dead_.contains(address_of(what.primary))) return;
+  if (!by_ours && (role_ == role::backup || primary_)) return;
+  // Two that name each other must not be asked in turns as fast as they answer.
+  const bool again = world_.now() - referred_ < config_.beat;
+  referred_ = world_.now();
+  follow({0, what.primary}, !again);
 }
 
 // -- greetings --------------------------------------------------------------------------------------
@@ -203,7 +214,12 @@ void shard_replica::on(const replica_hello& what) {
     return greet(what.from.address, what.stream, what.token);
   }
   if (theirs == role::primary) {
-    if (role_ == role::yielding) return;
+    if (role_ == role::yielding) {
+      // Whom we yield to may have yielded itself meanwhile, and does not take our ledger then.
+      if (primary_->address != what.from.address && what.from.territory < ledger_.territory() && world_.now() - yielding_since_ > config_.detection_time)
+        yield_to(what.from);
+      return;
+    }
     const bool same = primary_ && primary_->address == what.from.address;
     if (same && what.stream != 0 && what.stream == order_.stream())
       confirmed_ = std::max(confirmed_, duration{static_cast<std::int64_t>(what.token)});
@@ -402,7 +418,8 @@ void shard_replica::on_handover(const ledger_update& what) {
 
 std::vector<replica_info> shard_replica::followers() const {
   std::vector<replica_info> out;
-  for (const auto& [territory, f] : followers_) out.push_back({territory, f.address});
+  for (const auto& [territory, f] : followers_)
+    if (f.has_ledger()) out.push_back({territory, f.address});
   return out;
 }
 
@@ -417,9 +434,7 @@ void shard_replica::new_follower(const replica_info& who) {
   in_pieces([&](std::vector<ledger_row> rows, bool last) {
     tell(who.territory, f, last ? update_kind::whole : update_kind::first, std::move(rows));
   });
-  // The others have to know who may take over before or beside them.
-  for (auto& [territory, other] : followers_)
-    if (territory != who.territory) tell(territory, other, update_kind::changes, {});
+  f.whole = f.sent;
   sweep();
 }
 
@@ -480,7 +495,12 @@ void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr&
   }
   for (auto& [territory, f] : followers_)
     if (f.stream == what.stream && caf::actor_cast<caf::strong_actor_ptr>(f.address) == sender && what.sequence <= f.sent) {
+      const bool had_ledger = f.has_ledger();
       f.acked = std::max(f.acked, what.sequence);
+      // The others have to know who may take over before or beside them.
+      if (f.has_ledger() && !had_ledger)
+        for (auto& [number, other] : followers_)
+          if (number != territory) tell(number, other, update_kind::changes, {});
       return sweep();
     }
 }

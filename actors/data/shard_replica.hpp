@@ -121,9 +121,11 @@ class shard_replica {
   struct follower {
     caf::actor address;
     std::uint64_t stream = 0, sent = 0, acked = 0;
+    std::uint64_t whole = 0;       // with what it acknowledges this it has the whole ledger; 0: that is under way
     std::uint64_t acked_at_beat = 0;
     unsigned stalled = 0;          // beats without progress
     duration heard{};              // as our backup
+    bool has_ledger() const noexcept { return whole > 0 && acked >= whole; }
   };
   struct waiting {
     std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> needs;   // by territory: stream, sequence
@@ -133,7 +135,7 @@ class shard_replica {
   void turn(replica_role to);
   void seek();
   void forget_stream();
-  void follow(const replica_info& whom);
+  void follow(const replica_info& whom, bool at_once = true);
   void greet(const caf::actor& whom, std::uint64_t stream = 0, std::uint64_t token = 0);
   void take_over(bool certain);
   void part(std::uint64_t territory);
@@ -176,7 +178,7 @@ class shard_replica {
   std::vector<replica_info> fellows_;                      // the other backups of `source_`
   std::set<std::uint64_t> unreached_;                      // territories of fellows that we cannot reach, and may be alive
   duration confirmed_{duration::min() / 2};                // when we sent the greeting that the primary answered last
-  duration seeking_since_{}, yielding_since_{};
+  duration seeking_since_{}, yielding_since_{}, referred_{duration::min() / 2};
   std::uint64_t handover_stream_ = 0, handover_pieces_ = 0;
 
   struct acquaintance {
