@@ -88,10 +88,10 @@ void state_fetcher::on_offer(const state_offer& offer) {
   if (!download_->begun()) {
     download_->begin(offer);
     if (download_->complete()) return report(reason::none);
-  } else if (*from->offered != download_->chosen() && download_->object().is_zero()) {
-    return fill_up();  // another one's state: worth having if this one's donors are lost
   }
   choose();
+  // Another one's state, worth having if this one's donors are lost; or a lie. A reserve may have to take its place.
+  if (*from->offered != download_->chosen()) return fill_up();
   ask();
 }
 
@@ -219,7 +219,7 @@ void state_fetcher::look() {
     if (!d.gone && d.reserve && d.offered) send(d.address, state_hold{download_->offer().object, 0, address()});
   }
   owner_knows_nobody_ = false;  // somebody may have come since
-  if (living(true) < options_.donors) fill_up();
+  if (living(false) < options_.donors) fill_up();
 }
 
 void state_fetcher::on_down(const caf::actor_addr& whom) {

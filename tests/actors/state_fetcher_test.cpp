@@ -5,6 +5,7 @@
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstring>
 
 using namespace shoal;
@@ -397,6 +398,66 @@ TEST_CASE("where each has a state of its own, another one's is taken when nobody
   CHECK(l.reports().front().why == reason::none);
   CHECK(l.download->complete());
   CHECK(content_of(l.download->state()) == content_of(others));
+}
+
+TEST_CASE("whatever donors do, a download of which two are honest and stay ends, once, with what they have, and neither is accused") {
+  enum class nature { honest, mortal, liar, other_state, busy, lacking, silent };
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    INFO("seed " << seed);
+    auto draws = stream(seed, "donors");
+    const std::size_t count = 3 + draws.below(6);
+    lab l(count);
+    std::vector<nature> is(count);
+    for (auto& one : is) one = std::array{nature::mortal, nature::liar, nature::busy, nature::silent}[draws.below(4)];
+    fetch_config how;
+    how.window_chunks = 1 + static_cast<std::uint32_t>(draws.below(3));
+    how.donors = 1 + draws.below(3);
+    how.reserves = draws.below(2);
+    how.donor_timeout = 30s;
+    if (how.donors > 1) is[draws.below(count)] = nature::lacking;   // as many as it asks would end the attempt
+    const auto first = draws.below(count), second = (first + 1 + draws.below(count - 1)) % count;
+    is[first] = is[second] = nature::honest;
+    std::size_t given = 1 + draws.below(count), wishes = 0;
+    // Whoever knows a liar before it knows two others believes it.
+    const bool lies = how.donors == 3 && given >= 3 && first < 3 && second < 3;
+    if (lies) is[3 - first - second] = nature::other_state;
+    auto other = a_state(40);
+    other.parameters = payload{std::vector<float>(40, 7)};
+    const shared_object lie(other, 4);
+    std::vector<std::size_t> heard(count), alive(count, 1);
+    l.start(given, how);
+    const auto act = [&](std::size_t i, std::size_t most) {
+      if (!alive[i] || is[i] == nature::silent) return;
+      if (heard[i] < l.donors[i].seen<state_request>().size()) {
+        heard[i] = l.donors[i].seen<state_request>().size();
+        if (is[i] == nature::busy || is[i] == nature::lacking) return l.refuse(i, is[i] == nature::busy ? reason::busy : reason::out_of_sync);
+        l.offer(i, is[i] == nature::other_state ? lie : l.object);
+      }
+      if (is[i] == nature::other_state && (heard[first] == 0 || heard[second] == 0)) return;
+      l.serve(i, most, is[i] == nature::liar || is[i] == nature::other_state ? lie : l.object);
+    };
+    for (int steps = 0; l.reports().empty() && steps < 2000; ++steps) {
+      const auto i = draws.below(count);
+      const auto what = draws.below(100);
+      if (what < 70) act(i, 1 + draws.below(4));
+      else if (what < 75 && is[i] == nature::mortal && alive[i]) l.kill(i), alive[i] = 0;
+      else if (what < 85) l.world.run_for(std::chrono::milliseconds(1 + draws.below(1500)));
+      else if (wishes < l.asker.seen<donors_wanted>().size()) {
+        ++wishes;
+        const auto more = std::min(count, given + 1 + draws.below(2));
+        l.give(l.peers(given, more));
+        given = more;
+      }
+    }
+    std::string natures;
+    for (std::size_t i = 0; i < count; ++i) natures += std::to_string(int(is[i])) + (alive[i] ? "" : "x") + (i < given ? " " : "- ");
+    INFO(natures << " wishes " << wishes << " of " << l.asker.seen<donors_wanted>().size() << " now " << l.world.now().count() / 1e9 << " reports " << l.reports().size() << " begun " << l.download->begun() << " missing " << (l.download->begun() ? l.download->missing_bytes() : 0));
+    REQUIRE(l.reports().size() == 1);
+    CHECK(l.reports().front().why == reason::none);
+    CHECK(l.got_it());
+    for (const auto& [who, what] : l.world.observed<misbehaved>()) CHECK(is[what.culprit - 100] == nature::liar);
+    for (const auto liar : l.reports().front().liars) CHECK(is[liar - 100] == nature::liar);
+  }
 }
 
 TEST_CASE("a donor that falls silent is left out, and reserves are told now and then that we are still at it") {
