@@ -120,7 +120,7 @@ TEST_CASE("many normal numbers at once are, to the bit, those of as many calls")
     std::vector<double> expected(count), actual(count, 7);
     for (auto& z : expected) z = one.normal();
     many.normals(actual);
-    CHECK(std::memcmp(expected.data(), actual.data(), count * sizeof(double)) == 0);
+    CHECK((count == 0 || std::memcmp(expected.data(), actual.data(), count * sizeof(double)) == 0));
     CHECK(one.next() == many.next());
     rng again = stream(11, "normals", count);
     std::size_t next = 0;

@@ -1,0 +1,241 @@
+// Matchmaking as a plain state machine, with look-ups that come late or not at all, messages that are in any order, members that die, give up and
+// try again: nobody waits for ever, nobody is sent in circles, and of each group everybody begins or says that it does not.
+#include "actors/averaging/matchmaking.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <caf/actor_cast.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "kernels/base/rng.hpp"
+#include "tests/actors/support/mini_world.hpp"
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+class lab {
+ public:
+  struct member final : round_io {
+    lab& in;
+    std::size_t index;
+    peer_id peer;
+    caf::actor handle;
+    round_request request;
+    std::int64_t deadline;
+    std::unique_ptr<matchmaking> state;
+    std::optional<group_begun> begun;
+    std::optional<reason> failed;
+    std::set<std::pair<group_id, std::size_t>> declined_to;   // of which group, to whom
+    std::set<std::size_t> watches;
+    bool alive = true;
+
+    member(lab& of, std::size_t at, peer_id id, std::int64_t until, round_request with)
+        : in(of), index(at), peer(id), request(std::move(with)), deadline(until) {
+      handle = in.world.spawn<collector<join_request>>(in.world.add_host("member"), std::make_shared<collector<join_request>::log>());
+    }
+    void start() {
+      member_info self{peer, handle, request.weight, 1'000'000, 1'000'000, static_cast<std::uint8_t>(request.reached), 1, {}};
+      state = std::make_unique<matchmaking>(in.config, request, self, deadline, *this,
+                                            matchmaking::events{[this](const group_begun& group) { begun = group; }, [this](reason why) { failed = why; }});
+      state->start();
+    }
+    void send_to(const caf::actor& to, caf::message content) override {
+      const auto other = in.index_of(to);
+      if (content.match_elements<member_declined>()) declined_to.emplace(content.get_as<member_declined>(0).group, other);
+      if (in.members[other]->alive) in.queue[{index, other}].push_back({std::move(content), false});
+    }
+    void watch(const caf::actor& whom) override {
+      const auto other = in.index_of(whom);
+      if (in.members[other]->alive) watches.insert(other);
+      else in.queue[{other, index}].push_back({{}, true});
+    }
+    void probe(std::string_view) override {}
+    duration time() const override { return in.time; }
+    void suspect(peer_id culprit, std::string why) override { in.suspicions.push_back(fmt::format("{}: {}", culprit, why)); }
+  };
+
+  explicit lab(std::uint64_t seed) : draws(stream(seed, "matchmaking")) {}
+  ~lab() {
+    queue.clear();
+    for (auto& m : members) m->state.reset();
+  }
+
+  member& add(peer_id id, std::int64_t deadline, round_request with) {
+    members.push_back(std::make_unique<member>(*this, members.size(), id, deadline, std::move(with)));
+    return *members.back();
+  }
+  std::size_t index_of(const caf::actor& who) const {
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (members[i]->handle == who) return i;
+    FAIL("a message to a stranger");
+    return 0;
+  }
+  /// The next message of a random pair. What is under way to one that has ended is lost.
+  bool step() {
+    std::vector<std::pair<std::size_t, std::size_t>> busy;
+    for (const auto& [pair, waiting] : queue)
+      if (!waiting.empty()) busy.push_back(pair);
+    if (busy.empty()) return false;
+    const auto pair = busy[draws.below(busy.size())];
+    auto what = std::move(queue[pair].front());
+    queue[pair].pop_front();
+    auto& to = *members[pair.second];
+    if (!to.alive) return true;
+    ++delivered;
+    const auto sender = caf::actor_cast<caf::strong_actor_ptr>(members[pair.first]->handle);
+    const auto& m = what.content;
+    if (what.gone) to.state->on_down(caf::actor_cast<caf::actor_addr>(members[pair.first]->handle));
+    else if (m.match_elements<join_request>()) to.state->on(m.get_as<join_request>(0));
+    else if (m.match_elements<join_accepted>()) to.state->on(m.get_as<join_accepted>(0), sender);
+    else if (m.match_elements<join_rejected>()) to.state->on(m.get_as<join_rejected>(0), sender);
+    else if (m.match_elements<join_withdrawn>()) to.state->on(m.get_as<join_withdrawn>(0), sender);
+    else if (m.match_elements<group_begun>()) to.state->on(m.get_as<group_begun>(0), sender);
+    else if (!m.match_elements<member_declined>()) FAIL("an unknown message");
+    return true;
+  }
+  void settle() {
+    for (int i = 0; step(); ++i) REQUIRE(i < 20'000);
+  }
+  void end(member& who) {
+    if (!std::exchange(who.alive, false)) return;
+    for (auto& other : members)
+      if (other->watches.erase(who.index) > 0) queue[{who.index, other->index}].push_back({{}, true});
+  }
+  /// What a look-up says: of those that have stored their record each with this probability, also of some that have ended.
+  void look_up(member& who, double seen) {
+    std::vector<shared<record>> records;
+    for (const auto& m : members) {
+      if (m->peer == who.peer || !m->state || draws.uniform() >= seen || (!m->alive && draws.uniform() < 0.5)) continue;
+      record r;
+      r.subkey = fmt::format("{:016x}", m->peer);
+      r.address = m->handle;
+      r.value = matchmaking::standing{m->deadline, m->request.reached != reached_by::nobody}.pack();
+      // One sub-key has one record, the newest.
+      std::erase_if(records, [&](const auto& known) { return known->subkey == r.subkey; });
+      records.push_back(std::move(r));
+    }
+    who.state->found_peers(records);
+  }
+
+  struct envelope {
+    caf::message content;
+    bool gone = false;
+  };
+  mini_world world;
+  averaging_config config;
+  duration time{};
+  rng draws;
+  std::vector<std::unique_ptr<member>> members;
+  std::map<std::pair<std::size_t, std::size_t>, std::deque<envelope>> queue;
+  std::vector<std::string> suspicions;
+  std::uint64_t delivered = 0;
+};
+
+round_request a_request(std::uint64_t weight, std::uint64_t known, reached_by reached = reached_by::all) {
+  round_request out;
+  out.epoch = 3;
+  out.state = {1, 2};
+  out.values = payload{std::vector<float>(64, 1.0f)};
+  out.weight = weight;
+  out.known_samples = known;
+  out.reached = reached;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group has who does not know or decline it, and nobody is suspected") {
+  std::uint64_t groups = 0, together = 0;
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    INFO("seed " << seed);
+    lab l(seed);
+    auto& draws = l.draws;
+    const auto count = 2 + draws.below(7);
+    l.config.group_size = draws.below(3) == 0 ? 2 + static_cast<std::uint32_t>(draws.below(4)) : 16;
+    const bool calm = seed % 4 == 0;
+    std::vector<std::uint64_t> order;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      // Clocks differ; some deadlines are equal.
+      const auto deadline = static_cast<std::int64_t>(1000 + draws.below(5));
+      const auto reached = calm || draws.below(5) > 0 ? reached_by::all : reached_by::nobody;
+      l.add(1 + i, deadline, a_request(1 + draws.below(4), 0, reached));
+    }
+    std::uint64_t known = 0;
+    for (auto& m : l.members) known += m->request.weight;
+    for (auto& m : l.members) {
+      m->request.known_samples = known;
+      if (calm || draws.below(2) == 0)
+        for (auto& other : l.members)
+          if (other != m && (calm || draws.below(4) > 0)) m->request.expected.push_back({other->peer, other->handle});
+    }
+    for (int i = 0; i < 120; ++i) {
+      const auto at = draws.below(l.members.size());
+      auto& m = *l.members[at];
+      const auto what = draws.below(100);
+      l.time += 10ms;
+      if (!m.alive) continue;
+      if (!m.state) {
+        if (calm || what < 40) m.start();
+      } else if (what < 35) {
+        if (!m.state->over()) l.look_up(m, calm ? 1.0 : 0.6);
+      } else if (what < 75 || calm) {
+        for (auto n = draws.below(6); n > 0; --n) l.step();
+      } else if (what < 82) {
+        m.state->on_deadline(false);
+      } else if (what < 88) {
+        l.end(m);
+      } else if (m.failed && what < 96) {
+        // It ends, and tries again later with another actor.
+        l.end(m);
+        auto again = m.request;
+        again.expected.clear();
+        l.add(m.peer, m.deadline + static_cast<std::int64_t>(1 + draws.below(50)), again).start();
+      }
+    }
+    for (auto& m : l.members)
+      if (m->alive && !m->state) m->start();
+    for (int i = 0; i < 3; ++i) {
+      for (auto& m : l.members)
+        if (m->alive && !m->state->over()) l.look_up(*m, 1.0);
+      l.settle();
+    }
+    if (calm && l.config.group_size >= count) {
+      ++together;
+      for (auto& m : l.members) CHECK((m->begun && m->begun->members.size() == count && m->begun->group == l.members.front()->begun->group));
+    }
+    for (auto& m : l.members)
+      if (m->alive) m->state->on_deadline(true);
+    l.settle();
+    for (auto& m : l.members)
+      if (m->alive) m->state->on_give_up();
+    l.settle();
+
+    for (auto& m : l.members) {
+      if (!m->alive) continue;
+      CHECK(m->state->over());
+      CHECK(m->begun.has_value() != m->failed.has_value());
+      if (!m->begun) continue;
+      ++groups;
+      CHECK(m->begun->members.size() <= l.config.group_size);
+      for (const auto& who : m->begun->members) {
+        const auto& other = *l.members[l.index_of(who.address)];
+        const bool knows = !other.alive || (other.begun && other.begun->group == m->begun->group);
+        const bool declines = other.declined_to.contains({m->begun->group, m->index});
+        CHECK((knows || declines));
+      }
+    }
+    for (const auto& text : l.suspicions) FAIL_CHECK(text);
+  }
+  MESSAGE(groups << " begun by members, " << together << " times all together");
+}
