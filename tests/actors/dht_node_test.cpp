@@ -1,11 +1,13 @@
 // Nodes that talk to each other, in a world without delay.
 #include <algorithm>
+#include <map>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include "actors/dht/dht_node.hpp"
 #include "actors/rare.hpp"
+#include "kernels/base/rng.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;
@@ -161,6 +163,57 @@ TEST_CASE("replicas go on with a record whose owner is gone") {
   for (std::size_t i = 0; i < 10; ++i)
     if (i != 7) CHECK(net.get(i, "k", 10s) == "a=1");
   CHECK(net.bad() == 0);
+}
+
+TEST_CASE("whichever nodes die, come, store and withdraw, all who live find what those who live said last") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    INFO("seed " << seed);
+    auto draws = stream(seed, "nodes");
+    dht_config often;
+    often.republish = 20s;
+    network net(2 + draws.below(12), often);
+    std::map<std::string, std::map<std::size_t, char>> said;   // by key, by owner; 0: withdrawn
+    const auto living = [&] {
+      std::vector<std::size_t> out;
+      for (std::size_t i = 0; i < net.hosts.size(); ++i)
+        if (net.hosts[i]->alive()) out.push_back(i);
+      return out;
+    };
+    for (int i = 0; i < 60; ++i) {
+      const auto all = living();
+      const auto one = all[draws.below(all.size())];
+      const auto key = fmt::format("k{}", draws.below(3));
+      const auto what = draws.below(100);
+      if (what < 35) {
+        const auto value = static_cast<char>('a' + draws.below(26));
+        net.put(one, key, fmt::format("{:02}", one), value, 3600s);
+        said[key][one] = value;
+      } else if (what < 45) {
+        net.world.send(net.nodes[one], withdraw{key, fmt::format("{:02}", one)});
+        if (said[key].contains(one)) said[key][one] = 0;
+      } else if (what < 60) {
+        net.world.run_for(std::chrono::milliseconds(draws.below(4000)));
+      } else if (what < 75) {
+        net.get(one, key, std::chrono::milliseconds(draws.below(300)));
+      } else if (what < 87 && all.size() > 1) {
+        net.hosts[one]->kill();
+      } else {
+        net.add({net.nodes[draws.below(net.nodes.size())], net.nodes[one]});
+      }
+    }
+    net.world.run_for(120s);
+    for (const auto one : living())
+      for (const auto& [key, by_owner] : said) {
+        const auto got = net.get(one, key, 10s);
+        for (const auto& [owner, value] : by_owner) {
+          if (!net.hosts[owner]->alive()) continue;
+          const auto wanted = fmt::format("{:02}={}", owner, value);
+          const bool there = got.find(value == 0 ? fmt::format("{:02}=", owner) : wanted) != std::string::npos;
+          CHECK_MESSAGE(there == (value != 0), one << " of " << key << ": " << got << ", and " << owner << " said " << (value == 0 ? "nothing more" : wanted));
+        }
+      }
+    CHECK(net.bad() == 0);
+  }
 }
 
 TEST_CASE("who is given only dead addresses is alone after a while, and found again when others know of it") {
