@@ -12,14 +12,16 @@
 //             acknowledged. Who misses a number greets with stream 0, and gets the whole again.
 //   keep      what must not be lost with the primary (when_kept): a commit is confirmed to its peer, a returned index is leased
 //             again, and a fresh one is issued (in reservations of many at once), when every backup that is there has it.
-//   take over when the primary is gone, the first backup is it; the others greet that one. What the primary had not
+//   take over when the primary is gone, the first backup is it; the others greet that one. (The primary says who has the whole ledger: nobody
+//             else is waited for. If that one knows nobody, or waits for us, the next is it.) What the primary had not
 //             told is claimed by the peers that have it. A fellow that we cannot reach may do the same elsewhere: we part from it as well.
 //   certain   the primary is known to have been dead, and not to have gone on alone before, if its process was reset and it
 //             had confirmed within detection_time that it counts on us. Otherwise it may live on: what is issued again
 //             of what it had is reported (sample_ledger::settle_doubt). What is in doubt is streamed like all else: who takes over
 //             from a primary that had parted from another one has parted from that one, too.
 //   meet      two primaries, after a cut: the later one gives its whole ledger over to the first, which merges them, and then
-//             becomes its backup. While it does, it answers peers with the first one's address.
+//             becomes its backup. While it does, it answers peers with the first one's address; if that one yields itself meanwhile, to
+//             the one that greets us then.
 //
 // Bytes on the wire: about 70 for each changed stretch of indices and each backup, and an acknowledgement; two greetings a beat.
 // Left out: a majority. Two replicas have none, and training is to go on with one; so two primaries can exist, and
