@@ -163,8 +163,10 @@ TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group
     auto& draws = l.draws;
     const auto count = 2 + draws.below(7);
     l.config.group_size = draws.below(3) == 0 ? 2 + static_cast<std::uint32_t>(draws.below(4)) : 16;
+    l.config.min_group_size = 1 + static_cast<std::uint32_t>(draws.below(3));
     const bool calm = seed % 4 == 0;
-    std::vector<std::uint64_t> order;
+    // As in Moshpit averaging, where who is in a row is known beforehand.
+    const auto wanted = !calm && draws.below(3) == 0 ? 2 + static_cast<std::uint32_t>(draws.below(4)) : 0;
     for (std::uint64_t i = 0; i < count; ++i) {
       // Clocks differ; some deadlines are equal.
       const auto deadline = static_cast<std::int64_t>(1000 + draws.below(5));
@@ -175,6 +177,7 @@ TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group
     for (auto& m : l.members) known += m->request.weight;
     for (auto& m : l.members) {
       m->request.known_samples = known;
+      m->request.wanted = wanted;
       if (calm || draws.below(2) == 0)
         for (auto& other : l.members)
           if (other != m && (calm || draws.below(4) > 0)) m->request.expected.push_back({other->peer, other->handle});
@@ -210,7 +213,7 @@ TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group
         if (m->alive && !m->state->over()) l.look_up(*m, 1.0);
       l.settle();
     }
-    if (calm && l.config.group_size >= count) {
+    if (calm && l.config.group_size >= count && l.config.min_group_size <= count) {
       ++together;
       for (auto& m : l.members) CHECK((m->begun && m->begun->members.size() == count && m->begun->group == l.members.front()->begun->group));
     }
@@ -228,6 +231,7 @@ TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group
       if (!m->begun) continue;
       ++groups;
       CHECK(m->begun->members.size() <= l.config.group_size);
+      CHECK(m->begun->members.size() >= l.config.min_group_size);
       for (const auto& who : m->begun->members) {
         const auto& other = *l.members[l.index_of(who.address)];
         const bool knows = !other.alive || (other.begun && other.begun->group == m->begun->group);
