@@ -69,6 +69,7 @@ void group_actor::on_exit() {
   for (const auto& whom : std::exchange(watched_, {})) demonitor(whom);
   matchmaking_.reset();
   rounds_.clear();
+  early_.clear();  // with who sent it, who may keep something that we sent
   begun_.reset();
   first_mean_ = {};
   owner_ = nullptr;

@@ -275,3 +275,20 @@ TEST_CASE("a rejection cannot send anybody to a later deadline, so nobody is sen
   f.world.settle();
   CHECK(seen<join_request>(other).size() == 1);
 }
+
+TEST_CASE("what came before a group began goes with the group's actor, also what came from itself") {
+  fixture f;
+  auto& host = f.world.add_host("member");
+  auto owner = f.world.spawn<collector<round_report>>(host, std::make_shared<collector<round_report>::log>());
+  auto request = fixture::request(1);
+  request.dht = f.directory;
+  auto actor = caf::actor_cast<caf::actor>(f.world.system().spawn<group_actor>(static_cast<shoal::actors::host&>(host), owner, averaging_config{}, request));
+  const auto weak = caf::actor_cast<caf::weak_actor_ptr>(actor);
+  f.world.settle();
+  caf::send_as(actor, actor, part_claim{group_id{1, 2}, 0, 0});
+  f.world.settle();
+  caf::anon_send_exit(actor, caf::exit_reason::kill);
+  actor = nullptr;
+  f.world.run_for(1min);  // its timers are over, too
+  CHECK(weak.lock() == nullptr);
+}
