@@ -94,6 +94,10 @@ class events_reader : reader {
     for (const json& name : nodes) {
       const field where = place(name.dump(), from);
       from = where.column;
+      if (trimmed(std::string_view{name.get_ref<const std::string&>()}, 1).text.empty()) {
+        problem(where, "the name of a node is empty");
+        continue;
+      }
       what == "add" ? add(name, where) : remove(name, where);
     }
     latest_ = now_;

@@ -8,6 +8,7 @@
 #include <istream>
 #include <map>
 #include <ostream>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -154,8 +155,16 @@ trace_result read_trace_as(std::istream& in, const std::string& name, const trac
       in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
       beginning.resize(static_cast<std::size_t>(in.gcount()));
       in.clear();
-      in.seekg(0);
       format = detect_trace_format(beginning);
+      if (!in.seekg(0)) {   // a pipe
+        in.clear();
+        std::stringstream all;
+        all << beginning;
+        if (in.peek() != std::istream::traits_type::eof()) all << in.rdbuf();
+        auto known = how;
+        known.format = format;
+        return read_trace_as(all, name, known);
+      }
     }
     const std::string unit = how.unit.empty() ? (format == trace_format::events ? "ms" : "s") : how.unit;
     switch (format) {
@@ -228,6 +237,17 @@ trace windowed(const trace& what, const trace_window& how) {
   out.seen_until(quickened(loops ? period : std::max(what.end() - begin, duration::zero()), how.speed));
   if (loops && out.end() >= shortest_lifetime && out.end() <= longest_loop) out.set_loop(out.end());
   return out;
+}
+
+std::optional<std::string_view> unwritable_name(const trace& what, trace_format format) {
+  if (format != trace_format::csv && format != trace_format::fta) return std::nullopt;
+  const std::string_view taken = format == trace_format::csv ? ",#\r\n" : "\t#\r\n";
+  for (const trace::peer& peer : what.peers()) {
+    const std::string_view name = peer.name;
+    const bool nameless = name.empty() || (format == trace_format::fta && name == "NULL");
+    if (nameless || name.find_first_of(taken) != std::string_view::npos || trimmed(name, 1).text != name) return name;
+  }
+  return std::nullopt;
 }
 
 void write_trace_as(std::ostream& out, const trace& what, trace_format format) {

@@ -67,8 +67,11 @@ struct trace_window {
 };
 trace windowed(const trace& what, const trace_window& how);
 
+/// The first name in `what` that would not read back from `format`: names are free text, which columns cannot hold all of.
+std::optional<std::string_view> unwritable_name(const trace& what, trace_format format);
+
 /// Writes what reads back as the same sessions; of counts, as the same numbers.
-/// Requires: not peers; for simgrid, exactly one peer. What loops is written once round, but for simgrid.
+/// Requires: not peers; for simgrid, exactly one peer; no unwritable_name. What loops is written once round, but for simgrid.
 void write_trace_as(std::ostream& out, const trace& what, trace_format format);
 
 }  // namespace shoal::netem

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 
@@ -17,6 +19,7 @@
 #include "kernels/base/stats.hpp"
 #include "netem/trace_formats.hpp"
 #include "netem/trace_statistics.hpp"
+#include "netem/trace_text.hpp"
 #include "scenarios/schema/diagnostic.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -58,19 +61,21 @@ std::optional<trace> read(const trace_arguments& arguments, trace_format& format
     fmt::print(stderr, "{}: error: {}\n", arguments.file, why);
     return std::nullopt;
   };
+  const bool piped = arguments.file == "-";
   std::error_code failed;
-  if (std::filesystem::is_directory(arguments.file, failed)) return fail("is a directory, expected a trace");
+  if (!piped && std::filesystem::is_directory(arguments.file, failed)) return fail("is a directory, expected a trace");
   errno = 0;
-  std::ifstream in(arguments.file, std::ios::binary);
-  if (!in) return fail(fmt::format("cannot be read: {}", std::strerror(errno)));
-  if (!how.format) {
-    std::string beginning(65536, '\0');
-    in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-    beginning.resize(static_cast<std::size_t>(in.gcount()));
-    in.clear();
-    in.seekg(0);
-    how.format = netem::detect_trace_format(beginning);
+  std::ifstream file;
+  if (!piped) file.open(arguments.file, std::ios::binary);
+  if (!file) return fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(piped ? std::cin : file), {});
+  } catch (const std::ios_base::failure&) {
+    return fail(fmt::format("cannot be read: {}", std::strerror(errno)));
   }
+  std::istringstream in(std::move(text));
+  if (!how.format) how.format = netem::detect_trace_format(in.view());
   format = *how.format;
   netem::trace_result found = netem::read_trace_as(in, std::filesystem::path(arguments.file).stem().string(), how);
   for (const netem::trace_problem& what : found.problems) {
@@ -199,6 +204,8 @@ int convert(const trace_arguments& arguments) {
   const auto found = read(arguments, format, status);
   if (!found) return status;
   if (*to == trace_format::simgrid && found->peers().size() != 1) return fail(fmt::format("a simgrid profile describes one host, and the trace has {} peers", found->peers().size()));
+  if (const auto name = netem::unwritable_name(*found, *to))
+    return fail(fmt::format("{}: the name {} does not fit into it: rename the peer, or write events", netem::name_of(*to), netem::trace_text::in_quotes(*name)));
   std::ostringstream text;
   netem::write_trace_as(text, *found, *to);
   if (arguments.out.empty()) {
@@ -212,7 +219,7 @@ int convert(const trace_arguments& arguments) {
 }
 
 void add_input(CLI::App& command, trace_arguments& arguments) {
-  command.add_option("FILE", arguments.file, "a trace")->required()->type_name("FILE");
+  command.add_option("FILE", arguments.file, "a trace; -: standard input")->required()->type_name("FILE");
   command.add_option("--format", arguments.format, fmt::format("{}; default: as it looks", netem::trace_format_names))->type_name("FORMAT");
   command.add_option("--time-unit", arguments.unit, "of times without one; default: s, in events ms")
       ->check(CLI::IsMember({"ms", "s", "min", "h"}))

@@ -78,7 +78,7 @@ public:
 };
 
 struct fixture {
-  mini_world world;
+  mini_world world{1, true};
   caf::actor someone = world.spawn<nobody>(world.add_host("someone"));
 
   template <class T>

@@ -40,7 +40,8 @@ struct operated_swarm {
     for (const auto& name : names) reef.node(name).signal(SIGTERM);
     for (const auto& name : names) {
       CHECK(reef.node(name).wait() == 130);
-      for (const auto& [rule, check] : reef.summary(name)["invariants"].items()) CHECK_MESSAGE(check["violated"] == 0, name << " " << rule);
+      const auto summary = reef.summary(name);
+      for (const auto& [rule, check] : summary["invariants"].items()) CHECK_MESSAGE(check["violated"] == 0, name << " " << rule);
     }
   }
 };

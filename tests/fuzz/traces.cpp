@@ -28,14 +28,6 @@ void check(const trace& what) {
   }
 }
 
-/// By what it means: names are free text, which not every format can hold.
-bool writable(const trace& what) {
-  for (const auto& peer : what.peers())
-    for (const char c : peer.name)
-      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-')) return false;
-  return true;
-}
-
 }  // namespace
 
 void traces(bytes input) {
@@ -74,7 +66,7 @@ void traces(bytes input) {
     std::ostringstream other;
     if (format != trace_format::simgrid || read.value.peers().size() == 1) write_trace_as(other, read.value, format);
   }
-  if (!writable(read.value)) return;
+  if (unwritable_name(read.value, trace_format::csv)) return;
   std::stringstream text;
   write_trace_as(text, read.value, trace_format::csv);
   if (read.value.loop() > duration::zero()) return;   // written once round

@@ -193,6 +193,25 @@ TEST_CASE("a name that is no UTF-8 can be written as an event") {
   CHECK(out.str().find("nsel") != std::string::npos);
 }
 
+TEST_CASE("names that a format cannot hold are known") {
+  const auto name_that = [](const char* name, trace_format format) {
+    trace what;
+    what.add("plain"), what.add(name);
+    const auto found = unwritable_name(what, format);
+    return found ? std::string(*found) : std::string("none");
+  };
+  for (const char* name : {"a,b", "#1", " a", "a\t", "a\nb", ""}) CHECK(name_that(name, trace_format::csv) == name);
+  for (const char* name : {"a\tb", "#1", " a", "NULL", ""}) CHECK(name_that(name, trace_format::fta) == name);
+  CHECK(name_that("NULL", trace_format::csv) == "none");
+  CHECK(name_that("a,b", trace_format::fta) == "none");
+  CHECK(name_that("a\nb", trace_format::events) == "none");
+}
+
+TEST_CASE("a node of an event has a name") {
+  CHECK(problems("[0, \"add\", {\"nodes\": [\"a\", \"\"]}]\n[9, \"remove\", {\"nodes\": [\" \"]}]\n", as(trace_format::events)) ==
+        "1:28: the name of a node is empty\n2:26: the name of a node is empty\n");
+}
+
 TEST_CASE("a few lines do not make everybody come and go for ever") {
   std::string text;
   for (int i = 0; i < 11; ++i) text += std::to_string(2 * i) + ",400000\n" + std::to_string(2 * i + 1) + ",0\n";

@@ -76,6 +76,17 @@ TEST_CASE("trace info draws the sessions") {
   CHECK(has(refused.err, "'/nowhere/x.svg' cannot be written: No such file or directory"));
 }
 
+TEST_CASE("trace reads standard input and pipes") {
+  for (const char* from : {"-", "/dev/stdin"}) {
+    const auto out = scratch("out");
+    CHECK(std::system(fmt::format("'{0}' trace convert {1}events.jsonl --to csv | '{0}' trace info --no-picture {2} >'{3}'", SHOAL_PROGRAM, folder, from, out.string()).c_str()) == 0);
+    const auto text = slurp(out);
+    CHECK(text.starts_with(fmt::format("{} (csv)\n", from)));
+    CHECK(has(text, "8, of which 3 ended"));
+    std::filesystem::remove(out);
+  }
+}
+
 TEST_CASE("trace convert writes the same sessions in another format") {
   const auto csv = program("trace convert " + folder + "event_trace.tab --to csv");
   CHECK(csv.status == 0);
@@ -102,6 +113,11 @@ TEST_CASE("wrong input to trace is answered with what is wrong and where") {
   CHECK(format.status == 2);
   CHECK(format.err == "error: --to: unknown format 'cvs'; did you mean 'csv'?\n");
   CHECK(has(program("trace convert " + folder + "counts.csv --to simgrid").err, "describes one host, and the trace has 6 peers"));
+  const auto events = scratch("names.jsonl");
+  std::ofstream(events) << "[0, \"add\", {\"nodes\": [\"a,b\"]}]\n";
+  CHECK(program("trace convert " + events.string() + " --to csv").err == "error: csv: the name 'a,b' does not fit into it: rename the peer, or write events\n");
+  CHECK(program("trace convert " + events.string() + " --to fta").status == 0);
+  std::filesystem::remove(events);
   const auto command = program("trace inf x");
   CHECK(command.status == 2);
   CHECK(has(command.err, "unknown command 'inf'; did you mean 'info'?"));

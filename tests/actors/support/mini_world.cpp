@@ -37,9 +37,10 @@ void mini_host::kill() {
     caf::anon_send_exit(one, caf::exit_reason::kill);
 }
 
-mini_world::mini_world(std::uint64_t seed)
+mini_world::mini_world(std::uint64_t seed, bool serializes)
     : seed_(seed), config_(std::make_unique<caf::actor_system_config>()) {
-  register_messages(*config_);
+  if (serializes)
+    register_messages(*config_);
   config_->set("scheduler.policy", caf::atom("testing"));
   system_ = std::make_unique<caf::actor_system>(*config_);
   system_->await_actors_before_shutdown(false);

@@ -71,7 +71,8 @@ private:
 
 class mini_world {
 public:
-  explicit mini_world(std::uint64_t seed = 1);
+  /// `serializes`: whole caf::messages become bytes here. Registering their types for that takes longer than the life of most worlds.
+  explicit mini_world(std::uint64_t seed = 1, bool serializes = false);
   /// Kills all actors first, or periodic timers would keep the scheduler busy for ever.
   ~mini_world();
 
