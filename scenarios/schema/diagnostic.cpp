@@ -75,9 +75,11 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   std::optional<std::string> best;
   std::size_t best_distance = 0;
   for (const std::string& candidate : candidates) {
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});   // by value, not by reference
+    const std::size_t most = std::max<std::size_t>(1, longer / 3);
+    if (longer - shorter > most) continue;   // nor is their distance less
     const std::size_t distance = edit_distance(word, candidate);
-    const std::size_t longer = std::max(word.size(), candidate.size());
-    if (distance > std::max<std::size_t>(1, longer / 3) || distance >= longer) continue;
+    if (distance > most || distance >= longer) continue;
     if (!best || distance < best_distance) best = candidate, best_distance = distance;
   }
   return best;
