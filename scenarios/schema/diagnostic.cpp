@@ -1,6 +1,8 @@
 #include "scenarios/schema/diagnostic.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -70,14 +72,29 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+namespace {
+
+/// Which letters are in it: a set bit for each, or for some of them.
+std::uint64_t letters(std::string_view word) {
+  std::uint64_t out = 0;
+  for (const char c : word) out |= std::uint64_t{1} << (static_cast<unsigned char>(c) % 64);
+  return out;
+}
+
+}  // namespace
+
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
   if (word.size() > 64) return std::nullopt;
   std::optional<std::string> best;
   std::size_t best_distance = 0;
+  const auto ours = letters(word);
   for (const std::string& candidate : candidates) {
     const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});   // by value, not by reference
     const std::size_t most = std::max<std::size_t>(1, longer / 3);
-    if (longer - shorter > most) continue;   // nor is their distance less
+    // Each letter too many, and each that the other one has not, is a change: most words need not be compared.
+    const auto theirs = letters(candidate);
+    const auto changes = std::max(std::popcount(ours & ~theirs), std::popcount(theirs & ~ours));
+    if (longer - shorter > most || static_cast<std::size_t>(changes) > most) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance > most || distance >= longer) continue;
     if (!best || distance < best_distance) best = candidate, best_distance = distance;
