@@ -24,6 +24,7 @@
 #include "actors/rare.hpp"
 #include "kernels/base/descriptor.hpp"
 #include "scenarios/chaos/chaos_run.hpp"
+#include "scenarios/observe/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -175,14 +176,14 @@ struct totals {
     miss(actors::rare::all, rare);
     return fmt::format(
         "cases          {}, {} failed\n"
-        "virtual time   {:.1f} days, {:.0f} virtual seconds in one of a core\n"
+        "virtual time   {}, {:.0f} virtual seconds in one of a core\n"
         "epochs         {}\n"
         "hosts struck   {}\n"
         "rounds         {}\n"
         "points reached {}\n"
         "rare branches  {}\n"
         "never reached  {}\n",
-        cases, failed, virtual_seconds / 86400, busy_seconds > 0 ? virtual_seconds / busy_seconds : 0, epochs, list(faults), list(reasons), list(points), list(rare),
+        cases, failed, virtual_seconds < 86400 ? scenarios::seconds_text(virtual_seconds) : fmt::format("{:.1f} days", virtual_seconds / 86400), busy_seconds > 0 ? virtual_seconds / busy_seconds : 0, epochs, list(faults), list(reasons), list(points), list(rare),
         never.empty() ? "none" : never);
   }
 };

@@ -240,17 +240,6 @@ std::string grouped(std::uint64_t value) {
   return out;
 }
 
-std::string seconds_text(double seconds) {
-  if (!std::isfinite(seconds))
-    return "?";
-  if (seconds < 60)
-    return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::uint64_t>(seconds + 0.5);
-  if (whole < 3600)
-    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
-}
-
 constexpr std::size_t most_day_rows = 20;
 
 /// A row for each day, or for as many days together as make at most `most_day_rows` rows of them.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 
 namespace shoal::scenarios {
@@ -76,6 +77,17 @@ std::string bytes_text(std::uint64_t bytes) {
   for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
     value /= 1024;
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string seconds_text(double seconds) {
+  if (!std::isfinite(seconds))
+    return "?";
+  if (seconds < 60)
+    return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::uint64_t>(seconds + 0.5);
+  if (whole < 3600)
+    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
 }
 
 } // namespace shoal::scenarios

@@ -25,6 +25,9 @@ std::string range_text(std::uint64_t begin, std::uint64_t end);
 /// '12.3 MiB'.
 std::string bytes_text(std::uint64_t bytes);
 
+/// For people: '5.6 s', '3 min 12 s', '6 h 00 min'; '?' of what is no number.
+std::string seconds_text(double seconds);
+
 /// '12.345678901 s'.
 std::string time_text(duration time);
 

@@ -33,7 +33,7 @@ struct lab_options {
   kernels::codec codec = kernels::codec::none;   ///< both ways; top_k: of contributions only
   double top_k_fraction = 0.5;
   mutant bug = mutant::none;
-  std::optional<std::uint64_t> shuffle;   ///< seed: messages of different pairs overtake each other
+  std::optional<std::uint64_t> shuffle{};   ///< seed: messages of different pairs overtake each other
 };
 
 class round_lab {

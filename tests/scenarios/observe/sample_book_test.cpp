@@ -18,7 +18,7 @@ struct fixture {
   bool computes_meanwhile = false;
   /// Parameters are averaged, not gradients: each member has a state of its own.
   bool averaged = false;
-  invariant check;
+  invariant check{};
   sample_book book{{.lease_time = 60s,
                     .settle_time = 30s,
                     .weights_are_samples = !averaged,
