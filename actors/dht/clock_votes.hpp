@@ -36,6 +36,7 @@ class clock_votes {
     std::size_t count = 0;
     ahead[count++] = own;
     for (const auto& v : votes_) ahead[count++] = std::clamp(own, v.least, v.most);
+    if (std::all_of(ahead.begin(), ahead.begin() + static_cast<std::ptrdiff_t>(count), [own](auto one) { return one == own; })) return own_utc_ns;
     std::sort(ahead.begin(), ahead.begin() + static_cast<std::ptrdiff_t>(count));
     const auto upper = ahead[count / 2], lower = ahead[(count - 1) / 2];
     return now.count() + (own - lower <= upper - own ? lower : upper);

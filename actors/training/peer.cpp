@@ -127,7 +127,7 @@ void peer::gradient_done() {
 duration peer::others_jobs() const {
   double longest = 0;
   for (const auto& one : expected()) {
-    const auto speed = static_cast<double>(others_.entries().at(one.peer).what.millisamples_per_second) / 1000;
+    const auto speed = static_cast<double>(others_.at(one.peer).what.millisamples_per_second) / 1000;
     if (speed > 0) longest = std::max(longest, static_cast<double>(options_.micro_batch) / speed);
   }
   return from_seconds(std::min(longest, to_seconds(options_.averaging.matchmaking_time))) + 4 * options_.averaging.poll_interval;

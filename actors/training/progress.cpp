@@ -23,6 +23,8 @@ bool on(const progress& what, const branch& which) {
   return what.epoch == which.epoch && what.state == which.state;
 }
 
+bool before(const std::pair<peer_id, progress_table::entry>& one, peer_id peer) { return one.first < peer; }
+
 }  // namespace
 
 payload progress::pack() const {
@@ -41,6 +43,11 @@ std::optional<progress> progress::unpack(const payload& bytes) {
                   words[7] >> 16, words[8], static_cast<round_part>(words[7] >> 2 & 3)};
 }
 
+const progress_table::entry* progress_table::find(peer_id peer) const {
+  const auto at = std::lower_bound(entries_.begin(), entries_.end(), peer, before);
+  return at == entries_.end() || at->first != peer ? nullptr : &at->second;
+}
+
 void progress_table::replace(const std::vector<shared<record>>& records, peer_id self, duration now) {
   ++looks_;
   looked_ = now;
@@ -51,7 +58,9 @@ void progress_table::replace(const std::vector<shared<record>>& records, peer_id
     if (error != std::errc{} || end != r.subkey.data() + r.subkey.size() || id == self || !r.address) continue;
     auto what = progress::unpack(r.value);
     if (!what) continue;
-    const auto [at, fresh] = entries_.try_emplace(id);
+    auto at = std::lower_bound(entries_.begin(), entries_.end(), id, before);
+    const bool fresh = at == entries_.end() || at->first != id;
+    if (fresh) at = entries_.insert(at, {id, {}});
     auto& mine = at->second;
     if (fresh || mine.what != *what) mine.changed = now;
     mine.what = *what;

@@ -7,8 +7,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <caf/actor.hpp>
@@ -74,7 +74,12 @@ class progress_table {
 
   /// Replaces the table by what the DHT returned; records of `self` are left out.
   void replace(const std::vector<shared<record>>& records, peer_id self, duration now);
-  const std::map<peer_id, entry>& entries() const noexcept { return entries_; }
+  /// Ascending by peer.
+  const std::vector<std::pair<peer_id, entry>>& entries() const noexcept { return entries_; }
+  /// Null: it is not known.
+  const entry* find(peer_id peer) const;
+  /// Requires: find(peer).
+  const entry& at(peer_id peer) const { return *find(peer); }
 
   /// The leading branch among the records and `own`. Who is only arriving proves no branch: two joiners that
   /// believed each other would keep one alive that everybody who had it has taken along.
@@ -114,7 +119,7 @@ class progress_table {
   std::vector<peer_id> peers_on(const branch& which) const;
 
  private:
-  std::map<peer_id, entry> entries_;
+  std::vector<std::pair<peer_id, entry>> entries_;   // sums over all of them are made several times for each message
   duration looked_{};          // when we last read the records
   std::uint64_t looks_ = 0;
 };

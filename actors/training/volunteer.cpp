@@ -576,7 +576,7 @@ void volunteer::look_around() {
 // Who may be the only one left with the leading state must be within reach of somebody.
 void volunteer::greet() {
   if (!options_.reachability.enabled || reached() != reached_by::nobody) return;
-  std::erase_if(greeted_, [this](peer_id id) { return !others_.entries().contains(id); });
+  std::erase_if(greeted_, [this](peer_id id) { return !others_.find(id); });
   for (const auto& [id, entry] : others_.entries())
     if ((entry.what.unreachable == 0 || entry.what.reach == reach::unknown) && greeted_.insert(id).second) send(entry.address, greeting{here().id()});
 }
@@ -693,19 +693,19 @@ void volunteer::fetch_step() {
 std::vector<expected_peer> volunteer::whom_to_ask(std::vector<peer_id> ids, std::size_t most) {
   const auto rank = [this](peer_id id) {
     const auto holds = std::find(holders_.begin(), holders_.end(), id) != holders_.end();
-    return std::pair(!holds, ~others_.entries().at(id).what.rate_up);
+    return std::pair(!holds, ~others_.at(id).what.rate_up);
   };
   std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) { return rank(a) < rank(b); });
   // Records outlive who wrote them: those who could not deliver are not asked again before the others.
   std::erase_if(ids, [&](peer_id id) { return tried_donors_.contains(id) || liars_.contains(id); });
   // Who cannot be reached is a donor only to those that it has dialled, and silent to others: asked when nobody else is left.
-  const auto reachable = [&](peer_id id) { return others_.entries().at(id).what.unreachable == 0; };
+  const auto reachable = [&](peer_id id) { return others_.at(id).what.unreachable == 0; };
   const bool some = std::any_of(ids.begin(), ids.end(), reachable);
   const bool dials_only = reach_.known() != reach::unknown && reached() == reached_by::nobody;
   if (some || dials_only || !reach_.settled()) std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
   ids.resize(std::min(ids.size(), most));
   std::vector<expected_peer> out;
-  for (auto id : ids) out.push_back({id, others_.entries().at(id).address});
+  for (auto id : ids) out.push_back({id, others_.at(id).address});
   tried_donors_.insert(ids.begin(), ids.end());
   return out;
 }
