@@ -50,15 +50,14 @@ caf::behavior averager::make_behavior() {
       [this](whole_part& m) {
         if (!available_) return;
         if (given_ && m.round == round_) {
-          if (!is_member(m.sender, current_sender())) return misbehaviour(0, "a part of somebody who is not in the group");
-          on_part(m.sender, m.values);
+          on_part(m.sender, caf::actor_cast<caf::actor_addr>(current_sender()), m.values);
         } else if (m.round == round_ + 1 && early_parts_.size() < options_.round.group_size) {
-          early_parts_.emplace_back(m.sender, std::move(m.values));
+          early_parts_.push_back({m.sender, caf::actor_cast<caf::actor_addr>(current_sender()), std::move(m.values)});
         }
       },
       [this](const whole_mean& m) {
         if (!given_ || m.round != round_) return;
-        if (!is_member(m.sender, current_sender())) return misbehaviour(0, "a mean of somebody who is not in the group");
+        if (!is_member(m.sender, caf::actor_cast<caf::actor_addr>(current_sender()))) return misbehaviour(0, "a mean of somebody who is not in the group");
         on_mean(m.sender, m.values);
       },
       // A group that found together in the DHT.
@@ -198,9 +197,9 @@ void averager::find_group(const averaging_round& what) {
   group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), options_.round, std::move(request));
 }
 
-bool averager::is_member(std::uint32_t member, const caf::strong_actor_ptr& sender) const {
+bool averager::is_member(std::uint32_t member, const caf::actor_addr& sender) const {
   const auto& m = given_->group->members;
-  return member < m.size() && member != given_->self && caf::actor_cast<caf::strong_actor_ptr>(m[member].address) == sender;
+  return member < m.size() && member != given_->self && m[member].address.address() == sender;
 }
 
 void averager::run_given(const averaging_round& what) {
@@ -226,17 +225,22 @@ void averager::run_given(const averaging_round& what) {
   }
   set_timer(options_.round.round_timeout / 2, patience_over, round_);
   if (!reduces) s.reduced = true;
-  if (reduces) on_part(s.self, values_.slice(4 * cuts[s.self], 4 * (cuts[s.self + 1] - cuts[s.self])));
-  for (auto& [sender, values] : std::exchange(early_parts_, {}))
-    if (given_ && sender < size && sender != given_->self) on_part(sender, values);
+  if (reduces) keep_part(s.self, values_.slice(4 * cuts[s.self], 4 * (cuts[s.self + 1] - cuts[s.self])));
+  for (const auto& early : std::exchange(early_parts_, {}))
+    if (given_) on_part(early.sender, early.by, early.values);
 }
 
-void averager::on_part(std::uint32_t sender, const payload& values) {
+void averager::on_part(std::uint32_t sender, const caf::actor_addr& by, const payload& values) {
+  if (!is_member(sender, by)) return misbehaviour(0, "a part of somebody who is not in the group");
   auto& s = *given_;
   const auto& cuts = s.group->boundaries;
   if (values.is_hollow() || values.size() != 4 * (cuts[s.self + 1] - cuts[s.self]) || !s.parts[sender].empty())
     return misbehaviour(s.group->members[sender].peer, "a part of another size, or twice");
-  if (s.reduced) return;
+  if (!s.reduced) keep_part(sender, values);
+}
+
+void averager::keep_part(std::uint32_t sender, const payload& values) {
+  auto& s = *given_;
   s.parts[sender] = values;
   if (--s.parts_missing == 0) reduce_mine();
 }

@@ -27,6 +27,8 @@
 #include <string_view>
 #include <vector>
 
+#include <caf/actor_addr.hpp>
+
 #include "actors/averaging/deadline.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/protocol_actor.hpp"
@@ -90,10 +92,11 @@ class averager final : public protocol_actor {
   void begin(averaging_round what);
   void find_group(const averaging_round& what);
   void run_given(const averaging_round& what);
-  void on_part(std::uint32_t sender, const payload& values);
+  void on_part(std::uint32_t sender, const caf::actor_addr& by, const payload& values);
+  void keep_part(std::uint32_t sender, const payload& values);
   void on_mean(std::uint32_t sender, const payload& values);
   void reduce_mine();
-  bool is_member(std::uint32_t member, const caf::strong_actor_ptr& sender) const;
+  bool is_member(std::uint32_t member, const caf::actor_addr& sender) const;
   void offer_later();
   void offer();
   void push();
@@ -121,7 +124,12 @@ class averager final : public protocol_actor {
     bool reduced = false;
   };
   std::unique_ptr<given_group> given_;
-  std::vector<std::pair<std::uint32_t, payload>> early_parts_;   // of the round that begins next
+  struct early_part {
+    std::uint32_t sender = 0;
+    caf::actor_addr by;
+    payload values;
+  };
+  std::vector<early_part> early_parts_;       // of the round that begins next
 
   caf::actor asked_;                          // gossip: whose answer we wait for
   std::uint64_t token_ = 0;

@@ -1,14 +1,18 @@
 // Messages of every type that hosts send each other, with anything in their fields, to the actors that are there to be asked: a node of the hash table,
-// a data shard, a group, a fetcher, a peer, and the members of a round. From a stranger or from whom they deal with, at any time. Nobody crashes, and
+// a data shard and two replicas of one, a group, a fetcher, peers of each kind, averagers, and the members of a round. From a stranger or from whom they deal with, at any time. Nobody crashes, and
 // no handler throws (both end the program). The input says whom it is sent to, which messages, and what is in them.
 #include <limits>
 #include <type_traits>
 
 #include <caf/send.hpp>
 
+#include "actors/averaging/averager.hpp"
 #include "actors/averaging/group.hpp"
 #include "actors/data/data_shard.hpp"
 #include "actors/dht/dht_node.hpp"
+#include "actors/training/auxiliary_peer.hpp"
+#include "actors/training/delayed_peer.hpp"
+#include "actors/training/moshpit_peer.hpp"
 #include "actors/training/peer.hpp"
 #include "actors/training/state_fetcher.hpp"
 #include "tests/actors/support/mini_world.hpp"
@@ -198,11 +202,58 @@ void to_actors(std::uint8_t kind, front& from) {
       under.push_back(world.spawn<state_fetcher>(here, other, fetch_config{}, std::vector<expected_peer>{{5, stranger}, {6, other}}, download));
       break;
     }
+    case 8: {   // two replicas of a shard
+      const auto node = world.spawn<dht_node>(here, dht_config{});
+      for (std::uint64_t territory = 0; territory < 2; ++territory) {
+        auto& host = world.add_host("replica");
+        dht_config dht;
+        dht.bootstraps = {node};
+        data_shard_config options;
+        options.lease_time = 16s;
+        options.chunk_bytes = 64;
+        options.dht = world.spawn<dht_node>(host, dht);
+        options.replication.replicas = 2;
+        under.push_back(world.spawn<data_shard>(host, options, std::make_shared<numbered_source>(),
+                                                std::make_shared<sample_ledger>(options.lease_time, territory)));
+      }
+      world.run_for(30s);   // until they know each other
+      break;
+    }
+    case 9:
+    case 10:
+    case 11: {   // gossip, push-sum, a group that is given
+      auto everyone = std::make_shared<std::vector<caf::actor>>();
+      auto group = std::make_shared<group_begun>();
+      for (std::uint32_t index = 0; index < 3; ++index) {
+        averager_config options;
+        options.strategy = kind == 9 ? averaging_strategy::gossip : kind == 10 ? averaging_strategy::push_sum : averaging_strategy::all_reduce;
+        options.index = index;
+        options.everyone = everyone;
+        options.on_done = [](std::uint32_t, const averaging_done&) {};
+        auto& host = world.add_host("averager");
+        under.push_back(world.spawn<averager>(host, options));
+        everyone->push_back(under.back());
+        group->members.push_back({host.id(), under.back(), 1, 1'000'000, 1'000'000, 2, 1, {}});
+      }
+      group->boundaries = {0, 2, 4, 6};
+      for (const auto& one : under) {
+        world.send(one, hold_values{payload{std::vector<float>(6, 1.0F)}});
+        // The last one takes part in the next round only: what comes before is early.
+        world.send(one, averaging_round{one == under.back() ? 4U : 5U, true, {}, 0, kind == 11 ? group : nullptr});
+      }
+      break;
+    }
     default: {
       peer_config options;
       options.target_batch = 8;
       options.averaging.chunk_bytes = 8;
-      under.push_back(world.spawn<peer>(here, options, std::make_shared<state_pool>(std::make_shared<small_work>()), other));
+      options.grid = {2, 2};
+      auto pool = std::make_shared<state_pool>(std::make_shared<small_work>());
+      if (kind == 12) options.overlap = overlap::averaging;
+      under.push_back(kind == 12   ? world.spawn<delayed_peer>(here, options, pool, other)
+                      : kind == 13 ? world.spawn<moshpit_peer>(here, options, pool, other)
+                      : kind == 14 ? world.spawn<auxiliary_peer>(here, options, pool, other)
+                                   : world.spawn<peer>(here, options, pool, other));
       caf::anon_send(under.back(), found{progress_key, 0, {}});
       break;
     }
@@ -249,8 +300,8 @@ void to_members(front& from) {
 
 void strangers(bytes input) {
   front from(input);
-  const auto kind = from.byte() % 8;
-  if (kind < 5)
+  const auto kind = from.byte() % 16;
+  if (kind < 5 || (kind >= 8 && kind < 15))
     to_actors(static_cast<std::uint8_t>(kind), from);
   else
     to_members(from);
