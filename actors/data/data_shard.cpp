@@ -93,8 +93,10 @@ caf::behavior data_shard::make_behavior() {
       [this](const sample_request& what) { on_request(what); },
       [this](const samples_returned& what) { on_returned(what); },
       [this](const commit& what) {
-        on_commit(what);
-        if (current_sender()) send(caf::actor_cast<caf::actor>(current_sender()), commit_received{what.group});
+        on_commit(what, [this, sender = caf::actor_cast<caf::actor>(current_sender()), group = what.group] {
+          if (sender)
+            send(sender, commit_received{group});
+        });
       },
       [this](const tick& what) {
         if (what.kind == lease_timer)
@@ -132,8 +134,7 @@ caf::behavior data_shard::replica_behavior() {
             send(sender, not_primary{replica_->known_primary()});
           return;
         }
-        on_commit(what);
-        kept([this, sender, group = what.group] {
+        on_commit(what, [this, sender, group = what.group] {
           if (sender)
             send(sender, commit_received{group});
         });
@@ -165,7 +166,7 @@ caf::behavior data_shard::replica_behavior() {
 
 void data_shard::kept(std::function<void()> then) {
   if (!replica_)
-    return;
+    return then ? then() : void();
   moved(sample_state::returned, 0, ledger_->take_skipped());
   replica_->replicate();
   if (then)
@@ -194,8 +195,7 @@ void data_shard::on_request(const sample_request& what) {
 
   clients_.insert_or_assign(what.peer, what.reply_to);
   auto renewal = ledger_->renew(what.peer, *held, now());
-  if (!ledger_->may_be_anothers(renewal.unknown))
-    misbehaviour(what.peer, "sample_request: holds samples that it never got");
+  accuse(what.peer, "sample_request: holds samples that it never got", std::move(renewal.unknown));
   tell_lost(what.peer, std::move(renewal.lost));
   moved(sample_state::leased, what.peer, std::move(renewal.claimed));
 
@@ -250,31 +250,55 @@ void data_shard::on_returned(const samples_returned& what) {
   if (!ranges)
     return misbehaviour(what.peer, "samples_returned: " + ranges.error());
   auto result = ledger_->give_back(what.peer, *ranges);
-  if (!ledger_->may_be_anothers(result.unknown))
-    misbehaviour(what.peer, "samples_returned: samples that it never got");
+  accuse(what.peer, "samples_returned: samples that it never got", std::move(result.unknown));
   moved(sample_state::returned, what.peer, std::move(result.returned));
   forget_idle(what.peer);
   kept();
 }
 
-void data_shard::on_commit(const commit& what) {
+void data_shard::accuse(peer_id peer, std::string what, std::vector<sample_range> ranges) {
+  if (ledger_->may_be_anothers(ranges))
+    return;
+  if (!replica_)
+    return misbehaviour(peer, std::move(what));
+  replica_->when_sure([this, peer, what = std::move(what), ranges = std::move(ranges)] {
+    if (!ledger_->may_be_anothers(ranges))
+      misbehaviour(peer, what);
+  });
+}
+
+void data_shard::on_commit(const commit& what, std::function<void()> then) {
+  const auto refuse = [&](std::string why) {
+    misbehaviour(0, "commit: " + std::move(why));
+    kept(then); // nobody is to say it again
+  };
   if (what.parts_total == 0)
-    return misbehaviour(0, "commit: a round without parts");
+    return refuse("a round without parts");
   if (what.entries.size() > settings_.max_entries)
-    return misbehaviour(0, "commit: too many members");
+    return refuse("too many members");
   // All or nothing: a commit that is wrong anywhere is not trusted elsewhere.
   std::vector<std::vector<sample_range>> checked;
   checked.reserve(what.entries.size());
   for (const auto& entry : what.entries) {
     if (entry.parts_included > what.parts_total)
-      return misbehaviour(0, "commit: more parts included than there are");
+      return refuse("more parts included than there are");
     auto ranges = checked_ranges(entry.ranges, settings_.max_ranges);
     if (!ranges)
-      return misbehaviour(0, "commit: " + ranges.error());
+      return refuse(ranges.error());
     checked.push_back(std::move(*ranges));
   }
-  for (std::size_t i = 0; i < checked.size(); ++i)
-    commit_one(what, what.entries[i].peer, checked[i], what.entries[i].parts_included);
+  bool known = true;
+  for (std::size_t i = 0; replica_ && i < checked.size(); ++i)
+    known = known && ledger_->may_be_anothers(ledger_->unknown_to(what.entries[i].peer, checked[i]));
+  if (known)
+    return commit_all(what, checked, then);
+  replica_->when_sure([this, what, checked = std::move(checked), then = std::move(then)] { commit_all(what, checked, then); });
+}
+
+void data_shard::commit_all(const commit& what, std::span<const std::vector<sample_range>> ranges, const std::function<void()>& then) {
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    commit_one(what, what.entries[i].peer, ranges[i], what.entries[i].parts_included);
+  kept(then);
 }
 
 void data_shard::commit_one(const commit& what, peer_id peer, std::span<const sample_range> ranges,

@@ -22,6 +22,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -75,9 +76,13 @@ private:
   /// Says of those of `ranges` that another primary may have issued that they are issued again, or no more known.
   void report_doubtful(peer_id peer, std::span<const sample_range> ranges);
   void on_returned(const samples_returned& what);
-  void on_commit(const commit& what);
+  /// `then` is done when what came of it is kept; not at all if we yield to another primary before.
+  void on_commit(const commit& what, std::function<void()> then);
+  void commit_all(const commit& what, std::span<const std::vector<sample_range>> ranges, const std::function<void()>& then);
   void commit_one(const commit& what, peer_id peer, std::span<const sample_range> ranges,
                   std::uint32_t parts_included);
+  /// `peer` says that it has `ranges`, which it never got: a lie, unless another primary leased them to it.
+  void accuse(peer_id peer, std::string what, std::vector<sample_range> ranges);
   void on_lease_timer();
   void publish();
 

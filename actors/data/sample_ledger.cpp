@@ -374,6 +374,12 @@ bool sample_ledger::may_be_anothers(std::span<const sample_range> ranges) const 
                      [this](const auto& range) { return parted() || doubtful_.covers(range.first, range.end()); });
 }
 
+std::vector<sample_range> sample_ledger::unknown_to(peer_id peer, std::span<const sample_range> ranges) const {
+  std::vector<sample_range> out;
+  (void)owned(peer, ranges, out);
+  return out;
+}
+
 std::vector<std::uint64_t> sample_ledger::unmet() const {
   // Numbers may be far apart: looked for where doubt is.
   std::vector<std::uint64_t> out;

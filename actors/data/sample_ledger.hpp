@@ -181,6 +181,8 @@ public:
   /// Whether each of `ranges` may have been leased to anybody by a primary of which we do not know everything: who says that it had
   /// them is no liar.
   bool may_be_anothers(std::span<const sample_range> ranges) const;
+  /// Those of `ranges` that `peer` never got from us.
+  std::vector<sample_range> unknown_to(peer_id peer, std::span<const sample_range> ranges) const;
   const interval_set& doubt() const noexcept { return doubt_; }
   const interval_set& doubtful() const noexcept { return doubtful_; }
 

@@ -19,7 +19,7 @@ using packed = std::array<std::uint64_t, 2>;
 
 caf::actor_addr address_of(const caf::actor& whom) { return caf::actor_cast<caf::actor_addr>(whom); }
 
-constexpr unsigned most_stalled_beats = 8;
+constexpr std::int64_t most_stalled_beats = 8;
 
 /// The last territory whose indices fit into 64 bits.
 constexpr std::uint64_t last_territory = std::numeric_limits<std::uint64_t>::max() / territory_size - 1;
@@ -62,6 +62,7 @@ void shard_replica::clear() {
   fellows_.clear();
   seekers_.clear();
   dead_.clear();
+  known_.clear();
   watched_.clear();
 }
 
@@ -83,6 +84,7 @@ void shard_replica::turn(replica_role to) {
     ledger_.reserve(kept_reservation_);
   } else if (to != role::backup) {
     ledger_.record_changes(false);
+    for (const auto& [territory, f] : followers_) known_.insert_or_assign(address_of(f.address), territory);
     followers_.clear();
     waiting_.clear();
     arriving_.clear();
@@ -126,6 +128,7 @@ void shard_replica::found(const std::vector<shared<actors::record>>& records) {
     ledger_.know_territories(what->territory + 1);
     const bool ours = std::any_of(followers_.begin(), followers_.end(), [&](const auto& f) { return f.second.address == r.address; });
     if (ours || (role_ != role::primary && (role_ != role::seeking || primary_))) continue;
+    known_.insert_or_assign(address_of(r.address), what->territory);
     if (watched_.insert(address_of(r.address)).second) world_.watch(r.address);
     greet(r.address);
   }
@@ -135,16 +138,19 @@ bool shard_replica::beat() {
   const auto now = world_.now();
   ++beats_;
   switch (role_) {
-    case role::primary:
+    case role::primary: {
+      // Not before a cut is noticed: we would not part from who serves behind it.
+      const auto patience = std::max(most_stalled_beats, config_.detection_time / config_.beat + 2);
       for (auto at = followers_.begin(); at != followers_.end();) {
         auto& f = at->second;
         f.stalled = f.acked < f.sent && f.acked == f.acked_at_beat ? f.stalled + 1 : 0;
         f.acked_at_beat = f.acked;
         // Something that it was told was lost on the way; its next greeting makes it a new one.
-        at = f.stalled > most_stalled_beats ? followers_.erase(at) : std::next(at);
+        at = f.stalled > patience ? followers_.erase(at) : std::next(at);
       }
       sweep();
       return followers_.size() + 1 < config_.replicas && beats_ % 2 == 0;
+    }
     case role::backup:
       if (primary_) greet(primary_->address, order_.stream());
       return false;
@@ -163,6 +169,8 @@ bool shard_replica::beat() {
     if (known.territory < ledger_.territory() && now - known.heard < 4 * config_.beat) return true;
   ledger_.doubt_all_before();
   turn(role::primary);
+  // One of them may be the primary.
+  for (const auto territory : std::exchange(unreached_, {})) part(territory);
   world_.ledger_lost(ledger_.territory() * territory_size);
   return true;
 }
@@ -191,6 +199,7 @@ void shard_replica::on(const replica_hello& what) {
   if (what.from.territory > last_territory) return world_.refused("replica_hello: no such territory");
   if (what.role > static_cast<std::uint8_t>(role::yielding)) return world_.refused("replica_hello: unknown role");
   const auto theirs = static_cast<replica_role>(what.role);
+  if (theirs != role::primary) unreached_.erase(what.from.territory);
   ledger_.know_territories(what.from.territory + 1);
   dead_.erase(address_of(what.from.address));
   if (role_ == role::primary) {
@@ -271,7 +280,6 @@ bool shard_replica::take(const ledger_update& what) {
   if (static_cast<update_kind>(what.what) == update_kind::whole && incoming_) {
     ledger_.replace_by(std::move(*incoming_));
     incoming_.reset();
-    unreached_.clear();
   }
   if (!incoming_) {
     source_ = what.from;
@@ -296,10 +304,19 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
       // Unheard for so long, it may have served alone, behind a cut, and have died then.
       const bool parted = !dead || world_.now() - at->second.heard >= config_.detection_time;
       const auto territory = at->first;
-      drop_follower(territory);
+      // What waits for it has to find that we parted.
+      followers_.erase(at);
       if (parted) part(territory);
+      sweep();
       break;
     }
+  // Found, and no backup yet: it goes on alone when it has sought for long enough.
+  if (const auto at = known_.find(whom); at != known_.end()) {
+    const auto territory = at->second;
+    known_.erase(at);
+    if (!dead && role_ == role::primary) part(territory);
+    else if (!dead) unreached_.insert(territory);
+  }
   for (const auto& other : std::exchange(fellows_, {})) {
     if (address_of(other.address) != whom) fellows_.push_back(other);
     else if (!dead && role_ == role::primary) part(other.territory);
@@ -335,6 +352,8 @@ void shard_replica::succeed(bool certain) {
 void shard_replica::take_over(bool certain) {
   turn(role::primary);
   ledger_.take_over(source_.territory, source_reserved_, certain, world_.now());
+  // Who has become a fellow since has nothing that we do not know.
+  for (const auto& other : fellows_) unreached_.erase(other.territory);
   for (const auto territory : std::exchange(unreached_, {})) ledger_.part_from(territory);
   world_.merged({});   // what the last primary had reserved and we know nothing of is said
   replicate();
@@ -409,6 +428,9 @@ void shard_replica::on_handover(const ledger_update& what) {
   arriving_.erase(at);
   world_.merged(merged);
   replicate();
+  // It may not hear that we have it all, and go on as a primary.
+  known_.insert_or_assign(address_of(what.from.address), territory);
+  if (watched_.insert(address_of(what.from.address)).second) world_.watch(what.from.address);
   when_kept([this, to = what.from.address, stream, sequence] {
     world_.send(to, caf::make_message(ledger_received{stream, sequence}));
   });
@@ -472,6 +494,11 @@ void shard_replica::when_kept(std::function<void()> action) {
   if (w.needs.empty() && waiting_.empty()) return action();
   w.action = std::move(action);
   waiting_.push_back(std::move(w));
+}
+
+void shard_replica::when_sure(std::function<void()> action) {
+  for (auto& [territory, f] : followers_) tell(territory, f, update_kind::changes, {});
+  when_kept(std::move(action));
 }
 
 void shard_replica::want(std::uint64_t count) {

@@ -19,6 +19,9 @@
 //             had confirmed within detection_time that it counts on us. Otherwise it may live on: what is issued again
 //             of what it had is reported (sample_ledger::settle_doubt). What is in doubt is streamed like all else: who takes over
 //             from a primary that had parted from another one has parted from that one, too.
+//             Who goes on without a ledger has parted from everybody whom it found and could not reach, and a primary from those.
+//   accuse    a peer that says it had what we never leased to it may have it from a backup that serves on the other side of a cut, which we have
+//             not noticed yet. It is called a liar, and its commit refused, when every backup has said since that it is one (when_sure).
 //   meet      two primaries, after a cut: the later one gives its whole ledger over to the first, which merges them, and then
 //             becomes its backup. While it does, it answers peers with the first one's address; if that one yields itself meanwhile, to
 //             the one that greets us then.
@@ -115,6 +118,9 @@ class shard_replica {
   void replicate();
   /// Calls `action` when every backup has all that was said so far; at once if there are none. Not at all if we yield before.
   void when_kept(std::function<void()> action);
+  /// As when_kept(), and every backup is asked for a sign of life: one that serves on the other side of a cut, which we have not noticed, gives none,
+  /// and we have parted from it when `action` is called.
+  void when_sure(std::function<void()> action);
   /// So many further fresh indices are wanted; reserved() follows if there are not so many now.
   void want(std::uint64_t count);
 
@@ -125,7 +131,7 @@ class shard_replica {
     std::uint64_t stream = 0, sent = 0, acked = 0;
     std::uint64_t whole = 0;       // with what it acknowledges this it has the whole ledger; 0: that is under way
     std::uint64_t acked_at_beat = 0;
-    unsigned stalled = 0;          // beats without progress
+    std::int64_t stalled = 0;      // beats without progress
     duration heard{};              // as our backup
     bool has_ledger() const noexcept { return whole > 0 && acked >= whole; }
   };
@@ -178,7 +184,7 @@ class shard_replica {
   replica_info source_;                                    // whose ledger ours was last
   std::uint64_t source_reserved_ = 0;
   std::vector<replica_info> fellows_;                      // the other backups of `source_`
-  std::set<std::uint64_t> unreached_;                      // territories of fellows that we cannot reach, and may be alive
+  std::set<std::uint64_t> unreached_;                      // territories of fellows, or of those found, that we cannot reach, and may be alive
   duration confirmed_{duration::min() / 2};                // when we sent the greeting that the primary answered last
   duration seeking_since_{}, yielding_since_{}, referred_{duration::min() / 2};
   std::uint64_t handover_stream_ = 0, handover_pieces_ = 0;
@@ -189,6 +195,7 @@ class shard_replica {
   };
   std::map<caf::actor_addr, acquaintance> seekers_;        // others that seek
   std::set<caf::actor_addr> dead_, watched_;
+  std::map<caf::actor_addr, std::uint64_t> known_;         // replicas found while we sought, and their territories
   std::uint64_t beats_ = 0;
 };
 

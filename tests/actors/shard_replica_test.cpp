@@ -212,6 +212,7 @@ class lab {
     const auto ranges = checked_ranges(held[peer], 1000);
     if (!ranges) return;
     const auto said = by.ledger.renew(peer, *ranges, time);
+    accuse(by, said.unknown);
     for (const auto& range : said.claimed) hold(by, peer, range);
     interval_set keeps;
     for (const auto& range : *ranges) keeps.insert(range.first, range.end());
@@ -225,7 +226,9 @@ class lab {
     const auto ranges = checked_ranges(held[peer], 1000);
     if (!ranges || ranges->empty()) return;
     const std::vector some{(*ranges)[draws.below(ranges->size())]};
-    for (const auto& range : by.ledger.give_back(peer, some).returned) release(range);
+    const auto said = by.ledger.give_back(peer, some);
+    accuse(by, said.unknown);
+    for (const auto& range : said.returned) release(range);
     interval_set keeps;
     for (const auto& range : *ranges) keeps.insert(range.first, range.end());
     keeps.erase(some[0].first, some[0].end());
@@ -240,19 +243,28 @@ class lab {
     }
     by.replica->replicate();
   }
+  void accuse(member& by, const std::vector<sample_range>& ranges) {
+    const auto liar = [&by, ranges] { return !by.ledger.may_be_anothers(ranges); };
+    if (liar()) by.replica->when_sure([this, liar] { accused += liar() ? 1 : 0; });
+  }
   /// A round that used all that `peer` holds, told to `by`.
   void commit(member& by, peer_id peer) {
     auto ranges = checked_ranges(held[peer], 1000);
     held[peer].clear();
     if (!ranges || ranges->empty()) return;
-    const group_id group{++rounds, peer};
-    const auto done = by.ledger.commit(peer, *ranges, rounds, group, 1, 1);
-    for (const auto& range : done.committed) release(range);
-    unknown += index_count(done.unknown);
-    by.replica->replicate();
-    by.replica->when_kept([this, all = done.committed, group] {
-      for (const auto& range : all) confirmed.push_back({range, group});
-    });
+    const auto use = [this, &by, peer, ranges = *ranges, round = ++rounds] {
+      const group_id group{round, peer};
+      const auto done = by.ledger.commit(peer, ranges, round, group, 1, 1);
+      for (const auto& range : done.committed) release(range);
+      unknown += index_count(done.unknown);
+      by.replica->replicate();
+      by.replica->when_kept([this, all = done.committed, group] {
+        for (const auto& range : all) confirmed.push_back({range, group});
+      });
+    };
+    if (by.ledger.may_be_anothers(by.ledger.unknown_to(peer, *ranges))) return use();
+    ++unsure;
+    by.replica->when_sure(use);
   }
   /// Confirmed commits that a ledger does not have.
   std::uint64_t forgotten(const sample_ledger& in) const {
@@ -291,7 +303,7 @@ class lab {
   };
   std::vector<taking> taken;   // leased to another all the same
   std::set<std::uint64_t> issued;
-  std::uint64_t twice = 0, rounds = 0, unknown = 0;
+  std::uint64_t twice = 0, rounds = 0, unknown = 0, accused = 0, unsure = 0;
   std::vector<std::string> refusals;
 };
 
@@ -460,6 +472,66 @@ TEST_CASE("what happened at one primary only is what both know when they meet") 
   REQUIRE(t.primaries() == std::vector<std::size_t>{0});
   CHECK(a.ledger.leased_by(8) == 4);
   CHECK(a.ledger.leased_by(7) == 6);
+}
+
+TEST_CASE("a primary that has not noticed a cut asks its backups before it calls a commit of the other primary's leases a lie") {
+  lab t(2);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  t.part(0, 1);
+  const auto unnoticed = std::exchange(t.queue[{1, 0}], {});
+  t.settle();
+  REQUIRE(t.primaries() == std::vector<std::size_t>{0, 1});
+  auto& a = *t.members[0];
+  auto& b = *t.members[1];
+  t.time += 61s;
+  t.expire(b);
+  t.lease(b, 8, 10);
+  REQUIRE(t.held[8] == std::vector<sample_range>{{0, 10}});
+  t.commit(a, 8);
+  CHECK(t.unsure == 1);
+  CHECK(a.ledger.count(index_state::kind::committed) == 0);
+  CHECK(t.confirmed.empty());
+  t.queue[{1, 0}] = unnoticed;
+  t.settle();
+  CHECK(t.unknown == 0);
+  CHECK(a.ledger.count(index_state::kind::committed) == 10);
+  CHECK(t.confirmed.size() == 1);
+}
+
+TEST_CASE("a commit of what its peer never got is a lie once the backups have said that they are backups") {
+  lab t(2);
+  t.pass(2s);
+  auto& primary = *t.members[0];
+  t.lease(primary, 7, 10);
+  t.settle();
+  t.held[9] = t.held[7];
+  t.commit(primary, 9);
+  CHECK(t.unsure == 1);
+  CHECK(t.unknown == 0);
+  t.settle();
+  CHECK(t.unknown == 10);
+  CHECK(primary.ledger.count(index_state::kind::committed) == 0);
+  CHECK(primary.ledger.leased_by(7) == 10);
+}
+
+TEST_CASE("who found nobody to follow and could not reach a replica has parted from it, and that one from who sought") {
+  lab t(1);
+  t.config.replicas = 2;
+  t.members[0]->replica->clear();
+  t.members.clear();
+  t.add();
+  t.cut.insert({0, 1});   // of which both hear when they look for each other
+  t.add();
+  t.pass(10s);
+  REQUIRE(t.primaries() == std::vector<std::size_t>{0, 1});
+  for (auto& m : t.members) CHECK(m->ledger.parted());
+  t.heal();
+  t.unnoticed.clear();
+  t.pass(10s);
+  CHECK(t.primaries() == std::vector<std::size_t>{0});
+  for (auto& m : t.members) CHECK_FALSE(m->ledger.parted());
 }
 
 TEST_CASE("a peer that comes with what the other primary leased to it is believed, and no liar") {
@@ -678,6 +750,7 @@ TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives t
     CHECK(t.twice == 0);
     CHECK(t.stolen() == 0);
     CHECK(t.unknown == 0);
+    CHECK(t.accused == 0);
     CHECK(t.refusals.empty());
     for (auto& m : t.members)
       if (m->alive) CHECK(text_of(m->ledger) == text_of(primary.ledger));
@@ -723,6 +796,8 @@ TEST_CASE("however often replicas die and are cut off, one is the primary in the
     }
     t.heal();
     t.pass(40s);
+    CHECK(t.unknown == 0);
+    CHECK(t.accused == 0);
     CHECK(t.twice == 0);
     CHECK(t.stolen() == 0);
     CHECK(t.refusals.empty());
