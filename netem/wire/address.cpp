@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 
@@ -21,7 +22,8 @@ result<address> parse_address(std::string_view text) {
   else if (host.find(':') != std::string_view::npos)
     return wrong("is an IPv6 address without brackets");
   if (host.empty()) return wrong("has no host");
-  if (host.find_first_of(" \t/@[]") != std::string_view::npos) return wrong("is no address");
+  const auto in_no_name = [](char c) { return (c >= 0 && c <= ' ') || c == 0x7F || std::string_view("/@[]").find(c) != std::string_view::npos; };
+  if (std::any_of(host.begin(), host.end(), in_no_name)) return wrong("is no address");
   unsigned number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (error != std::errc{} || end != port.data() + port.size() || number > 65535) return wrong("has no port between 0 and 65535");

@@ -1,6 +1,7 @@
 #include "scenarios/schema/check_faults.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -164,8 +165,8 @@ class fault_checker : checking {
     if (amount != given(path, "value"))
       error_at_key(path + (amount ? ".mode" : ".value"),
                    amount ? fmt::format("mode {} needs a 'value'", name_of(f.mode)) : fmt::format("mode {} takes no 'value'", name_of(f.mode)));
-    else if (f.mode == fault_mode::fixed && (f.value < 1 || f.value != static_cast<double>(static_cast<std::uint64_t>(f.value))))
-      error(path + ".value", "mode fixed needs a whole number of hosts");
+    else if (f.mode == fault_mode::fixed && !(f.value >= 1 && f.value <= static_cast<double>(most_hosts) && std::trunc(f.value) == f.value))
+      error(path + ".value", fmt::format("mode fixed needs a whole number of hosts, from 1 to {}", most_hosts));
     else if (amount && f.mode != fault_mode::fixed && (f.value <= 0 || f.value > 1))
       error(path + ".value", fmt::format("mode {} needs a percentage above 0%, up to 100%", name_of(f.mode)),
             f.value > 1 ? std::vector<std::string>{fmt::format("write {}%", f.value)} : std::vector<std::string>{});

@@ -38,6 +38,9 @@ class builder final : public YAML::EventHandler {
                 const std::string& value) override {
     refuse_tag(tag, mark);
     refuse_open_quote(mark);
+    // yaml-cpp makes a single byte, which is no UTF-8, of `\_` and `\N`.
+    if (first_bad_byte(value) != std::string_view::npos)
+      problems.push_back({where(mark, 1), "with its escapes this is not UTF-8 text, or has a NUL: write the characters themselves", {}});
     node_ptr made = make(node_kind::scalar, mark, anchor);
     made->text = value;
     made->where.length = static_cast<int>(std::clamp<std::size_t>(value.size(), 1, 200));

@@ -293,7 +293,7 @@ TEST_CASE("an address reads back as it was written, or is refused") {
     REQUIRE_MESSAGE(read.ok(), good);
     CHECK(read->text() == good);
   }
-  for (const char* bad : {"[[x]:5", "[a]b]:5", "[::1:5", "::1:5", "a]:5", ":5", "[]:5", "a:65536", "a:", "a", "a b:5", "x@a:5", "a:-1"}) CHECK_FALSE(parse_address(bad).ok());
+  for (const char* bad : {"[[x]:5", "[a]b]:5", "[::1:5", "::1:5", "a]:5", ":5", "[]:5", "a:65536", "a:", "a", "a b:5", "a\nb:5", "a\x7f:5", "x@a:5", "a:-1"}) CHECK_FALSE(parse_address(bad).ok());
 }
 
 TEST_CASE("the first bytes of a connection are those of our protocol, or garbage, or too few to say") {
