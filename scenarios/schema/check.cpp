@@ -203,7 +203,7 @@ class checker : checking {
     std::map<std::string, std::string> whose;
     for (const peer_group& group : s_.peers)
       for (std::uint64_t i = group.names.size(); i < std::min(group.count, most_hosts); ++i) whose.emplace(host_name(group, i), "peers." + group.name);
-    for (std::uint64_t i = s_.data.names.size(); i < s_.data.replicas; ++i) whose.emplace(shard_prefix + std::to_string(i), "data");
+    for (std::uint64_t i = s_.data.names.size(); sound({"data.replicas"}) && i < s_.data.replicas; ++i) whose.emplace(shard_prefix + std::to_string(i), "data");
     const auto check = [&](const std::vector<std::string>& given, const std::string& path, const char* of, std::uint64_t count) {
       if (given.empty() || !sound({path + ".names", path + "." + of})) return;
       if (given.size() > count) error_at_key(path + ".names", fmt::format("{} names, and {} is {}", given.size(), of, count));

@@ -180,8 +180,7 @@ class fault_checker : checking {
   }
 
   void selection(const fault& f, const std::string& path) {
-    if (!sound({"peers", "network.regions"})) return;
-    if (f.select.starts_with(shard_prefix) && !sound({"data.replicas"})) return;
+    if (!sound({"peers", "network.regions", "data.replicas"})) return;
     const auto shards = shard_hosts(s_);
     const auto struck = std::count_if(shards.begin(), shards.end(), [&](const std::string& name) { return selects_shard(f.select, name); });
     if (struck > 0 && !f.regions.empty()) return;   // where they are, is the network's affair
@@ -253,6 +252,7 @@ class fault_checker : checking {
         };
         if (in(a) && in(b)) return true;
       }
+    if (!sound({"data.replicas"})) return false;
     for (const auto& name : shard_hosts(s_))
       if (selects_shard(a.select, name) && selects_shard(b.select, name)) return true;
     return false;

@@ -16,9 +16,12 @@ namespace shoal::scenarios {
 inline std::vector<std::string> guess(const std::string& word, std::span<const std::string> all) {
   if (const auto meant = closest(word, all)) return {fmt::format("did you mean '{}'?", *meant)};
   std::vector<std::string> known;
-  for (const std::string& name : all)
-    if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
-  if (known.empty() || known.size() > 12) return {};
+  for (const std::string& name : all) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (known.size() == 12) return {};
+    known.push_back(name);
+  }
+  if (known.empty()) return {};
   return {fmt::format("known: {}", fmt::join(known, ", "))};
 }
 
