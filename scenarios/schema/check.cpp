@@ -1,6 +1,7 @@
 #include "scenarios/schema/check.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -201,9 +202,19 @@ class checker : checking {
   void names() {
     if (s_.data.names.empty() && std::all_of(s_.peers.begin(), s_.peers.end(), [](const peer_group& g) { return g.names.empty(); })) return;
     std::map<std::string, std::string> whose;
-    for (const peer_group& group : s_.peers)
-      for (std::uint64_t i = group.names.size(); i < std::min(group.count, most_hosts); ++i) whose.emplace(host_name(group, i), "peers." + group.name);
-    for (std::uint64_t i = s_.data.names.size(); sound({"data.replicas"}) && i < s_.data.replicas; ++i) whose.emplace(shard_prefix + std::to_string(i), "data");
+    // '<of>-3' is the name of a host unless it was given another.
+    const auto numbered = [](const std::string& name, std::string_view of, std::uint64_t from, std::uint64_t count) {
+      if (!name.starts_with(of)) return false;
+      const auto number = std::string_view(name).substr(of.size());
+      std::uint64_t index = 0;
+      const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
+      return error == std::errc{} && end == number.data() + number.size() && std::to_string(index) == number && index >= from && index < count;
+    };
+    const auto by_number = [&](const std::string& name) -> std::string {
+      for (const peer_group& group : s_.peers)
+        if (numbered(name, group.name + "-", group.names.size(), group.count)) return "peers." + group.name;
+      return numbered(name, shard_prefix, s_.data.names.size(), s_.data.replicas) ? "data" : "";
+    };
     const auto check = [&](const std::vector<std::string>& given, const std::string& path, const char* of, std::uint64_t count) {
       if (given.empty() || !sound({path + ".names", path + "." + of})) return;
       if (given.size() > count) error_at_key(path + ".names", fmt::format("{} names, and {} is {}", given.size(), of, count));
@@ -213,6 +224,8 @@ class checker : checking {
           error(at, fmt::format("'{}' cannot name a host: use a-z, 0-9, '_' and '-'", given[i]));
         else if (const auto [other, fresh] = whose.emplace(given[i], path); !fresh)
           error(at, fmt::format("a host of {} has the name '{}', too", other->second, given[i]));
+        else if (const auto another = by_number(given[i]); !another.empty())
+          error(at, fmt::format("a host of {} has the name '{}', too", another, given[i]));
       }
     };
     for (const peer_group& group : s_.peers) check(group.names, "peers." + group.name, "count", group.count);
