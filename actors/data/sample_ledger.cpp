@@ -271,7 +271,8 @@ bool sample_ledger::claimable(std::uint64_t first, std::uint64_t end) const noex
   const auto territory = first / territory_size;
   if (territory == territory_) // reserved, not issued: the other primary may have
     return parted() && first >= next_ && end <= limit_;
-  return territory < known_territories_ && (end - 1) / territory_size == territory;
+  // A replica may have come on the other side of a cut, and have taken over there: nobody here has heard of it.
+  return (territory < known_territories_ || parted()) && (end - 1) / territory_size == territory;
 }
 
 // -- one of several replicas ----------------------------------------------------------------------
@@ -542,6 +543,11 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
     return;
   }
   const bool theirs_counts = unchanged_here && !unchanged_there;
+  // Whom a third one leased it to since one of us last heard of it, neither of us may know.
+  const auto peers = [](const index_state& state) { return state.state == kind::leased && state.peer != 0; };
+  const bool nobodys_here = mine.state == kind::leased && mine.peer == 0;
+  if ((unchanged_here && nobodys_there && peers(mine)) || (unchanged_there && nobodys_here && peers(said)))
+    conflicts.insert(first, end);
   if (said.state != kind::leased || nobodys_there) {
     // A peer's lease is the safe one of two: if it was given back over there, it ends with time.
     if (theirs_counts && (mine.state != kind::leased || mine.peer == 0))

@@ -55,11 +55,14 @@ void shard_replica::start() {
 void shard_replica::clear() {
   followers_.clear();
   waiting_.clear();
+  expected_.clear();
   arriving_.clear();
   primary_.reset();
   forget_stream();
   source_ = {};
   fellows_.clear();
+  heirs_.clear();
+  gone_.clear();
   seekers_.clear();
   dead_.clear();
   known_.clear();
@@ -78,6 +81,7 @@ void shard_replica::turn(replica_role to) {
     primary_.reset();
     forget_stream();
     seekers_.clear();
+    for (const auto& other : std::exchange(fellows_, {})) expect(other);
     ledger_.record_changes(true);
     // What backups of before were told of our own indices holds no more.
     reserved_ = kept_reservation_ = ledger_.next();
@@ -87,6 +91,7 @@ void shard_replica::turn(replica_role to) {
     for (const auto& [territory, f] : followers_) known_.insert_or_assign(address_of(f.address), territory);
     followers_.clear();
     waiting_.clear();
+    expected_.clear();
     arriving_.clear();
   }
   world_.role_changed();
@@ -206,7 +211,7 @@ void shard_replica::on(const replica_hello& what) {
     if (theirs == role::yielding) return;
     if (theirs == role::primary) {
       // It has served without us since it lost us.
-      if (followers_.contains(what.from.territory)) part(what.from.territory);
+      if (followers_.contains(what.from.territory) || expected_.contains(what.from.territory)) part(what.from.territory);
       drop_follower(what.from.territory);
       if (what.from.territory < ledger_.territory()) return yield_to(what.from);
       return greet(what.from.address);
@@ -316,12 +321,17 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
     known_.erase(at);
     if (!dead && role_ == role::primary) part(territory);
     else if (!dead) unreached_.insert(territory);
+    expected_.erase(territory);
   }
   for (const auto& other : std::exchange(fellows_, {})) {
-    if (address_of(other.address) != whom) fellows_.push_back(other);
-    else if (!dead && role_ == role::primary) part(other.territory);
-    else if (!dead) unreached_.insert(other.territory);
+    if (address_of(other.address) != whom) {
+      fellows_.push_back(other);
+      continue;
+    }
+    if (!dead) unreached_.insert(other.territory);
+    else if (other.territory < ledger_.territory()) gone_[other.territory] = world_.now();
   }
+  sweep();
   if (!primary_ || address_of(primary_->address) != whom) return;
   const bool certain = dead && world_.now() - confirmed_ < config_.detection_time;
   switch (role_) {
@@ -330,7 +340,8 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
     case role::backup: return succeed(certain && address_of(source_.address) == whom);
     case role::yielding:
       ledger_.part_from(primary_->territory);
-      return turn(role::primary);
+      turn(role::primary);
+      for (const auto& heir : std::exchange(heirs_, {})) expect(heir);
   }
 }
 
@@ -350,11 +361,14 @@ void shard_replica::succeed(bool certain) {
 }
 
 void shard_replica::take_over(bool certain) {
-  turn(role::primary);
-  ledger_.take_over(source_.territory, source_reserved_, certain, world_.now());
   // Who has become a fellow since has nothing that we do not know.
   for (const auto& other : fellows_) unreached_.erase(other.territory);
+  turn(role::primary);
+  ledger_.take_over(source_.territory, source_reserved_, certain, world_.now());
   for (const auto territory : std::exchange(unreached_, {})) ledger_.part_from(territory);
+  // Who died when the primary may have been dead already was the primary, perhaps, and we have not heard of it.
+  for (const auto& [territory, when] : std::exchange(gone_, {}))
+    if (when >= confirmed_) ledger_.part_from(territory);
   world_.merged({});   // what the last primary had reserved and we know nothing of is said
   replicate();
   // If it lives, it has to know at once that we serve, too.
@@ -365,6 +379,13 @@ void shard_replica::take_over(bool certain) {
 
 void shard_replica::yield_to(const replica_info& whom) {
   const auto to = whom;
+  // Who follows us, or has not yet, may serve behind a cut that nobody has noticed.
+  if (role_ != role::yielding) {
+    heirs_.clear();
+    for (const auto& [territory, f] : followers_) heirs_.push_back({territory, f.address});
+    for (const auto& [address, territory] : known_)
+      if (expected_.contains(territory)) heirs_.push_back({territory, caf::actor_cast<caf::actor>(address)});
+  }
   turn(role::yielding);
   primary_ = to;
   if (watched_.insert(address_of(to.address)).second) world_.watch(to.address);
@@ -396,6 +417,7 @@ void shard_replica::hand_over() {
     out.known_territories = ledger_.known_territories();
     out.rows = std::move(rows);
     out.reserved = last ? 1 : 0;
+    if (last) out.backups = heirs_;
     world_.send(primary_->address, caf::make_message(std::move(out)));
   });
 }
@@ -403,10 +425,16 @@ void shard_replica::hand_over() {
 void shard_replica::on_handover(const ledger_update& what) {
   if (role_ != role::primary || what.from.territory <= ledger_.territory()) return;
   const auto territory = what.from.territory;
+  // Again: it did not hear that we have it all, and may have gone on since.
+  if (expected_.contains(territory)) {
+    part(territory);
+    drop_follower(territory);
+  }
   auto at = arriving_.find(territory);
   if (at == arriving_.end()) at = arriving_.emplace(territory, arrival{{}, sample_ledger(ledger_.lease_time(), territory)}).first;
   auto& from = at->second;
   bool whole = false;
+  std::vector<replica_info> heirs;
   std::string wrong;
   from.order.add(what, [&](const ledger_update& piece, bool begins) {
     if (begins) from.ledger = sample_ledger(ledger_.lease_time(), territory);
@@ -416,6 +444,7 @@ void shard_replica::on_handover(const ledger_update& what) {
     }
     from.ledger.know_territories(piece.known_territories);
     whole = piece.reserved != 0;
+    heirs = piece.backups;
     return true;
   });
   if (!wrong.empty()) {
@@ -429,11 +458,20 @@ void shard_replica::on_handover(const ledger_update& what) {
   world_.merged(merged);
   replicate();
   // It may not hear that we have it all, and go on as a primary.
-  known_.insert_or_assign(address_of(what.from.address), territory);
-  if (watched_.insert(address_of(what.from.address)).second) world_.watch(what.from.address);
+  expect(what.from);
+  for (const auto& heir : heirs) expect(heir);
   when_kept([this, to = what.from.address, stream, sequence] {
     world_.send(to, caf::make_message(ledger_received{stream, sequence}));
   });
+}
+
+/// It follows us, or is lost, before we are sure of anything.
+void shard_replica::expect(const replica_info& whom) {
+  if (!whom.address || whom.address == world_.self() || whom.territory == ledger_.territory() || whom.territory > last_territory) return;
+  if (followers_.contains(whom.territory) || dead_.contains(address_of(whom.address))) return;
+  known_.insert_or_assign(address_of(whom.address), whom.territory);
+  expected_.insert(whom.territory);
+  if (watched_.insert(address_of(whom.address)).second) world_.watch(whom.address);
 }
 
 // -- the stream, as its sender ------------------------------------------------------------------------
@@ -457,11 +495,12 @@ void shard_replica::new_follower(const replica_info& who) {
     tell(who.territory, f, last ? update_kind::whole : update_kind::first, std::move(rows));
   });
   f.whole = f.sent;
+  expected_.erase(who.territory);
   sweep();
 }
 
 void shard_replica::drop_follower(std::uint64_t territory) {
-  if (followers_.erase(territory) > 0) sweep();
+  if (followers_.erase(territory) + expected_.erase(territory) > 0) sweep();
 }
 
 void shard_replica::tell(std::uint64_t, follower& to, update_kind what, std::vector<ledger_row> rows) {
@@ -487,18 +526,21 @@ void shard_replica::replicate() {
   when_kept([this, states = std::move(changes.states)] { ledger_.release(states); });
 }
 
-void shard_replica::when_kept(std::function<void()> action) {
+void shard_replica::when_kept(std::function<void()> action) { keep(std::move(action), {}); }
+
+void shard_replica::keep(std::function<void()> action, std::set<std::uint64_t> expected) {
   waiting w;
+  w.expected = std::move(expected);
   for (const auto& [territory, f] : followers_)
     if (f.acked < f.sent) w.needs[territory] = {f.stream, f.sent};
-  if (w.needs.empty() && waiting_.empty()) return action();
+  if (w.needs.empty() && w.expected.empty() && waiting_.empty()) return action();
   w.action = std::move(action);
   waiting_.push_back(std::move(w));
 }
 
 void shard_replica::when_sure(std::function<void()> action) {
   for (auto& [territory, f] : followers_) tell(territory, f, update_kind::changes, {});
-  when_kept(std::move(action));
+  keep(std::move(action), expected_);
 }
 
 void shard_replica::want(std::uint64_t count) {
@@ -534,7 +576,8 @@ void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr&
 
 void shard_replica::sweep() {
   const auto met = [this](const waiting& w) {
-    return std::all_of(w.needs.begin(), w.needs.end(), [this](const auto& need) {
+    const auto missing = [this](std::uint64_t territory) { return expected_.contains(territory); };
+    return std::none_of(w.expected.begin(), w.expected.end(), missing) && std::all_of(w.needs.begin(), w.needs.end(), [this](const auto& need) {
       const auto f = followers_.find(need.first);
       // Who is gone, or begins again, does not hold anybody up.
       return f == followers_.end() || f->second.stream != need.second.first || f->second.acked >= need.second.second;

@@ -21,7 +21,8 @@
 //             from a primary that had parted from another one has parted from that one, too.
 //             Who goes on without a ledger has parted from everybody whom it found and could not reach, and a primary from those.
 //   accuse    a peer that says it had what we never leased to it may have it from a backup that serves on the other side of a cut, which we have
-//             not noticed yet. It is called a liar, and its commit refused, when every backup has said since that it is one (when_sure).
+//             not noticed yet. It is called a liar, and its commit refused, when every backup has said since that it is one (when_sure), and so has
+//             who is expected to become one: the former primary's other backups, a primary that has yielded to us, and that one's backups.
 //   meet      two primaries, after a cut: the later one gives its whole ledger over to the first, which merges them, and then
 //             becomes its backup. While it does, it answers peers with the first one's address; if that one yields itself meanwhile, to
 //             the one that greets us then.
@@ -118,8 +119,8 @@ class shard_replica {
   void replicate();
   /// Calls `action` when every backup has all that was said so far; at once if there are none. Not at all if we yield before.
   void when_kept(std::function<void()> action);
-  /// As when_kept(), and every backup is asked for a sign of life: one that serves on the other side of a cut, which we have not noticed, gives none,
-  /// and we have parted from it when `action` is called.
+  /// As when_kept(), and every backup is asked for a sign of life, and who is expected to become one is waited for: one that serves on the other side of
+  /// a cut, which we have not noticed, gives none, and we have parted from it when `action` is called.
   void when_sure(std::function<void()> action);
   /// So many further fresh indices are wanted; reserved() follows if there are not so many now.
   void want(std::uint64_t count);
@@ -137,6 +138,7 @@ class shard_replica {
   };
   struct waiting {
     std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> needs;   // by territory: stream, sequence
+    std::set<std::uint64_t> expected;
     std::function<void()> action;
   };
 
@@ -155,6 +157,8 @@ class shard_replica {
   bool take(const ledger_update& what);
   void new_follower(const replica_info& who);
   void drop_follower(std::uint64_t territory);
+  void expect(const replica_info& whom);
+  void keep(std::function<void()> action, std::set<std::uint64_t> expected);
   void tell(std::uint64_t territory, follower& to, update_kind what, std::vector<ledger_row> rows);
   /// The whole ledger, in pieces.
   template <class Send>
@@ -176,6 +180,7 @@ class shard_replica {
     sample_ledger ledger;
   };
   std::map<std::uint64_t, arrival> arriving_;              // ledgers of primaries that yield
+  std::set<std::uint64_t> expected_;                       // who has still to follow us, and may serve as well: the former primary's other backups, and who gave us its ledger
 
   // otherwise
   std::optional<replica_info> primary_;                    // whom we greet
@@ -184,7 +189,9 @@ class shard_replica {
   replica_info source_;                                    // whose ledger ours was last
   std::uint64_t source_reserved_ = 0;
   std::vector<replica_info> fellows_;                      // the other backups of `source_`
+  std::vector<replica_info> heirs_;                        // who followed us, or was to, when we yielded
   std::set<std::uint64_t> unreached_;                      // territories of fellows, or of those found, that we cannot reach, and may be alive
+  std::map<std::uint64_t, duration> gone_;                 // fellows before us that died, and when we heard of it
   duration confirmed_{duration::min() / 2};                // when we sent the greeting that the primary answered last
   duration seeking_since_{}, yielding_since_{}, referred_{duration::min() / 2};
   std::uint64_t handover_stream_ = 0, handover_pieces_ = 0;

@@ -500,6 +500,104 @@ TEST_CASE("a primary that has not noticed a cut asks its backups before it calls
   CHECK(t.confirmed.size() == 1);
 }
 
+TEST_CASE("the former primary's other backup may serve behind a cut until it has followed, and so may a primary that has just yielded") {
+  for (const bool yielded : {false, true}) {
+    CAPTURE(yielded);
+    lab t(yielded ? 2 : 3);
+    t.pass(2s);
+    t.lease(*t.members[0], 7, 10);
+    t.settle();
+    auto& ours = *t.members[yielded ? 0 : 1];
+    auto& other = *t.members[yielded ? 1 : 2];
+    const auto lost = [](lab::member& by, const lab::member& whom) { by.replica->lost(caf::actor_cast<caf::actor_addr>(whom.handle), false); };
+    if (yielded) {
+      t.part(0, 1);
+      t.pass(3s);
+      t.heal();
+      REQUIRE((ours.replica->primary() && other.replica->primary()));
+      for (int i = 0; i < 1000 && (ours.ledger.parted() || other.replica->role() != replica_role::yielding); ++i) {
+        t.time += t.config.beat;
+        for (auto& m : t.members) (void)m->replica->beat();
+        ours.replica->on(replica_hello{{1, other.handle}, static_cast<std::uint8_t>(other.replica->role()), 0, 0, 0});
+        while ((ours.ledger.parted() || other.replica->role() != replica_role::yielding) && t.step()) {
+        }
+      }
+      REQUIRE_FALSE(ours.ledger.parted());
+      REQUIRE(other.replica->role() == replica_role::yielding);
+      lost(other, ours);   // it does not hear that we have its ledger
+    } else {
+      t.cut.insert({1, 2});
+      t.kill(0, true);
+      t.settle();
+      REQUIRE(ours.replica->primary());
+      lost(other, ours);
+    }
+    REQUIRE(other.replica->primary());
+    t.queue.clear();
+    t.time += 61s;
+    t.expire(other);
+    t.lease(other, 9, 10);
+    REQUIRE(t.held[9] == std::vector<sample_range>{{0, 10}});
+    t.commit(ours, 9);
+    CHECK(t.unsure == 1);
+    CHECK(t.unknown == 0);
+    CHECK(ours.ledger.count(index_state::kind::committed) == 0);
+    if (yielded) other.replica->beat();
+    lost(ours, other);
+    CHECK(t.unknown == 0);
+    CHECK(ours.ledger.count(index_state::kind::committed) == 10);
+  }
+}
+
+TEST_CASE("a backup that died after the primary may have served in between") {
+  lab t(3);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  const auto dies = [&](std::size_t who, std::size_t heard_by) {
+    t.members[who]->alive = false;
+    t.members[heard_by]->replica->lost(caf::actor_cast<caf::actor_addr>(t.members[who]->handle), true);
+  };
+  dies(0, 1);
+  auto& second = *t.members[1];
+  REQUIRE(second.replica->primary());
+  t.give_back(second, 7);
+  t.lease(second, 9, 10);
+  REQUIRE(t.held[9] == std::vector<sample_range>{{0, 10}});
+  dies(1, 2);
+  dies(0, 2);
+  auto& third = *t.members[2];
+  REQUIRE(third.replica->primary());
+  t.commit(third, 9);
+  CHECK(t.unknown == 0);
+  CHECK(third.ledger.count(index_state::kind::committed) == 10);
+}
+
+TEST_CASE("while another primary may be there, so may one of which nobody has heard, and what a third one did with a returned index") {
+  sample_ledger a(60s, 1), b(60s, 2);
+  for (auto* l : {&a, &b}) {
+    l->know_territories(3);
+    l->record_changes(false);
+  }
+  const std::vector<sample_range> all{{0, 10}}, late{{7 * territory_size + 3, 5}};
+  CHECK(a.commit(8, late, 1, {1, 1}, 1, 1).unknown == late);
+  index_state leased;
+  leased.state = index_state::kind::leased;
+  leased.peer = 7;
+  leased.expires = 60s;
+  a.apply({0, 10, leased});
+  b.apply({0, 10, {}});   // 7 has given them back; the first primary may have leased them again
+  for (auto* l : {&a, &b}) {
+    l->part_from(l == &a ? 2 : 1);
+    l->take_over(0, 10, true, 0s);
+  }
+  CHECK(a.commit(8, late, 1, {1, 1}, 1, 1).committed == late);
+  CHECK(a.merge(b).doubtful == all);
+  CHECK_FALSE(a.parted());
+  CHECK(a.commit(9, all, 2, {2, 2}, 1, 1).unknown.empty());
+  CHECK(a.count(index_state::kind::committed) == 15);
+}
+
 TEST_CASE("a commit of what its peer never got is a lie once the backups have said that they are backups") {
   lab t(2);
   t.pass(2s);
