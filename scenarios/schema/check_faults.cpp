@@ -243,7 +243,10 @@ class fault_checker : checking {
   }
 
   bool overlap(const fault& a, const fault& b) const {
-    for (const peer_group& group : s_.peers)
+    const auto all = [](const fault& f) { return f.select.empty() ? std::string("*") : f.select; };
+    if (!may_overlap(all(a), all(b))) return false;
+    for (const peer_group& group : s_.peers) {
+      if (group.names.empty() && !(may_overlap(all(a), group.name + "-*") && may_overlap(all(b), group.name + "-*"))) continue;
       for (std::uint64_t i = 0; i < std::min(group.count, most_hosts); ++i) {
         const std::string name = host_name(group, i);
         const auto in = [&](const fault& f) {
@@ -252,6 +255,7 @@ class fault_checker : checking {
         };
         if (in(a) && in(b)) return true;
       }
+    }
     if (!sound({"data.replicas"})) return false;
     for (const auto& name : shard_hosts(s_))
       if (selects_shard(a.select, name) && selects_shard(b.select, name)) return true;
@@ -264,6 +268,7 @@ class fault_checker : checking {
 }  // namespace
 
 bool selects(const std::string& pattern, const peer_group& group) {
+  if (group.names.empty() && !may_overlap(pattern, group.name + "-*")) return false;
   for (std::uint64_t i = 0; i < std::min(group.count, most_hosts); ++i)
     if (glob_match(pattern, host_name(group, i))) return true;
   return false;

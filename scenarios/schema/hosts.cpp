@@ -101,6 +101,17 @@ bool glob_match(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
+bool may_overlap(std::string_view pattern, std::string_view other) {
+  const auto beginning = [](std::string_view of) { return of.substr(0, of.find_first_of("*?[")); };
+  const auto ours = beginning(pattern), theirs = beginning(other);
+  const auto common = std::min(ours.size(), theirs.size());
+  if (ours.substr(0, common) != theirs.substr(0, common)) return false;
+  // A name that is written out.
+  if (ours.size() == pattern.size()) return glob_match(other, pattern);
+  if (theirs.size() == other.size()) return glob_match(pattern, other);
+  return true;
+}
+
 std::vector<std::string> files_matching(const std::string& pattern) {
   std::vector<std::string> files;
   glob_t matches{};

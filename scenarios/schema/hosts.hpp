@@ -39,6 +39,8 @@ bool selects_shard(std::string_view select, std::string_view name);
 /// '*' any text, '?' one character, '[a-c]' one of, '[!a]' none of; everything else itself.
 /// Complexity: O(|pattern| |name|).
 bool glob_match(std::string_view pattern, std::string_view name);
+/// False: no name matches both, as their beginnings differ. (True: perhaps one does.)
+bool may_overlap(std::string_view pattern, std::string_view other);
 
 /// The regular files that data.files names: symlinks resolved, each once, sorted.
 std::vector<std::string> data_files(const scenario& from);

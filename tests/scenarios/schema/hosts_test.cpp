@@ -58,6 +58,19 @@ TEST_CASE("groups expand to hosts in the file's order, each with its own start")
   CHECK(result.warnings.empty());
 }
 
+TEST_CASE("patterns that have no name in common are told apart by how they begin, and no others are") {
+  for (const auto& [a, b] : {std::pair{"home-1*", "home-2*"}, {"home-*", "office-*"}, {"home-7", "home-8"}, {"home-7", "home-[89]"}, {"home-1", "home"}, {"", "a*"}}) {
+    CAPTURE(a);
+    CHECK_FALSE(may_overlap(a, b));
+    CHECK_FALSE(may_overlap(b, a));
+  }
+  for (const auto& [a, b] : {std::pair{"home-1*", "home-12*"}, {"*", "office-*"}, {"home-7", "home-?"}, {"h[a", "h*"}, {"h[a]*", "hz*"}, {"home-7", "home-7"}, {"*-1", "*-2"}}) {
+    CAPTURE(a);
+    CHECK(may_overlap(a, b));
+    CHECK(may_overlap(b, a));
+  }
+}
+
 TEST_CASE("data files are counted once, whatever links point to them") {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / ("shoal-hosts-" + std::to_string(std::rand()));
