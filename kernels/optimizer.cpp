@@ -226,8 +226,6 @@ result<void> validate(const optimizer_config& c) {
       return wrong(std::string(v.name) + " must be below 1");
   if (static_cast<std::size_t>(c.kind) >= names.size())
     return wrong("unknown kind");
-  if (c.warmup_steps < 0 || c.decay_steps < 0)
-    return wrong("warmup_steps and decay_steps must not be negative");
   if (c.decay_steps > 0 && c.decay_steps <= c.warmup_steps)
     return wrong("decay_steps (" + std::to_string(c.decay_steps) +
                  ") must be above warmup_steps (" + std::to_string(c.warmup_steps) + ")");
@@ -279,11 +277,12 @@ bool mend_moments(const optimizer_config& config, std::size_t parameter_count, s
 
 double learning_rate_at(const optimizer_config& c, std::int64_t t) {
   SHOAL_CHECK(t >= 1, "steps are counted from 1");
-  if (t <= c.warmup_steps)
+  const auto step = static_cast<std::uint64_t>(t);
+  if (step <= c.warmup_steps)
     return c.learning_rate * static_cast<double>(t) / static_cast<double>(c.warmup_steps);
   if (c.decay_steps == 0)
     return c.learning_rate;
-  const double done = static_cast<double>(t - 1 - c.warmup_steps) /
+  const double done = static_cast<double>(step - 1 - c.warmup_steps) /
                       static_cast<double>(c.decay_steps - c.warmup_steps);
   return c.learning_rate * (1 - (1 - c.final_rate_fraction) * std::min(done, 1.0));
 }

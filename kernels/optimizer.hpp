@@ -36,18 +36,18 @@ result<optimizer_kind> parse_optimizer_kind(std::string_view name);
 
 struct optimizer_config {
   optimizer_kind kind = optimizer_kind::adamw;
-  double learning_rate = 3e-3;
+  double learning_rate = 1e-3;
   double momentum = 0;            ///< sgd only
   double beta1 = 0.9;             ///< adamw, lamb
-  double beta2 = 0.95;            ///< adamw, lamb
+  double beta2 = 0.99;            ///< adamw, lamb
   double epsilon = 1e-8;          ///< adamw, lamb (LAMB is usually run with 1e-6)
   double weight_decay = 0;        ///< decoupled; times the learning rate
   bool debias = true;             ///< lamb only; adamw always does
   double weight_norm_clamp = 1e4; ///< lamb only: upper bound of |x| in the trust ratio
   double trust_ratio_max = 0;     ///< lamb only: upper bound of the trust ratio; 0 = none
   double clip_norm = 0;           ///< gradients with a larger norm are scaled down to it; 0 = off
-  std::int64_t warmup_steps = 0;  ///< the rate rises linearly during these steps; 0 = off
-  std::int64_t decay_steps = 0;   ///< the rate then falls linearly until this step; 0 = off
+  std::uint64_t warmup_steps = 0; ///< the rate rises linearly during these steps; 0 = off
+  std::uint64_t decay_steps = 0;  ///< the rate then falls linearly until this step; 0 = off
   double final_rate_fraction = 0; ///< what is left of the rate after decay_steps
   bool operator==(const optimizer_config&) const = default;
 };

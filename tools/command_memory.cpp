@@ -11,6 +11,7 @@
 #include "kernels/learn/transformer_math.hpp"
 #include "kernels/memory_estimate.hpp"
 #include "scenarios/schema/load.hpp"
+#include "scenarios/workloads/transformer.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -49,13 +50,13 @@ std::vector<std::string> names_in(const std::vector<T>& of) {
 
 bool is_among(const std::vector<std::string>& in, const std::string& word) { return std::find(in.begin(), in.end(), word) != in.end(); }
 
-std::string optimizer_name(const scenarios::optimizer_options& from) {
+std::string optimizer_name(const kernels::optimizer_config& from) {
   switch (from.kind) {
-    case scenarios::optimizer_kind::sgd: return from.momentum > 0 ? "sgd-momentum" : "sgd";
-    case scenarios::optimizer_kind::adamw8:
-    case scenarios::optimizer_kind::lamb8: return "adam-8bit";
-    case scenarios::optimizer_kind::adamw:
-    case scenarios::optimizer_kind::lamb: break;
+    case kernels::optimizer_kind::sgd: return from.momentum > 0 ? "sgd-momentum" : "sgd";
+    case kernels::optimizer_kind::adamw8:
+    case kernels::optimizer_kind::lamb8: return "adam-8bit";
+    case kernels::optimizer_kind::adamw:
+    case kernels::optimizer_kind::lamb: break;
   }
   return "adam";
 }
@@ -66,9 +67,9 @@ bool take_scenario(const memory_arguments& a, memory_choices& out) {
   print_diagnostics(loaded.errors);
   print_diagnostics(loaded.warnings);
   if (!loaded.value) return false;
-  const auto& work = loaded.value->workload;
-  if (loaded.value->study || work.kind != scenarios::workload_kind::transformer)
+  if (loaded.value->study || !loaded.value->workload.options.holds<scenarios::transformer_options>())
     return fail(a.file + " trains no transformer; only of those the memory is known"), false;
+  const auto& work = loaded.value->workload.as<scenarios::transformer_options>();
   const auto number = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
   const auto width = number(work.dim);
   out.shape = {loaded.value->name, number(work.layers), number(work.heads), width, usual_inner * width, number(work.context), kernels::transformer_config{}.vocabulary};

@@ -2,7 +2,7 @@
 #include "scenarios/compare/replay.hpp"
 #include "scenarios/compare/run_diff.hpp"
 #include "scenarios/stage/stage.hpp"
-#include "scenarios/stage/workloads.hpp"
+#include "scenarios/workloads/prepared.hpp"
 #include "tools/arguments.hpp"
 #include "tools/build_identity.hpp"
 #include "tools/commands.hpp"

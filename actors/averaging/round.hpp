@@ -12,6 +12,7 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/message.hpp>
 
+#include "actors/averaging/part_split.hpp"
 #include "actors/messages.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/units.hpp"
@@ -37,13 +38,6 @@ enum class mutant : std::uint8_t {
   leaked_group,        ///< group actors do not end with their rounds
   wall_clock,          ///< how long a leader waits depends on the time of day
   expired_record,      ///< records of the DHT are honoured after their expiration, until somebody clears them away
-};
-
-/// Who reduces how much of the vector.
-enum class part_split : std::uint8_t {
-  adaptive,  ///< so that the round is short: kernels/averaging_plan.hpp
-  equal,     ///< all who can be reached, alike: a plain all-reduce
-  single,    ///< the one with the best line all of it: a parameter server
 };
 
 struct averaging_config {

@@ -26,6 +26,7 @@
 #include "actors/protocol_actor.hpp"
 #include "actors/reachability.hpp"
 #include "actors/training/contribution.hpp"
+#include "actors/training/overlap.hpp"
 #include "actors/training/progress.hpp"
 #include "actors/training/state_fetcher.hpp"
 #include "actors/training/state_pool.hpp"
@@ -34,13 +35,6 @@
 #include "kernels/mixing.hpp"
 
 namespace shoal::actors {
-
-/// What goes on while the next batch is computed, whose gradients are then one step old.
-enum class overlap : std::uint8_t {
-  none,
-  update,     ///< the optimizer's step (delayed parameter updates)
-  averaging,  ///< the round of averaging, too (delayed gradient averaging)
-};
 
 struct peer_config {
   std::uint64_t target_batch = 256;

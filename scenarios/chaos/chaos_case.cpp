@@ -263,7 +263,7 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   const auto size = static_cast<std::uint64_t>(d.spread(50, 800));
   const std::string_view kind = d.one_of({"timing", "quadratic"});
   // A sample of a quadratic is as long as its parameters: with many the swarm waits for its data and hardly ever averages.
-  out.workload = fmt::format("kind: {}, parameters: {}, sample_size: 64B", kind, kind == "quadratic" ? size * 2 / 8 * 8 : size * 8);
+  out.workload = fmt::format("kind: {}, parameters: {}{}", kind, kind == "quadratic" ? size * 2 / 8 * 8 : size * 8, kind == "timing" ? ", sample_size: 64B" : "");
   if (out.averaging.find("power_sgd") != std::string::npos) add(out.workload, "rows: 8");
 
   dice storm(seed, "chaos.storm");

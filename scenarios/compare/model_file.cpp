@@ -3,6 +3,7 @@
 #include "scenarios/compare/option_diff.hpp"
 #include "scenarios/compare/study_directory.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "scenarios/workloads/workload.hpp"
 
 #include <fmt/format.h>
 
@@ -30,7 +31,8 @@ result<fs::path> model_file(const fs::path& path) {
   if (const auto yaml = read_file(path / "run.yaml")) {
     const auto options = option_values(parse_document(*yaml));
     const auto kind = options.find("workload.kind");
-    if (kind != options.end() && kind->second != "transformer")
+    const auto* of = kind == options.end() ? nullptr : workloads().find(kind->second);
+    if (of != nullptr && !of->learns_text)
       return failure{fmt::format(
           "the run in '{}' has workload.kind {}, which trains no model that writes text",
           path.string(), kind->second)};

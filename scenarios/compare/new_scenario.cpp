@@ -1,6 +1,7 @@
 #include "scenarios/compare/new_scenario.hpp"
 
 #include "scenarios/schema/values.hpp"
+#include "scenarios/workloads/workload.hpp"
 
 #include <fmt/format.h>
 
@@ -47,49 +48,33 @@ std::string churn_lines(churn_level level, duration length) {
       to_string(heavy ? length / 4 : length * 2), to_string(length / (heavy ? 20 : 10)));
 }
 
+const workload_definition& workload_of(const new_scenario& what) {
+  return what.workload != nullptr ? *what.workload : workloads().standard();
+}
+
 std::string workload_lines(const new_scenario& what, std::uint64_t batch) {
-  const bool text = what.workload == workload_kind::transformer;
+  const workload_definition& work = workload_of(what);
   std::string out;
-  if (text)
+  if (work.learns_text)
     out += "data:\n"
            "  files: [/usr/share/common-licenses/*]   # any text: the model learns to write it\n"
            "  holdout: 10%           # the last part of each file measures the loss\n\n";
-  out += fmt::format("workload:\n  kind: {:<16} # ", name_of(what.workload));
-  if (text)
-    out += "a small language model over bytes; `timing` keeps sizes and durations, and skips the "
-           "learning\n"
-           "  layers: 2\n  heads: 4\n  dim: 64\n  context: 64\n";
-  else if (what.workload == workload_kind::quadratic)
-    out += "each sample pulls every number to its own optimum; the best model is known\n"
-           "  parameters: 1000       # a sample has 4 bytes for each\n"
-           "  condition: 10          # how much steeper the steepest direction is than the flattest\n";
-  else if (what.workload == workload_kind::logistic)
-    out += "logistic regression on drawn data: nothing to read, and little to compute\n"
-           "  parameters: 1001       # weights and the intercept; a sample has 4 bytes for each\n";
-  else
-    out +=
-        "nothing is computed; messages have the sizes, and steps the durations, of a real model\n"
-        "  parameters: 10000000\n  sample_size: 1KiB\n";
+  out += fmt::format("workload:\n  kind: {:<16} # {}\n{}", work.name, work.starter.comment, work.starter.options);
   out += fmt::format("\ntraining:\n"
                      "  target_batch: {:<8} # samples that the whole swarm gathers for one step: "
                      "about ten seconds' worth\n"
-                     "  micro_batch: {}\n",
-                     batch, std::min<std::uint64_t>(4, batch));
-  if (text)
-    out += "  optimizer: {kind: adamw, learning_rate: 0.003, beta2: 0.95, weight_decay: 0.01, "
-           "clip_norm: 1, warmup_steps: 5}\n";
-  else
-    out += fmt::format("  optimizer: {{kind: sgd, learning_rate: {}}}\n",
-                       what.workload == workload_kind::logistic    ? 1
-                       : what.workload == workload_kind::quadratic ? 0.1
-                                                                   : 0.01);
+                     "  micro_batch: {}\n"
+                     "  optimizer: {}\n",
+                     batch, std::min<std::uint64_t>(4, batch), work.starter.optimizer);
   return out;
 }
 
 } // namespace
 
-result<workload_kind> parse_workload(const std::string& word) {
-  return parse_word(word, names_of(workload_kind{}));
+result<const workload_definition*> parse_workload(const std::string& name) {
+  if (const auto* found = workloads().find(name))
+    return found;
+  return failure{fmt::format("'{}' is none of {}", name, fmt::join(workloads().names(), ", "))};
 }
 
 result<churn_level> parse_churn(const std::string& word) {
@@ -222,8 +207,8 @@ result<new_scenario> ask(const std::string& name, const new_scenario_wishes& wis
         "How many peers?", std::to_string(made.peers), made.peers,
         [](const std::string& text) { return parse_count(text, most_new_peers); }, in, out);
   if (done && !wishes.workload)
-    done = ask_one("What is trained: transformer, timing (sizes and durations only), quadratic or logistic?",
-                   name_of(made.workload), made.workload, parse_workload, in, out);
+    done = ask_one(fmt::format("What is trained: {}?", fmt::join(workloads().names(), ", ")).c_str(),
+                   workload_of(made).name, made.workload, parse_workload, in, out);
   if (done && !wishes.churn)
     done = ask_one("Do peers come and go: none, some or heavy?", churn_name, made.churn,
                    parse_churn, in, out);

@@ -16,7 +16,7 @@ enum class churn_level { none, some, heavy };
 struct new_scenario {
   std::string name;        ///< for the key `name`; harmless characters only, see name_error
   std::uint64_t peers = 8; ///< [1, 1000000]
-  workload_kind workload = workload_kind::transformer;
+  const workload_definition* workload = nullptr; ///< null: the default one
   churn_level churn = churn_level::none;
   std::uint64_t minutes = 10; ///< virtual, [1, 1000000]
 };
@@ -24,14 +24,14 @@ struct new_scenario {
 /// What was given on the command line; the rest is asked for or taken from the defaults above.
 struct new_scenario_wishes {
   std::optional<std::uint64_t> peers, minutes;
-  std::optional<workload_kind> workload;
+  std::optional<const workload_definition*> workload;
   std::optional<churn_level> churn;
 };
 
 inline constexpr std::uint64_t most_new_peers = 1'000'000, most_new_minutes = 1'000'000;
 
 /// 'transformer' and so on, 'none' and so on. Errors: another word; says which there are.
-result<workload_kind> parse_workload(const std::string& word);
+result<const workload_definition*> parse_workload(const std::string& word);
 result<churn_level> parse_churn(const std::string& word);
 /// Errors: no whole number from 1 to `most`.
 result<std::uint64_t> parse_count(const std::string& text, std::uint64_t most);

@@ -108,7 +108,7 @@ std::string senders_of(const std::vector<actors::part_outcome>& parts) {
 }
 
 /// The fields behind "what" and "host"; empty for what is not logged.
-struct describe {
+struct describe_fields {
   observed_view view;
 
   std::string operator()(const actors::contributed& x) const {
@@ -170,7 +170,7 @@ void event_log::on_observation(duration time, std::optional<std::uint32_t> machi
                                std::string_view host, const actors::observation& what) {
   if (detail_ == event_detail::none || (machine && !watched(*machine)))
     return;
-  const std::string fields = std::visit(describe{view_}, what);
+  const std::string fields = std::visit(describe_fields{view_}, what);
   if (fields.empty())
     return;
   lines_.line(fmt::format(R"({{"time_ns":{},"host":{},{}}})", time.count(), json_quoted(host), fields));

@@ -210,6 +210,7 @@ result<summary> summary_from_json(std::string_view from) {
 }
 
 std::optional<double> summary_number(const summary& what, std::string_view path) {
+  if (path == "peers_alive") path = "peers.alive";
   const json whole = as_json(what);
   const json* at = &whole;
   std::string_view rest = path;

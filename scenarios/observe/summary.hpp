@@ -92,6 +92,10 @@ std::string to_json(const summary& what);
 /// Errors: no JSON, a key missing or of another type; the message names it.
 result<summary> summary_from_json(std::string_view text);
 
+/// Metrics that a scenario's `expect` may name: paths of summary_number().
+inline constexpr std::array<std::string_view, 11> judged_metrics{"loss.final",   "loss.first",    "loss.baseline", "peers_alive", "rounds.ok",      "rounds.partial",
+                                                                 "rounds.split", "rounds.failed", "epochs",        "samples",     "virtual_seconds"};
+
 /// A number of summary.json by its path ('loss.final', 'rounds.by_reason.sender_lost',
 /// 'invariants.same_bits.violated'); nothing if there is no such number. A reason that did not
 /// occur is 0.

@@ -13,7 +13,8 @@
 #include "kernels/base/rng.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/promote/promoted_scenario.hpp"
-#include "scenarios/stage/workloads.hpp"
+#include "scenarios/workloads/prepared.hpp"
+#include "scenarios/workloads/workload.hpp"
 
 namespace shoal::scenarios {
 
@@ -35,8 +36,8 @@ result<std::uint64_t> values_of(const scenario& what) {
 }
 
 result<void> measure_compute(const scenario& what, duration time, inventory_host& into) {
-  if (what.workload.kind == workload_kind::timing)
-    return failure{"the scenario's workload is 'timing', which computes nothing: there is nothing to measure"};
+  if (!what.workload.definition().has_numbers)
+    return failure{fmt::format("the scenario's workload is '{}', which computes nothing: there is nothing to measure", what.workload.name())};
   auto prepared = prepare_workload(what, false);
   if (!prepared) return failure{prepared.error()};
   const auto& work = *(*prepared)->work();

@@ -1,4 +1,6 @@
 #include "scenarios/promote/promoted_scenario.hpp"
+#include "scenarios/roles/role.hpp"
+#include "scenarios/workloads/workload.hpp"
 
 #include <algorithm>
 
@@ -43,12 +45,7 @@ network_options network_of(const network_options& from, const inventory& to) {
 }  // namespace
 
 std::string fingerprint_of(const scenario& what) {
-  const auto& w = what.workload;
-  const auto batch = fmt::format("micro_batch {}", what.training.micro_batch);
-  if (w.kind == workload_kind::transformer)
-    return fmt::format("transformer: layers {}, heads {}, dim {}, context {}{}, {}", w.layers, w.heads, w.dim, w.context,
-                       w.checkpoint ? ", checkpoint" : "", batch);
-  return fmt::format("{}: parameters {}, {}", name_of(w.kind), w.parameters, batch);
+  return fmt::format("{}, micro_batch {}", what.workload.definition().fingerprint(what.workload), what.training.micro_batch);
 }
 
 std::uint64_t memory_of_node(const inventory_host& host, std::uint64_t values) { return host.needs.bytes + 4 * sizeof(float) * values; }
@@ -105,7 +102,7 @@ std::optional<promotion> promote(const scenario& from, const inventory& to, std:
     group.churn = {};
     // What cannot be dialled cannot be dialled there either.
     group.nat = host.address.empty() ? netem::nat_class::outbound_only : netem::nat_class::open;
-    if (group.role == peer_role::trainer) {
+    if (group.role.definition().trains) {
       group.device = name;
       what.devices[name] = {host.samples_per_second, host.jitter, host.step_time, from.devices.at(like->device).offload};
       if (host.samples_per_second <= 0)

@@ -8,9 +8,12 @@
 
 #include <fmt/format.h>
 
-#include "kernels/layout.hpp"
-#include "kernels/learn/text_file.hpp"
+#include "actors/probes.hpp"
 #include "kernels/mixing.hpp"
+#include "scenarios/methods/method.hpp"
+#include "scenarios/observe/summary.hpp"
+#include "scenarios/roles/role.hpp"
+#include "scenarios/workloads/workload.hpp"
 #include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/check_faults.hpp"
 #include "scenarios/schema/check_study.hpp"
@@ -24,13 +27,12 @@ namespace shoal::scenarios {
 namespace {
 
 constexpr std::uint64_t most_hosts = 4'000'000;
-constexpr std::uint64_t most_convex_parameters = 1 << 22;   // samples of 16 MiB
 constexpr double longest_seconds = 3e9;   // nanoseconds in 64 bits reach 9.2e9 s
 
 class checker : checking {
  public:
   checker(const scenario& what, const source_map& sources, const std::string& folder, std::vector<problem>& problems)
-      : checking(sources, problems), s_(what), folder_(folder) {}
+      : checking(sources, problems, folder), s_(what) {}
 
   void run() {
     if (s_.study) return check_study(s_, sources_, problems_);
@@ -40,13 +42,13 @@ class checker : checking {
     places();
     names();
     workload();
-    data();
+    roles();
     training();
     compression();
     swarm();
     check_faults(s_, sources_, problems_);
-    check_churn(s_, sources_, folder_, problems_);
-    check_over_time(s_, sources_, folder_, problems_);
+    check_churn(s_, sources_, folder(), problems_);
+    check_over_time(s_, sources_, folder(), problems_);
     expectations();
     // A misspelt name is not also an unused one.
     if (std::all_of(problems_.begin(), problems_.end(), [](const problem& what) { return what.warning; })) devices();
@@ -261,79 +263,27 @@ class checker : checking {
   }
 
   void workload() {
-    const workload_options& w = s_.workload;
-    if (sound({"workload.kind"})) convex();
-    if (sound({"workload.kind"}) && sources_.given("workload.checkpoint") && w.kind != workload_kind::transformer)
-      error_at_key("workload.checkpoint", fmt::format("'checkpoint' is of transformer; '{}' has none", name_of(w.kind)));
-    if (!sound({"workload.kind", "workload.dim", "workload.heads"}) || w.kind != workload_kind::transformer) return;
-    const std::string culprit = sources_.given("workload.heads") ? "workload.heads" : "workload.dim";
-    if (w.dim % w.heads != 0)
-      error(culprit, fmt::format("dim {} cannot be divided among {} heads", w.dim, w.heads));
-    else if (w.dim / w.heads % 2 != 0)
-      error(culprit, fmt::format("dim {} / heads {} is {}: rotary positions need an even number", w.dim, w.heads,
-                                 w.dim / w.heads));
+    const auto& of = s_.workload.definition();
+    if (sound({"workload.kind"}) && of.check) of.check(s_, *this);
   }
 
-  /// Workloads 'quadratic' and 'logistic', and what only they have.
-  void convex() {
-    const workload_options& w = s_.workload;
-    const bool quadratic = w.kind == workload_kind::quadratic, logistic = w.kind == workload_kind::logistic;
-    if (sources_.given("workload.condition") && !quadratic && !logistic)
-      error_at_key("workload.condition", fmt::format("'condition' is of quadratic and logistic; '{}' has none", name_of(w.kind)));
-    if (sources_.given("workload.l2") && !logistic)
-      error_at_key("workload.l2", fmt::format("'l2' is of logistic; '{}' has none", name_of(w.kind)));
-    if (sources_.given("workload.rows") && w.kind == workload_kind::transformer)
-      error_at_key("workload.rows", "'rows' is of timing, quadratic and logistic; the matrices of 'transformer' follow from 'dim'");
-    else if (sound({"workload.parameters", "workload.rows"}) && w.parameters % w.rows != 0)
-      error("workload.rows", fmt::format("{} parameters are no matrix of {} rows", w.parameters, w.rows));
-    if (!sound({"workload.parameters"}) || (!quadratic && !logistic)) return;
-    const std::string culprit = sources_.given("workload.parameters") ? "workload.parameters" : "workload.kind";
-    if (logistic && w.parameters < 2)
-      error(culprit, "logistic needs at least 2 parameters: the weight of a feature, and the intercept");
-    if (w.parameters > most_convex_parameters)
-      error(culprit, fmt::format("{} parameters make samples of {}: {} has at most {} parameters", w.parameters,
-                                 to_string(data_size{4 * w.parameters}), name_of(w.kind), most_convex_parameters));
-    const optimizer_options& o = s_.training.optimizer;
-    const double most = 2 * (1 + o.momentum);
-    if (quadratic && o.kind == optimizer_kind::sgd && o.learning_rate >= most && o.clip_norm == 0 &&
-        sound({"training.optimizer", "training.optimizer.kind", "training.optimizer.learning_rate",
-               "training.optimizer.momentum", "training.optimizer.clip_norm"}))
-      warn("training.optimizer.learning_rate",
-           fmt::format("sgd diverges: the largest curvature is 1, which bears a learning rate below 2 (1 + momentum) = {:g}", most));
-  }
-
-  void data() {
-    if (!sound({"workload.kind", "data.files"}) || s_.workload.kind != workload_kind::transformer) return;
-    if (s_.data.files.empty()) error("data.files", "data.files: a transformer needs text to learn");
-    if (s_.world == "cluster") return;  // only who owns a shard has them
-    for (std::size_t i = 0; i < s_.data.files.size(); ++i) {
-      const std::string path = fmt::format("data.files.{}", i);
-      if (!sound({path})) continue;
-      const auto given = path_from(folder_, s_.data.files[i]);
-      const auto files = files_matching(given);
-      if (std::filesystem::is_directory(std::filesystem::status(given)))
-        error(path, fmt::format("'{0}' is a folder: name its files, as in '{0}/*'", s_.data.files[i]));
-      else if (files.empty())
-        error(path, fmt::format("no such file: '{}'", s_.data.files[i]));
-      for (const auto& file : files) packed_data(path, file);
+  /// Each group's role, and that somebody trains.
+  void roles() {
+    bool trainers = s_.peers.empty();
+    for (const peer_group& group : s_.peers) {
+      if (!sound({"peers." + group.name + ".role"})) return;
+      const auto& role = group.role.definition();
+      trainers = trainers || role.trains;
+      if (role.check) role.check(s_, group, *this);
     }
-  }
-
-  /// Any bytes are a text, but not any are packed ones or JSON lines.
-  void packed_data(const std::string& path, const std::string& file) {
-    const auto format = learn::format_of(file);
-    if (format == learn::text_format{} || !sound({"data.field"})) return;
-    const auto text = learn::read_text_file(file, s_.data.field, std::uint64_t{1} << 30);
-    if (!text) error(path, text.error());
+    if (!trainers) error("peers", "no group of peers has a role that trains: nobody learns anything");
   }
 
   void training() {
     const training_options& t = s_.training;
-    const bool moshpit = t.method == training_method::moshpit, synchronous = t.method == training_method::synchronous;
-    if (sound({"training.method"})) other_methods_options();
-    if (!moshpit && sound({"training.method", "training.micro_batch", "training.target_batch"}) && t.micro_batch > t.target_batch)
-      error(sources_.given("training.micro_batch") ? "training.micro_batch" : "training.target_batch",
-            fmt::format("micro_batch {} is larger than target_batch {}", t.micro_batch, t.target_batch));
+    const auto& of = t.method.definition();
+    if (sound({"training.method"}) && of.check) of.check(s_, *this);
+    if (sound({"training.method"})) grid();
     if (sound({"training.min_refresh", "training.max_refresh"}) && t.min_refresh > t.max_refresh)
       error(sources_.given("training.min_refresh") ? "training.min_refresh" : "training.max_refresh",
             fmt::format("min_refresh {} is longer than max_refresh {}", to_string(t.min_refresh),
@@ -343,23 +293,19 @@ class checker : checking {
            fmt::format("records expire after {}, but are renewed only every {}: live peers will seem gone",
                        to_string(t.record_lifetime), to_string(t.max_refresh)));
     checkpoints();
-    const optimizer_options& o = t.optimizer;
-    if (!synchronous && t.average_optimizer && sound({"training.method", "training.average_optimizer", "training.optimizer.kind"}) &&
-        (o.kind == optimizer_kind::adamw8 || o.kind == optimizer_kind::lamb8))
-      error("training.average_optimizer",
-            fmt::format("the state of {} is coded in 8 bits: it cannot be averaged; take {}, or let each peer keep its own",
-                        name_of(o.kind), o.kind == optimizer_kind::adamw8 ? "adamw" : "lamb"));
-    if (sound({"training.optimizer.warmup_steps", "training.optimizer.total_steps"}) && o.total_steps > 0 &&
-        o.warmup_steps >= o.total_steps)
+    const kernels::optimizer_config& o = t.optimizer;
+    if (sound({"training.optimizer.warmup_steps", "training.optimizer.total_steps"}) && o.decay_steps > 0 &&
+        o.warmup_steps >= o.decay_steps)
       error(sources_.given("training.optimizer.warmup_steps") ? "training.optimizer.warmup_steps"
                                                               : "training.optimizer.total_steps",
-            fmt::format("warmup_steps {} leaves nothing of total_steps {}", o.warmup_steps, o.total_steps));
+            fmt::format("warmup_steps {} leaves nothing of total_steps {}", o.warmup_steps, o.decay_steps));
   }
 
   /// Which codecs what travels may be written by, and whether gradients can be of the rank.
   void compression() {
     const averaging_options& a = s_.averaging;
-    const bool moshpit = s_.training.method == training_method::moshpit;
+    const bool parameters = traits_of(s_).averages_parameters;
+    const auto& method = s_.training.method.name();
     if (!sound({"training.method", "averaging.compression", "averaging.means_compression", "averaging.power_sgd_rank"})) return;
     std::string others;
     for (const auto& [codec, name] : names_of(kernels::codec{}))
@@ -368,78 +314,52 @@ class checker : checking {
     if (a.means_compression == kernels::codec::top_k)
       error("averaging.means_compression",
             fmt::format("top_k cannot write the means that reducers send back: nobody keeps what it drops of them; means take {}", others));
-    if (top_k && moshpit)
+    if (top_k && parameters)
       error("averaging.compression",
-            fmt::format("top_k cannot write parameters, which the method 'moshpit' averages: what it drops would be 0; they take {}", others));
-    if (a.power_sgd_rank > 0 && moshpit)
-      error("averaging.power_sgd_rank", "PowerSGD is for gradients; the method 'moshpit' averages parameters");
+            fmt::format("top_k cannot write parameters, which the method '{}' averages: what it drops would be 0; they take {}", method, others));
+    if (a.power_sgd_rank > 0 && parameters)
+      error("averaging.power_sgd_rank", fmt::format("PowerSGD is for gradients; the method '{}' averages parameters", method));
     else if (top_k && a.power_sgd_rank > 0)
       error("averaging.compression",
             fmt::format("top_k cannot write what PowerSGD averages: both drop values of gradients; with it contributions take {}", others));
     if (sources_.given("averaging.top_k_fraction") && sound({"averaging.top_k_fraction"}) && !top_k)
       warn("averaging.top_k_fraction", "averaging.top_k_fraction is of the codec 'top_k', which averaging.compression is not");
-    const workload_options& w = s_.workload;
-    if (a.power_sgd_rank == 0 || moshpit || !sound({"workload", "workload.kind", "workload.parameters", "workload.rows", "workload.layers",
-                                                    "workload.heads", "workload.dim", "workload.context"}))
-      return;
-    if (w.kind == workload_kind::transformer ? !kernels::validate(model_of(w)).ok() : w.parameters % w.rows != 0) return;
+    const auto& of = s_.workload.definition();
+    // The workload's own check has said why a model cannot be made.
+    if (a.power_sgd_rank == 0 || parameters || !sound_inside({"workload"}) || !of.possible(s_.workload).ok()) return;
     if (auto fits = low_rank_of(s_); !fits) {
       std::vector<std::string> notes;
-      if (w.kind != workload_kind::transformer && w.rows == 1)
-        notes.push_back(fmt::format("the parameters of {} are one vector; workload.rows makes them a matrix", name_of(w.kind)));
+      const auto tensors = of.tensors(s_.workload);
+      if (tensors.size() == 1 && tensors.front().shape.size() == 1)
+        notes.push_back(fmt::format("the parameters of {} are one vector; workload.rows makes them a matrix", of.name));
       error("averaging.power_sgd_rank", fits.error(), std::move(notes));
     }
   }
 
   void checkpoints() {
     const training_options& t = s_.training;
-    if (t.checkpoint_every > 0 && sound({"training.checkpoint_every", "workload.kind"}) && s_.workload.kind == workload_kind::timing)
-      warn("training.checkpoint_every", "workload 'timing' has no numbers: there will be no checkpoints");
-    if (t.start_from.empty() || !sound({"training.start_from", "workload", "workload.kind", "workload.parameters", "workload.layers",
-                                        "workload.heads", "workload.dim", "workload.context", "training.optimizer",
-                                        "training.optimizer.kind", "training.optimizer.momentum"}))
-      return;
-    const auto start = load_start(s_, path_from(folder_, t.start_from));
+    if (t.checkpoint_every > 0 && sound({"training.checkpoint_every", "workload.kind"}) && !s_.workload.definition().has_numbers)
+      warn("training.checkpoint_every", fmt::format("workload '{}' has no numbers: there will be no checkpoints", s_.workload.name()));
+    if (t.start_from.empty() || !sound({"training.start_from"}) || !sound_inside({"workload", "training.optimizer"})) return;
+    const auto start = load_start(s_, path_from(folder(), t.start_from));
     if (!start)
       error("training.start_from", start.error());
     else if (sound({"training.epochs"}) && t.epochs > 0 && start->epoch >= t.epochs)
       error("training.start_from", fmt::format("'{}' is of epoch {}: training.epochs {} leaves nothing to do", t.start_from, start->epoch, t.epochs));
   }
 
-  /// What only the methods that are not chosen know.
-  void other_methods_options() {
-    const auto method = s_.training.method;
-    const bool moshpit = method == training_method::moshpit;
-    bool trainers = s_.peers.empty();
-    for (const peer_group& group : s_.peers) {
-      const auto path = "peers." + group.name + ".role";
-      if (!sound({path})) return;
-      trainers = trainers || group.role == peer_role::trainer;
-      if (group.role == peer_role::auxiliary && method != training_method::synchronous)
-        error(path, fmt::format("an auxiliary peer has no place in the method '{}', where everybody averages parameters of its own", name_of(method)));
-      if (group.role == peer_role::auxiliary && group.nat != netem::nat_class::open)
-        warn(path, fmt::format("auxiliary peers of '{}' are behind a NAT: who cannot be reached reduces nothing", group.name));
-    }
-    if (!trainers) error("peers", "all peers are auxiliary: nobody trains");
-    const auto only = [&](const char* path, const char* of) {
-      if (sound({path}) && sources_.given(path)) warn(path, fmt::format("{} is of the method '{}', which training.method is not", path, of));
-    };
-    if (moshpit) {
-      only("training.target_batch", "synchronous");
-    } else {
-      for (const char* path : {"training.local_steps", "averaging.grid"}) only(path, "moshpit");
-      if (method == training_method::synchronous)
-        for (const char* path : {"training.max_staleness", "training.average_optimizer"}) only(path, "moshpit");
-    }
-    if (method != training_method::synchronous && s_.training.overlap != overlap_mode::none && sound({"training.overlap"}))
-      error("training.overlap", fmt::format("in the method '{}' peers compute beside a round anyway; leave training.overlap out", name_of(method)));
+  void grid() {
     if (!sound({"averaging.grid"}) || s_.averaging.grid.empty()) return;
+    const bool used = traits_of(s_).uses_grid;
+    if (!used)
+      error_at_key("averaging.grid", fmt::format("averaging.grid is for methods that average in small groups, which '{}' does not",
+                                                 s_.training.method.name()));
     const auto grid = kernels::parse_grid(s_.averaging.grid);
     if (!grid) return error("averaging.grid", grid.error());
     std::uint64_t hosts = 0;
     for (const peer_group& group : s_.peers) hosts += group.count;
     const double in_line = static_cast<double>(hosts) * grid->side / static_cast<double>(grid->cells());
-    if (moshpit && sound({"peers"}) && in_line < 2)
+    if (used && sound({"peers"}) && in_line < 2)
       warn("averaging.grid", fmt::format("the grid {} has {} cells for {} hosts, {:.2g} in a line: most rounds will find nobody to average with",
                                          s_.averaging.grid, grid->cells(), hosts, in_line));
   }
@@ -472,18 +392,17 @@ class checker : checking {
       else if (a.min_group_size > a.group_size)
         error(culprit, fmt::format("min_group_size {} is above group_size {}", a.min_group_size, a.group_size));
     }
-    const bool whole_swarm = s_.training.method != training_method::moshpit;
-    if (whole_swarm && sound({"averaging.group_size", "training.method"}) && a.group_size < hosts && hosts <= most_hosts &&
+    const auto traits = traits_of(s_);
+    if (traits.whole_swarm && sound({"averaging.group_size", "training.method"}) && a.group_size < hosts && hosts <= most_hosts &&
         a.min_group_size <= a.group_size)
       warn("averaging.group_size",
            fmt::format("group_size {} is less than the {} peers: those who do not fit in the group fall out of sync",
                        a.group_size, hosts));
-    if (!whole_swarm || rate < 0 || !sound({"training.target_batch", "training.method", "stop_time"})) return;
+    if (!traits.target_batch || rate < 0 || !sound({"training.target_batch", "training.method", "stop_time"})) return;
     const double possible = rate * to_seconds(s_.stop_time);
-    if (possible < static_cast<double>(s_.training.target_batch))
+    if (possible < static_cast<double>(*traits.target_batch))
       error("training.target_batch",
-            fmt::format("target_batch {} cannot be filled before stop_time {}", s_.training.target_batch,
-                        to_string(s_.stop_time)),
+            fmt::format("target_batch {} cannot be filled before stop_time {}", *traits.target_batch, to_string(s_.stop_time)),
             {fmt::format("{} hosts, always on at full rate, make {:.6g} samples/s: {:.6g} samples until then", hosts,
                          rate, possible)});
   }
@@ -506,24 +425,17 @@ class checker : checking {
   }
 
   const scenario& s_;
-  const std::string& folder_;
 };
 
 }  // namespace
 
 std::span<const std::string> known_probes() {
-  static const std::vector<std::string> names{
-      "matchmaking.begun",        "matchmaking.joined",       "matchmaking.led",          "group.begun",
-      "all_reduce.first_part_sent", "all_reduce.half_sent",   "all_reduce.first_reduced",
-      "all_reduce.half_replied",  "all_reduce.part_claimed",  "all_reduce.voted",
-      "all_reduce.before_commit", "training.step",            "state.half_sent"};
+  static const std::vector<std::string> names(actors::probes::all.begin(), actors::probes::all.end());
   return names;
 }
 
 std::span<const std::string> known_metrics() {
-  static const std::vector<std::string> names{
-      "loss.final", "loss.first",   "loss.baseline", "peers_alive", "rounds.ok",      "rounds.partial",
-      "rounds.split", "rounds.failed", "epochs",        "samples",     "virtual_seconds"};
+  static const std::vector<std::string> names(judged_metrics.begin(), judged_metrics.end());
   return names;
 }
 

@@ -17,6 +17,13 @@ bool checking::sound(std::initializer_list<std::string> paths) const {
   return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return sources_.sound(path); });
 }
 
+bool checking::sound_inside(std::initializer_list<std::string> paths) const {
+  return sound(paths) && std::none_of(paths.begin(), paths.end(), [&](const std::string& path) {
+           const auto inside = sources_.failed.lower_bound(path + ".");
+           return inside != sources_.failed.end() && inside->starts_with(path + ".");
+         });
+}
+
 void checking::quality(const path_options& q, const std::string& path) {
   if (sound({path + ".delay", path + ".jitter", path + ".distribution"}) &&
       q.distribution == netem::jitter_shape::uniform && q.jitter > q.delay)

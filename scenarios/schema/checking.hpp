@@ -14,9 +14,12 @@ namespace shoal::scenarios {
 /// `path` as seen from here, if it is below.
 std::string seen_from_here(const std::string& path);
 
+/// Collects what is wrong with a scenario whose options were read.
 class checking {
- protected:
-  checking(const source_map& sources, std::vector<problem>& problems) : sources_(sources), problems_(problems) {}
+ public:
+  /// `folder`: where the scenario's relative paths begin.
+  checking(const source_map& sources, std::vector<problem>& problems, std::string folder = ".")
+      : sources_(sources), problems_(problems), folder_(std::move(folder)) {}
 
   void error(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
     problems_.push_back({sources_.value_at(path), std::move(message), std::move(notes)});
@@ -27,12 +30,22 @@ class checking {
   void warn(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
     problems_.push_back({sources_.value_at(path), std::move(message), std::move(notes), true});
   }
+  /// The scenario has this option, and does not leave it to its default.
+  bool given(const std::string& path) const { return sources_.given(path); }
+  /// Nothing of these options failed to be read: neither they nor anything around them.
   bool sound(std::initializer_list<std::string> paths) const;
+  /// The same, and nothing inside of them either.
+  bool sound_inside(std::initializer_list<std::string> paths) const;
   /// `loss` and `bursts`, a jitter above the delay, ...
   void quality(const path_options& q, const std::string& path);
+  const std::string& folder() const noexcept { return folder_; }
 
+ protected:
   const source_map& sources_;
   std::vector<problem>& problems_;
+
+ private:
+  std::string folder_;
 };
 
 }  // namespace shoal::scenarios

@@ -1,6 +1,7 @@
 // Every option of a scenario, named once: key, meaning, range. describe(visitor, struct) calls
 //   v.field(key, member, meaning, rule)     for values, lists, structs and maps of structs
 //   v.keyed(key, groups, meaning)           for a mapping kept as a vector in the file's order, key = name
+//   v.kind(key, choice, kinds, meaning)     for the key that picks a registered kind; the options of the kind stand beside this key
 //   v.action(fault)                         for the first key of a fault, 'kill: machine'
 // The reader, the YAML printer and the reference page are such visitors. Defaults are the members'
 // initializers in scenario.hpp.
@@ -20,35 +21,13 @@
 
 namespace shoal::scenarios {
 
-constexpr auto names_of(workload_kind) {
-  return std::array{enum_name<workload_kind>{workload_kind::timing, "timing"},
-                    enum_name<workload_kind>{workload_kind::quadratic, "quadratic"},
-                    enum_name<workload_kind>{workload_kind::logistic, "logistic"},
-                    enum_name<workload_kind>{workload_kind::transformer, "transformer"}};
-}
-constexpr auto names_of(overlap_mode) {
-  return std::array{enum_name<overlap_mode>{overlap_mode::none, "none"},
-                    enum_name<overlap_mode>{overlap_mode::update, "update"},
-                    enum_name<overlap_mode>{overlap_mode::averaging, "averaging"}};
-}
-constexpr auto names_of(training_method) {
-  return std::array{enum_name<training_method>{training_method::synchronous, "synchronous"},
-                    enum_name<training_method>{training_method::local_updates, "local_updates"},
-                    enum_name<training_method>{training_method::moshpit, "moshpit"}};
-}
-constexpr auto names_of(optimizer_kind) {
+constexpr auto names_of(kernels::optimizer_kind) {
+  using kernels::optimizer_kind;
   return std::array{enum_name<optimizer_kind>{optimizer_kind::sgd, "sgd"},
                     enum_name<optimizer_kind>{optimizer_kind::adamw, "adamw"},
                     enum_name<optimizer_kind>{optimizer_kind::lamb, "lamb"},
                     enum_name<optimizer_kind>{optimizer_kind::adamw8, "adamw8"},
                     enum_name<optimizer_kind>{optimizer_kind::lamb8, "lamb8"}};
-}
-constexpr auto names_of(peer_role) {
-  return std::array{enum_name<peer_role>{peer_role::trainer, "trainer"}, enum_name<peer_role>{peer_role::auxiliary, "auxiliary"}};
-}
-constexpr auto names_of(part_split) {
-  return std::array{enum_name<part_split>{part_split::adaptive, "adaptive"}, enum_name<part_split>{part_split::equal, "equal"},
-                    enum_name<part_split>{part_split::single, "single"}};
 }
 constexpr auto names_of(kernels::codec) {
   using kernels::codec;
@@ -225,8 +204,7 @@ void describe(V& v, peer_group& o) {
           {.at_least = 1, .at_most = 4'000'000, .hide_default = true});
   v.field("coordinates", o.coordinates, "of the hosts (Vivaldi): where both ends have some, their distance is the delay between the regions",
           {.hide_default = true});
-  v.field("role", o.role, "`trainer`; `auxiliary`: neither trains nor holds a model, and reduces in every round of the synchronous method",
-          {.hide_default = true});
+  v.kind("role", o.role, role_kinds(), "what the hosts do", {.hide_default = true});
   v.field("device", o.device, "a key of `devices`", {.required = true});
   v.field("start", o.start, "when the first one starts");
   v.field("start_spacing", o.start_spacing, "each further one starts this much later");
@@ -256,28 +234,12 @@ void describe(V& v, data_options& o) {
 }
 
 template <class V>
-void describe(V& v, workload_options& o) {
-  v.field("kind", o.kind, "`timing`: only sizes and durations; `quadratic`: a noisy bowl; "
-                          "`logistic`: logistic regression on drawn data; `transformer`: bytes in, bytes out");
-  v.field("layers", o.layers, "transformer", {.at_least = 1, .at_most = 1024});
-  v.field("heads", o.heads, "transformer; divides `dim`", {.at_least = 1, .at_most = 1024});
-  v.field("dim", o.dim, "transformer: width; `dim / heads` is even", {.at_least = 2, .at_most = 65536});
-  v.field("context", o.context, "transformer: bytes of text in a sample", {.at_least = 1, .at_most = 65536});
-  v.field("checkpoint", o.checkpoint, "transformer: activations are computed again, layer by layer, in the backward pass: less memory, "
-                                      "about a third more work, the same results", {.hide_default = true});
-  v.field("parameters", o.parameters, "timing, quadratic and logistic: how many numbers are averaged; the last one of logistic "
-                                      "is the intercept", {.at_least = 1, .at_most = 1e12});
-  v.field("rows", o.rows, "timing, quadratic and logistic: the parameters are one matrix of so many rows, for `averaging.power_sgd_rank`; divides "
-                          "`parameters`", {.at_least = 1, .at_most = 1e9, .hide_default = true});
-  v.field("sample_size", o.sample_size, "timing: streamed for one sample. Of quadratic and logistic it is 4 bytes times "
-                                        "`parameters`, whatever stands here; of the transformer it follows from `context`");
-  v.field("condition", o.condition, "quadratic: largest curvature, which is 1, by the smallest; logistic: the same of the "
-                                    "features' variances", {.at_least = 1, .at_most = 1e12, .hide_default = true});
-  v.field("l2", o.l2, "logistic: half of this times the squared weights is added to the loss", {.at_least = 0, .at_most = 1e6, .hide_default = true});
+void describe(V& v, workload_choice& o) {
+  v.kind("kind", o, workload_kinds(), "which one");
 }
 
 template <class V>
-void describe(V& v, optimizer_options& o) {
+void describe(V& v, kernels::optimizer_config& o) {
   v.field("kind", o.kind, "what applies the averaged gradient; `adamw8` and `lamb8` keep their moments in 8 bits, a quarter of the bytes");
   v.field("learning_rate", o.learning_rate, "its highest value", {.above = 0, .at_most = 1e6});
   v.field("momentum", o.momentum, "sgd", {.at_least = 0, .below = 1});
@@ -287,21 +249,13 @@ void describe(V& v, optimizer_options& o) {
   v.field("weight_decay", o.weight_decay, "decoupled, times the learning rate", {.at_least = 0, .at_most = 1e6});
   v.field("clip_norm", o.clip_norm, "a longer averaged gradient is scaled down to this L2 norm; 0: never", {.at_least = 0});
   v.field("warmup_steps", o.warmup_steps, "the learning rate rises linearly over so many steps");
-  v.field("total_steps", o.total_steps, "and falls linearly to 0 at this step; 0: it stays");
+  v.field("total_steps", o.decay_steps, "and falls linearly to 0 at this step; 0: it stays");
 }
 
 template <class V>
 void describe(V& v, training_options& o) {
-  v.field("method", o.method, "`synchronous`: gradients of the whole swarm, one step (DeDLOC); `local_updates`: steps of each peer's own, and "
-                              "everybody's parameters averaged after each `target_batch`; `moshpit`: local steps, and parameters averaged in "
-                              "small groups (Moshpit SGD)");
-  v.field("overlap", o.overlap, "synchronous: what goes on while the next batch is computed, whose gradients are then one step old. "
-                                "`update`: the optimizer's step; `averaging`: the round, too. The first epoch fills the pipeline, without a "
-                                "step. The other methods compute beside a round anyway", {.hide_default = true});
-  v.field("target_batch", o.target_batch, "synchronous: samples in an epoch (one optimizer step) over the whole swarm; local_updates: "
-                                          "between two rounds",
-          {.at_least = 1, .at_most = 1e12});
-  v.field("micro_batch", o.micro_batch, "samples in one compute job; at most `target_batch`. local_updates, moshpit: in one local step",
+  v.kind("method", o.method, method_kinds(), "how the swarm trains");
+  v.field("micro_batch", o.micro_batch, "samples in one compute job, or in one local step of a method that has such",
           {.at_least = 1, .at_most = 1e6});
   v.field("epochs", o.epochs, "the run ends after so many; 0: only `stop_time` ends it");
   v.field("min_refresh", o.min_refresh, "a peer publishes and reads progress at most this often", {.above = 0});
@@ -313,18 +267,13 @@ void describe(V& v, training_options& o) {
                                      "the data goes on behind what it has used", {.hide_default = true});
   v.field("checkpoint_every", o.checkpoint_every, "epochs between two files in `checkpoints/`, written by whoever is there first; 0: only "
                                                  "`final.ckpt`", {.hide_default = true});
-  v.field("local_steps", o.local_steps, "moshpit: optimizer steps between two rounds, on average over the peers; a round is an epoch",
-          {.at_least = 1, .at_most = 1e9, .hide_default = true});
-  v.field("max_staleness", o.max_staleness, "local_updates, moshpit: a peer whose last average is more rounds old than this downloads",
-          {.at_least = 1, .at_most = 1e6, .hide_default = true});
-  v.field("average_optimizer", o.average_optimizer, "local_updates, moshpit: the optimizer's state is averaged, too", {.hide_default = true});
   v.field("optimizer", o.optimizer, "the step at the end of an epoch");
 }
 
 template <class V>
 void describe(V& v, averaging_options& o) {
   v.field("group_size", o.group_size, "most members of a group", {.at_least = 1, .at_most = 4'000'000});
-  v.field("grid", o.grid, "moshpit: where peers live, like `8x8` or `4x4x4`; in a round those that share a line average",
+  v.field("grid", o.grid, "of methods with small groups: where peers live, like `8x8` or `4x4x4`; in a round those that share a row average",
           {.hide_default = true, .otherwise = "the smallest square that holds all hosts"});
   v.field("min_group_size", o.min_group_size, "a smaller group fails with `group_too_small` and tries again",
           {.at_least = 1, .at_most = 4'000'000});

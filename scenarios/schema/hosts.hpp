@@ -16,7 +16,7 @@ struct host_spec {
   path_options access{};
   coordinate_options coordinates{};
   std::size_t line = 0;  ///< hosts of one line have the same number
-  peer_role role = peer_role::trainer;
+  const role_definition* role = nullptr;
   std::string device;
   duration start{};
   bool absent = false;

@@ -17,6 +17,7 @@ struct defaults {
     if constexpr (requires { written(value); }) text[key] = written(value);
   }
   void keyed(const char*, std::vector<peer_group>&, const char*) {}
+  void kind(const char* key, choice& value, kind_list, const char*, const rule& = {}) { text[key] = value.name(); }
   void action(fault&) {}
 };
 
@@ -27,7 +28,7 @@ class printer {
 
   template <class S>
   static void print(std::string& out, std::size_t indent, const S& value) {
-    S fresh{}, copy = value;   // describe() takes mutable members, for the reader
+    S fresh = fresh_of(value), copy = value;   // describe() takes mutable members, for the reader
     defaults known;
     describe(known, fresh);
     printer inner(out, indent, std::move(known));
@@ -70,7 +71,7 @@ class printer {
         if constexpr (requires { written(entry.second); }) out_ += std::string(indent_ + 2, ' ') + quoted(entry.first) + ": " + written(entry.second) + "\n";
         else nested(entry.first, entry.second);
     } else {
-      if (r.hide_default && value == T{}) return;
+      if (r.hide_default && value == fresh_of(value)) return;
       line(key, "");
       print(out_, indent_ + 2, value);
     }
@@ -79,6 +80,11 @@ class printer {
   void keyed(const char* key, std::vector<peer_group>& groups, const char*) {
     line(key, groups.empty() ? "{}" : "");
     for (const peer_group& group : groups) nested(group.name, group);
+  }
+
+  void kind(const char* key, choice& value, kind_list, const char*, const rule& r = {}) {
+    if (!r.hide_default || value.name() != defaults_.text[key]) line(key, value.name());
+    print(out_, indent_, value.options);
   }
 
   void action(fault& what) {

@@ -100,6 +100,28 @@ class reader {
     }
   }
 
+  void kind(const char* key, choice& what, kind_list kinds, const char*, const rule& = {}) {
+    known_.emplace_back(key);
+    auto& foreign = foreign_.emplace_back();
+    foreign.path = join(path_, key);
+    if (const entry* found = mapping_.find(key)) {
+      note(foreign.path, *found);
+      choose_kind(what, kinds, foreign.path, *found);
+      foreign.by_set = found->where.set >= 0 || found->value->where.set >= 0;
+    }
+    foreign.unknown = shared_.sources.failed.contains(foreign.path);
+    foreign.chosen = what.name();
+    foreign.key = key;
+    describe(*this, what.options);
+    for (const kind_definition* other : kinds) {
+      if (other == what.kind) continue;
+      key_lister keys;
+      options_box options = other->options;
+      describe(keys, options);
+      for (const auto& each : keys.found) foreign.options[each].push_back(other->name);
+    }
+  }
+
   void action(fault& what) {
     const entry* chosen = nullptr;
     for (const auto& [candidate, key] : names_of(fault_kind{})) {
@@ -129,7 +151,7 @@ class reader {
   void finish() {
     std::set<std::string> meant;
     for (const entry& item : mapping_.entries) {
-      if (std::find(known_.begin(), known_.end(), item.key) != known_.end()) continue;
+      if (std::find(known_.begin(), known_.end(), item.key) != known_.end() || of_another_kind(item)) continue;
       if (path_.empty() && item.key.starts_with("x-")) continue;
       if (shared_.problems.size() >= most_problems) break;
       if (path_.empty() && item.key == "directory") {
@@ -164,6 +186,54 @@ class reader {
   }
 
  private:
+  /// Options of the kinds that were not chosen at one key.
+  struct foreign_options {
+    std::string path, key, chosen;
+    bool unknown = false;              // nobody knows which kind was meant
+    bool by_set = false;               // a --set chose the kind
+    std::map<std::string, std::vector<std::string>> options;   // kinds by option
+  };
+
+  struct key_lister {
+    std::vector<std::string> found;
+    template <class T>
+    void field(const char* key, T&, const char*, const rule& = {}) {
+      found.emplace_back(key);
+    }
+  };
+
+  void choose_kind(choice& what, kind_list kinds, const std::string& path, const entry& found) {
+    if (!expect(node_kind::scalar, *found.value, path, found.where)) return;
+    std::vector<std::string> names;
+    for (const kind_definition* each : kinds) names.push_back(each->name);
+    const std::size_t chosen = choose(found.value->text, names);
+    if (chosen < names.size()) {
+      static_cast<choice&>(what) = choice(*kinds[chosen]);
+      return;
+    }
+    const auto why = not_one_of(found.value->text, names);
+    const auto guess = closest(found.value->text, names);
+    shared_.fail(path, found.value->where, why, fmt::format("{}: {}", path, why),
+                 guess ? std::vector<std::string>{fmt::format("did you mean '{}'?", *guess)} : std::vector<std::string>{});
+  }
+
+  /// Deals with an entry that is an option of a kind that was not chosen. Where a --set has chosen another kind than the file, the options that
+  /// the file gives to its own kind do not apply.
+  bool of_another_kind(const entry& item) {
+    for (const auto& foreign : foreign_) {
+      const auto found = foreign.options.find(item.key);
+      if (found == foreign.options.end()) continue;
+      if (foreign.unknown || (foreign.by_set && item.where.set < 0)) return true;
+      const auto& kinds = found->second;
+      shared_.fail(join(path_, item.key), item.where, "kind",
+                   fmt::format("{} is an option of the {}{} '{}', and {} is '{}'", join(path_, item.key), foreign.key, kinds.size() > 1 ? "s" : "",
+                               fmt::join(kinds, "' and '"), foreign.path, foreign.chosen),
+                   {fmt::format("did you mean '{0}: {1}'?", foreign.key, fmt::join(kinds, fmt::format("' or '{}: ", foreign.key)))});
+      return true;
+    }
+    return false;
+  }
+
   /// Remembers that a --set made this entry, whose name may be a mistake.
   void created(const node& siblings, const entry& item, const std::string& path, const char* what) {
     if (item.where.set < 0) return;
@@ -243,10 +313,11 @@ class reader {
 
   /// The words that a value may be, if only some may.
   template <class T>
-  static std::vector<std::string> choices_of(const T&, const rule& r) {
+  static std::vector<std::string> choices_of(const T& value, const rule& r) {
     std::vector<std::string> choices;
     if constexpr (std::is_enum_v<T>)
-      for (const auto& [value, name] : names_of(T{})) choices.emplace_back(name);
+      for (const auto& [each, name] : names_of(T{})) choices.emplace_back(name);
+    if constexpr (std::is_same_v<T, word>) choices.assign(value.names.begin(), value.names.end());
     if (!r.one_of) return choices;
     const std::string_view all = r.one_of;
     for (std::size_t at = 0; at < all.size();) {
@@ -344,6 +415,14 @@ class reader {
     return {};
   }
 
+  static std::string parse(const std::string& text, word& out, const rule& r) {
+    const auto choices = choices_of(out, r);
+    const std::size_t chosen = choose(text, choices);
+    if (chosen == choices.size()) return not_one_of(text, choices);
+    out.chosen = chosen;
+    return {};
+  }
+
   static std::size_t choose(const std::string& text, const std::vector<std::string>& choices) {
     return static_cast<std::size_t>(std::find(choices.begin(), choices.end(), text) - choices.begin());
   }
@@ -364,6 +443,7 @@ class reader {
   std::string path_;
   position key_;
   std::vector<std::string> known_, missing_;
+  std::vector<foreign_options> foreign_;
   bool no_action_ = false;   // of a fault
 };
 

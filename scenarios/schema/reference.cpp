@@ -21,6 +21,11 @@ const char* type_word(data_size) { return "size"; }
 const char* type_word(const kernels::grid&) { return "grid"; }
 const char* type_word(const std::vector<std::string>&) { return "list of texts"; }
 const char* type_word(const std::vector<double>&) { return "list of numbers"; }
+std::string type_word(const word& value) {
+  std::string out;
+  for (const auto* name : value.names) out += (out.empty() ? "`" : ", `") + std::string(name) + "`";
+  return out;
+}
 template <class E>
   requires std::is_enum_v<E>
 const char* type_word(E) {
@@ -49,9 +54,9 @@ const char* unit_of(const T&) {
 class documenter {
  public:
   template <class S>
-  void section(const std::string& path, const char* meaning, S& value) {
+  void section(const std::string& path, const char* meaning, S& value, const std::string& kind = {}) {
     out += fmt::format("\n## {}\n\n{}.\n\n| key | type | default | range | meaning |\n|---|---|---|---|---|\n",
-                       path.empty() ? "Top level" : "`" + path + "`", capital(meaning));
+                       (path.empty() ? "Top level" : "`" + path + "`") + kind, capital(meaning));
     path_ = path;
     describe(*this, value);
     // What was met inside comes right after, depth first, in the file's order.
@@ -63,7 +68,7 @@ class documenter {
   template <class T>
   void field(const char* key, T& value, const char* meaning, const rule& r = {}) {
     if constexpr (requires { written(value); }) {
-      row(key, r.one_of ? words(r.one_of) : type_word(value), default_text(value, r),
+      row(key, r.one_of ? words(r.one_of) : std::string(type_word(value)), default_text(value, r),
           range_text(r, unit_of(value)), meaning);
     } else if constexpr (requires { value.has_value(); }) {
       using inner = typename T::value_type;
@@ -77,12 +82,25 @@ class documenter {
       row(key, fmt::format("mapping, as `{}`", lifetimes_), "", "", meaning);
     } else {
       if (std::is_same_v<T, lifetime>) lifetimes_ = path_ + "." + key;
-      part<T>(key, "", "mapping", meaning);
+      part<T>(key, "", "mapping", meaning, fresh_of(value));
     }
   }
 
   void keyed(const char* key, std::vector<peer_group>&, const char* meaning) {
     part<peer_group>(key, ".<name>", "mapping by name", meaning);
+  }
+
+  void kind(const char* key, choice& standard, kind_list kinds, const char* meaning, const rule& = {}) {
+    std::string names, meanings;
+    for (const kind_definition* each : kinds) {
+      names += (names.empty() ? "`" : ", `") + each->name + "`";
+      meanings += fmt::format("; `{}`: {}", each->name, each->meaning);
+      if (each->options == options_box{}) continue;
+      later_.push_back([this, path = path_, key, options = each->options, of = each]() mutable {
+        section(path, of->meaning.c_str(), options, fmt::format(" with `{}: {}`", key, of->name));
+      });
+    }
+    row(key, names, "`" + standard.name() + "`", "", meaning + meanings);
   }
 
   void action(fault&) {
@@ -139,13 +157,10 @@ class documenter {
   }
 
   template <class S>
-  void part(const char* key, const char* suffix, const char* type, const char* meaning) {
+  void part(const char* key, const char* suffix, const char* type, const char* meaning, S fresh = {}) {
     const std::string path = (path_.empty() ? "" : path_ + ".") + key + suffix;
     row(key, fmt::format("{}, see `{}`", type, path), "", "", meaning);
-    later_.push_back([this, path, meaning] {
-      S fresh{};
-      section(path, meaning, fresh);
-    });
+    later_.push_back([this, path, meaning, fresh]() mutable { section(path, meaning, fresh); });
   }
 
   std::string path_, lifetimes_;   // the first lifetime, which stands for all

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "actors/averaging/part_split.hpp"
 #include "kernels/base/units.hpp"
 #include "kernels/compress/codec.hpp"
+#include "kernels/optimizer.hpp"
 #include "netem/path_quality.hpp"
 #include "netem/reachability.hpp"
 #include "netem/transport.hpp"
@@ -18,10 +20,18 @@
 #include "scenarios/schema/churn_options.hpp"
 #include "scenarios/schema/fault.hpp"
 #include "scenarios/schema/over_time.hpp"
+#include "scenarios/schema/registry.hpp"
 
 namespace shoal::scenarios {
 
 using namespace std::chrono_literals;
+
+struct workload_definition;            // scenarios/workloads/workload.hpp
+struct method_definition;              // scenarios/methods/method.hpp
+struct role_definition;                // scenarios/roles/role.hpp
+kind_list workload_kinds();
+kind_list method_kinds();
+kind_list role_kinds();
 
 /// What a peer computes with.
 struct device_class {
@@ -85,9 +95,12 @@ struct coordinate_options {
   bool operator==(const coordinate_options&) const = default;
 };
 
-
-/// What a host does in the swarm.
-enum class peer_role { trainer, auxiliary };
+/// What a host does in the swarm: a kind that is registered (scenarios/roles/), with its options.
+struct role_choice : choice {
+  role_choice();                       ///< the default kind
+  using choice::choice;
+  const role_definition& definition() const;
+};
 
 /// `count` hosts alike, named '<group>-0', '<group>-1', ... unless they have names.
 struct peer_group {
@@ -102,7 +115,7 @@ struct peer_group {
   netem::nat_class nat = netem::nat_class::open;
   std::uint64_t hosts_per_line = 1;    ///< so many consecutive hosts share one line
   coordinate_options coordinates;
-  peer_role role = peer_role::trainer;
+  role_choice role;                    ///< its options stand beside it in the file
   std::string device;                  ///< required, a key of `devices`; of an auxiliary peer: not used
   duration start{};                    ///< when the first one starts, or begins with its churn
   duration start_spacing{};            ///< each further one this much later
@@ -127,45 +140,22 @@ struct data_options {
   bool operator==(const data_options&) const = default;
 };
 
-enum class workload_kind { timing, quadratic, logistic, transformer };
-
-struct workload_options {
-  workload_kind kind = workload_kind::transformer;
-  // transformer: bytes in, bytes out
-  std::uint64_t layers = 2, heads = 4, dim = 64, context = 64;
-  bool checkpoint = false;             ///< activations are computed again, layer by layer, in the backward pass
-  // timing, quadratic and logistic
-  std::uint64_t parameters = 1'000'000;
-  std::uint64_t rows = 1;              ///< the parameters are a matrix of so many rows
-  data_size sample_size{256};          ///< bytes streamed for one sample of timing; of the others it follows from the rest
-  double condition = 1;                ///< quadratic and logistic: largest to smallest curvature, or variance of a feature
-  double l2 = 1e-4;                    ///< logistic: half of this times the squared weights is added to the loss
-  bool operator==(const workload_options&) const = default;
+/// The workload of a run: a kind that is registered (scenarios/workloads/), with its options.
+struct workload_choice : choice {
+  workload_choice();                   ///< the default kind
+  using choice::choice;
+  const workload_definition& definition() const;
 };
 
-enum class optimizer_kind { sgd, adamw, lamb, adamw8, lamb8 };
-
-struct optimizer_options {
-  optimizer_kind kind = optimizer_kind::adamw;
-  double learning_rate = 1e-3;
-  double momentum = 0;                 ///< sgd
-  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;  ///< not sgd
-  double weight_decay = 0;
-  double clip_norm = 0;                ///< the averaged gradient is scaled down to this L2 norm; 0: never
-  std::uint64_t warmup_steps = 0;      ///< the learning rate rises linearly over so many steps
-  std::uint64_t total_steps = 0;       ///< and falls linearly to 0 at this step; 0: it does not fall
-  bool operator==(const optimizer_options&) const = default;
+/// The training method of a run: a kind that is registered (scenarios/methods/), with its options.
+struct method_choice : choice {
+  method_choice();                     ///< the default kind
+  using choice::choice;
+  const method_definition& definition() const;
 };
-
-enum class training_method { synchronous, local_updates, moshpit };
-
-/// As actors::overlap.
-enum class overlap_mode { none, update, averaging };
 
 struct training_options {
-  training_method method = training_method::synchronous;
-  overlap_mode overlap = overlap_mode::none;  ///< what goes on while the next batch is computed
-  std::uint64_t target_batch = 256;    ///< samples in an epoch (one optimizer step) over the whole swarm
+  method_choice method;                ///< its options stand beside it in the file
   std::uint64_t micro_batch = 8;       ///< samples in one compute job
   std::uint64_t epochs = 0;            ///< stop after so many; 0: only stop_time ends the run
   duration min_refresh = 200ms, max_refresh = 5s;  ///< bounds on how often a peer publishes and reads progress
@@ -173,26 +163,19 @@ struct training_options {
   std::uint64_t max_uploads = 8;       ///< downloads of its state that a peer serves at once
   std::string start_from;              ///< a checkpoint; load() makes it absolute; empty: the workload's own beginning
   std::uint64_t checkpoint_every = 0;  ///< epochs between two checkpoints; 0: only one at the end
-  // moshpit
-  std::uint64_t local_steps = 8;       ///< optimizer steps of each peer between two rounds, on average
-  std::uint64_t max_staleness = 4;     ///< a peer whose last average is more rounds old downloads
-  bool average_optimizer = false;      ///< the optimizer's state, too
-  optimizer_options optimizer;
+  kernels::optimizer_config optimizer;
   bool operator==(const training_options&) const = default;
 };
 
-/// As actors::part_split.
-enum class part_split { adaptive, equal, single };
-
 struct averaging_options {
   std::uint64_t group_size = 256;      ///< maximum members of a group
-  std::string grid;                    ///< moshpit: '8x8'; default: the smallest square that holds all hosts
+  std::string grid;                    ///< of methods with small groups: '8x8'; default: the smallest square that holds all hosts
   std::uint64_t min_group_size = 1;    ///< a smaller group fails with 'group_too_small' and tries again
   duration matchmaking_time = 5s;      ///< the leader waits at most this long for known peers
   duration round_timeout = 120s;       ///< a round that lasts longer fails
   duration sender_timeout = 10s;       ///< a reducer that hears nothing of a sender for this long goes on without it
   data_size chunk_size{256 * 1024};    ///< parts travel in pieces of at most this size
-  part_split split = part_split::adaptive;
+  actors::part_split split = actors::part_split::adaptive;
   kernels::codec compression = kernels::codec::none;   ///< of what members send to reducers
   std::optional<kernels::codec> means_compression;     ///< of what comes back; default: as `compression`, and none with top_k
   double top_k_fraction = 0.01;        ///< of the values of each piece, (0, 1]
@@ -227,7 +210,7 @@ struct scenario {
   std::map<std::string, device_class> devices;
   std::vector<peer_group> peers;       ///< in the file's order
   data_options data;
-  workload_options workload;
+  workload_choice workload;
   training_options training;
   averaging_options averaging;
   std::vector<fault> faults;

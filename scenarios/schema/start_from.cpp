@@ -3,31 +3,12 @@
 #include <fmt/format.h>
 
 #include "scenarios/schema/describe.hpp"
+#include "scenarios/workloads/workload.hpp"
 
 namespace shoal::scenarios {
 
-kernels::transformer_config model_of(const workload_options& from) {
-  kernels::transformer_config out;
-  out.layers = static_cast<std::int64_t>(from.layers);
-  out.heads = static_cast<std::int64_t>(from.heads);
-  out.dim = static_cast<std::int64_t>(from.dim);
-  out.context = static_cast<std::int64_t>(from.context);
-  return out;
-}
-
-std::vector<kernels::tensor_slot> tensors_of(const workload_options& from) {
-  if (from.kind == workload_kind::transformer) return kernels::layout_of(model_of(from));
-  auto out = learn::one_tensor("weights", from.parameters);
-  if (from.rows > 1) out.front().shape = {static_cast<std::int64_t>(from.rows), static_cast<std::int64_t>(from.parameters / from.rows)};
-  return out;
-}
-
-std::vector<kernels::tensor_slot> matrix_of(const workload_options& from) {
-  return from.rows > 1 ? tensors_of(from) : std::vector<kernels::tensor_slot>{};
-}
-
 result<kernels::power_sgd> low_rank_of(const scenario& what) {
-  const auto tensors = tensors_of(what.workload);
+  const auto tensors = what.workload.definition().tensors(what.workload);
   kernels::power_sgd_options options;
   options.rank = what.averaging.power_sgd_rank;
   options.seed = what.seed;
@@ -39,21 +20,14 @@ result<kernels::power_sgd> low_rank_of(const scenario& what) {
 
 result<learn::checkpoint> shape_of(const scenario& what) {
   learn::checkpoint out;
-  out.workload = name_of(what.workload.kind);
-  out.optimizer.kind = what.training.optimizer.kind == optimizer_kind::sgd     ? kernels::optimizer_kind::sgd
-                       : what.training.optimizer.kind == optimizer_kind::adamw ? kernels::optimizer_kind::adamw
-                                                                               : kernels::optimizer_kind::lamb;
+  const auto& of = what.workload.definition();
+  out.workload = of.name;
+  out.optimizer.kind = what.training.optimizer.kind;
   out.optimizer.momentum = what.training.optimizer.momentum;
-  switch (what.workload.kind) {
-    case workload_kind::timing: return failure{"workload 'timing' has no numbers to keep"};
-    case workload_kind::quadratic:
-    case workload_kind::logistic: out.tensors = tensors_of(what.workload); break;
-    case workload_kind::transformer:
-      out.model = model_of(what.workload);
-      if (auto valid = kernels::validate(out.model); !valid) return failure{"workload: " + valid.error()};
-      out.tensors = tensors_of(what.workload);
-      break;
-  }
+  if (!of.has_numbers) return failure{"workload '" + of.name + "' has no numbers to keep"};
+  if (auto valid = of.possible(what.workload); !valid) return failure{"workload: " + valid.error()};
+  out.tensors = of.tensors(what.workload);
+  if (of.describe_model) of.describe_model(what.workload, out);
   return out;
 }
 

@@ -10,14 +10,6 @@
 
 namespace shoal::scenarios {
 
-kernels::transformer_config model_of(const workload_options& from);
-
-/// The tensors of the parameters. Requires: the model can be.
-std::vector<kernels::tensor_slot> tensors_of(const workload_options& from);
-
-/// The same of workloads that have a matrix if `rows` says so, and otherwise nothing to tell apart: none.
-std::vector<kernels::tensor_slot> matrix_of(const workload_options& from);
-
 /// PowerSGD of the gradients, as averaging.power_sgd_rank has it. Errors: a rank that makes no sense for them, or saves nothing.
 result<kernels::power_sgd> low_rank_of(const scenario& what);
 

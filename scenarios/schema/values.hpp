@@ -34,6 +34,7 @@ template <class E>
 std::string written(E value) {
   return name_of(value);
 }
+inline std::string written(const word& value) { return value.text(); }
 inline std::string written(const kernels::grid& value) { return kernels::to_string(value); }
 template <class T>
   requires is_value<T>

@@ -102,10 +102,17 @@ class world {
   /// (wall clock only).
   template <class Actor, class... Args>
   caf::actor spawn(actors::host& on, Args&&... args) {
+    return spawn_by(on, [&](caf::actor_system& system) {
+      return caf::actor_cast<caf::actor>(system.spawn<Actor>(std::ref(on), std::forward<Args>(args)...));
+    });
+  }
+  /// The same with a function that spawns the actor.
+  template <class Spawn>
+  caf::actor spawn_by(actors::host& on, Spawn spawn) {
     caf::actor out;
     clock_.as_host(index_of(on), [&] {
-      auto local = system_->spawn<Actor>(std::ref(on), std::forward<Args>(args)...);
-      out = net_->address_of(caf::actor_cast<caf::actor>(local));
+      // An actor that was killed at once has no address.
+      if (auto local = spawn(*system_)) out = net_->address_of(local);
     });
     return out;
   }

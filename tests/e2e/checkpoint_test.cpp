@@ -58,7 +58,7 @@ void check_data(const std::filesystem::path& run) {
 TEST_CASE("a run of ten epochs and ten from its checkpoint end where a run of twenty ends, to the bit if one peer trains") {
   for (const char* kind : {"quadratic", "logistic"})
     for (const char* optimizer : {"{kind: sgd, learning_rate: 0.1, momentum: 0.9}", "{kind: adamw, learning_rate: 0.01, warmup_steps: 3, total_steps: 30}",
-                                  "{kind: lamb, learning_rate: 0.01}"}) {
+                                  "{kind: lamb, learning_rate: 0.01}", "{kind: adamw8, learning_rate: 0.01}", "{kind: lamb8, learning_rate: 0.01}"}) {
       INFO(std::string(kind) << " " << std::string(optimizer));
       const scratch_folder folder;
       const auto whole = run_to(yaml_of(of(kind, "", 1, 20), optimizer), 20, folder / "whole");
@@ -85,6 +85,20 @@ TEST_CASE("a run of ten epochs and ten from its checkpoint end where a run of tw
       CHECK(c->step == d->step);
       CHECK(second.summary().loss.final == whole.summary().loss.final);
     }
+}
+
+TEST_CASE("a checkpoint of lamb is refused where adamw8 goes on, by the check and by the run") {
+  const scratch_folder folder;
+  const auto first = run_to(yaml_of(of("quadratic", "", 1, 5), "{kind: lamb, learning_rate: 0.01}"), 5, folder / "first");
+  REQUIRE_MESSAGE(first.errors.empty(), first.text(""));
+  const auto scenario = folder / "next.yaml";
+  spill(scenario, from(yaml_of(of("quadratic", "", 1, 10), "{kind: adamw8, learning_rate: 0.01}"), folder / "first" / "checkpoints" / "epoch-5.ckpt"));
+  for (const auto& arguments : {std::vector<std::string>{"check", scenario.string()}, std::vector<std::string>{"run", scenario.string(), "-q"}}) {
+    const auto said = run_program(arguments);
+    INFO(said.err);
+    CHECK(said.exit == 1);
+    CHECK(said.err.find("is of another optimizer: it has lamb; the scenario has adamw8") != std::string::npos);
+  }
 }
 
 TEST_CASE("a swarm that is started again reaches the loss of one that was not stopped") {

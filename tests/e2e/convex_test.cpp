@@ -9,7 +9,7 @@
 #include "kernels/convex_logistic.hpp"
 #include "kernels/convex_quadratic.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/stage/workloads.hpp"
+#include "scenarios/workloads/prepared.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
 using namespace shoal;
@@ -80,7 +80,7 @@ void check_streaming(const std::string& workload, const kernels::convex_problem&
 }  // namespace
 
 TEST_CASE("convex: what is streamed is what was drawn, and all that a gradient needs") {
-  check_streaming("{kind: quadratic, parameters: 33, condition: 10, sample_size: 1B}", kernels::convex_quadratic(33, 10, 3));
+  check_streaming("{kind: quadratic, parameters: 33, condition: 10}", kernels::convex_quadratic(33, 10, 3));
   check_streaming("{kind: logistic, parameters: 17, condition: 5, l2: 0.01}", kernels::convex_logistic(17, 5, 0.01, 3));
 }
 

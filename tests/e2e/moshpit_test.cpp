@@ -10,7 +10,7 @@
 #include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/stage/workloads.hpp"
+#include "scenarios/workloads/prepared.hpp"
 #include "tests/e2e/support/swarm.hpp"
 #include "tests/support/skip.hpp"
 

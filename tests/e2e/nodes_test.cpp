@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/compare/run_comparison.hpp"
+#include "scenarios/methods/method.hpp"
 #include "scenarios/observe/run_observers.hpp"
 #include "scenarios/page/cluster_reader.hpp"
 #include "scenarios/page/run_reader.hpp"
@@ -102,9 +103,8 @@ watched_swarm watch(swarm what, const fs::path& folder) {
     options.record.events = scenarios::event_detail::none;  // a local view logs its rounds all the same
     options.bytes_sent = [] { return std::array<std::uint64_t, 4>{1, 20, 300, 4000}; };
     options.invariants.takeovers = scenario.data.replicas > 1;
-    options.invariants.weights_are_samples = scenario.training.method == scenarios::training_method::synchronous;
-    options.invariants.computes_meanwhile =
-        !options.invariants.weights_are_samples || scenario.training.overlap != scenarios::overlap_mode::none;
+    options.invariants.weights_are_samples = !scenarios::traits_of(scenario).averages_parameters;
+    options.invariants.computes_meanwhile = scenarios::traits_of(scenario).computes_meanwhile;
     options = scenarios::local_view_of(std::move(options), is_peer ? std::optional(machine) : std::nullopt);
     const auto path = folder / fmt::format("{}.{}", host.name(), host.id() & 0xffff);
     auto created = scenarios::run_directory::create(path, false);

@@ -16,8 +16,8 @@ std::string scenario(const std::string& kind, const std::string& network, const 
       "devices: {{d: {{samples_per_second: 20, jitter: 15%, step_time: 20ms}}}}\n"
       "peers:\n"
       "  p: {{up: 4Mbit, down: 20Mbit, device: d, {}}}\n"
-      "workload: {{kind: {}, parameters: 3000, sample_size: 64B}}\n{}",
-      network, group, kind, more);
+      "workload: {{kind: {}, parameters: 3000{}}}\n{}",
+      network, group, kind, kind == std::string_view("timing") ? ", sample_size: 64B" : "", more);
 }
 
 const std::string training = "training: {target_batch: 32, micro_batch: 4, epochs: 8}\n";

@@ -15,7 +15,7 @@
 #include "actors/training/peer.hpp"
 #include "kernels/base/rng.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/stage/workloads.hpp"
+#include "scenarios/workloads/prepared.hpp"
 #include "scenarios/stage/world.hpp"
 #include "tests/e2e/support/swarm.hpp"
 

@@ -22,12 +22,12 @@ void run_emulated(const std::string& kind, unsigned peers, const std::string& ch
       "  fast: {{samples_per_second: 100, jitter: 10%, step_time: 2ms}}\n"
       "peers:\n"
       "  p: {{count: {}, up: 20Mbit, down: 50Mbit, device: fast, start_spacing: 10ms{}}}\n"
-      "workload: {{kind: {}, parameters: 4000, sample_size: 64B}}\n"
+      "workload: {{kind: {}, parameters: 4000{}}}\n"
       "training: {{target_batch: 48, micro_batch: 4, min_refresh: 50ms, max_refresh: 400ms, record_lifetime: 2s, "
       "optimizer: {{kind: sgd, learning_rate: 0.1}}}}\n"
       "averaging: {{matchmaking_time: 600ms, round_timeout: 4s, sender_timeout: 1s, chunk_size: 2KiB}}\n"
       "record: {{events: all, metrics_interval: 100ms}}\n{}",
-      peers, churn, kind, faults);
+      peers, churn, kind, kind == std::string_view("timing") ? ", sample_size: 64B" : "", faults);
   scratch_folder folder;
   std::uint64_t looks = 0;
   scenarios::stage_options options;

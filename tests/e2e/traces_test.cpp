@@ -39,7 +39,7 @@ std::vector<std::string> arguments(const std::string& file, std::size_t peers, c
     all.emplace_back("--set");
     all.push_back(what);
   };
-  for (const char* plain : {"workload.kind=timing", "faults=[]", "stop_time=601s", "training.epochs=0", "training.target_batch=256",
+  for (const char* plain : {"workload.kind=timing", "workload.parameters=250000", "faults=[]", "stop_time=601s", "training.epochs=0", "training.target_batch=256",
                             "expect.epochs.min=12"})
     set(plain);
   const std::size_t some = std::max<std::size_t>(peers / 6, 1);
@@ -94,7 +94,7 @@ TEST_CASE("SimGrid profiles, one for each host, are replayed again and again") {
 TEST_CASE("a run whose churn was drawn can be replayed from its own peers") {
   scratch_folder scratch;
   const std::string first = (scratch / "first").string(), again = (scratch / "again").string();
-  std::vector<std::string> all{"run", "scenarios/quickstart.yaml", "--json", "--set", "workload.kind=timing", "--set", "faults=[]",
+  std::vector<std::string> all{"run", "scenarios/quickstart.yaml", "--json", "--set", "workload.kind=timing", "--set", "workload.parameters=250000", "--set", "faults=[]",
                                "--set", "stop_time=10min", "--set", "training.epochs=0", "--set", "training.target_batch=256"};
   auto drawn = all;
   for (const char* group : {"home", "cable", "fibre", "late"})

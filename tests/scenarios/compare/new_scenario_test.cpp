@@ -1,4 +1,5 @@
 #include "scenarios/compare/new_scenario.hpp"
+#include "scenarios/workloads/workload.hpp"
 #include "scenarios/schema/load.hpp"
 
 #include <doctest/doctest.h>
@@ -19,11 +20,10 @@ std::string complaints(const load_result& from) {
 
 TEST_CASE("every new scenario is right, without a warning, and says what was asked for") {
   for (const std::uint64_t peers : {1, 2, 3, 4, 5, 37, 1000})
-    for (const auto workload :
-         {workload_kind::transformer, workload_kind::timing, workload_kind::quadratic,
-          workload_kind::logistic})
+    for (const kind_definition* kind : workload_kinds())
       for (const auto churn : {churn_level::none, churn_level::some, churn_level::heavy})
         for (const std::uint64_t minutes : {1, 10, 100000}) {
+          const auto* workload = workloads().find(kind->name);
           const std::string text = to_yaml({"mine", peers, workload, churn, minutes});
           INFO(text);
           const load_result loaded = load_text(text, "mine.yaml");
@@ -41,17 +41,17 @@ TEST_CASE(
   for (const char* name : {"null", "true", "e5", "a.b-c_d"}) {
     REQUIRE(!name_error(name));
     const load_result loaded =
-        load_text(to_yaml({name, 2, workload_kind::timing, churn_level::none, 10}), "x.yaml");
+        load_text(to_yaml({name, 2, workloads().find("timing"), churn_level::none, 10}), "x.yaml");
     CHECK(complaints(loaded) == "");
     CHECK(loaded.value->name == name);
   }
   CHECK(complaints(load_text(
-            to_yaml({"big", most_new_peers, workload_kind::timing, churn_level::heavy, 1}),
+            to_yaml({"big", most_new_peers, workloads().find("timing"), churn_level::heavy, 1}),
             "big.yaml")) == "");
 }
 
 TEST_CASE("the comments of a new scenario, uncommented, are right as well") {
-  std::string text = to_yaml({"mine", 8, workload_kind::timing, churn_level::none, 10});
+  std::string text = to_yaml({"mine", 8, workloads().find("timing"), churn_level::none, 10});
   for (const std::string comment : {"# churn:", "# faults:", "#   - ", "# expect:", "#   rounds"})
     for (std::size_t at; (at = text.find(comment)) != std::string::npos;)
       text.erase(at, 2);
@@ -72,7 +72,7 @@ TEST_CASE("only what was not given is asked for, and a wrong answer is asked for
   const auto made = ask("mine", wishes, in, out);
   REQUIRE(made.ok());
   CHECK(made->peers == 12);
-  CHECK(made->workload == workload_kind::transformer);
+  CHECK(made->workload == nullptr);
   CHECK(made->churn == churn_level::heavy);
   CHECK(made->minutes == 3);
   CHECK(out.str().find("'twelve' is no whole number") != std::string::npos);

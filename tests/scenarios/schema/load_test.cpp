@@ -94,7 +94,7 @@ TEST_CASE("churn, optimizer schedule and expectations are read") {
   CHECK(s.peers[0].churn.session.shape == 0.6);
   CHECK(s.peers[0].churn.gap.mean == std::chrono::minutes(5));
   CHECK(s.peers[1].churn.trace.ends_with("trace.csv"));
-  CHECK(s.training.optimizer.kind == optimizer_kind::lamb);
+  CHECK(s.training.optimizer.kind == kernels::optimizer_kind::lamb);
   CHECK(s.training.optimizer.warmup_steps == 10);
   CHECK(s.expect.at("rounds.failed").max == 3);
   CHECK_FALSE(s.expect.at("rounds.failed").min.has_value());

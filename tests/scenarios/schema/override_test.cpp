@@ -34,7 +34,7 @@ TEST_CASE("settings reach values, maps, lists and list items") {
   CHECK(s.faults[1].nth == 4);
   CHECK(s.expect.at("loss.final").max == 2.5);
   CHECK(s.description == "a: b # c");
-  CHECK(s.training.optimizer.kind == optimizer_kind::lamb);
+  CHECK(s.training.optimizer.kind == kernels::optimizer_kind::lamb);
 }
 
 TEST_CASE("one value is enough for a list of texts, and ~ at the start of a path is the home folder") {

@@ -1,27 +1,10 @@
-#include "scenarios/stage/optimizer_step.hpp"
+#include "scenarios/workloads/optimizer_step.hpp"
 
 namespace shoal::scenarios {
 
-result<kernels::optimizer_config> optimizer_of(const optimizer_options& from) {
-  kernels::optimizer_config out;
-  switch (from.kind) {
-    case optimizer_kind::sgd: out.kind = kernels::optimizer_kind::sgd; break;
-    case optimizer_kind::adamw: out.kind = kernels::optimizer_kind::adamw; break;
-    case optimizer_kind::lamb: out.kind = kernels::optimizer_kind::lamb; break;
-    case optimizer_kind::adamw8: out.kind = kernels::optimizer_kind::adamw8; break;
-    case optimizer_kind::lamb8: out.kind = kernels::optimizer_kind::lamb8; break;
-  }
-  out.learning_rate = from.learning_rate;
-  out.momentum = from.momentum;
-  out.beta1 = from.beta1;
-  out.beta2 = from.beta2;
-  out.epsilon = from.epsilon;
-  out.weight_decay = from.weight_decay;
-  out.clip_norm = from.clip_norm;
-  out.warmup_steps = static_cast<std::int64_t>(from.warmup_steps);
-  out.decay_steps = static_cast<std::int64_t>(from.total_steps);
-  if (auto valid = kernels::validate(out); !valid) return failure{"training.optimizer: " + valid.error()};
-  return out;
+result<kernels::optimizer_config> optimizer_of(const kernels::optimizer_config& from) {
+  if (auto valid = kernels::validate(from); !valid) return failure{"training.optimizer: " + valid.error()};
+  return from;
 }
 
 actors::model_state fresh_state(const kernels::optimizer_config& optimizer, std::vector<float> parameters) {

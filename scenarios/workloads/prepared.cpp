@@ -1,31 +1,18 @@
-#include "scenarios/stage/workloads.hpp"
+#include "scenarios/workloads/prepared.hpp"
 
 #include <charconv>
 
 #include "actors/training/low_rank_workload.hpp"
 #include "scenarios/schema/start_from.hpp"
-#include "scenarios/stage/workload_convex.hpp"
-#include "scenarios/stage/workload_timing.hpp"
+#include "scenarios/workloads/workload.hpp"
 #if SHOAL_WITH_LEARN
 #include "kernels/learn/transformer.hpp"
-#include "scenarios/stage/workload_transformer.hpp"
 #endif
 
 namespace shoal::scenarios {
 
-result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from, [[maybe_unused]] bool needs_data) {
-  switch (from.workload.kind) {
-    case workload_kind::timing: return prepare_timing(from);
-    case workload_kind::quadratic:
-    case workload_kind::logistic: return prepare_convex(from);
-    case workload_kind::transformer:
-#if SHOAL_WITH_LEARN
-      return prepare_transformer(from, needs_data);
-#else
-      return failure{"workload.kind 'transformer' needs libtorch, which this build was made without"};
-#endif
-  }
-  return failure{"unknown workload"};
+result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from, bool needs_data) {
+  return from.workload.definition().prepare(from, needs_data);
 }
 
 result<void> save_checkpoint(const scenario& from, const kernels::optimizer_config& optimizer, const std::string& data_digest,

@@ -8,7 +8,7 @@
 namespace shoal::scenarios {
 
 /// Errors: values that no optimizer can work with.
-result<kernels::optimizer_config> optimizer_of(const optimizer_options& from);
+result<kernels::optimizer_config> optimizer_of(const kernels::optimizer_config& from);
 
 /// Where training starts: no epoch, a fresh optimizer.
 actors::model_state fresh_state(const kernels::optimizer_config& optimizer, std::vector<float> parameters);

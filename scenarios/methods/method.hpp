@@ -1,0 +1,72 @@
+// What a training method is to everything that handles scenarios. Each method is one file in this folder that makes a method_definition,
+// and one line in scenarios/methods/all.cpp. The checks, the runner and the observers read its traits, never its name.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <caf/fwd.hpp>
+
+#include "scenarios/schema/checking.hpp"
+#include "scenarios/schema/registry.hpp"
+#include "scenarios/schema/scenario.hpp"
+
+namespace shoal::actors {
+class host;
+class state_pool;
+struct peer_config;
+}  // namespace shoal::actors
+
+namespace shoal::scenarios {
+
+/// What others have to know of a method, with the options of one scenario.
+struct method_traits {
+  /// Peers average parameters of their own, with equal weights; otherwise gradients of one state, weighted by samples.
+  bool averages_parameters = false;
+  /// A peer computes while its round runs, and follows the others when its job is over.
+  bool computes_meanwhile = false;
+  /// Samples in an epoch over the whole swarm; none: epochs follow from something else.
+  std::optional<std::uint64_t> target_batch;
+  /// Samples in one step of the single machine that the swarm is compared with.
+  std::uint64_t baseline_batch = 0;
+  /// All peers of an epoch meet in one group.
+  bool whole_swarm = true;
+  /// Peers meet in the rows of `averaging.grid`.
+  bool uses_grid = false;
+  /// Hosts that only reduce have a place.
+  bool takes_auxiliaries = false;
+  /// How many epochs two peers in sync may differ by; none: one.
+  std::optional<std::uint64_t> max_epoch_difference;
+};
+
+struct method_definition : kind_definition {
+  std::function<method_traits(const scenario&)> traits;
+  /// Optimizer steps that one machine makes with what a swarm at `epoch` has used. Requires: epoch > 0.
+  std::function<std::uint64_t(const scenario&, std::uint64_t epoch)> steps_of_machine;
+  /// Reports what the descriptions of the options cannot say. Called when `training.method` could be read. May be empty.
+  std::function<void(const scenario&, checking&)> check;
+  /// Fills in what peers of this method are told besides what all are.
+  std::function<void(const scenario&, actors::peer_config&)> configure;
+  /// Spawns the training peer of a host. `dht`: the DHT node there.
+  std::function<caf::actor(caf::actor_system&, actors::host&, actors::peer_config, std::shared_ptr<actors::state_pool>, caf::actor dht)> spawn;
+};
+
+/// All methods; the first one is the default.
+registry<method_definition>& methods();
+
+/// Of the method of `what`.
+method_traits traits_of(const scenario& what);
+
+/// Hosts in all groups.
+std::uint64_t count_of(const scenario& what);
+/// `averaging.grid`, or the smallest square that holds all hosts.
+kernels::grid grid_of(const scenario& what);
+
+/// Reports optimizers whose state cannot be averaged.
+void check_optimizer_average(const scenario& what, bool averages_optimizer, checking& report);
+/// Reports a `micro_batch` that is larger than `target_batch`.
+void check_micro_batch(const scenario& what, std::uint64_t target_batch, checking& report);
+
+}  // namespace shoal::scenarios

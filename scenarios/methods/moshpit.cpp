@@ -1,0 +1,124 @@
+// The methods 'moshpit' and 'local_updates': optimizer steps of each peer's own, and averaged parameters; in small groups, another one each
+// time (Moshpit SGD), or in one group after each target batch (hivemind's use_local_updates).
+// Source: Ryabinin et al., arXiv:2103.03239.
+#include <caf/actor_system.hpp>
+#include <fmt/format.h>
+
+#include "actors/training/moshpit_peer.hpp"
+#include "scenarios/methods/method.hpp"
+
+namespace shoal::scenarios {
+
+namespace {
+
+/// Options that both have.
+struct averaged_parameters_options {
+  std::uint64_t max_staleness = 4;     ///< a peer whose last average is more rounds old downloads
+  bool average_optimizer = false;      ///< the optimizer's state, too
+  bool operator==(const averaged_parameters_options&) const = default;
+};
+
+struct moshpit_options : averaged_parameters_options {
+  std::uint64_t local_steps = 8;       ///< optimizer steps of each peer between two rounds, on average
+  bool operator==(const moshpit_options&) const = default;
+};
+
+struct local_updates_options : averaged_parameters_options {
+  std::uint64_t target_batch = 256;
+  bool operator==(const local_updates_options&) const = default;
+};
+
+template <class V>
+void describe_common(V& v, averaged_parameters_options& o) {
+  v.field("max_staleness", o.max_staleness, "a peer whose last average is more rounds old than this downloads",
+          {.at_least = 1, .at_most = 1e6, .hide_default = true});
+  v.field("average_optimizer", o.average_optimizer, "the optimizer's state is averaged, too", {.hide_default = true});
+}
+
+template <class V>
+void describe(V& v, moshpit_options& o) {
+  v.field("local_steps", o.local_steps, "optimizer steps between two rounds, on average over the peers; a round is an epoch",
+          {.at_least = 1, .at_most = 1e9, .hide_default = true});
+  describe_common(v, o);
+}
+
+template <class V>
+void describe(V& v, local_updates_options& o) {
+  v.field("target_batch", o.target_batch, "samples of the whole swarm between two rounds", {.at_least = 1, .at_most = 1e12});
+  describe_common(v, o);
+}
+
+/// What both definitions have in common.
+template <class Options>
+method_definition averaged_parameters(const char* name) {
+  method_definition out;
+  out.name = name;
+  out.options = options_box::of(Options{});
+  out.spawn = [](caf::actor_system& system, actors::host& on, actors::peer_config config, std::shared_ptr<actors::state_pool> pool, caf::actor dht) {
+    return caf::actor_cast<caf::actor>(system.spawn<actors::moshpit_peer>(std::ref(on), std::move(config), std::move(pool), std::move(dht)));
+  };
+  return out;
+}
+
+method_traits common_traits(const averaged_parameters_options& o) {
+  method_traits traits;
+  traits.averages_parameters = true;
+  traits.computes_meanwhile = true;
+  traits.max_epoch_difference = o.max_staleness;
+  return traits;
+}
+
+void configure_common(const averaged_parameters_options& o, actors::peer_config& into) {
+  into.max_staleness = o.max_staleness;
+  into.average_optimizer = o.average_optimizer;
+}
+
+const moshpit_options& moshpit_of(const scenario& what) { return what.training.method.as<moshpit_options>(); }
+const local_updates_options& local_updates_of(const scenario& what) { return what.training.method.as<local_updates_options>(); }
+
+}  // namespace
+
+method_definition moshpit_method() {
+  auto out = averaged_parameters<moshpit_options>("moshpit");
+  out.meaning = "local steps, and parameters averaged in small groups (Moshpit SGD)";
+  out.traits = [](const scenario& what) {
+    auto traits = common_traits(moshpit_of(what));
+    // What the whole swarm computes in a local step of each.
+    traits.baseline_batch = count_of(what) * what.training.micro_batch;
+    traits.whole_swarm = false;
+    traits.uses_grid = true;
+    return traits;
+  };
+  out.steps_of_machine = [](const scenario& what, std::uint64_t epoch) { return epoch * moshpit_of(what).local_steps; };
+  out.check = [](const scenario& what, checking& report) { check_optimizer_average(what, moshpit_of(what).average_optimizer, report); };
+  out.configure = [](const scenario& what, actors::peer_config& into) {
+    configure_common(moshpit_of(what), into);
+    into.local_steps = moshpit_of(what).local_steps;
+    into.grid = grid_of(what);
+  };
+  return out;
+}
+
+method_definition local_updates_method() {
+  auto out = averaged_parameters<local_updates_options>("local_updates");
+  out.meaning = "steps of each peer's own, and everybody's parameters averaged after each `target_batch`";
+  out.traits = [](const scenario& what) {
+    auto traits = common_traits(local_updates_of(what));
+    traits.target_batch = traits.baseline_batch = local_updates_of(what).target_batch;
+    return traits;
+  };
+  out.steps_of_machine = [](const scenario&, std::uint64_t epoch) { return epoch; };
+  out.check = [](const scenario& what, checking& report) {
+    check_micro_batch(what, local_updates_of(what).target_batch, report);
+    check_optimizer_average(what, local_updates_of(what).average_optimizer, report);
+  };
+  out.configure = [](const scenario& what, actors::peer_config& into) {
+    configure_common(local_updates_of(what), into);
+    into.target_batch = local_updates_of(what).target_batch;
+    into.local_batch = true;
+    into.grid = {static_cast<std::uint32_t>(what.averaging.group_size), 1};
+  };
+  return out;
+}
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,59 @@
+// The method 'synchronous': the swarm fills one large batch, averages its gradients, and takes one step (DeDLOC).
+// Source: Diskin et al., arXiv:2106.10207.
+#include <caf/actor_system.hpp>
+
+#include "actors/training/delayed_peer.hpp"
+#include "actors/training/overlap.hpp"
+#include "actors/training/peer.hpp"
+#include "scenarios/methods/method.hpp"
+
+namespace shoal::scenarios {
+
+namespace {
+
+struct synchronous_options {
+  actors::overlap overlap = actors::overlap::none;
+  std::uint64_t target_batch = 256;
+  bool operator==(const synchronous_options&) const = default;
+};
+
+const synchronous_options& options_of(const scenario& what) { return what.training.method.as<synchronous_options>(); }
+bool overlaps(const scenario& what) { return options_of(what).overlap != actors::overlap::none; }
+
+template <class V>
+void describe(V& v, synchronous_options& o) {
+  v.field("overlap", o.overlap, "what goes on while the next batch is computed, whose gradients are then one step old. `update`: the optimizer's "
+                                "step; `averaging`: the round, too. The first epoch fills the pipeline, without a step", {.hide_default = true});
+  v.field("target_batch", o.target_batch, "samples in an epoch (one optimizer step) over the whole swarm", {.at_least = 1, .at_most = 1e12});
+}
+
+}  // namespace
+
+method_definition synchronous_method() {
+  method_definition out;
+  out.name = "synchronous";
+  out.meaning = "gradients of the whole swarm, one step (DeDLOC)";
+  out.options = options_box::of(synchronous_options{});
+  out.traits = [](const scenario& what) {
+    method_traits traits;
+    traits.computes_meanwhile = overlaps(what);
+    traits.target_batch = traits.baseline_batch = options_of(what).target_batch;
+    traits.takes_auxiliaries = true;
+    return traits;
+  };
+  // With overlap the first epoch only fills the pipeline.
+  out.steps_of_machine = [](const scenario& what, std::uint64_t epoch) { return overlaps(what) ? epoch - 1 : epoch; };
+  out.check = [](const scenario& what, checking& report) { check_micro_batch(what, options_of(what).target_batch, report); };
+  out.configure = [](const scenario& what, actors::peer_config& into) {
+    into.target_batch = options_of(what).target_batch;
+    into.overlap = options_of(what).overlap;
+  };
+  out.spawn = [](caf::actor_system& system, actors::host& on, actors::peer_config config, std::shared_ptr<actors::state_pool> pool, caf::actor dht) {
+    const bool overlapping = config.overlap != actors::overlap::none;
+    return overlapping ? caf::actor_cast<caf::actor>(system.spawn<actors::delayed_peer>(std::ref(on), std::move(config), std::move(pool), std::move(dht)))
+                       : caf::actor_cast<caf::actor>(system.spawn<actors::peer>(std::ref(on), std::move(config), std::move(pool), std::move(dht)));
+  };
+  return out;
+}
+
+}  // namespace shoal::scenarios

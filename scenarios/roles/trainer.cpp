@@ -1,0 +1,23 @@
+// The role 'trainer': the host computes, and takes part in the rounds of the training method.
+#include <caf/send.hpp>
+
+#include "actors/training/volunteer.hpp"
+#include "scenarios/methods/method.hpp"
+#include "scenarios/roles/role.hpp"
+
+namespace shoal::scenarios {
+
+role_definition trainer_role() {
+  role_definition out;
+  out.name = "trainer";
+  out.meaning = "streams samples, computes and averages";
+  out.trains = true;
+  out.idle_actors = 3;   // the peer, its device and the DHT node
+  out.spawn = [](const role_site& site) {
+    return site.what.training.method.definition().spawn(site.system, site.on, site.config, site.pool, site.dht);
+  };
+  out.drain = [](const caf::actor& peer) { caf::anon_send(peer, actors::tick{actors::volunteer::drain, 0}); };
+  return out;
+}
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,185 @@
+// Options whose struct the schema does not know: those of a registered workload, training method or role. An options_box holds such a
+// struct by value, and shows its described fields to any visitor of describe.hpp (the reader, the printer, the reference page).
+//
+// The types of fields that cross this border are a closed list: option_visitor's. An enum crosses as a `word`, a nested struct with a
+// describe() of its own as another box.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/check.hpp"
+#include "kernels/base/units.hpp"
+#include "kernels/mixing.hpp"
+#include "scenarios/schema/rule.hpp"
+
+namespace shoal::scenarios {
+
+/// One of several words: an enumerator without its type.
+struct word {
+  std::vector<const char*> names;
+  std::size_t chosen = 0;
+  const char* text() const { return names[chosen]; }
+  bool operator==(const word& other) const noexcept { return chosen == other.chosen; }
+};
+
+class options_box;
+
+/// Sees the fields of an options_box, one call each.
+class option_visitor {
+ public:
+  virtual ~option_visitor() = default;
+
+  /// What describe() calls. `T` is a type of the list below, an enum with names_of(), or a struct with describe().
+  template <class T>
+  void field(const char* key, T& value, const char* meaning, const rule& r = {});
+
+ protected:
+  virtual void visit(const char* key, bool& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, std::uint64_t& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, double& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, duration& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, data_rate& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, data_size& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, kernels::grid& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, std::string& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, std::vector<std::string>& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, word& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, options_box& value, const char* meaning, const rule& r) = 0;
+};
+
+/// A struct with describe(), held by value without its type. An empty box has no fields.
+class options_box {
+ public:
+  options_box() = default;
+  /// Holds `value`. Requires: describe(option_visitor&, T&), a default constructor that gives the default options, and ==.
+  template <class T>
+  static options_box of(T value) {
+    options_box out;
+    out.held_ = std::make_unique<holder<T>>(std::move(value));
+    return out;
+  }
+
+  options_box(const options_box& other) : held_(other.held_ ? other.held_->copy() : nullptr) {}
+  options_box(options_box&&) noexcept = default;
+  options_box& operator=(options_box other) noexcept {
+    held_ = std::move(other.held_);
+    return *this;
+  }
+
+  /// Requires: the box holds a T.
+  template <class T>
+  const T& as() const {
+    const auto* found = dynamic_cast<const holder<T>*>(held_.get());
+    SHOAL_CHECK(found != nullptr, "options are of the type that their kind registered");
+    return found->value;
+  }
+  template <class T>
+  T& as() {
+    return const_cast<T&>(std::as_const(*this).as<T>());
+  }
+  template <class T>
+  bool holds() const {
+    return dynamic_cast<const holder<T>*>(held_.get()) != nullptr;
+  }
+
+  /// The same struct with its default values.
+  options_box fresh() const {
+    options_box out;
+    if (held_) out.held_ = held_->fresh();
+    return out;
+  }
+  void describe_to(option_visitor& v) {
+    if (held_) held_->describe_to(v);
+  }
+  bool operator==(const options_box& other) const {
+    return held_ && other.held_ ? held_->equals(*other.held_) : held_ == other.held_;
+  }
+
+ private:
+  struct base {
+    virtual ~base() = default;
+    virtual std::unique_ptr<base> copy() const = 0;
+    virtual std::unique_ptr<base> fresh() const = 0;
+    virtual void describe_to(option_visitor& v) = 0;
+    virtual bool equals(const base& other) const = 0;
+  };
+  template <class T>
+  struct holder final : base {
+    explicit holder(T v) : value(std::move(v)) {}
+    std::unique_ptr<base> copy() const override { return std::make_unique<holder>(value); }
+    std::unique_ptr<base> fresh() const override { return std::make_unique<holder>(T{}); }
+    void describe_to(option_visitor& v) override { describe(v, value); }
+    bool equals(const base& other) const override {
+      const auto* same = dynamic_cast<const holder*>(&other);
+      return same != nullptr && same->value == value;
+    }
+    T value;
+  };
+  std::unique_ptr<base> held_;
+};
+
+template <class T>
+void option_visitor::field(const char* key, T& value, const char* meaning, const rule& r) {
+  if constexpr (std::is_enum_v<T>) {
+    const auto names = names_of(T{});
+    word as_word;
+    for (const auto& [candidate, name] : names) {
+      if (candidate == value) as_word.chosen = as_word.names.size();
+      as_word.names.push_back(name);
+    }
+    visit(key, as_word, meaning, r);
+    value = names[as_word.chosen].first;
+  } else if constexpr (requires(option_visitor& v) { describe(v, value); }) {
+    auto box = options_box::of(value);
+    visit(key, box, meaning, r);
+    value = box.template as<T>();
+  } else {
+    visit(key, value, meaning, r);
+  }
+}
+
+/// Hands the fields of a box on to `V`, a visitor that takes them by their types.
+template <class V>
+class typed_visitor final : public option_visitor {
+ public:
+  explicit typed_visitor(V& to) : to_(to) {}
+
+ private:
+  void visit(const char* k, bool& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+  void visit(const char* k, std::uint64_t& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+  void visit(const char* k, double& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+  void visit(const char* k, duration& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+  void visit(const char* k, data_rate& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+  void visit(const char* k, data_size& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+  void visit(const char* k, kernels::grid& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+  void visit(const char* k, std::string& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+  void visit(const char* k, std::vector<std::string>& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+  void visit(const char* k, word& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+  void visit(const char* k, options_box& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+
+  V& to_;
+};
+
+template <class V>
+  requires(!std::derived_from<V, option_visitor>)
+void describe(V& v, options_box& o) {
+  typed_visitor<V> typed(v);
+  o.describe_to(typed);
+}
+
+/// Default options of the same kind as `value`.
+template <class S>
+S fresh_of(const S&) {
+  return S{};
+}
+inline options_box fresh_of(const options_box& value) { return value.fresh(); }
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,263 @@
+// Building the world of a run, and starting hosts in it.
+#include <caf/send.hpp>
+
+#include "actors/data/data_shard.hpp"
+#include "actors/training/volunteer.hpp"
+#include "scenarios/methods/method.hpp"
+#include "scenarios/stage/run_state.hpp"
+#include "scenarios/workloads/prepared.hpp"
+
+namespace shoal::scenarios {
+
+namespace {
+
+actors::peer_config peer_config_of(const scenario& from, const host_spec& host, actors::mutant mutant) {
+  const auto& device = from.devices.at(host.device);
+  actors::peer_config out;
+  out.micro_batch = from.training.micro_batch;
+  out.epochs = from.training.epochs;
+  out.prefetch_samples = static_cast<std::uint32_t>(from.data.prefetch_samples);
+  out.min_refresh = from.training.min_refresh;
+  out.max_refresh = from.training.max_refresh;
+  out.record_lifetime = from.training.record_lifetime;
+  out.max_uploads = from.training.max_uploads;
+  out.device = {device.samples_per_second, device.jitter, device.step_time, device.offload};
+  auto& averaging = out.averaging;
+  averaging.group_size = static_cast<std::uint32_t>(from.averaging.group_size);
+  averaging.min_group_size = static_cast<std::uint32_t>(from.averaging.min_group_size);
+  averaging.matchmaking_time = from.averaging.matchmaking_time;
+  averaging.round_timeout = from.averaging.round_timeout;
+  averaging.sender_timeout = from.averaging.sender_timeout;
+  averaging.chunk_bytes = from.averaging.chunk_size.bytes;
+  averaging.split = from.averaging.split;
+  averaging.mutant = mutant;
+  from.training.method.definition().configure(from, out);
+  // Of large chunks so few fit in what a line may have under way that it would stand still between them.
+  out.fetch.chunk_bytes = std::min<std::uint64_t>(from.averaging.chunk_size.bytes, 256 * 1024);
+  out.reachability = reachability_of(from);
+  return out;
+}
+
+/// A source whose first samples were used in an earlier run.
+class later_source final : public actors::sample_source {
+ public:
+  later_source(std::shared_ptr<const actors::sample_source> all, std::uint64_t first) : all_(std::move(all)), first_(first) {}
+  std::uint32_t sample_bytes() const override { return all_->sample_bytes(); }
+  void read(std::uint64_t index, std::span<std::byte> out) const override { all_->read(first_ + index, out); }
+  bool hollow() const override { return all_->hollow(); }
+
+ private:
+  std::shared_ptr<const actors::sample_source> all_;
+  std::uint64_t first_;
+};
+
+}  // namespace
+
+world_options stage::state::options_of_world() {
+  world_options out;
+  if (!simulated()) out.mode = netem::time_mode::wall_clock;
+  out.seed = what.seed;
+  out.detection_time = what.network.detection_time;
+  // Sizes alone are not worth waking a thread for.
+  out.compute_threads = simulated() && work->work()->hollow() ? 0 : options.threads;
+  out.prepare_compute_thread = prepare_compute_thread;
+  out.model = what.network.model;
+  out.tcp = tcp_of(what.network.tcp);
+  out.hole_punching = what.network.hole_punching;
+  out.on_event = [this](const netem::delivered_event& event) { on_event(event); };
+  if ((!options.out.empty() || options.listener != nullptr) && what.record.transfers > 0)
+    out.on_transfer = [this](const netem::transfer_record& transfer) {
+      std::lock_guard guard(watching);
+      if (!over) observers->on_transfer(transfer);
+    };
+  if (what.world == "loopback" || options.node) out.real = network_between_hosts();
+  return out;
+}
+
+void stage::state::build() {
+  in = std::make_unique<world>(options_of_world());
+  in->on_observation = [this](const actors::host& from, const actors::observation& seen) { on_observation(from, seen); };
+  in->on_probe = [this](netem::host_index host, std::string_view point) {
+    {
+      std::lock_guard guard(watching);
+      if (!over) observers->on_point(point);
+    }
+    faults->reached(host, point);
+  };
+
+  if (what.rare_branches > 0) in->takes_rare = [this](netem::host_index host, std::string_view branch) { return takes_rare(host, branch); };
+
+  const auto network = build_network(what, hosts, in->net());
+  machines = network.peers;
+  on_hosts = std::make_unique<effects>(*in);
+  std::vector<fault_target> targets;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    peer_of[machines[i]] = i;
+    targets.push_back({machines[i], hosts[i].name, hosts[i].region, true});
+    on_hosts->add_line(machines[i], {hosts[i].up, hosts[i].down, quality_of(hosts[i].access)});
+  }
+  const auto shard_names = shard_hosts(what);
+  for (std::size_t i = 0; i < network.shards.size(); ++i) {
+    if (!runs_shard(i)) continue;
+    shards.push_back({network.shards[i], nullptr, nullptr});
+    targets.push_back({network.shards[i], shard_names[i], network.shard_regions[i], false});
+    on_hosts->add_line(network.shards[i], {what.data.up, what.data.down, {}});
+  }
+  faults = std::make_unique<fault_engine>(
+      // Those of a cluster are done by the world outside.
+      *in, *on_hosts, options.node ? std::vector<fault>{} : what.faults, std::move(targets), what.seed,
+      fault_engine::hooks{[this](netem::machine_index machine) { start_host(machine); },
+                          [this](const fault_note& note) {
+                            const auto now = in->clock().now();
+                            std::lock_guard guard(watching);
+                            observers->on_fault(stamp(now), note.fault, action_name(note.kind), note.begins, cuts_off(note.kind), note.hosts);
+                          }});
+
+  schedule_hosts();
+  faults->schedule();
+  std::vector<std::size_t> groups;
+  for (const auto& host : hosts) groups.push_back(static_cast<std::size_t>(&group_of(host) - what.peers.data()));
+  lines = std::make_unique<line_engine>(*in, *on_hosts, what, network, std::move(groups), std::move(line_plans));
+  if (!options.node || options.node->shape) lines->schedule();
+}
+
+/// Starts the shards, and has peers start when their groups or their churn say so.
+void stage::state::schedule_hosts() {
+  for (auto& shard : shards) start_shard(shard);
+  pool = std::make_shared<actors::state_pool>(averaged, options.share_states,
+                                              start ? std::optional(start->state) : std::nullopt);
+  codecs = codecs_of(what.averaging, *averaged);
+  churn = std::make_unique<churn_engine>(churn_engine::hooks{
+      [this](duration when, std::function<void()> action) { in->clock().at(when, std::move(action)); },
+      [this](netem::machine_index machine) { return in->net().host_on(machine) != netem::no_host; },
+      [this](netem::machine_index machine) { start_peer(machine); },
+      [this](netem::machine_index machine, fault_scope ending) {
+        in->net().kill(in->net().host_on(machine), ending == fault_scope::machine ? netem::kill_scope::machine
+                                                                                  : netem::kill_scope::process);
+      }});
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    if (options.node) {
+      if (runs_peer(i)) in->clock().at({}, [this, machine = machines[i]] { start_peer(machine); });
+    } else if (comings[i])
+      churn->add(machines[i], std::move(*comings[i]));
+    else if (!hosts[i].absent)
+      in->clock().at(hosts[i].start, [this, machine = machines[i]] {
+        if (in->net().host_on(machine) == netem::no_host) start_peer(machine);
+      });
+}
+
+/// Its bootstraps are a few of those that run just now and can be dialled, as who writes them down would choose. Any of them may
+/// be dead a moment later.
+caf::actor stage::state::start_node(actors::host& on) {
+  constexpr std::size_t most_bootstraps = 4;
+  actors::dht_config config;
+  config.memo = signatures;
+  config.honours_expired = options.mutant == actors::mutant::expired_record;
+  // Who says something once a minute need not look up every time where to.
+  config.replicas_fresh = std::max(config.replicas_fresh, 2 * what.training.max_refresh);
+  const auto machine = in->net().machine_of(in->index_of(on));
+  // With address translation about, a peer's host serves once the peer knows that others reach it. The shard's does.
+  config.serves = !has_nat(what) || !peer_of.contains(machine);
+  const auto host = in->index_of(on);
+  if (options.node) {
+    config.serves = options.node->listen.has_value();
+    for (const auto& other : in->wire()->neighbours(host))
+      if (other.service) config.bootstraps.push_back(other.service);
+  } else {
+    std::vector<netem::machine_index> written_down;
+    {
+      std::lock_guard guard(watching);
+      for (const auto& [other, node] : nodes) {
+        const auto peer = peer_of.find(other);
+        const bool open = peer == peer_of.end() || hosts[peer->second].nat == netem::nat_class::open;
+        if (open && written_down.size() < most_bootstraps) written_down.push_back(other);
+      }
+    }
+    // A process that is started again has its machine's address.
+    config.bootstraps_now = [this, written_down] {
+      std::vector<caf::actor> out;
+      std::lock_guard guard(watching);
+      for (const auto other : written_down)
+        if (const auto found = nodes.find(other); found != nodes.end()) out.push_back(found->second);
+      return out;
+    };
+    config.bootstraps = config.bootstraps_now();
+  }
+  auto node = in->spawn<actors::dht_node>(on, std::move(config));
+  if (!node) return node;
+  {
+    std::lock_guard guard(watching);
+    nodes[machine] = node;
+  }
+  if (options.node) {
+    in->wire()->introduce(host, node);
+    for (const auto& other : in->wire()->neighbours(host)) meet(host, other);
+    for (const auto& where : options.node->join) in->wire()->join(host, where);
+  }
+  if (in->net().alive(host)) return node;
+  std::lock_guard guard(watching);
+  if (auto found = nodes.find(machine); found != nodes.end() && found->second == node) nodes.erase(found);
+  return node;
+}
+
+void stage::state::start_host(netem::machine_index machine) {
+  for (auto& shard : shards)
+    if (shard.machine == machine) return start_shard(shard);
+  start_peer(machine);
+}
+
+void stage::state::start_shard(shard_unit& shard) {
+  if (draining) return;
+  auto& host = in->boot(shard.machine);
+  actors::data_shard_config config;
+  config.lease_time = what.data.lease_time;
+  config.dht = start_node(host);
+  config.dial_patience = reachability_of(what).patience / 2;
+  auto& replication = config.replication;
+  replication.replicas = static_cast<unsigned>(what.data.replicas);
+  replication.detection_time = what.network.detection_time;
+  replication.beat = std::min(replication.beat, what.network.detection_time / 4);
+  replication.seek_time = 2 * what.network.detection_time;
+  replication.forgets_commits = options.mutant == actors::mutant::forgotten_commit;
+  const auto territory = options.node ? territory_of(host.utc_ns(), *this->role.shard) : shards_started++;
+  auto made = std::make_shared<actors::sample_ledger>(what.data.lease_time, territory);
+  auto role = std::make_shared<std::atomic<actors::replica_role>>(what.data.replicas == 1 ? actors::replica_role::primary
+                                                                                          : actors::replica_role::seeking);
+  config.role = role;
+  in->spawn<actors::data_shard>(host, config, start ? std::make_shared<later_source>(work->source(), start->data_from) : work->source(),
+                                made);
+  std::lock_guard guard(watching);
+  shard.ledger = std::move(made);
+  shard.role = std::move(role);
+}
+
+void stage::state::start_peer(netem::machine_index machine) {
+  if (draining) return;
+  const auto& spec = hosts[peer_of.at(machine)];
+  auto& host = in->boot(machine);
+  {
+    std::lock_guard guard(watching);
+    observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name);
+  }
+  auto config = peer_config_of(what, spec, options.mutant);
+  if (!checkpoint_folder.empty()) {
+    config.checkpoint_every = what.training.checkpoint_every;
+    config.on_checkpoint = [this](const actors::state_ptr& state, std::uint64_t data_from) { keep_checkpoint(state, data_from); };
+  }
+  auto node = start_node(host);
+  config.codecs = codecs;
+  const auto& group = group_of(spec);
+  const auto address = in->spawn_by(host, [&](caf::actor_system& system) {
+    return spec.role->spawn({system, host, what, group, group.role.options, config, pool, std::move(node)});
+  });
+  {
+    std::lock_guard guard(watching);
+    if (address) peers[machine] = address;
+  }
+  // A probe may have killed it meanwhile, in another thread, and found nothing to forget.
+  if (in->net().alive(in->index_of(host))) return;
+  std::lock_guard guard(watching);
+  if (auto found = peers.find(machine); found != peers.end() && found->second == address) peers.erase(found);
+}
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,155 @@
+// A process of a cluster: its links with other hosts, what it reports of itself, and what it answers to operators.
+#include <caf/send.hpp>
+#include <fmt/format.h>
+
+#include "scenarios/compare/version.hpp"
+#include "scenarios/stage/run_state.hpp"
+
+namespace shoal::scenarios {
+
+real_network stage::state::network_between_hosts() {
+  real_network out;
+  auto& wire = out.options;
+  const auto peer_name = [](const netem::wire::neighbour& other) {
+    return other.address.empty() ? other.name : fmt::format("{} ({})", other.name, other.address);
+  };
+  const auto say = [this](const std::string& line) {
+    if (options.node && options.node->say) options.node->say(line);
+  };
+  wire.scenario = common_text(what);
+  wire.difference = first_difference;
+  wire.on_up = [this, say, peer_name](netem::host_index mine, const netem::wire::neighbour& other) {
+    if (!other.service) say("linked with " + peer_name(other));
+    {
+      std::lock_guard guard(watching);
+      deserted.linked(other.name);
+      unreached.erase(other.address);
+    }
+    meet(mine, other);
+  };
+  wire.on_visit = [this](netem::host_index, const netem::wire::visitor& who, const std::string& question) { return answer(who, question); };
+  const auto say_deserted = [this, say] { say(fmt::format("everybody has left; it ends in {} unless somebody comes", to_string(deserted_for()))); };
+  wire.on_left = [this, say_deserted](netem::host_index, const std::string& name) {
+    {
+      std::lock_guard guard(watching);
+      if (!may_be_deserted() || !deserted.left(name, in->clock().now()) || goal.reached()) return;
+    }
+    say_deserted();
+  };
+  wire.on_list = [say](netem::host_index, const std::string& text) { say(text); };
+  wire.on_down = [this, say, say_deserted, peer_name](netem::host_index, const netem::wire::neighbour& other, const std::string& why) {
+    say(fmt::format("lost {}: {}", peer_name(other), why));
+    {
+      std::lock_guard guard(watching);
+      if (!may_be_deserted() || !deserted.lost(other.name, in->clock().now()) || goal.reached()) return;
+    }
+    say_deserted();
+  };
+  wire.on_refused = [this, say](netem::host_index, const std::string& where, netem::wire::refusal why, const std::string& text, bool fatal) {
+    if (why == netem::wire::refusal::ourselves) return;
+    if (why == netem::wire::refusal::none) {
+      // It is tried again and again: the first time is news.
+      std::lock_guard guard(watching);
+      if (!unreached.insert(where).second) return;
+    }
+    const auto line = why == netem::wire::refusal::none ? fmt::format("no link with {}: {}", where, text)
+                                                        : fmt::format("no link with {}: {}{}{}", where, name_of(why), text.empty() ? "" : ", ", text);
+    say(line);
+    if (fatal) in->breaks(line);
+  };
+  if (!options.node) {
+    out.host = [](const std::string&) { return netem::wire::host_options{.name = {}, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}}; };
+    return out;
+  }
+  const auto& node = *options.node;
+  out.alone = true;
+  out.shaped = node.shape;
+  out.paced = node.pace;
+  wire.server_credentials = node.server_credentials;
+  wire.channel_credentials = node.channel_credentials;
+  wire.admits = node.admits;
+  const auto up = node.uplink.value_or(role.peer ? hosts[*role.peer].up : what.data.up);
+  out.host = [&node, up](const std::string&) {
+    return netem::wire::host_options{.name = {}, .listen = node.listen, .advertise = node.advertise, .uplink = node.shape ? 0 : up.bits_per_second,
+                                      .relay_bytes = node.relay_bytes};
+  };
+  return out;
+}
+
+/// Nodes of the DHT learn of each other by the links between their hosts.
+void stage::state::meet(netem::host_index mine, const netem::wire::neighbour& other) {
+  if (!options.node || !other.service) return;
+  caf::actor node;
+  const auto machine = in->net().machine_of(mine);
+  {
+    std::lock_guard guard(watching);
+    if (const auto found = nodes.find(machine); found != nodes.end()) node = found->second;
+  }
+  if (node) in->clock().as_host(mine, [&] { caf::anon_send(node, actors::introduced{other.service}); });
+}
+
+/// What is kept and shown under this node's name is signed at once: a process that is killed has said it.
+void stage::state::on_contribution(const run_directory* to, const std::string& scenario_hash, const swarm_round& round, std::uint64_t samples) {
+  ++contributed.rounds;
+  contributed.samples += samples;
+  contributed.epoch = round.epoch;
+  const auto text = contribution_text(contributed, options.node->name, scenario_hash, started_utc_ns, started_utc_ns + round.ended.count());
+  contribution = options.node->sign(contribution_kind, text);
+  // That the disk is full is said of the files that the run cannot do without.
+  if (to != nullptr) static_cast<void>(to->write(contribution_file, contribution));
+}
+
+node_report stage::state::report() {
+  node_report out;
+  out.name = options.node->name;
+  out.scenario = what.name;
+  out.version = version();
+  out.leaving = draining || told_to_leave;
+  out.epochs_planned = what.training.epochs;
+  const auto now = in->clock().now();
+  const auto machine = role.peer ? machines[*role.peer] : shards.front().machine;
+  const auto host = in->net().host_on(machine);
+  if (host != netem::no_host)
+    for (const auto& other : in->wire()->neighbours(host)) {
+      auto& here = out.neighbours.emplace_back();
+      here.name = other.name;
+      here.address = other.address;
+      here.relay = other.relay;
+      if (other.round_trip > duration{}) here.round_trip_seconds = to_seconds(other.round_trip);
+      here.sends_bits_per_second = other.sends;
+      here.receives_bits_per_second = other.receives;
+    }
+  std::lock_guard guard(watching);
+  diary.fill(now, out);
+  out.contribution = contribution;
+  const auto progress = observers->progress();
+  if (!work->work()->hollow()) {
+    out.train_loss = progress.train_loss;
+    out.held_out_loss = progress.held_out_loss;
+  }
+  out.violations = progress.violations;
+  const auto& counts = observers->rounds();
+  for (std::size_t i = 0; i < counts.by_outcome.size(); ++i) out.rounds_by_outcome[std::string(actors::outcome_names[i])] = counts.by_outcome[i];
+  out.rounds_by_reason = counts.by_reason;
+  out.role = !role.peer ? "shard" : hosts[*role.peer].role->name;
+  if (!role.peer) out.phase = shards.front().role && *shards.front().role == actors::replica_role::primary ? "serving" : "following";
+  for (const auto bytes : bytes_sent()) out.bytes_sent += bytes;
+  return out;
+}
+
+netem::wire::visit_answer stage::state::answer(const netem::wire::visitor& who, const std::string& question) {
+  if (question == "status") return {true, to_json(report())};
+  if (question != "drain") return {false, "it does not know this question"};
+  const auto say = [this](const std::string& line) {
+    if (options.node->say) options.node->say(line);
+  };
+  const auto whose = who.name.empty() ? std::string("somebody") : who.name;
+  if (!who.operates) {
+    say(whose + " told it to leave, and is no operator");
+    return {false, whose + " is no operator: 'shoal keys admit NAME --operator' makes one"};
+  }
+  if (!told_to_leave.exchange(true)) say(whose + " told it to leave");
+  return {true, options.node->name};
+}
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,134 @@
+// Running time: to the goal, and on until nothing is under way.
+#include <caf/send.hpp>
+
+#include "scenarios/stage/run_state.hpp"
+
+namespace shoal::scenarios {
+
+live_status stage::state::status(const char* doing) {
+  std::lock_guard guard(watching);
+  return {observers->progress(), observers->rounds(), seconds_since(started), goal.epoch(),
+          options.until.value_or(what.stop_time), doing, simulated()};
+}
+
+std::array<std::uint64_t, 4> stage::state::bytes_sent() const {
+  std::array<std::uint64_t, 4> out{};
+  if (!in) return out;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = in->net().traffic_bytes(i);
+  return out;
+}
+
+void stage::state::drain() {
+  if (draining.exchange(true)) return;
+  churn->stop();
+  faults->end();
+  lines->stop();
+  auto alive = [this] {
+    std::lock_guard guard(watching);
+    return peers;
+  }();
+  for (auto& [machine, peer] : alive) role_on(machine).drain(peer);
+}
+
+bool stage::state::quiet() const {
+  for (auto machine : machines) {
+    auto host = in->net().host_on(machine);
+    if (host != netem::no_host && in->net().live_actors(host) > role_on(machine).idle_actors) return false;
+  }
+  if (in->net().active_flows() > 0) return false;
+  // Two primaries that were cut off from each other have to meet, and one that takes over to be there.
+  if (shards.empty()) return true;
+  const auto replicas = [this] {
+    std::lock_guard guard(watching);
+    return shards;
+  }();
+  const auto alive = [this](netem::machine_index machine) { return lives(machine); };
+  const bool some = std::any_of(replicas.begin(), replicas.end(), [&](const shard_unit& s) { return alive(s.machine); });
+  return shards.size() == 1 || !some || primaries_of(replicas, alive) == 1;
+}
+
+/// Between two slices, on this thread: in sim at a time that is the same in each run, in emulate away
+/// from the actors' threads. Neither virtual time nor history notices.
+void stage::state::measure_held_out() {
+  {
+    std::lock_guard guard(watching);
+    if (!std::exchange(held_out_due, false)) return;
+  }
+  auto loss = work->held_out_loss(*pool->best());
+  std::lock_guard guard(watching);
+  observers->on_held_out_loss(stamp(in->clock().now()), loss);
+}
+
+duration stage::state::run_world(bool& interrupted) {
+  auto limit = std::min(options.until.value_or(what.stop_time), what.stop_time);
+  auto last_status = wall_clock::now() - std::chrono::hours(1);
+  auto look = [&](const char* doing) {
+    if (wall_clock::now() - last_status < std::chrono::milliseconds(200)) return;
+    last_status = wall_clock::now();
+    if (options.on_status) options.on_status(status(doing));
+    if (told_to_leave || (options.interrupted && options.interrupted())) interrupted = true;
+  };
+  duration slice = std::chrono::milliseconds(100);
+  auto written = [&] {
+    std::lock_guard guard(watching);
+    return !observers->write_error() && !checkpoint_error;
+  };
+  // A replica that only follows sees no step and no commit: when everybody has left, and nobody was only restarted, it is over.
+  const auto end_if_deserted = [&] {
+    std::lock_guard guard(watching);
+    const auto since = deserted.since();
+    if (since && in->clock().now() - *since >= deserted_for()) goal.deserted(*since);
+  };
+  while (!goal.reached() && !interrupted && in->clock().now() < limit && written() && !in->broken()) {
+    in->clock().run(std::min(limit, in->clock().now() + slice));
+    end_if_deserted();
+    if (!goal.reached() && !in->broken()) measure_held_out();
+    look("running");
+    if (options.node) {
+      const auto now = in->clock().now();
+      std::lock_guard guard(watching);
+      observers->on_time(stamp(now));
+    }
+  }
+  auto ended = goal.reached() ? goal.time() : in->clock().now();
+  drain();
+  // The others may be a step behind: they find us for as long as it takes to take us for dead twice.
+  const auto stays = options.node && goal.reached() ? in->clock().now() + 2 * what.network.detection_time : duration{};
+  auto patience = in->clock().now() + 2 * what.averaging.round_timeout;
+  do {
+    in->clock().run(in->clock().now() + (simulated() ? duration(std::chrono::seconds(1)) : slice));
+    look("ending");
+  } while (((!quiet() && in->clock().now() < patience) || in->clock().now() < stays) && !in->broken());
+  if (options.node) {
+    const auto host = in->net().host_on(role.peer ? machines[*role.peer] : shards.front().machine);
+    if (host != netem::no_host) {
+      in->wire()->leave(host);
+      const auto now = in->clock().now();
+      const auto id = in->peer_id_of(host);
+      std::lock_guard guard(watching);
+      if (role.peer) observers->on_host_killed(stamp(now), id, "left");
+    }
+  }
+  // From here on nobody serves the clock and no actor runs: what the observers know can be read. The wire's threads may still report.
+  in->clock().settle();
+  std::lock_guard guard(watching);
+  over = true;
+  return ended;
+}
+
+leak_facts stage::state::leaks() const {
+  leak_facts out;
+  const auto& net = in->net();
+  out.bypassed = net.bypassed();
+  out.messages = in->clock().messages_resumed();
+  out.requests = rounds_asked;
+  for (const auto& [peer, open] : open_rounds) out.requests_open += open;
+  out.flows_of_dead_hosts = net.orphaned_flows();
+  out.actors_alive = in->clock().live_actors();
+  const auto alive = std::count_if(shards.begin(), shards.end(), [&](const shard_unit& s) { return net.host_on(s.machine) != netem::no_host; });
+  out.actors_expected = shard_unit::idle_actors * static_cast<std::uint64_t>(alive);
+  for (const auto& [machine, peer] : peers) out.actors_expected += role_on(machine).idle_actors;
+  return out;
+}
+
+}  // namespace shoal::scenarios

@@ -1,0 +1,161 @@
+// A run while it goes on: what the files of this folder that build the world, watch it and run time share. Private to them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/data/rounds_file.hpp"
+#include "actors/data/sample_ledger.hpp"
+#include "actors/dht/dht_node.hpp"
+#include "actors/reachability.hpp"
+#include "actors/training/state_pool.hpp"
+#include "scenarios/observe/node_report.hpp"
+#include "scenarios/observe/run_directory.hpp"
+#include "scenarios/roles/role.hpp"
+#include "scenarios/schema/hosts.hpp"
+#include "scenarios/stage/churn.hpp"
+#include "scenarios/stage/desertion.hpp"
+#include "scenarios/stage/faults.hpp"
+#include "scenarios/stage/network.hpp"
+#include "scenarios/stage/over_time.hpp"
+#include "scenarios/stage/run_goal.hpp"
+#include "scenarios/stage/shard_unit.hpp"
+#include "scenarios/stage/stage.hpp"
+#include "scenarios/stage/world.hpp"
+#include "scenarios/workloads/prepared.hpp"
+
+namespace shoal::scenarios {
+
+using wall_clock = std::chrono::steady_clock;
+
+inline double seconds_since(wall_clock::time_point start) { return std::chrono::duration<double>(wall_clock::now() - start).count(); }
+
+/// Some host of `what` is behind address translation.
+bool has_nat(const scenario& what);
+/// How peers of `what` find out how they are reached.
+actors::reachability_config reachability_of(const scenario& what);
+/// A fault of this kind keeps hosts from hearing of others.
+bool cuts_off(fault_kind what);
+
+struct stage::state {
+  scenario what;
+  stage_options options;
+  std::unique_ptr<prepared_workload> work;
+  std::shared_ptr<const actors::workload> averaged;     // what peers compute: work->work(), or PowerSGD around it
+  std::optional<training_start> start;                  // instead of a fresh model
+  std::vector<std::optional<churned_host>> comings;     // by host
+  std::vector<host_spec> hosts;
+  node_role role;                                       // what this process is; with options.node
+
+  // While it runs. On the wall clock actors of several threads observe at once: `watching` guards the
+  // observers and what stands between here and `started`. It is the last lock that is taken: under
+  // it nobody calls the world.
+  mutable std::recursive_mutex watching;
+  duration last_event{};                                 // observers' time never goes back
+  bool over = false;                                     // what the wire still has to say is too late
+  std::map<netem::host_index, rng> rare_draws;
+  std::unique_ptr<run_observers> observers;
+  actors::rounds_recorder rounds;
+  node_diary diary;                                      // with options.node
+  std::shared_ptr<actors::state_pool> pool;
+  actors::averaging_codecs codecs;
+  std::vector<shard_unit> shards;
+  std::uint64_t shards_started = 0;                      // and so the next one's index range
+  std::unique_ptr<churn_engine> churn;
+  std::unique_ptr<world> in;
+  std::unique_ptr<effects> on_hosts;
+  std::unique_ptr<fault_engine> faults;
+  std::vector<line_plan> line_plans;
+  std::unique_ptr<line_engine> lines;
+  std::vector<netem::machine_index> machines;            // of the peers
+  std::map<netem::machine_index, std::size_t> peer_of;   // index into hosts
+  std::map<netem::machine_index, caf::actor> peers;      // of those that run
+  std::map<netem::machine_index, caf::actor> nodes;      // of the DHT, on those and on the shard's host
+  std::shared_ptr<actors::signature_memo> signatures;
+  std::map<actors::peer_id, std::uint64_t> open_rounds;  // contributed and not ended
+  std::set<actors::peer_id> dead;                        // wall clock only
+  std::set<std::string> unreached;                       // addresses that could not be dialled since they last could
+  desertion deserted;                                    // of a shard in a cluster
+  std::uint64_t rounds_asked = 0;
+  std::filesystem::path checkpoint_folder;               // empty: none are kept
+  std::set<std::uint64_t> checkpoint_epochs;             // that have one
+  std::optional<failure> checkpoint_error;
+  std::uint64_t held_out_next = 0;                       // epoch of the next held-out loss; 0: none
+  bool held_out_due = false;
+  run_goal goal;                                         // where the run ends
+  std::atomic<bool> draining{false}, told_to_leave{false};
+  duration deserted_for() const { return 5 * what.network.detection_time; }
+  wall_clock::time_point started = wall_clock::now();
+  std::int64_t started_utc_ns = 0;                       // when the world's time began
+  contribution_total contributed;                        // of a node
+  std::string contribution;                              // its signed word, with keys
+
+  ~state() {
+    // Addresses do not outlive their world.
+    peers.clear();
+    nodes.clear();
+    in.reset();
+  }
+
+  bool simulated() const { return what.world == "sim"; }
+  const peer_group& group_of(const host_spec& host) const {
+    return *std::find_if(what.peers.begin(), what.peers.end(), [&](const peer_group& g) { return g.name == host.group; });
+  }
+  const role_definition& role_on(netem::machine_index machine) const { return *hosts[peer_of.at(machine)].role; }
+  /// Whether this process runs that host.
+  bool runs_peer(std::size_t host) const { return !options.node || role.peer == host; }
+  bool runs_shard(std::size_t shard) const { return !options.node || role.shard == shard; }
+  world_options options_of_world();
+  void schedule_hosts();
+  real_network network_between_hosts();
+  bool may_be_deserted() const { return options.node && role.shard && what.training.epochs > 0; }
+  void meet(netem::host_index mine, const netem::wire::neighbour& other);
+  duration stamp(duration time) { return last_event = std::max(last_event, time); }
+  void build();
+  void start_peer(netem::machine_index machine);
+  void start_shard(shard_unit& shard);
+  void start_host(netem::machine_index machine);
+  caf::actor start_node(actors::host& on);
+  bool lives(netem::machine_index machine) const { return in->net().host_on(machine) != netem::no_host; }
+  /// The ledger that counts.
+  const actors::sample_ledger& ledger() const {
+    return leading_ledger(shards, [this](netem::machine_index machine) { return lives(machine); });
+  }
+  bool takes_rare(netem::host_index host, std::string_view branch);
+  void on_event(const netem::delivered_event& event);
+  void on_observation(const actors::host& from, const actors::observation& seen);
+  void keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from);
+  /// Where the data of a later run begins: in indices of the very first one.
+  std::uint64_t data_before() const { return start ? start->data_from : 0; }
+  actors::model_state first_state() const { return start ? start->state : averaged->initial(); }
+  void drain();
+  bool quiet() const;
+  void measure_held_out();
+  duration run_world(bool& interrupted);
+  leak_facts leaks() const;
+  std::string run_yaml(bool interrupted) const;
+  result<void> write(const run_directory& to, const summary& result, bool interrupted) const;
+  live_status status(const char* doing);
+  observer_options what_to_watch(const run_directory* directory);
+  /// Measures the first state, and says in `into` what its model writes.
+  double measure_first(run_outcome& into);
+  /// What came of the run, for the summary. `first_loss`: as measure_first() has it.
+  end_facts facts(const actors::model_state& best, double first_loss, bool interrupted);
+  void complete(run_outcome& into) const;
+  std::array<std::uint64_t, 4> bytes_sent() const;       // data, averaging, state, control
+  void on_contribution(const run_directory* to, const std::string& scenario_hash, const swarm_round& round, std::uint64_t samples);
+  node_report report();
+  netem::wire::visit_answer answer(const netem::wire::visitor& who, const std::string& question);
+};
+
+}  // namespace shoal::scenarios

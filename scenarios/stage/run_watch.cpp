@@ -1,0 +1,80 @@
+// What the runner does with events and observations while a run goes on.
+#include <fmt/format.h>
+
+#include "actors/rare.hpp"
+#include "scenarios/methods/method.hpp"
+#include "scenarios/stage/run_state.hpp"
+
+namespace shoal::scenarios {
+
+/// Half of the branches, the same ones at each host (swarm testing), and each host has draws of its own.
+bool stage::state::takes_rare(netem::host_index host, std::string_view branch) {
+  const auto& all = actors::rare::all;
+  const auto number = static_cast<std::uint64_t>(std::find(all.begin(), all.end(), branch) - all.begin());
+  if (stream(what.seed, "rare.branches", number).uniform() < 0.5) return false;
+  std::lock_guard guard(watching);
+  if (over || rare_draws.try_emplace(host, stream(what.seed, "rare", host)).first->second.uniform() >= what.rare_branches) return false;
+  if (options.on_rare) options.on_rare(branch);
+  return true;
+}
+
+void stage::state::on_event(const netem::delivered_event& event) {
+  auto killed = event.kind == netem::event_kind::host_killed;
+  auto machine = killed ? in->net().machine_of(event.to.host) : 0;
+  auto id = killed ? in->peer_id_of(event.to.host) : 0;
+  std::lock_guard guard(watching);
+  if (over) return;
+  if (killed && !simulated()) dead.insert(id);
+  auto in_order = event;
+  in_order.time = stamp(event.time);
+  observers->on_event(in_order);
+  if (killed) nodes.erase(machine);
+  if (!killed || !peer_of.contains(machine)) return;
+  auto by = in->net().died_by(event.to.host);
+  observers->on_host_killed(in_order.time, id, by == netem::kill_scope::machine ? "machine_killed" : "process_killed");
+  open_rounds.erase(id);
+  peers.erase(machine);
+}
+
+/// Whoever gets to the epoch first writes it down: all who get there by steps hold the same bits, or, of parameters that are averaged in
+/// groups, equally good ones.
+void stage::state::keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from) {
+  std::lock_guard guard(watching);
+  if (checkpoint_error || !checkpoint_epochs.insert(state->epoch).second) return;
+  // In groups, others may have used samples that come later than those that one peer hears of.
+  if (traits_of(what).averages_parameters) data_from += count_of(what) * what.data.prefetch_samples;
+  const auto name = fmt::format("epoch-{}.ckpt", state->epoch);
+  if (auto saved = work->save(*state, data_before() + data_from, (checkpoint_folder / name).string()); !saved)
+    checkpoint_error = failure{saved.error()};
+}
+
+void stage::state::on_observation(const actors::host& from, const actors::observation& seen) {
+  auto machine = in->net().machine_of(in->index_of(from));
+  auto now = in->clock().now();
+  std::lock_guard guard(watching);
+  // Killed by another thread while it was about to say this: it happened nowhere.
+  if (over || dead.contains(from.id())) return;
+  observers->on_observation(stamp(now), from.id(), machine, from.name(), seen);
+  if (options.node) diary.observe(now, seen);
+  rounds.observe(from.id(), seen);
+  if (options.on_observation) options.on_observation(from, seen);
+  if (std::holds_alternative<actors::contributed>(seen)) {
+    ++rounds_asked;
+    ++open_rounds[from.id()];
+  } else if (auto* ended = std::get_if<actors::round_ended>(&seen)) {
+    if (!ended->group.is_zero()) --open_rounds[from.id()];
+  } else if (const auto* moved = std::get_if<actors::samples_moved>(&seen)) {
+    if (moved->to == actors::sample_state::committed) goal.committed(moved->epoch, now);
+  } else if (auto* step = std::get_if<actors::stepped>(&seen)) {
+    if (held_out_next > 0 && step->epoch >= held_out_next) {
+      auto every = what.record.held_out_every;
+      held_out_next = (step->epoch / every + 1) * every;
+      held_out_due = true;
+    }
+    if (goal.stepped(step->epoch, now)) in->clock().at(now, [this] { drain(); });
+  } else if (const auto* took = std::get_if<actors::adopted>(&seen)) {
+    if (goal.adopted(took->epoch, now)) in->clock().at(now, [this] { drain(); });
+  }
+}
+
+}  // namespace shoal::scenarios

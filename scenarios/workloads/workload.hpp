@@ -1,0 +1,59 @@
+// What a workload is to everything that handles scenarios: the reader, the checks, the runner, checkpoints, `shoal new`. Each workload
+// is one file in this folder that makes a workload_definition, and one line in scenarios/workloads/all.cpp.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/base/result.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/learn/checkpoint.hpp"
+#include "scenarios/schema/checking.hpp"
+#include "scenarios/schema/registry.hpp"
+#include "scenarios/schema/scenario.hpp"
+
+namespace shoal::scenarios {
+
+class prepared_workload;               // scenarios/workloads/prepared.hpp
+
+/// What `shoal new` writes for a workload.
+struct workload_starter {
+  std::string comment;                 ///< behind `kind:`
+  std::string options;                 ///< the lines below `kind:`, indented by two
+  std::string optimizer;               ///< a mapping on one line
+};
+
+struct workload_definition : kind_definition {
+  bool has_numbers = true;             ///< gradients, a loss and checkpoints; otherwise only sizes and durations
+  bool learns_text = false;            ///< its data are `data.files`, and its model writes text
+
+  /// Reports what the descriptions of the options cannot say. Called when `workload.kind` could be read; values that could not be read are not
+  /// sound(). May be empty.
+  std::function<void(const scenario&, checking&)> check;
+  /// Errors: a model that cannot be made.
+  std::function<result<void>(const workload_choice&)> possible;
+  /// The tensors of the parameters. Requires: the model is possible.
+  std::function<std::vector<kernels::tensor_slot>(const workload_choice&)> tensors;
+  /// Writes into a checkpoint what its tensors do not say of the model. May be empty: they say everything.
+  std::function<void(const workload_choice&, learn::checkpoint&)> describe_model;
+  /// The model in words: measurements of computing speed hold for equal ones.
+  std::function<std::string(const workload_choice&)> fingerprint;
+  /// Reads the data and builds the model. Unless `needs_data`, a workload is made without data that cannot be read: it has no source then, and
+  /// knows no held-out loss. Errors: bad input.
+  std::function<result<std::unique_ptr<prepared_workload>>(const scenario&, bool needs_data)> prepare;
+  workload_starter starter;
+};
+
+/// All workloads; the first one is the default.
+registry<workload_definition>& workloads();
+
+/// The parameters as one tensor, or as a matrix of `rows` rows. Requires: rows divides parameters.
+std::vector<kernels::tensor_slot> matrix_of(std::uint64_t parameters, std::uint64_t rows);
+/// Errors: rows that do not divide the parameters.
+result<void> possible_matrix(std::uint64_t parameters, std::uint64_t rows);
+/// Reports the same.
+void check_rows(std::uint64_t parameters, std::uint64_t rows, checking& report);
+
+}  // namespace shoal::scenarios
