@@ -5,6 +5,7 @@
 
 #include "kernels/base/rng.hpp"
 #include "kernels/optimizer.hpp"
+#include "kernels/outer_optimizer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -63,4 +64,29 @@ TEST_CASE("sgd takes the steps of torch::optim::SGD") {
   const optimizer_config config{
       .kind = optimizer_kind::sgd, .learning_rate = 0.001, .momentum = 0.9, .weight_decay = 0};
   compare<torch::optim::SGD>(config, torch::optim::SGDOptions(0.001).momentum(0.9), 50);
+}
+
+TEST_CASE("the outer optimizer takes the steps of torch::optim::SGD, with Nesterov and without") {
+  for (const bool nesterov : {true, false}) {
+    const outer_optimizer_config config{.nesterov = nesterov};
+    auto random = stream(2, "against_torch");
+    std::vector<float> x(n), state(outer_state_size(config, n)), g(n);
+    for (auto& v : x)
+      v = static_cast<float>(random.normal());
+    const std::vector<std::int64_t> shape{static_cast<std::int64_t>(n)};
+    auto theirs = torch::from_blob(x.data(), shape, torch::kFloat).clone();
+    theirs.set_requires_grad(true);
+    torch::optim::SGD optimizer(std::vector<torch::Tensor>{theirs},
+                                torch::optim::SGDOptions(0.7).momentum(0.9).nesterov(nesterov));
+    for (std::int64_t t = 1; t <= 50; ++t) {
+      for (auto& v : g)
+        v = static_cast<float>(0.1 * random.normal());
+      theirs.mutable_grad() = torch::from_blob(g.data(), shape, torch::kFloat).clone();
+      optimizer.step();
+      outer_step(config, t, g, x, state);
+    }
+    const auto* reference = theirs.data_ptr<float>();
+    for (std::size_t i = 0; i < n; ++i)
+      REQUIRE(std::fabs(x[i] - reference[i]) <= 1e-5 * (1 + std::fabs(reference[i])));
+  }
 }
