@@ -147,6 +147,33 @@ TEST_CASE("delayed Nesterov moves as far as Nesterov with the mean after each N 
   }
 }
 
+TEST_CASE("the mean of own outer steps is the outer step with the means, momentum included") {
+  // So peers that do not hold the same outer parameters may step alone and average afterwards.
+  rng random = stream(4, "outer optimizer");
+  constexpr std::size_t n = 65, peers = 4;
+  for (const bool nesterov : {true, false}) {
+    const outer_optimizer_config config{.nesterov = nesterov};
+    std::vector<double> x_mean(n), v_mean(n), x_after(n), v_after(n), g_mean(n);
+    const auto add = [](std::vector<double>& mean, const std::vector<float>& values) {
+      for (std::size_t i = 0; i < n; ++i)
+        mean[i] += values[i] / static_cast<double>(peers);
+    };
+    for (std::size_t p = 0; p < peers; ++p) {
+      auto x = normal_vector(random, n), v = normal_vector(random, n);
+      const auto g = normal_vector(random, n);
+      add(x_mean, x), add(v_mean, v), add(g_mean, g);
+      outer_step(config, 1, g, x, v);
+      add(x_after, x), add(v_after, v);
+    }
+    std::vector<float> x(x_mean.begin(), x_mean.end()), v(v_mean.begin(), v_mean.end());
+    outer_step(config, 1, std::vector<float>(g_mean.begin(), g_mean.end()), x, v);
+    for (std::size_t i = 0; i < n; ++i) {
+      REQUIRE(std::fabs(x[i] - x_after[i]) < 1e-6 * (1 + std::fabs(x[i])));
+      REQUIRE(std::fabs(v[i] - v_after[i]) < 1e-6 * (1 + std::fabs(v[i])));
+    }
+  }
+}
+
 TEST_CASE("one local step and an outer rate of 1 are the plain step with the mean gradient") {
   rng random = stream(3, "outer optimizer");
   constexpr std::size_t n = 1003, peers = 4;
