@@ -1,5 +1,6 @@
 #include "actors/protocol_actor.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 
@@ -37,12 +38,17 @@ const caf::actor& protocol_actor::address() {
   return address_;
 }
 
+bool protocol_actor::sent_by(const caf::actor& who) {
+  const auto& sender = current_sender();
+  return sender && caf::actor_cast<caf::strong_actor_ptr>(who) == sender;
+}
+
 duration protocol_actor::now() const {
   return const_cast<protocol_actor*>(this)->clock().now().time_since_epoch();
 }
 
 void protocol_actor::set_timer(duration delay, std::uint32_t kind, std::uint64_t token) {
-  const_cast<protocol_actor*>(this)->delayed_send(this, delay, tick{kind, token});
+  delayed_send(this, delay, tick{kind, token});
 }
 
 void protocol_actor::misbehaviour(peer_id culprit, std::string why) {

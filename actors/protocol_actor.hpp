@@ -23,7 +23,9 @@ class protocol_actor : public caf::event_based_actor {
  protected:
   host& here() const noexcept { return host_; }
   /// Our public address.
-  const caf::actor& address() ;
+  const caf::actor& address();
+  /// Whether `who` has sent the message that is being handled. False of a message without a sender.
+  bool sent_by(const caf::actor& who);
   /// Virtual or wall time since the world began.
   duration now() const;
   /// Sends tick{kind, token} to ourselves after `delay`.

@@ -85,7 +85,7 @@ caf::behavior averager::make_behavior() {
       },
       [this](gossip_answer& m) {
         const auto found = open_.find(m.token);
-        if (found == open_.end() || caf::actor_cast<caf::strong_actor_ptr>(found->second) != current_sender())
+        if (found == open_.end() || !sent_by(found->second))
           return misbehaviour(0, "an answer that nobody asked for");
         open_.erase(found);
         const bool current = asked_ && m.token == token_;
@@ -118,7 +118,7 @@ caf::behavior averager::make_behavior() {
       [this](push_received m) {
         const auto found = unconfirmed_.find(m.token);
         if (found == unconfirmed_.end()) return;  // taken back meanwhile: its mass is there twice now
-        if (caf::actor_cast<caf::strong_actor_ptr>(found->second.first) != current_sender())
+        if (!sent_by(found->second.first))
           return misbehaviour(0, "a receipt for what another got");
         unconfirmed_.erase(found);
         if (!unconfirmed_.empty() || !running_) return;

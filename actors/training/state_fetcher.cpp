@@ -63,7 +63,7 @@ std::size_t state_fetcher::living(bool reserves) const {
 
 state_fetcher::donor* state_fetcher::sender_donor() {
   for (auto& d : donors_)
-    if (caf::actor_cast<caf::strong_actor_ptr>(d.address) == current_sender()) return &d;
+    if (sent_by(d.address)) return &d;
   return nullptr;
 }
 

@@ -296,7 +296,7 @@ void volunteer::adopt_shard(const caf::actor& shard) {
 }
 
 void volunteer::on_not_primary(const not_primary& what) {
-  if (!shard_ || caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender()) return;  // we have left it
+  if (!sent_by(shard_)) return;  // we have left it
   demonitor(shard_);
   leave_shard();
   const auto primary = caf::actor_cast<caf::actor_addr>(what.primary);
@@ -371,8 +371,8 @@ void volunteer::request_samples() {
 
 void volunteer::on_samples(samples& message) {
   // It was taken for dead while this was under way, or there is another primary. It takes the lease back.
-  if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender() && is_shard(current_sender())) return;
-  if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender() || message.range.count == 0 ||
+  if (!sent_by(shard_) && is_shard(current_sender())) return;
+  if (!sent_by(shard_) || message.range.count == 0 ||
       message.data.size() != message.range.count * pool_->work().sample_bytes() || (message.data.is_hollow() && !pool_->work().hollow()))
     return misbehaviour(0, "samples that nobody asked for");
   last_samples_ = now();
@@ -395,7 +395,7 @@ void volunteer::on_samples(samples& message) {
 }
 
 void volunteer::on_lease_lost(const lease_lost& message) {
-  if (caf::actor_cast<caf::strong_actor_ptr>(shard_) != current_sender()) return;
+  if (!sent_by(shard_)) return;
   std::erase_if(available_, [&](const sample_block& block) {
     return std::any_of(message.ranges.begin(), message.ranges.end(), [&](const sample_range& lost) {
       return block.range.first < lost.end() && lost.first < block.range.end();
@@ -593,7 +593,7 @@ void volunteer::looked() {
 
 void volunteer::on_address_query(const address_query& message) {
   // Only in one's own name: nobody has others dialled.
-  if (!message.reply_to || caf::actor_cast<caf::strong_actor_ptr>(message.reply_to) != current_sender())
+  if (!sent_by(message.reply_to))
     return misbehaviour(0, "address query in another's name");
   send(message.reply_to, address_answer{message.token, here().seen_address(message.reply_to)});
   if (auto request = helper_.asked(message, address(), now(), options_.reachability.patience))
@@ -711,7 +711,7 @@ std::vector<expected_peer> volunteer::whom_to_ask(std::vector<peer_id> ids, std:
 }
 
 void volunteer::on_donors_wanted(const donors_wanted& what) {
-  if (!fetcher_ || caf::actor_cast<caf::strong_actor_ptr>(fetcher_) != current_sender()) return;
+  if (!sent_by(fetcher_)) return;
   if (fetching_aside_) return send(fetcher_, more_donors{whom_to_ask(others_.peers_through(state_->epoch, state_->id), what.count)});
   // Who has gone on since may have kept it. (What is downloaded is the fetcher's now.)
   auto ids = shares_steps() && what.epoch ? others_.peers_from(*what.epoch) : donors();
@@ -726,7 +726,7 @@ void volunteer::on_download_nears_end(const download_nears_end& what) {
 }
 
 void volunteer::on_download(const download_report& report) {
-  if (!fetcher_ || caf::actor_cast<caf::strong_actor_ptr>(fetcher_) != current_sender()) return;
+  if (!sent_by(fetcher_)) return;
   fetcher_ = nullptr;
   const auto epoch = download_->begun() ? download_->offer().epoch : 0;
   here().observe(download_ended{downloading_step_, epoch, report.why, report.bytes, report.rejected, report.donors});
