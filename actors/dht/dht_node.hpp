@@ -1,94 +1,67 @@
-// One node of the distributed hash table: each host runs one, and they have no centre. Kademlia with expiring,
-// signed records and a dictionary of sub-keys under each key; what is new to it, docs/adr/0010 says why.
+// One node of the distributed hash table: each host runs one, and there is no central node. Kademlia with expiring,
+// signed records and a dictionary of sub-keys under each key; docs/adr/0010 gives the reasons for what is new to it.
 //
-// What it understands of the actors of its own host: `store`, `withdraw`, and `lookup`
-// answered by `found`; `serve`, which says whether others can dial this host; and `introduced`, which names another node.
+// The actors of its own host send it `store`, `withdraw` and `lookup`, which `found` answers. They also send `serve`, which
+// says whether others can dial this host, and `introduced`, which names another node.
 //
 // Steps:
-//   join    ask the bootstrap addresses who is near to us; then look ourselves up, and a point in each
-//           farther bucket. Without bootstraps, or if none of them answers for long, a node is alone and says so
-//           to nobody: it answers from what it has. Bootstraps that have not answered yet are asked again now and then.
-//   serve   a node that others cannot dial is a client. It looks up and stores like any other, and is asked for nothing:
-//           everything it sends says that it is one, so that nobody keeps it, names it or gives it records. A node begins as its
-//           configuration says, and changes when `serve` does; it then looks itself up, so that others learn of it.
-//   write   sign; send to the `replicas` nodes nearest to the key; in a small network first to those that seem to be, as
-//           a look-up takes round trips. Who they are is kept for `replicas_fresh` after the farthest of them has last said that it
-//           is one (at most for `refresh`), unless a nearer node appears, one of them fails, or one says that it knows enough that
-//           are nearer: then they are looked up again, and get everything of ours.
-//   read    the first time an iterative look-up that merges what all replicas have. After that one replica is asked for
-//           what changed, or nobody if we are one: a poll of a dictionary of many costs the bytes of the changes.
-//           The nearest replica that had nothing is sent what was found.
-//           A replica whose answer is late counts as one: if we took its place, and so answered ourselves, we would know nothing. What it
-//           says when the look-up is over is kept all the same.
-//   hold    records that nobody has stored for `republish` go to the replicas of now, by the replicas themselves;
-//           a node that has become one gets them from the nearest of the others.
-//   fail    a reset connection is final; who has not answered a request for `request_timeout`, but others since, is asked that again, up to
-//           twice; who is silent altogether is left alone for a time that
-//           doubles from a second to a minute, and then is a sixteenth of its silence, and then asked again: so long after a cut two halves of the
-//           network find together. Who has nobody else asks those it had given up as well.
-//           `unreachable` is silence: a host that was paused or cut off comes back. Who was left alone and speaks again is
-//           given what it missed, like a newcomer; a node that handled nothing for long does not take itself for a replica
-//           that has all, but reads what the others have.
-//   expire  a record ends when its owner's clock said. Who holds or reads it compares with the clock of most of those it
-//           talks to (clock_votes.hpp), so that one wrong clock hides no records but its owner's. Of what an
-//           owner said, the last counts. When that ends before something it had said earlier, as after its clock was
-//           ahead, it withdraws the rest.
+//   join    Ask the bootstrap addresses for the nodes near this one; then look up this node's own id, and a point in each
+//           farther bucket (bootstrap.hpp). Without a bootstrap node, or if none answers for long, a node is alone.
+//   serve   A node that others cannot dial is a client. It looks up and stores like any other node, and is asked nothing: each
+//           of its messages says that it is a client, so that no node keeps it, names it or gives it records. A node begins as
+//           its configuration says, and changes with `serve`; then it looks itself up, so that others learn of it.
+//   write   Sign the record; send it to the `replicas` nodes nearest to the key. A small network gets it first at the nodes that
+//           seem to be the nearest, because a look-up takes round trips. replica_sets.hpp says how long the replicas are known;
+//           new replicas get all records of this host (own_records.hpp).
+//   read    The first time, an iterative look-up merges the records of all replicas. After that one replica is asked
+//           for changes, or none if this node is a replica: the poll of a large dictionary costs the bytes of its changes.
+//           The nearest replica that had nothing is sent the records. The look-up waits for a late replica, because a node in its
+//           place (even this one) would know nothing; its answer is kept even after the look-up is over.
+//   hold    Replicas send records that were not stored for `republish` to the replicas of that time.
+//           A node that becomes a replica gets the records from the nearest of the other replicas.
+//   fail    A reset connection is final. A request that gets no answer for `request_timeout` is sent again, up to twice, if its
+//           node has answered other requests since. A node that answers nothing is left alone for a while (blacklist.hpp) and then
+//           asked again: two halves of a network find each other after a long cut. A node that knows no other
+//           node asks even those that it leaves alone. `unreachable` counts as silence, because a host that was paused or cut off
+//           comes back. A node that speaks again gets what it missed, like a new one. A node that handled no message for long
+//           does not believe that it holds all records: it reads those of the other replicas.
+//   expire  A record ends when its owner's clock says. Replicas and readers compare the end with the clock of most nodes
+//           that they talk to (clock_votes.hpp). A wrong clock hides only the records of its own host. The last version
+//           of a record counts. If it ends earlier than an older version, its owner withdraws it then.
 //
 // Bytes on the wire: write: replicas * (330 + value). Poll: 2 small messages + (330 + value) for each change.
-// Left out: proof that a node owns its id; a limit on how many nodes one attacker runs; a check that who says that it can be
-// dialled can (it goes like any node that does not answer); serving over relays, whose budgets it would eat: where
-// nobody can be dialled, nobody serves.
+// Left out: proof that a node owns its id; a limit on the nodes of one attacker; a check that a node can be dialled as it says
+// (other nodes give it up like any node that does not answer); serving over relays, whose budgets it would use up: where no
+// node can be dialled, no node serves.
+//
+// The decisions are in plain state machines, one file each; the actor translates messages and effects.
+// Its sources: dht_node.cpp (messages), dht_node_requests.cpp, dht_node_lookups.cpp, dht_node_membership.cpp.
 #pragma once
 
-#include <deque>
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "actors/dht/blacklist.hpp"
+#include "actors/dht/bootstrap.hpp"
 #include "actors/dht/clock_votes.hpp"
+#include "actors/dht/dht_config.hpp"
 #include "actors/dht/iterative_lookup.hpp"
+#include "actors/dht/lost_nodes.hpp"
+#include "actors/dht/own_records.hpp"
+#include "actors/dht/read_cache.hpp"
 #include "actors/dht/record_store.hpp"
+#include "actors/dht/replica_polls.hpp"
+#include "actors/dht/replica_rank.hpp"
+#include "actors/dht/replica_sets.hpp"
+#include "actors/dht/request_book.hpp"
 #include "actors/dht/routing_table.hpp"
 #include "actors/dht/signed_record.hpp"
 #include "actors/protocol_actor.hpp"
 
 namespace shoal::actors {
-
-/// What an iterative look-up came to; for tests and benchmarks.
-struct lookup_report {
-  unsigned hops = 0;
-  std::size_t asked = 0;
-  bool for_key = false;
-};
-
-struct dht_config {
-  std::vector<caf::actor> bootstraps;              ///< addresses of nodes; some may be dead
-  /// Who is at these addresses now: asked when nobody is left who is known. May be empty: the same as at first.
-  std::function<std::vector<caf::actor>()> bootstraps_now;
-  bool serves = true;                              ///< others can dial this host, as far as is known at the start
-  std::size_t bucket_size = 20;
-  std::size_t replicas = 5;
-  std::size_t alpha = 3;
-  duration slow_after = std::chrono::milliseconds(500);   ///< from then on others are asked as well
-  duration request_timeout = std::chrono::seconds(3);
-  duration blacklist_time = std::chrono::seconds(1);
-  /// The replicas of a key are known for so long after they last said so, and all of them are read that often.
-  duration replicas_fresh = std::chrono::seconds(30);
-  duration cache_time = std::chrono::milliseconds(50);   ///< what was read so lately is not read again
-  duration maintenance = std::chrono::seconds(10);
-  duration refresh = std::chrono::minutes(5);      ///< between two look-ups of random points
-  duration republish = std::chrono::minutes(10);
-  duration bootstrap_patience = std::chrono::seconds(10);
-  record_limits limits;
-  std::shared_ptr<signature_memo> memo;            ///< shared by the nodes of one process; may be null
-  std::function<void(const lookup_report&)> on_lookup;   ///< may be empty
-  bool honours_expired = false;                    ///< a known bug, for tests (actors::mutant::expired_record)
-};
 
 class dht_node final : public protocol_actor {
  public:
@@ -103,64 +76,60 @@ class dht_node final : public protocol_actor {
   static constexpr std::size_t most_waiting = 1024;  ///< readers of one key
 
  private:
-  enum timer : std::uint32_t { request_timer, join_timer, flush_timer, maintenance_timer, probe_timer };
-  enum class kind : std::uint8_t { bootstrap, ping, search, poll, put };
+  using kind = request_book::kind;
+  using request = request_book::request;
+  using records_of_key = std::vector<shared<signed_record>>;
 
-  /// Of `read` records are asked for too.
+  enum timer : std::uint32_t { request_timer, join_timer, flush_timer, maintenance_timer, probe_timer };
+
+  /// `read` asks for records, too.
   enum class goal : std::uint8_t { refresh, join, read, write, republish };
 
-  struct request {
-    kind what = kind::ping;
-    contact to;                       // of bootstraps the id is zero
-    std::uint64_t search = 0;
-    std::string key;
-    std::uint64_t after = 0;
-    duration asked{};
-    unsigned again = 0;               // how often it was asked the same before
-  };
-  /// Whom we asked something that is still open.
-  struct watch {
-    unsigned open = 0;
-    duration answered{duration::min()};   // any of our requests, last
-  };
   struct search {
     iterative_lookup lookup;
     std::string key;                  // empty: only nodes are looked for
     goal what = goal::refresh;
-    std::set<node_id> lacking;        // answered, and had nothing under the key
-  };
-  struct replica_set {
-    std::vector<contact> members;     // nearest first; we may be among them
-    duration since{};                 // when they were looked up
-    duration confirmed{};             // when we last knew that they are the nearest
-    bool stale = false;
-    bool merged = false;              // we have read what all of them had
-  };
-  struct view {                       // what we know of a key that we read
-    std::map<node_id, std::uint64_t> after;
-    duration fetched{duration::min()};
-    duration used{};
-  };
-  struct poll_state {
-    std::set<node_id> asked;
-    unsigned open = 0;
-  };
-  struct own_record {
-    shared<signed_record> what;
-    bool pending = true;              // the replicas do not have it yet
-    std::set<node_id> told;           // while it is pending: who has it already
-    duration sent{};
-    std::int64_t longest = 0;         // the latest expiration that we ever gave it: somebody may still have that record
+    std::set<node_id> lacking;        // nodes that answered and had nothing under the key
   };
   struct reader {
     caf::actor reply_to;
     std::uint64_t token = 0;
   };
-  using dictionary = std::map<std::string, own_record>;
 
-  void on_lost(const caf::actor_addr& whom, bool dead);
+  /// All that the actor knows. The end of the actor drops it as a whole: two dead actors that know each other are never freed.
+  struct state {
+    state(dht_config config, const identity& signer, rng random, duration now);
 
-  // for this host's actors
+    dht_config options;
+    contact self;
+    rng draws;
+    routing_table table;
+    blacklist left_alone;
+    lost_nodes lost;
+    clock_votes votes;
+    bootstrap entry;
+    request_book requests;
+    record_store store;               // as a replica
+    read_cache cache;
+    own_records own;
+    replica_sets sets;
+    replica_rank rank;
+    replica_polls polls;
+    std::map<std::string, std::vector<reader>> waiting;
+    std::map<std::uint64_t, search> searches;
+    std::map<std::string, std::uint64_t> search_of;
+    std::uint64_t next_token = 1;
+    bool serves, flush_planned = false;
+    duration next_refresh, last_handled{};
+  };
+
+  // -- dht_node.cpp: messages
+
+  void on_tick(const tick& what);
+  /// Called for each message: detects that this node handled none for long.
+  void note_activity();
+
+  // of this host's actors
   bool is_local();
   void on_store(store& what);
   void on_withdraw(const withdraw& what);
@@ -168,126 +137,112 @@ class dht_node final : public protocol_actor {
   void on_serve(const serve& what);
   void on_introduced(const introduced& what);
   void publish(const std::string& key, record entry, bool withdrawn);
-  void write(const std::string& key);
-  void read(const std::string& key);
-  void answer(const std::string& key);
 
-  // for other nodes
+  // of other nodes
   bool is_valid(const contact& from);
   void on_nodes_query(const nodes_query& what);
   void on_records_query(const records_query& what);
   void on_put(const record_put& what);
   void on_answer(query_answer& what);
+  /// True if the answer is of the node and of the kind that the request asked for; counted as misbehaviour if not.
+  bool answers(const request& to, const query_answer& what);
+  void on_late_answer(const query_answer& what);
   void on_receipt(const put_receipt& what);
-  /// Checks and keeps records of others. Says how many it took for bad.
-  void keep(record_store& in, const std::string& key, const std::vector<shared<signed_record>>& records);
   std::vector<contact> known_near(const node_id& target, const node_id& asker) const;
+  /// Checks and keeps records of others.
+  void keep(record_store& in, const std::string& key, const records_of_key& records);
+  /// Keeps the records of an answer. True if the sender has more.
+  bool take_records(const request& to, const query_answer& what);
+  /// A replica says whether enough others are nearer to the key than itself.
+  void on_rank(const request& done, std::uint8_t others_nearer);
 
-  // requests
+  // -- dht_node_requests.cpp: requests
+
   template <class Message>
   void ask(request what, Message message);
+  /// Asks an address whose node is unknown for the nodes near this one.
+  void ask_address(const caf::actor& address, kind what);
+  void ping(const contact& to) { query(to, 0, {}, kind::ping, false); }
   void query(const contact& to, std::uint64_t search, const std::string& key, kind what, bool nodes, unsigned again = 0);
-  void put(const contact& to, const std::string& key, std::vector<shared<signed_record>> records, unsigned again = 0);
-  std::optional<request> close(std::uint64_t token, bool answered = false);
-  void on_request_timer();
+  void put(const contact& to, const std::string& key, records_of_key records, unsigned again = 0);
+  /// Puts of at most `most_records` each.
+  void put_all(const contact& to, const std::string& key, const records_of_key& records);
+  request close(std::uint64_t token, bool answered);
   void wait_for_requests();
+  void on_request_timer();
   void on_slow(std::uint64_t token);
   void on_failed(std::uint64_t token, bool dead);
-  /// That request was lost and not the node, which has answered others since.
+  void on_bootstrap_failed();
+  /// The request was lost and not its node, which has answered others since.
   void ask_again(const request& what);
-  bool blocked(const node_id& who) const { return blacklist_.blocks(who, now()); }
+  void on_lost(const caf::actor_addr& whom, bool dead);
+  /// A late answer of the sender to a request that was given up: the node is back.
+  std::optional<request> take_overdue(std::uint64_t token, bool client);
 
-  // look-ups
+  // -- dht_node_lookups.cpp: look-ups, reads and writes
+
+  void write(const std::string& key);
+  void write_all();
+  /// Sends what is pending to those that were not sent it. `guess`: there may be other replicas.
+  void send_own(const std::string& key, const std::vector<contact>& members, bool guess);
+  /// Own records of these keys are sent to their replicas again, soon.
+  void send_again(const std::vector<std::string>& keys);
+  void flush_soon();
+  void read(const std::string& key);
+  void answer(const std::string& key);
+  void poll(const std::string& key);
   void start_search(const node_id& target, const std::string& key, goal what);
   void pump(std::uint64_t search);
   void finish(std::uint64_t search);
-  void poll(const std::string& key);
-  void poll_failed(const std::string& key);
-  const replica_set* replicas_of(const std::string& key) const;
-  bool holds(const replica_set& set) const;
-  /// Keeps what the answer to `to` says of its key. True if the sender has more.
-  bool take_records(const request& to, const query_answer& what);
-  /// `nearest` and we, where we belong among them; at most `replicas`.
+  void finish_read(const search& done, const replica_set& set);
+  /// `nearest` with this node at its place, if it serves.
   std::vector<contact> with_us(const node_id& target, std::vector<contact> nearest) const;
-  /// What is pending, to those who do not have it yet. `guess`: there may be others.
-  void send_own(const std::string& key, const std::vector<contact>& members, bool guess);
-  void send_kept(const std::string& key, const replica_set& set);
+  /// Null if the replicas have to be looked up.
+  const replica_set* current_replicas(const std::string& key);
+  void republish(const std::string& key, const replica_set& set);
+  /// Sends the records to the nearest replica that had nothing: it is new there, or lost a message.
   void repair(const search& done);
+  records_of_key living(const record_store& in, const std::string& key, std::size_t most);
 
-  // membership
+  // -- dht_node_membership.cpp: other nodes, and maintenance
+
   void join();
-  /// Or only those who are left alone for a while.
-  bool knows_nobody() const;
-  /// Whom else than at first, if we have asked before.
-  void look_at_addresses();
   void joined();
-  /// Who is a client is known by nobody.
+  /// Looks up points farther than the neighbours, so that this node knows the whole space and is known in it.
+  void announce();
+  void look_up_self() { start_search(state_->self.id, {}, goal::refresh); }
+  /// A node has said something. No node keeps a client.
   void met(const contact& who, bool client);
-  void drop_from_sets(const node_id& who);
-  /// One of those that we take for the replicas of `key` is none, as it says.
-  void outdated(const std::string& key);
-  /// It is one, as it says.
-  void confirmed(const std::string& key, const node_id& by);
-  std::uint8_t others_nearer(const std::string& key);
-  /// `self`: our neighbours have not been looked up.
-  void announce(bool self);
-  void heard_bootstrap(const contact& who);
-  std::uint8_t client() const noexcept { return serves_ ? 0 : 1; }
-  /// As most have it; our own clock is for what we publish.
-  std::int64_t utc() { return votes_.utc_ns(here().utc_ns(), now()); }
   void newcomer(const contact& who);
-  void lost(const node_id& who, bool dead, duration asked);
+  /// Sends a new replica the records that it lacks.
   void hand_over(const contact& to);
-  void flush_soon();
-  void maintain();
-  /// Called for each message that is handled.
-  void handles();
-  std::optional<request> overdue(std::uint64_t token, const caf::strong_actor_ptr& sender, bool client);
-  void remember(const contact& who);
-  /// Asks again whom we gave up, once it is not left alone any more.
+  void heard_bootstrap(const contact& who);
+  void lost(const node_id& who, bool dead, duration asked);
   void probe_later(const node_id& who);
   void probe(std::uint64_t token);
+  bool is_left_alone(const node_id& who) const { return state_->left_alone.blocks(who, now()); }
+  /// True if all known nodes are left alone for a while, or none is known.
+  bool knows_nobody() const;
+  std::uint8_t others_nearer(const std::string& key);
 
-  dht_config options_;
-  identity identity_;
-  rng draws_;
-  contact self_;
-  routing_table table_;
-  blacklist blacklist_;
-  clock_votes votes_;
-  record_store store_;                // as a replica
-  record_store cache_;                // of what we read and are no replica of
-  std::map<std::string, dictionary> own_;
-  std::map<std::string, replica_set> sets_;
-  std::map<std::string, view> views_;
-  std::map<std::string, poll_state> polls_;
-  std::map<std::string, std::vector<reader>> waiting_;
-  std::map<std::uint64_t, search> searches_;
-  std::map<std::string, std::uint64_t> search_of_;
-  std::map<std::uint64_t, request> requests_;
-  std::map<std::uint64_t, request> overdue_;   // given up, and may still be answered
-  struct deadline {
-    duration at{};
-    std::uint64_t token = 0;
-  };
-  std::deque<deadline> slow_, late_;  // of requests, answered ones among them; the next first
-  std::optional<duration> next_deadline_;      // that the timer is set for
-  std::map<caf::actor_addr, watch> watched_;
-  std::set<node_id> dead_;            // others name them until they find out themselves
-  std::deque<node_id> dead_order_;
-  std::deque<contact> remembered_;    // silent once; asked again now and then
-  std::map<std::uint64_t, node_id> probes_;   // of remembered_, each once
-  std::deque<caf::actor> unheard_;    // bootstraps that have not answered yet
-  struct rank {
-    std::uint64_t changes = 0;
-    std::uint8_t others_nearer = 0;
-  };
-  std::map<std::string, rank> ranks_;  // of keys, as the table was after so many changes
-  std::uint64_t next_token_ = 1, last_version_ = 0;
-  std::size_t bootstraps_open_ = 0;
-  unsigned join_attempts_ = 0;
-  bool serves_, ready_ = false, joining_search_ = false, flush_planned_ = false;
-  duration started_{}, next_refresh_{}, last_handled_{};
+  void maintain();
+  void drop_expired_records();
+  /// Drops expired records of this host. Older versions that end later are withdrawn.
+  void drop_own_records();
+  void drop_idle_keys();
+  void renew_own_records();
+  void republish_kept_records();
+  void ping_silent_nodes();
+  void ask_current_addresses();
+  void ask_unheard_address();
+  void ping_quiet_contacts();
+  void refresh_table();
+
+  std::uint8_t client() const noexcept { return state_->serves ? 0 : 1; }
+  /// UTC as most nodes have it; for own records this host's clock counts.
+  std::int64_t utc() const { return state_->votes.utc_ns(here().utc_ns(), now()); }
+
+  std::optional<state> state_;   // until the end of the actor
 };
 
 }  // namespace shoal::actors

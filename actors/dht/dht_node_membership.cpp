@@ -1,0 +1,263 @@
+// How a node joins, which nodes it keeps and gives up, and its maintenance. The rules are in
+// dht_node.hpp.
+#include "actors/dht/dht_node.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace shoal::actors {
+
+namespace {
+
+constexpr std::size_t most_pings = 1; // to contacts that say nothing, in one round of maintenance
+constexpr auto ping_silence =
+    std::chrono::seconds(60); // of a contact that stands in a newcomer's way
+constexpr auto idle_lifetime =
+    std::chrono::minutes(2); // of what is known of a key that is not used
+
+} // namespace
+
+void dht_node::join() {
+  auto& entry = state_->entry;
+  if (!entry.is_asking())
+    return;
+  entry.refresh(state_->self.address);
+  if (entry.addresses().empty())
+    return joined();
+  entry.begin_attempt();
+  for (const auto& address : entry.addresses())
+    ask_address(address, kind::bootstrap);
+}
+
+void dht_node::joined() {
+  if (!state_->entry.join())
+    return;
+  announce();
+  write_all();
+  std::vector<std::string> keys;
+  for (const auto& [key, readers] : state_->waiting)
+    keys.push_back(key);
+  for (const auto& key : keys)
+    read(key);
+}
+
+void dht_node::announce() {
+  const auto prefixes = state_->table.prefixes();
+  if (prefixes.empty())
+    return;
+  for (unsigned p = 0; p < prefixes.back() && p < node_id::bits; ++p)
+    start_search(random_at(state_->self.id, p, state_->draws), {}, goal::refresh);
+}
+
+void dht_node::heard_bootstrap(const contact& who) {
+  // Until now this node was in a network without that one.
+  if (state_->entry.heard(who.address) && state_->entry.has_joined())
+    look_up_self();
+}
+
+// -- other nodes ----------------------------------------------------------------------------------
+
+void dht_node::met(const contact& who, bool client) {
+  const bool back = state_->left_alone.alive(who.id);
+  state_->lost.heard(who.id);
+  auto& table = state_->table;
+  if (client) {
+    const auto known = table.nearest(who.id, 1);
+    if (known.empty() || known[0].id != who.id || known[0].address != who.address)
+      return;
+    table.remove(who.id);
+    return send_again(state_->sets.left(who.id));
+  }
+  switch (table.seen(who, now())) {
+  case routing_table::arrival::added:
+    return newcomer(who);
+  case routing_table::arrival::waits: {
+    const auto rival = table.stalest(who.id, now(), ping_silence);
+    if (rival && !state_->requests.asks(rival->id))
+      ping(*rival);
+    return;
+  }
+  case routing_table::arrival::known:
+    if (back)
+      newcomer(who);
+    return;
+  case routing_table::arrival::refused:
+    return;
+  }
+}
+
+void dht_node::newcomer(const contact& who) {
+  if (state_->table.size() == 1 && state_->entry.has_joined())
+    look_up_self(); // it was alone: the others learn of it
+  state_->lost.forget(who.id);
+  send_again(state_->sets.arrived(who.id));
+  hand_over(who);
+}
+
+void dht_node::hand_over(const contact& to) {
+  for (const auto& key : state_->store.keys()) {
+    const auto target = node_id::of_key(key);
+    const auto near = state_->table.nearest(target, state_->options.replicas);
+    const bool is_replica =
+        std::any_of(near.begin(), near.end(), [&](const contact& c) { return c.id == to.id; });
+    // One sender is enough: the nearest of the nodes that were here before.
+    const bool nearest = std::all_of(near.begin(), near.end(), [&](const contact& c) {
+      return c.id == to.id || distance(target, state_->self.id) < distance(target, c.id);
+    });
+    if (is_replica && nearest)
+      put_all(to, key, living(state_->store, key, std::numeric_limits<std::size_t>::max()));
+  }
+}
+
+void dht_node::lost(const node_id& who, bool dead, duration asked) {
+  auto& table = state_->table;
+  if (dead) {
+    table.remove(who);
+    state_->lost.died(who);
+  } else {
+    state_->left_alone.failed(who, asked, now());
+    for (const auto& c : table.nearest(who, 1))
+      if (c.id == who)
+        state_->lost.remember(c);
+    table.failed(who);
+    probe_later(who);
+  }
+  send_again(state_->sets.left(who));
+}
+
+void dht_node::probe_later(const node_id& who) {
+  if (!state_->lost.needs_probe(who))
+    return;
+  const auto token = state_->next_token++;
+  state_->lost.plan_probe(token, who);
+  set_timer(std::max(state_->left_alone.until(who) - now(), duration{}), probe_timer, token);
+}
+
+void dht_node::probe(std::uint64_t token) {
+  const auto who = state_->lost.take_probe(token);
+  if (!who)
+    return;
+  if (is_left_alone(who->id))
+    probe_later(who->id);
+  else
+    ping(*who);
+}
+
+bool dht_node::knows_nobody() const {
+  if (state_->left_alone.size() < state_->table.size())
+    return false; // most of the time
+  return state_->table
+      .nearest(state_->self.id, 1, [this](const node_id& id) { return is_left_alone(id); })
+      .empty();
+}
+
+std::uint8_t dht_node::others_nearer(const std::string& key) {
+  return !state_->serves || state_->rank.others_nearer(key, state_->table) ? 1 : 0;
+}
+
+// -- maintenance ----------------------------------------------------------------------------------
+
+void dht_node::maintain() {
+  set_timer(state_->options.maintenance, maintenance_timer);
+  drop_expired_records();
+  drop_own_records();
+  drop_idle_keys();
+  if (!state_->entry.has_joined())
+    return;
+  renew_own_records();
+  republish_kept_records();
+  ping_silent_nodes();
+  ask_current_addresses();
+  ask_unheard_address();
+  ping_quiet_contacts();
+  refresh_table();
+}
+
+void dht_node::drop_expired_records() {
+  state_->store.drop_expired(utc());
+  state_->cache.records().drop_expired(utc());
+}
+
+void dht_node::drop_own_records() {
+  const auto utc = here().utc_ns();
+  for (auto& [key, withdrawal] : state_->own.outlived(utc))
+    publish(key, std::move(withdrawal), true);
+  state_->own.drop_expired(utc);
+}
+
+void dht_node::drop_idle_keys() {
+  const auto& s = *state_;
+  state_->cache.drop_idle(now(), idle_lifetime, [&](const std::string& key) {
+    return s.waiting.contains(key) || s.search_of.contains(key);
+  });
+  state_->sets.drop_idle(now(), idle_lifetime, [&](const std::string& key) {
+    return s.own.has(key) || s.cache.has(key);
+  });
+}
+
+void dht_node::renew_own_records() {
+  for (const auto& key : state_->own.renew(now(), state_->options.republish))
+    write(key);
+}
+
+void dht_node::republish_kept_records() {
+  auto& store = state_->store;
+  for (const auto& key : store.keys()) {
+    if (now() - store.touched(key) < state_->options.republish || state_->search_of.contains(key))
+      continue;
+    store.touch(key, now());
+    start_search(node_id::of_key(key), key, goal::republish);
+  }
+}
+
+void dht_node::ping_silent_nodes() {
+  const auto& silent = state_->lost.silent();
+  if (silent.empty())
+    return;
+  for (auto pings = state_->table.size() == 0 ? silent.size() : 1; pings > 0; --pings) {
+    const auto& who = silent[state_->draws.below(silent.size())];
+    if (!is_left_alone(who.id))
+      ping(who);
+  }
+}
+
+void dht_node::ask_current_addresses() {
+  if (!knows_nobody())
+    return;
+  auto& entry = state_->entry;
+  const auto before = entry.addresses();
+  entry.refresh(state_->self.address);
+  for (const auto& address : entry.addresses())
+    if (state_->table.size() == 0 ||
+        std::find(before.begin(), before.end(), address) == before.end())
+      ask_address(address, kind::ping);
+}
+
+void dht_node::ask_unheard_address() {
+  const auto address = state_->entry.next_unheard();
+  if (address && state_->table.size() > 0)
+    ask_address(*address, kind::ping);
+}
+
+void dht_node::ping_quiet_contacts() {
+  // A node that is asked little would name the dead to others for long. That costs its askers a
+  // round trip, once; in a quiet swarm of 30, pings to all silent contacts every minute were a
+  // fifth of all messages.
+  for (const auto& who : state_->table.silent(most_pings, now(), 3 * state_->options.refresh))
+    if (!is_left_alone(who.id))
+      ping(who);
+}
+
+void dht_node::refresh_table() {
+  if (now() < state_->next_refresh)
+    return;
+  state_->next_refresh = now() + state_->options.refresh;
+  const auto prefixes = state_->table.prefixes();
+  if (prefixes.empty())
+    return;
+  const auto prefix = prefixes[state_->draws.below(prefixes.size())];
+  start_search(random_at(state_->self.id, prefix, state_->draws), {}, goal::refresh);
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,85 @@
+// The replicas of each key that this node writes or reads: who they are, and how far that can be
+// believed. A plain state machine: its owner looks replicas up, and sends records to those that are
+// new.
+//
+// Steps: a look-up renews a set. The set is current until it is `stale`, but at most for `refresh`
+// after the look-up, and for `fresh` after its farthest member has last confirmed it. (A nearer
+// node would push out the farthest first.) A set becomes stale when a nearer node appears, when a
+// member leaves, or when a member says that it is none.
+#pragma once
+
+#include "actors/messages.hpp"
+#include "kernels/base/units.hpp"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shoal::actors {
+
+struct replica_set {
+  std::vector<contact> members; ///< nearest first; this node may be among them
+  duration since{};             ///< when they were looked up
+  duration confirmed{};         ///< when they were last known to be the nearest
+  bool stale = false;           ///< they have to be looked up again
+  bool merged = false;          ///< this node has read what all of them had
+
+  bool contains(const node_id& who) const;
+};
+
+class replica_sets {
+public:
+  struct limits {
+    std::size_t replicas = 5; ///< members of a set, in a network that is large enough
+    duration fresh{}, refresh{};
+  };
+  replica_sets(const node_id& self, limits bounds) : self_(self), limits_(bounds) {}
+
+  /// Null if the key was never looked up.
+  const replica_set* find(const std::string& key) const;
+  /// Null if the replicas of the key have to be looked up.
+  const replica_set* current(const std::string& key, duration now) const;
+  /// True if this node is a replica of the key.
+  bool holds(const std::string& key) const;
+  bool holds(const replica_set& set) const { return set.contains(self_); }
+
+  /// A look-up has ended. `read`: this node has read what all members had.
+  const replica_set& renew(const std::string& key, std::vector<contact> members, bool read,
+                           duration now);
+  void mark_stale(const std::string& key);
+  /// A member says that it is none. True if the set becomes stale. Not soon after a look-up: the
+  /// member may not know that others have died, and each of its messages would cost a look-up.
+  bool denied(const std::string& key, duration now);
+  /// `by` says that it is a replica of the key.
+  void confirmed(const std::string& key, const node_id& by, duration now);
+
+  // These return the keys whose sets are stale by what happened, ascending.
+  std::vector<std::string> arrived(const node_id& who);
+  std::vector<std::string> left(const node_id& who);
+  /// This node serves others now, or does not any more.
+  std::vector<std::string> role_changed();
+
+  /// This node has missed messages: sets that it belongs to are not merged any more.
+  void missed_messages();
+  /// Forgets sets that were looked up more than `lifetime` ago, except those of which `in_use(key)`
+  /// is true.
+  template <class F>
+  void drop_idle(duration now, duration lifetime, F in_use) {
+    std::erase_if(
+        sets_, [&](const auto& e) { return now - e.second.since > lifetime && !in_use(e.first); });
+  }
+
+  static constexpr duration denial_patience = std::chrono::seconds(2);
+
+private:
+  node_id self_;
+  limits limits_;
+  std::map<std::string, replica_set> sets_;
+};
+
+/// `nearest` to `target`, sorted, with `self` at its place; at most `most`.
+std::vector<contact> with_self(const node_id& target, std::vector<contact> nearest,
+                               const contact& self, std::size_t most);
+
+} // namespace shoal::actors
