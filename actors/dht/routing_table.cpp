@@ -34,7 +34,8 @@ routing_table::arrival routing_table::seen(const contact& who, duration now) {
   if (auto waits = find_in(in.waiting, who.id); waits != in.waiting.end()) in.waiting.erase(waits);
   if (in.members.size() < bucket_size_) {
     in.members.push_back({who, now});
-    ++size_, ++changes_;
+    ++size_;
+    ++changes_;
     return arrival::added;
   }
   in.waiting.push_back(who);
