@@ -9,11 +9,13 @@
 
 #include <caf/actor.hpp>
 
-#include "actors/observe.hpp"
+#include "actors/ids.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/base/units.hpp"
 
 namespace shoal::actors {
+
+class observation;   // actors/observe.hpp
 
 /// One incarnation of one host. Lives longer than every actor on it.
 class host {

@@ -1,141 +1,131 @@
-// What actors tell the observers outside them: never a message, never an influence on the run.
-// Logs, metrics and the invariants of DESIGN section 5 are made from these and from nothing else.
+// An observation is a fact that an actor tells the observers outside it: never a message, never an influence on the run.
+// Logs, metrics and the invariants of DESIGN section 5 are made from observations and from nothing else.
+//
+// Any struct is one that has `static constexpr std::string_view observed_as`, its name in logs. A protocol keeps its own in
+// actors/<protocol>/observations.hpp; no list names them all. An observer asks get_if<stepped>(&what), or keeps a table of
+// observation_handlers. A struct with `std::string logged_fields() const` (JSON, '"epoch":3,"bytes":7') has a line in the event log, too.
 #pragma once
 
-#include <array>
-#include <cstdint>
+#include <concepts>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <variant>
-#include <vector>
+#include <unordered_map>
+#include <utility>
 
 #include "actors/ids.hpp"
-#include "actors/reasons.hpp"
-#include "kernels/base/payload.hpp"
 
 namespace shoal::actors {
 
-/// A compute job of `samples` samples ended; `loss_sum` is the sum of the samples' mean losses.
-struct trained {
-  std::uint64_t epoch = 0;
-  std::vector<sample_range> samples;
-  double loss_sum = 0;
+template <class T>
+concept observable = requires {
+  { T::observed_as } -> std::convertible_to<std::string_view>;
 };
 
-/// A peer's relation to the swarm changed.
-enum class peer_phase : std::uint8_t { joining, computing, averaging, downloading, gone };
-struct phase_changed {
-  peer_phase phase = peer_phase::joining;
-  std::uint64_t epoch = 0;
-  state_id state;
+/// Facts about one type of observation. There is one object for each type, whose address tells types apart.
+struct observation_type {
+  std::string_view name;
+  std::shared_ptr<const void> (*copy)(const void*);
+  std::string (*logged_fields)(const void*);   ///< null: the type has no line of its own in the event log
 };
 
-/// A member enters a round with this contribution (shared memory, not copied).
-struct contributed {
-  group_id group;
-  std::uint64_t epoch = 0;
-  std::uint32_t member = 0;        ///< index in the group
-  std::uint32_t members = 0;
-  std::uint64_t weight = 0;
-  std::vector<sample_range> samples;
-  payload values;
-  bool takes = true;               ///< false: it reduces for the others and wants no result
-  bool first_of_two = false;       ///< another round of the same members follows, and says whose samples are in the result
+namespace detail {
+
+template <observable T>
+std::shared_ptr<const void> copied(const void* x) {
+  return std::make_shared<const T>(*static_cast<const T*>(x));
+}
+
+template <observable T>
+constexpr auto logged_fields_of() -> std::string (*)(const void*) {
+  if constexpr (requires(const T& x) { { x.logged_fields() } -> std::convertible_to<std::string>; })
+    return [](const void* x) -> std::string { return static_cast<const T*>(x)->logged_fields(); };
+  else
+    return nullptr;
+}
+
+}  // namespace detail
+
+template <observable T>
+inline constexpr observation_type observation_type_of{T::observed_as, detail::copied<T>, detail::logged_fields_of<T>()};
+
+/// Refers to a struct of any observable type, which has to outlive it: an observer that keeps one makes it a kept_observation.
+class observation {
+ public:
+  template <observable T>
+  observation(const T& what) noexcept : type_(&observation_type_of<T>), what_(&what) {}
+  observation& operator=(const observation&) = delete;
+
+  const observation_type& type() const noexcept { return *type_; }
+  std::string_view name() const noexcept { return type_->name; }
+  const void* address() const noexcept { return what_; }
+
+ protected:
+  observation(const observation_type* type, const void* what) noexcept : type_(type), what_(what) {}
+  observation(const observation&) = default;
+  void refer_to(const observation& other) noexcept { type_ = other.type_, what_ = other.what_; }
+
+ private:
+  const observation_type* type_;
+  const void* what_;
 };
 
-/// A part as one member holds it after the round, or as much of it as has the same senders.
-struct part_outcome {
-  std::uint64_t begin = 0, end = 0;      ///< value indices
-  std::vector<std::uint32_t> senders;    ///< members whose data is in it, ascending
-  std::uint64_t weight = 0;              ///< the denominator that was used
+/// An observation that owns its struct. Its copies share it.
+class kept_observation : public observation {
+ public:
+  explicit kept_observation(const observation& what) : kept_observation(what.type(), what.type().copy(what.address())) {}
+  kept_observation(const kept_observation&) = default;
+  kept_observation& operator=(const kept_observation& other) noexcept {
+    owned_ = other.owned_;
+    refer_to(other);
+    return *this;
+  }
+
+ private:
+  kept_observation(const observation_type& type, std::shared_ptr<const void> owned) : observation(&type, owned.get()), owned_(std::move(owned)) {}
+
+  std::shared_ptr<const void> owned_;
 };
 
-/// A member's round ended. `values` is the mean, empty unless ok or partial.
-struct round_ended {
-  group_id group;                  ///< zero if no group formed
-  std::uint64_t epoch = 0;
-  std::uint32_t member = 0;
-  std::uint32_t members = 0;
-  actors::outcome outcome = outcome::failed;
-  actors::reason reason = reason::none;
-  std::vector<part_outcome> parts;
-  payload values;
-  std::uint64_t started_ns = 0;    ///< when the group began (virtual)
+template <observable T>
+bool holds_alternative(const observation& what) noexcept {
+  return &what.type() == &observation_type_of<T>;
+}
+/// The struct, or null if the observation is of another type.
+template <observable T>
+const T* get_if(const observation* what) noexcept {
+  return holds_alternative<T>(*what) ? static_cast<const T*>(what->address()) : nullptr;
+}
+
+/// Functions by type of observation, for an observer of many types: one look into a table in place of a question for each type.
+template <class Result, class... Args>
+class observation_handlers {
+ public:
+  /// `handler` is called for observations of type T. A later one for the same type replaces it.
+  template <observable T, class Handler>
+  observation_handlers& on(Handler handler) {
+    by_type_[&observation_type_of<T>] = [handler = std::move(handler)](const void* what, Args... args) -> Result {
+      return handler(*static_cast<const T*>(what), std::forward<Args>(args)...);
+    };
+    return *this;
+  }
+  bool knows(const observation& what) const { return by_type_.contains(&what.type()); }
+  /// The handler's result, or an empty Result if the type has no handler.
+  Result operator()(const observation& what, Args... args) const {
+    const auto found = by_type_.find(&what.type());
+    return found == by_type_.end() ? Result() : found->second(what.address(), std::forward<Args>(args)...);
+  }
+
+ private:
+  std::unordered_map<const observation_type*, std::function<Result(const void*, Args...)>> by_type_;
 };
 
-/// A peer took an optimizer step: from one state to the next.
-struct stepped {
-  std::uint64_t epoch = 0;         ///< the new epoch
-  state_id before, after;
-  group_id group;
-};
-
-/// With overlap: the step that follows from a round's result is made. Whoever made it goes over to it later, or dies before; others may
-/// have it then.
-struct step_made {
-  state_id before, after;
-  group_id group;
-};
-
-/// A peer adopted a downloaded state.
-struct adopted {
-  std::uint64_t epoch = 0;
-  state_id state;
-  std::uint64_t bytes = 0;
-  bool of_step = false;            ///< with overlap: it repeated a step, and may be the first one who goes over to it
-  bool beside = false;             ///< while it computed: what it has computed is kept
-};
-
-/// A download of a state, or of a step that was missed, ended. Of one that is resumed this says what was new.
-struct download_ended {
-  bool step = false;
-  std::uint64_t epoch = 0;         ///< of the state; of a step the one after it; 0: nobody offered it
-  actors::reason reason = reason::none;
-  std::uint64_t bytes = 0;         ///< of chunks that came
-  std::uint64_t rejected = 0;      ///< of these: not what their hash said
-  std::uint32_t donors = 0;        ///< who sent at least one
-};
-
-/// The data shard moved samples from one state to another (DESIGN section 4, data).
-enum class sample_state : std::uint8_t { leased, committed, returned, partial };
-struct samples_moved {
-  sample_state to = sample_state::leased;
-  peer_id peer = 0;
-  std::uint64_t epoch = 0;
-  group_id group;
-  std::vector<sample_range> samples;
-  std::uint32_t parts_included = 0, parts_total = 0;
-};
-
-/// Samples that may have been used twice, or whose branch lost: reported, never silent.
-struct samples_reported {
-  std::string why;
-  peer_id peer = 0;
-  std::uint64_t epoch = 0;
-  std::vector<sample_range> samples;
-};
-
-/// What a peer believes now about how others can reach it.
-enum class reach : std::uint8_t { unknown, open, cone, symmetric, outbound_only };
-inline constexpr std::array<std::string_view, 5> reach_names{"unknown", "open", "cone", "symmetric", "outbound_only"};
-constexpr std::string_view to_string(reach value) { return reach_names[static_cast<std::size_t>(value)]; }
-struct reach_learned {
-  actors::reach reach = actors::reach::unknown;
-};
-
-/// An actor got a message that no correct peer sends; it was dropped and counted.
+/// An actor dropped and counted a message that no correct peer sends.
 struct misbehaved {
+  static constexpr std::string_view observed_as = "misbehaved";
   peer_id culprit = 0;
   std::string why;
 };
-
-/// A DHT node answered a reader with records of which the first expires then; the time is what the node takes it to be.
-struct records_given {
-  std::int64_t expires_utc_ns = 0;
-  std::int64_t utc_ns = 0;
-};
-
-using observation = std::variant<trained, phase_changed, contributed, round_ended, stepped, step_made, adopted,
-                                 download_ended, samples_moved, samples_reported, misbehaved, reach_learned, records_given>;
 
 }  // namespace shoal::actors

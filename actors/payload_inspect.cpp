@@ -1,7 +1,10 @@
 #include "actors/payload_inspect.hpp"
 
+#include <caf/binary_deserializer.hpp>
+#include <caf/deserializer.hpp>
 #include <caf/detail/serialized_size.hpp>
 #include <caf/sec.hpp>
+#include <caf/serializer.hpp>
 
 namespace shoal {
 

@@ -2,9 +2,10 @@
 // against what is left in the buffer before anything is allocated.
 #pragma once
 
-#include <caf/binary_deserializer.hpp>
-#include <caf/deserializer.hpp>
-#include <caf/serializer.hpp>
+#include <cstddef>
+#include <string>
+
+#include <caf/fwd.hpp>
 
 #include "kernels/base/payload.hpp"
 

@@ -1,6 +1,8 @@
 #include "actors/protocol_actor.hpp"
 
 #include <caf/actor_cast.hpp>
+#include "actors/observe.hpp"
+
 #include <caf/actor_system.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 

@@ -6,7 +6,7 @@
 #include <caf/event_based_actor.hpp>
 
 #include "actors/host.hpp"
-#include "actors/messages.hpp"
+#include "actors/host_messages.hpp"
 
 namespace shoal::actors {
 

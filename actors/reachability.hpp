@@ -22,8 +22,9 @@
 #include <caf/actor.hpp>
 
 #include "actors/host.hpp"
-#include "actors/messages.hpp"
-#include "actors/observe.hpp"
+#include "actors/host_messages.hpp"
+#include "actors/reachability/messages.hpp"
+#include "actors/reachability/observations.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/base/units.hpp"
 

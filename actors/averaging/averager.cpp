@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "actors/averaging/averager_messages.hpp"
 #include "actors/averaging/group.hpp"
 #include "kernels/mixing.hpp"
 

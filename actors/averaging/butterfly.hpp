@@ -51,6 +51,7 @@
 #include <set>
 #include <vector>
 
+#include "actors/averaging/messages.hpp"
 #include "actors/averaging/part_reduction.hpp"
 #include "actors/averaging/round.hpp"
 

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "actors/averaging/messages.hpp"
+#include "actors/averaging/observations.hpp"
+#include "actors/dht/messages.hpp"
 #include "actors/probes.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"

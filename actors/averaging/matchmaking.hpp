@@ -23,7 +23,9 @@
 #include <tuple>
 #include <vector>
 
+#include "actors/averaging/messages.hpp"
 #include "actors/averaging/round.hpp"
+#include "actors/dht/messages.hpp"
 
 namespace shoal::actors {
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/averaging/messages.hpp"
 #include "actors/averaging/round.hpp"
 
 namespace shoal::actors {

@@ -13,8 +13,9 @@
 #include <caf/message.hpp>
 
 #include "actors/averaging/part_split.hpp"
-#include "actors/messages.hpp"
-#include "actors/observe.hpp"
+#include "actors/averaging/messages.hpp"
+#include "actors/averaging/observations.hpp"
+#include "actors/reasons.hpp"
 #include "kernels/base/units.hpp"
 #include "kernels/compress/vector_codec.hpp"
 

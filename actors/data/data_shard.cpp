@@ -1,6 +1,7 @@
 #include "actors/data/data_shard.hpp"
 
 #include "actors/data/sample_ranges.hpp"
+#include "actors/dht/messages.hpp"
 #include "kernels/base/check.hpp"
 
 #include <caf/actor_cast.hpp>

@@ -14,11 +14,14 @@
 // each other: shard_replica.hpp. A shard that runs alone tells nobody anything.
 #pragma once
 
+#include "actors/data/messages.hpp"
+#include "actors/data/observations.hpp"
 #include "actors/data/sample_ledger.hpp"
 #include "actors/data/sample_source.hpp"
 #include "actors/data/shard_replica.hpp"
 #include "actors/protocol_actor.hpp"
 #include "actors/reachability.hpp"
+#include "actors/reachability/messages.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "actors/data/messages.hpp"
 #include "actors/data/sample_ledger.hpp"
-#include "actors/messages.hpp"
 #include "kernels/base/result.hpp"
 
 namespace shoal::actors {

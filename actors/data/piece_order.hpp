@@ -10,7 +10,8 @@
 #include <map>
 #include <utility>
 
-#include "actors/messages.hpp"
+#include "actors/data/messages.hpp"
+
 
 namespace shoal::actors {
 

@@ -1,5 +1,7 @@
 #include "actors/data/rounds_file.hpp"
 
+#include "actors/averaging/observations.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +20,7 @@ rounds_recorder::contribution& rounds_recorder::round::of(std::uint32_t member) 
 }
 
 void rounds_recorder::observe(peer_id who, const observation& what) {
-  if (const auto* joined = std::get_if<contributed>(&what)) {
+  if (const auto* joined = get_if<contributed>(&what)) {
     auto& round = rounds_[joined->group];
     round.epoch = joined->epoch;
     auto& given = round.of(joined->member);
@@ -26,7 +28,7 @@ void rounds_recorder::observe(peer_id who, const observation& what) {
     given.first = static_cast<std::uint32_t>(round.samples.size());
     given.count = static_cast<std::uint32_t>(joined->samples.size());
     round.samples.insert(round.samples.end(), joined->samples.begin(), joined->samples.end());
-  } else if (const auto* ended = std::get_if<round_ended>(&what)) {
+  } else if (const auto* ended = get_if<round_ended>(&what)) {
     if (ended->outcome == outcome::failed || ended->parts.empty())
       return;
     auto& round = rounds_[ended->group];

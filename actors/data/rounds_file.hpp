@@ -13,7 +13,6 @@
 #pragma once
 
 #include "actors/ids.hpp"
-#include "actors/observe.hpp"
 #include "kernels/base/result.hpp"
 
 #include <cstdint>
@@ -23,6 +22,8 @@
 #include <vector>
 
 namespace shoal::actors {
+
+class observation;
 
 inline constexpr std::string_view rounds_header =
     "epoch,group,peer,first,count,parts_included,parts_total";

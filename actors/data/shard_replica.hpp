@@ -44,9 +44,10 @@
 #include <caf/actor_addr.hpp>
 #include <caf/message.hpp>
 
+#include "actors/data/messages.hpp"
 #include "actors/data/piece_order.hpp"
 #include "actors/data/sample_ledger.hpp"
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 
 namespace shoal::actors {
 

@@ -1,4 +1,6 @@
 #include "actors/dht/dht_node.hpp"
+#include "actors/dht/observations.hpp"
+#include "actors/rare.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -52,6 +52,7 @@
 #include "actors/dht/lost_nodes.hpp"
 #include "actors/dht/own_records.hpp"
 #include "actors/dht/read_cache.hpp"
+#include "actors/dht/messages.hpp"
 #include "actors/dht/record_store.hpp"
 #include "actors/dht/replica_polls.hpp"
 #include "actors/dht/replica_rank.hpp"

@@ -11,7 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
+
 
 namespace shoal::actors {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/base/units.hpp"
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 #include "kernels/base/units.hpp"
 
 namespace shoal::actors {

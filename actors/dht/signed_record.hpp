@@ -10,7 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 #include "kernels/base/rng.hpp"
 
 namespace shoal::actors {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "actors/averaging/group.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/base/digest.hpp"
 
 namespace shoal::actors {

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "actors/averaging/group.hpp"
+#include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/base/interval_map.hpp"
 

@@ -7,6 +7,7 @@
 #include "actors/averaging/group.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"
+#include "actors/training/observations.hpp"
 
 namespace shoal::actors {
 

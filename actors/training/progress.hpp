@@ -13,8 +13,8 @@
 
 #include <caf/actor.hpp>
 
-#include "actors/messages.hpp"
-#include "actors/observe.hpp"
+#include "actors/dht/messages.hpp"
+#include "actors/reachability/observations.hpp"
 #include "kernels/base/units.hpp"
 
 namespace shoal::actors {

@@ -22,6 +22,7 @@
 
 #include "actors/averaging/round.hpp"
 #include "actors/protocol_actor.hpp"
+#include "actors/training/messages.hpp"
 #include "actors/training/state_object.hpp"
 
 namespace shoal::actors {

@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "actors/messages.hpp"
+#include "actors/training/messages.hpp"
 #include "actors/training/workload.hpp"
 
 namespace shoal::actors {

@@ -11,6 +11,8 @@
 #include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"
 #include "actors/rare.hpp"
+#include "actors/reachability/observations.hpp"
+#include "actors/training/observations.hpp"
 
 namespace shoal::actors {
 

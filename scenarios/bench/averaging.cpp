@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "actors/dht/dht_node.hpp"
+#include "actors/dht/messages.hpp"
+#include "actors/observe.hpp"
 #include "kernels/balanced_shares.hpp"
 #include "kernels/part_boundaries.hpp"
 #include "scenarios/stage/world.hpp"
@@ -60,7 +62,7 @@ class bench {
     };
     in_ = std::make_unique<world>(std::move(options));
     in_->on_observation = [this](const actors::host&, const actors::observation& seen) {
-      if (std::holds_alternative<actors::misbehaved>(seen)) ++out_.misbehaved;
+      if (actors::holds_alternative<actors::misbehaved>(seen)) ++out_.misbehaved;
     };
   }
   ~bench() {

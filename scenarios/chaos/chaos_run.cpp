@@ -10,6 +10,8 @@
 #include <prometheus/registry.h>
 
 #include "actors/host.hpp"
+#include "actors/observe.hpp"
+#include "actors/training/observations.hpp"
 #include "scenarios/observe/run_listener.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/stage/stage.hpp"
@@ -48,11 +50,11 @@ class watcher final : public run_listener {
       who.epoch = epoch;
       who.moved = now_;
     };
-    if (const auto* step = std::get_if<actors::stepped>(&seen)) {
+    if (const auto* step = actors::get_if<actors::stepped>(&seen)) {
       at(step->epoch);
-    } else if (const auto* adopted = std::get_if<actors::adopted>(&seen)) {
+    } else if (const auto* adopted = actors::get_if<actors::adopted>(&seen)) {
       at(adopted->epoch);
-    } else if (const auto* bad = std::get_if<actors::misbehaved>(&seen)) {
+    } else if (const auto* bad = actors::get_if<actors::misbehaved>(&seen)) {
       if (refused++ == 0) first_refused = fmt::format("{} says of {:x}: {}", from.name(), bad->culprit, bad->why);
     }
   }

@@ -1,7 +1,11 @@
 #include "scenarios/observe/event_log.hpp"
 
+#include "actors/averaging/observations.hpp"
+#include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
+#include "actors/reachability/observations.hpp"
 #include "actors/reasons.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"
 #include "scenarios/observe/text.hpp"
@@ -107,15 +111,15 @@ std::string senders_of(const std::vector<actors::part_outcome>& parts) {
   return fmt::format(R"(,"senders":[{}])", fmt::join(senders, ","));
 }
 
-/// The fields behind "what" and "host"; empty for what is not logged.
-struct describe_fields {
+/// The fields of a line behind "what"; empty if the observation has no line.
+struct describe {
   observed_view view;
 
   std::string operator()(const actors::contributed& x) const {
     if (view == observed_view::whole)
       return {};
     return fmt::format(
-        R"("what":"contributed","epoch":{},"group":"{}","member":{},"members":{},"weight":{},"samples":{},"takes":{},"first_of_two":{})",
+        R"("epoch":{},"group":"{}","member":{},"members":{},"weight":{},"samples":{},"takes":{},"first_of_two":{})",
         x.epoch, x.group.hex(), x.member, x.members, x.weight, actors::index_count(x.samples),
         x.takes, x.first_of_two);
   }
@@ -124,45 +128,61 @@ struct describe_fields {
     for (const actors::part_outcome& part : x.parts)
       incomplete += part.begin != part.end && part.senders.size() < x.members ? 1 : 0;
     return fmt::format(
-        R"("what":"round_ended","epoch":{},"group":"{}","member":{},"members":{},"outcome":"{}","reason":"{}","parts":{},"parts_incomplete":{},"started_ns":{}{})",
+        R"("epoch":{},"group":"{}","member":{},"members":{},"outcome":"{}","reason":"{}","parts":{},"parts_incomplete":{},"started_ns":{}{})",
         x.epoch, x.group.hex(), x.member, x.members, actors::to_string(x.outcome),
         actors::to_string(x.reason), x.parts.size(), incomplete, x.started_ns,
         view == observed_view::whole ? "" : senders_of(x.parts));
   }
   std::string operator()(const actors::stepped& x) const {
-    return fmt::format(R"("what":"stepped","epoch":{},"before":"{}","after":"{}","group":"{}")",
+    return fmt::format(R"("epoch":{},"before":"{}","after":"{}","group":"{}")",
                        x.epoch, x.before.hex(), x.after.hex(), x.group.hex());
   }
   std::string operator()(const actors::adopted& x) const {
-    return fmt::format(R"("what":"adopted","epoch":{},"state":"{}","bytes":{})", x.epoch,
+    return fmt::format(R"("epoch":{},"state":"{}","bytes":{})", x.epoch,
                        x.state.hex(), x.bytes);
   }
   std::string operator()(const actors::download_ended& x) const {
     return fmt::format(
-        R"("what":"download_ended","of":"{}","epoch":{},"reason":"{}","bytes":{},"rejected":{},"donors":{})",
+        R"("of":"{}","epoch":{},"reason":"{}","bytes":{},"rejected":{},"donors":{})",
         x.step ? "step" : "state", x.epoch, actors::to_string(x.reason), x.bytes, x.rejected,
         x.donors);
   }
   std::string operator()(const actors::phase_changed& x) const {
-    return fmt::format(R"("what":"phase_changed","phase":"{}","epoch":{},"state":"{}")",
+    return fmt::format(R"("phase":"{}","epoch":{},"state":"{}")",
                        phase_name(x.phase), x.epoch, x.state.hex());
   }
   std::string operator()(const actors::misbehaved& x) const {
-    return fmt::format(R"("what":"misbehaved","culprit":{},"why":{})", x.culprit,
+    return fmt::format(R"("culprit":{},"why":{})", x.culprit,
                        json_quoted(x.why));
   }
   std::string operator()(const actors::reach_learned& x) const {
-    return fmt::format(R"("what":"reach_learned","reach":"{}")", actors::to_string(x.reach));
+    return fmt::format(R"("reach":"{}")", actors::to_string(x.reach));
   }
   std::string operator()(const actors::samples_reported& x) const {
-    return fmt::format(R"("what":"samples_reported","peer":{},"epoch":{},"why":{},"samples":"{}")",
+    return fmt::format(R"("peer":{},"epoch":{},"why":{},"samples":"{}")",
                        x.peer, x.epoch, json_quoted(x.why), ranges_text(x.samples));
   }
-  template <class Other>
-  std::string operator()(const Other&) const {
-    return {};
-  }
 };
+
+using field_writers = actors::observation_handlers<std::string, observed_view>;
+
+template <class... Observed>
+field_writers writers_of() {
+  field_writers out;
+  (out.template on<Observed>([](const Observed& what, observed_view view) { return describe{view}(what); }), ...);
+  return out;
+}
+
+/// Of a type that is not known here, the fields that it writes itself.
+std::string fields_of(const actors::observation& what, observed_view view) {
+  static const field_writers writers =
+      writers_of<actors::contributed, actors::round_ended, actors::stepped, actors::adopted, actors::download_ended,
+                 actors::phase_changed, actors::misbehaved, actors::reach_learned, actors::samples_reported>();
+  if (writers.knows(what))
+    return writers(what, view);
+  const auto own = what.type().logged_fields;
+  return own == nullptr ? std::string() : own(what.address());
+}
 
 } // namespace
 
@@ -170,10 +190,11 @@ void event_log::on_observation(duration time, std::optional<std::uint32_t> machi
                                std::string_view host, const actors::observation& what) {
   if (detail_ == event_detail::none || (machine && !watched(*machine)))
     return;
-  const std::string fields = std::visit(describe_fields{view_}, what);
+  const std::string fields = fields_of(what, view_);
   if (fields.empty())
     return;
-  lines_.line(fmt::format(R"({{"time_ns":{},"host":{},{}}})", time.count(), json_quoted(host), fields));
+  lines_.line(fmt::format(R"({{"time_ns":{},"host":{},"what":"{}",{}}})", time.count(), json_quoted(host),
+                          what.name(), fields));
 }
 
 void event_log::on_round(const swarm_round& what) {

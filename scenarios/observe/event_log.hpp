@@ -8,7 +8,6 @@
 //   {"time_ns":7,"what":"round_ended","host":"home-3","epoch":2,"group":"…","outcome":"ok","reason":"none",…}
 #pragma once
 
-#include "actors/observe.hpp"
 #include "kernels/base/result.hpp"
 #include "scenarios/observe/json_lines.hpp"
 #include "scenarios/observe/names.hpp"

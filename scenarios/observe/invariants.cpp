@@ -1,5 +1,10 @@
 #include "scenarios/observe/invariants.hpp"
 
+#include "actors/averaging/observations.hpp"
+#include "actors/data/observations.hpp"
+#include "actors/dht/observations.hpp"
+#include "actors/training/observations.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,36 +32,36 @@ void invariants::on_left(duration time, actors::peer_id peer) {
 
 void invariants::on_observation(duration time, actors::peer_id peer,
                                 const actors::observation& what) {
-  if (const auto* x = std::get_if<actors::trained>(&what)) {
+  if (const auto* x = actors::get_if<actors::trained>(&what)) {
     samples_.computed(time, peer, *x);
-  } else if (const auto* x = std::get_if<actors::contributed>(&what)) {
+  } else if (const auto* x = actors::get_if<actors::contributed>(&what)) {
     if (!x->first_of_two) // the second round says which samples are in the result
       samples_.contributed(time, peer, *x);
     progress_.contributed(time, peer, *x);
-  } else if (const auto* x = std::get_if<actors::round_ended>(&what)) {
+  } else if (const auto* x = actors::get_if<actors::round_ended>(&what)) {
     samples_.round_ended(time, peer, *x);
-  } else if (const auto* x = std::get_if<actors::phase_changed>(&what)) {
+  } else if (const auto* x = actors::get_if<actors::phase_changed>(&what)) {
     if (x->phase == actors::peer_phase::gone)
       return on_left(time, peer);
     if (x->phase == actors::peer_phase::downloading)
       samples_.dropped(peer);
     progress_.phase_changed(time, peer, *x);
-  } else if (const auto* x = std::get_if<actors::stepped>(&what)) {
+  } else if (const auto* x = actors::get_if<actors::stepped>(&what)) {
     progress_.stepped(time, peer, *x);
     samples_.stepped(peer, *x);
-  } else if (const auto* x = std::get_if<actors::step_made>(&what)) {
+  } else if (const auto* x = actors::get_if<actors::step_made>(&what)) {
     samples_.step_made(*x);
-  } else if (const auto* x = std::get_if<actors::adopted>(&what)) {
+  } else if (const auto* x = actors::get_if<actors::adopted>(&what)) {
     if (x->beside)
       samples_.repeated_step(peer);
     else
       samples_.dropped(peer);
     progress_.adopted(time, peer, *x);
-  } else if (const auto* x = std::get_if<actors::samples_moved>(&what)) {
+  } else if (const auto* x = actors::get_if<actors::samples_moved>(&what)) {
     samples_.moved(time, *x);
-  } else if (const auto* x = std::get_if<actors::samples_reported>(&what)) {
+  } else if (const auto* x = actors::get_if<actors::samples_reported>(&what)) {
     samples_.reported(*x);
-  } else if (const auto* x = std::get_if<actors::records_given>(&what)) {
+  } else if (const auto* x = actors::get_if<actors::records_given>(&what)) {
     invariant& live = at(invariant_rule::records_live);
     live.check();
     if (x->expires_utc_ns <= x->utc_ns)

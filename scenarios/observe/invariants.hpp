@@ -2,7 +2,7 @@
 // build. The names below are those of summary.json.
 #pragma once
 
-#include "actors/observe.hpp"
+#include "actors/ids.hpp"
 #include "scenarios/observe/invariant.hpp"
 #include "scenarios/observe/progress_checks.hpp"
 #include "scenarios/observe/round_checks.hpp"

@@ -1,5 +1,7 @@
 #include "scenarios/observe/node_report.hpp"
 
+#include "actors/averaging/observations.hpp"
+#include "actors/data/observations.hpp"
 #include "kernels/base/whole_number.hpp"
 #include "scenarios/observe/text.hpp"
 
@@ -118,15 +120,15 @@ result<node_report> node_report_from_json(std::string_view text) {
 }
 
 void node_diary::observe(duration now, const actors::observation& what) {
-  if (const auto* changed = std::get_if<actors::phase_changed>(&what)) {
+  if (const auto* changed = actors::get_if<actors::phase_changed>(&what)) {
     phase_ = changed->phase;
     epoch_ = std::max(epoch_, changed->epoch);
-  } else if (const auto* step = std::get_if<actors::stepped>(&what)) {
+  } else if (const auto* step = actors::get_if<actors::stepped>(&what)) {
     epoch_ = std::max(epoch_, step->epoch);
-  } else if (const auto* moved = std::get_if<actors::samples_moved>(&what)) {
+  } else if (const auto* moved = actors::get_if<actors::samples_moved>(&what)) {
     if (moved->to == actors::sample_state::committed)
       epoch_ = std::max(epoch_, moved->epoch + 1); // a shard sees no steps
-  } else if (const auto* trained = std::get_if<actors::trained>(&what)) {
+  } else if (const auto* trained = actors::get_if<actors::trained>(&what)) {
     std::uint64_t count = 0;
     for (const auto& range : trained->samples)
       count += range.count;
@@ -134,7 +136,7 @@ void node_diary::observe(duration now, const actors::observation& what) {
     computed_.emplace_back(now, count);
     while (computed_.front().first < now - window)
       computed_.pop_front();
-  } else if (const auto* ended = std::get_if<actors::round_ended>(&what)) {
+  } else if (const auto* ended = actors::get_if<actors::round_ended>(&what)) {
     const auto started = ended->started_ns == 0 ? now : duration(static_cast<std::int64_t>(ended->started_ns));
     rounds_.push_back({ended->epoch, ended->members, ended->outcome, ended->reason, started, now});
     if (rounds_.size() > most_rounds)

@@ -1,7 +1,8 @@
 // What a process of a cluster says of itself when it is asked (shoal status), and how it comes to know: from its own actors' observations.
 #pragma once
 
-#include "actors/observe.hpp"
+#include "actors/reasons.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/base/units.hpp"
 #include "scenarios/observe/rounds.hpp"

@@ -2,7 +2,8 @@
 // behind, and a state id has one origin (DESIGN sections 4 and 5).
 #pragma once
 
-#include "actors/observe.hpp"
+#include "actors/averaging/observations.hpp"
+#include "actors/training/observations.hpp"
 #include "scenarios/observe/invariant.hpp"
 #include "scenarios/observe/rounds.hpp"
 

@@ -25,7 +25,7 @@
 // Memory: bounded by the open rounds; a final round's payloads are dropped.
 #pragma once
 
-#include "actors/observe.hpp"
+#include "actors/averaging/observations.hpp"
 #include "kernels/base/units.hpp"
 
 #include <array>

@@ -3,7 +3,6 @@
 // Thread safety: as run_observers; calls come one at a time, in the order of time but for the ends of transfers and rounds.
 #pragma once
 
-#include "actors/observe.hpp"
 #include "kernels/base/units.hpp"
 
 #include <array>

@@ -1,8 +1,11 @@
 #include "scenarios/observe/run_observers.hpp"
 
+#include "actors/averaging/observations.hpp"
+#include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/messages.hpp"
 #include "actors/reasons.hpp"
+#include "actors/training/observations.hpp"
 #include "scenarios/observe/text.hpp"
 
 #include <fmt/format.h>
@@ -269,7 +272,7 @@ void run_observers::count_traffic(const netem::delivered_event& event) {
 void run_observers::on_observation(duration time, actors::peer_id peer, std::uint32_t machine,
                                    std::string_view host_name, const actors::observation& what) {
   advance(time);
-  if (const auto* x = std::get_if<actors::trained>(&what)) {
+  if (const auto* x = actors::get_if<actors::trained>(&what)) {
     computed_ += actors::index_count(x->samples);
     loss_sum_ += x->loss_sum;
     epochs_.trained(x->epoch, actors::index_count(x->samples), x->loss_sum);
@@ -277,16 +280,16 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
       found->second.computed += actors::index_count(x->samples);
       found->second.loss_sum += x->loss_sum;
     }
-  } else if (std::holds_alternative<actors::misbehaved>(what)) {
+  } else if (actors::holds_alternative<actors::misbehaved>(what)) {
     ++misbehaved_;
-  } else if (const auto* learned = std::get_if<actors::reach_learned>(&what)) {
+  } else if (const auto* learned = actors::get_if<actors::reach_learned>(&what)) {
     if (const auto found = peers_.find(peer); found != peers_.end())
       found->second.reach = learned->reach;
     if (options_.true_reach && learned->reach != actors::reach::unknown)
       ++(learned->reach == options_.true_reach(machine) ? learned_right_ : learned_wrong_);
   }
   invariants_.on_observation(time, peer, what);
-  if (const auto* x = std::get_if<actors::contributed>(&what))
+  if (const auto* x = actors::get_if<actors::contributed>(&what))
   {
     double loss = std::numeric_limits<double>::quiet_NaN();
     const auto found = peers_.find(peer);
@@ -297,16 +300,16 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
       found->second.computed = 0, found->second.loss_sum = 0;
     rounds_.contributed(time, peer, *x, loss);
   }
-  if (const auto* x = std::get_if<actors::round_ended>(&what)) {
+  if (const auto* x = actors::get_if<actors::round_ended>(&what)) {
     // Before the book: a round that becomes final with it comes after it.
     if (options_.listener != nullptr)
       options_.listener->round_ended(time, {host_name, x->group.hex(), x->epoch, actors::to_string(x->outcome), actors::to_string(x->reason)});
     rounds_.ended(time, peer, *x);
   }
-  if (const auto* x = std::get_if<actors::phase_changed>(&what);
+  if (const auto* x = actors::get_if<actors::phase_changed>(&what);
       x && x->phase == actors::peer_phase::gone)
     left(time, peer, "left");
-  if (const auto* x = std::get_if<actors::phase_changed>(&what)) {
+  if (const auto* x = actors::get_if<actors::phase_changed>(&what)) {
     // Who downloads has thrown away what it computed.
     if (const auto found = peers_.find(peer); x->phase == actors::peer_phase::downloading && found != peers_.end())
       found->second.computed = 0, found->second.loss_sum = 0;
@@ -321,8 +324,8 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
     keep_epochs(epochs_.rows_that_are_over());
   // A process that is killed leaves what it had said of its rounds.
   if (options_.view == observed_view::local &&
-      (std::holds_alternative<actors::contributed>(what) ||
-       std::holds_alternative<actors::round_ended>(what)))
+      (actors::holds_alternative<actors::contributed>(what) ||
+       actors::holds_alternative<actors::round_ended>(what)))
     keep_what_is_known();
 }
 

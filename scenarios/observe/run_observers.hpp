@@ -6,7 +6,9 @@
 // members to judge is not judged, and the logs are flushed as they grow, so that a process that is killed leaves what it knew.
 #pragma once
 
+#include "actors/ids.hpp"
 #include "actors/probes.hpp"
+#include "actors/reachability/observations.hpp"
 #include "scenarios/observe/epoch_table.hpp"
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/history.hpp"

@@ -38,7 +38,9 @@
 // Memory: intervals; indices that are through (committed and used once) merge.
 #pragma once
 
-#include "actors/observe.hpp"
+#include "actors/averaging/observations.hpp"
+#include "actors/data/observations.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/base/interval_map.hpp"
 #include "kernels/base/units.hpp"
 #include "scenarios/observe/invariant.hpp"

@@ -1,7 +1,8 @@
 // Small texts that the observers share.
 #pragma once
 
-#include "actors/observe.hpp"
+#include "actors/ids.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/base/units.hpp"
 
 #include <span>

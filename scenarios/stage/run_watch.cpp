@@ -1,7 +1,10 @@
 // What the runner does with events and observations while a run goes on.
 #include <fmt/format.h>
 
+#include "actors/averaging/observations.hpp"
+#include "actors/data/observations.hpp"
 #include "actors/rare.hpp"
+#include "actors/training/observations.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/stage/run_state.hpp"
 
@@ -58,21 +61,21 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
   if (options.node) diary.observe(now, seen);
   rounds.observe(from.id(), seen);
   if (options.on_observation) options.on_observation(from, seen);
-  if (std::holds_alternative<actors::contributed>(seen)) {
+  if (actors::holds_alternative<actors::contributed>(seen)) {
     ++rounds_asked;
     ++open_rounds[from.id()];
-  } else if (auto* ended = std::get_if<actors::round_ended>(&seen)) {
+  } else if (auto* ended = actors::get_if<actors::round_ended>(&seen)) {
     if (!ended->group.is_zero()) --open_rounds[from.id()];
-  } else if (const auto* moved = std::get_if<actors::samples_moved>(&seen)) {
+  } else if (const auto* moved = actors::get_if<actors::samples_moved>(&seen)) {
     if (moved->to == actors::sample_state::committed) goal.committed(moved->epoch, now);
-  } else if (auto* step = std::get_if<actors::stepped>(&seen)) {
+  } else if (auto* step = actors::get_if<actors::stepped>(&seen)) {
     if (held_out_next > 0 && step->epoch >= held_out_next) {
       auto every = what.record.held_out_every;
       held_out_next = (step->epoch / every + 1) * every;
       held_out_due = true;
     }
     if (goal.stepped(step->epoch, now)) in->clock().at(now, [this] { drain(); });
-  } else if (const auto* took = std::get_if<actors::adopted>(&seen)) {
+  } else if (const auto* took = actors::get_if<actors::adopted>(&seen)) {
     if (goal.adopted(took->epoch, now)) in->clock().at(now, [this] { drain(); });
   }
 }

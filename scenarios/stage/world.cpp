@@ -5,7 +5,9 @@
 #include <caf/send.hpp>
 #include <fmt/format.h>
 
+#include "actors/host_messages.hpp"
 #include "actors/messages.hpp"
+#include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 

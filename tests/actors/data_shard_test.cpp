@@ -1,4 +1,5 @@
 #include "actors/data/data_shard.hpp"
+#include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/dht/dht_node.hpp"
 #include "tests/actors/support/mini_world.hpp"

@@ -1,4 +1,6 @@
 #include "actors/averaging/group.hpp"
+#include "actors/averaging/observations.hpp"
+#include "actors/dht/messages.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
 #include <caf/send.hpp>

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "actors/averaging/group.hpp"
+#include "actors/averaging/observations.hpp"
+#include "actors/dht/messages.hpp"
 #include "actors/probes.hpp"
 #include "tests/actors/support/mini_world.hpp"
 #include "tests/support/skip.hpp"

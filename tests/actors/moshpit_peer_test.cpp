@@ -10,6 +10,7 @@
 #include "actors/data/data_shard.hpp"
 #include "actors/dht/dht_node.hpp"
 #include "actors/training/moshpit_peer.hpp"
+#include "actors/training/observations.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;

@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "actors/averaging/group.hpp"
+#include "actors/averaging/observations.hpp"
+#include "actors/dht/messages.hpp"
 #include "actors/probes.hpp"
 #include "tests/actors/support/mini_world.hpp"
 

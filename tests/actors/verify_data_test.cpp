@@ -1,3 +1,4 @@
+#include "actors/averaging/observations.hpp"
 #include "actors/data/ledger_file.hpp"
 #include "actors/data/rounds_file.hpp"
 #include "actors/data/verify_data.hpp"

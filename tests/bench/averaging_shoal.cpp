@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "actors/averaging/group.hpp"
+#include "actors/averaging/observations.hpp"
+#include "actors/messages.hpp"
 #include "actors/probes.hpp"
 #include "kernels/base/check.hpp"
 #include "netem/coordinator.hpp"
@@ -49,8 +51,8 @@ class bench_host final : public host {
   }
   void observe(const observation& what) override {
     std::lock_guard guard(all_.mutex);
-    if (auto* bad = std::get_if<misbehaved>(&what)) check_failed(__FILE__, __LINE__, "misbehaved", bad->why.c_str());
-    auto* round = std::get_if<round_ended>(&what);
+    if (auto* bad = get_if<misbehaved>(&what)) check_failed(__FILE__, __LINE__, "misbehaved", bad->why.c_str());
+    auto* round = get_if<round_ended>(&what);
     if (round == nullptr) return;
     SHOAL_CHECK(round->outcome == outcome::ok, "the round is ok");
     all_.ended = std::chrono::steady_clock::now();

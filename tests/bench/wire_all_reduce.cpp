@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "actors/averaging/group.hpp"
+#include "actors/averaging/observations.hpp"
 #include "actors/probes.hpp"
 #include "kernels/base/digest.hpp"
 #include "netem/wire/credentials.hpp"
@@ -200,11 +201,11 @@ class member {
   }
 
   void saw(const observation& what) {
-    if (const auto* bad = std::get_if<misbehaved>(&what)) {
+    if (const auto* bad = get_if<misbehaved>(&what)) {
       wrong_ = true;
       failed(bad->why);
     }
-    const auto* round = std::get_if<round_ended>(&what);
+    const auto* round = get_if<round_ended>(&what);
     if (round == nullptr) return;
     all_.ended[round_][self_] = bench::steady_ns();
     std::lock_guard guard(mutex_);

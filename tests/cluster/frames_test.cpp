@@ -11,6 +11,7 @@
 #include <caf/event_based_actor.hpp>
 #include <grpcpp/security/credentials.h>
 
+#include "actors/all_messages.hpp"
 #include "actors/messages.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/base/rng.hpp"

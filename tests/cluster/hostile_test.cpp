@@ -14,6 +14,8 @@
 #include <caf/sec.hpp>
 #include <caf/system_messages.hpp>
 
+#include "actors/dht/messages.hpp"
+#include "actors/host_messages.hpp"
 #include "actors/messages.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/wire/message_codec.hpp"

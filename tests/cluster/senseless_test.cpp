@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "actors/messages.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/wire/message_codec.hpp"
 #include "tests/actors/support/message_filler.hpp"

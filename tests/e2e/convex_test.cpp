@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "actors/observe.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/convex_logistic.hpp"
 #include "kernels/convex_quadratic.hpp"
 #include "scenarios/schema/load.hpp"
@@ -133,7 +133,7 @@ TEST_CASE("convex: a late peer downloads moments in 8 bits as they are, in a qua
     std::vector<std::uint64_t> states;
     scenarios::stage_options options;
     options.on_observation = [&](const actors::host&, const actors::observation& seen) {
-      if (const auto* over = std::get_if<actors::download_ended>(&seen); over != nullptr && !over->step && over->reason == actors::reason::none)
+      if (const auto* over = actors::get_if<actors::download_ended>(&seen); over != nullptr && !over->step && over->reason == actors::reason::none)
         states.push_back(over->bytes);
     };
     const auto outcome = run_with_baseline(yaml, std::move(options));

@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "actors/averaging/observations.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/learn/text.hpp"
 #include "kernels/learn/transformer.hpp"
@@ -89,9 +90,9 @@ errors compare(const std::string& yaml, const kernels::optimizer_config& optimiz
   options.share_states = false;
   options.mutant = mutant;
   options.on_observation = [&](const actors::host&, const actors::observation& what) {
-    if (auto* contribution = std::get_if<actors::contributed>(&what))
+    if (auto* contribution = actors::get_if<actors::contributed>(&what))
       rounds[contribution->group][contribution->member] = *contribution;
-    auto* ended = std::get_if<actors::round_ended>(&what);
+    auto* ended = actors::get_if<actors::round_ended>(&what);
     if (ended == nullptr || ended->outcome != actors::outcome::ok || seen.contains(ended->epoch)) return;
     auto& record = seen[ended->epoch];
     record.ok = true;

@@ -8,6 +8,7 @@
 
 #include "actors/probes.hpp"
 #include "actors/rare.hpp"
+#include "actors/training/observations.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
 using namespace shoal;
@@ -104,7 +105,7 @@ TEST_CASE("a peer that is cut off at any probe is back on the leading branch in 
         std::map<std::uint64_t, std::set<std::string>> stepped_from;
         scenarios::stage_options options;
         options.on_observation = [&](const actors::host&, const actors::observation& seen) {
-          if (auto* step = std::get_if<actors::stepped>(&seen)) stepped_from[step->epoch].insert(step->before.hex());
+          if (auto* step = actors::get_if<actors::stepped>(&seen)) stepped_from[step->epoch].insert(step->before.hex());
         };
         const auto run = run_swarm(what, std::move(options));
         INFO(run.text(what.yaml()));

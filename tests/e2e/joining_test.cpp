@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "actors/averaging/observations.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/base/rng.hpp"
 #include "tests/e2e/support/swarm.hpp"
 #include "tests/support/skip.hpp"
@@ -87,19 +89,19 @@ watched_run watch(const joining& what, scenarios::stage_options options = {}) {
   std::uint64_t lead = 0;
   std::map<std::string, std::pair<actors::group_id, std::uint64_t>> last;   // contribution: group, weight
   options.on_observation = [&](const actors::host& from, const actors::observation& seen) {
-    if (auto* step = std::get_if<actors::stepped>(&seen)) lead = std::max(lead, step->epoch);
+    if (auto* step = actors::get_if<actors::stepped>(&seen)) lead = std::max(lead, step->epoch);
     auto& one = out.of[std::string(from.name())];
-    if (auto* phase = std::get_if<actors::phase_changed>(&seen)) {
+    if (auto* phase = actors::get_if<actors::phase_changed>(&seen)) {
       if (phase->phase == actors::peer_phase::downloading && !one.swarm_at_boot) one.swarm_at_boot = lead;
-    } else if (auto* download = std::get_if<actors::download_ended>(&seen)) {
+    } else if (auto* download = actors::get_if<actors::download_ended>(&seen)) {
       ++one.ended[std::string(actors::to_string(download->reason))];
       one.bytes += download->bytes;
       one.rejected += download->rejected;
       one.largest_donors = std::max<std::uint64_t>(one.largest_donors, download->donors);
       if (download->reason == actors::reason::none) ++(download->step ? one.steps : one.states);
-    } else if (auto* given = std::get_if<actors::contributed>(&seen)) {
+    } else if (auto* given = actors::get_if<actors::contributed>(&seen)) {
       last[std::string(from.name())] = {given->group, given->weight};
-    } else if (auto* ended = std::get_if<actors::round_ended>(&seen)) {
+    } else if (auto* ended = actors::get_if<actors::round_ended>(&seen)) {
       const auto& [group, weight] = last[std::string(from.name())];
       const bool good = ended->outcome == actors::outcome::ok || ended->outcome == actors::outcome::partial;
       if (good && group == ended->group && weight > 0 && !one.contributed) one.contributed = ended->epoch;

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "actors/data/sample_ranges.hpp"
+#include "actors/averaging/observations.hpp"
 #include "actors/probes.hpp"
+#include "actors/training/observations.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "tests/e2e/support/swarm.hpp"
@@ -110,10 +112,10 @@ void check_replay(swarm what, const std::string& optimizer = "{kind: sgd, learni
       auto& peer = peers.try_emplace(from.id(), (*work)->work(), (*work)->source()).first->second;
       return peer.on(what);
     };
-    if (auto* trained = std::get_if<actors::trained>(&seen)) follow(*trained);
-    if (auto* ended = std::get_if<actors::round_ended>(&seen)) follow(*ended);
-    if (auto* step = std::get_if<actors::stepped>(&seen)) follow(*step), ++steps;
-    if (auto* contribution = std::get_if<actors::contributed>(&seen)) {
+    if (auto* trained = actors::get_if<actors::trained>(&seen)) follow(*trained);
+    if (auto* ended = actors::get_if<actors::round_ended>(&seen)) follow(*ended);
+    if (auto* step = actors::get_if<actors::stepped>(&seen)) follow(*step), ++steps;
+    if (auto* contribution = actors::get_if<actors::contributed>(&seen)) {
       ++contributions;
       if (!follow(*contribution)) ++wrong;
     }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/averaging/observations.hpp"
 #include "scenarios/compare/run_comparison.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/observe/run_observers.hpp"
@@ -43,10 +44,12 @@ struct watched_swarm {
   std::size_t lives = 0, killed = 0;
 };
 
-actors::observation as_seen_by(const node& by, actors::observation what) {
-  if (auto* ended = std::get_if<actors::round_ended>(&what); ended && ended->started_ns != 0)
-    ended->started_ns -= static_cast<std::uint64_t>(by.started.count());
-  return what;
+actors::kept_observation as_seen_by(const node& by, const actors::observation& what) {
+  const auto* ended = actors::get_if<actors::round_ended>(&what);
+  if (ended == nullptr || ended->started_ns == 0) return actors::kept_observation(what);
+  auto seen = *ended;
+  seen.started_ns -= static_cast<std::uint64_t>(by.started.count());
+  return actors::kept_observation(seen);
 }
 
 /// The page of the hosts together: the rounds of the whole run, each with its members, and everybody's contributions.

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "actors/probes.hpp"
+#include "actors/averaging/observations.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/base/rng.hpp"
 #include "tests/e2e/support/swarm.hpp"
 #include "tests/support/skip.hpp"
@@ -243,7 +245,7 @@ TEST_CASE("a joiner whose donors are dead asks another, and not at the pace of t
   std::uint64_t downloads = 0;
   scenarios::stage_options options;
   options.on_observation = [&](const actors::host&, const actors::observation& seen) {
-    auto* phase = std::get_if<actors::phase_changed>(&seen);
+    auto* phase = actors::get_if<actors::phase_changed>(&seen);
     if (phase != nullptr && phase->phase == actors::peer_phase::downloading) ++downloads;
   };
   auto run = run_swarm(what, std::move(options));
@@ -316,7 +318,7 @@ void check_no_leaks(std::uint64_t failures) {
   std::map<std::uint64_t, std::size_t> bytes;
   scenarios::stage_options options;
   options.on_observation = [&](const actors::host&, const actors::observation& seen) {
-    auto* ended = std::get_if<actors::round_ended>(&seen);
+    auto* ended = actors::get_if<actors::round_ended>(&seen);
     if (ended != nullptr && ended->outcome == actors::outcome::failed && (++failed == 10 || failed == failures))
       bytes[failed] = mallinfo2().uordblks;
   };

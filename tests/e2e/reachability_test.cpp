@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "actors/averaging/observations.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
 using namespace shoal;
@@ -29,7 +30,7 @@ swarm behind_nat(unsigned open, const std::string& relays = "") {
 finished_run run(const swarm& what, std::set<std::string>& contributed) {
   scenarios::stage_options options;
   options.on_observation = [&](const actors::host& from, const actors::observation& what) {
-    if (const auto* c = std::get_if<actors::contributed>(&what); c && c->weight > 0) contributed.insert(std::string(from.name()));
+    if (const auto* c = actors::get_if<actors::contributed>(&what); c && c->weight > 0) contributed.insert(std::string(from.name()));
   };
   return run_swarm(what, std::move(options));
 }

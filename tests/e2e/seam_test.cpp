@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "actors/protocol_actor.hpp"
+#include "actors/host_messages.hpp"
 #include "scenarios/stage/world.hpp"
 
 using namespace shoal;

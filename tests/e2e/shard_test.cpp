@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 
 #include "actors/data/data_shard.hpp"
+#include "actors/data/observations.hpp"
 #include "actors/data/verify_data.hpp"
 #include "actors/dht/dht_node.hpp"
+#include "actors/training/observations.hpp"
 #include "actors/training/peer.hpp"
 #include "kernels/base/rng.hpp"
 #include "scenarios/schema/load.hpp"
@@ -58,10 +60,10 @@ struct small_world {
     for (auto name : {"p-0", "p-1", "p-2"})
       peer_machines.push_back(net.add_machine(name, region, data_rate{1e6}, data_rate{4e6}));
     world.on_observation = [this](const actors::host& from, const actors::observation& seen) {
-      if (auto* step = std::get_if<actors::stepped>(&seen)) epoch_of[from.id()] = step->epoch;
-      if (std::holds_alternative<actors::samples_reported>(seen)) ++repeated;
-      if (std::holds_alternative<actors::misbehaved>(seen)) ++misbehaved;
-      if (auto* moved = std::get_if<actors::samples_moved>(&seen))
+      if (auto* step = actors::get_if<actors::stepped>(&seen)) epoch_of[from.id()] = step->epoch;
+      if (actors::holds_alternative<actors::samples_reported>(seen)) ++repeated;
+      if (actors::holds_alternative<actors::misbehaved>(seen)) ++misbehaved;
+      if (auto* moved = actors::get_if<actors::samples_moved>(&seen))
         if (moved->to == actors::sample_state::committed)
           for (const auto& range : moved->samples) committed += range.count;
     };
@@ -157,9 +159,9 @@ replicated_run run_replicas(const swarm& what, duration since = {}, actors::muta
   options.force = true;
   options.mutant = mutant;
   options.on_observation = [&](const actors::host& from, const actors::observation& seen) {
-    if (const auto* said = std::get_if<actors::samples_reported>(&seen))
+    if (const auto* said = actors::get_if<actors::samples_reported>(&seen))
       for (const auto& range : said->samples) out.reported += range.count;
-    const auto* moved = std::get_if<actors::samples_moved>(&seen);
+    const auto* moved = actors::get_if<actors::samples_moved>(&seen);
     if (moved == nullptr || moved->to != actors::sample_state::leased) return;
     const duration now{from.utc_ns() - 1'700'000'000'000'000'000};
     if (now > since) out.first_lease_after.try_emplace(std::string{from.name()}, now);

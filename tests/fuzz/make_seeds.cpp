@@ -8,6 +8,7 @@
 #include <caf/actor_system.hpp>
 #include <fmt/format.h>
 
+#include "actors/all_messages.hpp"
 #include "actors/messages.hpp"
 #include "kernels/compress/codec.hpp"
 #include "kernels/compress/top_k.hpp"

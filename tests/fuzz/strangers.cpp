@@ -6,6 +6,7 @@
 
 #include <caf/send.hpp>
 
+#include "actors/all_messages.hpp"
 #include "actors/averaging/averager.hpp"
 #include "actors/averaging/group.hpp"
 #include "actors/data/data_shard.hpp"

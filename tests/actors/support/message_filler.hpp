@@ -11,31 +11,24 @@
 #include <caf/actor.hpp>
 #include <caf/meta/annotation.hpp>
 
-#include "actors/messages.hpp"
+#include "actors/all_messages.hpp"
 #include "kernels/base/payload.hpp"
 #include "kernels/base/rng.hpp"
 
 namespace shoal::actors::testing {
 
-template <class... Ts>
-struct type_list {};
+using actors::all_messages;
 
-using all_messages =
-    type_list<record, store, withdraw, lookup, found, serve, introduced, contact, signed_record, nodes_query,
-              records_query, query_answer, record_put, put_receipt, sample_request, samples,
-              samples_returned, commit_entry, commit, commit_received, lease_lost, member_info,
-              join_request, join_accepted, join_rejected, join_withdrawn, group_begun, member_declined,
-              part_chunk, reduced_chunk, chunk_received, part_query, part_claim, part_answer,
-              part_wanted, chunk_range, member_ready, member_finished,
-              state_request, state_offer, state_refused, state_hold, state_chunk_request, state_chunk, work_done,
-              tick, address_query, address_answer, dial_request, dial_answer, dialled,
-              greeting, gossip_offer, gossip_answer, push_share, push_received, whole_part,
-              whole_mean, ledger_row, replica_info, replica_hello, ledger_update, ledger_received,
-              not_primary>;
+/// Calls f(static_cast<T*>(nullptr)) for the type T of each row.
+template <class F, class... Rows>
+void for_each_type(message_list<Rows...>, F f) {
+  (f(static_cast<typename Rows::type*>(nullptr)), ...);
+}
 
-template <class F, class... Ts>
-void for_each_type(type_list<Ts...>, F f) {
-  (f(static_cast<Ts*>(nullptr)), ...);
+/// Calls f.operator()<Row>() for each row.
+template <class F, class... Rows>
+void for_each_row(message_list<Rows...>, F f) {
+  (f.template operator()<Rows>(), ...);
 }
 
 // ---- visiting fields ----------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 #include "tests/actors/support/mini_world.hpp"
 
+#include "actors/messages.hpp"
+
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 

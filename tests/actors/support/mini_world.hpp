@@ -5,7 +5,8 @@
 #pragma once
 
 #include "actors/host.hpp"
-#include "actors/messages.hpp"
+#include "actors/host_messages.hpp"
+#include "actors/observe.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -106,12 +107,12 @@ public:
   std::vector<std::pair<peer_id, Observation>> observed() const {
     std::vector<std::pair<peer_id, Observation>> out;
     for (const auto& [who, what] : observations)
-      if (const auto* one = std::get_if<Observation>(&what))
+      if (const auto* one = get_if<Observation>(&what))
         out.emplace_back(who, *one);
     return out;
   }
 
-  std::vector<std::pair<peer_id, observation>> observations;
+  std::vector<std::pair<peer_id, kept_observation>> observations;
   /// Called at each probe; a test kills the host from here.
   std::function<void(mini_host&, std::string_view)> on_probe;
 

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "actors/dht/dht_node.hpp"
+#include "actors/dht/messages.hpp"
+#include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
 #include "scenarios/stage/world.hpp"
 
@@ -79,7 +81,7 @@ struct network {
     };
     in = std::make_unique<scenarios::world>(std::move(options));
     in->on_observation = [this](const actors::host&, const actors::observation& seen) {
-      if (std::holds_alternative<actors::misbehaved>(seen)) ++out.misbehaved;
+      if (actors::holds_alternative<actors::misbehaved>(seen)) ++out.misbehaved;
     };
   }
   ~network() {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/training/observations.hpp"
 #include "scenarios/schema/load.hpp"
 
 namespace shoal::e2e {
@@ -62,15 +63,15 @@ finished_run run_yaml(const std::string& yaml, std::uint64_t epochs, scenarios::
       out.epoch_of[from.id()] = epoch;
       out.state_of[from.id()] = state.hex();
     };
-    if (auto* step = std::get_if<actors::stepped>(&seen)) {
+    if (auto* step = actors::get_if<actors::stepped>(&seen)) {
       ++out.stepped;
       at(step->epoch, step->after);
-    } else if (auto* adopted = std::get_if<actors::adopted>(&seen)) {
+    } else if (auto* adopted = actors::get_if<actors::adopted>(&seen)) {
       ++out.adopted;
       at(adopted->epoch, adopted->state);
-    } else if (auto* phase = std::get_if<actors::phase_changed>(&seen)) {
+    } else if (auto* phase = actors::get_if<actors::phase_changed>(&seen)) {
       at(phase->epoch, phase->state);
-    } else if (auto* bad = std::get_if<actors::misbehaved>(&seen)) {
+    } else if (auto* bad = actors::get_if<actors::misbehaved>(&seen)) {
       if (out.misbehaved++ == 0) out.first_misbehaviour = fmt::format("{} says of {:x}: {}", from.name(), bad->culprit, bad->why);
     }
   };

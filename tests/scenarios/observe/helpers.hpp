@@ -1,7 +1,7 @@
 // Observations as a correct swarm would make them, for tests to spoil.
 #pragma once
 
-#include "actors/observe.hpp"
+#include "actors/averaging/observations.hpp"
 #include "scenarios/observe/rounds.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,6 @@
+#include "actors/data/observations.hpp"
+#include "actors/dht/observations.hpp"
+#include "actors/training/observations.hpp"
 #include "scenarios/observe/run_observers.hpp"
 #include "tests/scenarios/observe/helpers.hpp"
 

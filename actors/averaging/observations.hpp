@@ -1,0 +1,50 @@
+// Observations of a round: each member's contribution, and how the round ended for it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "actors/ids.hpp"
+#include "actors/observe.hpp"
+#include "actors/reasons.hpp"
+#include "kernels/base/payload.hpp"
+
+namespace shoal::actors {
+
+/// A member enters a round with this contribution (shared memory, not copied).
+struct contributed {
+  static constexpr std::string_view observed_as = "contributed";
+  group_id group;
+  std::uint64_t epoch = 0;
+  std::uint32_t member = 0;        ///< index in the group
+  std::uint32_t members = 0;
+  std::uint64_t weight = 0;
+  std::vector<sample_range> samples;
+  payload values;
+  bool takes = true;               ///< false: it reduces for the others and wants no result
+  bool first_of_two = false;       ///< a second round of the same members follows and tells whose samples are in the result
+};
+
+/// A part as one member holds it after the round, or the stretch of a part that has the same senders.
+struct part_outcome {
+  std::uint64_t begin = 0, end = 0;      ///< value indices
+  std::vector<std::uint32_t> senders;    ///< members whose data is in it, ascending
+  std::uint64_t weight = 0;              ///< the denominator that was used
+};
+
+/// A member's round ended. `values` is the mean, empty unless ok or partial.
+struct round_ended {
+  static constexpr std::string_view observed_as = "round_ended";
+  group_id group;                  ///< zero if no group formed
+  std::uint64_t epoch = 0;
+  std::uint32_t member = 0;
+  std::uint32_t members = 0;
+  actors::outcome outcome = outcome::failed;
+  actors::reason reason = reason::none;
+  std::vector<part_outcome> parts;
+  payload values;
+  std::uint64_t started_ns = 0;    ///< when the group began (virtual)
+};
+
+}  // namespace shoal::actors

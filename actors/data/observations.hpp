@@ -1,0 +1,35 @@
+// Observations of the data shard: where each sample went.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/ids.hpp"
+#include "actors/observe.hpp"
+
+namespace shoal::actors {
+
+/// The data shard moved samples from one state to another (DESIGN section 4, data).
+enum class sample_state : std::uint8_t { leased, committed, returned, partial };
+struct samples_moved {
+  static constexpr std::string_view observed_as = "samples_moved";
+  sample_state to = sample_state::leased;
+  peer_id peer = 0;
+  std::uint64_t epoch = 0;
+  group_id group;
+  std::vector<sample_range> samples;
+  std::uint32_t parts_included = 0, parts_total = 0;
+};
+
+/// Samples that may have been used twice, or whose branch lost: reported, never silent.
+struct samples_reported {
+  static constexpr std::string_view observed_as = "samples_reported";
+  std::string why;
+  peer_id peer = 0;
+  std::uint64_t epoch = 0;
+  std::vector<sample_range> samples;
+};
+
+}  // namespace shoal::actors

@@ -1,0 +1,35 @@
+// Messages between a host and its own actors: timers, and the ends of what an actor asked its host to do. None may cross hosts.
+#pragma once
+
+#include <cstdint>
+
+#include "actors/message_list.hpp"
+
+namespace shoal::actors {
+
+/// host::run() is over.
+struct work_done {
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(work_done, x.token)
+};
+
+/// host::dial() is over.
+struct dialled {
+  std::uint64_t token = 0;
+  bool opened = false;
+  SHOAL_MESSAGE(dialled, x.token, x.opened)
+};
+
+/// A timer of the receiving actor: its meaning, and the attempt for which it was set.
+struct tick {
+  std::uint32_t kind = 0;
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(tick, x.kind, x.token)
+};
+
+using host_messages = message_list<
+    row<work_done, traffic::control, scope::local>,
+    row<tick, traffic::control, scope::local>,
+    row<dialled, traffic::control, scope::local>>;
+
+}  // namespace shoal::actors

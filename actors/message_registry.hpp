@@ -1,0 +1,61 @@
+// Where a program adds message types that are not part of this library: add_messages<its_list>() at the start of the program.
+// From then on its types are registered, counted and accepted like those of actors/all_messages.hpp.
+#pragma once
+
+#include <cstdint>
+#include <typeinfo>
+#include <vector>
+
+#include <caf/actor_system_config.hpp>
+#include <caf/type_erased_tuple.hpp>
+
+#include "actors/byte_counter.hpp"
+#include "actors/message_list.hpp"
+
+namespace shoal::actors {
+
+/// A row of a message_list at run time.
+struct message_entry {
+  const char* name = "";
+  traffic counted_as = traffic::control;
+  actors::scope scope = actors::scope::local;
+  const std::type_info* type = nullptr;
+  void (*add_to)(caf::actor_system_config&, const std::string& wire_name) = nullptr;
+  bool (*matches)(const caf::type_erased_tuple&) = nullptr;
+  std::uint64_t (*bytes)(const caf::type_erased_tuple&) = nullptr;
+};
+
+template <class Row>
+message_entry entry_of() {
+  using message = typename Row::type;
+  message_entry out;
+  out.name = message::message_name;
+  out.counted_as = Row::counted_as;
+  out.scope = Row::scope;
+  out.type = &typeid(message);
+  out.add_to = [](caf::actor_system_config& config, const std::string& wire_name) { config.add_message_type<message>(wire_name); };
+  out.matches = [](const caf::type_erased_tuple& content) { return content.match_elements<message>(); };
+  out.bytes = [](const caf::type_erased_tuple& content) {
+    byte_counter counter;
+    // The counter only reads; inspect() predates const.
+    counter(*static_cast<message*>(const_cast<void*>(content.get(0))));
+    return counter.bytes();
+  };
+  return out;
+}
+
+template <class... Rows>
+std::vector<message_entry> entries_of(message_list<Rows...>) {
+  return {entry_of<Rows>()...};
+}
+
+/// Adds types to those that are known. A type that is known already is left as it is.
+/// Requires: no other type has one of these names, no actor_system exists yet, and no other thread asks about messages meanwhile.
+void add_messages(const std::vector<message_entry>& entries);
+
+template <class List>
+void add_messages() {
+  add_messages(entries_of(List{}));
+}
+
+}  // namespace shoal::actors
