@@ -24,7 +24,7 @@
 #include "actors/host.hpp"
 #include "actors/host_messages.hpp"
 #include "actors/reachability/messages.hpp"
-#include "actors/reachability/observations.hpp"
+#include "actors/reachability/reach.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/base/units.hpp"
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/averaging/part_outcome.hpp"
 #include "actors/ids.hpp"
 #include "actors/observe.hpp"
 #include "actors/reasons.hpp"
@@ -24,13 +25,6 @@ struct contributed {
   payload values;
   bool takes = true;               ///< false: it reduces for the others and wants no result
   bool first_of_two = false;       ///< a second round of the same members follows and tells whose samples are in the result
-};
-
-/// A part as one member holds it after the round, or the stretch of a part that has the same senders.
-struct part_outcome {
-  std::uint64_t begin = 0, end = 0;      ///< value indices
-  std::vector<std::uint32_t> senders;    ///< members whose data is in it, ascending
-  std::uint64_t weight = 0;              ///< the denominator that was used
 };
 
 /// A member's round ended. `values` is the mean, empty unless ok or partial.

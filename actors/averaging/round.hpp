@@ -14,7 +14,7 @@
 
 #include "actors/averaging/part_split.hpp"
 #include "actors/averaging/messages.hpp"
-#include "actors/averaging/observations.hpp"
+#include "actors/averaging/part_outcome.hpp"
 #include "actors/reasons.hpp"
 #include "kernels/base/units.hpp"
 #include "kernels/compress/vector_codec.hpp"

@@ -1,5 +1,6 @@
 #include "actors/data/data_shard.hpp"
 
+#include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/dht/messages.hpp"
 #include "kernels/base/check.hpp"

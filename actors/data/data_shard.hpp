@@ -15,7 +15,6 @@
 #pragma once
 
 #include "actors/data/messages.hpp"
-#include "actors/data/observations.hpp"
 #include "actors/data/sample_ledger.hpp"
 #include "actors/data/sample_source.hpp"
 #include "actors/data/shard_replica.hpp"
@@ -31,6 +30,8 @@
 #include <string>
 
 namespace shoal::actors {
+
+enum class sample_state : std::uint8_t;   // actors/data/observations.hpp
 
 /// Under this key the DHT has one record for each shard: sub-key the host's name and incarnation, the
 /// address, and of one of several replicas a replica_record.

@@ -14,7 +14,7 @@
 #include <caf/actor.hpp>
 
 #include "actors/dht/messages.hpp"
-#include "actors/reachability/observations.hpp"
+#include "actors/reachability/reach.hpp"
 #include "kernels/base/units.hpp"
 
 namespace shoal::actors {

@@ -1,5 +1,6 @@
 #include "scenarios/compare/run_nodes.hpp"
 
+#include "actors/averaging/observations.hpp"
 #include "actors/reasons.hpp"
 #include "scenarios/observe/rounds.hpp"
 #include "scenarios/observe/run_directory.hpp"

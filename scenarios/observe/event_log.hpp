@@ -24,6 +24,10 @@
 #include <unordered_set>
 #include <vector>
 
+namespace shoal::actors {
+class observation;
+}  // namespace shoal::actors
+
 namespace shoal::scenarios {
 
 /// `count` of `machines`, chosen by `seed`, ascending; all of them when count is 0.

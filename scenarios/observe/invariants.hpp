@@ -17,6 +17,10 @@
 #include <string_view>
 #include <unordered_map>
 
+namespace shoal::actors {
+class observation;
+}  // namespace shoal::actors
+
 namespace shoal::scenarios {
 
 enum class invariant_rule : std::uint8_t {

@@ -1,5 +1,8 @@
 #include "scenarios/observe/progress_checks.hpp"
 
+#include "actors/averaging/observations.hpp"
+#include "actors/training/observations.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -2,8 +2,7 @@
 // behind, and a state id has one origin (DESIGN sections 4 and 5).
 #pragma once
 
-#include "actors/averaging/observations.hpp"
-#include "actors/training/observations.hpp"
+#include "actors/ids.hpp"
 #include "scenarios/observe/invariant.hpp"
 #include "scenarios/observe/rounds.hpp"
 
@@ -14,6 +13,13 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+
+namespace shoal::actors {
+struct adopted;
+struct contributed;
+struct phase_changed;
+struct stepped;
+}  // namespace shoal::actors
 
 namespace shoal::scenarios {
 

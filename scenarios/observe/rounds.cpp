@@ -1,5 +1,6 @@
 #include "scenarios/observe/rounds.hpp"
 
+#include "actors/averaging/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/reasons.hpp"
 

@@ -25,7 +25,10 @@
 // Memory: bounded by the open rounds; a final round's payloads are dropped.
 #pragma once
 
-#include "actors/averaging/observations.hpp"
+#include "actors/averaging/part_outcome.hpp"
+#include "actors/ids.hpp"
+#include "actors/reasons.hpp"
+#include "kernels/base/payload.hpp"
 #include "kernels/base/units.hpp"
 
 #include <array>
@@ -38,6 +41,11 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+namespace shoal::actors {
+struct contributed;
+struct round_ended;
+}  // namespace shoal::actors
 
 namespace shoal::scenarios {
 

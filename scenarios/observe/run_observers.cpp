@@ -4,6 +4,7 @@
 #include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/messages.hpp"
+#include "actors/reachability/observations.hpp"
 #include "actors/reasons.hpp"
 #include "actors/training/observations.hpp"
 #include "scenarios/observe/text.hpp"

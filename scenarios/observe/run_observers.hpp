@@ -8,7 +8,7 @@
 
 #include "actors/ids.hpp"
 #include "actors/probes.hpp"
-#include "actors/reachability/observations.hpp"
+#include "actors/reachability/reach.hpp"
 #include "scenarios/observe/epoch_table.hpp"
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/history.hpp"
@@ -30,6 +30,10 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+namespace shoal::actors {
+class observation;
+}  // namespace shoal::actors
 
 namespace shoal::scenarios {
 

@@ -1,6 +1,9 @@
 #include "scenarios/observe/sample_book.hpp"
 
+#include "actors/averaging/observations.hpp"
+#include "actors/data/observations.hpp"
 #include "actors/data/sample_ledger.hpp"
+#include "actors/training/observations.hpp"
 
 #include <fmt/format.h>
 

@@ -38,9 +38,7 @@
 // Memory: intervals; indices that are through (committed and used once) merge.
 #pragma once
 
-#include "actors/averaging/observations.hpp"
-#include "actors/data/observations.hpp"
-#include "actors/training/observations.hpp"
+#include "actors/ids.hpp"
 #include "kernels/base/interval_map.hpp"
 #include "kernels/base/units.hpp"
 #include "scenarios/observe/invariant.hpp"
@@ -55,6 +53,16 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+namespace shoal::actors {
+struct contributed;
+struct round_ended;
+struct samples_moved;
+struct samples_reported;
+struct step_made;
+struct stepped;
+struct trained;
+}  // namespace shoal::actors
 
 namespace shoal::scenarios {
 

@@ -1,5 +1,7 @@
 #include "scenarios/observe/text.hpp"
 
+#include "actors/training/observations.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>

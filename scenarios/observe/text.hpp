@@ -2,12 +2,16 @@
 #pragma once
 
 #include "actors/ids.hpp"
-#include "actors/training/observations.hpp"
 #include "kernels/base/units.hpp"
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+
+namespace shoal::actors {
+enum class peer_phase : std::uint8_t;
+}  // namespace shoal::actors
 
 namespace shoal::scenarios {
 

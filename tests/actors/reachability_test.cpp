@@ -3,6 +3,7 @@
 #include <caf/actor_cast.hpp>
 #include <doctest/doctest.h>
 
+#include "actors/dht/messages.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;

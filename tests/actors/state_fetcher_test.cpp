@@ -1,4 +1,5 @@
 #include "actors/data/data_shard.hpp"
+#include "actors/training/observations.hpp"
 #include "actors/training/peer.hpp"
 #include "tests/actors/support/mini_world.hpp"
 

@@ -1,3 +1,4 @@
+#include "actors/training/observations.hpp"
 #include "kernels/base/rng.hpp"
 #include "scenarios/observe/event_log.hpp"
 #include "tests/scenarios/observe/helpers.hpp"
@@ -56,7 +57,31 @@ std::vector<nlohmann::json> log_of(event_detail detail, bool everyone,
   return lines_of(temp.path / "events.jsonl.zst");
 }
 
+/// A type of another program, which the log does not know.
+struct warmed_up {
+  static constexpr std::string_view observed_as = "warmed_up";
+  std::uint64_t degrees = 0;
+  std::string logged_fields() const { return R"("degrees":)" + std::to_string(degrees); }
+};
+struct cooled_down {
+  static constexpr std::string_view observed_as = "cooled_down";
+};
+
 } // namespace
+
+TEST_CASE("an observation of an unknown type is logged with the fields that it writes itself, if it writes any") {
+  scratch temp;
+  host_names names(who);
+  auto file = output_file::create(temp.path / "events.jsonl.zst");
+  REQUIRE(file.ok());
+  event_log log(std::move(*file), event_detail::rounds, names, true, {});
+  log.on_observation(duration(12), 2, "home-2", warmed_up{30});
+  log.on_observation(duration(13), 2, "home-2", cooled_down{});
+  REQUIRE(log.close().ok());
+  const auto lines = lines_of(temp.path / "events.jsonl.zst");
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0] == nlohmann::json{{"time_ns", 12}, {"host", "home-2"}, {"what", "warmed_up"}, {"degrees", 30}});
+}
 
 TEST_CASE("the log of all events names sender, receiver, times and size") {
   const auto lines = log_of(event_detail::all, true, {});

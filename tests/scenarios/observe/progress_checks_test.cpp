@@ -1,4 +1,5 @@
 #include "scenarios/observe/progress_checks.hpp"
+#include "actors/training/observations.hpp"
 #include "tests/scenarios/observe/helpers.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,6 @@
 #include "scenarios/observe/sample_book.hpp"
+#include "actors/data/observations.hpp"
+#include "actors/training/observations.hpp"
 #include "tests/scenarios/observe/helpers.hpp"
 
 #include <doctest/doctest.h>
