@@ -1,4 +1,6 @@
 #include "actors/messages.hpp"
+#include "actors/all_messages.hpp"
+#include "actors/message_registry.hpp"
 #include "kernels/base/rng.hpp"
 #include "tests/actors/support/message_filler.hpp"
 #include "tests/actors/support/mini_world.hpp"
@@ -10,7 +12,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
+#include <map>
+#include <new>
 #include <set>
 #include <type_traits>
 
@@ -18,7 +23,45 @@ using namespace shoal;
 using namespace shoal::actors;
 using namespace shoal::actors::testing;
 
+// ---- how much memory this thread asks for -------------------------------------------------------
+
 namespace {
+thread_local std::uint64_t allocated_bytes = 0;
+}
+
+void* operator new(std::size_t size) {
+  allocated_bytes += size;
+  if (void* place = std::malloc(size == 0 ? 1 : size))
+    return place;
+  throw std::bad_alloc();
+}
+void operator delete(void* place) noexcept { std::free(place); }
+void operator delete(void* place, std::size_t) noexcept { std::free(place); }
+
+// ---- messages of another program ------------------------------------------------------------------
+
+namespace outside {
+
+struct question {
+  std::string text;
+  std::vector<std::uint64_t> numbers;
+  payload data;
+  SHOAL_MESSAGE(question, x.text, x.numbers, x.data)
+};
+struct alarm {
+  std::uint64_t token = 0;
+  SHOAL_MESSAGE(alarm, x.token)
+};
+using messages = message_list<row<question, traffic::state, scope::remote>, row<alarm, traffic::control, scope::local>>;
+
+const bool added = (add_messages<messages>(), true);
+
+} // namespace outside
+
+namespace {
+
+/// Those of this library, and those that were added at the start of the program.
+using known_messages = joined<all_messages, outside::messages>;
 
 // ---- how many fields the struct really has ------------------------------------------------------
 
@@ -99,11 +142,57 @@ TEST_CASE("every registered message type is among those that are tested") {
   for (const auto& [name, factory] : config.value_factories_by_name)
     if (name.rfind("shoal::", 0) == 0)
       registered.insert(name);
-  for_each_type(all_messages{}, [&]<class T>(T*) {
+  for_each_type(known_messages{}, [&]<class T>(T*) {
     tested.insert(std::string{"shoal::"} + kind_of(caf::make_message(T{}).content()).name);
   });
   CHECK(registered == tested);
   CHECK(tested.count("shoal::?") == 0);
+}
+
+TEST_CASE("a row says the name, the class and the scope of its type") {
+  std::set<std::string> local;
+  for_each_row(known_messages{}, [&]<class Row>() {
+    const auto kind = kind_of(caf::make_message(typename Row::type{}).content());
+    INFO(kind.name);
+    CHECK(std::string{kind.name} == Row::type::message_name);
+    CHECK(kind.kind == Row::counted_as);
+    CHECK(traffic_of(kind.name) == Row::counted_as);
+    CHECK(goes_between_hosts(std::string{"shoal::"} + kind.name) == (Row::scope == scope::remote));
+    CHECK_FALSE(goes_between_hosts(kind.name));
+    if (Row::scope == scope::local)
+      local.insert(kind.name);
+  });
+  // A message between actors of one host, accepted from another one, would let a stranger act in their name.
+  CHECK(local == std::set<std::string>{"alarm", "dialled", "found", "introduced", "lookup", "serve", "store",
+                                       "tick", "withdraw", "work_done"});
+}
+
+TEST_CASE("a list from outside of the library is registered, counted and accepted like its own") {
+  CHECK(outside::added);
+  CHECK(traffic_of("question") == traffic::state);
+  CHECK(goes_between_hosts("shoal::question"));
+  CHECK_FALSE(goes_between_hosts("shoal::alarm"));
+  CHECK_FALSE(goes_between_hosts("outside::question"));
+  CHECK((kind_of(caf::make_message(outside::question{}).content()).bytes != nullptr));
+}
+
+TEST_CASE("a list that is added twice is known once") {
+  const auto names = [] {
+    caf::actor_system_config config;
+    register_messages(config);
+    return config.value_factories_by_name.size();
+  };
+  const auto before = names();
+  add_messages<outside::messages>();
+  add_messages<all_messages>();
+  CHECK(names() == before);
+}
+
+TEST_CASE("a name that no list has goes nowhere and is counted as control") {
+  for (const char* name : {"", "shoal::", "shoal::no_such_type", "no_such_type", "shoal::shoal::commit"}) {
+    CHECK_FALSE(goes_between_hosts(name));
+    CHECK(traffic_of(name) == traffic::control);
+  }
 }
 
 TEST_CASE("bulk messages are counted as what they carry, all others as control") {
@@ -118,7 +207,7 @@ TEST_CASE("bulk messages are counted as what they carry, all others as control")
 }
 
 TEST_CASE("no message forgets a field when it is serialized") {
-  for_each_type(all_messages{}, []<class T>(T*) {
+  for_each_type(known_messages{}, []<class T>(T*) {
     T x;
     std::size_t inspected = 0;
     each_field(x, [&](auto&) { ++inspected; });
@@ -131,7 +220,7 @@ TEST_CASE("every message survives the serializer unchanged") {
   fixture f;
   auto random = stream(1, "messages_test");
   filler fill{random, f.someone};
-  for_each_type(all_messages{}, [&]<class T>(T*) {
+  for_each_type(known_messages{}, [&]<class T>(T*) {
     for (int i = 0; i < 50; ++i) {
       T x;
       fill(x);
@@ -165,7 +254,7 @@ TEST_CASE("every message is counted as CAF's serializer counts it") {
     REQUIRE((kind.bytes != nullptr));
     CHECK(kind.bytes(message.content()) == caf::detail::serialized_size(f.world.system(), x));
   };
-  for_each_type(all_messages{}, [&]<class T>(T*) {
+  for_each_type(known_messages{}, [&]<class T>(T*) {
     for (int i = 0; i < 50; ++i) {
       T x;
       fill(x);
@@ -186,7 +275,7 @@ TEST_CASE("a message that was cut short is an error") {
   fixture f;
   auto random = stream(2, "messages_test");
   filler fill{random, f.someone};
-  for_each_type(all_messages{}, [&]<class T>(T*) {
+  for_each_type(known_messages{}, [&]<class T>(T*) {
     for (int i = 0; i < 5; ++i) {
       T x;
       fill(x);
@@ -201,11 +290,13 @@ TEST_CASE("a message that was cut short is an error") {
   });
 }
 
-TEST_CASE("random bytes never crash the deserializer, and never make it allocate much") {
+TEST_CASE("random bytes never crash the deserializer, and make it allocate no more than in proportion to them") {
+  // An element of a vector takes at most so many bytes of memory for each byte that announces it, growth included.
+  constexpr std::uint64_t per_byte = 64, always = 4096;
   fixture f;
   auto random = stream(3, "messages_test");
   filler fill{random, f.someone};
-  for_each_type(all_messages{}, [&]<class T>(T*) {
+  for_each_type(known_messages{}, [&]<class T>(T*) {
     for (int i = 0; i < 200; ++i) {
       T x;
       fill(x);
@@ -215,9 +306,33 @@ TEST_CASE("random bytes never crash the deserializer, and never make it allocate
             static_cast<char>(random.below(2) == 0 ? 0xff : random.next());
       T y;
       caf::binary_deserializer source{f.world.system(), bytes};
+      const auto before = allocated_bytes;
       (void)source(y);
+      const auto taken = allocated_bytes - before;
+      INFO(T::message_name);
+      INFO(bytes.size());
+      CHECK(taken <= always + per_byte * bytes.size());
     }
   });
+}
+
+TEST_CASE("a length that announces more than there is makes the deserializer allocate nothing of that size") {
+  fixture f;
+  const std::vector<char> huge_length{char(0xff), char(0xff), char(0xff), char(0xff), 0x0f};
+  const auto refused = [&]<class T>(T y) {
+    caf::binary_deserializer source{f.world.system(), huge_length};
+    const auto before = allocated_bytes;
+    CHECK(source(y));
+    CHECK(allocated_bytes - before < 4096);
+  };
+  const auto before = allocated_bytes;
+  const std::vector<char> counted(10'000);
+  CHECK(allocated_bytes - before >= counted.size()); // the measure itself works
+  refused(std::string{});
+  refused(std::vector<std::uint64_t>{});
+  refused(lease_lost{});
+  refused(part_answer{});
+  refused(payload{});
 }
 
 TEST_CASE("a payload that announces more than there is, or than is allowed, is refused") {
