@@ -1,10 +1,9 @@
 #include "actors/dht/dht_node.hpp"
-#include "actors/dht/observations.hpp"
-#include "actors/rare.hpp"
 
 #include <algorithm>
 #include <utility>
 
+#include "actors/dht/observations.hpp"
 #include "actors/rare.hpp"
 
 namespace shoal::actors {

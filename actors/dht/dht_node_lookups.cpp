@@ -1,6 +1,7 @@
 // How a node writes and reads records, and the look-ups that find their replicas. The rules are in
 // dht_node.hpp.
 #include "actors/dht/dht_node.hpp"
+#include "actors/dht/observations.hpp"
 #include "actors/dht/merge_records.hpp"
 #include "actors/rare.hpp"
 

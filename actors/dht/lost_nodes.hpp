@@ -3,7 +3,7 @@
 // blacklist.hpp.
 #pragma once
 
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 
 #include <cstdint>
 #include <deque>

@@ -4,7 +4,7 @@
 
 #include "actors/dht/own_records.hpp"
 #include "actors/dht/record_store.hpp"
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 #include "kernels/base/shared.hpp"
 
 #include <cstdint>

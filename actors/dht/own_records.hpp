@@ -8,7 +8,7 @@
 #pragma once
 
 #include "actors/dht/signed_record.hpp"
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 #include "kernels/base/shared.hpp"
 #include "kernels/base/units.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/dht/record_store.hpp"
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 #include "kernels/base/units.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // is slow or fails. A plain state machine.
 #pragma once
 
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 
 #include <cstdint>
 #include <map>

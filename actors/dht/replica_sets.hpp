@@ -8,7 +8,7 @@
 // member leaves, or when a member says that it is none.
 #pragma once
 
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 #include "kernels/base/units.hpp"
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 // answer to it still counts.
 #pragma once
 
-#include "actors/messages.hpp"
+#include "actors/dht/messages.hpp"
 #include "kernels/base/units.hpp"
 
 #include <caf/actor_addr.hpp>

@@ -4,6 +4,7 @@
 #include <caf/send.hpp>
 #include <fmt/format.h>
 
+#include "actors/host_messages.hpp"
 #include "actors/training/auxiliary_peer.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/roles/role.hpp"

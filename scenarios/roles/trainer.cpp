@@ -1,6 +1,7 @@
 // The role 'trainer': the host computes, and takes part in the rounds of the training method.
 #include <caf/send.hpp>
 
+#include "actors/host_messages.hpp"
 #include "actors/training/volunteer.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/roles/role.hpp"

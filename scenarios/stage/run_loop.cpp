@@ -1,6 +1,8 @@
 // Running time: to the goal, and on until nothing is under way.
 #include <caf/send.hpp>
 
+#include "actors/host_messages.hpp"
+
 #include "scenarios/stage/run_state.hpp"
 
 namespace shoal::scenarios {

@@ -17,6 +17,7 @@
 #include "actors/data/rounds_file.hpp"
 #include "actors/data/sample_ledger.hpp"
 #include "actors/dht/dht_node.hpp"
+#include "actors/dht/messages.hpp"
 #include "actors/reachability.hpp"
 #include "actors/training/state_pool.hpp"
 #include "scenarios/observe/node_report.hpp"
