@@ -8,17 +8,9 @@
 #include <caf/mailbox_element.hpp>
 #include <caf/node_id.hpp>
 
-#include "netem/event_queue.hpp"
+#include "netem/ids.hpp"
 
 namespace shoal::netem {
-
-enum class kill_scope { process, machine };
-
-/// An actor as history names it.
-struct endpoint {
-  host_index host = no_host;
-  std::uint32_t ordinal = 0;
-};
 
 /// Thread safety: any thread may call; the fabric's lock is not held.
 class carrier {

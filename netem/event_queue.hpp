@@ -13,12 +13,9 @@
 #include <caf/mailbox_element.hpp>
 
 #include "kernels/base/units.hpp"
+#include "netem/ids.hpp"
 
 namespace shoal::netem {
-
-/// Index of one incarnation of a host; see fabric.
-using host_index = std::uint32_t;
-inline constexpr host_index no_host = 0xffffffff;
 
 /// Names one pushed event; 0 names none.
 using event_handle = std::uint64_t;

@@ -34,9 +34,9 @@
 #include <span>
 #include <vector>
 
-namespace shoal::netem {
+#include "netem/ids.hpp"
 
-enum class link_id : std::uint32_t {};
+namespace shoal::netem {
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 

@@ -1,6 +1,6 @@
 #include "netem/port.hpp"
 
-#include "netem/fabric.hpp"
+#include "netem/fabric_state.hpp"
 
 namespace shoal::netem {
 

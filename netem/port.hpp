@@ -7,17 +7,19 @@
 #include <memory>
 #include <vector>
 
+#include <caf/actor_cast.hpp>
 #include <caf/actor_proxy.hpp>
 #include <caf/attachable.hpp>
 
-#include "netem/coordinator.hpp"
+#include "netem/ids.hpp"
+#include "netem/observer_list.hpp"
 
 namespace shoal::netem {
 
-class fabric;
+struct fabric_state;
 
-/// The fabric, or null once it is gone: handles may outlive their world.
-using fabric_link = std::shared_ptr<std::atomic<fabric*>>;
+/// The fabric's inside, or null once it is gone: handles may outlive their world.
+using fabric_link = std::shared_ptr<std::atomic<fabric_state*>>;
 
 class port final : public caf::actor_proxy {
  public:
@@ -33,25 +35,26 @@ class port final : public caf::actor_proxy {
   std::size_t detach(const caf::attachable::token& what) override;
   void kill_proxy(caf::execution_unit* unit, caf::error reason) override;
 
+  // The fabric's lock guards the actor and the observers.
+  /// Empty once the actor has ended, and for actors of other processes.
+  const caf::strong_actor_ptr& actor() const noexcept { return actor_; }
+  caf::strong_actor_ptr take_actor() noexcept { return std::exchange(actor_, nullptr); }
+  observer_list& observers() noexcept { return observers_; }
+
   /// Ports alive in this process; tests use it to show that none leaks.
   static std::size_t live() noexcept;
 
  private:
-  friend class fabric;
-  struct observer {
-    caf::attachable_ptr hook;
-    host_index host;
-    std::uint64_t number = 0;
-    event_handle notice = 0;    // planned once the actor has ended
-  };
-
   fabric_link net_;
-  caf::strong_actor_ptr actor_;  // empty once the actor has ended; guarded by the fabric
+  caf::strong_actor_ptr actor_;
   host_index host_;
   std::uint32_t ordinal_;
-  std::vector<observer> observers_;
-  std::uint64_t next_observer_ = 0;
-  std::size_t sweep_observers_at_ = 64;
+  observer_list observers_;
 };
+
+/// The port behind an address. Requires: the address is one of the fabric's.
+inline port& port_at(const caf::strong_actor_ptr& address) {
+  return *static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(address));
+}
 
 }  // namespace shoal::netem

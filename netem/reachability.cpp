@@ -8,7 +8,7 @@ namespace shoal::netem {
 
 namespace {
 
-std::uint64_t pair_of(std::uint32_t a, std::uint32_t b) {
+std::uint64_t unordered_pair(std::uint32_t a, std::uint32_t b) {
   const auto [low, high] = std::minmax(a, b);
   return (std::uint64_t{low} << 32) | high;
 }
@@ -60,7 +60,7 @@ reachability::answer reachability::ask(node from, node to, std::uint64_t bytes, 
   using enum answer::kind;
   const auto a = class_of(from), b = class_of(to);
   if (a == nat_class::open && b == nat_class::open) return {};
-  const auto pair = pair_of(from, to);
+  const auto pair = unordered_pair(from, to);
   if (auto* known = connections_.find(pair)) {
     if (now < known->ready) return {wait, nobody, known->ready, {}};
     if (known->way != way_in::relayed) return {};

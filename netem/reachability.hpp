@@ -38,10 +38,9 @@
 
 #include "kernels/base/units.hpp"
 #include "netem/flat_map.hpp"
+#include "netem/nat_class.hpp"
 
 namespace shoal::netem {
-
-enum class nat_class : std::uint8_t { open, cone, symmetric, outbound_only };
 
 enum class way_in : std::uint8_t { direct, reversed, punched, relayed };
 inline constexpr std::array<std::string_view, 4> way_names{"direct", "reversed", "punched", "relayed"};

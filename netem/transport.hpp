@@ -25,14 +25,9 @@
 
 #include "netem/flow_network.hpp"
 #include "netem/tcp.hpp"
+#include "netem/transfer_model.hpp"
 
 namespace shoal::netem {
-
-enum class transfer_model : std::uint8_t { max_min, lv08, tcp };
-
-/// Why a transfer is as fast as it is at some time. `cut`: nothing gets through.
-enum class rate_limit : std::uint8_t { connecting, latency, slow_start, window, max_window, loss, cap, link, cut };
-const char* name_of(rate_limit why);
 
 /// What may change about a path while it is used.
 struct path_now {

@@ -1,7 +1,7 @@
 // Who stands behind an endpoint of the fabric: what the hash of history and the event log call it.
 #pragma once
 
-#include "netem/fabric.hpp"
+#include "netem/events.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -5,7 +5,7 @@
 // A step is [from when (ns), bits/s, why] and, where a link is the limit, its name and how many transfers use it.
 #pragma once
 
-#include "netem/fabric.hpp"
+#include "netem/events.hpp"
 #include "scenarios/observe/json_lines.hpp"
 #include "scenarios/observe/names.hpp"
 

@@ -8,6 +8,7 @@
 #include <caf/all.hpp>
 #include <caf/meta/type_name.hpp>
 
+#include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "tests/bench/transfers.hpp"
 

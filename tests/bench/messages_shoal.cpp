@@ -1,5 +1,6 @@
 // Messages through ports and fabric, in virtual time: 20 ms between any two hosts, 1 Gbit/s each.
 // Usage: messages_shoal ACTORS PER_HOST HOPS [JITTER_MS]
+#include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "tests/bench/messages_actor.hpp"
 

@@ -6,6 +6,7 @@
 
 #include "actors/payload_inspect.hpp"
 #include "kernels/base/check.hpp"
+#include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "tests/bench/transfers.hpp"
 

@@ -14,7 +14,11 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/meta/type_name.hpp>
 
+#include "netem/coordinator.hpp"
+#include "netem/cut.hpp"
 #include "netem/fabric.hpp"
+#include "netem/port.hpp"
+#include "netem/reachability.hpp"
 
 namespace shoal::netem::testing {
 

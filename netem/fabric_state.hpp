@@ -1,0 +1,154 @@
+// The inside of the fabric: its parts, the lock that guards them, and what they do together.
+// fabric.cpp sends and delivers, fabric_hosts.cpp has hosts and their lines, fabric_failures.cpp who is told of which end, and
+// fabric_carrier.cpp the real network. Only these and port.cpp include this header.
+//
+// A function that takes a locked_section runs under the lock; `here` collects its reports and what it destroys.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <caf/actor_system.hpp>
+#include <caf/error.hpp>
+#include <caf/type_erased_tuple.hpp>
+
+#include "netem/bulk_lines.hpp"
+#include "netem/carrier.hpp"
+#include "netem/coordinator.hpp"
+#include "netem/fabric.hpp"
+#include "netem/failure_detector.hpp"
+#include "netem/host_table.hpp"
+#include "netem/locked_section.hpp"
+#include "netem/message_table.hpp"
+#include "netem/paths.hpp"
+#include "netem/port.hpp"
+#include "netem/reachability.hpp"
+#include "netem/small_lines.hpp"
+#include "netem/topology.hpp"
+
+namespace shoal::netem {
+
+struct fabric_state {
+  fabric_state(caf::actor_system& in, fabric_options chosen);
+  fabric_state(const fabric_state&) = delete;
+
+  /// A message that waits for its connection.
+  struct held_message {
+    message_under_way what;
+    message_class kind;
+  };
+  /// What bulk lines cause: arrivals become events, lost messages are counted.
+  class bulk_effects;
+
+  // -- called by ports ------------------------------------------------------
+
+  void send(port& to, caf::mailbox_element_ptr element);
+  void observe(port& of, caf::attachable_ptr hook);
+  std::size_t forget(port& of, const caf::attachable::token& what);
+
+  // -- called by the coordinator --------------------------------------------
+
+  void actor_born(host_index host, const caf::strong_actor_ptr& actor);
+  void actor_ended(caf::actor_id id);
+  void timer_delivered(caf::actor_id id, const caf::type_erased_tuple& content);
+  void arrive(std::uint32_t message);
+  void settle();                       // re-solves the flows and plans the next completion
+  void flows_due();
+  void release(std::uint64_t pair);    // messages that waited for a connection
+  void give_up(std::uint64_t pair, std::uint64_t number);
+  void go_on(const bulk_lines::stopped_transfer& what);
+  void suspect();
+  void tell(port& of, std::uint64_t observer, const caf::error& reason);
+
+  // -- under the lock -------------------------------------------------------
+
+  machine_index add_machine(const machine_options& what);
+  host_index add_host(machine_index machine, std::uint32_t incarnation, caf::node_id node, bool elsewhere);
+  host_index start_host(machine_index machine, std::optional<std::uint32_t> given, locked_section& here);
+  host_index host_at(const caf::node_id& node);
+  reachability& nat_rules();
+
+  bool small(std::uint64_t bytes, const message_class& what) const;
+  bool reaches(message_under_way& what, const message_class& kind, locked_section& here);
+  void depart(message_under_way what, const message_class& kind, locked_section& here);
+  void depart_small(std::uint32_t message, const message_class& kind);
+  duration small_delay(host_index from, host_index to, std::uint64_t bytes, const message_class& what);
+  void arrive_small(std::uint32_t message, duration delay);
+  void hand_over(locked_section& here, port& to, host_index on_behalf, caf::mailbox_element_ptr element);
+
+  bool blocked(host_index from, host_index to, host_index relay = no_host) const;
+  /// Whether `a` has heard nothing of `b` for the detection time.
+  bool silent(host_index a, host_index b) const;
+  stall& stall_of(host_index from, host_index to, host_index relay);
+  void lose(std::uint32_t message, std::atomic<std::uint64_t>& count, locked_section& here);
+  void go_on(std::uint64_t pair, const stall& what);
+  void notify(port& of, observer who, const caf::error& reason);
+  duration notice_time(const port& of, const observer& who) const;
+  void sweep(port& of, locked_section& here);
+
+  duration flow_time(locked_section& here);
+  void report(locked_section& here, event_kind kind, endpoint from, endpoint to, const char* type, std::uint64_t bytes = 0) {
+    const auto now = clock.now();
+    here.report({kind, now, now, from, to, type, bytes});
+  }
+
+  std::uint64_t counted_by_caf(const caf::type_erased_tuple& content, const char* name) const;
+  std::uint64_t wire_size(const caf::type_erased_tuple& content, const message_class& what) const;
+
+  caf::actor_system& system;
+  coordinator& clock;
+  fabric_options options;
+  fabric_link link = std::make_shared<std::atomic<fabric_state*>>(this);
+  reporting_mutex mutex;
+
+  // Guarded by the mutex.
+  topology places;
+  host_table hosts;
+  message_table messages;
+  paths ways;
+  bulk_lines bulk;
+  small_lines small_messages;
+  failure_detector failures;
+  std::unique_ptr<reachability> reach;                      // none if all are open
+  std::map<std::uint64_t, std::vector<held_message>> held;  // by the pair of hosts
+  event_handle next_flow_event = 0;
+  duration next_flow_time{};
+
+  std::array<std::atomic<std::uint64_t>, fabric::traffic_classes> traffic{}, received{};
+  std::atomic<std::uint64_t> bypassed{0};
+  std::atomic<std::uint64_t> refused{0};
+  std::atomic<std::uint64_t> lost{0};
+  std::atomic<std::uint64_t> given_up{0};
+};
+
+class fabric_state::bulk_effects final : public bulk_lines::surroundings {
+ public:
+  bulk_effects(fabric_state& in, locked_section& here) : bulk_effects(in, here, in.lost) {}
+  /// Lost messages are counted in `count`.
+  bulk_effects(fabric_state& in, locked_section& here, std::atomic<std::uint64_t>& count)
+      : in_(in), here_(here), count_(count) {}
+
+  bool blocked(host_index from, host_index to, host_index relay) override {
+    return in_.failures.any_cut() && in_.blocked(from, to, relay);
+  }
+  void stalled(host_index from, host_index to, host_index relay) override { in_.stall_of(from, to, relay); }
+  void arrives(std::uint32_t message, duration at) override {
+    in_.clock.at(at, [in = &in_, message] { in->arrive(message); });
+  }
+  void lost(std::uint32_t message) override { in_.lose(message, count_, here_); }
+  void ended(std::unique_ptr<transfer_record> what) override { here_.report(std::move(what)); }
+  void changed() override {
+    // The wall clock does not stop for the hook between two instants.
+    if (in_.clock.mode() == time_mode::wall_clock) in_.clock.at(in_.clock.now(), [in = &in_] { in->settle(); });
+  }
+
+ private:
+  fabric_state& in_;
+  locked_section& here_;
+  std::atomic<std::uint64_t>& count_;
+};
+
+}  // namespace shoal::netem

@@ -1,0 +1,127 @@
+// A lock under which nothing foreign runs: callbacks and destructors wait until it is free.
+//   reports       are given to the callbacks after the lock is released, one at a time, in the order in which sections had the lock
+//   destruction   of messages, addresses and observers comes after the reports: their ends may call whoever holds the lock
+// A section that reports returns from unlock() when its reports are given. A callback may begin sections of its own; their reports
+// are given at once.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include <caf/actor_control_block.hpp>
+#include <caf/attachable.hpp>
+#include <caf/mailbox_element.hpp>
+
+#include "netem/events.hpp"
+
+namespace shoal::netem {
+
+struct message_under_way;
+
+/// The mutex, the callbacks, and whose turn it is to report.
+class reporting_mutex {
+ public:
+  using event_callback = std::function<void(const delivered_event&)>;
+  using transfer_callback = std::function<void(const transfer_record&)>;
+
+  /// Empty callbacks are not called.
+  reporting_mutex(event_callback on_event, transfer_callback on_transfer)
+      : on_event_(std::move(on_event)), on_transfer_(std::move(on_transfer)), reporting_(static_cast<bool>(on_event_)) {}
+
+  bool wants_transfers() const noexcept { return static_cast<bool>(on_transfer_); }
+  /// Whether events are reported.
+  bool reporting() const noexcept { return reporting_.load(std::memory_order_relaxed); }
+  /// No report is given any more, and none is being given when this returns.
+  void stop_reporting();
+
+  // For sections that report nothing and destroy nothing: std::lock_guard.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  friend class locked_section;
+
+  /// The mutex whose reports this thread is giving just now.
+  static thread_local constinit const reporting_mutex* speaking_for;
+
+  std::mutex mutex_;
+  event_callback on_event_;
+  transfer_callback on_transfer_;
+  std::atomic<bool> reporting_;
+  std::uint64_t next_turn_ = 0;               // guarded by mutex_
+  std::atomic<std::uint64_t> turn_{0};
+  std::atomic<std::uint32_t> waiting_{0};
+  std::mutex turn_mutex_;
+  std::condition_variable turn_changed_;
+};
+
+class locked_section {
+ public:
+  explicit locked_section(reporting_mutex& on) : on_(on) { on_.mutex_.lock(); }
+  ~locked_section() {
+    if (locked_) unlock();
+  }
+  locked_section(const locked_section&) = delete;
+
+  void report(const delivered_event& what) {
+    if (!on_.reporting()) return;
+    take_turn();
+    if (first_ || later_)
+      later().reports.emplace_back(what);
+    else
+      first_ = what;
+  }
+  void report(std::unique_ptr<transfer_record> what);
+
+  void destroy_later(caf::mailbox_element_ptr what) { later().dead.emplace_back(std::move(what)); }
+  void destroy_later(caf::strong_actor_ptr what) { later().dead.emplace_back(std::move(what)); }
+  void destroy_later(caf::attachable_ptr what) { later().dead.emplace_back(std::move(what)); }
+  void destroy_later(message_under_way&& what);
+
+  /// Releases the lock, then gives the reports, then destroys. Requires: not called before.
+  void unlock() {
+    locked_ = false;
+    on_.mutex_.unlock();
+    if (first_ || later_ || has_turn_) give_reports();
+    later_.reset();
+  }
+
+ private:
+  friend class reporting_mutex;
+
+  /// Most sections need none of this.
+  struct work {
+    std::vector<std::variant<delivered_event, std::unique_ptr<transfer_record>>> reports;  // after the first
+    std::vector<std::variant<caf::mailbox_element_ptr, caf::strong_actor_ptr, caf::attachable_ptr>> dead;
+  };
+
+  work& later() {
+    if (!later_) later_ = std::make_unique<work>();
+    return *later_;
+  }
+
+  /// A callback's own sections have no turn: they speak within the turn of their caller.
+  void take_turn() {
+    if (has_turn_ || reporting_mutex::speaking_for == &on_) return;
+    turn_ = on_.next_turn_++;
+    has_turn_ = true;
+  }
+  void give_reports();
+  void wait_for_turn();
+
+  reporting_mutex& on_;
+  bool locked_ = true;
+  bool has_turn_ = false;
+  std::uint64_t turn_ = 0;
+  std::optional<delivered_event> first_;
+  std::unique_ptr<work> later_;
+};
+
+}  // namespace shoal::netem

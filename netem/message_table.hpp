@@ -1,0 +1,63 @@
+// The messages that wait, are being sent or will arrive, each under a number that is used again later.
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <caf/actor_control_block.hpp>
+#include <caf/mailbox_element.hpp>
+
+#include "kernels/base/units.hpp"
+#include "netem/ids.hpp"
+
+namespace shoal::netem {
+
+/// No message, no connection.
+inline constexpr std::uint32_t no_index = 0xffffffff;
+
+struct message_under_way {
+  caf::strong_actor_ptr address;       // of the receiver
+  caf::mailbox_element_ptr element;
+  endpoint from, to;
+  std::uint64_t bytes = 0;             // on the wire
+  duration sent{};
+  const char* type = "";
+  duration left{};                     // when its last byte was on its way
+  std::uint32_t line = no_index;       // bulk: its connection
+  std::uint32_t next = no_index;       // bulk: what the connection sends after it
+  host_index relay = no_host;          // passes it on
+};
+
+class message_table {
+ public:
+  std::uint32_t keep(message_under_way what) {
+    if (free_.empty()) {
+      all_.push_back(std::move(what));
+      return static_cast<std::uint32_t>(all_.size() - 1);
+    }
+    const auto at = free_.back();
+    free_.pop_back();
+    all_[at] = std::move(what);
+    return at;
+  }
+  /// Its number is free again.
+  message_under_way take(std::uint32_t number) {
+    free_.push_back(number);
+    return std::move(all_[number]);
+  }
+  std::vector<message_under_way> take_all() {
+    free_.clear();
+    return std::exchange(all_, {});
+  }
+
+  message_under_way& operator[](std::uint32_t number) { return all_[number]; }
+  const message_under_way& operator[](std::uint32_t number) const { return all_[number]; }
+
+ private:
+  std::vector<message_under_way> all_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace shoal::netem

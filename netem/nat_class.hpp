@@ -1,0 +1,11 @@
+// The classes of address translation that a host can be behind.
+// netem/reachability.hpp says who reaches whom.
+#pragma once
+
+#include <cstdint>
+
+namespace shoal::netem {
+
+enum class nat_class : std::uint8_t { open, cone, symmetric, outbound_only };
+
+}  // namespace shoal::netem

@@ -1,0 +1,64 @@
+// The observers of one actor: those who asked, by its address, to be told of its end.
+// Thread safety: none. The fabric's lock guards the list of each port.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <caf/attachable.hpp>
+
+#include "netem/event_queue.hpp"
+
+namespace shoal::netem {
+
+struct observer {
+  caf::attachable_ptr hook;
+  host_index host = no_host;
+  std::uint64_t number = 0;
+  event_handle notice = 0;             ///< the planned notice of the actor's end; 0: none is planned
+};
+
+class observer_list {
+ public:
+  /// Numbers an observer; add() puts it in the list.
+  observer make(caf::attachable_ptr hook, host_index host) { return {std::move(hook), host, next_number_++}; }
+  void add(observer what) { all_.push_back(std::move(what)); }
+
+  bool empty() const noexcept { return all_.empty(); }
+  auto begin() const noexcept { return all_.begin(); }
+  auto end() const noexcept { return all_.end(); }
+
+  /// Nothing if the observer has gone.
+  std::optional<observer> take(std::uint64_t number) {
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const observer& o) { return o.number == number; });
+    if (found == all_.end()) return std::nullopt;
+    auto out = std::move(*found);
+    all_.erase(found);
+    return out;
+  }
+  std::vector<observer> take_all() { return std::exchange(all_, {}); }
+  /// Takes those for which `what(observer)` is true; the others keep their order.
+  template <class Predicate>
+  std::vector<observer> take_if(Predicate what) {
+    std::vector<observer> out;
+    std::erase_if(all_, [&](observer& o) {
+      const bool taken = what(std::as_const(o));
+      if (taken) out.push_back(std::move(o));
+      return taken;
+    });
+    return out;
+  }
+
+  /// The list has doubled since the last sweep: it is time to drop those who are dead.
+  bool needs_sweep() const noexcept { return all_.size() >= sweep_at_; }
+  void swept() noexcept { sweep_at_ = std::max<std::size_t>(64, 2 * all_.size()); }
+
+ private:
+  std::vector<observer> all_;
+  std::uint64_t next_number_ = 0;
+  std::size_t sweep_at_ = 64;
+};
+
+}  // namespace shoal::netem

@@ -1,0 +1,37 @@
+// The order of small messages: they leave a host behind each other, and arrive in order for each pair of hosts.
+// Thread safety: none. Time comes in as an argument.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/base/units.hpp"
+#include "netem/flat_map.hpp"
+#include "netem/ids.hpp"
+
+namespace shoal::netem {
+
+inline duration transmission_time(std::uint64_t bytes, data_rate rate) {
+  return from_seconds(static_cast<double>(bytes) / rate.bytes_per_second());
+}
+
+class small_lines {
+ public:
+  /// When a message arrives that takes until `arrival` by itself: not before the last one of its pair. The next one waits for it.
+  duration in_order(std::uint64_t pair, duration arrival, duration now) {
+    if (last_.size() >= last_.capacity())
+      last_.erase_if([now](std::uint64_t, duration last) { return last <= now; });
+    auto& last = last_[pair];
+    return last = std::max(last, arrival);
+  }
+  /// The latest arrival of a pair that is still known; `otherwise` if none is.
+  duration last_arrival(std::uint64_t pair, duration otherwise) const {
+    const auto* last = last_.find(pair);
+    return last != nullptr ? *last : otherwise;
+  }
+
+ private:
+  flat_map<duration> last_;            // by the pair of hosts; iterated only to drop idle ones
+};
+
+}  // namespace shoal::netem

@@ -1,0 +1,118 @@
+// Where machines are and what lies between them: regions, sites, access lines, and the links of each route.
+// Machines of one region with equal lines share a place, so that the ways are as many as pairs of places.
+// Complexity: between(), delay() are O(1); a new place or a changed path costs the number of places (squared, for a path).
+// Thread safety: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "netem/machine_options.hpp"
+
+namespace shoal::netem {
+
+class topology {
+ public:
+  /// Machines of one region with equal lines.
+  using place_index = std::uint32_t;
+
+  struct machine {
+    std::string name;
+    place_index place = 0;
+    data_rate up, down;              ///< what the owner says
+    data_rate up_now;
+    link_id uplink{}, downlink{};
+    site_index site = no_site;
+    nat_class nat = nat_class::open;
+  };
+
+  /// What lies between two places, one way.
+  struct way {
+    path_quality quality;            ///< of the lines and the regions together
+    duration lines{};                ///< the lines' part of the delay
+    bool remembers = false;          ///< a message's draw depends on the last one's
+  };
+
+  /// The links from one machine to another, the sender's uplink first.
+  class route {
+   public:
+    void add(link_id link) { links_[length_++] = link; }
+    void add(const route& rest);
+    std::span<const link_id> links() const noexcept { return {links_.data(), length_}; }
+
+   private:
+    std::array<link_id, 16> links_;  // two routes of at most eight links each
+    std::uint32_t length_ = 0;
+  };
+
+  /// A host keeps the place that its machine had in its life.
+  struct location {
+    machine_index machine = 0;
+    place_index place = 0;
+  };
+
+  region_index add_region(std::string name);
+  bool has_regions() const noexcept { return !regions_.empty(); }
+  /// Between two regions, both ways.
+  void set_path(region_index a, region_index b, const path_quality& path);
+  /// A site lies inside another or nowhere. Requires: sites nest at most three deep.
+  site_index add_site(std::string name, link_id uplink, link_id downlink, site_index inside);
+  machine_index add_machine(const machine_options& what, link_id uplink, link_id downlink);
+
+  std::size_t machines() const noexcept { return machines_.size(); }
+  const machine& operator[](machine_index index) const { return machines_[index]; }
+  link_id uplink_of_site(site_index site) const { return sites_[site].uplink; }
+  link_id downlink_of_site(site_index site) const { return sites_[site].downlink; }
+
+  void set_rate_up(machine_index index, data_rate up) { machines_[index].up_now = up; }
+  /// Names a machine that has no name yet.
+  void set_name(machine_index index, const std::string& name);
+  /// What the machine's line does from now on to what it sends and to what it is sent. Returns its new place.
+  place_index use_line(machine_index index, const path_quality& out, const path_quality& in);
+
+  const way& between(place_index from, place_index to) const { return ways_[from][to]; }
+  /// One way, without jitter.
+  duration delay(const location& from, const location& to) const;
+  bool has_coordinates() const noexcept { return !coordinates_.empty(); }
+  route route_between(machine_index from, machine_index to) const;
+  route route_through(machine_index from, machine_index relay, machine_index to) const;
+
+  /// "uplink of home-3".
+  std::string name_of(link_id link) const;
+
+ private:
+  struct site {
+    std::string name;
+    link_id uplink, downlink;
+    site_index inside;
+    std::uint32_t depth;
+  };
+  struct place {
+    region_index region;
+    path_quality out, in;            // of the line, for what they send and for what they are sent
+    std::uint32_t users = 0;         // machines; a place without any is used again
+  };
+  struct link_owner {
+    enum class kind : std::uint8_t { machine, site } what;
+    bool down;
+    std::uint32_t index;             // of the machine or the site
+  };
+
+  way combine(const place& from, const place& to) const;
+  place_index place_of(const place& what);
+  void own(link_id link, const link_owner& owner);
+
+  std::vector<std::string> regions_;
+  std::vector<std::vector<path_quality>> between_;  // by region, twice
+  std::vector<place> places_;
+  std::vector<std::vector<way>> ways_;              // by place, twice
+  std::vector<site> sites_;
+  std::vector<machine> machines_;
+  std::vector<coordinates> coordinates_;            // by machine; empty if none has any, NaN for those without
+  std::vector<link_owner> link_owners_;             // by link
+};
+
+}  // namespace shoal::netem
