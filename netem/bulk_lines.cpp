@@ -94,9 +94,9 @@ void bulk_lines::arrived(std::uint32_t line) {
   forget_if_idle(line);
 }
 
-duration bulk_lines::last_arrival(std::uint64_t pair, duration otherwise) const {
+duration bulk_lines::behind_last(std::uint64_t pair, duration at) const {
   const auto* line = line_of_.find(pair);
-  return line != nullptr ? connections_[*line - 1].last_arrival : otherwise;
+  return line != nullptr ? std::max(at, connections_[*line - 1].last_arrival) : at;
 }
 
 void bulk_lines::start_next(std::uint32_t index, duration now, surroundings& around) {

@@ -56,8 +56,8 @@ class bulk_lines {
   void begin(std::uint32_t message, duration now, surroundings& around) { start_next(messages_[message].line, now, around); }
   /// A message that had left is there.
   void arrived(std::uint32_t line);
-  /// The latest arrival of what has left on the connection of a pair; `otherwise` if there is no connection.
-  duration last_arrival(std::uint64_t pair, duration otherwise) const;
+  /// The time `at`, or the latest arrival of what has left on the connection of a pair if that is later.
+  duration behind_last(std::uint64_t pair, duration at) const;
 
   // -- time -----------------------------------------------------------------
 

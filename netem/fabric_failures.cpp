@@ -241,8 +241,7 @@ duration fabric_state::notice_time(const port& of, const observer& who) const {
   if (who.host == no_host) return now;
   // The end of a connection does not overtake what is under way on it.
   const auto pair = pair_of(of.host(), who.host);
-  const auto direct = now + ways.delay(of.host(), who.host);
-  return std::max(small_messages.last_arrival(pair, direct), bulk.last_arrival(pair, direct));
+  return bulk.behind_last(pair, small_messages.behind_last(pair, now + ways.delay(of.host(), who.host)));
 }
 
 void fabric_state::notify(port& of, observer who, const caf::error& reason) {

@@ -24,10 +24,10 @@ class small_lines {
     auto& last = last_[pair];
     return last = std::max(last, arrival);
   }
-  /// The latest arrival of a pair that is still known; `otherwise` if none is.
-  duration last_arrival(std::uint64_t pair, duration otherwise) const {
+  /// The time `at`, or the latest arrival of a pair so far if that is later.
+  duration behind_last(std::uint64_t pair, duration at) const {
     const auto* last = last_.find(pair);
-    return last != nullptr ? *last : otherwise;
+    return last != nullptr ? std::max(at, *last) : at;
   }
 
  private:

@@ -79,7 +79,9 @@ class fault_engine {
 
   world& world_;
   effects& effects_;
-  std::recursive_mutex mutex_;               // probes are reached in several threads
+  /// Probes are reached in several threads. Under this lock hosts start and die, and nobody there reaches a probe meanwhile: actors
+  /// run later, and callbacks of the fabric do not call the faults.
+  std::mutex mutex_;
   std::vector<fault_target> targets_;
   std::map<netem::machine_index, std::size_t> target_of_;
   std::vector<state> faults_;

@@ -275,3 +275,12 @@ TEST_CASE("connections that nobody uses are forgotten and order is kept neverthe
   CHECK(got.size() == 3 * 60 * 60);
   CHECK(w.net->lost() == 0);
 }
+
+TEST_CASE("the name that was asked for stays as it was when the host gets another") {
+  small_world w;
+  const auto nameless = w.net->start_host(w.net->add_machine("", w.here, {8e6}, {8e6}));
+  auto&& asked = w.net->name_of(nameless);
+  w.net->set_name(nameless, "a name that is too long for the string's own buffer");
+  CHECK(asked.empty());
+  CHECK(w.net->name_of(nameless) == "a name that is too long for the string's own buffer");
+}

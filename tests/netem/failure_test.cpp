@@ -97,6 +97,23 @@ TEST_CASE("the end of an actor does not overtake what it had under way") {
   CHECK(downs[0].at >= got.back().at);
 }
 
+TEST_CASE("the end of an actor takes its delay although earlier messages have long arrived") {
+  small_world w;
+  w.net->set_path(w.here, w.here, {10ms, 0ms});
+  auto a = w.host(fast), b = w.host(fast);
+  std::vector<received> got, downs;
+  caf::actor sink = w.collector(b, got);
+  auto target = w.spawn_public(a, [sink](puppet& self) -> caf::behavior {
+    self.send(sink, note{0});
+    self.delayed_send(&self, 1s, note{1});
+    return {[&self](const note&) { self.quit(); }};
+  });
+  watch(w, b, target, downs);
+  w.run();
+  REQUIRE(got.size() == 1);
+  CHECK(downs == std::vector<received>{{1s + 10ms, 0}});
+}
+
 TEST_CASE("a pending request to a lost host ends by its own timeout") {
   for (auto scope : {kill_scope::process, kill_scope::machine}) {
     small_world w;

@@ -42,6 +42,7 @@ struct ask {
 struct bulk {
   std::uint32_t n = 0;
   std::string bytes;
+  std::shared_ptr<const void> kept{};  // ends with the message; takes no bytes on the wire
   template <class Inspector>
   friend typename Inspector::result_type inspect(Inspector& f, bulk& x) {
     return f(caf::meta::type_name("bulk"), x.n, x.bytes);
