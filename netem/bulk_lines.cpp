@@ -9,9 +9,10 @@ namespace {
 /// A connection without bulk for so long is closed; the next bulk opens another (model `tcp`).
 constexpr duration idle_connection = std::chrono::seconds(60);
 
-}  // namespace
+} // namespace
 
-bulk_lines::bulk_lines(message_table& messages, paths& ways, const tcp_options& tcp, bool keeps_records)
+bulk_lines::bulk_lines(message_table& messages, paths& ways, const tcp_options& tcp,
+                       bool keeps_records)
     : messages_(messages), paths_(ways), flows_(ways.model(), tcp), keeps_records_(keeps_records) {
   if (keeps_records)
     flows_.on_rate([this](const rate_change& what) {
@@ -20,8 +21,8 @@ bulk_lines::bulk_lines(message_table& messages, paths& ways, const tcp_options& 
     });
 }
 
-void bulk_lines::set_capacities(link_id up, data_rate up_rate, link_id down, data_rate down_rate, duration now,
-                                surroundings& around) {
+void bulk_lines::set_capacities(link_id up, data_rate up_rate, link_id down, data_rate down_rate,
+                                duration now, surroundings& around) {
   flows_.set_capacity(up, up_rate.bits_per_second, now);
   flows_.set_capacity(down, down_rate.bits_per_second, now);
   note_change(around);
@@ -31,7 +32,8 @@ void bulk_lines::set_capacities(link_id up, data_rate up_rate, link_id down, dat
 
 std::uint32_t bulk_lines::connect(host_index from, host_index to) {
   auto& named = line_of_[pair_of(from, to)];
-  if (named != 0) return named - 1;
+  if (named != 0)
+    return named - 1;
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(connections_.size()));
     connections_.emplace_back();
@@ -47,7 +49,8 @@ std::uint32_t bulk_lines::connect(host_index from, host_index to) {
 
 void bulk_lines::forget_if_idle(std::uint32_t index) {
   const auto& line = connections_[index];
-  if (line.first != no_index || line.under_way > 0) return;
+  if (line.first != no_index || line.under_way > 0)
+    return;
   line_of_.erase(pair_of(line.from, line.to));
   free_.push_back(index);
 }
@@ -67,9 +70,11 @@ void bulk_lines::unlist(std::uint32_t index) {
 /// What a pair of hosts knows from its last transfer; nothing if that is long ago.
 tcp_window& bulk_lines::window_of(host_index from, host_index to, duration now) {
   if (windows_.size() >= windows_.capacity())
-    windows_.erase_if([now](std::uint64_t, const tcp_window& w) { return now - w.used_until > idle_connection; });
+    windows_.erase_if(
+        [now](std::uint64_t, const tcp_window& w) { return now - w.used_until > idle_connection; });
   auto& window = windows_[pair_of(from, to)];
-  if (now - window.used_until > idle_connection) window = {};
+  if (now - window.used_until > idle_connection)
+    window = {};
   return window;
 }
 
@@ -85,7 +90,8 @@ bool bulk_lines::append(std::uint32_t number) {
   else
     messages_[line.last].next = number;
   line.last = number;
-  if (first) list(index);
+  if (first)
+    list(index);
   return first;
 }
 
@@ -110,17 +116,21 @@ void bulk_lines::start_next(std::uint32_t index, duration now, surroundings& aro
   static_cast<path_now&>(what) = paths_.conditions(line.from, line.to, relay);
   what.path = path.links();
   what.bytes = next.bytes;
-  if (duplicate > 0) what.bytes += static_cast<std::uint64_t>(duplicate * static_cast<double>(next.bytes));
+  if (duplicate > 0)
+    what.bytes += static_cast<std::uint64_t>(duplicate * static_cast<double>(next.bytes));
   what.tag = index;
-  if (flows_.model() == transfer_model::tcp) what.connection = window_of(line.from, line.to, now);
+  if (flows_.model() == transfer_model::tcp)
+    what.connection = window_of(line.from, line.to, now);
   if (flows_.model() == transfer_model::lv08) {
     back = paths_.route(line.to, line.from, relay);
     what.way_back = back.links();
   }
-  if (keeps_records_) begin_record(line, now);
+  if (keeps_records_)
+    begin_record(line, now);
   line.flow = flows_.start(what, now);
   note_change(around);
-  if (around.blocked(line.from, line.to, relay)) stop(index, now, around);
+  if (around.blocked(line.from, line.to, relay))
+    stop(index, now, around);
 }
 
 void bulk_lines::begin_record(connection& line, duration now) {
@@ -137,8 +147,10 @@ void bulk_lines::begin_record(connection& line, duration now) {
   record.round_trip = paths_.round_trip(line.from, line.to, message.relay);
 }
 
-void bulk_lines::end_record(connection& line, duration left, duration arrives, bool cut, surroundings& around) {
-  if (!line.record) return;
+void bulk_lines::end_record(connection& line, duration left, duration arrives, bool cut,
+                            surroundings& around) {
+  if (!line.record)
+    return;
   line.record->left = left;
   line.record->arrives = arrives;
   line.record->cut = cut;
@@ -156,8 +168,10 @@ void bulk_lines::finish(duration now, surroundings& around) {
     line.first = message.next;
     message.left = flow.at;
     ++line.under_way;
-    if (flows_.model() == transfer_model::tcp) window_of(line.from, line.to, flow.at) = flow.connection;
-    const auto delay = flows_.delay_follows() ? paths_.drawn_delay(line.from, line.to, message.relay) : duration{};
+    if (flows_.model() == transfer_model::tcp)
+      window_of(line.from, line.to, flow.at) = flow.connection;
+    const auto delay =
+        flows_.delay_follows() ? paths_.drawn_delay(line.from, line.to, message.relay) : duration{};
     line.last_arrival = std::max(line.last_arrival, message.left + delay);
     around.arrives(number, line.last_arrival);
     end_record(line, flow.at, line.last_arrival, false, around);
@@ -172,38 +186,48 @@ void bulk_lines::finish(duration now, surroundings& around) {
 
 void bulk_lines::retune_line(std::uint32_t index, duration now, surroundings& around) {
   const auto& line = connections_[index];
-  if (line.first == no_index || line.stopped) return;
+  if (line.first == no_index || line.stopped)
+    return;
   flows_.change(line.flow, paths_.conditions(line.from, line.to, messages_[line.first].relay), now);
   note_change(around);
 }
 
 void bulk_lines::retune_all(duration now, surroundings& around) {
-  for (std::uint32_t line = 0; line < connections_.size(); ++line) retune_line(line, now, around);
+  for (std::uint32_t line = 0; line < connections_.size(); ++line)
+    retune_line(line, now, around);
 }
 
 void bulk_lines::retune(host_index host, duration now, surroundings& around) {
-  for (auto at = by_sender_.first(host); at != no_index; at = by_sender_.next(at)) retune_line(at, now, around);
-  for (auto at = by_receiver_.first(host); at != no_index; at = by_receiver_.next(at)) retune_line(at, now, around);
+  for (auto at = by_sender_.first(host); at != no_index; at = by_sender_.next(at))
+    retune_line(at, now, around);
+  for (auto at = by_receiver_.first(host); at != no_index; at = by_receiver_.next(at))
+    retune_line(at, now, around);
 }
 
 void bulk_lines::break_lines_of(host_index host, duration now, surroundings& around) {
   std::vector<std::uint32_t> broken;
-  for (auto at = by_sender_.first(host); at != no_index; at = by_sender_.next(at)) broken.push_back(at);
-  for (auto at = by_receiver_.first(host); at != no_index; at = by_receiver_.next(at)) broken.push_back(at);
+  for (auto at = by_sender_.first(host); at != no_index; at = by_sender_.next(at))
+    broken.push_back(at);
+  for (auto at = by_receiver_.first(host); at != no_index; at = by_receiver_.next(at))
+    broken.push_back(at);
   // The order does not depend on how they were listed.
   std::sort(broken.begin(), broken.end(), [this](std::uint32_t a, std::uint32_t b) {
-    return pair_of(connections_[a].from, connections_[a].to) < pair_of(connections_[b].from, connections_[b].to);
+    return pair_of(connections_[a].from, connections_[a].to) <
+           pair_of(connections_[b].from, connections_[b].to);
   });
-  for (const auto at : broken) break_index(at, now, around);
+  for (const auto at : broken)
+    break_index(at, now, around);
 }
 
 void bulk_lines::break_line(std::uint64_t pair, duration now, surroundings& around) {
-  if (const auto* line = line_of_.find(pair)) break_index(*line - 1, now, around);
+  if (const auto* line = line_of_.find(pair))
+    break_index(*line - 1, now, around);
 }
 
 void bulk_lines::break_index(std::uint32_t index, duration now, surroundings& around) {
   auto& line = connections_[index];
-  if (line.first == no_index) return;
+  if (line.first == no_index)
+    return;
   flows_.cancel(line.flow, now);
   end_record(line, now, now, true, around);
   for (auto at = line.first; at != no_index;) {
@@ -221,7 +245,8 @@ void bulk_lines::break_index(std::uint32_t index, duration now, surroundings& ar
 void bulk_lines::stop(std::uint32_t index, duration now, surroundings& around) {
   auto& line = connections_[index];
   around.stalled(line.from, line.to, messages_[line.first].relay);
-  if (std::exchange(line.stopped, true)) return;
+  if (std::exchange(line.stopped, true))
+    return;
   flows_.stop(line.flow, now);
   note_change(around);
 }
@@ -229,24 +254,28 @@ void bulk_lines::stop(std::uint32_t index, duration now, surroundings& around) {
 void bulk_lines::stop_blocked(duration now, surroundings& around) {
   for (std::uint32_t index = 0; index < connections_.size(); ++index) {
     const auto& line = connections_[index];
-    if (line.first != no_index && around.blocked(line.from, line.to, messages_[line.first].relay)) stop(index, now, around);
+    if (line.first != no_index && around.blocked(line.from, line.to, messages_[line.first].relay))
+      stop(index, now, around);
   }
 }
 
 std::optional<bulk_lines::stopped_transfer> bulk_lines::stopped(std::uint64_t pair) const {
   const auto* line = line_of_.find(pair);
-  if (line == nullptr || !connections_[*line - 1].stopped) return std::nullopt;
+  if (line == nullptr || !connections_[*line - 1].stopped)
+    return std::nullopt;
   return stopped_transfer{*line - 1, connections_[*line - 1].flow};
 }
 
 void bulk_lines::go_on(const stopped_transfer& what, duration now, surroundings& around) {
   auto& line = connections_[what.line];
-  if (line.first == no_index || line.flow != what.flow || !line.stopped) return;
+  if (line.first == no_index || line.flow != what.flow || !line.stopped)
+    return;
   const auto relay = messages_[line.first].relay;
-  if (around.blocked(line.from, line.to, relay)) return;
+  if (around.blocked(line.from, line.to, relay))
+    return;
   line.stopped = false;
   flows_.go_on(line.flow, paths_.conditions(line.from, line.to, relay), now);
   note_change(around);
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,13 +1,8 @@
-// The connections that carry bulk: one for each direction between two hosts, as long as it has something to send or under way.
-// The first message of a connection is a transfer (netem/transport.hpp); the others wait behind it.
-// A cut stops a connection, and the death of a host breaks it.
-// Thread safety: none. Time comes in as an argument and never goes back.
+// The connections that carry bulk: one for each direction between two hosts, as long as it has
+// something to send or under way. The first message of a connection is a transfer
+// (netem/transport.hpp); the others wait behind it. A cut stops a connection, and the death of a
+// host breaks it. Thread safety: none. Time comes in as an argument and never goes back.
 #pragma once
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
 
 #include "netem/events.hpp"
 #include "netem/flat_map.hpp"
@@ -16,13 +11,18 @@
 #include "netem/paths.hpp"
 #include "netem/transport.hpp"
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
 namespace shoal::netem {
 
 class bulk_lines {
- public:
+public:
   /// What the lines ask of the network around them, and what they cause there.
   class surroundings {
-   public:
+  public:
     /// Whether a cut loses what `from` sends to `to` over `relay`.
     virtual bool blocked(host_index from, host_index to, host_index relay) = 0;
     /// A connection waits at a cut.
@@ -36,7 +36,7 @@ class bulk_lines {
     /// next_event() may have another answer; said once until take_changed().
     virtual void changed() = 0;
 
-   protected:
+  protected:
     ~surroundings() = default;
   };
 
@@ -46,17 +46,22 @@ class bulk_lines {
   // -- links ----------------------------------------------------------------
 
   link_id add_link(data_rate rate) { return flows_.add_link(rate.bits_per_second); }
-  void set_capacities(link_id up, data_rate up_rate, link_id down, data_rate down_rate, duration now, surroundings& around);
+  void set_capacities(link_id up, data_rate up_rate, link_id down, data_rate down_rate,
+                      duration now, surroundings& around);
   std::size_t transfers_on(link_id link) const { return flows_.flows_on(link); }
 
   // -- messages -------------------------------------------------------------
 
-  /// A message of the table goes on the connection of its hosts. True: nothing is before it, and begin() has to follow.
+  /// A message of the table goes on the connection of its hosts. True: nothing is before it, and
+  /// begin() has to follow.
   bool append(std::uint32_t message);
-  void begin(std::uint32_t message, duration now, surroundings& around) { start_next(messages_[message].line, now, around); }
+  void begin(std::uint32_t message, duration now, surroundings& around) {
+    start_next(messages_[message].line, now, around);
+  }
   /// A message that had left is there.
   void arrived(std::uint32_t line);
-  /// The time `at`, or the latest arrival of what has left on the connection of a pair if that is later.
+  /// The time `at`, or the latest arrival of what has left on the connection of a pair if that is
+  /// later.
   duration behind_last(std::uint64_t pair, duration at) const;
 
   // -- time -----------------------------------------------------------------
@@ -66,7 +71,8 @@ class bulk_lines {
   std::optional<duration> next_event() { return flows_.next_event(); }
   /// Has changed() said, unless it is still to be taken.
   void note_change(surroundings& around) {
-    if (!std::exchange(changed_, true)) around.changed();
+    if (!std::exchange(changed_, true))
+      around.changed();
   }
   bool take_changed() noexcept { return std::exchange(changed_, false); }
 
@@ -94,22 +100,24 @@ class bulk_lines {
 
   // -- facts ----------------------------------------------------------------
 
-  bool busy(host_index host) const noexcept { return by_sender_.first(host) != no_index || by_receiver_.first(host) != no_index; }
+  bool busy(host_index host) const noexcept {
+    return by_sender_.first(host) != no_index || by_receiver_.first(host) != no_index;
+  }
   /// Connections with bulk to send.
   std::size_t sending() const noexcept { return sending_; }
   /// Transfers that no connection owns; 0 unless there is a bug.
   std::size_t orphaned() const { return flows_.active() - sending_; }
 
- private:
+private:
   struct connection {
     host_index from = no_host, to = no_host;
-    std::uint32_t first = no_index;      // is being sent, the others after it
+    std::uint32_t first = no_index; // is being sent, the others after it
     std::uint32_t last = no_index;
-    std::uint32_t under_way = 0;         // has left, will arrive
-    bool stopped = false;                // by a cut
-    transport::transfer_id flow{};       // of what is being sent
-    duration last_arrival{};             // latest so far: keeps order under jitter
-    std::unique_ptr<transfer_record> record{};  // of what is being sent, if records are kept
+    std::uint32_t under_way = 0;               // has left, will arrive
+    bool stopped = false;                      // by a cut
+    transport::transfer_id flow{};             // of what is being sent
+    duration last_arrival{};                   // latest so far: keeps order under jitter
+    std::unique_ptr<transfer_record> record{}; // of what is being sent, if records are kept
   };
 
   std::uint32_t connect(host_index from, host_index to);
@@ -118,7 +126,8 @@ class bulk_lines {
   void forget_if_idle(std::uint32_t line);
   void start_next(std::uint32_t line, duration now, surroundings& around);
   void begin_record(connection& line, duration now);
-  void end_record(connection& line, duration left, duration arrives, bool cut, surroundings& around);
+  void end_record(connection& line, duration left, duration arrives, bool cut,
+                  surroundings& around);
   void retune_line(std::uint32_t line, duration now, surroundings& around);
   void stop(std::uint32_t line, duration now, surroundings& around);
   void break_index(std::uint32_t line, duration now, surroundings& around);
@@ -129,13 +138,13 @@ class bulk_lines {
   transport flows_;
   bool keeps_records_;
   bool changed_ = false;
-  std::vector<connection> connections_;  // named by index
+  std::vector<connection> connections_; // named by index
   std::vector<std::uint32_t> free_;
-  flat_map<std::uint32_t> line_of_;      // by the pair of hosts: index of the connection + 1
-  index_lists by_sender_, by_receiver_;  // connections with bulk to send, by host
+  flat_map<std::uint32_t> line_of_;     // by the pair of hosts: index of the connection + 1
+  index_lists by_sender_, by_receiver_; // connections with bulk to send, by host
   std::size_t sending_ = 0;
-  flat_map<tcp_window> windows_;         // by the pair of hosts; model `tcp` alone
+  flat_map<tcp_window> windows_; // by the pair of hosts; model `tcp` alone
   std::uint64_t next_transfer_ = 1;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -2,12 +2,12 @@
 // The fabric (netem/fabric.hpp) reports both to the callbacks in its options.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "kernels/base/units.hpp"
 #include "netem/ids.hpp"
 #include "netem/transfer_model.hpp"
+
+#include <cstdint>
+#include <vector>
 
 namespace shoal::netem {
 
@@ -17,7 +17,7 @@ enum class event_kind : std::uint8_t { message, timer, down, host_started, host_
 struct delivered_event {
   event_kind kind = event_kind::message;
   duration time{};
-  duration sent{};                 ///< messages: when the actor sent it
+  duration sent{}; ///< messages: when the actor sent it
   endpoint from, to;
   const char* type = "";
   std::uint64_t wire_bytes = 0;
@@ -28,23 +28,23 @@ struct transfer_step {
   duration at{};
   double bits_per_second = 0;
   rate_limit why = rate_limit::link;
-  link_id link{};                  ///< of rate_limit::link
-  std::uint32_t sharers = 0;       ///< transfers on that link, this one among them
+  link_id link{};            ///< of rate_limit::link
+  std::uint32_t sharers = 0; ///< transfers on that link, this one among them
 };
 
 /// One transfer of bulk, reported when it ends.
 struct transfer_record {
-  std::uint64_t number = 0;        ///< in the order of their beginnings, from 1
+  std::uint64_t number = 0; ///< in the order of their beginnings, from 1
   endpoint from, to;
   const char* type = "";
   std::uint64_t bytes = 0;
-  duration sent{};                 ///< when the actor sent it
-  duration begun{};                ///< when those before it on its connection had left
-  duration left{};                 ///< when its last byte had left, or it was cut off
+  duration sent{};  ///< when the actor sent it
+  duration begun{}; ///< when those before it on its connection had left
+  duration left{};  ///< when its last byte had left, or it was cut off
   duration arrives{};
-  duration round_trip{};           ///< of the path, without jitter
-  bool cut = false;                ///< by the death of a host
+  duration round_trip{}; ///< of the path, without jitter
+  bool cut = false;      ///< by the death of a host
   std::vector<transfer_step> steps;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,12 +1,12 @@
 // The fabric's failures: cuts and pauses, what they hold up, and who is told of which end.
-#include <algorithm>
-#include <tuple>
+#include "netem/fabric_state.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/error.hpp>
 #include <caf/exit_reason.hpp>
 
-#include "netem/fabric_state.hpp"
+#include <algorithm>
+#include <tuple>
 
 namespace shoal::netem {
 
@@ -14,7 +14,8 @@ namespace shoal::netem {
 
 /// Over `relay`, if there is one.
 bool fabric_state::blocked(host_index from, host_index to, host_index relay) const {
-  if (relay != no_host) return blocked(from, relay) || blocked(relay, to);
+  if (relay != no_host)
+    return blocked(from, relay) || blocked(relay, to);
   return failures.blocked(hosts[from].where.machine, hosts[to].where.machine);
 }
 
@@ -49,11 +50,13 @@ stall& fabric_state::stall_of(host_index from, host_index to, host_index relay) 
   const auto now = clock.now();
   const auto found = failures.stall_of(pair, relay, now);
   if (found.fresh)
-    clock.at(now + options.detection_time, [this, pair, number = found.what.number] { give_up(pair, number); });
+    clock.at(now + options.detection_time,
+             [this, pair, number = found.what.number] { give_up(pair, number); });
   return found.what;
 }
 
-void fabric_state::lose(std::uint32_t message, std::atomic<std::uint64_t>& count, locked_section& here) {
+void fabric_state::lose(std::uint32_t message, std::atomic<std::uint64_t>& count,
+                        locked_section& here) {
   ++count;
   here.destroy_later(messages.take(message));
 }
@@ -61,8 +64,10 @@ void fabric_state::lose(std::uint32_t message, std::atomic<std::uint64_t>& count
 void fabric_state::give_up(std::uint64_t pair, std::uint64_t number) {
   locked_section here(mutex);
   const auto what = failures.give_up(pair, number);
-  if (!what) return;
-  for (const auto message : what->small) lose(message, given_up, here);
+  if (!what)
+    return;
+  for (const auto message : what->small)
+    lose(message, given_up, here);
   bulk.forget_window(pair);
   bulk_effects around(*this, here, given_up);
   bulk.break_line(pair, flow_time(here), around);
@@ -76,14 +81,16 @@ void fabric_state::go_on(std::uint64_t pair, const stall& what) {
   if (options.model == transfer_model::tcp) {
     const auto timeout = ways.retransmission_timeout(from, to);
     auto wait = timeout;
-    while (what.since + wait < now) wait = 2 * wait + timeout;
+    while (what.since + wait < now)
+      wait = 2 * wait + timeout;
     again = what.since + wait;
   }
   for (const auto message : what.small) {
     messages[message].left = again;
     arrive_small(message, ways.drawn_delay(from, to, what.relay));
   }
-  if (const auto stopped = bulk.stopped(pair)) clock.at(again, [this, held = *stopped] { go_on(held); });
+  if (const auto stopped = bulk.stopped(pair))
+    clock.at(again, [this, held = *stopped] { go_on(held); });
 }
 
 void fabric_state::go_on(const bulk_lines::stopped_transfer& what) {
@@ -96,10 +103,12 @@ void fabric_state::go_on(const bulk_lines::stopped_transfer& what) {
 
 bool fabric_state::silent(host_index a, host_index b) const {
   const auto now = clock.now();
-  return failures.still(b, now) || failures.cut_off(hosts[a].where.machine, hosts[b].where.machine, now);
+  return failures.still(b, now) ||
+         failures.cut_off(hosts[a].where.machine, hosts[b].where.machine, now);
 }
 
-/// Observers hear `unreachable` of every host that has given no sign of life for the detection time.
+/// Observers hear `unreachable` of every host that has given no sign of life for the detection
+/// time.
 void fabric_state::suspect() {
   struct suspicion {
     endpoint of;
@@ -110,7 +119,8 @@ void fabric_state::suspect() {
   {
     std::lock_guard guard(mutex);
     hosts.for_each_actor([&](const published_actor& actor) {
-      if (!actor.port) return;
+      if (!actor.port)
+        return;
       auto& of = port_at(actor.port);
       for (const auto& who : of.observers())
         if (who.host != no_host && who.host != of.host() && silent(who.host, of.host()))
@@ -118,9 +128,11 @@ void fabric_state::suspect() {
     });
   }
   std::sort(told.begin(), told.end(), [](const suspicion& a, const suspicion& b) {
-    return std::tuple(a.of.host, a.of.ordinal, a.observer) < std::tuple(b.of.host, b.of.ordinal, b.observer);
+    return std::tuple(a.of.host, a.of.ordinal, a.observer) <
+           std::tuple(b.of.host, b.of.ordinal, b.observer);
   });
-  for (const auto& each : told) tell(port_at(each.at), each.observer, caf::make_error(caf::exit_reason::unreachable));
+  for (const auto& each : told)
+    tell(port_at(each.at), each.observer, caf::make_error(caf::exit_reason::unreachable));
 }
 
 // -- pauses ---------------------------------------------------------------------------------------
@@ -128,7 +140,8 @@ void fabric_state::suspect() {
 bool fabric::pause(host_index host) {
   auto& s = *state_;
   std::lock_guard guard(s.mutex);
-  if (!s.hosts[host].alive || s.failures.paused(host)) return false;
+  if (!s.hosts[host].alive || s.failures.paused(host))
+    return false;
   const auto now = s.clock.now();
   s.failures.pause(host, now);
   s.clock.hold(host);
@@ -141,11 +154,13 @@ bool fabric::resume(host_index host) {
   std::vector<failure_detector::action> waiting;
   {
     std::lock_guard guard(s.mutex);
-    if (!s.failures.paused(host)) return false;
+    if (!s.failures.paused(host))
+      return false;
     waiting = s.failures.resume(host, s.clock.now());
   }
   s.clock.release(host);
-  for (const auto& action : waiting) action();
+  for (const auto& action : waiting)
+    action();
   return true;
 }
 
@@ -161,8 +176,10 @@ duration fabric::paused_time(host_index host) const {
 
 void fabric::when_resumed(host_index host, std::function<void()> action) {
   std::unique_lock guard(state_->mutex);
-  if (state_->failures.paused(host)) return state_->failures.when_resumed(host, std::move(action));
-  if (!state_->hosts[host].alive) return;
+  if (state_->failures.paused(host))
+    return state_->failures.when_resumed(host, std::move(action));
+  if (!state_->hosts[host].alive)
+    return;
   guard.unlock();
   action();
 }
@@ -172,9 +189,11 @@ void fabric::when_resumed(host_index host, std::function<void()> action) {
 void fabric_state::actor_ended(caf::actor_id id) {
   locked_section here(mutex);
   auto ended = hosts.ended(id);
-  if (!ended) return;
+  if (!ended)
+    return;
   here.destroy_later(std::move(ended->actor));
-  if (!ended->what.port) return;
+  if (!ended->what.port)
+    return;
   const auto where = ended->what.where;
   auto& of = port_at(ended->what.port);
   here.destroy_later(of.take_actor());
@@ -186,7 +205,8 @@ void fabric_state::actor_ended(caf::actor_id id) {
       of.observers().add(std::move(who));
   here.destroy_later(std::move(ended->what.port));
   here.unlock();
-  if (options.over != nullptr) options.over->ended(where);
+  if (options.over != nullptr)
+    options.over->ended(where);
 }
 
 void fabric_state::observe(port& of, caf::attachable_ptr hook) {
@@ -202,20 +222,26 @@ void fabric_state::observe(port& of, caf::attachable_ptr hook) {
     return options.over->watch(from, {of.host(), of.ordinal()});
   }
   if (of.actor() && !(from_outside && silent(who.host, of.host()))) {
-    if (of.observers().needs_sweep()) sweep(of, here);
+    if (of.observers().needs_sweep())
+      sweep(of, here);
     return of.observers().add(std::move(who));
   }
   // Somebody else answers at its address, and says so; or its host does, and knows no such actor.
   const auto& there = hosts[of.host()];
-  const bool answered = !of.actor() && (there.alive || hosts.running(there.where.machine) != no_host) && who.host != no_host &&
-                        !blocked(who.host, of.host()) && !blocked(of.host(), who.host);
-  notify(of, std::move(who), answered ? caf::error{} : caf::make_error(caf::exit_reason::unreachable));
+  const bool answered =
+      !of.actor() && (there.alive || hosts.running(there.where.machine) != no_host) &&
+      who.host != no_host && !blocked(who.host, of.host()) && !blocked(of.host(), who.host);
+  notify(of, std::move(who),
+         answered ? caf::error{} : caf::make_error(caf::exit_reason::unreachable));
 }
 
 /// Observers on dead hosts are told nothing any more, and never say that they do not watch.
 void fabric_state::sweep(port& of, locked_section& here) {
-  auto dead = of.observers().take_if([this](const observer& o) { return o.notice == 0 && o.host != no_host && !hosts[o.host].alive; });
-  for (auto& each : dead) here.destroy_later(std::move(each.hook));
+  auto dead = of.observers().take_if([this](const observer& o) {
+    return o.notice == 0 && o.host != no_host && !hosts[o.host].alive;
+  });
+  for (auto& each : dead)
+    here.destroy_later(std::move(each.hook));
   of.observers().swept();
 }
 
@@ -226,7 +252,8 @@ std::size_t fabric_state::forget(port& of, const caf::attachable::token& what) {
     gone = of.observers().take_if([&](const observer& o) { return o.hook->matches(what); });
   }
   for (const auto& each : gone)
-    if (each.notice != 0) clock.cancel(each.notice);
+    if (each.notice != 0)
+      clock.cancel(each.notice);
   return gone.size();
 }
 
@@ -234,31 +261,39 @@ std::size_t fabric_state::forget(port& of, const caf::attachable::token& what) {
 duration fabric_state::notice_time(const port& of, const observer& who) const {
   const auto& host = hosts[of.host()];
   const auto now = clock.now();
-  if (who.host == of.host()) return now;
-  const bool silently = (!host.alive && host.died_by == kill_scope::machine) ||
-                        (who.host != no_host && (blocked(of.host(), who.host) || silent(who.host, of.host())));
-  if (silently) return now + options.detection_time;
-  if (who.host == no_host) return now;
+  if (who.host == of.host())
+    return now;
+  const bool silently =
+      (!host.alive && host.died_by == kill_scope::machine) ||
+      (who.host != no_host && (blocked(of.host(), who.host) || silent(who.host, of.host())));
+  if (silently)
+    return now + options.detection_time;
+  if (who.host == no_host)
+    return now;
   // The end of a connection does not overtake what is under way on it.
   const auto pair = pair_of(of.host(), who.host);
-  return bulk.behind_last(pair, small_messages.behind_last(pair, now + ways.delay(of.host(), who.host)));
+  return bulk.behind_last(pair,
+                          small_messages.behind_last(pair, now + ways.delay(of.host(), who.host)));
 }
 
 void fabric_state::notify(port& of, observer who, const caf::error& reason) {
-  who.notice = clock.at(notice_time(of, who), [this, self = caf::actor_cast<caf::strong_actor_ptr>(&of), reason,
-                                               number = who.number] { tell(port_at(self), number, reason); });
+  who.notice = clock.at(notice_time(of, who),
+                        [this, self = caf::actor_cast<caf::strong_actor_ptr>(&of), reason,
+                         number = who.number] { tell(port_at(self), number, reason); });
   of.observers().add(std::move(who));
 }
 
 void fabric_state::tell(port& of, std::uint64_t number, const caf::error& reason) {
   locked_section here(mutex);
   auto who = of.observers().take(number);
-  if (!who) return;
-  if (who->host != no_host && !hosts[who->host].alive) return here.destroy_later(std::move(who->hook));
+  if (!who)
+    return;
+  if (who->host != no_host && !hosts[who->host].alive)
+    return here.destroy_later(std::move(who->hook));
   report(here, event_kind::down, {of.host(), of.ordinal()}, {who->host, 0}, "down");
   here.unlock();
   acting_as as{who->host};
   who->hook->actor_exited(reason, nullptr);
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,5 +1,7 @@
-// The fabric's hosts: how they are built, live and die, what changes about their lines, and how others see them.
-#include <limits>
+// The fabric's hosts: how they are built, live and die, what changes about their lines, and how
+// others see them.
+#include "kernels/base/check.hpp"
+#include "netem/fabric_state.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
@@ -7,19 +9,19 @@
 #include <caf/mailbox_element.hpp>
 #include <caf/system_messages.hpp>
 
-#include "kernels/base/check.hpp"
-#include "netem/fabric_state.hpp"
+#include <limits>
 
 namespace shoal::netem {
 
 namespace {
 
 caf::mailbox_element_ptr kill_message(const caf::strong_actor_ptr& actor) {
-  return caf::make_mailbox_element(nullptr, caf::make_message_id(caf::message_priority::high), {},
-                                   caf::exit_msg{caf::actor_cast<caf::actor_addr>(actor), caf::exit_reason::kill});
+  return caf::make_mailbox_element(
+      nullptr, caf::make_message_id(caf::message_priority::high), {},
+      caf::exit_msg{caf::actor_cast<caf::actor_addr>(actor), caf::exit_reason::kill});
 }
 
-}  // namespace
+} // namespace
 
 // -- building -------------------------------------------------------------------------------------
 
@@ -42,8 +44,10 @@ machine_index fabric::add_machine(const machine_options& what) {
 machine_index fabric_state::add_machine(const machine_options& what) {
   const auto uplink = bulk.add_link(what.up), downlink = bulk.add_link(what.down);
   const auto machine = places.add_machine(what, uplink, downlink);
-  if (what.nat != nat_class::open) nat_rules();
-  if (options.over != nullptr && !what.name.empty()) hosts.name_machine(host_table::node_of(what.name, 0), machine);
+  if (what.nat != nat_class::open)
+    nat_rules();
+  if (options.over != nullptr && !what.name.empty())
+    hosts.name_machine(host_table::node_of(what.name, 0), machine);
   return machine;
 }
 
@@ -57,12 +61,14 @@ host_index fabric::add_relay(const machine_options& what, std::uint64_t budget_b
 
 reachability& fabric_state::nat_rules() {
   if (!reach)
-    reach = std::make_unique<reachability>(options.seed, options.hole_punching,
-                                           [this](host_index a, host_index b) { return ways.delay(a, b); });
+    reach = std::make_unique<reachability>(
+        options.seed, options.hole_punching,
+        [this](host_index a, host_index b) { return ways.delay(a, b); });
   return *reach;
 }
 
-host_index fabric_state::add_host(machine_index index, std::uint32_t incarnation, caf::node_id node, bool elsewhere) {
+host_index fabric_state::add_host(machine_index index, std::uint32_t incarnation, caf::node_id node,
+                                  bool elsewhere) {
   const auto& m = places[index];
   const auto host = hosts.add({.where = {index, m.place},
                                .up = m.up_now,
@@ -71,7 +77,8 @@ host_index fabric_state::add_host(machine_index index, std::uint32_t incarnation
                                .elsewhere = elsewhere,
                                .node = std::move(node),
                                .jitter = stream(options.seed, "netem.jitter", index, incarnation)});
-  if (reach) reach->add(host, index, m.nat);
+  if (reach)
+    reach->add(host, index, m.nat);
   return host;
 }
 
@@ -80,12 +87,15 @@ host_index fabric::start_host(machine_index machine, std::optional<std::uint32_t
   return state_->start_host(machine, incarnation, here);
 }
 
-host_index fabric_state::start_host(machine_index machine, std::optional<std::uint32_t> given, locked_section& here) {
+host_index fabric_state::start_host(machine_index machine, std::optional<std::uint32_t> given,
+                                    locked_section& here) {
   SHOAL_CHECK(hosts.running(machine) == no_host, "a machine runs one incarnation at a time");
   const auto incarnation = hosts.next_incarnation(machine, given);
-  const auto host = add_host(machine, incarnation, host_table::node_of(places[machine].name, incarnation), false);
+  const auto host =
+      add_host(machine, incarnation, host_table::node_of(places[machine].name, incarnation), false);
   hosts.set_running(machine, host);
-  if (options.over != nullptr) hosts.name(host);
+  if (options.over != nullptr)
+    hosts.name(host);
   report(here, event_kind::host_started, {host, 0}, {host, 0}, "");
   return host;
 }
@@ -94,27 +104,34 @@ bool fabric::kill(host_index index, kill_scope scope) {
   auto& s = *state_;
   locked_section here(s.mutex);
   auto& host = s.hosts[index];
-  if (!host.alive) return false;
+  if (!host.alive)
+    return false;
   const auto now = s.flow_time(here);
   host.alive = false;
   host.died_by = scope;
   host.died_at = now;
   s.hosts.set_running(host.where.machine, no_host);
-  if (s.reach) s.reach->forget(index);
+  if (s.reach)
+    s.reach->forget(index);
   here.report({event_kind::host_killed, now, now, {index, 0}, {index, 0}, "", 0});
   fabric_state::bulk_effects around(s, here);
   s.bulk.break_lines_of(index, now, around);
   for (const auto& stall : s.failures.stalls_of(index))
-    for (const auto message : stall.small) s.lose(message, s.lost, here);
+    for (const auto message : stall.small)
+      s.lose(message, s.lost, here);
   std::vector<caf::strong_actor_ptr> actors;
-  for (const auto& [ordinal, actor] : host.actors) actors.push_back(actor);
+  for (const auto& [ordinal, actor] : host.actors)
+    actors.push_back(actor);
   const auto waited = s.failures.end_pause_by_death(index);
   here.unlock();
   acting_as as{index};
-  for (const auto& actor : actors) actor->enqueue(kill_message(actor), nullptr);
+  for (const auto& actor : actors)
+    actor->enqueue(kill_message(actor), nullptr);
   // Only now: no actor of the host may handle anything before the kill, which is urgent.
-  if (waited) s.clock.release(index);
-  if (s.options.over != nullptr) s.options.over->killed(index, scope);
+  if (waited)
+    s.clock.release(index);
+  if (s.options.over != nullptr)
+    s.options.over->killed(index, scope);
   return true;
 }
 
@@ -124,7 +141,8 @@ void fabric::set_path(region_index a, region_index b, const path_quality& path) 
   auto& s = *state_;
   locked_section here(s.mutex);
   s.places.set_path(a, b, path);
-  if (s.bulk.sending() == 0) return;
+  if (s.bulk.sending() == 0)
+    return;
   fabric_state::bulk_effects around(s, here);
   s.bulk.retune_all(s.flow_time(here), around);
 }
@@ -135,7 +153,8 @@ void fabric::set_rates(machine_index machine, data_rate up, data_rate down) {
   const auto& m = s.places[machine];
   const auto now = s.flow_time(here);
   s.places.set_rate_up(machine, up);
-  if (const auto host = s.hosts.running(machine); host != no_host) s.hosts[host].up = up;
+  if (const auto host = s.hosts.running(machine); host != no_host)
+    s.hosts[host].up = up;
   fabric_state::bulk_effects around(s, here);
   s.bulk.set_capacities(m.uplink, up, m.downlink, down, now, around);
 }
@@ -145,7 +164,8 @@ void fabric::set_rates_of_site(site_index site, data_rate up, data_rate down) {
   locked_section here(s.mutex);
   const auto now = s.flow_time(here);
   fabric_state::bulk_effects around(s, here);
-  s.bulk.set_capacities(s.places.uplink_of_site(site), up, s.places.downlink_of_site(site), down, now, around);
+  s.bulk.set_capacities(s.places.uplink_of_site(site), up, s.places.downlink_of_site(site), down,
+                        now, around);
 }
 
 void fabric::set_line(machine_index machine, const path_quality& out, const path_quality& in) {
@@ -153,9 +173,11 @@ void fabric::set_line(machine_index machine, const path_quality& out, const path
   locked_section here(s.mutex);
   const auto place = s.places.use_line(machine, out, in);
   const auto host = s.hosts.running(machine);
-  if (host == no_host) return;
+  if (host == no_host)
+    return;
   s.hosts[host].where.place = place;
-  if (!s.bulk.busy(host)) return;
+  if (!s.bulk.busy(host))
+    return;
   fabric_state::bulk_effects around(s, here);
   s.bulk.retune(host, s.flow_time(here), around);
 }
@@ -218,9 +240,11 @@ duration fabric::delay_between(host_index from, host_index to) const {
 fabric::dial_outcome fabric::dial(host_index from, host_index to) const {
   const auto& s = *state_;
   std::lock_guard guard(state_->mutex);
-  if (from >= s.hosts.size() || to >= s.hosts.size()) return {};
+  if (from >= s.hosts.size() || to >= s.hosts.size())
+    return {};
   const auto& called = s.hosts[to];
-  const bool opens = s.hosts[from].alive && called.alive && s.places[called.where.machine].nat == nat_class::open;
+  const bool opens =
+      s.hosts[from].alive && called.alive && s.places[called.where.machine].nat == nat_class::open;
   return {opens, s.ways.round_trip(from, to)};
 }
 nat_class fabric::nat_of(host_index host) const {
@@ -230,7 +254,8 @@ nat_class fabric::nat_of(host_index host) const {
 std::uint64_t fabric::public_address(host_index of, host_index by) const {
   const auto& s = *state_;
   std::lock_guard guard(state_->mutex);
-  if (of >= s.hosts.size()) return 0;
+  if (of >= s.hosts.size())
+    return 0;
   return s.reach ? s.reach->address_of(of, by) : std::uint64_t{s.hosts[of].where.machine} + 1;
 }
 bool fabric::relay_left() const {
@@ -250,13 +275,16 @@ void fabric_state::actor_born(host_index host, const caf::strong_actor_ptr& acto
   const bool alive = hosts[host].alive;
   here.unlock();
   // An actor that was killed in the middle of its handler may have spawned this one.
-  if (!alive) actor->enqueue(kill_message(actor), nullptr);
+  if (!alive)
+    actor->enqueue(kill_message(actor), nullptr);
 }
 
 host_index fabric::host_of(const caf::actor& actor) const {
   auto* it = caf::actor_cast<caf::abstract_actor*>(actor);
-  if (it == nullptr) return no_host;
-  if (const auto* address = dynamic_cast<port*>(it)) return address->host();
+  if (it == nullptr)
+    return no_host;
+  if (const auto* address = dynamic_cast<port*>(it))
+    return address->host();
   std::lock_guard guard(state_->mutex);
   const auto* found = state_->hosts.find(actor.id());
   return found != nullptr ? found->where.host : no_host;
@@ -269,4 +297,4 @@ caf::actor fabric::address_of(const caf::actor& actor) {
   return out ? caf::actor_cast<caf::actor>(out) : caf::actor{};
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

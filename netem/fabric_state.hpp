@@ -1,19 +1,11 @@
 // The inside of the fabric: its parts, the lock that guards them, and what they do together.
-// fabric.cpp sends and delivers, fabric_hosts.cpp has hosts and their lines, fabric_failures.cpp who is told of which end, and
-// fabric_carrier.cpp the real network. Only these and port.cpp include this header.
+// fabric.cpp sends and delivers, fabric_hosts.cpp has hosts and their lines, fabric_failures.cpp
+// who is told of which end, and fabric_carrier.cpp the real network. Only these and port.cpp
+// include this header.
 //
-// A function that takes a locked_section runs under the lock; `here` collects its reports and what it destroys.
+// A function that takes a locked_section runs under the lock; `here` collects its reports and what
+// it destroys.
 #pragma once
-
-#include <array>
-#include <atomic>
-#include <map>
-#include <memory>
-#include <vector>
-
-#include <caf/actor_system.hpp>
-#include <caf/error.hpp>
-#include <caf/type_erased_tuple.hpp>
 
 #include "netem/bulk_lines.hpp"
 #include "netem/carrier.hpp"
@@ -28,6 +20,16 @@
 #include "netem/reachability.hpp"
 #include "netem/small_lines.hpp"
 #include "netem/topology.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/error.hpp>
+#include <caf/type_erased_tuple.hpp>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <vector>
 
 namespace shoal::netem {
 
@@ -55,9 +57,9 @@ struct fabric_state {
   void actor_ended(caf::actor_id id);
   void timer_delivered(caf::actor_id id, const caf::type_erased_tuple& content);
   void arrive(std::uint32_t message);
-  void settle();                       // re-solves the flows and plans the next completion
+  void settle(); // re-solves the flows and plans the next completion
   void flows_due();
-  void release(std::uint64_t pair);    // messages that waited for a connection
+  void release(std::uint64_t pair); // messages that waited for a connection
   void give_up(std::uint64_t pair, std::uint64_t number);
   void go_on(const bulk_lines::stopped_transfer& what);
   void suspect();
@@ -66,8 +68,10 @@ struct fabric_state {
   // -- under the lock -------------------------------------------------------
 
   machine_index add_machine(const machine_options& what);
-  host_index add_host(machine_index machine, std::uint32_t incarnation, caf::node_id node, bool elsewhere);
-  host_index start_host(machine_index machine, std::optional<std::uint32_t> given, locked_section& here);
+  host_index add_host(machine_index machine, std::uint32_t incarnation, caf::node_id node,
+                      bool elsewhere);
+  host_index start_host(machine_index machine, std::optional<std::uint32_t> given,
+                        locked_section& here);
   host_index host_at(const caf::node_id& node);
   reachability& nat_rules();
 
@@ -75,9 +79,11 @@ struct fabric_state {
   bool reaches(message_under_way& what, const message_class& kind, locked_section& here);
   void depart(message_under_way what, const message_class& kind, locked_section& here);
   void depart_small(std::uint32_t message, const message_class& kind);
-  duration small_delay(host_index from, host_index to, std::uint64_t bytes, const message_class& what);
+  duration small_delay(host_index from, host_index to, std::uint64_t bytes,
+                       const message_class& what);
   void arrive_small(std::uint32_t message, duration delay);
-  void hand_over(locked_section& here, port& to, host_index on_behalf, caf::mailbox_element_ptr element);
+  void hand_over(locked_section& here, port& to, host_index on_behalf,
+                 caf::mailbox_element_ptr element);
 
   bool blocked(host_index from, host_index to, host_index relay = no_host) const;
   /// Whether `a` has heard nothing of `b` for the detection time.
@@ -90,7 +96,8 @@ struct fabric_state {
   void sweep(port& of, locked_section& here);
 
   duration flow_time(locked_section& here);
-  void report(locked_section& here, event_kind kind, endpoint from, endpoint to, const char* type, std::uint64_t bytes = 0) {
+  void report(locked_section& here, event_kind kind, endpoint from, endpoint to, const char* type,
+              std::uint64_t bytes = 0) {
     const auto now = clock.now();
     here.report({kind, now, now, from, to, type, bytes});
   }
@@ -112,8 +119,8 @@ struct fabric_state {
   bulk_lines bulk;
   small_lines small_messages;
   failure_detector failures;
-  std::unique_ptr<reachability> reach;                      // none if all are open
-  std::map<std::uint64_t, std::vector<held_message>> held;  // by the pair of hosts
+  std::unique_ptr<reachability> reach;                     // none if all are open
+  std::map<std::uint64_t, std::vector<held_message>> held; // by the pair of hosts
   event_handle next_flow_event = 0;
   duration next_flow_time{};
 
@@ -125,7 +132,7 @@ struct fabric_state {
 };
 
 class fabric_state::bulk_effects final : public bulk_lines::surroundings {
- public:
+public:
   bulk_effects(fabric_state& in, locked_section& here) : bulk_effects(in, here, in.lost) {}
   /// Lost messages are counted in `count`.
   bulk_effects(fabric_state& in, locked_section& here, std::atomic<std::uint64_t>& count)
@@ -134,7 +141,9 @@ class fabric_state::bulk_effects final : public bulk_lines::surroundings {
   bool blocked(host_index from, host_index to, host_index relay) override {
     return in_.failures.any_cut() && in_.blocked(from, to, relay);
   }
-  void stalled(host_index from, host_index to, host_index relay) override { in_.stall_of(from, to, relay); }
+  void stalled(host_index from, host_index to, host_index relay) override {
+    in_.stall_of(from, to, relay);
+  }
   void arrives(std::uint32_t message, duration at) override {
     in_.clock.at(at, [in = &in_, message] { in->arrive(message); });
   }
@@ -142,13 +151,14 @@ class fabric_state::bulk_effects final : public bulk_lines::surroundings {
   void ended(std::unique_ptr<transfer_record> what) override { here_.report(std::move(what)); }
   void changed() override {
     // The wall clock does not stop for the hook between two instants.
-    if (in_.clock.mode() == time_mode::wall_clock) in_.clock.at(in_.clock.now(), [in = &in_] { in->settle(); });
+    if (in_.clock.mode() == time_mode::wall_clock)
+      in_.clock.at(in_.clock.now(), [in = &in_] { in->settle(); });
   }
 
- private:
+private:
   fabric_state& in_;
   locked_section& here_;
   std::atomic<std::uint64_t>& count_;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -16,7 +16,8 @@ void failure_detector::remove_cut(std::uint64_t number) {
 }
 
 bool failure_detector::blocked(machine_index from, machine_index to) const {
-  return std::any_of(cuts_.begin(), cuts_.end(), [&](const active_cut& c) { return c.what.blocks(from, to); });
+  return std::any_of(cuts_.begin(), cuts_.end(),
+                     [&](const active_cut& c) { return c.what.blocks(from, to); });
 }
 
 bool failure_detector::cut_off(machine_index a, machine_index b, duration now) const {
@@ -28,15 +29,18 @@ bool failure_detector::cut_off(machine_index a, machine_index b, duration now) c
 
 // -- stalls ---------------------------------------------------------------------------------------
 
-failure_detector::stalled failure_detector::stall_of(std::uint64_t pair, host_index relay, duration now) {
+failure_detector::stalled failure_detector::stall_of(std::uint64_t pair, host_index relay,
+                                                     duration now) {
   const auto [found, fresh] = stalls_.try_emplace(pair);
-  if (fresh) found->second = {next_number_++, now, relay, {}};
+  if (fresh)
+    found->second = {next_number_++, now, relay, {}};
   return {found->second, fresh};
 }
 
 std::optional<stall> failure_detector::give_up(std::uint64_t pair, std::uint64_t number) {
   const auto found = stalls_.find(pair);
-  if (found == stalls_.end() || found->second.number != number) return std::nullopt;
+  if (found == stalls_.end() || found->second.number != number)
+    return std::nullopt;
   auto out = std::move(found->second);
   stalls_.erase(found);
   return out;
@@ -45,7 +49,8 @@ std::optional<stall> failure_detector::give_up(std::uint64_t pair, std::uint64_t
 std::vector<stall> failure_detector::stalls_of(host_index host) {
   std::vector<stall> out;
   std::erase_if(stalls_, [&](auto& entry) {
-    if (sender_of(entry.first) != host && receiver_of(entry.first) != host) return false;
+    if (sender_of(entry.first) != host && receiver_of(entry.first) != host)
+      return false;
     out.push_back(std::move(entry.second));
     return true;
   });
@@ -55,7 +60,8 @@ std::vector<stall> failure_detector::stalls_of(host_index host) {
 // -- pauses ---------------------------------------------------------------------------------------
 
 void failure_detector::pause(host_index host, duration now) {
-  if (host >= pauses_.size()) pauses_.resize(std::size_t{host} + 1);
+  if (host >= pauses_.size())
+    pauses_.resize(std::size_t{host} + 1);
   pauses_[host].paused = true;
   pauses_[host].since = now;
 }
@@ -67,22 +73,26 @@ std::vector<failure_detector::action> failure_detector::resume(host_index host, 
   return take_waiting(host);
 }
 
-std::optional<std::vector<failure_detector::action>> failure_detector::end_pause_by_death(host_index host) {
-  if (!paused(host)) return std::nullopt;
+std::optional<std::vector<failure_detector::action>>
+failure_detector::end_pause_by_death(host_index host) {
+  if (!paused(host))
+    return std::nullopt;
   pauses_[host].paused = false;
   return take_waiting(host);
 }
 
 std::vector<failure_detector::action> failure_detector::take_waiting(host_index host) {
   const auto found = when_resumed_.find(host);
-  if (found == when_resumed_.end()) return {};
+  if (found == when_resumed_.end())
+    return {};
   auto out = std::move(found->second);
   when_resumed_.erase(found);
   return out;
 }
 
 duration failure_detector::paused_time(host_index host, duration now) const {
-  if (host >= pauses_.size()) return {};
+  if (host >= pauses_.size())
+    return {};
   const auto& of = pauses_[host];
   return of.before + (of.paused ? now - of.since : duration{});
 }
@@ -91,4 +101,4 @@ bool failure_detector::still(host_index host, duration now) const {
   return paused(host) && pauses_[host].since <= now - detection_time_;
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

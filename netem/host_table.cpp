@@ -1,14 +1,14 @@
 #include "netem/host_table.hpp"
 
-#include <algorithm>
-#include <span>
+#include "kernels/base/digest.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_config.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/make_actor.hpp>
 
-#include "kernels/base/digest.hpp"
+#include <algorithm>
+#include <span>
 
 namespace shoal::netem {
 
@@ -18,7 +18,7 @@ const caf::node_id::default_data* data_of(const caf::node_id& node) {
   return node ? dynamic_cast<const caf::node_id::default_data*>(&*node) : nullptr;
 }
 
-}  // namespace
+} // namespace
 
 // -- node ids -------------------------------------------------------------------------------------
 
@@ -26,7 +26,8 @@ caf::node_id host_table::node_of(const std::string& name, std::uint32_t incarnat
   const auto hash = hash_of(std::as_bytes(std::span(name)));
   caf::node_id::default_data::host_id_type host;
   std::copy_n(hash.bytes.begin(), host.size(), host.begin());
-  return caf::node_id{caf::make_counted<caf::node_id::default_data>(incarnation + 1, host)};  // CAF takes 0 for none
+  return caf::node_id{
+      caf::make_counted<caf::node_id::default_data>(incarnation + 1, host)}; // CAF takes 0 for none
 }
 
 /// CAF takes a process or a machine of zeros for no node.
@@ -42,7 +43,9 @@ std::uint32_t host_table::incarnation_in(const caf::node_id& node) {
 
 caf::node_id host_table::first_of(const caf::node_id& node) {
   const auto* id = data_of(node);
-  return id != nullptr ? caf::node_id{caf::make_counted<caf::node_id::default_data>(1, id->host_id())} : node;
+  return id != nullptr
+             ? caf::node_id{caf::make_counted<caf::node_id::default_data>(1, id->host_id())}
+             : node;
 }
 
 // -- hosts ----------------------------------------------------------------------------------------
@@ -53,11 +56,13 @@ host_index host_table::add(host_state made) {
 }
 
 host_table::machine_state& host_table::of(machine_index machine) {
-  if (machine >= machines_.size()) machines_.resize(std::size_t{machine} + 1);
+  if (machine >= machines_.size())
+    machines_.resize(std::size_t{machine} + 1);
   return machines_[machine];
 }
 
-std::uint32_t host_table::next_incarnation(machine_index machine, std::optional<std::uint32_t> given) {
+std::uint32_t host_table::next_incarnation(machine_index machine,
+                                           std::optional<std::uint32_t> given) {
   auto& m = of(machine);
   const auto incarnation = given.value_or(m.incarnations);
   m.incarnations = incarnation + 1;
@@ -85,7 +90,8 @@ void host_table::born(host_index index, const caf::strong_actor_ptr& actor) {
 
 std::optional<host_table::ended_actor> host_table::ended(caf::actor_id id) {
   auto* found = actors_.find(id);
-  if (found == nullptr) return std::nullopt;
+  if (found == nullptr)
+    return std::nullopt;
   ended_actor out{std::move(*found), nullptr};
   actors_.erase(id);
   auto& actors = hosts_[out.what.where.host].actors;
@@ -96,16 +102,19 @@ std::optional<host_table::ended_actor> host_table::ended(caf::actor_id id) {
   return out;
 }
 
-caf::strong_actor_ptr host_table::make_port(const caf::strong_actor_ptr& actor, host_index host, std::uint32_t ordinal) {
+caf::strong_actor_ptr host_table::make_port(const caf::strong_actor_ptr& actor, host_index host,
+                                            std::uint32_t ordinal) {
   caf::actor_config config;
-  return caf::make_actor<port, caf::strong_actor_ptr>(caf::actor_id{ordinal} + 1, hosts_[host].node, system_, config,
-                                                      link_, actor, host, ordinal);
+  return caf::make_actor<port, caf::strong_actor_ptr>(caf::actor_id{ordinal} + 1, hosts_[host].node,
+                                                      system_, config, link_, actor, host, ordinal);
 }
 
 caf::strong_actor_ptr host_table::port_of(const caf::strong_actor_ptr& actor) {
   auto* found = actors_.find(actor->id());
-  if (found == nullptr) return nullptr;
-  if (!found->port) found->port = make_port(actor, found->where.host, found->where.ordinal);
+  if (found == nullptr)
+    return nullptr;
+  if (!found->port)
+    found->port = make_port(actor, found->where.host, found->where.ordinal);
   return found->port;
 }
 
@@ -113,11 +122,14 @@ caf::strong_actor_ptr host_table::port_at(host_index index, std::uint32_t ordina
                                           std::vector<caf::strong_actor_ptr>& dropped) {
   auto& host = hosts_[index];
   if (!host.elsewhere)
-    if (const auto found = host.actors.find(ordinal); found != host.actors.end()) return port_of(found->second);
-  if (const auto found = host.ports.find(ordinal); found != host.ports.end()) return found->second;
+    if (const auto found = host.actors.find(ordinal); found != host.actors.end())
+      return port_of(found->second);
+  if (const auto found = host.ports.find(ordinal); found != host.ports.end())
+    return found->second;
   auto out = make_port(nullptr, index, ordinal);
   if (host.elsewhere && host.alive) {
-    if (host.ports.size() >= host.sweep_at) sweep(host, dropped);
+    if (host.ports.size() >= host.sweep_at)
+      sweep(host, dropped);
     host.ports.emplace(ordinal, out);
   }
   return out;
@@ -125,11 +137,12 @@ caf::strong_actor_ptr host_table::port_at(host_index index, std::uint32_t ordina
 
 void host_table::sweep(host_state& host, std::vector<caf::strong_actor_ptr>& dropped) {
   std::erase_if(host.ports, [&](auto& entry) {
-    if (entry.second->strong_refs != 1 || !netem::port_at(entry.second).observers().empty()) return false;
+    if (entry.second->strong_refs != 1 || !netem::port_at(entry.second).observers().empty())
+      return false;
     dropped.push_back(std::move(entry.second));
     return true;
   });
   host.sweep_at = std::max<std::size_t>(64, 2 * host.ports.size());
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

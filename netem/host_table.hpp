@@ -1,10 +1,20 @@
 // The hosts of an emulated network and the addresses of their actors.
-// A machine that starts again is a new host with the next incarnation number, so that old addresses never name new actors.
+// A machine that starts again is a new host with the next incarnation number, so that old addresses
+// never name new actors.
 //
-// Ordinals number the actors of a host in the order of their births; an address is the host's node id with an ordinal.
-// With a carrier, hosts of other processes are known by node id, too.
-// Thread safety: none.
+// Ordinals number the actors of a host in the order of their births; an address is the host's node
+// id with an ordinal. With a carrier, hosts of other processes are known by node id, too. Thread
+// safety: none.
 #pragma once
+
+#include "kernels/base/rng.hpp"
+#include "kernels/base/units.hpp"
+#include "netem/flat_map.hpp"
+#include "netem/port.hpp"
+#include "netem/topology.hpp"
+
+#include <caf/actor_control_block.hpp>
+#include <caf/node_id.hpp>
 
 #include <cstdint>
 #include <map>
@@ -12,15 +22,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <caf/actor_control_block.hpp>
-#include <caf/node_id.hpp>
-
-#include "kernels/base/rng.hpp"
-#include "kernels/base/units.hpp"
-#include "netem/flat_map.hpp"
-#include "netem/port.hpp"
-#include "netem/topology.hpp"
 
 namespace shoal::netem {
 
@@ -31,27 +32,29 @@ struct host_state {
   kill_scope died_by = kill_scope::process;
   duration died_at{};
   data_rate up;
-  duration small_free{};               // when the uplink is done with the small messages so far
+  duration small_free{}; // when the uplink is done with the small messages so far
   link_id uplink{};
   std::uint32_t incarnation = 0;
   std::uint32_t next_ordinal = 0;
-  bool elsewhere = false;              // in another process
+  bool elsewhere = false; // in another process
   caf::node_id node;
-  std::map<std::uint32_t, caf::strong_actor_ptr> actors{};  // by ordinal
-  rng jitter;                          // of what it sends
-  std::map<std::uint32_t, caf::strong_actor_ptr> ports{};   // with a carrier: of its actors that are elsewhere or observed
-  std::size_t sweep_at = 64;           // so many ports: time to drop those that nobody has
+  std::map<std::uint32_t, caf::strong_actor_ptr> actors{}; // by ordinal
+  rng jitter;                                              // of what it sends
+  std::map<std::uint32_t, caf::strong_actor_ptr>
+      ports{};               // with a carrier: of its actors that are elsewhere or observed
+  std::size_t sweep_at = 64; // so many ports: time to drop those that nobody has
 };
 
 struct published_actor {
   endpoint where;
-  caf::strong_actor_ptr port;          // empty until the actor is published
+  caf::strong_actor_ptr port; // empty until the actor is published
 };
 
 class host_table {
- public:
+public:
   /// Ports are made in `system` and call the fabric by `link`.
-  host_table(caf::actor_system* system, fabric_link link) : system_(system), link_(std::move(link)) {}
+  host_table(caf::actor_system* system, fabric_link link)
+      : system_(system), link_(std::move(link)) {}
 
   // -- node ids -------------------------------------------------------------
 
@@ -83,7 +86,9 @@ class host_table {
   void name(host_index host) { by_node_[hosts_[host].node] = host; }
   /// With a carrier: the machine whose incarnation 0 has this node id.
   std::optional<machine_index> machine_of(const caf::node_id& first) const;
-  void name_machine(caf::node_id first, machine_index machine) { machines_by_node_[std::move(first)] = machine; }
+  void name_machine(caf::node_id first, machine_index machine) {
+    machines_by_node_[std::move(first)] = machine;
+  }
 
   // -- actors and their addresses -------------------------------------------
 
@@ -103,28 +108,31 @@ class host_table {
     actors_.for_each([&](std::uint64_t, const published_actor& actor) { what(actor); });
   }
 
-  /// The port of an actor of this process, made when it is first asked for; empty if the actor has ended.
+  /// The port of an actor of this process, made when it is first asked for; empty if the actor has
+  /// ended.
   caf::strong_actor_ptr port_of(const caf::strong_actor_ptr& actor);
   /// With a carrier: the port of any actor of a host. Ports that nobody has are moved to `dropped`.
-  caf::strong_actor_ptr port_at(host_index host, std::uint32_t ordinal, std::vector<caf::strong_actor_ptr>& dropped);
+  caf::strong_actor_ptr port_at(host_index host, std::uint32_t ordinal,
+                                std::vector<caf::strong_actor_ptr>& dropped);
 
- private:
+private:
   struct machine_state {
     std::uint32_t incarnations = 0;
     host_index running = no_host;
   };
 
   machine_state& of(machine_index machine);
-  caf::strong_actor_ptr make_port(const caf::strong_actor_ptr& actor, host_index host, std::uint32_t ordinal);
+  caf::strong_actor_ptr make_port(const caf::strong_actor_ptr& actor, host_index host,
+                                  std::uint32_t ordinal);
   static void sweep(host_state& host, std::vector<caf::strong_actor_ptr>& dropped);
 
   caf::actor_system* system_;
   fabric_link link_;
   std::vector<host_state> hosts_;
   std::vector<machine_state> machines_;
-  flat_map<published_actor> actors_;                      // by actor id
+  flat_map<published_actor> actors_; // by actor id
   std::map<caf::node_id, host_index> by_node_;
   std::map<caf::node_id, machine_index> machines_by_node_;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,5 +1,6 @@
-// The numbers and names by which the parts of the emulated network call hosts, machines, links and actors.
-// This header is cheap: everything that only reads events or asks about hosts needs no more.
+// The numbers and names by which the parts of the emulated network call hosts, machines, links and
+// actors. This header is cheap: everything that only reads events or asks about hosts needs no
+// more.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ inline constexpr site_index no_site = 0xffffffff;
 
 enum class link_id : std::uint32_t {};
 
-/// How much of a computer dies: observers notice the end of a process at once, that of a machine by its silence.
+/// How much of a computer dies: observers notice the end of a process at once, that of a machine by
+/// its silence.
 enum class kill_scope { process, machine };
 
 /// An actor as history names it.
@@ -27,8 +29,14 @@ struct endpoint {
 };
 
 /// The key of an ordered pair of hosts.
-constexpr std::uint64_t pair_of(host_index from, host_index to) noexcept { return (std::uint64_t{from} << 32) | to; }
-constexpr host_index sender_of(std::uint64_t pair) noexcept { return static_cast<host_index>(pair >> 32); }
-constexpr host_index receiver_of(std::uint64_t pair) noexcept { return static_cast<host_index>(pair); }
+constexpr std::uint64_t pair_of(host_index from, host_index to) noexcept {
+  return (std::uint64_t{from} << 32) | to;
+}
+constexpr host_index sender_of(std::uint64_t pair) noexcept {
+  return static_cast<host_index>(pair >> 32);
+}
+constexpr host_index receiver_of(std::uint64_t pair) noexcept {
+  return static_cast<host_index>(pair);
+}
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

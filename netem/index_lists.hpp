@@ -8,20 +8,25 @@
 namespace shoal::netem {
 
 class index_lists {
- public:
+public:
   static constexpr std::uint32_t none = 0xffffffff;
 
   /// The head of a list, `none` if the list is empty.
-  std::uint32_t first(std::uint32_t list) const noexcept { return list < heads_.size() ? heads_[list] : none; }
+  std::uint32_t first(std::uint32_t list) const noexcept {
+    return list < heads_.size() ? heads_[list] : none;
+  }
   std::uint32_t next(std::uint32_t index) const noexcept { return links_[index].next; }
 
   /// Requires: `index` is in no list.
   void push_front(std::uint32_t list, std::uint32_t index) {
-    if (list >= heads_.size()) heads_.resize(std::size_t{list} + 1, none);
-    if (index >= links_.size()) links_.resize(std::size_t{index} + 1);
+    if (list >= heads_.size())
+      heads_.resize(std::size_t{list} + 1, none);
+    if (index >= links_.size())
+      links_.resize(std::size_t{index} + 1);
     auto& head = heads_[list];
     links_[index] = {head, none};
-    if (head != none) links_[head].previous = index;
+    if (head != none)
+      links_[head].previous = index;
     head = index;
   }
 
@@ -32,16 +37,17 @@ class index_lists {
       heads_[list] = next;
     else
       links_[previous].next = next;
-    if (next != none) links_[next].previous = previous;
+    if (next != none)
+      links_[next].previous = previous;
   }
 
- private:
+private:
   struct neighbours {
     std::uint32_t next = none, previous = none;
   };
 
-  std::vector<std::uint32_t> heads_;   // by list
-  std::vector<neighbours> links_;      // by index
+  std::vector<std::uint32_t> heads_; // by list
+  std::vector<neighbours> links_;    // by index
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

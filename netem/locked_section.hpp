@@ -1,9 +1,16 @@
 // A lock under which nothing foreign runs: callbacks and destructors wait until it is free.
-//   reports       are given to the callbacks after the lock is released, one at a time, in the order in which sections had the lock
-//   destruction   of messages, addresses and observers comes after the reports: their ends may call whoever holds the lock
-// A section that reports returns from unlock() when its reports are given. A callback may begin sections of its own; their reports
-// are given at once.
+//   reports       are given to the callbacks after the lock is released, one at a time, in the
+//   order in which sections had the lock destruction   of messages, addresses and observers comes
+//   after the reports: their ends may call whoever holds the lock
+// A section that reports returns from unlock() when its reports are given. A callback may begin
+// sections of its own; their reports are given at once.
 #pragma once
+
+#include "netem/events.hpp"
+
+#include <caf/actor_control_block.hpp>
+#include <caf/attachable.hpp>
+#include <caf/mailbox_element.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -15,25 +22,20 @@
 #include <variant>
 #include <vector>
 
-#include <caf/actor_control_block.hpp>
-#include <caf/attachable.hpp>
-#include <caf/mailbox_element.hpp>
-
-#include "netem/events.hpp"
-
 namespace shoal::netem {
 
 struct message_under_way;
 
 /// The mutex, the callbacks, and whose turn it is to report.
 class reporting_mutex {
- public:
+public:
   using event_callback = std::function<void(const delivered_event&)>;
   using transfer_callback = std::function<void(const transfer_record&)>;
 
   /// Empty callbacks are not called.
   reporting_mutex(event_callback on_event, transfer_callback on_transfer)
-      : on_event_(std::move(on_event)), on_transfer_(std::move(on_transfer)), reporting_(static_cast<bool>(on_event_)) {}
+      : on_event_(std::move(on_event)), on_transfer_(std::move(on_transfer)),
+        reporting_(static_cast<bool>(on_event_)) {}
 
   bool wants_transfers() const noexcept { return static_cast<bool>(on_transfer_); }
   /// Whether events are reported.
@@ -45,7 +47,7 @@ class reporting_mutex {
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
 
- private:
+private:
   friend class locked_section;
 
   /// The mutex whose reports this thread is giving just now.
@@ -55,7 +57,7 @@ class reporting_mutex {
   event_callback on_event_;
   transfer_callback on_transfer_;
   std::atomic<bool> reporting_;
-  std::uint64_t next_turn_ = 0;               // guarded by mutex_
+  std::uint64_t next_turn_ = 0; // guarded by mutex_
   std::atomic<std::uint64_t> turn_{0};
   std::atomic<std::uint32_t> waiting_{0};
   std::mutex turn_mutex_;
@@ -63,15 +65,17 @@ class reporting_mutex {
 };
 
 class locked_section {
- public:
+public:
   explicit locked_section(reporting_mutex& on) : on_(on) { on_.mutex_.lock(); }
   ~locked_section() {
-    if (locked_) unlock();
+    if (locked_)
+      unlock();
   }
   locked_section(const locked_section&) = delete;
 
   void report(const delivered_event& what) {
-    if (!on_.reporting()) return;
+    if (!on_.reporting())
+      return;
     take_turn();
     if (first_ || later_)
       later().reports.emplace_back(what);
@@ -89,27 +93,32 @@ class locked_section {
   void unlock() {
     locked_ = false;
     on_.mutex_.unlock();
-    if (first_ || later_ || has_turn_) give_reports();
+    if (first_ || later_ || has_turn_)
+      give_reports();
     later_.reset();
   }
 
- private:
+private:
   friend class reporting_mutex;
 
   /// Most sections need none of this.
   struct work {
-    std::vector<std::variant<delivered_event, std::unique_ptr<transfer_record>>> reports;  // after the first
-    std::vector<std::variant<caf::mailbox_element_ptr, caf::strong_actor_ptr, caf::attachable_ptr>> dead;
+    std::vector<std::variant<delivered_event, std::unique_ptr<transfer_record>>>
+        reports; // after the first
+    std::vector<std::variant<caf::mailbox_element_ptr, caf::strong_actor_ptr, caf::attachable_ptr>>
+        dead;
   };
 
   work& later() {
-    if (!later_) later_ = std::make_unique<work>();
+    if (!later_)
+      later_ = std::make_unique<work>();
     return *later_;
   }
 
   /// A callback's own sections have no turn: they speak within the turn of their caller.
   void take_turn() {
-    if (has_turn_ || reporting_mutex::speaking_for == &on_) return;
+    if (has_turn_ || reporting_mutex::speaking_for == &on_)
+      return;
     turn_ = on_.next_turn_++;
     has_turn_ = true;
   }
@@ -124,4 +133,4 @@ class locked_section {
   std::unique_ptr<work> later_;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

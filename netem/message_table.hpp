@@ -1,16 +1,16 @@
-// The messages that wait, are being sent or will arrive, each under a number that is used again later.
-// Thread safety: none.
+// The messages that wait, are being sent or will arrive, each under a number that is used again
+// later. Thread safety: none.
 #pragma once
 
-#include <cstdint>
-#include <utility>
-#include <vector>
+#include "kernels/base/units.hpp"
+#include "netem/ids.hpp"
 
 #include <caf/actor_control_block.hpp>
 #include <caf/mailbox_element.hpp>
 
-#include "kernels/base/units.hpp"
-#include "netem/ids.hpp"
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace shoal::netem {
 
@@ -18,20 +18,20 @@ namespace shoal::netem {
 inline constexpr std::uint32_t no_index = 0xffffffff;
 
 struct message_under_way {
-  caf::strong_actor_ptr address;       // of the receiver
+  caf::strong_actor_ptr address; // of the receiver
   caf::mailbox_element_ptr element;
   endpoint from, to;
-  std::uint64_t bytes = 0;             // on the wire
+  std::uint64_t bytes = 0; // on the wire
   duration sent{};
   const char* type = "";
-  duration left{};                     // when its last byte was on its way
-  std::uint32_t line = no_index;       // bulk: its connection
-  std::uint32_t next = no_index;       // bulk: what the connection sends after it
-  host_index relay = no_host;          // passes it on
+  duration left{};               // when its last byte was on its way
+  std::uint32_t line = no_index; // bulk: its connection
+  std::uint32_t next = no_index; // bulk: what the connection sends after it
+  host_index relay = no_host;    // passes it on
 };
 
 class message_table {
- public:
+public:
   std::uint32_t keep(message_under_way what) {
     if (free_.empty()) {
       all_.push_back(std::move(what));
@@ -55,9 +55,9 @@ class message_table {
   message_under_way& operator[](std::uint32_t number) { return all_[number]; }
   const message_under_way& operator[](std::uint32_t number) const { return all_[number]; }
 
- private:
+private:
   std::vector<message_under_way> all_;
   std::vector<std::uint32_t> free_;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

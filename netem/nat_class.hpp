@@ -8,4 +8,4 @@ namespace shoal::netem {
 
 enum class nat_class : std::uint8_t { open, cone, symmetric, outbound_only };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

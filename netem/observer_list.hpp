@@ -2,14 +2,14 @@
 // Thread safety: none. The fabric's lock guards the list of each port.
 #pragma once
 
+#include "netem/event_queue.hpp"
+
+#include <caf/attachable.hpp>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
-
-#include <caf/attachable.hpp>
-
-#include "netem/event_queue.hpp"
 
 namespace shoal::netem {
 
@@ -17,13 +17,15 @@ struct observer {
   caf::attachable_ptr hook;
   host_index host = no_host;
   std::uint64_t number = 0;
-  event_handle notice = 0;             ///< the planned notice of the actor's end; 0: none is planned
+  event_handle notice = 0; ///< the planned notice of the actor's end; 0: none is planned
 };
 
 class observer_list {
- public:
+public:
   /// Numbers an observer; add() puts it in the list.
-  observer make(caf::attachable_ptr hook, host_index host) { return {std::move(hook), host, next_number_++}; }
+  observer make(caf::attachable_ptr hook, host_index host) {
+    return {std::move(hook), host, next_number_++};
+  }
   void add(observer what) { all_.push_back(std::move(what)); }
 
   bool empty() const noexcept { return all_.empty(); }
@@ -32,8 +34,10 @@ class observer_list {
 
   /// Nothing if the observer has gone.
   std::optional<observer> take(std::uint64_t number) {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const observer& o) { return o.number == number; });
-    if (found == all_.end()) return std::nullopt;
+    const auto found = std::find_if(all_.begin(), all_.end(),
+                                    [&](const observer& o) { return o.number == number; });
+    if (found == all_.end())
+      return std::nullopt;
     auto out = std::move(*found);
     all_.erase(found);
     return out;
@@ -45,7 +49,8 @@ class observer_list {
     std::vector<observer> out;
     std::erase_if(all_, [&](observer& o) {
       const bool taken = what(std::as_const(o));
-      if (taken) out.push_back(std::move(o));
+      if (taken)
+        out.push_back(std::move(o));
       return taken;
     });
     return out;
@@ -55,10 +60,10 @@ class observer_list {
   bool needs_sweep() const noexcept { return all_.size() >= sweep_at_; }
   void swept() noexcept { sweep_at_ = std::max<std::size_t>(64, 2 * all_.size()); }
 
- private:
+private:
   std::vector<observer> all_;
   std::uint64_t next_number_ = 0;
   std::size_t sweep_at_ = 64;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -5,15 +5,18 @@
 namespace shoal::netem {
 
 duration paths::delay(host_index from, host_index to, host_index relay) const {
-  return relay == no_host ? direct_delay(from, to) : direct_delay(from, relay) + direct_delay(relay, to);
+  return relay == no_host ? direct_delay(from, to)
+                          : direct_delay(from, relay) + direct_delay(relay, to);
 }
 
 path_now paths::conditions(host_index from, host_index to, host_index relay) const {
-  const auto quality = relay == no_host ? between(from, to).quality
-                                        : in_series({&between(from, relay).quality, &between(relay, to).quality});
+  const auto quality =
+      relay == no_host ? between(from, to).quality
+                       : in_series({&between(from, relay).quality, &between(relay, to).quality});
   path_now out;
   out.cap = quality.flow_cap;
-  if (model_ == transfer_model::max_min) return out;
+  if (model_ == transfer_model::max_min)
+    return out;
   out.delay = delay(from, to, relay);
   out.round_trip = out.delay + delay(to, from, relay);
   out.loss_events = quality.loss.event_rate();
@@ -34,14 +37,16 @@ duration paths::drawn_directly(host_index from, host_index to) {
   const auto& on = between(from, to);
   auto& draws = hosts_[from].jitter;
   auto* memory = memory_of(on, from, to);
-  if (!topology_.has_coordinates()) return draw_delay(on.quality, draws, memory);
+  if (!topology_.has_coordinates())
+    return draw_delay(on.quality, draws, memory);
   path_quality here = on.quality;
   here.delay = direct_delay(from, to);
   return draw_delay(here, draws, memory);
 }
 
 duration paths::drawn_delay(host_index from, host_index to, host_index relay) {
-  if (relay == no_host) return drawn_directly(from, to);
+  if (relay == no_host)
+    return drawn_directly(from, to);
   const auto first = drawn_directly(from, relay);
   return first + drawn_directly(relay, to);
 }
@@ -51,11 +56,15 @@ paths::small_draw paths::draw_small(host_index from, host_index to, std::uint64_
   const auto& quality = on.quality;
   auto& draws = hosts_[from].jitter;
   small_draw out{drawn_directly(from, to), 0};
-  if (quality.reorder > 0 && draws.uniform() < quality.reorder) out.delay = duration{};
-  if (quality.duplicate > 0 && draws.uniform() < quality.duplicate) ++out.copies;
-  if (!quality.loss.any()) return out;
+  if (quality.reorder > 0 && draws.uniform() < quality.reorder)
+    out.delay = duration{};
+  if (quality.duplicate > 0 && draws.uniform() < quality.duplicate)
+    ++out.copies;
+  if (!quality.loss.any())
+    return out;
   const auto packets = (bytes + segment_bytes - 1) / segment_bytes;
-  if (const auto again = draw_retransmissions(quality.loss, packets, draws, memory_of(on, from, to))) {
+  if (const auto again =
+          draw_retransmissions(quality.loss, packets, draws, memory_of(on, from, to))) {
     out.copies += again;
     const auto timeouts = (std::int64_t{1} << again) - 1;
     out.delay += std::min(retransmission_timeout(from, to) * timeouts, detection_time_);
@@ -63,4 +72,4 @@ paths::small_draw paths::draw_small(host_index from, host_index to, std::uint64_
   return out;
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,14 +1,13 @@
-// What the way between two hosts does to messages: its links, its delay, and the draws of jitter and loss.
-// All draws come from the sending host's stream.
-// Thread safety: none.
+// What the way between two hosts does to messages: its links, its delay, and the draws of jitter
+// and loss. All draws come from the sending host's stream. Thread safety: none.
 #pragma once
-
-#include <cstdint>
 
 #include "netem/flat_map.hpp"
 #include "netem/host_table.hpp"
 #include "netem/topology.hpp"
 #include "netem/transport.hpp"
+
+#include <cstdint>
 
 namespace shoal::netem {
 
@@ -17,9 +16,11 @@ inline constexpr std::uint64_t segment_bytes = 1448;
 inline constexpr std::uint64_t segment_header_bytes = 40;
 
 class paths {
- public:
-  paths(const topology& where, host_table& hosts, transfer_model model, const tcp_options& tcp, duration detection_time)
-      : topology_(where), hosts_(hosts), model_(model), tcp_(tcp), detection_time_(detection_time) {}
+public:
+  paths(const topology& where, host_table& hosts, transfer_model model, const tcp_options& tcp,
+        duration detection_time)
+      : topology_(where), hosts_(hosts), model_(model), tcp_(tcp), detection_time_(detection_time) {
+  }
 
   transfer_model model() const noexcept { return model_; }
 
@@ -39,12 +40,12 @@ class paths {
 
   duration drawn_delay(host_index from, host_index to, host_index relay = no_host);
   struct small_draw {
-    duration delay{};                  ///< with what the message waits for because of losses
-    std::uint64_t copies = 0;          ///< sent besides the message itself: duplicates and retransmissions
+    duration delay{};         ///< with what the message waits for because of losses
+    std::uint64_t copies = 0; ///< sent besides the message itself: duplicates and retransmissions
   };
   small_draw draw_small(host_index from, host_index to, std::uint64_t bytes);
 
- private:
+private:
   duration direct_delay(host_index from, host_index to) const {
     return topology_.delay(hosts_[from].where, hosts_[to].where);
   }
@@ -58,7 +59,7 @@ class paths {
   transfer_model model_;
   tcp_options tcp_;
   duration detection_time_;
-  flat_map<path_memory> memories_;     // by the pair of hosts
+  flat_map<path_memory> memories_; // by the pair of hosts
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

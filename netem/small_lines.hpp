@@ -1,13 +1,13 @@
-// The order of small messages: they leave a host behind each other, and arrive in order for each pair of hosts.
-// Thread safety: none. Time comes in as an argument.
+// The order of small messages: they leave a host behind each other, and arrive in order for each
+// pair of hosts. Thread safety: none. Time comes in as an argument.
 #pragma once
-
-#include <algorithm>
-#include <cstdint>
 
 #include "kernels/base/units.hpp"
 #include "netem/flat_map.hpp"
 #include "netem/ids.hpp"
+
+#include <algorithm>
+#include <cstdint>
 
 namespace shoal::netem {
 
@@ -16,8 +16,9 @@ inline duration transmission_time(std::uint64_t bytes, data_rate rate) {
 }
 
 class small_lines {
- public:
-  /// When a message arrives that takes until `arrival` by itself: not before the last one of its pair. The next one waits for it.
+public:
+  /// When a message arrives that takes until `arrival` by itself: not before the last one of its
+  /// pair. The next one waits for it.
   duration in_order(std::uint64_t pair, duration arrival, duration now) {
     if (last_.size() >= last_.capacity())
       last_.erase_if([now](std::uint64_t, duration last) { return last <= now; });
@@ -30,8 +31,8 @@ class small_lines {
     return last != nullptr ? std::max(at, *last) : at;
   }
 
- private:
-  flat_map<duration> last_;            // by the pair of hosts; iterated only to drop idle ones
+private:
+  flat_map<duration> last_; // by the pair of hosts; iterated only to drop idle ones
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

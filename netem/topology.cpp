@@ -1,10 +1,10 @@
 #include "netem/topology.hpp"
 
+#include "kernels/base/check.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "kernels/base/check.hpp"
 
 namespace shoal::netem {
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr coordinates nowhere{std::numeric_limits<double>::quiet_NaN(), 0, 0};
 
-}  // namespace
+} // namespace
 
 void topology::route::add(const route& rest) {
   std::copy_n(rest.links_.begin(), rest.length_, links_.begin() + length_);
@@ -24,17 +24,20 @@ void topology::route::add(const route& rest) {
 region_index topology::add_region(std::string name) {
   regions_.push_back(std::move(name));
   between_.resize(regions_.size());
-  for (auto& row : between_) row.resize(regions_.size());
+  for (auto& row : between_)
+    row.resize(regions_.size());
   return static_cast<region_index>(regions_.size() - 1);
 }
 
 void topology::set_path(region_index a, region_index b, const path_quality& path) {
   between_[a][b] = between_[b][a] = path;
   for (std::size_t i = 0; i < places_.size(); ++i)
-    for (std::size_t j = 0; j < places_.size(); ++j) ways_[i][j] = combine(places_[i], places_[j]);
+    for (std::size_t j = 0; j < places_.size(); ++j)
+      ways_[i][j] = combine(places_[i], places_[j]);
 }
 
-site_index topology::add_site(std::string name, link_id uplink, link_id downlink, site_index inside) {
+site_index topology::add_site(std::string name, link_id uplink, link_id downlink,
+                              site_index inside) {
   const auto depth = inside == no_site ? 0 : sites_[inside].depth + 1;
   SHOAL_CHECK(depth < 3, "sites nest at most three deep");
   const auto index = static_cast<site_index>(sites_.size());
@@ -48,7 +51,8 @@ machine_index topology::add_machine(const machine_options& what, link_id uplink,
   const auto index = static_cast<machine_index>(machines_.size());
   const auto where = place_of({what.region, what.line, what.line});
   ++places_[where].users;
-  machines_.push_back({what.name, where, what.up, what.down, what.up, uplink, downlink, what.site, what.nat});
+  machines_.push_back(
+      {what.name, where, what.up, what.down, what.up, uplink, downlink, what.site, what.nat});
   own(uplink, {link_owner::kind::machine, false, index});
   own(downlink, {link_owner::kind::machine, true, index});
   if (what.at || has_coordinates()) {
@@ -60,15 +64,18 @@ machine_index topology::add_machine(const machine_options& what, link_id uplink,
 
 void topology::own(link_id link, const link_owner& owner) {
   const auto index = static_cast<std::size_t>(link);
-  if (index >= link_owners_.size()) link_owners_.resize(index + 1);
+  if (index >= link_owners_.size())
+    link_owners_.resize(index + 1);
   link_owners_[index] = owner;
 }
 
 void topology::set_name(machine_index index, const std::string& name) {
-  if (machines_[index].name.empty()) machines_[index].name = name;
+  if (machines_[index].name.empty())
+    machines_[index].name = name;
 }
 
-topology::place_index topology::use_line(machine_index index, const path_quality& out, const path_quality& in) {
+topology::place_index topology::use_line(machine_index index, const path_quality& out,
+                                         const path_quality& in) {
   auto& m = machines_[index];
   --places_[m.place].users;
   m.place = place_of({places_[m.place].region, out, in});
@@ -82,12 +89,15 @@ topology::place_index topology::place_of(const place& what) {
     return p.users > 0 && p.region == what.region && p.out == what.out && p.in == what.in;
   };
   const auto found = std::find_if(places_.rbegin(), places_.rend(), same);
-  if (found != places_.rend()) return static_cast<place_index>(places_.rend() - found) - 1;
-  auto free = std::find_if(places_.begin(), places_.end(), [](const place& p) { return p.users == 0; });
+  if (found != places_.rend())
+    return static_cast<place_index>(places_.rend() - found) - 1;
+  auto free =
+      std::find_if(places_.begin(), places_.end(), [](const place& p) { return p.users == 0; });
   if (free == places_.end()) {
     free = places_.insert(free, what);
     ways_.resize(places_.size());
-    for (auto& row : ways_) row.resize(places_.size());
+    for (auto& row : ways_)
+      row.resize(places_.size());
   }
   *free = what;
   free->users = 0;
@@ -111,13 +121,17 @@ topology::way topology::combine(const place& from, const place& to) const {
 
 duration topology::delay(const location& from, const location& to) const {
   const auto& on = between(from.place, to.place);
-  if (coordinates_.empty()) return on.quality.delay;
-  if (from.machine >= coordinates_.size() || to.machine >= coordinates_.size()) return on.quality.delay;
+  if (coordinates_.empty())
+    return on.quality.delay;
+  if (from.machine >= coordinates_.size() || to.machine >= coordinates_.size())
+    return on.quality.delay;
   const auto &at = coordinates_[from.machine], &there = coordinates_[to.machine];
-  return std::isnan(at.x) || std::isnan(there.x) ? on.quality.delay : on.lines + distance(at, there);
+  return std::isnan(at.x) || std::isnan(there.x) ? on.quality.delay
+                                                 : on.lines + distance(at, there);
 }
 
-/// The route goes up from the sender to the innermost site that holds both machines, then down to the receiver.
+/// The route goes up from the sender to the innermost site that holds both machines, then down to
+/// the receiver.
 topology::route topology::route_between(machine_index from, machine_index to) const {
   route out;
   out.add(machines_[from].uplink);
@@ -134,12 +148,14 @@ topology::route topology::route_between(machine_index from, machine_index to) co
       b = sites_[b].inside;
     }
   }
-  while (downs > 0) out.add(down[--downs]);
+  while (downs > 0)
+    out.add(down[--downs]);
   out.add(machines_[to].downlink);
   return out;
 }
 
-topology::route topology::route_through(machine_index from, machine_index relay, machine_index to) const {
+topology::route topology::route_through(machine_index from, machine_index relay,
+                                        machine_index to) const {
   auto out = route_between(from, relay);
   out.add(route_between(relay, to));
   return out;
@@ -148,7 +164,8 @@ topology::route topology::route_through(machine_index from, machine_index relay,
 std::string topology::name_of(link_id link) const {
   const auto& owner = link_owners_[static_cast<std::size_t>(link)];
   const std::string direction = owner.down ? "downlink of " : "uplink of ";
-  return direction + (owner.what == link_owner::kind::machine ? machines_[owner.index].name : sites_[owner.index].name);
+  return direction + (owner.what == link_owner::kind::machine ? machines_[owner.index].name
+                                                              : sites_[owner.index].name);
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

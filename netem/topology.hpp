@@ -1,8 +1,10 @@
-// Where machines are and what lies between them: regions, sites, access lines, and the links of each route.
-// Machines of one region with equal lines share a place, so that the ways are as many as pairs of places.
-// Complexity: between(), delay() are O(1); a new place or a changed path costs the number of places (squared, for a path).
-// Thread safety: none.
+// Where machines are and what lies between them: regions, sites, access lines, and the links of
+// each route. Machines of one region with equal lines share a place, so that the ways are as many
+// as pairs of places. Complexity: between(), delay() are O(1); a new place or a changed path costs
+// the number of places (squared, for a path). Thread safety: none.
 #pragma once
+
+#include "netem/machine_options.hpp"
 
 #include <array>
 #include <cstdint>
@@ -10,19 +12,17 @@
 #include <string>
 #include <vector>
 
-#include "netem/machine_options.hpp"
-
 namespace shoal::netem {
 
 class topology {
- public:
+public:
   /// Machines of one region with equal lines.
   using place_index = std::uint32_t;
 
   struct machine {
     std::string name;
     place_index place = 0;
-    data_rate up, down;              ///< what the owner says
+    data_rate up, down; ///< what the owner says
     data_rate up_now;
     link_id uplink{}, downlink{};
     site_index site = no_site;
@@ -31,20 +31,20 @@ class topology {
 
   /// What lies between two places, one way.
   struct way {
-    path_quality quality;            ///< of the lines and the regions together
-    duration lines{};                ///< the lines' part of the delay
-    bool remembers = false;          ///< a message's draw depends on the last one's
+    path_quality quality;   ///< of the lines and the regions together
+    duration lines{};       ///< the lines' part of the delay
+    bool remembers = false; ///< a message's draw depends on the last one's
   };
 
   /// The links from one machine to another, the sender's uplink first.
   class route {
-   public:
+  public:
     void add(link_id link) { links_[length_++] = link; }
     void add(const route& rest);
     std::span<const link_id> links() const noexcept { return {links_.data(), length_}; }
 
-   private:
-    std::array<link_id, 16> links_;  // two routes of at most eight links each
+  private:
+    std::array<link_id, 16> links_; // two routes of at most eight links each
     std::uint32_t length_ = 0;
   };
 
@@ -70,7 +70,8 @@ class topology {
   void set_rate_up(machine_index index, data_rate up) { machines_[index].up_now = up; }
   /// Names a machine that has no name yet.
   void set_name(machine_index index, const std::string& name);
-  /// What the machine's line does from now on to what it sends and to what it is sent. Returns its new place.
+  /// What the machine's line does from now on to what it sends and to what it is sent. Returns its
+  /// new place.
   place_index use_line(machine_index index, const path_quality& out, const path_quality& in);
 
   const way& between(place_index from, place_index to) const { return ways_[from][to]; }
@@ -83,7 +84,7 @@ class topology {
   /// "uplink of home-3".
   std::string name_of(link_id link) const;
 
- private:
+private:
   struct site {
     std::string name;
     link_id uplink, downlink;
@@ -92,13 +93,13 @@ class topology {
   };
   struct place {
     region_index region;
-    path_quality out, in;            // of the line, for what they send and for what they are sent
-    std::uint32_t users = 0;         // machines; a place without any is used again
+    path_quality out, in;    // of the line, for what they send and for what they are sent
+    std::uint32_t users = 0; // machines; a place without any is used again
   };
   struct link_owner {
     enum class kind : std::uint8_t { machine, site } what;
     bool down;
-    std::uint32_t index;             // of the machine or the site
+    std::uint32_t index; // of the machine or the site
   };
 
   way combine(const place& from, const place& to) const;
@@ -106,13 +107,13 @@ class topology {
   void own(link_id link, const link_owner& owner);
 
   std::vector<std::string> regions_;
-  std::vector<std::vector<path_quality>> between_;  // by region, twice
+  std::vector<std::vector<path_quality>> between_; // by region, twice
   std::vector<place> places_;
-  std::vector<std::vector<way>> ways_;              // by place, twice
+  std::vector<std::vector<way>> ways_; // by place, twice
   std::vector<site> sites_;
   std::vector<machine> machines_;
-  std::vector<coordinates> coordinates_;            // by machine; empty if none has any, NaN for those without
-  std::vector<link_owner> link_owners_;             // by link
+  std::vector<coordinates> coordinates_; // by machine; empty if none has any, NaN for those without
+  std::vector<link_owner> link_owners_;  // by link
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,9 +1,9 @@
 #include "netem/bulk_lines.hpp"
 
+#include <doctest/doctest.h>
+
 #include <map>
 #include <set>
-
-#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -21,7 +21,7 @@ struct bulk_world final : bulk_lines::surroundings {
 
   std::set<std::pair<host_index, host_index>> cuts;
   std::vector<std::pair<host_index, host_index>> stalls;
-  std::vector<std::pair<std::uint64_t, duration>> arrivals;    // bytes, time
+  std::vector<std::pair<std::uint64_t, duration>> arrivals; // bytes, time
   std::vector<std::uint64_t> lost_bytes;
   std::vector<transfer_record> records;
   int changes = 0;
@@ -36,27 +36,43 @@ struct bulk_world final : bulk_lines::surroundings {
       what.up = what.down = data_rate{8e6};
       const auto up = lines.add_link(what.up), down = lines.add_link(what.down);
       const auto machine = places.add_machine(what, up, down);
-      hosts.add({.where = {machine, places[machine].place}, .up = what.up, .uplink = up, .node = {}, .jitter = stream(1, "test")});
+      hosts.add({.where = {machine, places[machine].place},
+                 .up = what.up,
+                 .uplink = up,
+                 .node = {},
+                 .jitter = stream(1, "test")});
     }
   }
 
   std::uint32_t send(host_index from, host_index to, std::uint64_t bytes, duration now) {
-    const auto number = messages.keep({.address = {}, .element = {}, .from = {from, 1}, .to = {to, 2}, .bytes = bytes, .sent = now});
-    if (lines.append(number)) lines.begin(number, now, *this);
+    const auto number = messages.keep({.address = {},
+                                       .element = {},
+                                       .from = {from, 1},
+                                       .to = {to, 2},
+                                       .bytes = bytes,
+                                       .sent = now});
+    if (lines.append(number))
+      lines.begin(number, now, *this);
     return number;
   }
   /// Lets everything leave that can until then.
   void run(duration until = 1h) {
     while (const auto next = lines.next_event()) {
-      if (*next > until) return;
+      if (*next > until)
+        return;
       lines.finish(*next, *this);
     }
   }
 
-  bool blocked(host_index from, host_index to, host_index) override { return cuts.contains({from, to}); }
-  void stalled(host_index from, host_index to, host_index) override { stalls.emplace_back(from, to); }
+  bool blocked(host_index from, host_index to, host_index) override {
+    return cuts.contains({from, to});
+  }
+  void stalled(host_index from, host_index to, host_index) override {
+    stalls.emplace_back(from, to);
+  }
   void arrives(std::uint32_t message, duration at) override {
-    if (holds_arrivals) return;
+    if (holds_arrivals)
+      return;
     const auto what = messages.take(message);
     arrivals.emplace_back(what.bytes, at);
     lines.arrived(what.line);
@@ -68,7 +84,7 @@ struct bulk_world final : bulk_lines::surroundings {
 
 using arrival_list = std::vector<std::pair<std::uint64_t, duration>>;
 
-}  // namespace
+} // namespace
 
 TEST_CASE("messages of one pair follow each other, and each arrives one delay after it has left") {
   bulk_world w;
@@ -148,7 +164,7 @@ TEST_CASE("a cut stops what is being sent, and afterwards the rest goes on") {
   const auto stopped = w.lines.stopped(pair_of(0, 1));
   REQUIRE(stopped);
   CHECK_FALSE(w.lines.stopped(pair_of(2, 1)));
-  w.lines.go_on(*stopped, 1s, w);  // the cut is still there
+  w.lines.go_on(*stopped, 1s, w); // the cut is still there
   CHECK(w.lines.stopped(pair_of(0, 1)));
   w.cuts.clear();
   w.lines.go_on(*stopped, 2s, w);
@@ -159,7 +175,8 @@ TEST_CASE("a cut stops what is being sent, and afterwards the rest goes on") {
   CHECK(to_seconds(w.arrivals[1].second) == doctest::Approx(2.511).epsilon(0.001));
 }
 
-TEST_CASE("what is sent into a cut is stopped at once, and another transfer than the stopped one does not go on") {
+TEST_CASE("what is sent into a cut is stopped at once, and another transfer than the stopped one "
+          "does not go on") {
   bulk_world w;
   w.cuts.insert({0, 1});
   w.send(0, 1, 1000, 0s);
@@ -196,13 +213,15 @@ TEST_CASE("capacities and conditions that change hold for what is being sent") {
   CHECK(w.arrivals.back() == std::pair(std::uint64_t{1'000'000}, duration(14s + 10ms)));
 }
 
-TEST_CASE("the window of a pair is kept for a while, and forgotten when the connection is given up") {
+TEST_CASE(
+    "the window of a pair is kept for a while, and forgotten when the connection is given up") {
   const auto second_takes = [](bool forgotten, duration pause) {
     bulk_world w(transfer_model::tcp);
     w.send(0, 1, 500'000, 0s);
     w.run();
     REQUIRE(w.arrivals.size() == 1);
-    if (forgotten) w.lines.forget_window(pair_of(0, 1));
+    if (forgotten)
+      w.lines.forget_window(pair_of(0, 1));
     const auto begun = w.arrivals[0].second + pause;
     w.send(0, 1, 20'000, begun);
     w.run();
@@ -217,7 +236,8 @@ TEST_CASE("the window of a pair is kept for a while, and forgotten when the conn
 TEST_CASE("the last arrival of a connection is known until the connection is forgotten") {
   bulk_world w;
   CHECK(w.lines.behind_last(pair_of(0, 1), 7ms) == 7ms);
-  const auto number = w.messages.keep({.address = {}, .element = {}, .from = {0, 1}, .to = {1, 2}, .bytes = 1'000'000});
+  const auto number = w.messages.keep(
+      {.address = {}, .element = {}, .from = {0, 1}, .to = {1, 2}, .bytes = 1'000'000});
   REQUIRE(w.lines.append(number));
   w.lines.begin(number, 0s, w);
   w.holds_arrivals = true;

@@ -8,14 +8,17 @@ using namespace std::chrono_literals;
 
 namespace {
 
-cut from_one(machine_index machine) { return cut::isolating({machine}, traffic_direction::from); }
+cut from_one(machine_index machine) {
+  return cut::isolating({machine}, traffic_direction::from);
+}
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a pair is blocked as long as any of its cuts is there") {
   failure_detector d(5s);
   CHECK_FALSE(d.any_cut());
-  const auto first = d.add_cut(from_one(1), 0s), second = d.add_cut(cut::isolating({1}, traffic_direction::both), 0s);
+  const auto first = d.add_cut(from_one(1), 0s),
+             second = d.add_cut(cut::isolating({1}, traffic_direction::both), 0s);
   CHECK(d.blocked(1, 2));
   CHECK(d.blocked(2, 1));
   d.remove_cut(second);
@@ -25,7 +28,8 @@ TEST_CASE("a pair is blocked as long as any of its cuts is there") {
   CHECK_FALSE(d.any_cut());
 }
 
-TEST_CASE("two machines are cut off when one cut between them has lasted for the detection time, in either direction") {
+TEST_CASE("two machines are cut off when one cut between them has lasted for the detection time, "
+          "in either direction") {
   failure_detector d(5s);
   const auto number = d.add_cut(from_one(1), 10s);
   CHECK_FALSE(d.cut_off(2, 1, 15s - 1ns));
@@ -60,18 +64,21 @@ TEST_CASE("a stall begins once, and only its own number gives it up") {
 
 TEST_CASE("stalls that are open again come in the order of their pairs, and the others stay") {
   failure_detector d(5s);
-  for (const auto pair : {pair_of(3, 1), pair_of(1, 2), pair_of(2, 1)}) d.stall_of(pair, no_host, 0s);
+  for (const auto pair : {pair_of(3, 1), pair_of(1, 2), pair_of(2, 1)})
+    d.stall_of(pair, no_host, 0s);
   const auto open = [](std::uint64_t pair, const stall&) { return sender_of(pair) != 2; };
   std::vector<std::uint64_t> taken;
   std::optional<std::uint64_t> last;
-  while (auto found = d.take_open(last, open)) taken.push_back(*(last = found->first));
+  while (auto found = d.take_open(last, open))
+    taken.push_back(*(last = found->first));
   CHECK(taken == std::vector<std::uint64_t>{pair_of(1, 2), pair_of(3, 1)});
   CHECK_FALSE(d.stall_of(pair_of(2, 1), no_host, 1s).fresh);
 }
 
 TEST_CASE("the stalls of a dead host are those to it and those from it") {
   failure_detector d(5s);
-  for (const auto pair : {pair_of(1, 2), pair_of(2, 3), pair_of(3, 1)}) d.stall_of(pair, no_host, 0s);
+  for (const auto pair : {pair_of(1, 2), pair_of(2, 3), pair_of(3, 1)})
+    d.stall_of(pair, no_host, 0s);
   CHECK(d.stalls_of(2).size() == 2);
   CHECK(d.stalls_of(2).empty());
   CHECK_FALSE(d.stall_of(pair_of(3, 1), no_host, 1s).fresh);
@@ -99,7 +106,8 @@ TEST_CASE("what waits for the end of a pause comes back in order, and a death ta
   d.pause(1, 0s);
   d.when_resumed(1, [&] { ran.push_back(1); });
   d.when_resumed(1, [&] { ran.push_back(2); });
-  for (const auto& action : d.resume(1, 1s)) action();
+  for (const auto& action : d.resume(1, 1s))
+    action();
   CHECK(ran == std::vector<int>{1, 2});
   CHECK_FALSE(d.end_pause_by_death(1));
   d.pause(1, 2s);
@@ -108,5 +116,5 @@ TEST_CASE("what waits for the end of a pause comes back in order, and a death ta
   REQUIRE(dropped);
   CHECK(dropped->size() == 1);
   CHECK_FALSE(d.paused(1));
-  CHECK(d.paused_time(1, 9s) == 1s);   // a pause that death ends does not count
+  CHECK(d.paused_time(1, 9s) == 1s); // a pause that death ends does not count
 }

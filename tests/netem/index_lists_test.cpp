@@ -1,8 +1,8 @@
 #include "netem/index_lists.hpp"
 
-#include <vector>
-
 #include <doctest/doctest.h>
+
+#include <vector>
 
 using namespace shoal::netem;
 
@@ -10,15 +10,17 @@ namespace {
 
 std::vector<std::uint32_t> all(const index_lists& lists, std::uint32_t list) {
   std::vector<std::uint32_t> out;
-  for (auto at = lists.first(list); at != index_lists::none; at = lists.next(at)) out.push_back(at);
+  for (auto at = lists.first(list); at != index_lists::none; at = lists.next(at))
+    out.push_back(at);
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("indices are removed from the front, the middle and the end of their list") {
   index_lists lists;
-  for (std::uint32_t i = 0; i < 5; ++i) lists.push_front(3, i);
+  for (std::uint32_t i = 0; i < 5; ++i)
+    lists.push_front(3, i);
   lists.push_front(0, 9);
   using numbers = std::vector<std::uint32_t>;
   CHECK(all(lists, 3) == numbers{4, 3, 2, 1, 0});

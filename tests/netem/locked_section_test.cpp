@@ -1,13 +1,12 @@
 #include "netem/locked_section.hpp"
+#include "tests/netem/support/small_world.hpp"
+
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <future>
 #include <thread>
-
-#include <doctest/doctest.h>
-
-#include "tests/netem/support/small_world.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -29,7 +28,7 @@ bool is_free(reporting_mutex& mutex) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("reports are given after the lock is released, events and transfers in their order") {
   std::vector<std::uint64_t> told;
@@ -61,7 +60,8 @@ TEST_CASE("a callback may begin sections of its own and report in them") {
   reporting_mutex mutex([&](const delivered_event& what) { callback(what); }, {});
   callback = [&](const delivered_event& what) {
     told.push_back(what.wire_bytes);
-    if (what.wire_bytes >= 3) return;
+    if (what.wire_bytes >= 3)
+      return;
     locked_section nested(mutex);
     nested.report(numbered(what.wire_bytes + 1));
   };
@@ -73,9 +73,10 @@ TEST_CASE("a callback may begin sections of its own and report in them") {
   CHECK(told == std::vector<std::uint64_t>{1, 2, 3, 10});
 }
 
-TEST_CASE("reports of several threads come one at a time, in the order in which they had the lock") {
-  std::uint64_t next = 0;                    // guarded by the mutex
-  std::vector<std::uint64_t> told;           // guarded by the turns alone
+TEST_CASE(
+    "reports of several threads come one at a time, in the order in which they had the lock") {
+  std::uint64_t next = 0;          // guarded by the mutex
+  std::vector<std::uint64_t> told; // guarded by the turns alone
   std::atomic<int> inside{0};
   int most = 0;
   reporting_mutex mutex(
@@ -91,10 +92,12 @@ TEST_CASE("reports of several threads come one at a time, in the order in which 
       for (int i = 0; i < 5000; ++i) {
         locked_section here(mutex);
         here.report(numbered(next++));
-        if (i % 7 == 0) here.report(numbered(next++));
+        if (i % 7 == 0)
+          here.report(numbered(next++));
       }
     });
-  for (auto& thread : threads) thread.join();
+  for (auto& thread : threads)
+    thread.join();
   REQUIRE(told.size() == next);
   CHECK(std::is_sorted(told.begin(), told.end()));
   CHECK(most == 1);
@@ -105,7 +108,8 @@ TEST_CASE("no report is given after reporting has stopped, and none is being giv
   reporting_mutex mutex(
       [&](const delivered_event&) {
         std::this_thread::sleep_for(20us);
-        if (stopped) late = true;
+        if (stopped)
+          late = true;
       },
       {});
   std::atomic<bool> over{false};
@@ -122,7 +126,8 @@ TEST_CASE("no report is given after reporting has stopped, and none is being giv
   stopped = true;
   std::this_thread::sleep_for(10ms);
   over = true;
-  for (auto& thread : threads) thread.join();
+  for (auto& thread : threads)
+    thread.join();
   CHECK_FALSE(late);
 }
 
@@ -142,7 +147,8 @@ TEST_CASE("a callback of the fabric may ask the fabric and may even change it") 
   w.watch = [&](const delivered_event& event) {
     told.push_back(event.kind);
     alive.push_back(w.net->alive(event.to.host));
-    if (event.kind == event_kind::host_killed && event.to.host == a) w.net->kill(b, kill_scope::process);
+    if (event.kind == event_kind::host_killed && event.to.host == a)
+      w.net->kill(b, kill_scope::process);
   };
   w.net->kill(a, kill_scope::process);
   CHECK(told == std::vector<event_kind>{event_kind::host_killed, event_kind::host_killed});
@@ -150,11 +156,13 @@ TEST_CASE("a callback of the fabric may ask the fabric and may even change it") 
   w.watch = [](const delivered_event&) {};
 }
 
-// -- what is lost is destroyed when the lock is free -----------------------------------------------
+// -- what is lost is destroyed when the lock is free
+// -----------------------------------------------
 
 namespace {
 
-/// Lost messages carry one of these: it notes whether another thread can ask the fabric while it ends.
+/// Lost messages carry one of these: it notes whether another thread can ask the fabric while it
+/// ends.
 struct end_witness {
   small_world* in = nullptr;
   std::atomic<int>* ended = nullptr;
@@ -167,7 +175,8 @@ struct end_witness {
       net->paused_time(0);
       asked->set_value();
     }).detach();
-    if (answer.wait_for(2s) != std::future_status::ready) ++*under_lock;
+    if (answer.wait_for(2s) != std::future_status::ready)
+      ++*under_lock;
     ++*ended;
   }
 };
@@ -186,18 +195,21 @@ struct lost_world : small_world {
   }
   ~lost_world() { sink = nullptr; }
 
-  std::shared_ptr<end_witness> witness() { return std::make_shared<end_witness>(this, &ended, &under_lock); }
+  std::shared_ptr<end_witness> witness() {
+    return std::make_shared<end_witness>(this, &ended, &under_lock);
+  }
   /// A small message and three of bulk, from `a` to `b`.
   void send_some() {
     does(a, [this](puppet& self) {
-      self.send(sink, bulk{0, {}, witness()});  // this one is small
-      for (std::uint32_t n = 1; n <= 3; ++n) self.send(sink, bulk{n, std::string(1'000'000, 'x'), witness()});
+      self.send(sink, bulk{0, {}, witness()}); // this one is small
+      for (std::uint32_t n = 1; n <= 3; ++n)
+        self.send(sink, bulk{n, std::string(1'000'000, 'x'), witness()});
       self.quit();
     });
   }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("messages that a death loses end when the fabric's lock is free") {
   for (const bool sender_dies : {true, false}) {
@@ -221,7 +233,8 @@ TEST_CASE("messages that a cut makes a connection give up end when the fabric's 
   CHECK(w.under_lock == 0);
 }
 
-TEST_CASE("messages that wait at a cut when their receiver dies end when the fabric's lock is free") {
+TEST_CASE(
+    "messages that wait at a cut when their receiver dies end when the fabric's lock is free") {
   lost_world w;
   w.net->add_cut(cut::isolating({w.net->machine_of(w.b)}, traffic_direction::both));
   w.send_some();

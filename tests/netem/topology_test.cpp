@@ -1,8 +1,8 @@
 #include "netem/topology.hpp"
 
-#include <vector>
-
 #include <doctest/doctest.h>
+
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -33,25 +33,31 @@ machine_options named(std::string name, site_index site = no_site) {
 
 std::vector<std::string> names(const topology& in, const topology::route& route) {
   std::vector<std::string> out;
-  for (const auto link : route.links()) out.push_back(in.name_of(link));
+  for (const auto link : route.links())
+    out.push_back(in.name_of(link));
   return out;
 }
 
-topology::location at(const topology& in, machine_index machine) { return {machine, in[machine].place}; }
+topology::location at(const topology& in, machine_index machine) {
+  return {machine, in[machine].place};
+}
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a route goes up to the innermost common site and down to the receiver") {
   numbered_topology t;
   t.add_region("here");
   const auto city = t.site("city"), home = t.site("home", city), office = t.site("office", city);
-  const auto a = t.machine(named("a", home)), b = t.machine(named("b", office)), c = t.machine(named("c", home)),
-             d = t.machine(named("d"));
+  const auto a = t.machine(named("a", home)), b = t.machine(named("b", office)),
+             c = t.machine(named("c", home)), d = t.machine(named("d"));
   using strings = std::vector<std::string>;
   CHECK(names(t, t.route_between(a, c)) == strings{"uplink of a", "downlink of c"});
-  CHECK(names(t, t.route_between(a, b)) == strings{"uplink of a", "uplink of home", "downlink of office", "downlink of b"});
-  CHECK(names(t, t.route_between(a, d)) == strings{"uplink of a", "uplink of home", "uplink of city", "downlink of d"});
-  CHECK(names(t, t.route_between(d, a)) == strings{"uplink of d", "downlink of city", "downlink of home", "downlink of a"});
+  CHECK(names(t, t.route_between(a, b)) ==
+        strings{"uplink of a", "uplink of home", "downlink of office", "downlink of b"});
+  CHECK(names(t, t.route_between(a, d)) ==
+        strings{"uplink of a", "uplink of home", "uplink of city", "downlink of d"});
+  CHECK(names(t, t.route_between(d, a)) ==
+        strings{"uplink of d", "downlink of city", "downlink of home", "downlink of a"});
 }
 
 TEST_CASE("a route through a relay has the links of both ways") {
@@ -62,7 +68,8 @@ TEST_CASE("a route through a relay has the links of both ways") {
         std::vector<std::string>{"uplink of a", "downlink of r", "uplink of r", "downlink of b"});
 }
 
-TEST_CASE("the longest route, between nested sites through a relay in a third one, has sixteen links") {
+TEST_CASE(
+    "the longest route, between nested sites through a relay in a third one, has sixteen links") {
   numbered_topology t;
   t.add_region("here");
   const auto deep = [&](const std::string& name) {
@@ -94,7 +101,8 @@ TEST_CASE("machines of one region with equal lines share a place and others do n
   slow.line.delay = 10ms;
   auto far = named("far");
   far.region = 1;
-  const auto a = t.machine(named("a")), b = t.machine(named("b")), c = t.machine(slow), d = t.machine(far);
+  const auto a = t.machine(named("a")), b = t.machine(named("b")), c = t.machine(slow),
+             d = t.machine(far);
   CHECK(t[a].place == t[b].place);
   CHECK(t[a].place != t[c].place);
   CHECK(t[a].place != t[d].place);
@@ -129,14 +137,16 @@ TEST_CASE("a new path between regions holds for places that are there already") 
   CHECK(t.delay(at(t, a), at(t, a)) == 0ms);
 }
 
-TEST_CASE("machines without coordinates keep the delay of their regions beside machines that have some") {
+TEST_CASE(
+    "machines without coordinates keep the delay of their regions beside machines that have some") {
   numbered_topology t;
   t.add_region("here");
   t.set_path(0, 0, {.delay = 500ms});
   auto placed = named("placed"), other = named("other");
   placed.at = coordinates{0.03, 0, 0.005};
   other.at = coordinates{0, 0.04, 0.002};
-  const auto before = t.machine(named("before")), a = t.machine(placed), b = t.machine(other), after = t.machine(named("after"));
+  const auto before = t.machine(named("before")), a = t.machine(placed), b = t.machine(other),
+             after = t.machine(named("after"));
   CHECK(t.delay(at(t, a), at(t, b)) == 57ms);
   CHECK(t.delay(at(t, a), at(t, before)) == 500ms);
   CHECK(t.delay(at(t, after), at(t, b)) == 500ms);
