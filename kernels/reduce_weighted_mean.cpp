@@ -3,29 +3,14 @@
 #include "kernels/base/check.hpp"
 #include "kernels/base/wider.hpp"
 
-#include <Eigen/Core>
-
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstdint>
-#include <string>
 
 namespace shoal::kernels {
 
 namespace {
-
-using float_map = Eigen::Map<const Eigen::ArrayXf>;
-using double_map = Eigen::Map<Eigen::ArrayXd>;
-
-Eigen::Index index(std::size_t n) {
-  return static_cast<Eigen::Index>(n);
-}
-
-std::string who(std::uint32_t sender) {
-  return "sender " + std::to_string(sender);
-}
 
 /// An exponent of ones in any of them: infinite or NaN. On integers: sums of floats would not be vectorized.
 SHOAL_WIDER bool any_not_finite(const float* x, std::size_t n) {
@@ -77,38 +62,6 @@ constexpr std::size_t block_size = 1024;
 
 bool all_finite(std::span<const float> values) {
   return !any_not_finite(values.data(), values.size());
-}
-
-weighted_mean_reducer::weighted_mean_reducer(std::size_t size) : sums_(size, 0.0) {}
-
-result<void> weighted_mean_reducer::add(std::uint32_t sender, double weight,
-                                        std::span<const float> values) {
-  if (values.size() != sums_.size())
-    return failure{who(sender) + " contributed " + std::to_string(values.size()) +
-                   " values to a part of " + std::to_string(sums_.size())};
-  // Written so that NaN is refused.
-  if (!(weight >= smallest_weight && weight <= largest_weight))
-    return failure{who(sender) + " has the weight " + std::to_string(weight) +
-                   ", which is not a positive finite number of samples"};
-  if (known_.contains(sender))
-    return failure{who(sender) + " has contributed already"};
-  if (!all_finite(values))
-    return failure{who(sender) + " contributed a value that is not finite"};
-
-  known_.insert(sender);
-  contributions_.push_back({sender, weight});
-  double_map sums(sums_.data(), index(sums_.size()));
-  sums += weight * float_map(values.data(), index(values.size())).cast<double>();
-  return {};
-}
-
-result<std::vector<float>> weighted_mean_reducer::finish() {
-  if (contributions_.empty())
-    return failure{"the part has no contributions"};
-  std::vector<float> out(sums_.size());
-  Eigen::Map<Eigen::ArrayXf>(out.data(), index(out.size())) =
-      (double_map(sums_.data(), index(sums_.size())) / total_weight()).cast<float>();
-  return out;
 }
 
 std::size_t weighted_mean(std::span<const weighted_values> inputs, std::span<float> out) {
