@@ -20,6 +20,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "actors/conduct/conducts.hpp"
 #include "actors/probes.hpp"
 #include "actors/rare.hpp"
 #include "kernels/base/descriptor.hpp"
@@ -52,20 +53,20 @@ struct chaos_arguments {
 /// What a case may take before it counts as hanging.
 constexpr auto patience = std::chrono::minutes(5);
 
-constexpr std::pair<const char*, actors::mutant> mutants[] = {
-    {"wrong_denominator", actors::mutant::wrong_denominator}, {"lost_sample", actors::mutant::lost_sample},
-    {"unordered_peers", actors::mutant::unordered_peers},     {"equal_weights", actors::mutant::equal_weights},
-    {"divide_by_peers", actors::mutant::divide_by_peers},     {"throwing_gradient", actors::mutant::throwing_gradient},
-    {"lone_vote", actors::mutant::lone_vote},                 {"throwing_step", actors::mutant::throwing_step},
-    {"forgotten_commit", actors::mutant::forgotten_commit},   {"reused_round", actors::mutant::reused_round},
-    {"stale_state", actors::mutant::stale_state},             {"split_branch", actors::mutant::split_branch},
-    {"leaked_group", actors::mutant::leaked_group},           {"wall_clock", actors::mutant::wall_clock},
-    {"expired_record", actors::mutant::expired_record}};
+/// The names of all injected bugs.
+std::vector<std::string> bugs() {
+  std::vector<std::string> out;
+  for (const auto& one : actors::conducts().all())
+    if (one.kind == actors::conduct_kind::bug) out.push_back(one.name);
+  return out;
+}
+
+constexpr auto honest = "honest";
 
 /// Runs a case in a process of its own: a crash or a loop without end is a finding.
 class running_case {
  public:
-  running_case(const chaos_case& what, actors::mutant mutant, bool twice) : seed_(what.seed), begun_(wall_clock::now()) {
+  running_case(const chaos_case& what, const std::string& conduct, bool twice) : seed_(what.seed), begun_(wall_clock::now()) {
     int ends[2];
     if (pipe(ends) != 0) return;
     std::fflush(nullptr);
@@ -76,9 +77,9 @@ class running_case {
       if (getppid() != parent) _exit(0);
       close(ends[0]);
       std::signal(SIGINT, SIG_IGN);
-      auto found = scenarios::run_case(what, mutant);
+      auto found = scenarios::run_case(what, conduct);
       if (twice && found.problems.empty()) {
-        auto again = scenarios::run_case(what, mutant);
+        auto again = scenarios::run_case(what, conduct);
         again.core_seconds = found.core_seconds;
         if (!(again == found)) found.problems.push_back("the second run has another history than the first");
       }
@@ -210,7 +211,7 @@ void report(const chaos_arguments& arguments, const chaos_case& what, const chao
 /// Writes a scenario with less in it that fails alike: otherwise another bug would take the first one's place.
 void write_smaller(const chaos_arguments& arguments, const chaos_case& what, const std::string& kind) {
   const auto smaller = scenarios::shrink(what, [&](const chaos_case& less) {
-    return !interrupted() && kind_of(running_case(less, actors::mutant::none, false).wait()) == kind;
+    return !interrupted() && kind_of(running_case(less, honest, false).wait()) == kind;
   });
   const auto file = fmt::format("{}/chaos-{}.yaml", arguments.folder, what.seed);
   std::ofstream out(file);
@@ -231,7 +232,7 @@ struct case_loop {
   /// `twice`: whether a seed's history is compared with that of a second run. `ended(seed, result)` false: no more of them. `state`: what the
   /// terminal shows meanwhile.
   template <class Twice, class State, class Ended>
-  void run(actors::mutant mutant, Twice twice, State state, Ended ended) const {
+  void run(const std::string& conduct, Twice twice, State state, Ended ended) const {
     const auto columns = terminal_columns(STDERR_FILENO);
     const auto clear = [&] {
       if (columns) fmt::print(stderr, "\r\033[K");
@@ -241,7 +242,7 @@ struct case_loop {
     std::vector<std::unique_ptr<running_case>> now;
     std::uint64_t next = first, over = 0;
     while ((next <= last || !now.empty()) && !interrupted()) {
-      for (; next <= last && now.size() < jobs; ++next) now.push_back(std::make_unique<running_case>(draw_case(next, how), mutant, twice(next)));
+      for (; next <= last && now.size() < jobs; ++next) now.push_back(std::make_unique<running_case>(draw_case(next, how), conduct, twice(next)));
       std::vector<pollfd> ready;
       for (const auto& each : now) ready.push_back({each->readable(), POLLIN, 0});
       poll(ready.data(), ready.size(), 200);
@@ -279,15 +280,15 @@ struct found_mutant {
 };
 
 /// The first of the seeds that shows the bug; each runs twice, because some bugs show in that alone.
-std::optional<found_mutant> find_mutant(const case_loop& loop, std::string_view name, actors::mutant mutant) {
+std::optional<found_mutant> find_mutant(const case_loop& loop, const std::string& name) {
   std::optional<found_mutant> out;
   std::uint64_t tried = 0;
   loop.run(
-      mutant, [](std::uint64_t) { return true; }, [&] { return fmt::format("{}: {} of {} seeds", name, tried, loop.last - loop.first + 1); },
+      name, [](std::uint64_t) { return true; }, [&] { return fmt::format("{}: {} of {} seeds", name, tried, loop.last - loop.first + 1); },
       [&](std::uint64_t seed, const chaos_result& found) {
         ++tried;
         // What fails without the bug, too, shows nothing.
-        if (!found.problems.empty() && running_case(draw_case(seed, loop.how), actors::mutant::none, true).wait().problems.empty())
+        if (!found.problems.empty() && running_case(draw_case(seed, loop.how), honest, true).wait().problems.empty())
           out = found_mutant{seed, found.problems.front()};
         return !out;
       });
@@ -298,8 +299,8 @@ std::optional<found_mutant> find_mutant(const case_loop& loop, std::string_view 
 int show_mutants(const case_loop& loop) {
   std::size_t missed = 0;
   fmt::print("{:<18} {:>6}  how\n", "bug", "seed");
-  for (const auto& [name, mutant] : mutants) {
-    const auto found = find_mutant(loop, name, mutant);
+  for (const auto& name : bugs()) {
+    const auto found = find_mutant(loop, name);
     if (interrupted()) return exit_interrupted;
     missed += found ? 0 : 1;
     // What it says of the first time is enough.
@@ -311,17 +312,9 @@ int show_mutants(const case_loop& loop) {
 }
 
 int chaos(const chaos_arguments& arguments) {
-  auto mutant = actors::mutant::none;
-  if (!arguments.mutant.empty()) {
-    std::vector<std::string> names;
-    for (const auto& [name, which] : mutants) {
-      names.emplace_back(name);
-      if (arguments.mutant == name) mutant = which;
-    }
-    if (mutant == actors::mutant::none) {
-      unknown_word("--mutant", "bug", arguments.mutant, names);
-      return exit_usage;
-    }
+  if (const auto known = bugs(); !arguments.mutant.empty() && std::find(known.begin(), known.end(), arguments.mutant) == known.end()) {
+    unknown_word("--mutant", "bug", arguments.mutant, known);
+    return exit_usage;
   }
   std::uint64_t first = 0, last = 0;
   if (arguments.only) {
@@ -348,8 +341,8 @@ int chaos(const chaos_arguments& arguments) {
   catch_interrupts();
   const case_loop loop{first, last, arguments.jobs, how};
   if (arguments.mutants) return show_mutants(loop);
-  if (mutant != actors::mutant::none) {
-    const auto found = find_mutant(loop, arguments.mutant, mutant);
+  if (!arguments.mutant.empty()) {
+    const auto found = find_mutant(loop, arguments.mutant);
     if (interrupted()) return exit_interrupted;
     if (!found) return fail(fmt::format("{} was not found by {} seeds", arguments.mutant, last - first + 1), exit_run_failed);
     fmt::print("{} is found by seed {}: {}\n", arguments.mutant, found->seed, found->problem);
@@ -358,7 +351,7 @@ int chaos(const chaos_arguments& arguments) {
   totals all;
   std::vector<std::pair<std::uint64_t, std::string>> failures;   // seed, kind
   loop.run(
-      mutant,
+      honest,
       // So many of a hundred, whatever the seeds are.
       [&](std::uint64_t seed) { return arguments.only || static_cast<double>(seed * 37 % 100) < arguments.twice; },
       [&] { return fmt::format("{} of {} cases, {} failed", all.cases, last - first + 1, all.failed); },

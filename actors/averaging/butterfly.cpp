@@ -122,14 +122,7 @@ std::vector<std::uint32_t> butterfly::others() const {
   // Starts with the next member, so that not everybody sends to the first one at once.
   std::vector<std::uint32_t> out;
   for (std::uint32_t step = 1; step < size_; ++step) out.push_back((self_ + step) % size_);
-  if (config_.mutant == mutant::unordered_peers) {
-    // As in a hash map keyed by pointers.
-    auto where = [&](std::uint32_t m) {
-      auto address = reinterpret_cast<std::uintptr_t>(caf::actor_cast<caf::abstract_actor*>(group_.members[m].address));
-      return (std::uint64_t{address} >> 4) * 0x9e3779b97f4a7c15u >> 20;
-    };
-    std::sort(out.begin(), out.end(), [&](std::uint32_t a, std::uint32_t b) { return where(a) < where(b); });
-  }
+  config_.conduct->order_members(out, group_.members);
   return out;
 }
 
@@ -153,7 +146,7 @@ void butterfly::start() {
   if (mine.missing > 0) {
     // With a codec what is held is what the others get of the means.
     const auto into = replying() ? float_buffer{} : result_;
-    mine.reduction.emplace(mine.grid, weights(), values_.is_hollow(), config_.mutant, started_, into, first_value(self_, 0));
+    mine.reduction.emplace(mine.grid, weights(), values_.is_hollow(), config_, started_, into, first_value(self_, 0));
     mine.reducing.assign(mine.missing, true);
     mine.reduction->open(mine.reducing, started_);
     for (auto to : others_) {
@@ -180,7 +173,8 @@ void butterfly::pump(std::uint32_t to) {
     member.waiting.pop_front();
     const auto& part = parts_[next.part];
     // It was reduced without us: on a slow line the rest of our slice would only delay what is wanted.
-    if (!next.reduced && part.chunks[next.chunk].senders) continue;
+    // An aggregator of whole parts lacks all of us as long as it lacks that.
+    if (!next.reduced && (by_part() ? part.missing == 0 : part.chunks[next.chunk].senders != nullptr)) continue;
     if (acknowledges_) ++member.in_flight;
     const auto offset = part.grid.offset(next.chunk);
     if (!next.reduced) {
@@ -388,7 +382,7 @@ std::vector<part_outcome> butterfly::outcomes() const {
       }
       std::uint64_t weight = 0;
       for (auto s : senders) weight += group_.members[s].weight;
-      out.push_back({begin, end, senders, weight});
+      out.push_back({begin, end, senders, weight, p});
     }
   }
   return out;
@@ -411,13 +405,12 @@ std::vector<std::pair<std::uint32_t, reason>> butterfly::lost_members() const {
 }
 
 std::uint32_t butterfly::majority() const {
-  if (config_.mutant == mutant::lone_vote) return 1;
   // Who declined never votes here, so that leaving it out keeps any two majorities from being apart,
   // even if only one of them knows that it declined.
   std::uint32_t voters = 0;
   for (std::uint32_t m = 0; m < size_; ++m)
     if (takes(m) && members_[m].lost != reason::member_declined) ++voters;
-  return voters / 2 + 1;
+  return config_.conduct->votes_needed(voters / 2 + 1);
 }
 
 void butterfly::vote_if_complete() {

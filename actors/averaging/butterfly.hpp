@@ -7,7 +7,7 @@
 //      parts have so few chunks that the window never fills there are none; there the finished parts and votes say what arrived;
 //   2. member j reduces each chunk as soon as it has it from all senders (part_reduction.hpp: in member
 //      order, divided by the weights of exactly those senders), and sends it with that list to everybody,
-//      while others still come in;
+//      while others still come in; an aggregator of whole parts (aggregator.hpp) begins when the part is complete;
 //   3. a member that holds all parts votes: it tells everybody the version it holds (the hash of all lists
 //      of senders). When it knows the votes of more than half of the members for that version, or somebody
 //      who knew them says so, it is done: `ok` if every part holds every sender, else `partial`.
@@ -139,6 +139,7 @@ class butterfly {
   std::optional<payload> from_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk, const payload& wire) const;
   /// The number of the chunk of which these can be the bytes.
   std::optional<std::uint32_t> find_chunk(const codec_ptr& codec, std::uint32_t part, std::uint64_t offset, const payload& wire) const;
+  bool by_part() const { return config_.aggregator->unit == aggregation_unit::part; }
   const codec_ptr& giving() const { return request_.codecs.contributions; }
   const codec_ptr& replying() const { return request_.codecs.means; }
   bool finite() const;

@@ -146,17 +146,18 @@ void butterfly::gather(std::uint32_t p) {
   // Without a majority it would be for nothing; who sees one may still bring us its result.
   if (std::find(left.begin(), left.end(), true) == left.end() || possible_votes() < majority()) return;
   if (!part.reduction) {
-    part.reduction.emplace(part.grid, weights(), values_.is_hollow(), config_.mutant, io_.time());
+    part.reduction.emplace(part.grid, weights(), values_.is_hollow(), config_, io_.time());
     for (auto m : others_)
       if (members_[m].down) part.reduction->leave_out(m);
   }
-  part.reduction->open(left, io_.time());
+  // An aggregator of whole parts wants all slices, also of chunks that are fetched; another time it wants none.
+  const auto wanting = part.reduction->open(left, io_.time());
   for (std::uint32_t k = 0; k < count; ++k)
     if (left[k]) part.reducing[k] = true;
-  for (auto m : others_)
-    if (group_.members[m].weight > 0)
-      tell(m, caf::make_message(part_wanted{group_.group, self_, p, 0, to_ranges(left)}));
-  contribute(p, left);
+  if (const auto slices = to_ranges(wanting); !slices.empty())
+    for (auto m : others_)
+      if (group_.members[m].weight > 0) tell(m, caf::make_message(part_wanted{group_.group, self_, p, 0, slices}));
+  contribute(p, wanting);
 }
 
 void butterfly::on(const part_wanted& message, const caf::strong_actor_ptr& sender) {

@@ -159,6 +159,9 @@ void group_actor::begin(const group_begun& group) {
 
 void group_actor::begin_round(round_request request, group_begun group) {
   const bool first_of_two = has_second() && rounds_.empty();
+  const auto size = request.values.size();
+  options_.conduct->contribute(request.values, request);
+  SHOAL_CHECK(request.values.size() == size, "a conduct changes values, not how many there are");
   auto& one = rounds_.emplace_back(running_round{std::move(request), std::nullopt});
   one.round.emplace(options_, one.request, group, here().id(), static_cast<round_io&>(*this),
                     [this](round_result result) { conclude(std::move(result)); });
@@ -254,7 +257,7 @@ void group_actor::leave_if_idle() {
 }
 
 void group_actor::end() {
-  if (options_.mutant != mutant::leaked_group) quit();
+  if (!options_.conduct->stays_in_group()) quit();
 }
 
 void group_actor::on_down(const caf::actor_addr& whom) {

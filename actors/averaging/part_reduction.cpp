@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
+#include "actors/conduct/conduct.hpp"
 #include "kernels/base/check.hpp"
-#include "kernels/reduce_weighted_mean.hpp"
 
 namespace shoal::actors {
 
@@ -32,10 +33,11 @@ std::optional<chunk_set> from_ranges(const std::vector<chunk_range>& ranges, std
   return out;
 }
 
-part_reduction::part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool hollow, mutant bug,
+part_reduction::part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool hollow, const averaging_config& how,
                                duration now, float_buffer into, std::uint64_t first)
-    : grid_(grid), weights_(std::move(weights)), hollow_(hollow), bug_(bug), chunks_(grid.count()),
-      values_(std::move(into)), first_(values_.empty() ? 0 : first), lacking_(weights_.size()), out_(weights_.size()), last_progress_(weights_.size(), now) {
+    : grid_(grid), weights_(std::move(weights)), hollow_(hollow), how_(how.aggregator), conduct_(how.conduct), aggregator_(how_->make()),
+      chunks_(grid.count()), values_(std::move(into)), first_(values_.empty() ? 0 : first), lacking_(weights_.size()), out_(weights_.size()),
+      last_progress_(weights_.size(), now), wanted_(grid.count()) {
   for (std::size_t m = 0; m < weights_.size(); ++m) out_[m] = weights_[m] == 0;  // it only wants the result
 }
 
@@ -43,21 +45,44 @@ bool part_reduction::has(const open_chunk& chunk, std::uint32_t member) const {
   return std::any_of(chunk.data.begin(), chunk.data.end(), [&](const auto& entry) { return entry.first == member; });
 }
 
-void part_reduction::open(const chunk_set& chunks, duration now) {
+chunk_set part_reduction::open(const chunk_set& chunks, duration now) {
+  if (!by_part()) return expect(chunks, now);
+  for (std::uint32_t k = 0; k < chunks.size(); ++k) {
+    if (!chunks[k] || wanted_[k]) continue;
+    wanted_[k] = true;
+    if (senders_) ready_.push_back(k);
+  }
+  return expect(chunk_set(grid_.count(), true), now);
+}
+
+/// Returns those of the chunks that were not expected before.
+chunk_set part_reduction::expect(const chunk_set& chunks, duration now) {
   const auto senders = static_cast<std::uint32_t>(std::count(out_.begin(), out_.end(), false));
+  chunk_set fresh(chunks.size());
   std::uint32_t opened = 0;
   for (std::uint32_t k = 0; k < chunks.size(); ++k) {
     if (!chunks[k] || chunks_[k].open) continue;
-    chunks_[k].open = true;
+    chunks_[k].open = fresh[k] = true;
     chunks_[k].waiting = senders;
     ++opened;
-    if (senders == 0) ready_.push_back(k);
   }
+  incomplete_ += opened;
+  for (std::uint32_t k = 0; senders == 0 && k < fresh.size(); ++k)
+    if (fresh[k]) complete(k);
   for (std::size_t m = 0; m < out_.size(); ++m)
     if (!out_[m]) {
       if (lacking_[m] == 0) last_progress_[m] = now;
       lacking_[m] += opened;
     }
+  return fresh;
+}
+
+/// Nothing more is to come of the chunk.
+void part_reduction::complete(std::uint32_t number) {
+  --incomplete_;
+  if (!by_part()) return ready_.push_back(number);
+  for (std::uint32_t k = 0; incomplete_ == 0 && k < wanted_.size(); ++k)
+    if (wanted_[k]) ready_.push_back(k);
 }
 
 part_reduction::taken part_reduction::add(std::uint32_t member, std::uint32_t number, payload data, duration now) {
@@ -69,7 +94,7 @@ part_reduction::taken part_reduction::add(std::uint32_t member, std::uint32_t nu
   chunk.data.emplace_back(member, std::move(data));
   last_progress_[member] = now;
   --lacking_[member];
-  if (--chunk.waiting == 0) ready_.push_back(number);
+  if (--chunk.waiting == 0) complete(number);
   return taken::yes;
 }
 
@@ -77,10 +102,12 @@ void part_reduction::leave_out(std::uint32_t member) {
   if (out_[member]) return;
   out_[member] = true;
   if (lacking_[member] == 0) return;
+  const auto of_member = [&](const auto& piece) { return piece.first == member; };
   for (std::uint32_t k = 0; k < chunks_.size(); ++k) {
     auto& chunk = chunks_[k];
+    if (by_part() && std::erase_if(chunk.data, of_member) > 0) continue;
     if (!chunk.open || chunk.waiting == 0 || has(chunk, member)) continue;
-    if (--chunk.waiting == 0) ready_.push_back(k);
+    if (--chunk.waiting == 0) complete(k);
   }
 }
 
@@ -105,47 +132,106 @@ std::vector<std::uint32_t> part_reduction::behind() const {
   return out;
 }
 
+/// Takes the pieces of a complete chunk, in member order.
+part_reduction::pieces part_reduction::take(std::uint32_t chunk) {
+  auto data = std::exchange(chunks_[chunk].data, {});
+  std::sort(data.begin(), data.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return data;
+}
+
+/// Where the result of so many bytes of the part is written.
+std::span<float> part_reduction::room(std::uint64_t offset, std::uint64_t bytes) {
+  if (values_.empty()) values_ = float_buffer(grid_.part_bytes / 4);
+  return values_.floats().subspan(first_ + offset / 4, bytes / 4);
+}
+
+/// Writes the aggregate, and returns the members that are in it: none if no values can be had. Senders of values that cannot be
+/// aggregated are added to `refused`.
+std::vector<std::uint32_t> part_reduction::aggregate(std::vector<contribution> from, std::span<float> out, std::vector<std::uint32_t>& refused) {
+  aggregator_->open(out.size(), weights_);
+  for (const auto& [member, values] : from) aggregator_->add(member, conduct_->weight_of(member, static_cast<double>(weights_[member])), values);
+  while (!from.empty()) {
+    const auto bad = aggregator_->close(out);
+    if (!bad) break;
+    const auto found = std::find_if(from.begin(), from.end(), [&](const contribution& one) { return one.member == *bad; });
+    SHOAL_CHECK(found != from.end(), "an aggregator refuses a member that is in it");
+    from.erase(found);
+    aggregator_->leave_out(*bad);
+    refused.push_back(*bad);
+  }
+  reduced_unit unit{out, 0, std::accumulate(weights_.begin(), weights_.end(), std::uint64_t{0}), from.size()};
+  std::vector<std::uint32_t> senders;
+  senders.reserve(from.size());
+  for (const auto& one : from) {
+    senders.push_back(one.member);
+    unit.weight += static_cast<double>(weights_[one.member]);
+  }
+  if (!senders.empty()) conduct_->reduced(unit);
+  return senders;
+}
+
 std::optional<part_reduction::reduced> part_reduction::next() {
+  if (by_part()) return next_of_part();
   if (ready_.empty()) return std::nullopt;
+  const auto chunk = ready_.front();
+  ready_.pop_front();
+  auto out = reduce_chunk(chunk);
+  for (auto member : out.refused) leave_out(member);
+  return out;
+}
+
+part_reduction::reduced part_reduction::reduce_chunk(std::uint32_t number) {
+  reduced out;
+  out.chunk = number;
+  const auto data = take(number);
+  if (hollow_) {
+    for (const auto& [member, piece] : data) out.senders.push_back(member);
+    if (!data.empty()) out.values = payload::hollow(grid_.size(number));
+    return out;
+  }
+  std::vector<contribution> from;
+  from.reserve(data.size());
+  for (const auto& [member, piece] : data) from.push_back({member, piece.floats()});
+  out.senders = aggregate(std::move(from), room(grid_.offset(number), grid_.size(number)), out.refused);
+  if (!out.senders.empty()) out.values = values_.slice(4 * first_ + grid_.offset(number), grid_.size(number));
+  return out;
+}
+
+std::optional<part_reduction::reduced> part_reduction::next_of_part() {
+  if (ready_.empty()) return std::nullopt;
+  if (!senders_) reduce_part();
   reduced out;
   out.chunk = ready_.front();
   ready_.pop_front();
-  auto data = std::move(chunks_[out.chunk].data);
-  chunks_[out.chunk].data = {};
-  std::sort(data.begin(), data.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  if (hollow_) {
-    for (const auto& [member, piece] : data) out.senders.push_back(member);
-    if (!data.empty()) out.values = payload::hollow(grid_.size(out.chunk));
-    return out;
-  }
-  while (!data.empty()) {
-    std::vector<kernels::weighted_values> inputs;
-    double total = 0;
-    for (const auto& [member, piece] : data) {
-      auto weight = bug_ == mutant::equal_weights ? 1.0 : static_cast<double>(weights_[member]);
-      inputs.push_back({weight, piece.floats()});
-      total += weight;
-    }
-    if (values_.empty()) values_ = float_buffer(grid_.part_bytes / 4);
-    const auto values = values_.floats().subspan(first_ + grid_.offset(out.chunk) / 4, grid_.size(out.chunk) / 4);
-    auto bad = kernels::weighted_mean(inputs, values);
-    if (bad < data.size()) {
-      out.refused.push_back(data[bad].first);
-      data.erase(data.begin() + static_cast<std::ptrdiff_t>(bad));
-      continue;
-    }
-    auto factor = 1.0;
-    if (bug_ == mutant::wrong_denominator)
-      factor = total / static_cast<double>(std::accumulate(weights_.begin(), weights_.end(), std::uint64_t{0}));
-    if (bug_ == mutant::divide_by_peers) factor = total / static_cast<double>(data.size());
-    if (factor != 1.0)
-      for (auto& x : values) x = static_cast<float>(x * factor);
-    for (const auto& [member, piece] : data) out.senders.push_back(member);
-    out.values = values_.slice(4 * first_ + grid_.offset(out.chunk), grid_.size(out.chunk));
-    break;
-  }
-  for (auto member : out.refused) leave_out(member);
+  out.senders = *senders_;
+  out.refused = std::exchange(refused_, {});
+  if (out.senders.empty()) return out;
+  out.values = hollow_ ? payload::hollow(grid_.size(out.chunk)) : values_.slice(4 * first_ + grid_.offset(out.chunk), grid_.size(out.chunk));
   return out;
+}
+
+/// All that is to come of the part is here: each sender's pieces are put together, and aggregated as one.
+void part_reduction::reduce_part() {
+  std::vector<pieces> chunks;
+  for (std::uint32_t k = 0; k < chunks_.size(); ++k) chunks.push_back(take(k));
+  std::vector<float_buffer> whole;
+  std::vector<contribution> from;
+  senders_.emplace();
+  for (std::size_t i = 0; i < chunks.front().size(); ++i) {
+    const auto member = chunks.front()[i].first;
+    senders_->push_back(member);
+    if (hollow_) continue;
+    const auto values = whole.emplace_back(float_buffer(grid_.part_bytes / 4)).floats();
+    for (std::uint32_t k = 0; k < chunks.size(); ++k) {
+      SHOAL_CHECK(i < chunks[k].size() && chunks[k][i].first == member, "a sender has delivered all chunks or none");
+      const auto piece = std::exchange(chunks[k][i].second, {});
+      std::copy(piece.floats().begin(), piece.floats().end(), values.begin() + static_cast<std::ptrdiff_t>(grid_.offset(k) / 4));
+    }
+    from.push_back({member, values});
+  }
+  if (hollow_) return;
+  senders_ = aggregate(std::move(from), room(0, grid_.part_bytes), refused_);
+  for (auto member : refused_) leave_out(member);
 }
 
 }  // namespace shoal::actors

@@ -12,34 +12,16 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/message.hpp>
 
-#include "actors/averaging/part_split.hpp"
+#include "actors/averaging/aggregator.hpp"
 #include "actors/averaging/messages.hpp"
 #include "actors/averaging/part_outcome.hpp"
+#include "actors/averaging/part_split.hpp"
+#include "actors/conduct/conduct.hpp"
 #include "actors/reasons.hpp"
 #include "kernels/base/units.hpp"
 #include "kernels/compress/vector_codec.hpp"
 
 namespace shoal::actors {
-
-/// Deliberate bugs that the tests switch on to show that the checks can fail. Never in a scenario.
-enum class mutant : std::uint8_t {
-  none,
-  wrong_denominator,   ///< a reducer divides by the group's weight, who is missing included
-  lost_sample,         ///< a peer forgets the last sample it computed
-  unordered_peers,     ///< members are served in the order in which memory happens to lie
-  equal_weights,       ///< every contribution weighs the same
-  divide_by_peers,     ///< a reducer divides by the number of senders instead of their samples
-  throwing_gradient,   ///< from the second epoch on, computing a gradient throws
-  lone_vote,           ///< a member takes its own vote for a majority
-  throwing_step,       ///< so does the second optimizer step
-  forgotten_commit,    ///< backups of the data shard do not note that a sample is committed
-  reused_round,        ///< a gradient that a round has averaged is contributed to the next one, too
-  stale_state,         ///< who is a few epochs behind goes on from there
-  split_branch,        ///< who is on another branch of the same epoch stays on it, and is let into rounds
-  leaked_group,        ///< group actors do not end with their rounds
-  wall_clock,          ///< how long a leader waits depends on the time of day
-  expired_record,      ///< records of the DHT are honoured after their expiration, until somebody clears them away
-};
 
 struct averaging_config {
   part_split split = part_split::adaptive;
@@ -51,7 +33,8 @@ struct averaging_config {
   std::uint64_t chunk_bytes = 256 * 1024;
   std::uint32_t window_chunks = 8;           ///< unacknowledged chunks to one member
   duration poll_interval = std::chrono::milliseconds(500);
-  actors::mutant mutant = mutant::none;
+  const aggregator_definition* aggregator = &mean_aggregator();   ///< all members have the same
+  std::shared_ptr<actors::conduct> conduct = honest_conduct();
 };
 
 /// Somebody who is expected in the round because its progress record is in sync.

@@ -269,13 +269,8 @@ void shard_replica::on(const ledger_update& what) {
 }
 
 bool shard_replica::take(const ledger_update& what) {
-  auto rows = std::span(what.rows);
-  std::vector<ledger_row> without;
-  if (config_.forgets_commits) {
-    for (const auto& row : rows)
-      if (row.what != static_cast<std::uint8_t>(ledger_row_kind::committed)) without.push_back(row);
-    rows = without;
-  }
+  std::vector<ledger_row> room;
+  const auto rows = config_.conduct->rows_to_apply(what.rows, room);
   if (auto done = apply_rows(rows, incoming_ ? *incoming_ : ledger_, world_.now()); !done) {
     world_.refused("ledger_update: " + done.error());
     return false;

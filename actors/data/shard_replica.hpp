@@ -45,6 +45,7 @@
 #include <caf/message.hpp>
 
 #include "actors/data/messages.hpp"
+#include "actors/conduct/conduct.hpp"
 #include "actors/data/piece_order.hpp"
 #include "actors/data/sample_ledger.hpp"
 #include "actors/dht/messages.hpp"
@@ -60,7 +61,7 @@ struct replica_config {
   duration seek_time = std::chrono::seconds(10);
   std::uint32_t reserve = 1024;                       ///< fresh indices that may be issued before the backups hear of it
   std::size_t update_rows = 1024;                     ///< of one message
-  bool forgets_commits = false;                       ///< a deliberate bug, for tests
+  std::shared_ptr<actors::conduct> conduct = honest_conduct();
 };
 
 /// What a record under data_shard_key says of a replica.

@@ -2,6 +2,7 @@
 // shorten some times.
 #pragma once
 
+#include "actors/conduct/conduct.hpp"
 #include "actors/dht/record_store.hpp"
 #include "actors/dht/signed_record.hpp"
 #include "kernels/base/units.hpp"
@@ -46,7 +47,7 @@ struct dht_config {
   record_limits limits;
   std::shared_ptr<signature_memo> memo; ///< shared by the nodes of one process; may be null
   std::function<void(const lookup_report&)> on_lookup; ///< may be empty
-  bool honours_expired = false; ///< a known bug, for tests (actors::mutant::expired_record)
+  std::shared_ptr<actors::conduct> conduct = honest_conduct();
 };
 
 } // namespace shoal::actors

@@ -44,6 +44,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/conduct/conduct.hpp"
 #include "actors/dht/blacklist.hpp"
 #include "actors/dht/bootstrap.hpp"
 #include "actors/dht/clock_votes.hpp"

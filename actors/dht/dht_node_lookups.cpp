@@ -96,7 +96,7 @@ void dht_node::answer(const std::string& key) {
     return;
   const auto utc = this->utc();
   const auto records = merge_records(key, state_->store, state_->cache.records(), state_->own, utc,
-                                     state_->options.honours_expired);
+                                     state_->options.conduct->gives_expired_records());
   if (!records.empty()) {
     const auto first =
         std::min_element(records.begin(), records.end(), [](const auto& a, const auto& b) {

@@ -159,7 +159,7 @@ void moshpit_peer::step_done() {
   state_ = std::make_shared<const model_state>(std::move(next));
   auto ranges = job->ranges();
   here().observe(trained{state_->epoch, ranges, result->loss_sum});
-  if (options_.averaging.mutant == mutant::lost_sample && accumulated_.empty() && --ranges.back().count == 0) ranges.pop_back();
+  options_.conduct->count_samples(ranges, accumulated_.empty());
   samples_ += job->samples;
   ++steps_;
   for (const auto& range : ranges) append_range(accumulated_, range);

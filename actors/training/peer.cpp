@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "actors/averaging/group.hpp"
 #include "actors/data/sample_ranges.hpp"
@@ -35,9 +34,7 @@ void peer::decide() {
   if (draining_) return leave();
   if (!heard_) return;
   auto lead = others_.leading(own_branch());
-  const auto behind = lead.epoch - std::min(lead.epoch, own_branch().epoch);
-  const auto bug = options_.averaging.mutant;
-  if ((bug == mutant::split_branch && behind == 0) || (bug == mutant::stale_state && behind > 0 && behind < 4)) lead = own_branch();
+  if (!options_.conduct->follows(lead, own_branch())) lead = own_branch();
   switch (mode_) {
     case mode::joining:
       if (lead == own_branch()) {
@@ -85,8 +82,8 @@ void peer::compute_next() {
   }
   idle_ = false;
   auto job = take_samples(wanted);
-  auto work = [pool = pool_, at = state_, sum = sum_, blocks = job.blocks, bug = options_.averaging.mutant] {
-    if (bug == mutant::throwing_gradient && at->epoch > 0) throw std::runtime_error("no more gradients");
+  auto work = [pool = pool_, at = state_, sum = sum_, blocks = job.blocks, conduct = options_.conduct] {
+    conduct->before_gradient(at->epoch);
     if (pool->work().hollow()) return;
     sum->values.resize(pool->work().value_count());
     for (const auto& block : blocks)
@@ -110,10 +107,8 @@ void peer::gradient_done() {
   if (!job) return decide();
   auto ranges = job->ranges();
   here().observe(trained{state_->epoch, ranges, sum_->loss_sum});
-  if (options_.averaging.mutant == mutant::lost_sample && samples_ == 0) {
-    job->samples -= 1;  // forgets the last one, but its gradient is in the sum
-    if (--ranges.back().count == 0) ranges.pop_back();
-  }
+  options_.conduct->count_samples(ranges, samples_ == 0);
+  job->samples = index_count(ranges);
   samples_ += job->samples;
   for (const auto& range : ranges) append_range(accumulated_, range);
   measure_speed(*job);
@@ -137,12 +132,12 @@ duration peer::others_jobs() const {
 void peer::start_round() {
   round_request request;
   request.epoch = state_->epoch;
-  request.state = options_.averaging.mutant == mutant::split_branch ? state_id{} : state_->id;
+  request.state = state_->id;
   request.weight = samples_;
   request.expected = expected();
   request.known_samples = samples_known();
   request.patience = others_jobs();
-  if (options_.averaging.mutant == mutant::wall_clock) request.patience += std::chrono::system_clock::now().time_since_epoch() % std::chrono::milliseconds(50);
+  options_.conduct->ask_for_round(request);
   gives_.begin(*state_, sum_->values, samples_, request);
   in_round_ = std::exchange(accumulated_, {});
   ++round_attempts_;
@@ -190,9 +185,8 @@ void peer::start_step(const round_result& result) {
 void peer::make_step(const payload& gradient, const state_id& after, std::uint64_t weight) {
   step_gradient_ = gradient;
   next_state_ = std::make_shared<state_ptr>();
-  auto work = [pool = pool_, before = state_, gradient, after, weight, out = next_state_,
-               bug = options_.averaging.mutant] {
-    if (bug == mutant::throwing_step && before->epoch > 0) throw std::runtime_error("no more steps");
+  auto work = [pool = pool_, before = state_, gradient, after, weight, out = next_state_, conduct = options_.conduct] {
+    conduct->before_step(before->epoch);
     *out = pool->step(before, gradient, after, weight);
   };
   compute(std::move(work), 0, step_job);
@@ -208,7 +202,7 @@ void peer::step_done() {
   const auto next = *std::exchange(next_state_, nullptr);
   keep_served(state_, made_step(next));
   state_ = next;
-  if (options_.averaging.mutant == mutant::reused_round) {
+  if (options_.conduct->reuses_gradients()) {
     accumulated_ = std::exchange(in_round_, {});
   } else {
     in_round_.clear();

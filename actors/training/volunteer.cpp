@@ -490,6 +490,7 @@ std::vector<expected_peer> volunteer::expected_on(std::uint64_t epoch, const sta
 void volunteer::start_group(round_request request, averaging_config how) {
   // Over long lines what is told to be enough may be too short for any group, ever.
   how.matchmaking_time *= std::clamp(missed_groups_, 1, most_patience);
+  how.conduct = options_.conduct;
   request.rate_up = here().rate_up();
   request.rate_down = here().rate_down();
   request.reached = reached();

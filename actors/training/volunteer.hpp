@@ -22,6 +22,7 @@
 #include "actors/averaging/rate_book.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/data/messages.hpp"
+#include "actors/conduct/conduct.hpp"
 #include "actors/data/shard_replica.hpp"
 #include "actors/device/device.hpp"
 #include "actors/dht/messages.hpp"
@@ -51,6 +52,7 @@ struct peer_config {
   actors::overlap overlap = overlap::none;
   device_profile device;
   averaging_config averaging;
+  std::shared_ptr<actors::conduct> conduct = honest_conduct();   ///< of this host; in its rounds, too
   averaging_codecs codecs;                  ///< of what is averaged
   fetch_config fetch;
   reachability_config reachability;

@@ -104,7 +104,7 @@ class watcher final : public run_listener {
 
 }  // namespace
 
-chaos_result run_case(const chaos_case& what, actors::mutant mutant) {
+chaos_result run_case(const chaos_case& what, const std::string& conduct) {
   chaos_result out;
   const auto begun = core_seconds();
   auto loaded = load_text(what.yaml(), fmt::format("chaos-{}.yaml", what.seed));
@@ -117,7 +117,7 @@ chaos_result run_case(const chaos_case& what, actors::mutant mutant) {
   stage_options options;
   options.baseline = false;
   options.threads = 1;
-  options.mutant = mutant;
+  options.conduct = conduct;
   options.listener = &seen;
   std::shared_ptr<prometheus::Registry> values;
   options.on_metrics = [&](const std::shared_ptr<prometheus::Registry>& them) { values = them; };

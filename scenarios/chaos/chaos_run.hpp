@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "actors/averaging/round.hpp"
 #include "kernels/base/result.hpp"
 #include "scenarios/chaos/chaos_case.hpp"
 
@@ -27,7 +26,8 @@ struct chaos_result {
 };
 
 /// Never fails: that a case is no scenario is a problem, too.
-chaos_result run_case(const chaos_case& what, actors::mutant mutant = actors::mutant::none);
+/// `conduct` of all hosts is a name of actors::conducts().
+chaos_result run_case(const chaos_case& what, const std::string& conduct = "honest");
 
 /// Leaves out faults, then groups, then hosts, while `fails` says so of what is left; asks it at most `most` times.
 chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>& fails, unsigned most = 60);

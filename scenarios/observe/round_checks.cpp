@@ -95,44 +95,17 @@ void check_denominator(const swarm_round& what, invariant& into) {
 
 namespace {
 
-struct input {
-  double weight;
-  std::span<const float> values;
+/// The part that a stretch of the result belongs to.
+struct part_extent {
+  std::uint64_t begin = 0, end = 0;
 };
 
-/// Compares one part; returns the first wrong coordinate, or the part's end.
-std::uint64_t compare(const actors::part_outcome& part, std::span<const float> mean,
-                      const std::vector<input>& inputs, std::uint64_t start, std::uint64_t stride,
-                      const mass_options& options) {
-  double total = 0;
-  for (const input& in : inputs)
-    total += in.weight;
-  double spared = 1e-40; // lets single denormal bits pass
-  if (const auto loss = options.loss + options.mean_loss + options.loss * options.mean_loss; loss > 0) {
-    for (const input& in : inputs) {
-      float largest = 0;
-      for (std::uint64_t j = part.begin; j < part.end; ++j)
-        largest = std::max(largest, std::abs(in.values[j]));
-      spared += in.weight / total * largest * loss;
-    }
-    spared += options.loss_of_small + options.mean_loss_of_small;
-  }
-  const auto fits = [&](std::uint64_t j) {
-    double sum = 0, size = 0, cut_off = 0;
-    for (const input& in : inputs) {
-      const double x = in.values[j];
-      sum += in.weight * x;
-      size += in.weight * std::abs(x);
-      cut_off += in.weight * std::clamp(x, -options.largest, options.largest);
-    }
-    const double allowed = options.tolerance * (size / total) + spared;
-    // Written so that NaN does not fit.
-    return std::abs(mean[j] - sum / total) <= allowed || (cut_off != sum && std::abs(mean[j] - cut_off / total) <= allowed);
-  };
-  for (std::uint64_t j = part.begin + start; j < part.end; j += stride)
-    if (!fits(j))
-      return j;
-  return fits(part.end - 1) ? part.end : part.end - 1;
+part_extent part_of(const swarm_round& what, const actors::part_outcome& stretch) {
+  part_extent out{stretch.begin, stretch.end};
+  for (const actors::part_outcome& other : what.parts)
+    if (other.part == stretch.part && !is_empty(other))
+      out = {std::min(out.begin, other.begin), std::max(out.end, other.end)};
+  return out;
 }
 
 } // namespace
@@ -165,34 +138,36 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
   if (what.mean.empty() || what.mean.is_hollow())
     return;
 
+  const actors::aggregator_definition& how = *options.aggregator;
   const std::uint64_t stride = work / std::max<std::uint64_t>(options.budget, 1) + 1;
-  const std::span<const float> mean = what.mean.floats();
   for (const actors::part_outcome& part : what.parts) {
     if (is_empty(part))
       continue;
     into.check();
-    std::vector<input> inputs;
+    const bool whole = how.unit == actors::aggregation_unit::part;
+    const auto [begin, end] = whole ? part_of(what, part) : part_extent{part.begin, part.end};
+    actors::aggregate_claim claim;
     for (const std::uint32_t sender : part.senders) {
       if (sender >= what.members.size() || !what.members[sender].contributed)
         continue; // see denominator
       const round_member& who = what.members[sender];
       if (who.values.is_hollow())
         return;
-      inputs.push_back({static_cast<double>(who.weight), who.values.floats()});
+      claim.inputs.push_back(
+          {static_cast<double>(who.weight), who.values.floats().subspan(begin, end - begin)});
     }
-    if (inputs.empty()) {
+    if (claim.inputs.empty()) {
       wrong(fmt::format("nobody's data is in part [{}, {})", part.begin, part.end));
       continue;
     }
-    const std::uint64_t bad =
-        compare(part, mean, inputs, what.epoch % stride, stride, options);
-    if (bad != part.end) {
-      double sum = 0, total = 0;
-      for (const input& in : inputs)
-        sum += in.weight * in.values[bad], total += in.weight;
-      wrong(fmt::format("value {} is {}, but the weighted mean of its {} senders is {}", bad,
-                        mean[bad], inputs.size(), sum / total));
-    }
+    claim.inputs_begin = begin;
+    claim.begin = part.begin;
+    claim.result = what.mean.floats().subspan(part.begin, part.end - part.begin);
+    claim.start = what.epoch % stride;
+    claim.stride = stride;
+    claim.allowed = options.allowed;
+    if (const auto violation = how.verify(claim))
+      wrong(*violation);
   }
 }
 

@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "actors/averaging/aggregator.hpp"
+#include "actors/conduct/conducts.hpp"
 #include "scenarios/schema/describe_churn.hpp"
 #include "scenarios/schema/describe_study.hpp"
 #include "scenarios/schema/lines.hpp"
@@ -205,6 +207,7 @@ void describe(V& v, peer_group& o) {
   v.field("coordinates", o.coordinates, "of the hosts (Vivaldi): where both ends have some, their distance is the delay between the regions",
           {.hide_default = true});
   v.kind("role", o.role, role_kinds(), "what the hosts do", {.hide_default = true});
+  v.field("conduct", o.conduct, "to test Shoal itself: how these hosts behave; all but `honest` are injected bugs or attacks", {.hide_default = true, .one_of = actors::conducts().names()});
   v.field("device", o.device, "a key of `devices`", {.required = true});
   v.field("start", o.start, "when the first one starts");
   v.field("start_spacing", o.start_spacing, "each further one starts this much later");
@@ -284,6 +287,7 @@ void describe(V& v, averaging_options& o) {
   v.field("chunk_size", o.chunk_size, "parts travel in pieces of at most this size", {.at_least = 1});
   v.field("split", o.split, "who reduces how much: `adaptive` to their lines (DeDLOC), all who can be reached an `equal` part "
                             "(all-reduce), or a `single` one everything (parameter server)", {.hide_default = true});
+  v.field("aggregator", o.aggregator, "what a reducer makes of the members' contributions: the `mean` weighted by samples", {.hide_default = true, .one_of = actors::aggregators().names()});
   v.field("compression", o.compression, "how what is averaged is written on its way: `float16` and `bfloat16` in 2 bytes a value, `uniform8` and "
                                         "`blockwise8` in 1; `size_adaptive`: tensors of 2^16 values and more in 1, others in 2. `top_k`: members "
                                         "send their largest values, in 8 bytes each, and keep what they did not send for the next round "

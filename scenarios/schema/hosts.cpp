@@ -55,7 +55,7 @@ std::vector<host_spec> expand_hosts(const scenario& from) {
       hosts.push_back({host_name(group, i), group.name, group.region, group.up, group.down, group.access,
                        group.coordinates, line, &group.role.definition(), group.device,
                        group.start + static_cast<duration::rep>(i) * group.start_spacing, group.absent,
-                       group.nat});
+                       group.nat, group.conduct});
     }
   }
   return hosts;

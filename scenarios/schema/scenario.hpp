@@ -116,6 +116,7 @@ struct peer_group {
   std::uint64_t hosts_per_line = 1;    ///< so many consecutive hosts share one line
   coordinate_options coordinates;
   role_choice role;                    ///< its options stand beside it in the file
+  std::string conduct = "honest";      ///< a name of actors::conducts()
   std::string device;                  ///< required, a key of `devices`; of an auxiliary peer: not used
   duration start{};                    ///< when the first one starts, or begins with its churn
   duration start_spacing{};            ///< each further one this much later
@@ -176,6 +177,7 @@ struct averaging_options {
   duration sender_timeout = 10s;       ///< a reducer that hears nothing of a sender for this long goes on without it
   data_size chunk_size{256 * 1024};    ///< parts travel in pieces of at most this size
   actors::part_split split = actors::part_split::adaptive;
+  std::string aggregator = "mean";     ///< a name of actors::aggregators()
   kernels::codec compression = kernels::codec::none;   ///< of what members send to reducers
   std::optional<kernels::codec> means_compression;     ///< of what comes back; default: as `compression`, and none with top_k
   double top_k_fraction = 0.01;        ///< of the values of each piece, (0, 1]

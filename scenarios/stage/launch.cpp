@@ -1,6 +1,8 @@
 // Building the world of a run, and starting hosts in it.
 #include <caf/send.hpp>
 
+#include "actors/averaging/aggregator.hpp"
+#include "actors/conduct/conducts.hpp"
 #include "actors/data/data_shard.hpp"
 #include "actors/training/volunteer.hpp"
 #include "scenarios/methods/method.hpp"
@@ -11,7 +13,7 @@ namespace shoal::scenarios {
 
 namespace {
 
-actors::peer_config peer_config_of(const scenario& from, const host_spec& host, actors::mutant mutant) {
+actors::peer_config peer_config_of(const scenario& from, const host_spec& host, std::shared_ptr<actors::conduct> conduct) {
   const auto& device = from.devices.at(host.device);
   actors::peer_config out;
   out.micro_batch = from.training.micro_batch;
@@ -30,7 +32,8 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   averaging.sender_timeout = from.averaging.sender_timeout;
   averaging.chunk_bytes = from.averaging.chunk_size.bytes;
   averaging.split = from.averaging.split;
-  averaging.mutant = mutant;
+  averaging.aggregator = actors::aggregators().find(from.averaging.aggregator);
+  out.conduct = std::move(conduct);
   from.training.method.definition().configure(from, out);
   // Of large chunks so few fit in what a line may have under way that it would stand still between them.
   out.fetch.chunk_bytes = std::min<std::uint64_t>(from.averaging.chunk_size.bytes, 256 * 1024);
@@ -148,11 +151,11 @@ void stage::state::schedule_hosts() {
 
 /// Its bootstraps are a few of those that run just now and can be dialled, as who writes them down would choose. Any of them may
 /// be dead a moment later.
-caf::actor stage::state::start_node(actors::host& on) {
+caf::actor stage::state::start_node(actors::host& on, std::shared_ptr<actors::conduct> conduct) {
   constexpr std::size_t most_bootstraps = 4;
   actors::dht_config config;
   config.memo = signatures;
-  config.honours_expired = options.mutant == actors::mutant::expired_record;
+  config.conduct = std::move(conduct);
   // Who says something once a minute need not look up every time where to.
   config.replicas_fresh = std::max(config.replicas_fresh, 2 * what.training.max_refresh);
   const auto machine = in->net().machine_of(in->index_of(on));
@@ -211,14 +214,15 @@ void stage::state::start_shard(shard_unit& shard) {
   auto& host = in->boot(shard.machine);
   actors::data_shard_config config;
   config.lease_time = what.data.lease_time;
-  config.dht = start_node(host);
+  const auto conduct = actors::make_conduct(options.conduct.empty() ? "honest" : options.conduct, host);
+  config.dht = start_node(host, conduct);
   config.dial_patience = reachability_of(what).patience / 2;
   auto& replication = config.replication;
   replication.replicas = static_cast<unsigned>(what.data.replicas);
   replication.detection_time = what.network.detection_time;
   replication.beat = std::min(replication.beat, what.network.detection_time / 4);
   replication.seek_time = 2 * what.network.detection_time;
-  replication.forgets_commits = options.mutant == actors::mutant::forgotten_commit;
+  replication.conduct = conduct;
   const auto territory = options.node ? territory_of(host.utc_ns(), *this->role.shard) : shards_started++;
   auto made = std::make_shared<actors::sample_ledger>(what.data.lease_time, territory);
   auto role = std::make_shared<std::atomic<actors::replica_role>>(what.data.replicas == 1 ? actors::replica_role::primary
@@ -239,12 +243,13 @@ void stage::state::start_peer(netem::machine_index machine) {
     std::lock_guard guard(watching);
     observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name);
   }
-  auto config = peer_config_of(what, spec, options.mutant);
+  const auto conduct = actors::make_conduct(options.conduct.empty() ? spec.conduct : options.conduct, host);
+  auto config = peer_config_of(what, spec, conduct);
   if (!checkpoint_folder.empty()) {
     config.checkpoint_every = what.training.checkpoint_every;
     config.on_checkpoint = [this](const actors::state_ptr& state, std::uint64_t data_from) { keep_checkpoint(state, data_from); };
   }
-  auto node = start_node(host);
+  auto node = start_node(host, conduct);
   config.codecs = codecs;
   const auto& group = group_of(spec);
   const auto address = in->spawn_by(host, [&](caf::actor_system& system) {

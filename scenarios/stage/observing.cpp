@@ -1,4 +1,5 @@
 // What a run is watched for, from its scenario.
+#include "actors/averaging/aggregator.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/compress/codec.hpp"
 #include "scenarios/methods/method.hpp"
@@ -75,7 +76,8 @@ observer_options stage::state::what_to_watch(const run_directory* directory) {
   for (const auto& each : what.faults)
     if (cuts_off(each.kind)) out.invariants.longest_cut = std::max(out.invariants.longest_cut, each.lasts);
   const auto codecs = codecs_of(what.averaging, *averaged).first;
-  auto& mass = out.invariants.mass;
+  out.invariants.mass.aggregator = actors::aggregators().find(what.averaging.aggregator);
+  auto& mass = out.invariants.mass.allowed;
   // What a codec that drops values leaves is what is contributed.
   if (codecs.contributions && !codecs.contributions->drops_values()) {
     mass.loss = kernels::largest_loss(codecs.contributions->which());

@@ -126,7 +126,7 @@ struct stage::state {
   void start_peer(netem::machine_index machine);
   void start_shard(shard_unit& shard);
   void start_host(netem::machine_index machine);
-  caf::actor start_node(actors::host& on);
+  caf::actor start_node(actors::host& on, std::shared_ptr<actors::conduct> conduct);
   bool lives(netem::machine_index machine) const { return in->net().host_on(machine) != netem::no_host; }
   /// The ledger that counts.
   const actors::sample_ledger& ledger() const {

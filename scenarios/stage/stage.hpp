@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "actors/averaging/round.hpp"
 #include "actors/host.hpp"
 #include "kernels/base/result.hpp"
 #include "scenarios/observe/run_observers.hpp"
@@ -48,7 +47,7 @@ struct stage_options {
   std::optional<node_options> node;      ///< with world 'cluster': this process is one host of it
 
   // For tests.
-  actors::mutant mutant = actors::mutant::none;
+  std::string conduct;                   ///< of all hosts, a name of actors::conducts(); empty: as the scenario says
   /// A host takes a branch of actors/rare.hpp. May be empty.
   std::function<void(std::string_view branch)> on_rare;
   bool share_states = true;

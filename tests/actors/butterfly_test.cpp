@@ -41,7 +41,7 @@ std::vector<float> bits(const round_lab& lab, std::uint32_t member) {
 // -- part_reduction -------------------------------------------------------------------------------
 
 TEST_CASE("a chunk is given back as soon as all senders' pieces of it are here, whatever else is missing") {
-  part_reduction part({16, 8}, {1, 3}, false, mutant::none, 0s);
+  part_reduction part({16, 8}, {1, 3}, false, averaging_config{}, 0s);
   part.open({true, true}, 0s);
   CHECK(part.add(1, 1, floats({4, 8}), 0s) == part_reduction::taken::yes);
   CHECK(!part.next());
@@ -57,7 +57,7 @@ TEST_CASE("a chunk is given back as soon as all senders' pieces of it are here, 
 }
 
 TEST_CASE("who is left out half-way is in the chunks it delivered and in no other") {
-  part_reduction part({24, 8}, {1, 1, 1}, false, mutant::none, 0s);
+  part_reduction part({24, 8}, {1, 1, 1}, false, averaging_config{}, 0s);
   part.open({true, true, true}, 0s);
   part.add(0, 0, floats({3, 3}), 0s);
   part.add(0, 2, floats({3, 3}), 0s);
@@ -80,7 +80,7 @@ TEST_CASE("the same senders give the same bits in whatever order they come") {
   std::set<std::vector<float>> results;
   std::vector<std::uint32_t> order{0, 1, 2, 3};
   do {
-    part_reduction part({8, 8}, {1, 7, 3, 100}, false, mutant::none, 0s);
+    part_reduction part({8, 8}, {1, 7, 3, 100}, false, averaging_config{}, 0s);
     part.open({true}, 0s);
     for (auto m : order) part.add(m, 0, floats({0.1f * static_cast<float>(m + 1), 1e-8f + static_cast<float>(m)}), 0s);
     auto done = part.next();
@@ -91,7 +91,7 @@ TEST_CASE("the same senders give the same bits in whatever order they come") {
 }
 
 TEST_CASE("pieces that come twice, are not open, or are hollow where values are wanted are wrong") {
-  part_reduction part({16, 8}, {1, 1, 0}, false, mutant::none, 0s);
+  part_reduction part({16, 8}, {1, 1, 0}, false, averaging_config{}, 0s);
   part.open({true, false}, 0s);
   CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::yes);
   CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
@@ -103,7 +103,7 @@ TEST_CASE("pieces that come twice, are not open, or are hollow where values are 
 }
 
 TEST_CASE("who sends values that are not finite is left out of that chunk and all that follow") {
-  part_reduction part({16, 8}, {1, 1}, false, mutant::none, 0s);
+  part_reduction part({16, 8}, {1, 1}, false, averaging_config{}, 0s);
   part.open({true, true}, 0s);
   part.add(0, 0, floats({1, std::numeric_limits<float>::quiet_NaN()}), 0s);
   part.add(1, 0, floats({1, 1}), 0s);

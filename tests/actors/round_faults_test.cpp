@@ -137,7 +137,7 @@ TEST_CASE("each member is cut off from all others at each state of the round, an
 TEST_CASE("that two results are found if there are two: members that are content with their own vote") {
   std::uint64_t found = 0;
   auto options = group_of(4);
-  options.bug = mutant::lone_vote;
+  options.conduct = "lone_vote";
   for (std::uint64_t at = 0; at < 300; ++at) {
     round_lab lab(options);
     lab.start();

@@ -11,6 +11,7 @@
 
 #include <caf/actor_cast.hpp>
 
+#include "actors/conduct/bugs_in_records.hpp"
 #include "actors/data/ledger_rows.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "kernels/base/rng.hpp"
@@ -909,7 +910,7 @@ TEST_CASE("however often replicas die and are cut off, one is the primary in the
 TEST_CASE("a backup that forgets commits is found out by this test's check") {
   lab t(2);
   t.members[1]->replica->clear();
-  t.config.forgets_commits = true;
+  t.config.conduct = std::make_shared<forgotten_commit>();
   t.members.pop_back();
   t.add();
   t.pass(2s);

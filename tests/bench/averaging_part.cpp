@@ -42,7 +42,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 void reduce(const std::vector<payload>& inputs, const std::vector<std::uint64_t>& weights, chunk_grid grid, float* result) {
-  part_reduction part(grid, weights, false, mutant::none, duration{});
+  part_reduction part(grid, weights, false, averaging_config{}, duration{});
   part.open(chunk_set(grid.count(), true), duration{});
   // As they come from equal lines: chunk by chunk, each from all senders.
   for (std::uint32_t k = 0; k < grid.count(); ++k)

@@ -221,7 +221,7 @@ TEST_CASE("moshpit: a part of the swarm that was cut off does not lead it, howev
 
 TEST_CASE("moshpit: a sample that a peer forgets is found") {
   scenarios::stage_options options;
-  options.mutant = actors::mutant::lost_sample;
+  options.conduct = "lost_sample";
   const auto run = run_swarm(moshpit(4, "2x2"), std::move(options));
   CHECK(rule(run.summary(), "samples_counted").violated > 0);
 }

@@ -151,13 +151,13 @@ swarm with_replicas(unsigned replicas = 2) {
   return what;
 }
 
-replicated_run run_replicas(const swarm& what, duration since = {}, actors::mutant mutant = actors::mutant::none) {
+replicated_run run_replicas(const swarm& what, duration since = {}, const std::string& conduct = "honest") {
   replicated_run out;
   scenarios::stage_options options;
   const auto directory = std::filesystem::temp_directory_path() / fmt::format("shoal-shards-{}", ::getpid());
   options.out = directory.string();
   options.force = true;
-  options.mutant = mutant;
+  options.conduct = conduct;
   options.on_observation = [&](const actors::host& from, const actors::observation& seen) {
     if (const auto* said = actors::get_if<actors::samples_reported>(&seen))
       for (const auto& range : said->samples) out.reported += range.count;
@@ -339,7 +339,7 @@ TEST_CASE("with a shard that is killed two runs of one seed are the same") {
 TEST_CASE("a backup that forgets commits is found out") {
   auto what = with_replicas();
   what.faults = {"{kill: process, select: shard-0, at: 8s}"};
-  const auto out = run_replicas(what, {}, actors::mutant::forgotten_commit);
+  const auto out = run_replicas(what, {}, "forgotten_commit");
   CHECK_FALSE(out.data.ok());
   CHECK(rule(out.run.summary(), "samples_counted").violated > 0);
 }

@@ -304,13 +304,13 @@ TEST_CASE("half the uplink slows a round down as much in both worlds") {
 
 TEST_CASE("a compute job that throws ends the run with an internal error that names it, in both worlds") {
   for (const char* world : {"sim", "emulate"})
-    for (auto [bug, job] : {std::pair{actors::mutant::throwing_gradient, "gradient"},
-                            std::pair{actors::mutant::throwing_step, "optimizer step"}}) {
+    for (auto [bug, job] : {std::pair{"throwing_gradient", "gradient"},
+                            std::pair{"throwing_step", "optimizer step"}}) {
       swarm what;
       what.more = fmt::format("world: {}\n", world);
       what.stop_time = "30s";
       scenarios::stage_options options;
-      options.mutant = bug;
+      options.conduct = bug;
       std::string error;
       try {
         run_swarm(what, std::move(options));

@@ -6,6 +6,8 @@
 #include <caf/actor_cast.hpp>
 #include <fmt/format.h>
 
+#include "actors/conduct/conducts.hpp"
+
 namespace shoal::actors::testing {
 
 struct round_lab::io final : round_io {
@@ -26,7 +28,7 @@ struct round_lab::io final : round_io {
 
 round_lab::round_lab(lab_options options) : options_(std::move(options)), random_(stream(options_.shuffle.value_or(0), "lab")) {
   config_.chunk_bytes = options_.chunk_bytes;
-  config_.mutant = options_.bug;
+  config_.aggregator = aggregators().find(options_.aggregator);
   config_.window_chunks = options_.window_chunks;
   const auto size = static_cast<std::uint32_t>(options_.members.size());
   group_.group = id128{1, 2};
@@ -36,6 +38,7 @@ round_lab::round_lab(lab_options options) : options_(std::move(options)), random
   using dummy = collector<chunk_received>;
   auto spawn = [&](std::string name) { return world_.spawn<dummy>(world_.add_host(std::move(name)), std::make_shared<dummy::log>()); };
   stranger_ = spawn("stranger");
+  config_.conduct = make_conduct(options_.conduct, world_.add_host("conduct"));
   members_.resize(size);
   auto values_of = stream(0, "lab.values");
   for (std::uint32_t m = 0; m < size; ++m) {
@@ -214,6 +217,18 @@ std::string round_lab::outcomes() const {
   return out;
 }
 
+std::optional<std::string> round_lab::violation_of(const round_result& result, const part_outcome& stretch) const {
+  if (options_.codec != kernels::codec::none && options_.codec != kernels::codec::top_k) return std::nullopt;
+  const auto begin = group_.boundaries[stretch.part], end = group_.boundaries[stretch.part + 1];
+  aggregate_claim claim;
+  for (auto s : stretch.senders)
+    claim.inputs.push_back({static_cast<double>(group_.members[s].weight), members_[s].round->contribution().floats().subspan(begin, end - begin)});
+  claim.inputs_begin = begin;
+  claim.begin = stretch.begin;
+  claim.result = result.values.floats().subspan(stretch.begin, stretch.end - stretch.begin);
+  return config_.aggregator->verify(claim);
+}
+
 std::vector<std::string> round_lab::errors() const {
   std::vector<std::string> out = suspicions;
   const round_result* first = nullptr;
@@ -245,7 +260,8 @@ std::vector<std::string> round_lab::errors() const {
       if (static_cast<double>(part.weight) != total) wrong("a weight that is not that of its senders");
       for (std::uint32_t s = 0; s < size(); ++s)
         if (group_.members[s].weight > 0 && std::find(part.senders.begin(), part.senders.end(), s) == part.senders.end()) complete = false;
-      for (auto j = part.begin; j < part.end; ++j) {
+      if (const auto violation = violation_of(result, part)) wrong(*violation);
+      for (auto j = part.begin; j < part.end && config_.aggregator == &mean_aggregator(); ++j) {
         double sum = 0;
         for (auto s : part.senders)
           sum += static_cast<double>(group_.members[s].weight) * static_cast<double>(members_[s].round->contribution().floats()[j]);

@@ -32,7 +32,8 @@ struct lab_options {
   std::uint32_t window_chunks = 2;
   kernels::codec codec = kernels::codec::none;   ///< both ways; top_k: of contributions only
   double top_k_fraction = 0.5;
-  mutant bug = mutant::none;
+  std::string conduct = "honest";           ///< of all members
+  std::string aggregator = "mean";
   std::optional<std::uint64_t> shuffle{};   ///< seed: messages of different pairs overtake each other
 };
 
@@ -106,6 +107,8 @@ class round_lab {
   using pair = std::pair<std::uint32_t, std::uint32_t>;
 
   void leave();
+  /// What the aggregator says of a stretch of the result. Lossy codecs are not looked at.
+  std::optional<std::string> violation_of(const round_result& result, const part_outcome& stretch) const;
   void send(std::uint32_t from, const caf::actor& to, caf::message content);
   void deliver(pair which, envelope what);
   void hand_over(std::uint32_t to, const caf::strong_actor_ptr& from, const caf::message& content);

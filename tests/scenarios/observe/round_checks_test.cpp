@@ -112,11 +112,11 @@ TEST_CASE("mass_conserved lets values be cut off where their codec ends, and now
   what.members[1].values = payload(std::vector<float>{5, -2});
   CHECK(mass(what).violated == 1);
   what.mean = payload(std::vector<float>{2, (3 * 50 - 2) / 4.0F});
-  CHECK(mass(what, {.largest = 50}).violated == 0);
+  CHECK(mass(what, {.allowed = {.largest = 50}}).violated == 0);
   what.mean = payload(std::vector<float>{2, (3 * 100 - 2) / 4.0F});
-  CHECK(mass(what, {.largest = 50}).violated == 0);   // a part for which another codec was taken
+  CHECK(mass(what, {.allowed = {.largest = 50}}).violated == 0);   // a part for which another codec was taken
   what.mean = payload(std::vector<float>{2, 50});
-  CHECK(mass(what, {.largest = 50}).violated == 1);
+  CHECK(mass(what, {.allowed = {.largest = 50}}).violated == 1);
 }
 
 TEST_CASE("mass_conserved is violated by equal weights, by a division by peers, and by NaN") {
@@ -166,7 +166,7 @@ TEST_CASE("mass_conserved on a budget looks at other coordinates in every epoch"
   int caught = 0;
   for (std::uint64_t epoch = 0; epoch < 11; ++epoch) {
     big.epoch = epoch;
-    caught += mass(big, {.tolerance = 1e-5, .budget = 200}).violated > 0 ? 1 : 0; // every 11th
+    caught += mass(big, {.allowed = {.relative = 1e-5}, .budget = 200}).violated > 0 ? 1 : 0; // every 11th
   }
   CHECK(caught == 1);
   CHECK(mass(big).violated == 1);
