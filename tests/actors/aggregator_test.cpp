@@ -211,6 +211,10 @@ TEST_CASE("an aggregator by part: each member is killed at each state of the rou
             if (!lab.ended(m)) continue;
             const auto& parts = lab.result(m).parts;
             for (std::size_t i = 1; i < parts.size(); ++i) two_reducers = two_reducers || parts[i].part == parts[i - 1].part;
+            for (const auto& part : parts)
+              for (std::uint32_t living = 0; living < size; ++living)
+                if (living != who && !std::binary_search(part.senders.begin(), part.senders.end(), living))
+                  FAIL_CHECK(what << ": member " << living << " lives and is not in part " << part.part);
           }
         }
         CHECK(two_reducers);
