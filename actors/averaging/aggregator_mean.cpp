@@ -1,18 +1,18 @@
 #include "actors/averaging/aggregator_mean.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include "kernels/reduce_weighted_mean.hpp"
 
 #include <fmt/format.h>
 
-#include "kernels/reduce_weighted_mean.hpp"
+#include <algorithm>
+#include <cmath>
 
 namespace shoal::actors {
 
 namespace {
 
 class weighted_mean final : public aggregator {
- public:
+public:
   void open(std::size_t, std::span<const std::uint64_t>) override {
     members_.clear();
     inputs_.clear();
@@ -23,24 +23,26 @@ class weighted_mean final : public aggregator {
   }
   void leave_out(std::uint32_t member) override {
     const auto found = std::find(members_.begin(), members_.end(), member);
-    if (found == members_.end()) return;
+    if (found == members_.end())
+      return;
     inputs_.erase(inputs_.begin() + (found - members_.begin()));
     members_.erase(found);
   }
   std::optional<std::uint32_t> close(std::span<float> out) override {
     const auto bad = kernels::weighted_mean(inputs_, out);
-    if (bad < members_.size()) return members_[bad];
+    if (bad < members_.size())
+      return members_[bad];
     return std::nullopt;
   }
 
- private:
+private:
   std::vector<std::uint32_t> members_;
-  std::vector<kernels::weighted_values> inputs_;   // of the same members
+  std::vector<kernels::weighted_values> inputs_; // of the same members
 };
 
 struct mean_at {
-  double mean = 0, magnitude = 0;   // both weighted
-  double cut_off = 0;               // the mean of the values cut off at the codec's largest
+  double mean = 0, magnitude = 0; // both weighted
+  double cut_off = 0;             // the mean of the values cut off at the codec's largest
 };
 
 mean_at mean_of(const aggregate_claim& what, double total, std::size_t j) {
@@ -58,11 +60,13 @@ mean_at mean_of(const aggregate_claim& what, double total, std::size_t j) {
 double lost_by_codecs(const aggregate_claim& what, double total) {
   const auto& allowed = what.allowed;
   const auto loss = allowed.loss + allowed.mean_loss + allowed.loss * allowed.mean_loss;
-  double out = 1e-40;   // lets single denormal bits pass
-  if (loss <= 0) return out;
+  double out = 1e-40; // lets single denormal bits pass
+  if (loss <= 0)
+    return out;
   for (const auto& in : what.inputs) {
     float largest = 0;
-    for (const float x : what.beside_result(in)) largest = std::max(largest, std::abs(x));
+    for (const float x : what.beside_result(in))
+      largest = std::max(largest, std::abs(x));
     out += in.weight / total * largest * loss;
   }
   return out + (allowed.loss_of_small + allowed.mean_loss_of_small);
@@ -70,27 +74,30 @@ double lost_by_codecs(const aggregate_claim& what, double total) {
 
 std::optional<std::string> verify(const aggregate_claim& what) {
   double total = 0;
-  for (const auto& in : what.inputs) total += in.weight;
+  for (const auto& in : what.inputs)
+    total += in.weight;
   const double lost = lost_by_codecs(what, total);
   const auto violation = [&](std::size_t j) -> std::optional<std::string> {
     const auto expected = mean_of(what, total, j);
     const double allowed = what.allowed.relative * expected.magnitude + lost;
     const double got = what.result[j];
     // Written so that NaN does not fit.
-    if (std::abs(got - expected.mean) <= allowed || std::abs(got - expected.cut_off) <= allowed) return std::nullopt;
-    return fmt::format("value {} is {}, but the weighted mean of its {} senders is {}", what.begin + j, what.result[j], what.inputs.size(),
-                       expected.mean);
+    if (std::abs(got - expected.mean) <= allowed || std::abs(got - expected.cut_off) <= allowed)
+      return std::nullopt;
+    return fmt::format("value {} is {}, but the weighted mean of its {} senders is {}",
+                       what.begin + j, what.result[j], what.inputs.size(), expected.mean);
   };
   for (std::size_t j = what.start; j < what.result.size(); j += what.stride)
-    if (auto wrong = violation(j)) return wrong;
+    if (auto wrong = violation(j))
+      return wrong;
   return violation(what.result.size() - 1);
 }
 
-}  // namespace
+} // namespace
 
 aggregator_definition weighted_mean_definition() {
-  return {"mean", "the mean weighted by samples: the gradient of one large batch", aggregation_unit::chunk,
-          [] { return std::make_unique<weighted_mean>(); }, verify};
+  return {"mean", "the mean weighted by samples: the gradient of one large batch",
+          aggregation_unit::chunk, [] { return std::make_unique<weighted_mean>(); }, verify};
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -15,4 +15,4 @@ const aggregator_definition& mean_aggregator() {
   return mean;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

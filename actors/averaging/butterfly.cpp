@@ -173,7 +173,7 @@ void butterfly::pump(std::uint32_t to) {
     member.waiting.pop_front();
     const auto& part = parts_[next.part];
     // It was reduced without us: on a slow line the rest of our slice would only delay what is wanted.
-    // An aggregator of whole parts lacks all of us as long as it lacks that.
+    // A reducer that works by part needs our whole slice, also where we hold finished chunks.
     if (!next.reduced && (by_part() ? part.missing == 0 : part.chunks[next.chunk].senders != nullptr)) continue;
     if (acknowledges_) ++member.in_flight;
     const auto offset = part.grid.offset(next.chunk);

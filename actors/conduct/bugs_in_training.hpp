@@ -1,30 +1,33 @@
 // Injected bugs of trainers. Each one shows that a check can fail.
 #pragma once
 
-#include <chrono>
-#include <stdexcept>
-
 #include "actors/averaging/round.hpp"
 #include "actors/conduct/conduct.hpp"
 #include "actors/training/progress.hpp"
+
+#include <chrono>
+#include <stdexcept>
 
 namespace shoal::actors {
 
 struct lost_sample final : conduct {
   void count_samples(std::vector<sample_range>& samples, bool first) override {
-    if (first && --samples.back().count == 0) samples.pop_back();   // its gradient is in the sum
+    if (first && --samples.back().count == 0)
+      samples.pop_back(); // its gradient is in the sum
   }
 };
 
 struct throwing_gradient final : conduct {
   void before_gradient(std::uint64_t epoch) override {
-    if (epoch > 0) throw std::runtime_error("no more gradients");
+    if (epoch > 0)
+      throw std::runtime_error("no more gradients");
   }
 };
 
 struct throwing_step final : conduct {
   void before_step(std::uint64_t epoch) override {
-    if (epoch > 0) throw std::runtime_error("no more steps");
+    if (epoch > 0)
+      throw std::runtime_error("no more steps");
   }
 };
 
@@ -39,14 +42,17 @@ struct stale_state final : conduct {
 };
 
 struct split_branch final : conduct {
-  bool follows(const branch& leading, const branch& own) override { return leading.epoch > own.epoch; }
+  bool follows(const branch& leading, const branch& own) override {
+    return leading.epoch > own.epoch;
+  }
   void ask_for_round(round_request& request) override { request.state = {}; }
 };
 
 struct wall_clock final : conduct {
   void ask_for_round(round_request& request) override {
-    request.patience += std::chrono::system_clock::now().time_since_epoch() % std::chrono::milliseconds(50);
+    request.patience +=
+        std::chrono::system_clock::now().time_since_epoch() % std::chrono::milliseconds(50);
   }
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

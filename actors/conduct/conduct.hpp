@@ -1,21 +1,27 @@
-// How a host behaves where the protocols leave it a choice to cheat, to err, or to be honest. The base class is the honest host: each hook
-// does nothing, or gives back what it was given. Injected bugs and attacks override some of them.
+// How a host behaves where the protocols leave it a choice to cheat, to err, or to be honest. The
+// base class is the honest host: each hook does nothing, or gives back what it was given. Injected
+// bugs and attacks override some of them.
 //
-// The actors of a host hold one object, given by whatever spawns them, and call its hooks at the named points; nothing else in them knows of
-// bugs or attacks. A hook is called for a round, a job, a chunk or a message, never for single values.
-// Thread safety: on the wall clock actors of one host, and its compute jobs, may call different hooks at the same time.
-// A conduct holds no addresses of actors: it outlives them.
-// To add one: derive from `conduct` in this folder, and add one line to the list in conducts.cpp. `peers.GROUP.conduct` names it then.
+// The actors of a host hold one object, given by whatever spawns them, and call its hooks at the
+// named points; nothing else in them knows of bugs or attacks. A hook is called for a round, a job,
+// a chunk or a message, never for single values. A conduct holds no addresses of actors, because it
+// outlives them.
+//
+// Thread safety: on the wall clock, actors of one host and its compute jobs may call different
+// hooks at the same time.
+//
+// To add a conduct: derive from `conduct` in this folder, and add one line to the list in
+// conducts.cpp. `peers.GROUP.conduct` in a scenario names it then.
 #pragma once
+
+#include "actors/ids.hpp"
+#include "kernels/base/payload.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
-
-#include "actors/ids.hpp"
-#include "kernels/base/payload.hpp"
 
 namespace shoal::actors {
 
@@ -27,21 +33,23 @@ struct round_request;
 /// What a reducer has made of a chunk, or of a part.
 struct reduced_unit {
   std::span<float> values;
-  double weight = 0;               ///< of the senders that are in it
-  std::uint64_t group_weight = 0;  ///< of all members
+  double weight = 0;              ///< of the senders that are in it
+  std::uint64_t group_weight = 0; ///< of all members
   std::size_t senders = 0;
 };
 
 class conduct {
- public:
+public:
   virtual ~conduct() = default;
 
   // -- a trainer --
 
-  /// A gradient at a state of `epoch` is about to be computed; so is an optimizer step. On a compute thread: what it throws ends the run.
+  /// A gradient at a state of `epoch` is about to be computed; so is an optimizer step. On a
+  /// compute thread: what it throws ends the run.
   virtual void before_gradient(std::uint64_t epoch) { (void)epoch; }
   virtual void before_step(std::uint64_t epoch) { (void)epoch; }
-  /// A job has computed `samples`; those that are left in the list count. `first`: they are the first since the last round.
+  /// A job has computed `samples`; those that are left in the list count. `first`: they are the
+  /// first since the last round.
   virtual void count_samples(std::vector<sample_range>& samples, bool first) {
     (void)samples;
     (void)first;
@@ -65,7 +73,8 @@ class conduct {
     (void)request;
   }
   /// In which order it serves the other members, given as indices.
-  virtual void order_members(std::vector<std::uint32_t>& others, const std::vector<member_info>& members) {
+  virtual void order_members(std::vector<std::uint32_t>& others,
+                             const std::vector<member_info>& members) {
     (void)others;
     (void)members;
   }
@@ -92,7 +101,8 @@ class conduct {
   // -- a replica of the data shard --
 
   /// The rows of an update that it applies: `rows`, or others, which it puts into `room`.
-  virtual std::span<const ledger_row> rows_to_apply(std::span<const ledger_row> rows, std::vector<ledger_row>& room) {
+  virtual std::span<const ledger_row> rows_to_apply(std::span<const ledger_row> rows,
+                                                    std::vector<ledger_row>& room) {
     (void)room;
     return rows;
   }
@@ -101,4 +111,4 @@ class conduct {
 /// The honest conduct; it has no state, and all hosts share it.
 const std::shared_ptr<conduct>& honest_conduct();
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

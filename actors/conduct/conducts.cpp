@@ -15,26 +15,39 @@ conduct_definition bug(const char* name, const char* meaning) {
   return {name, meaning, conduct_kind::bug, [](host&) { return std::make_shared<Conduct>(); }};
 }
 
-}  // namespace
+} // namespace
 
 definition_list<conduct_definition>& conducts() {
   static definition_list<conduct_definition> list{
-      {"honest", "it does what the protocols say", conduct_kind::honest, [](host&) { return honest_conduct(); }},
-      bug<wrong_denominator>("wrong_denominator", "a reducer divides by the weight of the whole group, missing members included"),
+      {"honest", "it does what the protocols say", conduct_kind::honest,
+       [](host&) { return honest_conduct(); }},
+      bug<wrong_denominator>(
+          "wrong_denominator",
+          "a reducer divides by the weight of the whole group, missing members included"),
       bug<lost_sample>("lost_sample", "a trainer forgets the last sample that it computed"),
-      bug<unordered_peers>("unordered_peers", "a member serves the others in the order of their places in memory"),
+      bug<unordered_peers>("unordered_peers",
+                           "a member serves the others in the order of their places in memory"),
       bug<equal_weights>("equal_weights", "a reducer gives every contribution the same weight"),
-      bug<divide_by_peers>("divide_by_peers", "a reducer divides by the number of senders instead of their samples"),
-      bug<throwing_gradient>("throwing_gradient", "from the second epoch on, computing a gradient throws"),
+      bug<divide_by_peers>("divide_by_peers",
+                           "a reducer divides by the number of senders instead of their samples"),
+      bug<throwing_gradient>("throwing_gradient",
+                             "from the second epoch on, computing a gradient throws"),
       bug<lone_vote>("lone_vote", "a member takes its own vote for a majority"),
       bug<throwing_step>("throwing_step", "from the second epoch on, the optimizer step throws"),
-      bug<forgotten_commit>("forgotten_commit", "backups of the data shard do not note that a sample is committed"),
-      bug<reused_round>("reused_round", "a trainer contributes a gradient that a round has averaged to the next one, too"),
-      bug<stale_state>("stale_state", "a trainer that is a few epochs behind goes on from its old state"),
-      bug<split_branch>("split_branch", "a trainer on another branch of the same epoch stays on it, and is let into rounds"),
+      bug<forgotten_commit>("forgotten_commit",
+                            "backups of the data shard do not note that a sample is committed"),
+      bug<reused_round>(
+          "reused_round",
+          "a trainer contributes a gradient that a round has averaged to the next one, too"),
+      bug<stale_state>("stale_state",
+                       "a trainer that is a few epochs behind goes on from its old state"),
+      bug<split_branch>(
+          "split_branch",
+          "a trainer on another branch of the same epoch stays on it, and is let into rounds"),
       bug<leaked_group>("leaked_group", "group actors do not end with their rounds"),
       bug<wall_clock>("wall_clock", "how long a leader waits depends on the time of day"),
-      bug<expired_record>("expired_record", "nodes of the DHT give expired records until somebody clears them away"),
+      bug<expired_record>("expired_record",
+                          "nodes of the DHT give expired records until somebody clears them away"),
   };
   return list;
 }
@@ -50,4 +63,4 @@ const std::shared_ptr<conduct>& honest_conduct() {
   return honest;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

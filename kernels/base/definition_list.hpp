@@ -1,29 +1,33 @@
-// Definitions that are found by name: the ones that the program brings, and the ones that a program adds when it starts.
-// A definition is a struct with a member `name`; it never moves, so that a pointer to it names it as well.
+// Definitions that are found by name: the ones that the program brings, and the ones that a program
+// adds when it starts. A definition is a struct with a member `name`; it never moves, so that a
+// pointer to it names it as well.
 // Thread safety: add() only before other threads read.
 #pragma once
+
+#include "kernels/base/check.hpp"
 
 #include <deque>
 #include <initializer_list>
 #include <string>
 #include <string_view>
-
-#include "kernels/base/check.hpp"
+#include <utility>
 
 namespace shoal {
 
 template <class Definition>
 class definition_list {
- public:
+public:
   definition_list(std::initializer_list<Definition> built_in) {
-    for (const auto& one : built_in) add(one);
+    for (const auto& one : built_in)
+      add(one);
   }
   definition_list(const definition_list&) = delete;
   definition_list& operator=(const definition_list&) = delete;
 
   /// Requires: a name that no other definition has, without ", ".
   const Definition& add(Definition one) {
-    SHOAL_CHECK(!one.name.empty() && one.name.find(", ") == std::string::npos, "a definition has a name");
+    SHOAL_CHECK(!one.name.empty() && one.name.find(", ") == std::string::npos,
+                "a definition has a name");
     SHOAL_CHECK(find(one.name) == nullptr, "definitions have different names");
     const auto& added = all_.emplace_back(std::move(one));
     names_.push_back(names_.empty() ? added.name : names_.back() + ", " + added.name);
@@ -33,7 +37,8 @@ class definition_list {
   /// Null if nothing has this name.
   const Definition* find(std::string_view name) const noexcept {
     for (const auto& one : all_)
-      if (one.name == name) return &one;
+      if (one.name == name)
+        return &one;
     return nullptr;
   }
   /// In the order of registration.
@@ -41,9 +46,9 @@ class definition_list {
   /// All names, separated by ", ". The text stays where it is, also when definitions are added.
   const char* names() const noexcept { return names_.empty() ? "" : names_.back().c_str(); }
 
- private:
+private:
   std::deque<Definition> all_;
-  std::deque<std::string> names_;   // the lists of all names so far: rules of options point to them
+  std::deque<std::string> names_; // the lists of all names so far: rules of options point to them
 };
 
-}  // namespace shoal
+} // namespace shoal

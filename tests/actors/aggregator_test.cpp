@@ -1,18 +1,17 @@
 // Aggregators: the registry, the mean's own check, and rounds whose reducers need whole parts.
 #include "actors/averaging/aggregator.hpp"
-
-#include <algorithm>
-#include <limits>
-#include <string_view>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
 #include "actors/averaging/part_reduction.hpp"
 #include "actors/probes.hpp"
 #include "tests/actors/support/group_fixture.hpp"
 #include "tests/actors/support/round_lab.hpp"
 #include "tests/actors/support/test_aggregators.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -21,9 +20,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-payload floats(std::initializer_list<float> values) { return payload{std::vector<float>(values)}; }
+payload floats(std::initializer_list<float> values) {
+  return payload{std::vector<float>(values)};
+}
 
-std::vector<float> values_of(const payload& from) { return {from.floats().begin(), from.floats().end()}; }
+std::vector<float> values_of(const payload& from) {
+  return {from.floats().begin(), from.floats().end()};
+}
 
 averaging_config with(const aggregator_definition& which) {
   averaging_config out;
@@ -34,12 +37,13 @@ averaging_config with(const aggregator_definition& which) {
 lab_options group_of(std::uint32_t size, const aggregator_definition& which) {
   lab_options out;
   out.aggregator = which.name;
-  out.values_per_part = 5;   // three chunks and more
-  for (std::uint32_t m = 0; m < size; ++m) out.members.push_back({m + 1});
+  out.values_per_part = 5; // three chunks and more
+  for (std::uint32_t m = 0; m < size; ++m)
+    out.members.push_back({m + 1});
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("aggregators are found by name, and the mean is the default") {
   CHECK(aggregators().find("mean") == &mean_aggregator());
@@ -53,7 +57,8 @@ TEST_CASE("aggregators are found by name, and the mean is the default") {
   CHECK(aggregators().find("mean") == &mean_aggregator());
 }
 
-TEST_CASE("the mean's check accepts the weighted mean to rounding, and says what another result should be") {
+TEST_CASE("the mean's check accepts the weighted mean to rounding, and says what another result "
+          "should be") {
   const std::vector<float> a{1, 2, 3}, b{5, 6, 7};
   std::vector<float> result{4, 5, 6};
   aggregate_claim claim;
@@ -72,7 +77,8 @@ TEST_CASE("the mean's check accepts the weighted mean to rounding, and says what
   CHECK(verify(claim));
 }
 
-TEST_CASE("the mean's check looks at a stretch of longer inputs, at every so many values and at the last one") {
+TEST_CASE("the mean's check looks at a stretch of longer inputs, at every so many values and at "
+          "the last one") {
   const std::vector<float> a{9, 1, 2, 3, 4, 5, 9};
   std::vector<float> result{1, 2, 3, 4, 5};
   aggregate_claim claim;
@@ -89,7 +95,8 @@ TEST_CASE("the mean's check looks at a stretch of longer inputs, at every so man
   CHECK(mean_aggregator().verify(claim));
 }
 
-TEST_CASE("by part, nothing comes back before the part is complete, and then all of it with one list of senders") {
+TEST_CASE("by part, nothing comes back before the part is complete, and then all of it with one "
+          "list of senders") {
   part_reduction part({20, 8}, {1, 1, 1}, false, with(test_median()), 0s);
   CHECK(part.open({true, true, true}, 0s) == chunk_set{true, true, true});
   for (std::uint32_t k = 0; k < 3; ++k)
@@ -110,13 +117,15 @@ TEST_CASE("by part, nothing comes back before the part is complete, and then all
   CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
 }
 
-TEST_CASE("by part, a sender that is left out half-way is in no chunk, and one that was complete is in all") {
+TEST_CASE("by part, a sender that is left out half-way is in no chunk, and one that was complete "
+          "is in all") {
   part_reduction part({16, 8}, {1, 1, 1, 1}, false, with(test_median()), 0s);
   part.open({true, true}, 0s);
-  for (std::uint32_t m : {0u, 1u, 2u}) part.add(m, 0, floats({static_cast<float>(m), 7}), 0s);
+  for (std::uint32_t m : {0u, 1u, 2u})
+    part.add(m, 0, floats({static_cast<float>(m), 7}), 0s);
   part.add(0, 1, floats({1, 1}), 0s);
-  part.leave_out(0);   // it has delivered everything
-  part.leave_out(1);   // it has not
+  part.leave_out(0); // it has delivered everything
+  part.leave_out(1); // it has not
   CHECK(part.add(1, 1, floats({1, 1}), 0s) == part_reduction::taken::too_late);
   part.add(2, 1, floats({2, 2}), 0s);
   CHECK(!part.next());
@@ -144,11 +153,13 @@ TEST_CASE("by part, a sender of a value that is not finite is in no chunk, and i
   CHECK(values_of(second->values) == std::vector<float>{5, 5});
 }
 
-TEST_CASE("by part, chunks that are wanted later come from the same result, and no slice is asked for again") {
+TEST_CASE("by part, chunks that are wanted later come from the same result, and no slice is asked "
+          "for again") {
   part_reduction part({16, 8}, {1, 1}, false, with(test_middle_norm()), 0s);
   CHECK(part.open({false, true}, 0s) == chunk_set{true, true});
   for (std::uint32_t m = 0; m < 2; ++m)
-    for (std::uint32_t k = 0; k < 2; ++k) part.add(m, k, floats({static_cast<float>(m), static_cast<float>(k)}), 0s);
+    for (std::uint32_t k = 0; k < 2; ++k)
+      part.add(m, k, floats({static_cast<float>(m), static_cast<float>(k)}), 0s);
   auto done = part.next();
   REQUIRE(done);
   CHECK(done->chunk == 1);
@@ -165,7 +176,8 @@ TEST_CASE("by part, sizes alone have senders, and a part that nobody sends has n
   part_reduction hollow({16, 8}, {1, 1}, true, with(test_median()), 0s);
   hollow.open({true, true}, 0s);
   for (std::uint32_t m = 0; m < 2; ++m)
-    for (std::uint32_t k = 0; k < 2; ++k) hollow.add(m, k, payload::hollow(8), 0s);
+    for (std::uint32_t k = 0; k < 2; ++k)
+      hollow.add(m, k, payload::hollow(8), 0s);
   const auto done = hollow.next();
   REQUIRE(done);
   CHECK(done->values.is_hollow());
@@ -186,44 +198,58 @@ TEST_CASE("a round with an aggregator by part gives all members its result") {
     lab.start();
     CHECK(lab.run());
     CHECK(lab.outcomes() == "oooo");
-    for (const auto& error : lab.errors()) FAIL_CHECK(which->name << ": " << error);
+    for (const auto& error : lab.errors())
+      FAIL_CHECK(which->name << ": " << error);
   }
 }
 
-TEST_CASE("an aggregator by part: each member is killed at each state of the round, and all results are its own of whole parts") {
+TEST_CASE("an aggregator by part: each member is killed at each state of the round, and all "
+          "results are its own of whole parts") {
   for (const bool lost : {false, true})
     for (std::uint32_t size : {3u, 4u})
       for (std::uint32_t who = 0; who < size; ++who) {
         std::string seen;
-        bool two_reducers = false;   // some chunks of a part have another list of senders than the rest
+        bool two_reducers =
+            false; // some chunks of a part have another list of senders than the rest
         for (std::uint64_t at = 0;; ++at) {
           round_lab lab(group_of(size, test_middle_norm()));
           lab.start();
           bool over = false;
-          for (std::uint64_t i = 0; i < at && !over; ++i) over = !lab.step();
-          if (over) break;
+          for (std::uint64_t i = 0; i < at && !over; ++i)
+            over = !lab.step();
+          if (over)
+            break;
           lab.kill(who, lost);
-          const auto what = fmt::format("{} of {} killed{} after {} messages", who, size, lost ? " with all under way" : "", at);
-          if (!lab.run()) FAIL_CHECK(what << ": some never end: " << lab.outcomes());
-          for (const auto& error : lab.errors()) FAIL_CHECK(what << ": " << error << " (" << lab.outcomes() << ")");
+          const auto what = fmt::format("{} of {} killed{} after {} messages", who, size,
+                                        lost ? " with all under way" : "", at);
+          if (!lab.run())
+            FAIL_CHECK(what << ": some never end: " << lab.outcomes());
+          for (const auto& error : lab.errors())
+            FAIL_CHECK(what << ": " << error << " (" << lab.outcomes() << ")");
           seen += lab.outcomes();
           for (std::uint32_t m = 0; m < size; ++m) {
-            if (!lab.ended(m)) continue;
+            if (!lab.ended(m))
+              continue;
             const auto& parts = lab.result(m).parts;
-            for (std::size_t i = 1; i < parts.size(); ++i) two_reducers = two_reducers || parts[i].part == parts[i - 1].part;
+            for (std::size_t i = 1; i < parts.size(); ++i)
+              two_reducers = two_reducers || parts[i].part == parts[i - 1].part;
             for (const auto& part : parts)
               for (std::uint32_t living = 0; living < size; ++living)
-                if (living != who && !std::binary_search(part.senders.begin(), part.senders.end(), living))
-                  FAIL_CHECK(what << ": member " << living << " lives and is not in part " << part.part);
+                if (living != who &&
+                    !std::binary_search(part.senders.begin(), part.senders.end(), living))
+                  FAIL_CHECK(what << ": member " << living << " lives and is not in part "
+                                  << part.part);
           }
         }
         CHECK(two_reducers);
-        CHECK(seen.find('p') != std::string::npos);   // its part was taken over, or its slices were missing
+        CHECK(seen.find('p') !=
+              std::string::npos); // its part was taken over, or its slices were missing
         CHECK(seen.find('o') != std::string::npos);
       }
 }
 
-TEST_CASE("an aggregator by part: random kills, cuts and orders of arrival never give two results, or a wrong one") {
+TEST_CASE("an aggregator by part: random kills, cuts and orders of arrival never give two results, "
+          "or a wrong one") {
   std::uint64_t completed = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     auto random = stream(seed, "aggregator_faults");
@@ -233,41 +259,50 @@ TEST_CASE("an aggregator by part: random kills, cuts and orders of arrival never
     round_lab lab(options);
     lab.start();
     for (std::uint64_t faults = 1 + random.below(4); faults > 0; --faults) {
-      for (std::uint64_t i = random.below(120); i > 0; --i) lab.step();
-      const auto a = static_cast<std::uint32_t>(random.below(lab.size())), b = static_cast<std::uint32_t>(random.below(lab.size()));
+      for (std::uint64_t i = random.below(120); i > 0; --i)
+        lab.step();
+      const auto a = static_cast<std::uint32_t>(random.below(lab.size())),
+                 b = static_cast<std::uint32_t>(random.below(lab.size()));
       const bool lost = random.below(2) == 0;
       if (random.below(2) == 0)
         lab.kill(a, lost);
       else if (a != b)
         lab.cut(a, b, lost);
     }
-    if (!lab.run()) FAIL_CHECK("seed " << seed << ": some never end: " << lab.outcomes());
-    for (const auto& error : lab.errors()) FAIL_CHECK("seed " << seed << ": " << error << " (" << lab.outcomes() << ")");
+    if (!lab.run())
+      FAIL_CHECK("seed " << seed << ": some never end: " << lab.outcomes());
+    for (const auto& error : lab.errors())
+      FAIL_CHECK("seed " << seed << ": " << error << " (" << lab.outcomes() << ")");
     const auto outcomes = lab.outcomes();
     completed += outcomes.find_first_of("op") != std::string::npos ? 1 : 0;
   }
   CHECK(completed > 200);
 }
 
-TEST_CASE("group actors with the median: an outlier does not move the result, also when another member dies half-way") {
+TEST_CASE("group actors with the median: an outlier does not move the result, also when another "
+          "member dies half-way") {
   for (const auto point : {std::string_view{}, probes::first_part_sent, probes::half_replied}) {
     group_fixture f;
     f.config.aggregator = &test_median();
-    for (std::uint64_t m = 0; m < 5; ++m) f.add(m + 1, std::vector<float>(64, m == 3 ? 1e6F : static_cast<float>(m)));
+    for (std::uint64_t m = 0; m < 5; ++m)
+      f.add(m + 1, std::vector<float>(64, m == 3 ? 1e6F : static_cast<float>(m)));
     f.kill_at(1, point);
     f.run();
     CHECK(f.members[1].host->alive() == point.empty());
     std::size_t completed = 0;
     for (std::size_t m = 0; m < f.members.size(); ++m) {
-      if (!f.members[m].host->alive()) continue;
+      if (!f.members[m].host->alive())
+        continue;
       const auto& result = f.result(m);
       CAPTURE(m);
       CHECK(result.succeeded());
       completed += result.succeeded() ? 1 : 0;
       // Of 0, 1, 2, 10^6 and 4 the median is 2; of those without 1 the lower one is 2, too.
-      for (const float x : result.values.floats()) CHECK(x == 2);
+      for (const float x : result.values.floats())
+        CHECK(x == 2);
     }
     CHECK(completed >= 4);
-    for (const auto& [who, what] : f.world.observed<misbehaved>()) FAIL_CHECK(who << " says of " << what.culprit << ": " << what.why);
+    for (const auto& [who, what] : f.world.observed<misbehaved>())
+      FAIL_CHECK(who << " says of " << what.culprit << ": " << what.why);
   }
 }

@@ -1,16 +1,16 @@
-// Conducts: the registry, what each injected bug does at its hook, and a conduct in a round of group actors.
-#include "actors/conduct/conduct.hpp"
-
-#include <set>
-
-#include <doctest/doctest.h>
-
+// Conducts: the registry, what each injected bug does at its hook, and a conduct in a round of
+// group actors.
 #include "actors/averaging/round.hpp"
 #include "actors/conduct/bugs_in_averaging.hpp"
 #include "actors/conduct/bugs_in_records.hpp"
 #include "actors/conduct/bugs_in_training.hpp"
+#include "actors/conduct/conduct.hpp"
 #include "actors/conduct/conducts.hpp"
 #include "tests/actors/support/group_fixture.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -22,7 +22,8 @@ namespace {
 struct sign_flip final : conduct {
   void contribute(payload& values, const round_request&) override {
     std::vector<float> flipped(values.floats().begin(), values.floats().end());
-    for (float& x : flipped) x = -x;
+    for (float& x : flipped)
+      x = -x;
     values = payload{std::move(flipped)};
   }
 };
@@ -32,7 +33,7 @@ std::vector<float> reduced_by(conduct& how, std::vector<float> values) {
   return values;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("conducts are found by name: the honest one is first, and all others say what they do") {
   const auto& all = conducts().all();
@@ -118,10 +119,12 @@ TEST_CASE("a member with a conduct of its own gives other values, and all agree 
   f.run();
   for (std::size_t m = 0; m < 3; ++m) {
     CHECK(f.result(m).outcome == outcome::ok);
-    for (const float x : f.result(m).values.floats()) CHECK(x == 0);   // (2 + 4 - 2 * 3) / 4
+    for (const float x : f.result(m).values.floats())
+      CHECK(x == 0); // (2 + 4 - 2 * 3) / 4
   }
   // Observers see what it gave, so that the round's mass is conserved.
   std::set<float> given;
-  for (const auto& [who, what] : f.world.observed<contributed>()) given.insert(what.values.floats()[0]);
+  for (const auto& [who, what] : f.world.observed<contributed>())
+    given.insert(what.values.floats()[0]);
   CHECK(given == std::set<float>{-3, 2, 4});
 }

@@ -1,8 +1,9 @@
-// Aggregators and conducts that a scenario names: from the file to the members of a round and to the observers.
-#include <doctest/doctest.h>
-
+// Aggregators and conducts that a scenario names: from the file to the members of a round and to
+// the observers.
 #include "tests/actors/support/test_aggregators.hpp"
 #include "tests/e2e/support/swarm.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -17,14 +18,17 @@ swarm with_a_partial_round() {
   return what;
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("a scenario names an aggregator by part, members end partial rounds with it, and mass_conserved holds by its own check") {
-  for (const auto* which : {&actors::testing::test_median(), &actors::testing::test_middle_norm()}) {
+TEST_CASE("a scenario names an aggregator by part, members end partial rounds with it, and "
+          "mass_conserved holds by its own check") {
+  for (const auto* which :
+       {&actors::testing::test_median(), &actors::testing::test_middle_norm()}) {
     auto what = with_a_partial_round();
     what.averaging = ", aggregator: " + which->name;
     const auto run = run_swarm(what);
-    for (const auto& error : run.errors) FAIL_CHECK(which->name << ": " << error);
+    for (const auto& error : run.errors)
+      FAIL_CHECK(which->name << ": " << error);
     CHECK(run.summary().rounds.partial >= 1);
     CHECK(rule(run.summary(), "mass_conserved").checked > 0);
     CHECK(rule(run.summary(), "mass_conserved").violated == 0);
@@ -41,7 +45,8 @@ TEST_CASE("mass_conserved finds a reducer that changes what its aggregator made"
 
 TEST_CASE("a scenario gives a conduct to one group of hosts, and stage_options gives one to all") {
   swarm what;
-  what.late = "  forgetful: {count: 1, up: 1Mbit, down: 40Mbit, device: fast, conduct: lost_sample}\n";
+  what.late =
+      "  forgetful: {count: 1, up: 1Mbit, down: 40Mbit, device: fast, conduct: lost_sample}\n";
   CHECK(rule(run_swarm(what).summary(), "samples_counted").violated > 0);
   scenarios::stage_options options;
   options.conduct = "honest";

@@ -1,16 +1,17 @@
-// Group actors that find each other at once and run one round; a test may kill one at a point of the protocol.
+// Group actors that find each other at once and run one round; a test may kill one at a point of
+// the protocol.
 #pragma once
+
+#include "actors/averaging/group.hpp"
+#include "tests/actors/support/mini_world.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <chrono>
 #include <memory>
 #include <string_view>
 #include <vector>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include "actors/averaging/group.hpp"
-#include "tests/actors/support/mini_world.hpp"
 
 namespace shoal::actors::testing {
 
@@ -24,12 +25,13 @@ struct group_fixture {
   };
 
   mini_world world;
-  averaging_config config;   ///< of members that are added from now on
+  averaging_config config; ///< of members that are added from now on
   caf::actor directory;
   std::vector<member> members;
 
   group_fixture() {
-    directory = world.spawn<directory_log>(world.add_host("directory"), std::make_shared<directory_log::log>());
+    directory = world.spawn<directory_log>(world.add_host("directory"),
+                                           std::make_shared<directory_log::log>());
     config.poll_interval = std::chrono::hours(1);
     config.chunk_bytes = 16;
     config.window_chunks = 2;
@@ -47,24 +49,30 @@ struct group_fixture {
     request.dht = directory;
     auto log = std::make_shared<report_log::log>();
     auto owner = world.spawn<report_log>(host, log);
-    members.push_back({&host, world.spawn<group_actor>(host, owner, config, std::move(request)), log});
+    members.push_back(
+        {&host, world.spawn<group_actor>(host, owner, config, std::move(request)), log});
   }
 
   /// Empty: nobody dies.
   void kill_at(std::size_t member, std::string_view point) {
-    if (point.empty()) return;
+    if (point.empty())
+      return;
     world.on_probe = [this, member, point](mini_host& host, std::string_view at) {
-      if (&host == members[member].host && at == point) host.kill();
+      if (&host == members[member].host && at == point)
+        host.kill();
     };
   }
 
   void run() {
     world.settle();
     found answer;
-    const auto deadline = mini_world::utc_start_ns + (world.now() + duration(config.matchmaking_time)).count();
+    const auto deadline =
+        mini_world::utc_start_ns + (world.now() + duration(config.matchmaking_time)).count();
     for (const auto& one : members)
-      answer.records.push_back(record{fmt::format("{:016x}", one.host->id()), one.group, matchmaking::standing{deadline, true}.pack(), 0});
-    for (std::size_t m = members.size(); m-- > 0;) world.send(members[m].group, answer);
+      answer.records.push_back(record{fmt::format("{:016x}", one.host->id()), one.group,
+                                      matchmaking::standing{deadline, true}.pack(), 0});
+    for (std::size_t m = members.size(); m-- > 0;)
+      world.send(members[m].group, answer);
     world.settle();
     world.run_for(std::chrono::minutes(5));
   }
@@ -76,4 +84,4 @@ struct group_fixture {
   }
 };
 
-}  // namespace shoal::actors::testing
+} // namespace shoal::actors::testing
