@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/conduct/conduct.hpp"
-#include "actors/messages.hpp"
+#include "actors/averaging/messages.hpp"
 
 #include <caf/actor_cast.hpp>
 

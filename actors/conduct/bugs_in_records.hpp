@@ -3,7 +3,7 @@
 
 #include "actors/conduct/conduct.hpp"
 #include "actors/data/ledger_rows.hpp"
-#include "actors/messages.hpp"
+#include "actors/data/messages.hpp"
 
 namespace shoal::actors {
 

@@ -1,5 +1,6 @@
 // Conducts: the registry, what each injected bug does at its hook, and a conduct in a round of
 // group actors.
+#include "actors/averaging/observations.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/conduct/bugs_in_averaging.hpp"
 #include "actors/conduct/bugs_in_records.hpp"
