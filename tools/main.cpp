@@ -1,6 +1,7 @@
 // shoal: decentralized training over the Internet, simulated and real.
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ int wrong(const std::string& what, const std::string& help) {
 int main(int argc, char** argv) {
   using namespace shoal::tools;
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error, as on a full disk
+  setenv("GRPC_VERBOSITY", "NONE", 0);   // gRPC reads it once; it would log refusals that the program reports itself
   CLI::App app{"shoal runs decentralized training over the Internet, simulated and real"};
   app.name("shoal");
   app.set_version_flag("--version", version_text());

@@ -100,7 +100,6 @@ class moderated final : public admission {
 result<credentials> load_credentials(const std::filesystem::path& folder) {
   // No TLS 1.2: none of its suites that are left goes with an Ed25519 certificate. gRPC reads this once, before its first handshake.
   setenv("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384", 1);
-  setenv("GRPC_VERBOSITY", "NONE", 0);   // so is this: it would complain of certificates without the number of a host
   auto keys = load_node_keys(folder, utc_now());
   if (!keys) return failure{keys.error()};
   auto revoked = revocation_list::read(keys->crl_pem, keys->ca_pem);

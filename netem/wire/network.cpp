@@ -1488,7 +1488,6 @@ class network::station : public std::enable_shared_from_this<station> {
 // -- network --------------------------------------------------------------------------------------
 
 network::network(wire_options options) : shared_(std::make_shared<shared>()) {
-  setenv("GRPC_VERBOSITY", "NONE", 0);         // it writes to stderr what is told by our own refusals
   const auto hash = hash_of(std::as_bytes(std::span(options.scenario)));
   std::memcpy(shared_->scenario.data(), hash.bytes.data(), shared_->scenario.size());
   shared_->options = std::move(options);
