@@ -36,7 +36,9 @@
 
 #include "kernels/base/units.hpp"
 #include "netem/carrier.hpp"
+#include "netem/wire/admission.hpp"
 #include "netem/wire/listener.hpp"
+#include "netem/wire/refusal.hpp"
 
 namespace shoal::netem {
 class fabric;
@@ -50,14 +52,6 @@ inline constexpr std::array<std::string_view, 7> frame_refusal_names{"bad_frame"
 /// Why the gate closed a connection.
 inline constexpr std::array<std::string_view, 4> gate_refusal_names{"silent", "garbage", "too_many", "handshake"};
 
-/// Why a link was refused, by either side; reaches logs and metrics by its name.
-enum class refusal : std::uint8_t {
-  none, not_ours, other_version, clock_off, other_scenario, not_admitted, expired, revoked, borrowed_name, name_taken, ourselves, banned, no_hello
-};
-inline constexpr std::array<std::string_view, 13> refusal_names{"none", "not_ours", "other_version", "clock_off", "other_scenario", "not_admitted", "expired",
-                                                               "revoked", "borrowed_name", "name_taken", "ourselves", "banned", "no_hello"};
-constexpr std::string_view name_of(refusal why) { return refusal_names[static_cast<std::size_t>(why)]; }
-
 /// What is known of the other side of a link.
 struct neighbour {
   host_index host = no_host;
@@ -68,24 +62,6 @@ struct neighbour {
   std::string relay;               ///< the host over which it goes; empty: none
   duration round_trip{};           ///< of small frames, lately; 0: not measured yet
   double sends = 0, receives = 0;  ///< bits/s that were sent and have come, over the last minute
-};
-
-/// What became of a revocation list that another host sent.
-enum class list_news : std::uint8_t { taken, known, old, forged };
-
-/// Tells good certificates from others. Thread safety: all.
-class admission {
- public:
-  virtual ~admission() = default;
-  /// Whether who shows `certificate` (PEM) may take part, and under what name.
-  virtual refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name, std::string& detail) const = 0;
-  /// The number of the newest revocation list that is known here, also if it came just now by another way.
-  virtual std::uint64_t list_number() const = 0;
-  /// That list, as PEM.
-  virtual std::string list() const = 0;
-  /// Somebody else has this one. If it is the moderator's and newer it counts from now on, and is kept for the next start; `detail` says if
-  /// it could not be kept.
-  virtual list_news offer(const std::string& list, std::string& detail) const = 0;
 };
 
 /// Who asks a host something, without being one: see visit.hpp.
@@ -151,6 +127,9 @@ struct wire_counts {
   std::uint64_t unhandled_bytes = 0;                     ///< that came in bulk
 };
 
+struct context;
+class station;
+
 class network final : public carrier {
  public:
   explicit network(wire_options options);
@@ -180,15 +159,9 @@ class network final : public carrier {
   void killed(host_index host, kill_scope scope) override;
 
  private:
-  struct link;
-  struct remote;
-  class relayed_pipe;
-  class station;
-
   std::shared_ptr<station> station_of(host_index host) const;
 
-  struct shared;
-  std::shared_ptr<shared> shared_;
+  std::shared_ptr<context> shared_;
   mutable std::mutex mutex_;                             // guards stations_
   std::map<host_index, std::shared_ptr<station>> stations_;
 };

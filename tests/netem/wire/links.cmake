@@ -1,5 +1,18 @@
 # The tests of links, for tests/netem/CMakeLists.txt. None of them opens a socket.
 shoal_add_test(NAME test_wire
   SOURCES
+    ${CMAKE_CURRENT_LIST_DIR}/conduct_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/control_requests_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/dialler_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/handshake_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/host_link_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/host_state_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/host_state_relay_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/link_frames_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/link_list_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/message_frames_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/network_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/pacer_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/relays_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/revocation_test.cpp
   LIBS shoal_wire)

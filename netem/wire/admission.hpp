@@ -1,0 +1,31 @@
+// The interface to the keys of a swarm: it checks certificates and keeps the revocation list.
+// credentials.hpp has the implementation.
+#pragma once
+
+#include "netem/wire/refusal.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace shoal::netem::wire {
+
+/// The outcome of an offered revocation list.
+enum class list_news : std::uint8_t { taken, known, old, forged };
+
+/// Tells good certificates from others. Thread safety: all.
+class admission {
+public:
+  virtual ~admission() = default;
+  /// Whether the holder of `certificate` (PEM) may take part, and under which name.
+  virtual refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name,
+                        std::string& detail) const = 0;
+  /// The number of the newest revocation list that this host has, from whichever source.
+  virtual std::uint64_t list_number() const = 0;
+  /// The newest revocation list, as PEM.
+  virtual std::string list() const = 0;
+  /// Another host has this list. A newer one that the moderator signed counts from now on, and is
+  /// kept for the next start. `detail` says why the list could not be kept.
+  virtual list_news offer(const std::string& list, std::string& detail) const = 0;
+};
+
+} // namespace shoal::netem::wire

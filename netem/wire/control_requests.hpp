@@ -1,0 +1,72 @@
+// Answers control requests (visit.hpp): one question and one answer on a pipe of its own. Requests
+// that are too many, too long, or silent for too long are closed.
+#pragma once
+
+#include "kernels/base/units.hpp"
+#include "netem/wire/guarded.hpp"
+#include "netem/wire/network.hpp"
+#include "netem/wire/pipe.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shoal::netem::wire {
+
+inline constexpr std::size_t most_control_requests = 32; // at once
+
+/// The requests that are open. Thread safety: none.
+class open_requests {
+public:
+  /// False: there are too many already, or no more are taken.
+  bool add(std::shared_ptr<pipe> through, duration now);
+  /// The pipe to answer on; null if the request is over or was asked before.
+  std::shared_ptr<pipe> take_question(const pipe* through);
+  void remove(const pipe* through) { open_.erase(through); }
+  /// The requests that began more than `limit` ago.
+  std::vector<std::shared_ptr<pipe>> overdue(duration now, duration limit) const;
+  /// From now on none is taken. The answer: those that are open.
+  std::vector<std::shared_ptr<pipe>> stop();
+
+private:
+  struct request {
+    std::shared_ptr<pipe> through;
+    duration since{};
+    bool asked = false;
+  };
+  bool stopped_ = false;
+  std::map<const pipe*, request> open_;
+};
+
+/// The requests to one host. Thread safety: all.
+class control_requests : public std::enable_shared_from_this<control_requests> {
+public:
+  struct surroundings {
+    std::shared_ptr<const admission> admits; ///< null without keys
+    /// Empty: nobody is answered.
+    std::function<visit_answer(const visitor& who, const std::string& question)> answer;
+    std::function<std::int64_t()> utc_ns;
+    std::function<void(std::string_view why)> count_refusal;
+  };
+  explicit control_requests(surroundings around) : around_(std::move(around)) {}
+
+  void incoming(std::shared_ptr<pipe> made, duration now);
+  void close_overdue(duration now, duration limit);
+  void close();
+
+private:
+  /// Fills in the client of a request, or says why it is refused.
+  refusal identify(const pipe& through, visitor& who, std::string& detail) const;
+  void asked(const pipe* through, const visitor& who, const payload& bytes);
+
+  const surroundings around_;
+  guarded<open_requests> requests_;
+};
+
+/// Closes a pipe that nobody listens to.
+void reject(const std::shared_ptr<pipe>& made);
+
+} // namespace shoal::netem::wire

@@ -1,0 +1,65 @@
+#include "netem/wire/link_frames.hpp"
+
+#include "netem/wire/revocation.hpp"
+
+namespace shoal::netem::wire {
+
+namespace {
+
+constexpr std::size_t longest_name = 63, longest_address = 300;
+
+std::optional<link_frame> read(frame_kind kind, frame_reader& in) {
+  switch (kind) {
+  case frame_kind::ping:
+    if (in.left() == 0)
+      return ping_frame{};
+    return ping_frame{in.get<std::uint64_t>()};
+  case frame_kind::pong:
+    return pong_frame{in.get<std::uint64_t>()};
+  case frame_kind::watch:
+    return watch_frame{in.get<std::uint32_t>()};
+  case frame_kind::ended:
+    return ended_frame{in.get<std::uint32_t>()};
+  case frame_kind::where_is:
+    return where_is_frame{in.node()};
+  case frame_kind::node_at: {
+    node_at_frame out;
+    out.node = in.node();
+    out.name = in.text(longest_name);
+    out.address = in.text(longest_address);
+    return out;
+  }
+  case frame_kind::introduce:
+    return introduce_frame{in.get<std::uint64_t>()};
+  case frame_kind::leaving:
+    return leaving_frame{};
+  case frame_kind::relay_end: {
+    relay_end_frame out;
+    out.other = in.node();
+    out.link = in.get<std::uint64_t>();
+    return out;
+  }
+  case frame_kind::list_number:
+    return list_number_frame{in.get<std::uint64_t>()};
+  case frame_kind::list:
+    return list_frame{in.text(longest_list)};
+  default:
+    return {};
+  }
+}
+
+} // namespace
+
+std::optional<link_frame> read_link_frame(frame_kind kind, std::span<const std::byte> bytes) {
+  // Their contents were read, or are not wanted any more.
+  if (kind == frame_kind::hello)
+    return late_hello{};
+  if (kind == frame_kind::refused)
+    return late_refusal{};
+  frame_reader in(bytes);
+  in.get<std::uint8_t>();
+  auto out = read(kind, in);
+  return out && in.finished() ? std::move(out) : std::nullopt;
+}
+
+} // namespace shoal::netem::wire

@@ -1,0 +1,49 @@
+// The open links of one host. A dialled link has both pipes from the start; the two pipes of an
+// incoming one arrive as two links, which become one when both hellos have come.
+#pragma once
+
+#include "netem/wire/host_link.hpp"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace shoal::netem::wire {
+
+/// Thread safety: none; the station's lock guards it.
+class link_list {
+public:
+  using link_ptr = std::shared_ptr<host_link>;
+
+  void add(link_ptr fresh) { links_.push_back(std::move(fresh)); }
+  /// The link that the pipes of this one belong to.
+  link_ptr whole(const link_ptr& given) const;
+  /// A hello came on an incoming link. The answer is the whole link once both pipes have theirs,
+  /// and null until then.
+  link_ptr hello_came(const link_ptr& of, int which, const hello& theirs);
+  /// Takes it out. Null if it was closed before.
+  link_ptr close(const link_ptr& given);
+  /// Closes and takes out all.
+  std::vector<link_ptr> close_all();
+
+  const std::vector<link_ptr>& all() const noexcept { return links_; }
+  std::vector<link_ptr>& all() noexcept { return links_; }
+  std::vector<link_ptr> up() const;
+  std::vector<link_ptr> with(host_index host) const;
+  /// The first link with `host` that is up; null if there is none.
+  link_ptr up_with(host_index host) const;
+  /// Links that go over the relay behind `relay`.
+  std::vector<link_ptr> over(const link_ptr& relay) const;
+  /// The link with `other` over that relay; null if there is none.
+  link_ptr over(const link_ptr& relay, const node_key& other, std::uint64_t token) const;
+
+private:
+  std::vector<link_ptr> links_;
+  std::map<host_link*, link_ptr>
+      joined_; // incoming halves, and the whole link that took their pipe
+};
+
+/// The open pipes of a link.
+std::vector<std::shared_ptr<pipe>> pipes_of(const host_link& of);
+
+} // namespace shoal::netem::wire

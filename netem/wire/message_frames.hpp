@@ -1,0 +1,21 @@
+// Cuts an encoded message into the frames of a link: one, or a first one and pieces.
+#pragma once
+
+#include "netem/wire/frames.hpp"
+#include "netem/wire/message_codec.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace shoal::netem::wire {
+
+/// The actor number of a message without a sender.
+inline constexpr std::uint32_t no_sender = 0xffffffff;
+inline constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+/// On a paced line: 13 ms of 10 Mbit.
+inline constexpr std::size_t paced_piece_bytes = std::size_t{16} << 10;
+
+/// `piece`: the longest frame. Payloads are shared, not copied.
+std::vector<frame> frames_of(message_head head, encoded_message what, std::size_t piece);
+
+} // namespace shoal::netem::wire

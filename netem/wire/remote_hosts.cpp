@@ -1,0 +1,75 @@
+#include "netem/wire/remote_hosts.hpp"
+
+namespace shoal::netem::wire {
+
+void remote::clear_outbox() {
+  outbox.clear();
+  outbox_bytes = 0;
+}
+
+neighbour remote::as_neighbour(duration now) const {
+  neighbour out{host, name, address, service, {}, {}, 0, 0};
+  if (!up)
+    return out;
+  if (const auto over = up->relay.lock())
+    out.relay = over->theirs.name;
+  out.round_trip = up->round_trip;
+  const auto rates = up->rates(now);
+  out.sends = rates.sends;
+  out.receives = rates.receives;
+  return out;
+}
+
+remote& remote_hosts::of(host_index host) {
+  auto& out = hosts_[host];
+  if (out.host == no_host) {
+    out.host = host;
+    out.node = node_of_(host);
+    out.address = address_of_(host);
+  }
+  return out;
+}
+
+remote* remote_hosts::find(host_index host) {
+  const auto found = hosts_.find(host);
+  return found == hosts_.end() ? nullptr : &found->second;
+}
+
+remote* remote_hosts::find(const node_key& node) {
+  for (auto& [host, each] : hosts_)
+    if (each.node == node)
+      return &each;
+  return nullptr;
+}
+
+std::shared_ptr<host_link> remote_hosts::direct_link(const node_key& node) {
+  const auto* r = find(node);
+  return r != nullptr && r->up && !r->up->relayed ? r->up : nullptr;
+}
+
+bool remote_hosts::is_up(host_index host) const {
+  const auto found = hosts_.find(host);
+  return found != hosts_.end() && found->second.up;
+}
+
+std::vector<neighbour> remote_hosts::neighbours(duration now) const {
+  std::vector<neighbour> out;
+  for (const auto& [host, each] : hosts_)
+    if (each.up)
+      out.push_back(each.as_neighbour(now));
+  return out;
+}
+
+verdict remote_hosts::check_name(const hello& theirs, duration now, duration detection_time) const {
+  for (const auto& [host, each] : hosts_) {
+    if (each.name != theirs.name || each.node.incarnation == theirs.incarnation)
+      continue;
+    const bool lives = each.up && now - each.up->pipes[0].heard < detection_time;
+    if (each.node.incarnation > theirs.incarnation || lives)
+      return {refusal::name_taken, "there is a host with the name " + theirs.name +
+                                       (each.address.empty() ? "" : ", at " + each.address)};
+  }
+  return {};
+}
+
+} // namespace shoal::netem::wire

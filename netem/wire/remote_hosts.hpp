@@ -1,0 +1,73 @@
+// The other hosts that one host knows: their names, addresses and services, the link with each, and
+// what waits to be sent until there is one.
+#pragma once
+
+#include "netem/wire/dialler.hpp"
+#include "netem/wire/handshake.hpp"
+#include "netem/wire/host_link.hpp"
+#include "netem/wire/network.hpp"
+
+#include <caf/actor.hpp>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace shoal::netem::wire {
+
+struct remote {
+  struct queued {
+    frame what;
+    bool bulk;
+  };
+  host_index host = no_host;
+  node_key node;
+  std::string name, address;
+  host_index relay = no_host; ///< the host over which it can be reached
+  caf::actor service;
+  std::shared_ptr<host_link> up; ///< frames to it go over this link
+  std::shared_ptr<host_link> dialling;
+  std::deque<queued> outbox; ///< waits for a link
+  std::size_t outbox_bytes = 0;
+  reconnect attempts;
+  std::set<std::uint32_t> watching; ///< its actors that actors of this host observe
+
+  void clear_outbox();
+  neighbour as_neighbour(duration now) const;
+};
+
+/// Thread safety: none; the station's lock guards it.
+class remote_hosts {
+public:
+  /// `node_of`, `address_of`: what the process knows of a host; an empty address if nothing.
+  remote_hosts(std::function<node_key(host_index)> node_of,
+               std::function<std::string(host_index)> address_of)
+      : node_of_(std::move(node_of)), address_of_(std::move(address_of)) {}
+
+  /// A host that is not known yet is added.
+  remote& of(host_index host);
+  remote* find(host_index host);
+  remote* find(const node_key& node);
+  /// The link with that host, unless it goes over a relay; null if there is none.
+  std::shared_ptr<host_link> direct_link(const node_key& node);
+  bool is_up(host_index host) const;
+  std::vector<neighbour> neighbours(duration now) const;
+  /// Whether another living process has the name in the hello, as far as is known.
+  verdict check_name(const hello& theirs, duration now, duration detection_time) const;
+  void erase(host_index host) { hosts_.erase(host); }
+  void clear() { hosts_.clear(); }
+
+  auto begin() { return hosts_.begin(); }
+  auto end() { return hosts_.end(); }
+
+private:
+  const std::function<node_key(host_index)> node_of_;
+  const std::function<std::string(host_index)> address_of_;
+  std::map<host_index, remote> hosts_;
+};
+
+} // namespace shoal::netem::wire

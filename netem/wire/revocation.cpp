@@ -1,0 +1,31 @@
+#include "netem/wire/revocation.hpp"
+
+namespace shoal::netem::wire {
+
+revocation::revocation(std::shared_ptr<const admission> admits)
+    : admits_(std::move(admits)), number_(admits_ ? admits_->list_number() : 0) {}
+
+bool revocation::is_behind() const {
+  return enabled() && admits_->list_number() > number_;
+}
+
+void revocation::adopt() {
+  number_ = admits_->list_number();
+}
+
+std::optional<std::string> revocation::revoked(const std::string& certificate,
+                                               std::int64_t utc_ns) const {
+  std::string name, detail;
+  if (!enabled() || admits_->check(certificate, utc_ns, name, detail) != refusal::revoked)
+    return {};
+  return detail;
+}
+
+std::optional<frame> revocation::list_frame() const {
+  const auto pem = admits_->list();
+  if (pem.size() > longest_list)
+    return {};
+  return frame_writer(frame_kind::list).put(std::string_view(pem)).done();
+}
+
+} // namespace shoal::netem::wire

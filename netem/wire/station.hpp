@@ -1,0 +1,147 @@
+// One host of this process on the real network: the listener and the pipes of its links, and their
+// callbacks. Decisions are those of host_state.hpp, under the lock; the station carries them out.
+#pragma once
+
+#include "netem/wire/context.hpp"
+#include "netem/wire/control_requests.hpp"
+#include "netem/wire/guarded.hpp"
+#include "netem/wire/handshake.hpp"
+#include "netem/wire/host_state.hpp"
+#include "netem/wire/link_frames.hpp"
+#include "netem/wire/listener.hpp"
+#include "netem/wire/network.hpp"
+#include "netem/wire/revocation.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shoal::netem::wire {
+
+/// Thread safety: all.
+class station : public std::enable_shared_from_this<station> {
+public:
+  station(std::shared_ptr<context> all, host_index host, host_options options);
+
+  /// Errors: those of listener::open.
+  result<void> open();
+  address listens_at() const { return listener_ ? listener_->at() : address{}; }
+  void close();
+  /// As if the cable was pulled: nothing comes or goes, and nobody is told.
+  void fall_silent() { silent_ = true; }
+
+  void introduce(const caf::actor& service);
+  void join(const address& where);
+  void leave();
+  bool has_links() const { return !state_.lock()->links.all().empty(); }
+  std::vector<neighbour> neighbours() const { return state_.lock()->hosts.neighbours(now()); }
+  /// Adds those of the gate. Takes no lock, as observers ask while they hold their own.
+  void add_counts(wire_counts& into) const;
+
+  void carry(endpoint from, endpoint to, caf::mailbox_element_ptr element, std::uint64_t bytes,
+             bool bulk);
+  void watch(endpoint of);
+  void actor_ended(std::uint32_t ordinal) { state_.lock()->actor_ended(ordinal, now()); }
+
+private:
+  using link_ptr = std::shared_ptr<host_link>;
+
+  duration now() const { return all_->now(); }
+  std::int64_t utc() const { return all_->options.utc_ns(); }
+  std::shared_ptr<pipe> dial(const std::string& where, int which) const;
+
+  // -- the lock (station.cpp) ----
+
+  /// Calls `change` under the lock, and does afterwards what it has put off.
+  template <class Change>
+  void apply(Change change) {
+    deferred later;
+    change(*state_.lock(), later);
+    perform(later);
+  }
+  /// Requires: the lock is free.
+  void perform(const deferred& work);
+  void schedule_tick();
+  void tick();
+
+  // -- links come and go (station_links.cpp) ----
+
+  void start(const link_ptr& of, int which);
+  /// Somebody has dialled this host.
+  void incoming(std::shared_ptr<pipe> made);
+  void hello_came(const link_ptr& of, int which, const payload& bytes);
+  /// A hello came on a link that this host dialled. It comes on both pipes, and the first one
+  /// counts.
+  void greeted(const link_ptr& of, hello theirs);
+  /// Takes or refuses a link by its hello.
+  void decide(const link_ptr& of);
+  verdict check(const host_link& of);
+  void connect(const link_ptr& of);
+  /// Says why, and hangs up.
+  void refuse(const link_ptr& of, refusal why, const std::string& text);
+  void pipe_over(const link_ptr& given, int which, const std::string& why);
+  /// The other side said goodbye, and nothing more comes.
+  void left(const link_ptr& of);
+  /// Closes a link, or takes note that it is closed.
+  void end(const link_ptr& given, const std::string& why);
+  /// Tells why a link that this host dialled never came up.
+  void tell_failed(const host_link& of, const std::string& why, bool name_taken_for_good);
+  /// The host's process has ended for good.
+  void remove_host(host_index host);
+  /// The other side broke the protocol: this is counted as `why`, and its name is banned for a
+  /// while.
+  void misbehaved(const link_ptr& of, const char* why);
+  /// Bytes came that are not frames.
+  void malformed(const link_ptr& given);
+
+  // -- revocation lists (station_lists.cpp) ----
+
+  void end_if_revoked(const link_ptr& of);
+  void send_list(const link_ptr& to);
+  /// There is a newer list, from `from` or (null) from this machine. It counts for open links, and
+  /// goes on to all others.
+  void list_changed(const link_ptr& from, const std::string& text);
+  void list_came(const link_ptr& of, const std::string& pem);
+
+  // -- frames (station_frames.cpp) ----
+
+  void frame_came(const link_ptr& given, int which, const payload& bytes);
+  void refused_came(const link_ptr& of, const payload& bytes);
+  void bound_rate(host_link& of, int which);
+  /// False: no correct host sends that.
+  bool handle(const link_ptr& of, int which, frame_kind kind, const payload& bytes);
+  bool message_part_came(const link_ptr& of, int which, frame_kind kind, const payload& bytes);
+  void message_came(const link_ptr& of, int which, const message_head& head, const payload& body,
+                    std::size_t charged);
+  bool relayed_came(const link_ptr& of, int which, const payload& bytes);
+  bool on(const link_ptr& of, int which, const ping_frame& what);
+  bool on(const link_ptr& of, int which, const pong_frame& what);
+  bool on(const link_ptr& of, int which, const late_hello& what);
+  bool on(const link_ptr& of, int which, const late_refusal& what);
+  bool on(const link_ptr& of, int which, const watch_frame& what);
+  bool on(const link_ptr& of, int which, const ended_frame& what);
+  bool on(const link_ptr& of, int which, const where_is_frame& what);
+  bool on(const link_ptr& of, int which, const node_at_frame& what);
+  bool on(const link_ptr& of, int which, const introduce_frame& what);
+  bool on(const link_ptr& of, int which, const leaving_frame& what);
+  bool on(const link_ptr& of, int which, const relay_end_frame& what);
+  bool on(const link_ptr& of, int which, const list_number_frame& what);
+  bool on(const link_ptr& of, int which, const list_frame& what);
+
+  const std::shared_ptr<context> all_;
+  const host_index host_;
+  host_options options_;
+  const duration tick_;
+  const handshake_rules rules_;
+  revocation revoked_;
+  const std::shared_ptr<control_requests> requests_;
+  std::unique_ptr<listener> listener_;
+  std::atomic<bool> silent_{false};
+  guarded<host_state> state_;
+};
+
+} // namespace shoal::netem::wire

@@ -1,0 +1,245 @@
+#include "netem/coordinator.hpp"
+#include "netem/fabric.hpp"
+#include "netem/wire/arrived_message.hpp"
+#include "netem/wire/message_codec.hpp"
+#include "netem/wire/message_frames.hpp"
+#include "netem/wire/relayed_pipe.hpp"
+#include "netem/wire/station.hpp"
+
+#include <variant>
+
+namespace shoal::netem::wire {
+
+namespace {
+
+constexpr std::size_t most_watched = std::size_t{1} << 16; // actors, by one host
+constexpr std::size_t most_answers = std::size_t{64}
+                                     << 10; // bytes of answers to pings that may wait
+
+} // namespace
+
+void station::frame_came(const link_ptr& given, int which, const payload& bytes) {
+  if (silent_ || bytes.empty())
+    return;
+  const auto kind = static_cast<frame_kind>(std::to_integer<std::uint8_t>(bytes.bytes()[0]));
+  const auto [of, step] = state_.lock()->frame_came(given, which, kind, bytes.size(), now());
+  if (step == frame_step::drop)
+    return;
+  ++all_->frames_in;
+  all_->bytes_in += bytes.size();
+  of->received += bytes.size();
+  switch (step) {
+  case frame_step::drop:
+    return;
+  case frame_step::refused:
+    return refused_came(of, bytes);
+  case frame_step::hello:
+    return hello_came(of, which, bytes);
+  case frame_step::wrong:
+    return refuse(of, refusal::not_ours, "");
+  case frame_step::handle:
+    break;
+  }
+  if (!handle(of, which, kind, bytes))
+    misbehaved(of, "bad_frame");
+  bound_rate(*of, which);
+}
+
+void station::refused_came(const link_ptr& of, const payload& bytes) {
+  frame_reader in(bytes.bytes());
+  in.get<std::uint8_t>();
+  const auto why = in.get<std::uint8_t>();
+  auto text = in.text(longest_list);
+  if (!in.finished() || why == 0 || why >= refusal_names.size())
+    return end(of, "it refused us");
+  const auto refused = static_cast<refusal>(why);
+  if (refused == refusal::other_scenario && all_->options.difference)
+    text = all_->options.difference(all_->options.scenario, text);
+  const auto state = state_.lock();
+  if (of->refused != refusal::none)
+    return;
+  of->refused = refused;
+  of->refused_text = std::move(text);
+}
+
+/// After too many frames in a second, reading waits for its end, as if the window were full. The
+/// relay's pipe counts relayed frames.
+void station::bound_rate(host_link& of, int which) {
+  if (of.relayed)
+    return;
+  auto& direction = of.pipes[which];
+  const auto goes_on = direction.rate.count(now(), all_->options.most_frames);
+  if (!goes_on)
+    return;
+  // A listener has one window size for both pipes.
+  const auto full =
+      std::max(all_->options.control.window_bytes, all_->options.bulk.window_bytes) + 1;
+  direction.through->window().add(full);
+  ++all_->held_back;
+  all_->clock->at(*goes_on,
+                  [through = direction.through, full] { through->window().remove(full); });
+}
+
+bool station::handle(const link_ptr& of, int which, frame_kind kind, const payload& bytes) {
+  if (kind == frame_kind::message || kind == frame_kind::piece)
+    return message_part_came(of, which, kind, bytes);
+  if (kind == frame_kind::relayed)
+    return relayed_came(of, which, bytes);
+  const auto what = read_link_frame(kind, bytes.bytes());
+  return what && std::visit([&](const auto& each) { return on(of, which, each); }, *what);
+}
+
+// -- messages ----
+
+bool station::message_part_came(const link_ptr& of, int which, frame_kind kind,
+                                const payload& bytes) {
+  auto& direction = of->pipes[which];
+  std::optional<message_assembly::whole> whole;
+  const bool good = kind == frame_kind::message ? direction.messages.begin(bytes, whole)
+                                                : direction.messages.piece(bytes, whole);
+  if (!good)
+    return false;
+  if (!whole)
+    return true;
+  direction.through->window().add(whole->bytes);
+  message_came(of, which, whole->head, whole->body, whole->bytes);
+  return true;
+}
+
+void station::message_came(const link_ptr& of, int which, const message_head& head,
+                           const payload& body, std::size_t charged) {
+  const auto& through = of->pipes[which].through;
+  const auto aligned = (std::size_t{head.binary} + 7) / 8 * 8;
+  std::size_t unheard = 0;
+  auto content =
+      decode(*all_->system, *all_->net, body.bytes().first(head.binary),
+             body.slice(aligned, body.size() - aligned), all_->options.acceptable, &unheard);
+  const bool too_many = unheard > 0 && state_.lock()->faults.names_too_many(
+                                           of->theirs.name, unheard, all_->options.most_named);
+  if (!content || too_many) {
+    through->window().remove(charged);
+    return misbehaved(of, content ? "too_many_hosts" : "bad_message");
+  }
+  caf::strong_actor_ptr sender;
+  if (head.from != no_sender)
+    sender = all_->net->address_at(of->node, caf::actor_id{head.from} + 1);
+  caf::mailbox_element_ptr element{new arrived_message(std::move(sender), std::move(*content),
+                                                       through, charged, {all_, &all_->unhandled})};
+  all_->net->deliver({of->host, head.from == no_sender ? 0 : head.from}, {host_, head.to},
+                     std::move(element), head.wire_bytes);
+}
+
+bool station::relayed_came(const link_ptr& of, int which, const payload& bytes) {
+  const auto head = read_relayed_head(bytes.bytes());
+  if (!head || head->which != which || of->relayed)
+    return false;
+  const auto inner = bytes.slice(relayed_head::bytes, bytes.size() - relayed_head::bytes);
+  if (inner.empty())
+    return false;
+  host_state::relayed_target to;
+  apply([&](host_state& state, deferred& later) {
+    to = state.relayed_came(of, *head, inner, now(), later);
+  });
+  if (!to.link)
+    return true;
+  if (to.fresh)
+    for (int i = 0; i < 2; ++i)
+      start(to.link, i);
+  static_cast<relayed_pipe&>(*to.link->pipes[which].through).came(inner);
+  return true;
+}
+
+// -- the other frames of a link that is up ----
+
+bool station::on(const link_ptr& of, int which, const ping_frame& what) {
+  if (!what.stamp)
+    return true;
+  const auto state = state_.lock();
+  // A host that asks and does not read gets no answer.
+  if (of->pipes[which].through->queued_bytes() < most_answers)
+    of->send(which == 1, frame_writer(frame_kind::pong).put(*what.stamp).done(), now());
+  return true;
+}
+
+bool station::on(const link_ptr& of, int, const pong_frame& what) {
+  const auto state = state_.lock();
+  of->pong_came(what.stamp, now());
+  return true;
+}
+
+bool station::on(const link_ptr& of, int which, const late_hello&) {
+  return which == 0 || of->dialled;
+}
+
+bool station::on(const link_ptr&, int, const late_refusal&) {
+  return true;
+}
+
+bool station::on(const link_ptr& of, int, const watch_frame& what) {
+  {
+    const auto state = state_.lock();
+    if (of->watched.size() >= most_watched)
+      return false;
+    of->watched.insert(what.ordinal);
+  }
+  if (!all_->net->lives({host_, what.ordinal}))
+    actor_ended(what.ordinal);
+  return true;
+}
+
+bool station::on(const link_ptr& of, int, const ended_frame& what) {
+  {
+    const auto state = state_.lock();
+    if (auto* r = state->hosts.find(of->host))
+      r->watching.erase(what.ordinal);
+  }
+  all_->net->gone(host_, of->host, what.ordinal, true);
+  return true;
+}
+
+bool station::on(const link_ptr& of, int, const where_is_frame& what) {
+  state_.lock()->answer_where(*of, what.node, now());
+  return true;
+}
+
+bool station::on(const link_ptr& of, int, const node_at_frame& what) {
+  apply([&](host_state& state, deferred& later) { state.learn_where(*of, what, now(), later); });
+  return true;
+}
+
+bool station::on(const link_ptr& of, int, const introduce_frame& what) {
+  auto service = caf::actor_cast<caf::actor>(all_->net->address_at(of->node, what.service));
+  const auto told = state_.lock()->introduced(*of, std::move(service), now());
+  if (told && all_->options.on_up)
+    all_->options.on_up(host_, *told);
+  return true;
+}
+
+bool station::on(const link_ptr& of, int which, const leaving_frame&) {
+  if (state_.lock()->goodbye_came(*of, which))
+    left(of);
+  return true;
+}
+
+bool station::on(const link_ptr& of, int which, const relay_end_frame& what) {
+  if (of->relayed)
+    return false;
+  const auto ended = state_.lock()->relay_ended(of, which, what, now());
+  if (ended)
+    end(ended, "the relay says that it is over");
+  return true;
+}
+
+bool station::on(const link_ptr& of, int, const list_number_frame& what) {
+  if (revoked_.is_news_to(what.number))
+    send_list(of);
+  return true;
+}
+
+bool station::on(const link_ptr& of, int, const list_frame& what) {
+  if (revoked_.enabled())
+    list_came(of, what.pem);
+  return true;
+}
+
+} // namespace shoal::netem::wire

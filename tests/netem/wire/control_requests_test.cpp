@@ -1,0 +1,113 @@
+#include "netem/wire/control_requests.hpp"
+#include "netem/wire/visit.hpp"
+#include "tests/netem/wire/fake_pipe.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace shoal;
+using namespace shoal::netem::wire;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Requests without keys, and what was asked.
+struct desk {
+  std::vector<std::string> asked;
+  std::vector<std::string> counted;
+  std::shared_ptr<control_requests> requests;
+
+  explicit desk(std::shared_ptr<const admission> admits = nullptr, bool answers = true) {
+    control_requests::surroundings around;
+    around.admits = std::move(admits);
+    if (answers)
+      around.answer = [this](const visitor&, const std::string& question) {
+        asked.push_back(question);
+        return visit_answer{true, "fine"};
+      };
+    around.utc_ns = [] { return std::int64_t{0}; };
+    around.count_refusal = [this](std::string_view why) { counted.emplace_back(why); };
+    requests = std::make_shared<control_requests>(std::move(around));
+  }
+  std::shared_ptr<fake_pipe> dial(duration now = 1s) const {
+    auto out = std::make_shared<fake_pipe>();
+    requests->incoming(out, now);
+    return out;
+  }
+};
+
+std::string answer_on(const fake_pipe& through) {
+  REQUIRE(through.sent.size() == 1);
+  const auto said = read_visit_answer(bytes_of(through.sent[0]));
+  REQUIRE(said);
+  return (said->done ? "yes, " : "no, ") + said->text;
+}
+
+class refuses_all final : public admission {
+public:
+  refusal check(const std::string&, std::int64_t, std::string&,
+                std::string& detail) const override {
+    detail = "nobody is";
+    return refusal::not_admitted;
+  }
+  std::uint64_t list_number() const override { return 0; }
+  std::string list() const override { return {}; }
+  list_news offer(const std::string&, std::string&) const override { return list_news::known; }
+};
+
+} // namespace
+
+TEST_CASE("a request is one question and one answer") {
+  const desk host;
+  const auto through = host.dial();
+  through->receive("status");
+  CHECK(answer_on(*through) == "yes, fine");
+  CHECK(through->finished);
+  through->receive("drain");
+  CHECK(host.asked == std::vector<std::string>{"status"});
+}
+
+TEST_CASE("a question that is too long is counted and not answered") {
+  const desk host;
+  const auto through = host.dial();
+  through->receive(std::string(longest_question + 1, '?'));
+  CHECK(host.asked.empty());
+  CHECK(host.counted == std::vector<std::string>{"bad_frame"});
+  CHECK(through->closed);
+  const auto other = host.dial();
+  other->receive(std::string(longest_question, '?'));
+  CHECK(answer_on(*other) == "yes, fine");
+}
+
+TEST_CASE("a request that is not admitted, or that this host does not answer, is told why") {
+  const desk keys(std::make_shared<refuses_all>());
+  const auto through = keys.dial();
+  CHECK(answer_on(*through) == "no, not_admitted, nobody is");
+  CHECK(keys.counted == std::vector<std::string>{"not_admitted"});
+  const desk silent(nullptr, false);
+  CHECK(answer_on(*silent.dial()) == "no, not_ours");
+}
+
+TEST_CASE("only so many requests are open at once, and one that ends makes room") {
+  const desk host;
+  std::vector<std::shared_ptr<fake_pipe>> all;
+  for (std::size_t i = 0; i < most_control_requests; ++i)
+    all.push_back(host.dial());
+  CHECK(host.dial()->closed);
+  CHECK_FALSE(all[0]->closed);
+  all[0]->break_off();
+  CHECK_FALSE(host.dial()->closed);
+  CHECK(host.dial()->closed);
+}
+
+TEST_CASE("a request that takes too long is closed, and so are all when the host closes") {
+  const desk host;
+  const auto first = host.dial(1s), second = host.dial(2s);
+  host.requests->close_overdue(6s, 5s);
+  CHECK_FALSE(first->closed);
+  host.requests->close_overdue(6s + 1ms, 5s);
+  CHECK(first->closed);
+  CHECK_FALSE(second->closed);
+  host.requests->close();
+  CHECK(second->closed);
+  CHECK(host.dial()->closed);
+}

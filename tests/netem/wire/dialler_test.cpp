@@ -1,0 +1,106 @@
+#include "netem/wire/dialler.hpp"
+#include "netem/wire/host_link.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace shoal;
+using namespace shoal::netem::wire;
+using namespace std::chrono_literals;
+
+namespace {
+
+using indices = std::vector<std::size_t>;
+constexpr auto nobody_up = [](netem::host_index) { return false; };
+
+} // namespace
+
+TEST_CASE("the wait doubles from 200 ms up to two seconds") {
+  CHECK(back_off_after(1) == 200ms);
+  CHECK(back_off_after(2) == 400ms);
+  CHECK(back_off_after(4) == 1600ms);
+  CHECK(back_off_after(5) == 2s);
+  CHECK(back_off_after(1'000'000) == 2s);
+}
+
+TEST_CASE("a host is tried at once, then with back-off, and given up after the limit since the "
+          "first attempt") {
+  reconnect to;
+  to.begin(10s);
+  CHECK(to.trying());
+  CHECK(to.due(10s));
+  to.attempted(10s);
+  to.begin(10s + 1ms); // it tries already
+  CHECK_FALSE(to.due(10s + 199ms));
+  CHECK(to.due(10s + 200ms));
+  to.attempted(10s + 200ms);
+  CHECK_FALSE(to.due(10s + 599ms));
+  to.try_at(10s + 300ms);
+  CHECK(to.due(10s + 300ms));
+  CHECK_FALSE(to.expired(15s, 5s));
+  CHECK(to.expired(15s + 1ms, 5s));
+  to.stop();
+  to.begin(20s); // anew
+  CHECK(to.due(20s));
+  to.attempted(20s);
+  CHECK(to.due(20s + 200ms));
+}
+
+TEST_CASE(
+    "an address is dialled until a host answers there, and again when the link with it is lost") {
+  join_list all;
+  all.add("10.0.0.5:7000");
+  CHECK(all.due(1s, nobody_up) == indices{0});
+  const auto link = std::make_shared<host_link>();
+  auto to = all.begin(0, 1s, 5s);
+  REQUIRE(to);
+  CHECK(to->where == "10.0.0.5:7000");
+  *to->slot = link;
+  CHECK(all.due(100s, nobody_up).empty());
+  CHECK_FALSE(all.begin(0, 1s, 5s));
+  all.connected(*link, 4);
+  CHECK(all.due(100s, [](netem::host_index host) { return host == 4; }).empty());
+  CHECK(all.due(100s, nobody_up) == indices{0});
+  CHECK(all.due(5s, nobody_up).empty()); // not before the patience with the last attempt is over
+  all.forget(4);
+  CHECK(all.due(100s, [](netem::host_index host) { return host == 4; }) == indices{0});
+}
+
+TEST_CASE("an address that does not answer is dialled with back-off") {
+  join_list all;
+  all.add("a:1");
+  const auto link = std::make_shared<host_link>();
+  for (const duration wait : {200ms, 400ms, 800ms, 1600ms, 2000ms, 2000ms}) {
+    *all.begin(0, 1s, 5s)->slot = link;
+    CHECK_FALSE(all.lost(*link, refusal::none, 1s, 15s));
+    CHECK(all.due(1s + wait - 1ms, nobody_up).empty());
+    CHECK(all.due(1s + wait, nobody_up) == indices{0});
+  }
+}
+
+TEST_CASE("a name that stays taken for longer than the limit is taken for good") {
+  join_list all;
+  all.add("a:1");
+  const auto link = std::make_shared<host_link>();
+  const auto refused_at = [&](duration when, refusal why) {
+    *all.begin(0, when, 5s)->slot = link;
+    return all.lost(*link, why, when, 15s);
+  };
+  CHECK_FALSE(refused_at(10s, refusal::name_taken));
+  CHECK_FALSE(refused_at(25s, refusal::name_taken));
+  CHECK(refused_at(26s, refusal::name_taken));
+  CHECK_FALSE(refused_at(27s, refusal::banned));
+  *all.begin(0, 28s, 5s)->slot = link;
+  all.connected(*link, 4); // it was let in
+  CHECK_FALSE(refused_at(40s, refusal::name_taken));
+}
+
+TEST_CASE("other links than the one that was dialled change nothing") {
+  join_list all;
+  all.add("a:1");
+  const auto link = std::make_shared<host_link>();
+  *all.begin(0, 1s, 5s)->slot = link;
+  const host_link other;
+  all.connected(other, 4);
+  CHECK_FALSE(all.lost(other, refusal::name_taken, 1h, 15s));
+  CHECK(all.due(1h, nobody_up).empty());
+}

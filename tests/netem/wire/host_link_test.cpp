@@ -1,0 +1,88 @@
+#include "netem/wire/host_link.hpp"
+#include "tests/netem/wire/fake_pipe.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace shoal;
+using namespace shoal::netem::wire;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::uint64_t stamp_of(const frame& ping) {
+  frame_reader in(bytes_of(ping));
+  CHECK(in.get<std::uint8_t>() == static_cast<std::uint8_t>(frame_kind::ping));
+  return in.get<std::uint64_t>();
+}
+
+} // namespace
+
+TEST_CASE("reading may go on at the end of the second in which the last allowed frame came") {
+  frame_rate rate;
+  CHECK_FALSE(rate.count(10s, 3));
+  CHECK_FALSE(rate.count(10s + 1ms, 3));
+  CHECK(rate.count(10s + 2ms, 3) == duration(11s));
+  CHECK_FALSE(rate.count(11s, 3));
+}
+
+TEST_CASE("frames that are spread over seconds are not held back") {
+  frame_rate rate;
+  for (int i = 0; i < 100; ++i)
+    CHECK_FALSE(rate.count(1s + i * 500ms, 3));
+}
+
+TEST_CASE("the round trip is asked for every five seconds, and smoothed") {
+  const auto link = fake_link();
+  link->measure(10s);
+  link->measure(14s);
+  REQUIRE(pipe_of(*link, 0).sent.size() == 1);
+  link->pong_came(stamp_of(pipe_of(*link, 0).sent[0]), 10s + 80ms);
+  CHECK(link->round_trip == 80ms);
+  link->measure(15s);
+  REQUIRE(pipe_of(*link, 0).sent.size() == 2);
+  link->pong_came(stamp_of(pipe_of(*link, 0).sent[1]), 15s + 160ms);
+  CHECK(link->round_trip == 90ms); // (7 * 80 + 160) / 8
+  link->pong_came(12345, 16s);
+  CHECK(link->round_trip == 90ms);
+}
+
+TEST_CASE("rates are those of the last minute") {
+  const auto link = fake_link();
+  link->since = 10s;
+  link->sent = 1000;
+  CHECK(link->rates(20s).sends == doctest::Approx(800));
+  CHECK(link->rates(10s).sends == doctest::Approx(8000)); // over a second at least
+  for (int i = 0; i <= 24; ++i) {
+    link->measure(duration(20s) + i * 5s);
+    link->sent += 5000;
+    link->received += 500;
+  }
+  CHECK(link->rates(140s).sends == doctest::Approx(8 * 65000 / 60.0));
+  CHECK(link->rates(140s).receives == doctest::Approx(8 * 6500 / 60.0));
+}
+
+TEST_CASE("an idle pipe is pinged after a quarter of the limit, and a silent one is given up after "
+          "all of it") {
+  const auto link = fake_link();
+  for (auto& direction : link->pipes)
+    direction.heard = 100s;
+  for (auto& sent : link->last_sent)
+    sent = 100s;
+  CHECK_FALSE(link->keep_alive(100s + 900ms, 4s, false));
+  CHECK(pipe_of(*link, 0).take_kinds().empty());
+  CHECK_FALSE(link->keep_alive(101s, 4s, false));
+  for (const int i : {0, 1})
+    CHECK(pipe_of(*link, i).take_kinds() == std::vector{frame_kind::ping});
+  CHECK_FALSE(link->keep_alive(104s, 4s, false));
+  link->pipes[1].heard = 104s;
+  CHECK(link->keep_alive(104s + 1ms, 4s, false));
+  SUBCASE("unless this host itself does not read it") {
+    pipe_of(*link, 0).held = true;
+    CHECK_FALSE(link->keep_alive(104s + 1ms, 4s, false));
+  }
+  SUBCASE("unless this process stood still: then the other side gets another half") {
+    CHECK_FALSE(link->keep_alive(200s, 4s, true));
+    CHECK_FALSE(link->keep_alive(202s, 4s, false));
+    CHECK(link->keep_alive(202s + 1ms, 4s, false));
+  }
+}

@@ -1,0 +1,114 @@
+#include "tests/netem/wire/host_fixture.hpp"
+
+using namespace shoal;
+using namespace shoal::netem::wire;
+using namespace std::chrono_literals;
+using netem::host_index;
+
+TEST_CASE("a relay passes frames on to the host that they name, and says who they are from") {
+  host_fixture relay(one_that_relays(100));
+  const auto one = relay.linked(1, "lab-1"), two = relay.linked(2, "lab-2");
+  for (const auto& each : {one, two})
+    for (const int i : {0, 1})
+      pipe_of(*each, i).take_kinds();
+  const payload inner{std::vector<std::byte>(60)};
+  deferred later;
+  CHECK(relay.state.relayed_came(one, {1, node(2), 5}, inner, relay.now, later).link == nullptr);
+  REQUIRE(pipe_of(*two, 1).sent.size() == 1);
+  const auto head = read_relayed_head(bytes_of(pipe_of(*two, 1).sent[0]));
+  REQUIRE(head);
+  CHECK(head->other == node(1));
+  CHECK(head->link == 5);
+  CHECK(relay.all.relayed_bytes == 60);
+
+  SUBCASE("until its budget is spent, which it says to the sender") {
+    relay.state.relayed_came(one, {1, node(2), 5}, inner, relay.now, later);
+    CHECK(pipe_of(*one, 1).take_kinds() == kinds{frame_kind::relay_end});
+    CHECK(pipe_of(*two, 1).sent.size() == 1);
+  }
+  SUBCASE("and says so when there is no such host") {
+    relay.state.relayed_came(one, {0, node(3), 5}, payload{std::vector<std::byte>(1)}, relay.now,
+                             later);
+    CHECK(pipe_of(*one, 0).take_kinds() == kinds{frame_kind::relay_end});
+  }
+  SUBCASE("and tells the other end when one is gone") {
+    relay.state.remove(one, relay.now);
+    CHECK(pipe_of(*two, 0).take_kinds() == kinds{frame_kind::relay_end});
+  }
+  SUBCASE("and passes the end of a link on") {
+    CHECK(relay.state.relay_ended(two, 0, {node(1), 5}, relay.now) == nullptr);
+    CHECK(pipe_of(*one, 0).take_kinds() == kinds{frame_kind::relay_end});
+    relay.state.remove(one, relay.now);
+    CHECK(pipe_of(*two, 0).take_kinds().empty());
+  }
+}
+
+TEST_CASE("a host that only dials takes a new link over a relay, which begins with a hello") {
+  host_fixture host;
+  const auto relay = host.linked(1, "lab-1");
+  const auto bytes = [](frame_kind kind) {
+    return payload{std::vector<std::byte>{static_cast<std::byte>(kind)}};
+  };
+  deferred later;
+  CHECK(host.state.relayed_came(relay, {0, node(2), 5}, bytes(frame_kind::message), host.now, later)
+            .link == nullptr);
+  CHECK(host.state.relayed_came(relay, {0, node(0), 5}, bytes(frame_kind::hello), host.now, later)
+            .link == nullptr); // of itself
+  const auto fresh =
+      host.state.relayed_came(relay, {0, node(2), 5}, bytes(frame_kind::hello), host.now, later);
+  REQUIRE(fresh.link);
+  CHECK(fresh.fresh);
+  CHECK(fresh.link->relayed == node(2));
+  const auto known =
+      host.state.relayed_came(relay, {1, node(2), 5}, bytes(frame_kind::hello), host.now, later);
+  CHECK(known.link == fresh.link);
+  CHECK_FALSE(known.fresh);
+  CHECK(host.state.relay_ended(relay, 0, {node(2), 5}, host.now) == fresh.link);
+  // The end of the relay's link ends those that go over it.
+  CHECK(host.state.remove(relay, host.now).orphans == std::vector{fresh.link});
+}
+
+TEST_CASE("a host that listens takes no link over a relay") {
+  host_fixture host(one_that_listens());
+  const auto relay = host.linked(1, "lab-1");
+  deferred later;
+  const payload hello{std::vector<std::byte>{static_cast<std::byte>(frame_kind::hello)}};
+  CHECK(host.state.relayed_came(relay, {0, node(2), 5}, hello, host.now, later).link == nullptr);
+}
+
+TEST_CASE(
+    "a host is dialled over the relay that offers itself, and frames travel inside of its link") {
+  host_fixture host;
+  const auto relay = host.linked(1, "lab-1");
+  host.send(7, 100);
+  host.later = {};
+  host.state.learn_where(*relay, {node(7), "lab-7", ""}, host.now, host.later);
+  REQUIRE(host.later.greet.size() == 1);
+  const auto link = host.later.greet[0].with;
+  CHECK(link->target == "lab-7");
+  pipe_of(*relay, 0).take_kinds();
+  link->pipes[0].through->send(frame_writer(frame_kind::ping).done());
+  REQUIRE(pipe_of(*relay, 0).sent.size() == 1);
+  const auto head = read_relayed_head(bytes_of(pipe_of(*relay, 0).sent[0]));
+  REQUIRE(head);
+  CHECK(head->other == node(7));
+  CHECK(head->link == link->token);
+  link->pipes[0].through->close();
+  CHECK(pipe_of(*relay, 0).take_kinds().back() == frame_kind::relay_end);
+}
+
+TEST_CASE("a relay with budget left offers itself for hosts that cannot be dialled") {
+  host_fixture relay(one_that_relays(100)), other;
+  for (auto* each : {&relay, &other}) {
+    const auto asks = each->linked(1, "lab-1");
+    each->linked(2, "lab-2");
+    each->linked(3, "lab-3", "10.0.0.3:7000");
+    pipe_of(*asks, 0).take_kinds();
+    each->state.answer_where(*asks, node(3), each->now);
+    CHECK(pipe_of(*asks, 0).take_kinds() == kinds{frame_kind::node_at});
+    each->state.answer_where(*asks, node(2), each->now);
+    CHECK(pipe_of(*asks, 0).take_kinds().size() == (each == &relay ? 1 : 0));
+    each->state.answer_where(*asks, node(9), each->now);
+    CHECK(pipe_of(*asks, 0).take_kinds().empty());
+  }
+}
