@@ -12,6 +12,5 @@ add_library(shoal_churn STATIC
   ${CMAKE_CURRENT_LIST_DIR}/trace_peers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace_simgrid.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace_statistics.cpp)
-target_include_directories(shoal_churn PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_features(shoal_churn PUBLIC cxx_std_20)
 target_link_libraries(shoal_churn PUBLIC shoal_base PRIVATE fmt::fmt nlohmann_json::nlohmann_json)

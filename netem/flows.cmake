@@ -7,6 +7,5 @@ add_library(shoal_flows STATIC
   ${CMAKE_CURRENT_LIST_DIR}/path_quality.cpp
   ${CMAKE_CURRENT_LIST_DIR}/tcp.cpp
   ${CMAKE_CURRENT_LIST_DIR}/transport.cpp)
-target_include_directories(shoal_flows PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_features(shoal_flows PUBLIC cxx_std_20)
 target_link_libraries(shoal_flows PUBLIC shoal_base)

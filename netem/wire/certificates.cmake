@@ -9,6 +9,5 @@ add_library(shoal_certificates STATIC
   ${CMAKE_CURRENT_LIST_DIR}/secret_text.cpp
   ${CMAKE_CURRENT_LIST_DIR}/signed_text.cpp
   ${CMAKE_CURRENT_LIST_DIR}/signing_key.cpp)
-target_include_directories(shoal_certificates PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_features(shoal_certificates PUBLIC cxx_std_20)
 target_link_libraries(shoal_certificates PUBLIC shoal_base PRIVATE shoal::openssl fmt::fmt)
