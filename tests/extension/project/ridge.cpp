@@ -96,5 +96,4 @@ workload_definition ridge_workload() {
   };
   return out;
 }
-
 }  // namespace extension
