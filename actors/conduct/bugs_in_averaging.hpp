@@ -1,6 +1,7 @@
 // Injected bugs of group members and reducers. Each one shows that a check can fail.
 #pragma once
 
+#include "actors/averaging/messages.hpp"
 #include "actors/conduct/conduct.hpp"
 #include "actors/averaging/messages.hpp"
 
