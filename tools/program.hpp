@@ -1,4 +1,5 @@
-// The program `shoal` as a function. A program outside of this tree registers definitions of its own and calls it: docs/extending.md.
+// The program `shoal` as a function. A program outside of this tree registers definitions of its
+// own and calls it: docs/extending.md.
 #pragma once
 
 namespace shoal::tools {
@@ -7,4 +8,4 @@ namespace shoal::tools {
 /// Requires: all registrations are over; it is called once.
 int run_program(int argc, char** argv);
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

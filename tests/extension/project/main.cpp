@@ -1,20 +1,22 @@
-// Shoal with a workload and a role that its tree does not have, and a command that prints the page of all options.
-#include <cstdio>
-#include <string_view>
-
+// Shoal with a workload and a role that its tree does not have, and a command that prints the page
+// of all options.
 #include "scenarios/roles/role.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/workloads/workload.hpp"
 #include "tools/program.hpp"
 
+#include <cstdio>
+#include <string_view>
+
 namespace extension {
 shoal::scenarios::workload_definition ridge_workload();
 shoal::scenarios::role_definition observer_role();
-}  // namespace extension
+} // namespace extension
 
 int main(int argc, char** argv) {
   shoal::scenarios::workloads().add(extension::ridge_workload());
   shoal::scenarios::roles().add(extension::observer_role());
-  if (argc == 2 && std::string_view(argv[1]) == "reference") return std::puts(shoal::scenarios::reference_markdown().c_str()) < 0;
+  if (argc == 2 && std::string_view(argv[1]) == "reference")
+    return std::puts(shoal::scenarios::reference_markdown().c_str()) < 0;
   return shoal::tools::run_program(argc, argv);
 }
