@@ -275,6 +275,15 @@ bool mend_moments(const optimizer_config& config, std::size_t parameter_count, s
   return raised;
 }
 
+payload mended_state(const optimizer_config& config, std::size_t parameter_count, payload averaged) {
+  if (averaged.is_hollow() || averaged.empty() || !float_state(config.kind))
+    return averaged;
+  std::vector<float> state(averaged.floats().begin(), averaged.floats().end());
+  if (!mend_moments(config, parameter_count, state))
+    return averaged;
+  return payload{std::move(state)};
+}
+
 double learning_rate_at(const optimizer_config& c, std::int64_t t) {
   SHOAL_CHECK(t >= 1, "steps are counted from 1");
   const auto step = static_cast<std::uint64_t>(t);

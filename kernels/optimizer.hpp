@@ -18,6 +18,7 @@
 // ALBERT training used; 8 bits: Dettmers et al., arXiv:2110.02861.
 #pragma once
 
+#include "kernels/base/payload.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/layout.hpp"
 
@@ -34,6 +35,7 @@ std::string_view to_string(optimizer_kind kind) noexcept;
 /// Errors: a name that is none of these; the message lists them.
 result<optimizer_kind> parse_optimizer_kind(std::string_view name);
 
+/// A scenario's `training.optimizer` is this struct, so its defaults are those of scenarios, too.
 struct optimizer_config {
   optimizer_kind kind = optimizer_kind::adamw;
   double learning_rate = 1e-3;
@@ -93,6 +95,8 @@ double least_second_moment(const optimizer_config& config, double m);
 /// Raises each second moment to that. What lossy codecs leave of averaged ones can be negative, or so small that a step would be huge.
 /// True if any was raised. Requires: float_state(config.kind), state.size() == state_size(config, parameter_count).
 bool mend_moments(const optimizer_config& config, std::size_t parameter_count, std::span<float> state);
+/// The state `averaged` after mend_moments: the same memory if nothing was raised, or if the state is empty, hollow, or coded in 8 bits.
+payload mended_state(const optimizer_config& config, std::size_t parameter_count, payload averaged);
 
 /// Specifies step for the kinds with 8 bits: the whole state is decoded, stepped as floats by the kind with floats, and encoded. For tests.
 /// Requires: as step, and a finite gradient.

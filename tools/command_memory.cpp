@@ -10,6 +10,7 @@
 
 #include "kernels/learn/transformer_math.hpp"
 #include "kernels/memory_estimate.hpp"
+#include "kernels/optimizer.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/workloads/transformer.hpp"
 #include "tools/arguments.hpp"

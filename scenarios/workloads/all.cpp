@@ -28,6 +28,11 @@ kind_list workload_kinds() { return workloads().kinds(); }
 workload_choice::workload_choice() : choice(workloads().standard()) {}
 const workload_definition& workload_choice::definition() const { return static_cast<const workload_definition&>(*kind); }
 
+result<kernels::optimizer_config> optimizer_of(const kernels::optimizer_config& from) {
+  if (auto valid = kernels::validate(from); !valid) return failure{"training.optimizer: " + valid.error()};
+  return from;
+}
+
 std::vector<kernels::tensor_slot> matrix_of(std::uint64_t parameters, std::uint64_t rows) {
   auto out = learn::one_tensor("weights", parameters);
   if (rows > 1) out.front().shape = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(parameters / rows)};

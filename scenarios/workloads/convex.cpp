@@ -12,7 +12,7 @@
 #include "kernels/convex_quadratic.hpp"
 #include "kernels/convex_problem.hpp"
 #include "scenarios/methods/method.hpp"
-#include "scenarios/workloads/optimizer_step.hpp"
+#include "actors/training/optimizer_step.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "scenarios/workloads/workload.hpp"
 
@@ -55,7 +55,7 @@ class convex_work final : public actors::workload {
   actors::model_state initial() const override {
     std::vector<float> x(problem_->parameters());
     problem_->initial(x);
-    return fresh_state(optimizer_, std::move(x));
+    return actors::fresh_state(optimizer_, std::move(x));
   }
 
   double accumulate(const actors::model_state& at, std::span<const std::byte> samples, std::uint64_t count,
@@ -71,10 +71,10 @@ class convex_work final : public actors::workload {
     return loss;
   }
 
-  payload mended(payload averaged) const override { return mended_state(optimizer_, std::move(averaged), problem_->parameters()); }
+  payload mended(payload averaged) const override { return kernels::mended_state(optimizer_, problem_->parameters(), std::move(averaged)); }
 
   actors::model_state step(const actors::model_state& at, const payload& mean_gradient) const override {
-    return step_from(at, optimizer_, mean_gradient);
+    return actors::step_from(at, optimizer_, mean_gradient);
   }
 
  private:

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "kernels/base/check.hpp"
-#include "scenarios/workloads/optimizer_step.hpp"
+#include "actors/training/optimizer_step.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "scenarios/workloads/workload.hpp"
 

@@ -19,7 +19,7 @@
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/hosts.hpp"
-#include "scenarios/workloads/optimizer_step.hpp"
+#include "actors/training/optimizer_step.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "scenarios/workloads/workload.hpp"
 
@@ -48,7 +48,7 @@ class transformer_work final : public actors::workload {
   }
   std::uint64_t sample_bytes() const override { return model_.sample_bytes(); }
 
-  actors::model_state initial() const override { return fresh_state(optimizer_, model_.initial_parameters(seed_)); }
+  actors::model_state initial() const override { return actors::fresh_state(optimizer_, model_.initial_parameters(seed_)); }
 
   double accumulate(const actors::model_state& at, std::span<const std::byte> samples, std::uint64_t count,
                     std::span<double> gradient_sum) const override {
@@ -59,10 +59,10 @@ class transformer_work final : public actors::workload {
     return loss;
   }
 
-  payload mended(payload averaged) const override { return mended_state(optimizer_, std::move(averaged), value_count()); }
+  payload mended(payload averaged) const override { return kernels::mended_state(optimizer_, value_count(), std::move(averaged)); }
 
   actors::model_state step(const actors::model_state& at, const payload& mean_gradient) const override {
-    return step_from(at, optimizer_, mean_gradient, model_.layout());
+    return actors::step_from(at, optimizer_, mean_gradient, model_.layout());
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "kernels/base/result.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/learn/checkpoint.hpp"
+#include "kernels/optimizer.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/registry.hpp"
 #include "scenarios/schema/scenario.hpp"
@@ -48,6 +49,9 @@ struct workload_definition : kind_definition {
 
 /// All workloads; the first one is the default.
 registry<workload_definition>& workloads();
+
+/// `training.optimizer`. Errors: values that no optimizer can work with.
+result<kernels::optimizer_config> optimizer_of(const kernels::optimizer_config& from);
 
 /// The parameters as one tensor, or as a matrix of `rows` rows. Requires: rows divides parameters.
 std::vector<kernels::tensor_slot> matrix_of(std::uint64_t parameters, std::uint64_t rows);

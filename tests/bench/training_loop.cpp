@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
                            .steps = number(7),
                            .lanes = 1,
                            .threads = 1};
-  kernels::optimizer_config optimizer{.learning_rate = 0.003};
+  kernels::optimizer_config optimizer{.learning_rate = 0.003, .beta2 = 0.95};
   auto start = std::clock();
   auto result = train_baseline(model, optimizer, initial, sample, {}, options);
   auto seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;  // one thread: other programs do not count

@@ -201,6 +201,7 @@ TEST_CASE("check finds a checkpoint that a run cannot start from, and says what 
   wrong(path, {"workload.kind=logistic"}, "it has quadratic: weights [300]; the scenario has logistic: weights [300]");
   wrong(path, {"workload.kind=transformer", "workload.dim=32"}, "the scenario has transformer: layers 2, heads 4, dim 32, context 64, vocabulary 256");
   wrong(path, {"training.optimizer.kind=adamw"}, "is of another optimizer: it has sgd; the scenario has adamw");
+  wrong(path, {"training.optimizer.kind=lamb8"}, "is of another optimizer: it has sgd; the scenario has lamb8");
   wrong(path, {"training.epochs=5"}, "is of epoch 5: training.epochs 5 leaves nothing to do");
   wrong(path, {"workload.kind=timing"}, "workload 'timing' has no numbers");
   auto bad = good;
@@ -219,6 +220,24 @@ TEST_CASE("check finds a checkpoint that a run cannot start from, and says what 
   CHECK_MESSAGE(on.exit == 0, on.err);
   CHECK(!std::filesystem::exists(folder / "r" / "checkpoints" / "epoch-5.ckpt"));
   CHECK(std::filesystem::exists(folder / "r" / "checkpoints" / "epoch-10.ckpt"));
+}
+
+TEST_CASE("check refuses a checkpoint whose optimizer keeps its moments in another format") {
+  for (const auto& [saved, wanted] : {std::pair{"lamb", "adamw8"}, {"lamb", "lamb8"}, {"adamw8", "lamb8"}, {"adamw8", "adamw"}}) {
+    CAPTURE(saved);
+    CAPTURE(wanted);
+    const scratch_folder folder;
+    spill(folder / "s.yaml", yaml_of(of("quadratic", "", 1, 5), fmt::format("{{kind: {}, learning_rate: 0.01}}", saved)));
+    const auto scenario = (folder / "s.yaml").string();
+    REQUIRE(run_program({"run", scenario, "-q", "--out", (folder / "r").string()}).exit == 0);
+    for (const char* command : {"check", "run"}) {
+      const auto said = run_program({command, scenario, "--set", "training.start_from=r/checkpoints/epoch-5.ckpt", "--set",
+                                     "training.epochs=10", "--set", fmt::format("training.optimizer.kind={}", wanted)});
+      INFO(said.err);
+      CHECK(said.exit == 1);
+      CHECK(said.err.find(fmt::format("is of another optimizer: it has {}; the scenario has {}", saved, wanted)) != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("a disk that is full when a checkpoint is due ends the run with the reason") {

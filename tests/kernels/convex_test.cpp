@@ -198,7 +198,7 @@ TEST_CASE("convex: the held-out loss of the logistic regression is least near th
       CHECK(problem.held_out_loss(off) > best);
     }
   // With enough samples training finds them.
-  const auto alone = train_alone(problem, {.kind = optimizer_kind::adamw, .learning_rate = 0.1, .decay_steps = 300}, 256, 300);
+  const auto alone = train_alone(problem, {.kind = optimizer_kind::adamw, .learning_rate = 0.1, .beta2 = 0.95, .decay_steps = 300}, 256, 300);
   CHECK(problem.held_out_loss(alone) < best + 0.01);
   CHECK(distance(alone, problem.hidden()) < 0.5);
 }

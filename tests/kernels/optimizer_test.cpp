@@ -40,7 +40,7 @@ TEST_CASE("sgd keeps a velocity and decays weights") {
 
 TEST_CASE("lamb scales each tensor's step to its weights, with clamps and debias") {
   optimizer_config config{
-      .kind = optimizer_kind::lamb, .learning_rate = 0.1, .epsilon = 1e-6, .weight_decay = 0.01};
+      .kind = optimizer_kind::lamb, .learning_rate = 0.1, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.01};
   const std::vector<tensor_slot> layout{{"a", 0, {2}}, {"b", 2, {3}}};
   const std::vector<float> g{1, -2, 0.5F, 0, 3}, start{3, 4, 10, 0, -10};
   auto direction = [&](std::size_t i, double) {
@@ -78,7 +78,7 @@ TEST_CASE("lamb scales each tensor's step to its weights, with clamps and debias
 
 TEST_CASE("lamb's layout matters and zero weights get a trust ratio of one") {
   const optimizer_config config{
-      .kind = optimizer_kind::lamb, .learning_rate = 0.1, .debias = false};
+      .kind = optimizer_kind::lamb, .learning_rate = 0.1, .beta2 = 0.95, .debias = false};
   std::vector<float> zero{0, 0}, state(4, 0.0F);
   step(config, 1, std::vector<float>{1, 1}, zero, state);
   CHECK(zero[0] == doctest::Approx(-0.1 * 0.1 / std::sqrt(0.05)));
@@ -133,7 +133,7 @@ namespace {
 constexpr optimizer_kind coded[] = {optimizer_kind::adamw8, optimizer_kind::lamb8};
 
 optimizer_config coded_config(optimizer_kind kind) {
-  return {.kind = kind, .learning_rate = 0.01, .epsilon = 1e-6, .weight_decay = 0.01, .clip_norm = 50};
+  return {.kind = kind, .learning_rate = 0.01, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.01, .clip_norm = 50};
 }
 
 /// Gradients over six decades, which differ from block to block, and in which some elements are always 0.
@@ -246,7 +246,7 @@ TEST_CASE("in 8 bits quadratic and logistic problems gain what they gain with fl
 }
 
 TEST_CASE("second moments that a codec has spoilt are raised to what their first moments allow, honest ones are left alone") {
-  optimizer_config config;
+  optimizer_config config{.learning_rate = 0.003};
   for (const double beta2 : {0.95, 0.999}) {
     config.beta2 = beta2;
     constexpr std::size_t n = 200;
@@ -278,4 +278,19 @@ TEST_CASE("second moments that a codec has spoilt are raised to what their first
     CHECK(mend_moments(config, 2, state));
     CHECK(state == std::vector<float>{1.0f, -1.0f, 0.0f, 3.0f});
   }
+}
+
+TEST_CASE("an averaged state is copied only where a moment has to be raised") {
+  const optimizer_config config{.kind = optimizer_kind::adamw};
+  const payload honest{std::vector<float>{0.1F, 0.2F, 1, 1}}, spoilt{std::vector<float>{0.1F, 0.2F, -1, 1}};
+  CHECK(mended_state(config, 2, honest).same_memory(honest));
+  const auto mended = mended_state(config, 2, spoilt);
+  CHECK(mended.floats()[2] > 0);
+  CHECK(mended.floats()[3] == 1);
+  CHECK(spoilt.floats()[2] == -1);
+  const auto hollow = payload::hollow(16);
+  CHECK(mended_state(config, 2, hollow).same_memory(hollow));
+  CHECK(mended_state(config, 2, payload{}).empty());
+  const payload coded{std::vector<std::byte>(state_bytes({.kind = optimizer_kind::lamb8}, 2))};
+  CHECK(mended_state({.kind = optimizer_kind::lamb8}, 2, coded).same_memory(coded));
 }

@@ -35,7 +35,7 @@ TEST_CASE("the baseline learns a repeated sentence, with the same bits on one th
     asked.insert(index);
     corpus.sample(index, out);
   };
-  const kernels::optimizer_config optimizer{.learning_rate = 0.01};
+  const kernels::optimizer_config optimizer{.learning_rate = 0.01, .beta2 = 0.95};
   const baseline_options options{.target_batch = 20, .micro_batch = 4, .steps = 40};
   const auto one = train_baseline(model, optimizer, initial, sample, held_out, options);
   CHECK(one.first_loss == doctest::Approx(std::log(256.0)).epsilon(0.02));

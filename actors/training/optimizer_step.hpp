@@ -1,0 +1,22 @@
+// The optimizer step of a peer: kernels::step, applied to the state that peers share. Every
+// workload that has numbers uses it.
+#pragma once
+
+#include "actors/training/workload.hpp"
+#include "kernels/optimizer.hpp"
+
+#include <span>
+#include <vector>
+
+namespace shoal::actors {
+
+/// The state where training starts: no epoch, and a fresh optimizer.
+model_state fresh_state(const kernels::optimizer_config& optimizer, std::vector<float> parameters);
+
+/// The state after a step with the mean gradient. `layout`: see kernels::step.
+/// Requires: the optimizer's state has the size that kernels::state_bytes gives.
+model_state step_from(const model_state& at, const kernels::optimizer_config& optimizer,
+                      const payload& mean_gradient,
+                      std::span<const kernels::tensor_slot> layout = {});
+
+} // namespace shoal::actors
