@@ -15,6 +15,7 @@
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/generate.hpp"
 #include "kernels/learn/transformer.hpp"
+#include "kernels/learn/transformer_description.hpp"
 #endif
 
 namespace shoal::tools {
@@ -38,6 +39,9 @@ int generate(const generate_arguments& arguments) {
     return fail(state.error());
   if (state->workload != "transformer")
     return fail(file->string() + " has " + learn::shape_text(*state) + ", which writes no text");
+  const auto config = learn::transformer_of(*state);
+  if (!config)
+    return fail("checkpoint: '" + file->string() + "' " + config.error());
   learn::sampling_options options;
   options.temperature = arguments.temperature;
   options.top_k = arguments.top_k;
@@ -47,7 +51,7 @@ int generate(const generate_arguments& arguments) {
 
   learn::use_one_thread();
   if (auto loaded = learn::load_torch(); !loaded) return fail(loaded.error());
-  const learn::transformer model(state->model);
+  const learn::transformer model(*config);
   auto random = stream(arguments.seed, "generate");
   // A terminal gets only what it can show; a file gets the bytes.
   const bool terminal = isatty(STDOUT_FILENO) != 0;
@@ -64,7 +68,7 @@ int generate(const generate_arguments& arguments) {
     good = print(next);
     text += next;
     // Of a long text only the end is looked at.
-    if (const auto seen = static_cast<std::size_t>(state->model.context); text.size() > 2 * seen)
+    if (const auto seen = static_cast<std::size_t>(config->context); text.size() > 2 * seen)
       text.erase(0, text.size() - seen);
   }
   good = good && print("\n");

@@ -36,25 +36,21 @@ constexpr std::array<const char*, 4> sections{"header", "parameters", "optimizer
                                               "whole file"};
 constexpr std::size_t trailer = sections.size() * sizeof(digest::bytes);
 
-constexpr std::string_view transformer = "transformer";
+constexpr int deepest_description = 16; // objects in objects; what is written is written by recursion
 
 std::size_t aligned(std::size_t size) {
   return (size + alignment - 1) / alignment * alignment;
 }
 
 json to_json(const checkpoint& c) {
-  const auto& m = c.model;
   const auto& o = c.optimizer;
   json tensors = json::array();
   for (const auto& tensor : c.tensors)
     tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
   json model = nullptr;
-  if (c.workload == transformer)
-    model = {{"layers", m.layers},
-             {"heads", m.heads},
-             {"dim", m.dim},
-             {"context", m.context},
-             {"vocabulary", m.vocabulary}};
+  if (!c.model.empty())
+    model = json::parse(c.model, nullptr, false);
+  SHOAL_CHECK(c.model.empty() || model.is_object(), "a model's description is a JSON object");
   return {{"workload", c.workload},
           {"tensors", tensors},
           {"model", model},
@@ -108,6 +104,13 @@ void get_whole(const json& from, T& into) {
   into = whole_number<T>(from);
 }
 
+/// Whether no value lies in more than `levels` objects and arrays.
+bool at_most_deep(const json& value, int levels) {
+  if (!value.is_structured())
+    return true;
+  return levels > 0 && std::all_of(value.begin(), value.end(), [&](const json& inner) { return at_most_deep(inner, levels - 1); });
+}
+
 /// `most`: its parameters. Throws json::exception where a key is missing or of another type.
 result<checkpoint> from_json(const json& header, std::uint64_t most) {
   checkpoint c;
@@ -125,13 +128,10 @@ result<checkpoint> from_json(const json& header, std::uint64_t most) {
     offset += slot.size();
     c.tensors.push_back(std::move(slot));
   }
-  if (c.workload == transformer) {
-    const auto& m = header.at("model");
-    get_whole(m.at("layers"), c.model.layers);
-    get_whole(m.at("heads"), c.model.heads);
-    get_whole(m.at("dim"), c.model.dim);
-    get_whole(m.at("context"), c.model.context);
-    get_whole(m.at("vocabulary"), c.model.vocabulary);
+  if (const auto model = header.find("model"); model != header.end() && !model->is_null()) {
+    if (!model->is_object() || !at_most_deep(*model, deepest_description))
+      return failure{"makes no sense: the description of its model is no JSON object, or one of too many levels"};
+    c.model = model->dump();
   }
   const auto& o = header.at("optimizer");
   const auto kind = kernels::parse_optimizer_kind(o.at("kind").get<std::string>());
@@ -176,12 +176,6 @@ std::size_t size_of(const std::vector<kernels::tensor_slot>& tensors) {
   return out;
 }
 
-bool same(const std::vector<kernels::tensor_slot>& a, const std::vector<kernels::tensor_slot>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.name == y.name && x.shape == y.shape;
-  });
-}
-
 /// Of the file's parts, in the order of `sections`.
 std::array<digest, 4> digests_of(std::string_view head, std::span<const float> parameters,
                                  std::span<const std::byte> optimizer_state) {
@@ -219,13 +213,21 @@ std::vector<kernels::tensor_slot> one_tensor(std::string name, std::size_t n) {
   return {{std::move(name), 0, {static_cast<std::int64_t>(n)}}};
 }
 
+bool same_tensors(const std::vector<kernels::tensor_slot>& a, const std::vector<kernels::tensor_slot>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.name == y.name && x.shape == y.shape;
+  });
+}
+
 std::string shape_text(const checkpoint& of) {
   std::string out = of.workload + ": ";
-  if (of.workload == transformer) {
-    const auto& m = of.model;
-    return out + "layers " + std::to_string(m.layers) + ", heads " + std::to_string(m.heads) +
-           ", dim " + std::to_string(m.dim) + ", context " + std::to_string(m.context) +
-           ", vocabulary " + std::to_string(m.vocabulary);
+  if (const auto model = json::parse(of.model, nullptr, false); model.is_object()) {
+    bool first = true;
+    for (const auto& [key, value] : model.items()) {
+      out += (first ? "" : ", ") + key + " " + (value.is_string() ? value.get<std::string>() : value.dump());
+      first = false;
+    }
+    return out;
   }
   for (std::size_t i = 0; i < of.tensors.size(); ++i) {
     out += (i == 0 ? "" : ", ") + of.tensors[i].name + " [";
@@ -238,8 +240,7 @@ std::string shape_text(const checkpoint& of) {
 }
 
 result<void> continues(const checkpoint& saved, const checkpoint& wanted) {
-  if (saved.workload != wanted.workload || !same(saved.tensors, wanted.tensors) ||
-      (saved.workload == transformer && saved.model != wanted.model))
+  if (saved.workload != wanted.workload || saved.model != wanted.model || !same_tensors(saved.tensors, wanted.tensors))
     return failure{"is of another model: it has " + shape_text(saved) + "; the scenario has " +
                    shape_text(wanted)};
   const auto kind = [](const checkpoint& of) {
@@ -384,12 +385,6 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
   // What has these hashes was written so.
   if (!nonsense.empty())
     return refuse(nonsense);
-  if (c.workload == transformer) {
-    if (auto fine = validate(c.model); !fine)
-      return refuse("makes no sense: " + fine.error());
-    if (!same(c.tensors, layout_of(c.model)))
-      return refuse("makes no sense: its tensors are not those of its model");
-  }
   if (auto fine = validate(c.optimizer); !fine)
     return refuse("makes no sense: " + fine.error());
   if (n != size_of(c.tensors))

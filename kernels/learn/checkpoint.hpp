@@ -5,7 +5,7 @@
 //   state, and of the whole file up to there.
 // The header has the workload, the tensors' names and shapes in the order in which they lie in the
 // parameters, the optimizer, epoch, steps, samples, where the data goes on, state id, n, m, how many of m are Q of PowerSGD, and free
-// notes. No part of it is about one workload only, but for the transformer's own sizes.
+// notes. `model` is a JSON object that the model's own code writes and reads, or null; nothing here looks into it.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -23,9 +23,10 @@
 namespace shoal::learn {
 
 struct checkpoint {
-  std::string workload = "transformer";     ///< as scenarios name it
+  std::string workload;                      ///< as scenarios name it
   std::vector<kernels::tensor_slot> tensors; ///< of the parameters
-  kernels::transformer_config model;         ///< of a transformer; `tensors` follows from it
+  /// The model's own description: a JSON object as canonical text (keys in their order, no spaces); empty where the tensors say all.
+  std::string model;
   kernels::optimizer_config optimizer;
   std::uint64_t epoch = 0;     ///< of the swarm
   std::uint64_t step = 0;      ///< optimizer steps taken
@@ -42,8 +43,11 @@ struct checkpoint {
 /// One tensor of all `n` parameters, for models that know no layers.
 std::vector<kernels::tensor_slot> one_tensor(std::string name, std::size_t n);
 
-/// What makes two models the same model: 'quadratic: weights [4000]', or
-/// 'transformer: layers 2, heads 4, dim 64, context 64, vocabulary 256'.
+/// Whether names and shapes are the same.
+bool same_tensors(const std::vector<kernels::tensor_slot>& a, const std::vector<kernels::tensor_slot>& b);
+
+/// What makes two models the same model: the description, such as 'transformer: context 64, dim 64, heads 4, layers 2, vocabulary 256',
+/// or without one the tensors: 'quadratic: weights [4000]'.
 std::string shape_text(const checkpoint& of);
 
 /// Can training go on from `saved` where `wanted` (workload, tensors, model, optimizer; no numbers) is
@@ -52,7 +56,7 @@ std::string shape_text(const checkpoint& of);
 result<void> continues(const checkpoint& saved, const checkpoint& wanted);
 
 /// Writes beside `path` and renames, so that a reader sees the old file or the whole new one.
-/// Requires: parameters have the tensors' size. Errors: the path and the system's reason (no space,
+/// Requires: parameters have the tensors' size; `model` is a JSON object or empty. Errors: the path and the system's reason (no space,
 /// no permission).
 result<void> save(const checkpoint& state, const std::filesystem::path& path);
 

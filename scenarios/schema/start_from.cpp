@@ -22,12 +22,11 @@ result<learn::checkpoint> shape_of(const scenario& what) {
   learn::checkpoint out;
   const auto& of = what.workload.definition();
   out.workload = of.name;
-  out.optimizer.kind = what.training.optimizer.kind;
-  out.optimizer.momentum = what.training.optimizer.momentum;
+  out.optimizer = what.training.optimizer;
   if (!of.has_numbers) return failure{"workload '" + of.name + "' has no numbers to keep"};
   if (auto valid = of.possible(what.workload); !valid) return failure{"workload: " + valid.error()};
   out.tensors = of.tensors(what.workload);
-  if (of.describe_model) of.describe_model(what.workload, out);
+  if (of.describe_model) out.model = of.describe_model(what.workload);
   return out;
 }
 

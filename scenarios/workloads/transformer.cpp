@@ -16,6 +16,7 @@
 #include "kernels/learn/transformer.hpp"
 #endif
 #include "kernels/learn/text_file.hpp"
+#include "kernels/learn/transformer_description.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/hosts.hpp"
@@ -229,7 +230,7 @@ workload_definition transformer_workload() {
   };
   out.possible = [](const workload_choice& of) { return kernels::validate(model_of(of.as<transformer_options>())); };
   out.tensors = [](const workload_choice& of) { return kernels::layout_of(model_of(of.as<transformer_options>())); };
-  out.describe_model = [](const workload_choice& of, learn::checkpoint& into) { into.model = model_of(of.as<transformer_options>()); };
+  out.describe_model = [](const workload_choice& of) { return learn::description_of(model_of(of.as<transformer_options>())); };
   out.fingerprint = [](const workload_choice& of) {
     const auto& w = of.as<transformer_options>();
     return fmt::format("transformer: layers {}, heads {}, dim {}, context {}{}", w.layers, w.heads, w.dim, w.context,

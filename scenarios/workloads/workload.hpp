@@ -9,7 +9,6 @@
 
 #include "kernels/base/result.hpp"
 #include "kernels/layout.hpp"
-#include "kernels/learn/checkpoint.hpp"
 #include "kernels/optimizer.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/registry.hpp"
@@ -37,8 +36,8 @@ struct workload_definition : kind_definition {
   std::function<result<void>(const workload_choice&)> possible;
   /// The tensors of the parameters. Requires: the model is possible.
   std::function<std::vector<kernels::tensor_slot>(const workload_choice&)> tensors;
-  /// Writes into a checkpoint what its tensors do not say of the model. May be empty: they say everything.
-  std::function<void(const workload_choice&, learn::checkpoint&)> describe_model;
+  /// The model as a canonical JSON object, for checkpoints. May be empty: the tensors say everything.
+  std::function<std::string(const workload_choice&)> describe_model;
   /// The model in words: measurements of computing speed hold for equal ones.
   std::function<std::string(const workload_choice&)> fingerprint;
   /// Reads the data and builds the model. Unless `needs_data`, a workload is made without data that cannot be read: it has no source then, and

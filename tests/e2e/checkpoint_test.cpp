@@ -199,7 +199,7 @@ TEST_CASE("check finds a checkpoint that a run cannot start from, and says what 
   wrong("s.yaml", {}, "is not a Shoal checkpoint");
   wrong(path, {"workload.parameters=301"}, "it has quadratic: weights [300]; the scenario has quadratic: weights [301]");
   wrong(path, {"workload.kind=logistic"}, "it has quadratic: weights [300]; the scenario has logistic: weights [300]");
-  wrong(path, {"workload.kind=transformer", "workload.dim=32"}, "the scenario has transformer: layers 2, heads 4, dim 32, context 64, vocabulary 256");
+  wrong(path, {"workload.kind=transformer", "workload.dim=32"}, "the scenario has transformer: context 64, dim 32, heads 4, layers 2, vocabulary 256");
   wrong(path, {"training.optimizer.kind=adamw"}, "is of another optimizer: it has sgd; the scenario has adamw");
   wrong(path, {"training.optimizer.kind=lamb8"}, "is of another optimizer: it has sgd; the scenario has lamb8");
   wrong(path, {"training.epochs=5"}, "is of epoch 5: training.epochs 5 leaves nothing to do");

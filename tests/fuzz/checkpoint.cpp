@@ -7,6 +7,7 @@
 
 #include "kernels/base/digest.hpp"
 #include "kernels/learn/checkpoint.hpp"
+#include "kernels/learn/transformer_description.hpp"
 #include "tests/fuzz/targets.hpp"
 
 namespace shoal::fuzz {
@@ -61,6 +62,9 @@ void checkpoint(bytes input) {
     end += tensor.size();
   }
   must(end == read->parameters.size(), "they are all of them");
+  must(read->model.empty() || (read->model.front() == '{' && read->model.back() == '}'), "a model's description is an object");
+  if (const auto model = learn::transformer_of(*read))
+    must(parameter_count(*model) == end && learn::shape_text(*read).starts_with("transformer: "), "a transformer has the tensors of its sizes");
   must(validate(read->optimizer).ok(), "its optimizer makes sense");
   const auto q = read->power_sgd_values * sizeof(float);
   must(read->power_sgd_values <= end, "its Q is no larger than the model");

@@ -13,6 +13,7 @@
 #include "kernels/compress/codec.hpp"
 #include "kernels/compress/top_k.hpp"
 #include "kernels/learn/checkpoint.hpp"
+#include "kernels/learn/transformer_description.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "netem/wire/certificates.hpp"
@@ -260,9 +261,11 @@ void checkpoints() {
   c.optimizer_state.assign(state_bytes(c.optimizer, 12) + 24, std::byte{0});
   add("low_rank", c);
   learn::checkpoint t;
-  t.model = {.layers = 1, .heads = 1, .dim = 2, .context = 4};
-  t.tensors = layout_of(t.model);
-  t.parameters = initial_parameters(t.model, 1);
+  const kernels::transformer_config model{.layers = 1, .heads = 1, .dim = 2, .context = 4};
+  t.workload = "transformer";
+  t.model = learn::description_of(model);
+  t.tensors = layout_of(model);
+  t.parameters = initial_parameters(model, 1);
   t.optimizer.kind = kernels::optimizer_kind::adamw8;
   t.optimizer_state.assign(state_bytes(t.optimizer, t.parameters.size()), std::byte{0});
   add("transformer", t);

@@ -2,6 +2,7 @@
 // the reason.
 #include "kernels/base/digest.hpp"
 #include "kernels/learn/checkpoint.hpp"
+#include "kernels/learn/transformer_description.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 #include <doctest/doctest.h>
@@ -21,10 +22,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
+const kernels::transformer_config small{.layers = 1, .heads = 2, .dim = 8, .context = 16};
+
 checkpoint example() {
   checkpoint c;
-  c.model = {.layers = 1, .heads = 2, .dim = 8, .context = 16};
-  c.tensors = layout_of(c.model);
+  c.workload = "transformer";
+  c.model = description_of(small);
+  c.tensors = layout_of(small);
   c.optimizer = {.learning_rate = 0.1 + 0.2, .warmup_steps = 7};
   c.epoch = 12;
   c.step = 11;
@@ -32,7 +36,7 @@ checkpoint example() {
   c.data_from = 800;
   c.state_id = "0011aa";
   c.notes = {{"scenario", "quickstart"}, {"odd", "line\nfeed \"quoted\""}};
-  c.parameters = initial_parameters(c.model, 1);
+  c.parameters = initial_parameters(small, 1);
   c.optimizer_state.assign(state_bytes(c.optimizer, c.parameters.size()), std::byte{63});
   return c;
 }
@@ -156,6 +160,53 @@ TEST_CASE("files that are not checkpoints or are damaged are refused with the re
   CHECK(error_for(path, good).empty());
 }
 
+TEST_CASE("a transformer's sizes are in the header as a JSON object, and come back from it") {
+  const scratch_folder folder;
+  REQUIRE(save(example(), folder.path / "a.ckpt").ok());
+  CHECK(contains(read(folder.path / "a.ckpt"),
+                 "\"model\": {\n  \"context\": 16,\n  \"dim\": 8,\n  \"heads\": 2,\n  \"layers\": 1,\n  \"vocabulary\": 256\n },"));
+  const auto loaded = load_checkpoint(folder.path / "a.ckpt");
+  REQUIRE(loaded.ok());
+  CHECK(transformer_of(*loaded).value() == small);
+}
+
+TEST_CASE("a checkpoint that is no transformer, or whose description does not fit its tensors, is refused where a transformer is made") {
+  auto c = example();
+  CHECK(transformer_of(c).ok());
+  c.model.clear();
+  CHECK(contains(transformer_of(c).error(), "no layers, heads, dim, context and vocabulary"));
+  c.model = R"({"context":16,"dim":8,"heads":2,"layers":1.5,"vocabulary":256})";
+  CHECK(contains(transformer_of(c).error(), "that are whole numbers"));
+  c.model = R"({"context":16,"dim":8,"heads":3,"layers":1,"vocabulary":256})";
+  CHECK(contains(transformer_of(c).error(), "makes no sense: model: dim 8 is not a multiple"));
+  c.model = R"({"context":16,"dim":16,"heads":2,"layers":1,"vocabulary":256})";
+  CHECK(transformer_of(c).error() == "makes no sense: its tensors are not those of its model");
+  c.workload = "quadratic";
+  c.model.clear();
+  c.tensors = one_tensor("weights", 5);
+  CHECK(transformer_of(c).error() == "has quadratic: weights [5], which is no transformer");
+}
+
+TEST_CASE("any model's description is carried and compared, whatever is in it") {
+  const scratch_folder folder;
+  checkpoint c;
+  c.workload = "albert";
+  c.model = R"({"experts":[1,2],"layers":12,"shared":true,"tokenizer":"sentencepiece 32000"})";
+  c.tensors = one_tensor("weights", 2);
+  c.optimizer.kind = kernels::optimizer_kind::sgd;
+  c.parameters = {1, 2};
+  REQUIRE(save(c, folder.path / "m.ckpt").ok());
+  const auto loaded = load_checkpoint(folder.path / "m.ckpt");
+  REQUIRE_MESSAGE(loaded.ok(), loaded.error());
+  CHECK(loaded->model == c.model);
+  CHECK(continues(*loaded, c).ok());
+  auto wanted = c;
+  wanted.model = R"({"experts":[1,2],"layers":12,"shared":true,"tokenizer":"sentencepiece 16000"})";
+  CHECK(continues(*loaded, wanted).error() ==
+        "is of another model: it has albert: experts [1,2], layers 12, shared true, tokenizer sentencepiece 32000; "
+        "the scenario has albert: experts [1,2], layers 12, shared true, tokenizer sentencepiece 16000");
+}
+
 TEST_CASE("a header that asks for what cannot be is refused, whatever its hashes say") {
   const scratch_folder folder;
   const auto path = folder.path / "h.ckpt";
@@ -198,6 +249,12 @@ TEST_CASE("a header that asks for what cannot be is refused, whatever its hashes
   CHECK(contains(with(shape, "\"shape\": [5]"), "a shape that no tensor in this file can have"));
   CHECK(contains(with(shape, "\"shape\": [3]"), "its parameters do not fit its tensors"));
   CHECK(contains(with("\"sgd\"", "\"sdg\""), "has an optimizer that this program does not know: unknown optimizer 'sdg'"));
+  // A description is null, or an object that is not too deep to be written again.
+  CHECK(with("\"model\": null", "\"model\": {\"a\": 1}") == "");
+  CHECK(with("\"model\": null,", "") == "");
+  CHECK(contains(with("\"model\": null", "\"model\": [1]"), "the description of its model is no JSON object"));
+  const auto deep = std::string(100000, '[') + "1" + std::string(100000, ']');
+  CHECK(contains(with("\"model\": null", "\"model\": {\"a\": " + deep + "}"), "or one of too many levels"));
   // 2^62 floats are no bytes at all, modulo 2^64.
   CHECK(contains(with("\"samples\"", "\"power_sgd\": {\"rank\": 1, \"values\": 4611686018427387904}, \"samples\""), "its Q of PowerSGD is larger than the model"));
 }
@@ -222,16 +279,21 @@ TEST_CASE("training goes on only from the same model and optimizer; else both ar
   CHECK(continues(example(), wanted).ok());
   wanted.optimizer.learning_rate = 1;
   CHECK(continues(example(), wanted).ok());
-  wanted.model.dim = 16;
-  wanted.tensors = layout_of(wanted.model);
+  auto other = small;
+  other.dim = 16;
+  wanted.model = description_of(other);
+  wanted.tensors = layout_of(other);
   CHECK(continues(example(), wanted).error() ==
-        "is of another model: it has transformer: layers 1, heads 2, dim 8, context 16, vocabulary "
-        "256; the scenario has transformer: layers 1, heads 2, dim 16, context 16, vocabulary 256");
+        "is of another model: it has transformer: context 16, dim 8, heads 2, layers 1, vocabulary "
+        "256; the scenario has transformer: context 16, dim 16, heads 2, layers 1, vocabulary 256");
   wanted = example();
-  wanted.model.heads = 4; // the same shapes, another model
-  CHECK(!continues(example(), wanted).ok());
+  other = small;
+  other.heads = 4; // the same shapes, another model
+  wanted.model = description_of(other);
+  CHECK(contains(continues(example(), wanted).error(), "heads 2, layers 1, vocabulary 256; the scenario has transformer: context 16, dim 8, heads 4"));
   wanted = example();
   wanted.workload = "logistic";
+  wanted.model.clear();
   wanted.tensors = one_tensor("weights", 7);
   CHECK(contains(continues(example(), wanted).error(), "the scenario has logistic: weights [7]"));
   wanted = example();

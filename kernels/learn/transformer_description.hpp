@@ -1,0 +1,21 @@
+// How checkpoints describe a transformer: a JSON object with its sizes. Only this file writes and
+// reads that object; checkpoints carry it as they carry the description of any other model.
+#pragma once
+
+#include "kernels/base/result.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/learn/checkpoint.hpp"
+
+#include <string>
+
+namespace shoal::learn {
+
+/// The canonical text for checkpoint::model.
+std::string description_of(const kernels::transformer_config& config);
+
+/// The transformer in a checkpoint.
+/// Errors: a checkpoint of another workload; sizes that are missing or that validate() refuses;
+/// tensors of another model. The sentences begin with a verb and go behind the name of the file.
+result<kernels::transformer_config> transformer_of(const checkpoint& saved);
+
+} // namespace shoal::learn
