@@ -27,12 +27,10 @@ result<void> validate(const transformer_config& config) {
     std::int64_t value, most;
   };
   for (const bound& b : {bound{"layers", config.layers, 1024}, bound{"heads", config.heads, 1024},
-                         bound{"dim", config.dim, 65536}, bound{"context", config.context, 65536}})
+                         bound{"dim", config.dim, 65536}, bound{"context", config.context, 65536},
+                         bound{"vocabulary", config.vocabulary, std::int64_t{1} << 31}})
     if (b.value < 1 || b.value > b.most)
       return out_of_range(b.name, b.value, b.most);
-  if (config.vocabulary != 256)
-    return failure{"model: vocabulary is " + std::to_string(config.vocabulary) +
-                   "; bytes need exactly 256"};
   if (config.dim % (2 * config.heads) != 0)
     return failure{"model: dim " + std::to_string(config.dim) +
                    " is not a multiple of 2 * heads = " + std::to_string(2 * config.heads) +

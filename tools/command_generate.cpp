@@ -11,6 +11,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <span>
 #if SHOAL_WITH_LEARN
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/generate.hpp"
@@ -42,6 +43,9 @@ int generate(const generate_arguments& arguments) {
   const auto config = learn::transformer_of(*state);
   if (!config)
     return fail("checkpoint: '" + file->string() + "' " + config.error());
+  const learn::text_codec& codec = learn::byte_codec();
+  if (config->vocabulary != codec.vocabulary())
+    return fail(fmt::format("{} has a vocabulary of {} tokens; only a model of bytes writes text", file->string(), config->vocabulary));
   learn::sampling_options options;
   options.temperature = arguments.temperature;
   options.top_k = arguments.top_k;
@@ -61,15 +65,17 @@ int generate(const generate_arguments& arguments) {
            std::fflush(stdout) == 0;
   };
   catch_interrupts();
-  std::string text = arguments.prompt;
-  bool good = print(text);
+  bool good = print(arguments.prompt);
+  auto tokens = codec.encode(arguments.prompt);
+  const auto line_feed = codec.encode("\n"); // what an empty prompt stands for
   for (std::uint64_t i = 0; i < arguments.tokens && good && !interrupted(); ++i) {
-    auto next = learn::generate(model, state->parameters, text, 1, options, random);
-    good = print(next);
-    text += next;
-    // Of a long text only the end is looked at.
-    if (const auto seen = static_cast<std::size_t>(config->context); text.size() > 2 * seen)
-      text.erase(0, text.size() - seen);
+    const std::span<const learn::token_id> seen = tokens.empty() ? line_feed : std::span<const learn::token_id>(tokens);
+    const auto next = learn::generate(model, state->parameters, seen, 1, options, random);
+    good = print(codec.decode(next));
+    tokens.push_back(next.front());
+    // The model sees no more than the end of a long text.
+    if (tokens.size() > 2 * model.context())
+      tokens.erase(tokens.begin(), tokens.end() - static_cast<std::ptrdiff_t>(model.context()));
   }
   good = good && print("\n");
   if (!good)

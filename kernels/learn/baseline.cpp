@@ -15,8 +15,8 @@ struct lane {
 };
 
 /// The micro-batches lane_index, lane_index + lanes, ... of a batch, in that order.
-void run_lane(const transformer& model, std::span<const float> parameters,
-              std::span<const std::uint8_t> batch, const baseline_options& options,
+void run_lane(const model& model, std::span<const float> parameters,
+              std::span<const std::byte> batch, const baseline_options& options,
               std::size_t lane_index, lane& out) {
   const auto sample_bytes = model.sample_bytes();
   std::fill(out.gradient.begin(), out.gradient.end(), 0.0F);
@@ -31,9 +31,9 @@ void run_lane(const transformer& model, std::span<const float> parameters,
 
 } // namespace
 
-baseline_result train_baseline(const transformer& model, const kernels::optimizer_config& optimizer,
+baseline_result train_baseline(const model& model, const kernels::optimizer_config& optimizer,
                                std::span<const float> initial, const sample_source& sample,
-                               std::span<const std::uint8_t> held_out,
+                               std::span<const std::byte> held_out,
                                const baseline_options& options) {
   SHOAL_CHECK(initial.size() == model.parameter_count(),
               "the initial parameters have the model's size");
@@ -49,7 +49,7 @@ baseline_result train_baseline(const transformer& model, const kernels::optimize
   std::vector<lane> lanes(options.lanes);
   for (auto& l : lanes)
     l.gradient.resize(initial.size());
-  std::vector<std::uint8_t> batch(options.target_batch * sample_bytes);
+  std::vector<std::byte> batch(options.target_batch * sample_bytes);
   const auto threads = std::clamp<std::size_t>(options.threads, 1, options.lanes);
   for (std::int64_t k = 0; k < options.steps; ++k) {
     for (std::size_t i = 0; i < options.target_batch; ++i)

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "kernels/optimizer.hpp"
-#include "kernels/learn/transformer.hpp"
+#include "kernels/learn/model.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -34,15 +34,15 @@ struct baseline_result {
   std::vector<std::byte> state; ///< of the optimizer
 };
 
-/// Writes sample `index` [context + 1]; called from one thread only.
-using sample_source = std::function<void(std::uint64_t index, std::span<std::uint8_t> out)>;
+/// Writes sample `index` [model.sample_bytes()]; called from one thread only.
+using sample_source = std::function<void(std::uint64_t index, std::span<std::byte> out)>;
 
-/// Trains `initial` for options.steps steps and measures both losses on `held_out` [n x (context +
-/// 1)]. Requires: validate(optimizer), initial.size() == model.parameter_count(), target_batch,
-/// micro_batch, lanes >= 1.
-baseline_result train_baseline(const transformer& model, const kernels::optimizer_config& optimizer,
+/// Trains `initial` for options.steps steps and measures both losses on `held_out` [n x
+/// model.sample_bytes()]. Requires: validate(optimizer), initial.size() == model.parameter_count(), target_batch,
+/// micro_batch, lanes >= 1, all samples pass model.check_samples().
+baseline_result train_baseline(const model& model, const kernels::optimizer_config& optimizer,
                                std::span<const float> initial, const sample_source& sample,
-                               std::span<const std::uint8_t> held_out,
+                               std::span<const std::byte> held_out,
                                const baseline_options& options);
 
 } // namespace shoal::learn

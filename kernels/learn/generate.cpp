@@ -1,25 +1,23 @@
 #include "kernels/learn/generate.hpp"
 
+#include "kernels/base/check.hpp"
+
 namespace shoal::learn {
 
-std::string generate(const transformer& model, std::span<const float> parameters,
-                     std::string_view prompt, std::size_t count, const sampling_options& options,
-                     rng& random) {
-  std::string text(prompt.empty() ? std::string_view("\n") : prompt);
-  const auto start = text.size();
-  while (text.size() < start + count) {
-    const std::span seen(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
-    text.push_back(static_cast<char>(choose(model.next_logits(parameters, seen), options, random)));
-  }
-  return text.substr(start);
+std::vector<token_id> generate(const language_model& model, std::span<const float> parameters, std::span<const token_id> prompt,
+                               std::size_t count, const sampling_options& options, rng& random) {
+  std::vector<token_id> tokens(prompt.begin(), prompt.end());
+  while (tokens.size() < prompt.size() + count)
+    tokens.push_back(static_cast<token_id>(choose(model.next_logits(parameters, tokens), options, random)));
+  tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
+  return tokens;
 }
 
-std::string printable(std::string_view bytes) {
-  std::string text(bytes);
-  for (char& c : text)
-    if (c != '\n' && c != '\t' && (c < ' ' || c > '~'))
-      c = '?';
-  return text;
+std::string generate(const language_model& model, std::span<const float> parameters, const text_codec& codec, std::string_view prompt,
+                     std::size_t count, const sampling_options& options, rng& random) {
+  SHOAL_CHECK(codec.vocabulary() == model.vocabulary(), "the codec is that of the model");
+  const auto start = codec.encode(prompt.empty() ? std::string_view("\n") : prompt);
+  return codec.decode(generate(model, parameters, start, count, options, random));
 }
 
 } // namespace shoal::learn

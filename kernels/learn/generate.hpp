@@ -1,26 +1,27 @@
-// Text from a trained model, one byte at a time; the model sees the last `context` bytes of what
-// there is so far.
+// Tokens or text from a trained model, one token at a time; the model sees the last of what there is so far.
 #pragma once
 
 #include "kernels/base/rng.hpp"
+#include "kernels/learn/model.hpp"
 #include "kernels/learn/sampling.hpp"
-#include "kernels/learn/transformer.hpp"
+#include "kernels/learn/text_codec.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shoal::learn {
 
-/// `count` bytes that follow `prompt` (a line feed if empty), without the prompt.
-/// Requires: parameters.size() == model.parameter_count(), validate(options).
-std::string generate(const transformer& model, std::span<const float> parameters,
-                     std::string_view prompt, std::size_t count, const sampling_options& options,
-                     rng& random);
+/// `count` tokens that follow `prompt`, without the prompt.
+/// Requires: parameters.size() == model.parameter_count(), validate(options), prompt not empty, its tokens in the vocabulary.
+std::vector<token_id> generate(const language_model& model, std::span<const float> parameters, std::span<const token_id> prompt,
+                               std::size_t count, const sampling_options& options, rng& random);
 
-/// For a terminal or JSON: bytes that are not printable ASCII or line feeds become '?'.
-std::string printable(std::string_view bytes);
+/// The same for text: `count` tokens that follow `prompt` (a line feed if empty), as text.
+/// Requires: as above, codec.vocabulary() == model.vocabulary().
+std::string generate(const language_model& model, std::span<const float> parameters, const text_codec& codec, std::string_view prompt,
+                     std::size_t count, const sampling_options& options, rng& random);
 
 } // namespace shoal::learn

@@ -1,5 +1,5 @@
-// Choosing the next byte from logits: temperature, then the k likeliest, then the smallest set of
-// likeliest bytes whose probability reaches p; what is left is drawn from in proportion. Source:
+// Choosing the next token from logits: temperature, then the k likeliest, then the smallest set of
+// likeliest tokens whose probability reaches p; what is left is drawn from in proportion. Source:
 // top-k: Fan et al., arXiv:1805.04833; top-p (nucleus): Holtzman et al., arXiv:1904.09751.
 #pragma once
 

@@ -222,24 +222,25 @@ text_corpus::place text_corpus::place_of(std::uint64_t index) const {
           static_cast<std::size_t>(offset + (window - first_window_[file]) * context)};
 }
 
-void text_corpus::sample(std::uint64_t index, std::span<std::uint8_t> out) const {
+void text_corpus::sample(std::uint64_t index, std::span<std::byte> out) const {
   SHOAL_CHECK(out.size() == sample_bytes(), "a sample is context + 1 bytes");
   const auto at = place_of(index);
-  std::copy_n(files_[at.file].bytes.begin() + static_cast<std::ptrdiff_t>(at.offset), out.size(),
-              out.begin());
+  std::memcpy(out.data(), files_[at.file].bytes.data() + at.offset, out.size());
 }
 
-std::vector<std::uint8_t> text_corpus::sample(std::uint64_t index) const {
-  std::vector<std::uint8_t> bytes(sample_bytes());
+std::vector<std::byte> text_corpus::sample(std::uint64_t index) const {
+  std::vector<std::byte> bytes(sample_bytes());
   sample(index, bytes);
   return bytes;
 }
 
-std::vector<std::uint8_t> text_corpus::held_out_samples() const {
-  std::vector<std::uint8_t> all;
+std::vector<std::byte> text_corpus::held_out_samples() const {
+  std::vector<std::byte> all;
   all.reserve(held_out_.size() * sample_bytes());
-  for (const auto& segment : held_out_segments())
-    all.insert(all.end(), segment.begin(), segment.end());
+  for (const auto& segment : held_out_segments()) {
+    const auto bytes = std::as_bytes(segment);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
   return all;
 }
 

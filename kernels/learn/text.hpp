@@ -73,14 +73,14 @@ public:
   };
   place place_of(std::uint64_t index) const;
   /// Writes sample `index` [context + 1] into `out`. Requires: out.size() == sample_bytes().
-  void sample(std::uint64_t index, std::span<std::uint8_t> out) const;
-  std::vector<std::uint8_t> sample(std::uint64_t index) const;
+  void sample(std::uint64_t index, std::span<std::byte> out) const;
+  std::vector<std::byte> sample(std::uint64_t index) const;
 
   /// Held-out windows: consecutive, without overlap in what they predict, from the start of each
   /// held-out end; what is shorter than a window is left out.
   std::uint64_t held_out_windows() const noexcept { return held_out_.size(); }
   /// All held-out windows [held_out_windows() x (context + 1)].
-  std::vector<std::uint8_t> held_out_samples() const;
+  std::vector<std::byte> held_out_samples() const;
   /// Views of each file's training bytes, and of each held-out window: what the bigram table learns
   /// and is tried on.
   std::vector<std::span<const std::uint8_t>> train_segments() const;

@@ -1,4 +1,4 @@
-// All of Shoal that calls libtorch: a module of its own, which `transformer` loads when the first one is made.
+// All of Shoal that calls libtorch: a module of its own, which torch_loader loads when the first transformer is made.
 #include "kernels/learn/transformer_math.hpp"
 
 #include "kernels/learn/torch_pch.hpp"
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
-#include <tuple>
+#include <span>
 #include <utility>
 
 namespace shoal::learn {
@@ -37,6 +37,13 @@ void use_one_thread() {
 struct tables {
   Tensor cosine, sine; // [context, head_dim]
   Tensor mask;         // [context, context], -inf above the diagonal
+
+  /// The same for sequences of `time` tokens.
+  tables upto(std::int64_t time) const {
+    if (time == cosine.size(0))
+      return *this;
+    return {cosine.narrow(0, 0, time), sine.narrow(0, 0, time), mask.narrow(0, 0, time).narrow(1, 0, time)};
+  }
 };
 
 constexpr double norm_epsilon = 1e-5;
@@ -48,9 +55,18 @@ Tensor view_of(std::span<const float> values, const kernels::tensor_slot& slot) 
   return at::from_blob(data, slot.shape, at::kFloat);
 }
 
-Tensor widen(std::span<const std::uint8_t> tokens, std::int64_t rows, std::int64_t columns) {
-  auto* data = const_cast<std::uint8_t*>(tokens.data());
-  return at::from_blob(data, {rows, columns}, at::kByte).to(at::kLong);
+/// The same with a slot's place counted from that of the first tensor in `values`.
+Tensor view_of(std::span<const float> values, const kernels::tensor_slot& slot, std::size_t first) {
+  auto* data = const_cast<float*>(values.data()) + (slot.offset - first);
+  return at::from_blob(data, slot.shape, at::kFloat);
+}
+
+Tensor view_of(std::span<const token_id> tokens, std::int64_t rows, std::int64_t columns) {
+  return at::from_blob(const_cast<token_id*>(tokens.data()), {rows, columns}, at::kLong);
+}
+
+Tensor view_of(std::span<const float> values, std::int64_t rows, std::int64_t columns) {
+  return at::from_blob(const_cast<float*>(values.data()), {rows, columns}, at::kFloat);
 }
 
 Tensor norm(const Tensor& x, const Tensor& gain) {
@@ -89,11 +105,11 @@ tables tables_of(const kernels::transformer_config& config) {
 
 constexpr std::size_t tensors_of_layer = 6;
 
-/// The parts of a forward pass over [samples, time] of bytes; x is [samples * time, dim] throughout.
+/// The parts of a forward pass over [samples, time] of tokens; x is [samples * time, dim] throughout.
 struct forward_pass {
   const kernels::transformer_config& config;
   std::int64_t n, t; // samples, time
-  const Tensor &cosine, &sine, &mask;
+  tables of_time;    // of t tokens
 
   Tensor embed(const Tensor& embedding, const Tensor& inputs) const {
     return at::embedding(embedding, inputs.reshape({-1}));
@@ -105,9 +121,9 @@ struct forward_pass {
     auto qkv = at::linear(norm(x, q[0]), q[1])
                    .view({n, t, 3, h, w})
                    .permute({2, 0, 3, 1, 4}); // [3, n, h, t, w]
-    auto qk = rotate(qkv.narrow(0, 0, 2), cosine, sine).reshape({2, n * h, t, w});
+    auto qk = rotate(qkv.narrow(0, 0, 2), of_time.cosine, of_time.sine).reshape({2, n * h, t, w});
     auto v = qkv.select(0, 2).reshape({n * h, t, w});
-    auto scores = at::baddbmm(mask, qk.select(0, 0), qk.select(0, 1).transpose(1, 2), 1.0,
+    auto scores = at::baddbmm(of_time.mask, qk.select(0, 0), qk.select(0, 1).transpose(1, 2), 1.0,
                               1.0 / std::sqrt(static_cast<double>(w)));
     auto mixed =
         at::bmm(at::softmax(scores, -1), v).view({n, h, t, w}).transpose(1, 2).reshape({n * t, d});
@@ -121,56 +137,84 @@ struct forward_pass {
   }
 };
 
-const Tensor* layer_tensors(const std::vector<Tensor>& p, std::int64_t i) {
-  return p.data() + 1 + tensors_of_layer * static_cast<std::size_t>(i);
-}
+/// A pass through layers, and back. Between the two it keeps the graph of all of them, or with `again` no more than each layer's
+/// input: then the way back computes each layer again. The results are the same, to the last bit.
+class block_pass {
+ public:
+  /// `leaves`: the layers' tensors, in the order of the layout.
+  block_pass(const forward_pass& pass, std::span<const Tensor> leaves, bool again) : pass_(pass), leaves_(leaves), again_(again) {}
 
-/// inputs [samples, time] of bytes -> logits [samples * time, vocabulary].
-Tensor forward(const kernels::transformer_config& config, const std::vector<Tensor>& p, const Tensor& inputs,
-               const Tensor& cosine, const Tensor& sine, const Tensor& mask) {
-  const forward_pass pass{config, inputs.size(0), inputs.size(1), cosine, sine, mask};
-  auto x = pass.embed(p[0], inputs);
-  for (std::int64_t i = 0; i < config.layers; ++i)
-    x = pass.layer(x, layer_tensors(p, i));
-  return pass.predict(x, p.back(), p[0]);
-}
-
-/// The loss of a chunk as `loss_of` sees it in the logits, and the gradients of all leaves, layer by layer: forward without a graph,
-/// keeping each layer's input; then back, with a graph of one layer at a time.
-template <class Loss>
-std::pair<Tensor, std::vector<Tensor>> gradients_by_layer(const forward_pass& pass, const std::vector<Tensor>& leaves,
-                                                          const Tensor& inputs, Loss loss_of) {
-  const auto layers = pass.config.layers;
-  std::vector<Tensor> entered; // x before each layer, and after the last
-  {
+  /// What comes out of the last layer, without a graph.
+  Tensor forward(Tensor x) {
+    entered_.push_back(x.detach().set_requires_grad(true));
+    if (!again_) {
+      out_ = entered_.back();
+      for (std::size_t i = 0; i < layers(); ++i)
+        out_ = pass_.layer(out_, layer(i).data());
+      return out_.detach();
+    }
     at::NoGradGuard without_graph;
-    entered.push_back(pass.embed(leaves[0], inputs));
-    for (std::int64_t i = 0; i < layers; ++i)
-      entered.push_back(pass.layer(entered.back(), layer_tensors(leaves, i)));
+    for (std::size_t i = 0; i < layers(); ++i) {
+      x = pass_.layer(x, layer(i).data());
+      if (i + 1 < layers())
+        entered_.push_back(x);
+    }
+    return x;
   }
-  std::vector<Tensor> gradients(leaves.size());
-  Tensor loss, upstream;
-  {
-    const auto x = entered.back().set_requires_grad(true);
-    loss = loss_of(pass.predict(x, leaves.back(), leaves[0]));
-    auto found = torch::autograd::grad({loss}, {x, leaves.back(), leaves[0]});
-    loss = loss.detach();
-    upstream = found[0];
-    gradients.back() = found[1];
-    gradients[0] = found[2];
+
+  /// The gradient of the input, and the leaves' in `into`. `upstream`: that of the output. Requires: forward was called, once.
+  Tensor backward(Tensor upstream, std::span<Tensor> into) {
+    if (!again_)
+      return gradients(std::exchange(out_, {}), leaves_, std::move(upstream), into);
+    for (auto i = layers(); i-- > 0;) {
+      entered_.back().set_requires_grad(true);
+      upstream = gradients(pass_.layer(entered_.back(), layer(i).data()), layer(i), std::move(upstream),
+                           into.subspan(tensors_of_layer * i, tensors_of_layer));
+      entered_.pop_back();
+    }
+    return upstream;
   }
-  for (auto i = layers - 1; i >= 0; --i) {
-    entered.pop_back(); // what came out of this layer
-    const auto x = entered.back().set_requires_grad(true);
-    std::vector<Tensor> wanted{x};
-    wanted.insert(wanted.end(), layer_tensors(leaves, i), layer_tensors(leaves, i) + tensors_of_layer);
-    auto found = torch::autograd::grad({pass.layer(x, layer_tensors(leaves, i))}, wanted, {upstream});
-    upstream = found[0];
-    std::move(found.begin() + 1, found.end(), gradients.begin() + 1 + static_cast<std::ptrdiff_t>(tensors_of_layer) * i);
+
+ private:
+  std::size_t layers() const { return leaves_.size() / tensors_of_layer; }
+  std::span<const Tensor> layer(std::size_t i) const { return leaves_.subspan(tensors_of_layer * i, tensors_of_layer); }
+
+  Tensor gradients(Tensor out, std::span<const Tensor> leaves, Tensor upstream, std::span<Tensor> into) const {
+    std::vector<Tensor> wanted{entered_.back()};
+    wanted.insert(wanted.end(), leaves.begin(), leaves.end());
+    auto found = torch::autograd::grad({std::move(out)}, wanted, {std::move(upstream)});
+    std::move(found.begin() + 1, found.end(), into.begin());
+    return std::move(found.front());
   }
-  // The embedding is the output matrix, too.
-  gradients[0] = gradients[0] + torch::autograd::grad({pass.embed(leaves[0], inputs)}, {leaves[0]}, {upstream})[0];
-  return {loss, std::move(gradients)};
+
+  const forward_pass& pass_;
+  std::span<const Tensor> leaves_;
+  bool again_;
+  std::vector<Tensor> entered_; // what went into each layer; or into the first only, where the graph has the others
+  Tensor out_;                  // with its graph
+};
+
+/// The sum over the samples of their mean losses. `targets` [samples * time].
+Tensor loss_of(const forward_pass& pass, const Tensor& logits, const Tensor& targets) {
+  return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum) * (1.0 / static_cast<double>(pass.t));
+}
+
+/// A loss, and its gradients.
+struct head_pass {
+  double loss = 0;
+  Tensor x, gain, embedding;
+};
+
+head_pass back_from_loss(const forward_pass& pass, Tensor x, const Tensor& gain, const Tensor& embedding, const Tensor& targets) {
+  x.set_requires_grad(true);
+  const auto loss = loss_of(pass, pass.predict(x, gain, embedding), targets);
+  auto found = torch::autograd::grad({loss}, {x, gain, embedding});
+  return {loss.item<double>(), std::move(found[0]), std::move(found[1]), std::move(found[2])};
+}
+
+/// The gradient of the embedding, as the input of the first layer.
+Tensor back_from_input(const forward_pass& pass, const Tensor& inputs, const Tensor& upstream) {
+  return at::embedding_dense_backward(upstream, inputs.reshape({-1}), pass.config.vocabulary, -1, false);
 }
 
 class torch_math final : public transformer_math {
@@ -181,79 +225,159 @@ class torch_math final : public transformer_math {
     tables_ = tables_of(config_);
   }
 
-  double accumulate_gradient(std::span<const float> parameters,
-                                          std::span<const std::uint8_t> tokens, std::size_t samples,
-                                          std::span<float> gradient_sum) const override {
+  double accumulate_gradient(std::span<const float> parameters, std::span<const token_id> tokens, std::size_t samples,
+                             std::span<float> gradient_sum) const override {
     use_one_thread();
     at::AutoGradMode with_gradient(true);
-    std::vector<Tensor> leaves;
-    for (const auto& slot : layout_)
-      leaves.push_back(view_of(parameters, slot).set_requires_grad(true));
-    double total = 0;
-    for (std::size_t first = 0; first < samples; first += transformer_chunk) {
-      const auto count = static_cast<std::int64_t>(std::min(transformer_chunk, samples - first));
-      const auto wide = widen(tokens.subspan(first * sample_bytes()), count, config_.context + 1);
-      const auto inputs = wide.narrow(1, 0, config_.context);
-      const auto targets = wide.narrow(1, 1, config_.context).reshape({-1});
-      const auto loss_of = [&](const Tensor& logits) {
-        return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum) *
-               (1.0 / static_cast<double>(config_.context));
-      };
-      Tensor loss;
-      std::vector<Tensor> gradients;
-      if (checkpoint_) {
-        const forward_pass pass{config_, count, config_.context, tables_.cosine, tables_.sine, tables_.mask};
-        std::tie(loss, gradients) = gradients_by_layer(pass, leaves, inputs, loss_of);
-      } else {
-        loss = loss_of(forward(config_, leaves, inputs, tables_.cosine, tables_.sine, tables_.mask));
-        gradients = torch::autograd::grad({loss}, leaves);
-      }
-      for (std::size_t i = 0; i < layout_.size(); ++i)
-        view_of(gradient_sum, layout_[i]).add_(gradients[i]);
-      total += loss.item<double>();
+    const auto leaves = leaves_of(parameters, 0, layout_.size());
+    const auto count = static_cast<std::int64_t>(samples);
+    const auto all = view_of(tokens, count, config_.context + 1);
+    const auto inputs = all.narrow(1, 0, config_.context);
+    const auto targets = all.narrow(1, 1, config_.context).reshape({-1});
+    const auto pass = pass_of(count, config_.context);
+    std::vector<Tensor> gradients(leaves.size());
+    double loss = 0;
+    {
+      block_pass block(pass, std::span(leaves).subspan(1, leaves.size() - 2), checkpoint_);
+      auto head = back_from_loss(pass, block.forward(embed(pass, leaves[0], inputs)), leaves.back(), leaves[0], targets);
+      loss = head.loss;
+      gradients.back() = std::move(head.gain);
+      gradients[0] = std::move(head.embedding);
+      const auto upstream = block.backward(std::move(head.x), std::span(gradients).subspan(1, leaves.size() - 2));
+      // The embedding is the output matrix, too.
+      gradients[0] = gradients[0] + back_from_input(pass, inputs, upstream);
     }
-    return total;
+    for (std::size_t i = 0; i < layout_.size(); ++i)
+      view_of(gradient_sum, layout_[i]).add_(gradients[i]);
+    return loss;
   }
 
-  double mean_loss(std::span<const float> parameters,
-                                std::span<const std::uint8_t> tokens, std::size_t samples) const override {
-    if (samples == 0)
-      return 0;
+  double sum_of_losses(std::span<const float> parameters, std::span<const token_id> tokens, std::size_t samples) const override {
     use_one_thread();
     at::NoGradGuard without_gradient;
-    std::vector<Tensor> views;
-    for (const auto& slot : layout_)
-      views.push_back(view_of(parameters, slot));
-    double total = 0;
-    for (std::size_t first = 0; first < samples; first += transformer_chunk) {
-      const auto count = static_cast<std::int64_t>(std::min(transformer_chunk, samples - first));
-      const auto wide = widen(tokens.subspan(first * sample_bytes()), count, config_.context + 1);
-      const auto logits = forward(config_, views, wide.narrow(1, 0, config_.context), tables_.cosine,
-                                  tables_.sine, tables_.mask);
-      const auto targets = wide.narrow(1, 1, config_.context).reshape({-1});
-      total += at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum).item<double>();
-    }
-    return total / static_cast<double>(config_.context) / static_cast<double>(samples);
+    const auto count = static_cast<std::int64_t>(samples);
+    const auto all = view_of(tokens, count, config_.context + 1);
+    const auto logits = whole(parameters, all.narrow(1, 0, config_.context));
+    return at::cross_entropy_loss(logits, all.narrow(1, 1, config_.context).reshape({-1}), {}, at::Reduction::Sum).item<double>();
   }
 
-  std::vector<float> next_logits(std::span<const float> parameters,
-                                              std::span<const std::uint8_t> prompt) const override {
+  std::vector<float> next_logits(std::span<const float> parameters, std::span<const token_id> prompt) const override {
     use_one_thread();
     at::NoGradGuard without_gradient;
-    std::vector<Tensor> views;
-    for (const auto& slot : layout_)
-      views.push_back(view_of(parameters, slot));
-    const auto seen = prompt.last(std::min(prompt.size(), static_cast<std::size_t>(config_.context)));
-    const auto t = static_cast<std::int64_t>(seen.size());
-    const auto logits =
-        forward(config_, views, widen(seen, 1, t), tables_.cosine.narrow(0, 0, t),
-                tables_.sine.narrow(0, 0, t), tables_.mask.narrow(0, 0, t).narrow(1, 0, t));
-    const auto last = logits.select(0, t - 1).contiguous();
+    const auto t = static_cast<std::int64_t>(prompt.size());
+    const auto last = whole(parameters, view_of(prompt, 1, t)).select(0, t - 1).contiguous();
     return {last.data_ptr<float>(), last.data_ptr<float>() + last.numel()};
   }
 
+  void embed(std::span<const float> parameters, std::span<const token_id> tokens, std::span<float> out) const override {
+    use_one_thread();
+    at::NoGradGuard without_gradient;
+    const auto count = static_cast<std::int64_t>(tokens.size());
+    view_of(out, count, config_.dim).copy_(at::embedding(view_of(parameters, layout_[0]), view_of(tokens, count, 1).reshape({-1})));
+  }
+
+  void embed_backward(std::span<const token_id> tokens, std::span<const float> gradient_out, std::span<float> gradient_sum) const override {
+    use_one_thread();
+    at::NoGradGuard without_gradient;
+    const auto count = static_cast<std::int64_t>(tokens.size());
+    const auto pass = pass_of(1, 1);
+    view_of(gradient_sum, layout_[0]).add_(back_from_input(pass, view_of(tokens, count, 1), view_of(gradient_out, count, config_.dim)));
+  }
+
+  void forward(layer_range block, std::span<const float> parameters, pass_shape shape, std::span<const float> in,
+               std::span<float> out) const override {
+    use_one_thread();
+    at::NoGradGuard without_gradient;
+    const auto pass = pass_of(shape.samples, shape.time);
+    const auto leaves = leaves_of(parameters, first_tensor(block.first), first_tensor(block.last));
+    auto x = activations(in, shape);
+    for (std::size_t i = 0; i < leaves.size(); i += tensors_of_layer)
+      x = pass.layer(x, leaves.data() + i);
+    activations(out, shape).copy_(x);
+  }
+
+  void backward(layer_range block, std::span<const float> parameters, pass_shape shape, std::span<const float> in,
+                std::span<const float> gradient_out, std::span<float> gradient_in, std::span<float> gradient_sum) const override {
+    use_one_thread();
+    at::AutoGradMode with_gradient(true);
+    const auto pass = pass_of(shape.samples, shape.time);
+    const auto begin = first_tensor(block.first), end = first_tensor(block.last);
+    const auto leaves = leaves_of(parameters, begin, end);
+    std::vector<Tensor> gradients(leaves.size());
+    block_pass there(pass, leaves, checkpoint_);
+    there.forward(activations(in, shape));
+    activations(gradient_in, shape).copy_(there.backward(activations(gradient_out, shape), gradients));
+    for (std::size_t i = begin; i < end; ++i)
+      view_of(gradient_sum, layout_[i], layout_[begin].offset).add_(gradients[i - begin]);
+  }
+
+  double loss(std::span<const float> parameters, pass_shape shape, std::span<const float> in,
+              std::span<const token_id> targets) const override {
+    use_one_thread();
+    at::NoGradGuard without_gradient;
+    const auto pass = pass_of(shape.samples, shape.time);
+    const auto logits = pass.predict(activations(in, shape), head_gain(parameters), view_of(parameters, layout_[0]));
+    return loss_of(pass, logits, view_of(targets, shape.samples, shape.time).reshape({-1})).item<double>();
+  }
+
+  double loss_backward(std::span<const float> parameters, pass_shape shape, std::span<const float> in, std::span<const token_id> targets,
+                       std::span<float> gradient_in, std::span<float> gradient_sum) const override {
+    use_one_thread();
+    at::AutoGradMode with_gradient(true);
+    const auto head = back_from_loss(pass_of(shape.samples, shape.time), activations(in, shape), head_gain(parameters).set_requires_grad(true),
+                                     view_of(parameters, layout_[0]).set_requires_grad(true),
+                                     view_of(targets, shape.samples, shape.time).reshape({-1}));
+    activations(gradient_in, shape).copy_(head.x);
+    view_of(gradient_sum, layout_[0]).add_(head.embedding);
+    head_gain(gradient_sum).add_(head.gain);
+    return head.loss;
+  }
+
+  void logits(std::span<const float> parameters, pass_shape shape, std::span<const float> in, std::span<float> out) const override {
+    use_one_thread();
+    at::NoGradGuard without_gradient;
+    const auto last = activations(in, shape).view({shape.samples, shape.time, config_.dim}).select(1, shape.time - 1);
+    view_of(out, shape.samples, config_.vocabulary)
+        .copy_(pass_of(shape.samples, 1).predict(last, head_gain(parameters), view_of(parameters, layout_[0])));
+  }
+
  private:
-  std::size_t sample_bytes() const { return static_cast<std::size_t>(config_.context) + 1; }
+  forward_pass pass_of(std::int64_t samples, std::int64_t time) const { return {config_, samples, time, tables_.upto(time)}; }
+
+  /// Of the layout: the embedding stands before all layers.
+  static std::size_t first_tensor(std::int64_t layer) { return 1 + tensors_of_layer * static_cast<std::size_t>(layer); }
+
+  /// The tensors [begin, end) of the layout, as what gradients are wanted of. The first one lies at the beginning of `parameters`.
+  std::vector<Tensor> leaves_of(std::span<const float> parameters, std::size_t begin, std::size_t end) const {
+    std::vector<Tensor> out;
+    for (auto i = begin; i < end; ++i)
+      out.push_back(view_of(parameters, layout_[i], layout_[begin].offset).set_requires_grad(at::GradMode::is_enabled()));
+    return out;
+  }
+
+  static Tensor embed(const forward_pass& pass, const Tensor& embedding, const Tensor& inputs) {
+    at::NoGradGuard without_graph;
+    return pass.embed(embedding, inputs);
+  }
+
+  /// inputs [samples, time] of tokens -> logits [samples * time, vocabulary].
+  Tensor whole(std::span<const float> parameters, const Tensor& inputs) const {
+    const auto pass = pass_of(inputs.size(0), inputs.size(1));
+    const auto leaves = leaves_of(parameters, 0, layout_.size());
+    auto x = pass.embed(leaves[0], inputs);
+    for (std::int64_t i = 0; i < config_.layers; ++i)
+      x = pass.layer(x, leaves.data() + first_tensor(i));
+    return pass.predict(x, leaves.back(), leaves[0]);
+  }
+
+  Tensor activations(std::span<const float> values, pass_shape shape) const {
+    return view_of(values, shape.samples * shape.time, config_.dim);
+  }
+
+  /// The head's parameters are the embedding and, behind it, the gain of the last norm.
+  Tensor head_gain(std::span<const float> parameters) const {
+    return at::from_blob(const_cast<float*>(parameters.data()) + config_.vocabulary * config_.dim, layout_.back().shape, at::kFloat);
+  }
 
   kernels::transformer_config config_;
   bool checkpoint_;

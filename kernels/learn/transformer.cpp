@@ -1,97 +1,67 @@
 #include "kernels/learn/transformer.hpp"
 
 #include "kernels/base/check.hpp"
-#include "kernels/learn/transformer_math.hpp"
 
-#include <dlfcn.h>
-
-#include <atomic>
-#include <filesystem>
-#include <stdexcept>
+#include <algorithm>
 
 namespace shoal::learn {
 
-namespace {
-
-struct torch_module {
-  decltype(&shoal_make_transformer_math) make = nullptr;
-  decltype(&shoal_use_one_thread) use_one_thread = nullptr;
-  std::string error;
-};
-
-std::atomic<bool> in_use{false};
-
-/// Beside the program, where the build puts it, or where an installation does.
-torch_module load() {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  const char* name = "libshoal_torch.so";
-  torch_module out;
-  for (const auto& path : {here / name, here.parent_path() / "lib" / "shoal" / name}) {
-    if (!fs::exists(path, error)) continue;
-    void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-    if (!handle) {
-      out.error = std::string("libtorch cannot be loaded: ") + dlerror();
-      return out;
-    }
-    out.make = reinterpret_cast<decltype(out.make)>(dlsym(handle, "shoal_make_transformer_math"));
-    out.use_one_thread = reinterpret_cast<decltype(out.use_one_thread)>(dlsym(handle, "shoal_use_one_thread"));
-    in_use = out.make && out.use_one_thread;
-    if (!in_use) out.error = path.string() + " is of another version of Shoal";
-    return out;
-  }
-  out.error = std::string(name) + ", which calls libtorch, is neither in " + here.string() + " nor in " +
-              (here.parent_path() / "lib" / "shoal").string() + "; it belongs to the program and goes where that goes";
-  return out;
-}
-
-const torch_module& module() {
-  static const torch_module loaded = load();
-  return loaded;
-}
-
-const torch_module& needed_module() {
-  if (!module().error.empty()) throw std::runtime_error(module().error);
-  return module();
-}
-
-} // namespace
-
-result<void> load_torch() {
-  if (!module().error.empty()) return failure{module().error};
-  return {};
-}
-
-void use_one_thread() {
-  if (in_use) module().use_one_thread();
-}
-
 transformer::transformer(const kernels::transformer_config& config, bool checkpoint)
     : config_(config), layout_(layout_of(config)), parameter_count_(kernels::parameter_count(config)),
-      math_(needed_module().make({config, checkpoint, layout_})) {}
+      math_(make_transformer_math({config, checkpoint, layout_})) {}
 
-double transformer::accumulate_gradient(std::span<const float> parameters,
-                                        std::span<const std::uint8_t> tokens, std::size_t samples,
+result<void> transformer::check_samples(std::span<const std::byte> samples) const {
+  if (samples.size() % sample_bytes() != 0)
+    return failure{"samples: " + std::to_string(samples.size()) + " bytes are no samples of " + std::to_string(sample_bytes()) + " each"};
+  return check_tokens(samples, config_.vocabulary);
+}
+
+/// Calls use(tokens, count) for each chunk of the samples.
+template <class Use>
+void transformer::by_chunks(std::span<const std::byte> samples, std::size_t count, Use use) const {
+  SHOAL_CHECK(samples.size() == count * sample_bytes(), "a sample is context + 1 tokens");
+  const auto tokens_of_sample = context() + 1;
+  std::vector<token_id> tokens(std::min(chunk, count) * tokens_of_sample);
+  for (std::size_t first = 0; first < count; first += chunk) {
+    const auto now = std::min(chunk, count - first);
+    const auto into = std::span(tokens).first(now * tokens_of_sample);
+    decode_tokens(samples.subspan(first * sample_bytes(), now * sample_bytes()), config_.vocabulary, into);
+    check_ids(into);
+    use(std::span<const token_id>(into), now);
+  }
+}
+
+void transformer::check_ids(std::span<const token_id> tokens) const {
+  const auto known = [&](token_id id) { return id >= 0 && id < config_.vocabulary; };
+  SHOAL_CHECK(std::all_of(tokens.begin(), tokens.end(), known), "strangers' samples are checked before they are used");
+}
+
+double transformer::accumulate_gradient(std::span<const float> parameters, std::span<const std::byte> samples, std::size_t count,
                                         std::span<float> gradient_sum) const {
   SHOAL_CHECK(parameters.size() == parameter_count_ && gradient_sum.size() == parameter_count_,
               "parameters and gradient have the model's size");
-  SHOAL_CHECK(tokens.size() == samples * sample_bytes(), "a sample is context + 1 bytes");
-  return math_->accumulate_gradient(parameters, tokens, samples, gradient_sum);
+  double total = 0;
+  by_chunks(samples, count, [&](std::span<const token_id> tokens, std::size_t now) {
+    total += math_->accumulate_gradient(parameters, tokens, now, gradient_sum);
+  });
+  return total;
 }
 
-double transformer::mean_loss(std::span<const float> parameters,
-                              std::span<const std::uint8_t> tokens, std::size_t samples) const {
+double transformer::mean_loss(std::span<const float> parameters, std::span<const std::byte> samples, std::size_t count) const {
   SHOAL_CHECK(parameters.size() == parameter_count_, "parameters have the model's size");
-  SHOAL_CHECK(tokens.size() == samples * sample_bytes(), "a sample is context + 1 bytes");
-  return math_->mean_loss(parameters, tokens, samples);
+  double total = 0;
+  by_chunks(samples, count, [&](std::span<const token_id> tokens, std::size_t now) {
+    total += math_->sum_of_losses(parameters, tokens, now);
+  });
+  return count == 0 ? 0 : total / static_cast<double>(config_.context) / static_cast<double>(count);
 }
 
-std::vector<float> transformer::next_logits(std::span<const float> parameters,
-                                            std::span<const std::uint8_t> prompt) const {
+std::vector<float> transformer::next_logits(std::span<const float> parameters, std::span<const token_id> prompt) const {
   SHOAL_CHECK(parameters.size() == parameter_count_, "parameters have the model's size");
-  SHOAL_CHECK(!prompt.empty(), "a prediction needs at least one byte before it");
-  return math_->next_logits(parameters, prompt);
+  SHOAL_CHECK(!prompt.empty(), "a prediction needs at least one token before it");
+  const auto seen = prompt.last(std::min(prompt.size(), context()));
+  check_ids(seen);
+  return math_->next_logits(parameters, seen);
 }
 
 } // namespace shoal::learn

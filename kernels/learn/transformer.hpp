@@ -1,11 +1,14 @@
-// A small decoder-only transformer over bytes: pre-norm (layer norm with gain only), rotary
+// A small decoder-only transformer over tokens: pre-norm (layer norm with gain only), rotary
 // positions, GELU, no biases, the embedding tied to the output matrix. Parameters and gradients are
 // flat float vectors that the caller owns (layout.hpp), so that they can be averaged, shipped and
-// shared. Source: Vaswani et al., arXiv:1706.03762; rotary positions: Su et al., arXiv:2104.09864.
+// shared. With 256 tokens it is a model of bytes. A sample is context + 1 tokens (tokens.hpp): the inputs, and the one after each.
+// Source: Vaswani et al., arXiv:1706.03762; rotary positions: Su et al., arXiv:2104.09864.
 #pragma once
 
 #include "kernels/base/result.hpp"
 #include "kernels/layout.hpp"
+#include "kernels/learn/model.hpp"
+#include "kernels/learn/torch_loader.hpp"
 #include "kernels/learn/transformer_math.hpp"
 
 #include <cstddef>
@@ -16,20 +19,13 @@
 
 namespace shoal::learn {
 
-/// Loads libtorch, once; the error says why it cannot be. `transformer` loads it itself, and throws std::runtime_error where that fails.
-result<void> load_torch();
-
-/// Makes tensor operations of the calling thread (libtorch) and of the process (OpenBLAS)
-/// single-threaded. OpenMP's setting is per thread, so each thread that computes calls this;
-/// `transformer` does so itself. Does nothing where libtorch is not loaded.
-void use_one_thread();
-
 /// Thread safety: immutable; all functions may be called from several threads at once.
 /// The bits of every result depend on the arguments alone, not on the thread, nor on how many
 /// threads compute, nor on OMP_NUM_THREADS, nor on the alignment of the spans (they do on the CPU
 /// type: OpenBLAS chooses kernels by it).
-class transformer {
+class transformer final : public language_model {
 public:
+  /// Loads libtorch, and throws std::runtime_error where that fails.
   /// With `checkpoint` the backward pass computes each layer's activations again from the layer's
   /// input, and only these inputs are kept: the memory of one layer instead of all, for about a third
   /// more work. The results are the same, to the last bit. Requires: validate(config).
@@ -37,37 +33,30 @@ public:
   explicit transformer(const kernels::transformer_config& config, bool checkpoint = false);
 
   const kernels::transformer_config& config() const noexcept { return config_; }
-  std::size_t parameter_count() const noexcept { return parameter_count_; }
-  const std::vector<kernels::tensor_slot>& layout() const noexcept { return layout_; }
-  /// Bytes of one sample: context inputs and the byte after each, context + 1.
-  std::size_t sample_bytes() const noexcept {
-    return static_cast<std::size_t>(config_.context) + 1;
-  }
-  std::vector<float> initial_parameters(std::uint64_t seed) const {
+  std::size_t parameter_count() const noexcept override { return parameter_count_; }
+  const std::vector<kernels::tensor_slot>& layout() const noexcept override { return layout_; }
+  std::int64_t vocabulary() const noexcept override { return config_.vocabulary; }
+  std::size_t context() const noexcept override { return static_cast<std::size_t>(config_.context); }
+  std::size_t sample_bytes() const noexcept override { return (context() + 1) * token_bytes(config_.vocabulary); }
+  result<void> check_samples(std::span<const std::byte> samples) const override;
+  std::vector<float> initial_parameters(std::uint64_t seed) const override {
     return kernels::initial_parameters(config_, seed);
   }
 
-  /// Loss of a sample = mean over its `context` predictions of -ln p(next byte), in nats per byte.
-  /// Adds the gradient of the sum of the samples' losses to `gradient_sum` [parameter_count], and
-  /// returns that sum; both divided by the number of samples are the means. Works through `chunk`
-  /// samples at a time. Requires: tokens.size() == samples * sample_bytes(), sizes as above, no
-  /// aliasing.
-  double accumulate_gradient(std::span<const float> parameters,
-                             std::span<const std::uint8_t> tokens, std::size_t samples,
-                             std::span<float> gradient_sum) const;
-
-  /// The mean loss of the samples; 0 for none. Requires: as above.
-  double mean_loss(std::span<const float> parameters, std::span<const std::uint8_t> tokens,
-                   std::size_t samples) const;
-
-  /// What the model says about the byte after `prompt`, of which it sees the last `context` bytes:
-  /// [vocabulary] unnormalized log-probabilities. Requires: prompt not empty.
-  std::vector<float> next_logits(std::span<const float> parameters,
-                                 std::span<const std::uint8_t> prompt) const;
+  /// Loss of a sample = mean over its `context` predictions of -ln p(next token), in nats per token. Works through `chunk` samples at
+  /// a time.
+  double accumulate_gradient(std::span<const float> parameters, std::span<const std::byte> samples, std::size_t count,
+                             std::span<float> gradient_sum) const override;
+  double mean_loss(std::span<const float> parameters, std::span<const std::byte> samples, std::size_t count) const override;
+  std::vector<float> next_logits(std::span<const float> parameters, std::span<const token_id> prompt) const override;
 
   static constexpr std::size_t chunk = transformer_chunk;
 
 private:
+  template <class Use>
+  void by_chunks(std::span<const std::byte> samples, std::size_t count, Use use) const;
+  void check_ids(std::span<const token_id> tokens) const;
+
   kernels::transformer_config config_;
   std::vector<kernels::tensor_slot> layout_;
   std::size_t parameter_count_ = 0;

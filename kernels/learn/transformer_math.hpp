@@ -3,6 +3,8 @@
 #pragma once
 
 #include "kernels/layout.hpp"
+#include "kernels/learn/layered_model.hpp"
+#include "kernels/learn/tokens.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,18 +18,36 @@ inline constexpr std::size_t transformer_chunk = 16;
 
 struct transformer_shape {
   kernels::transformer_config config;
-  bool checkpoint = false;
+  bool checkpoint = false; ///< a backward pass keeps each layer's input only, and computes the rest again
   std::vector<kernels::tensor_slot> layout;
 };
 
-/// The functions of `transformer`, which says what they do and checks sizes.
+/// The functions of `transformer` and `transformer_blocks`, which say what they do, and check sizes and tokens.
 class transformer_math {
  public:
   virtual ~transformer_math() = default;
-  virtual double accumulate_gradient(std::span<const float> parameters, std::span<const std::uint8_t> tokens, std::size_t samples,
+
+  /// The whole model over one chunk; `tokens` [samples, context + 1]. Returns the sum of the samples' losses.
+  virtual double accumulate_gradient(std::span<const float> parameters, std::span<const token_id> tokens, std::size_t samples,
                                      std::span<float> gradient_sum) const = 0;
-  virtual double mean_loss(std::span<const float> parameters, std::span<const std::uint8_t> tokens, std::size_t samples) const = 0;
-  virtual std::vector<float> next_logits(std::span<const float> parameters, std::span<const std::uint8_t> prompt) const = 0;
+  /// The sum of the losses of all predictions of one chunk.
+  virtual double sum_of_losses(std::span<const float> parameters, std::span<const token_id> tokens, std::size_t samples) const = 0;
+  /// Requires: 1 <= prompt.size() <= context.
+  virtual std::vector<float> next_logits(std::span<const float> parameters, std::span<const token_id> prompt) const = 0;
+
+  /// The pieces of layered_model.
+  virtual void embed(std::span<const float> parameters, std::span<const token_id> tokens, std::span<float> out) const = 0;
+  virtual void embed_backward(std::span<const token_id> tokens, std::span<const float> gradient_out,
+                              std::span<float> gradient_sum) const = 0;
+  virtual void forward(layer_range block, std::span<const float> parameters, pass_shape shape, std::span<const float> in,
+                       std::span<float> out) const = 0;
+  virtual void backward(layer_range block, std::span<const float> parameters, pass_shape shape, std::span<const float> in,
+                        std::span<const float> gradient_out, std::span<float> gradient_in, std::span<float> gradient_sum) const = 0;
+  virtual double loss(std::span<const float> parameters, pass_shape shape, std::span<const float> in,
+                      std::span<const token_id> targets) const = 0;
+  virtual double loss_backward(std::span<const float> parameters, pass_shape shape, std::span<const float> in,
+                               std::span<const token_id> targets, std::span<float> gradient_in, std::span<float> gradient_sum) const = 0;
+  virtual void logits(std::span<const float> parameters, pass_shape shape, std::span<const float> in, std::span<float> out) const = 0;
 };
 
 }  // namespace shoal::learn

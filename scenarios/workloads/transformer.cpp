@@ -29,10 +29,6 @@ namespace shoal::scenarios {
 namespace {
 
 #if SHOAL_WITH_LEARN
-std::span<const std::uint8_t> tokens_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
-}
-
 class transformer_work final : public actors::workload {
  public:
   transformer_work(const kernels::transformer_config& model, bool checkpoint, const kernels::optimizer_config& optimizer,
@@ -55,7 +51,7 @@ class transformer_work final : public actors::workload {
                     std::span<double> gradient_sum) const override {
     thread_local std::vector<float> gradient;
     gradient.assign(value_count(), 0.0f);
-    auto loss = model_.accumulate_gradient(at.parameters.floats(), tokens_of(samples), count, gradient);
+    auto loss = model_.accumulate_gradient(at.parameters.floats(), samples, count, gradient);
     for (std::size_t i = 0; i < gradient.size(); ++i) gradient_sum[i] += gradient[i];
     return loss;
   }
@@ -77,7 +73,7 @@ class text_source final : public actors::sample_source {
   explicit text_source(std::shared_ptr<const learn::text_corpus> corpus) : corpus_(std::move(corpus)) {}
   std::uint32_t sample_bytes() const override { return static_cast<std::uint32_t>(corpus_->sample_bytes()); }
   void read(std::uint64_t index, std::span<std::byte> out) const override {
-    corpus_->sample(index, {reinterpret_cast<std::uint8_t*>(out.data()), out.size()});
+    corpus_->sample(index, out);
   }
 
  private:
@@ -114,7 +110,7 @@ class prepared_transformer final : public prepared_workload {
     auto initial = work_->initial();
     auto result = learn::train_baseline(
         work_->model(), work_->optimizer(), initial.parameters.floats(),
-        [this](std::uint64_t index, std::span<std::uint8_t> out) { corpus_->sample(index, out); }, held_out_, options);
+        [this](std::uint64_t index, std::span<std::byte> out) { corpus_->sample(index, out); }, held_out_, options);
     return {result.final_loss, learn::bigram_loss(corpus_->train_segments(), corpus_->held_out_segments())};
   }
 
@@ -127,7 +123,7 @@ class prepared_transformer final : public prepared_workload {
   std::string sample_text(const actors::model_state& state, std::uint64_t seed) const override {
     learn::use_one_thread();
     auto random = stream(seed, "generate");
-    return learn::printable(learn::generate(work_->model(), state.parameters.floats(), sample_prompt(), 160,
+    return learn::printable(learn::generate(work_->model(), state.parameters.floats(), learn::byte_codec(), sample_prompt(), 160,
                                             {.temperature = 0.7, .top_k = 40, .top_p = 0.95}, random));
   }
 
@@ -136,7 +132,7 @@ class prepared_transformer final : public prepared_workload {
   std::shared_ptr<const learn::text_corpus> corpus_;
   std::shared_ptr<const transformer_work> work_;
   std::shared_ptr<const actors::sample_source> source_;
-  std::vector<std::uint8_t> held_out_;
+  std::vector<std::byte> held_out_;
 };
 
 result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool needs_data) {

@@ -31,8 +31,8 @@ void train(const kernels::transformer_config& shape, bool checkpoint, const kern
   auto parameters = model.initial_parameters(1);
   std::vector<std::byte> state(state_bytes(optimizer, parameters.size()));
   std::vector<float> gradient(parameters.size());
-  std::vector<std::uint8_t> tokens(samples * model.sample_bytes());
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::uint8_t>(i * 7 % 256);
+  std::vector<std::byte> tokens(samples * model.sample_bytes());
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::byte>(i * 7 % 256);
   for (int i = 1; i <= 2; ++i) {
     gradient.assign(gradient.size(), 0.0F);
     SHOAL_CHECK(std::isfinite(model.accumulate_gradient(parameters, tokens, samples, gradient)), "a loss");

@@ -8,6 +8,7 @@
 
 #include "kernels/base/check.hpp"
 #include "kernels/learn/baseline.hpp"
+#include "kernels/learn/transformer.hpp"
 
 using namespace shoal;
 using namespace shoal::learn;
@@ -22,8 +23,8 @@ int main(int argc, char** argv) {
   config.context = static_cast<decltype(config.context)>(number(4));
   const transformer model(config);
   const auto initial = model.initial_parameters(1);
-  auto sample = [](std::uint64_t index, std::span<std::uint8_t> out) {
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::uint8_t>('a' + (index + i) % 26);
+  auto sample = [](std::uint64_t index, std::span<std::byte> out) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::byte>('a' + (index + i) % 26);
   };
   baseline_options options{.target_batch = static_cast<std::size_t>(number(6)),
                            .micro_batch = static_cast<std::size_t>(number(5)),

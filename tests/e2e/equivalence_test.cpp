@@ -119,7 +119,7 @@ errors compare(const std::string& yaml, const kernels::optimizer_config& optimiz
   const auto first = seen.begin()->first;
   for (std::uint64_t epoch = first; epoch < epochs; ++epoch) {
     const auto& record = seen.at(epoch);
-    std::vector<std::uint8_t> batch(record.indices.size() * model.sample_bytes());
+    std::vector<std::byte> batch(record.indices.size() * model.sample_bytes());
     for (std::size_t i = 0; i < record.indices.size(); ++i)
       corpus->sample(record.indices[i], std::span(batch).subspan(i * model.sample_bytes(), model.sample_bytes()));
     std::vector<float> gradient(parameters.size());

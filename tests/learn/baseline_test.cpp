@@ -1,6 +1,7 @@
 // kernels/learn/baseline: it learns, and its bits depend on lanes and batches but not on threads.
 #include "kernels/learn/baseline.hpp"
 #include "kernels/learn/text.hpp"
+#include "kernels/learn/transformer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -31,7 +32,7 @@ TEST_CASE("the baseline learns a repeated sentence, with the same bits on one th
   const auto initial = model.initial_parameters(1);
   const auto held_out = corpus.held_out_samples();
   std::set<std::uint64_t> asked;
-  auto sample = [&](std::uint64_t index, std::span<std::uint8_t> out) {
+  auto sample = [&](std::uint64_t index, std::span<std::byte> out) {
     asked.insert(index);
     corpus.sample(index, out);
   };
@@ -64,7 +65,7 @@ TEST_CASE("a step is that of the mean gradient of its samples") {
   const auto corpus = pangrams();
   const auto initial = model.initial_parameters(2);
   const kernels::optimizer_config sgd{.kind = kernels::optimizer_kind::sgd, .learning_rate = 1};
-  auto sample = [&](std::uint64_t index, std::span<std::uint8_t> out) {
+  auto sample = [&](std::uint64_t index, std::span<std::byte> out) {
     corpus.sample(index, out);
   };
   const auto trained = train_baseline(model, sgd, initial, sample, {},

@@ -45,9 +45,9 @@ outcome gradient_of(const kernels::transformer_config& config, bool checkpoint, 
   auto random = stream(4, "checkpointing");
   for (auto& value : parameters)
     value += static_cast<float>(0.05 * random.normal());
-  std::vector<std::uint8_t> tokens(samples * model.sample_bytes());
+  std::vector<std::byte> tokens(samples * model.sample_bytes());
   for (auto& token : tokens)
-    token = static_cast<std::uint8_t>(random.below(256));
+    token = static_cast<std::byte>(random.below(256));
   outcome out{0, std::vector<float>(model.parameter_count(), 0.5F), 0, 0};
   const auto count = std::make_shared<memory_count>();
   {

@@ -1,6 +1,7 @@
 // kernels/learn/sampling and generate: which bytes can be chosen, how often, and that a seed gives
 // one text.
 #include "kernels/learn/generate.hpp"
+#include "kernels/learn/transformer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -68,10 +69,12 @@ TEST_CASE("the same seed gives the same text, past the end of the context") {
   const transformer model({.layers = 1, .heads = 2, .dim = 16, .context = 8});
   const auto p = model.initial_parameters(1);
   rng a(1), b(1), c(2);
-  const auto text = generate(model, p, "Once", 20, {.temperature = 1}, a);
+  const auto text = generate(model, p, byte_codec(), "Once", 20, {.temperature = 1}, a);
   CHECK(text.size() == 20);
-  CHECK(text == generate(model, p, "Once", 20, {.temperature = 1}, b));
-  CHECK(text != generate(model, p, "Once", 20, {.temperature = 1}, c));
-  CHECK(generate(model, p, "", 3, {}, a).size() == 3);
+  CHECK(text == generate(model, p, byte_codec(), "Once", 20, {.temperature = 1}, b));
+  CHECK(text != generate(model, p, byte_codec(), "Once", 20, {.temperature = 1}, c));
+  CHECK(generate(model, p, byte_codec(), "", 3, {}, a).size() == 3);
+  rng d(1);
+  CHECK(byte_codec().decode(generate(model, p, byte_codec().encode("Once"), 20, {.temperature = 1}, d)) == text);
   CHECK(printable(std::string("a\n\x01\xff", 4)) == "a\n??");
 }

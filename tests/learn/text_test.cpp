@@ -71,8 +71,8 @@ TEST_CASE("each pass holds every window once, without overlap and inside the tra
       for (std::size_t j = 1; j < corpus.sample_bytes(); ++j)
         CHECK(predicted.insert({at.file, at.offset + j}).second);
       const auto bytes = corpus.sample(i);
-      CHECK(bytes.front() == corpus.files()[at.file].bytes[at.offset]);
-      CHECK(bytes.back() == corpus.files()[at.file].bytes[at.offset + 16]);
+      CHECK(std::to_integer<std::uint8_t>(bytes.front()) == corpus.files()[at.file].bytes[at.offset]);
+      CHECK(std::to_integer<std::uint8_t>(bytes.back()) == corpus.files()[at.file].bytes[at.offset + 16]);
     }
     CHECK(windows.size() == corpus.windows());
   }

@@ -22,12 +22,19 @@ namespace {
 
 const kernels::transformer_config small{.layers = 2, .heads = 2, .dim = 16, .context = 12};
 
-std::vector<std::uint8_t> random_tokens(std::size_t count, std::uint64_t seed) {
+/// Of the byte model: a token is a byte.
+std::vector<std::byte> random_tokens(std::size_t count, std::uint64_t seed) {
   auto random = stream(seed, "test_tokens");
-  std::vector<std::uint8_t> tokens(count);
+  std::vector<std::byte> tokens(count);
   for (auto& t : tokens)
-    t = static_cast<std::uint8_t>(random.below(256));
+    t = static_cast<std::byte>(random.below(256));
   return tokens;
+}
+
+std::vector<token_id> ids_of(std::span<const std::byte> bytes) {
+  std::vector<token_id> out(bytes.size());
+  decode_tokens(bytes, 256, out);
+  return out;
 }
 
 /// Away from the initial parameters, where gains are 1 and logits nearly flat.
@@ -57,7 +64,9 @@ TEST_CASE("sizes that cannot be are refused with the reason") {
   CHECK(validate(kernels::transformer_config{.heads = 3, .dim = 16}).error().find("not a multiple of 2 * heads") !=
         std::string::npos);
   CHECK(validate(kernels::transformer_config{.layers = 0}).error().find("layers is 0") != std::string::npos);
-  CHECK(!validate(kernels::transformer_config{.vocabulary = 100}).ok());
+  CHECK(validate(kernels::transformer_config{.vocabulary = 32000}).ok());
+  CHECK(validate(kernels::transformer_config{.vocabulary = 0}).error() == "model: vocabulary is 0; it must be from 1 to 2147483648");
+  CHECK(!validate(kernels::transformer_config{.vocabulary = (std::int64_t{1} << 31) + 1}).ok());
 }
 
 TEST_CASE("initial parameters depend on the seed alone and give nearly uniform predictions") {
@@ -125,29 +134,30 @@ TEST_CASE("gradients add up over samples and onto what was there") {
 TEST_CASE("a prediction does not depend on what comes after it") {
   const transformer model(small);
   const auto p = rough_parameters(model);
-  auto tokens = random_tokens(12, 6);
+  const auto tokens = ids_of(random_tokens(12, 6));
   const auto four = model.next_logits(p, std::span(tokens).first(4));
   const auto five = model.next_logits(p, std::span(tokens).first(5));
   CHECK(four.size() == 256);
   CHECK(four != five);
   // The loss of a sample whose last targets change moves by those targets alone: compare with the
   // logits.
-  std::vector<std::uint8_t> sample = random_tokens(13, 6);
+  const auto bytes = random_tokens(13, 6);
+  const auto sample = ids_of(bytes);
   double expected = 0;
   for (std::size_t t = 0; t < 12; ++t) {
     const auto logits = model.next_logits(p, std::span(sample).first(t + 1));
     double sum = 0;
     for (const float l : logits)
       sum += std::exp(static_cast<double>(l));
-    expected += (std::log(sum) - logits[sample[t + 1]]) / 12;
+    expected += (std::log(sum) - logits[static_cast<std::size_t>(sample[t + 1])]) / 12;
   }
-  CHECK(model.mean_loss(p, sample, 1) == doctest::Approx(expected).epsilon(1e-5));
+  CHECK(model.mean_loss(p, bytes, 1) == doctest::Approx(expected).epsilon(1e-5));
 }
 
 TEST_CASE("only the last bytes that fit the context are seen") {
   const transformer model(small);
   const auto p = rough_parameters(model);
-  const auto prompt = random_tokens(40, 9);
+  const auto prompt = ids_of(random_tokens(40, 9));
   CHECK(model.next_logits(p, prompt) == model.next_logits(p, std::span(prompt).last(12)));
 }
 
@@ -176,7 +186,7 @@ TEST_CASE("bits do not depend on the thread, on other threads or on alignment") 
   for (std::size_t shift : {1, 2, 3, 5}) {
     std::vector<float> moved(p.size() + shift), into(p.size() + shift, 0.0F);
     std::copy(p.begin(), p.end(), moved.begin() + static_cast<std::ptrdiff_t>(shift));
-    std::vector<std::uint8_t> bytes(tokens.size() + shift);
+    std::vector<std::byte> bytes(tokens.size() + shift);
     std::copy(tokens.begin(), tokens.end(), bytes.begin() + static_cast<std::ptrdiff_t>(shift));
     CHECK(model.accumulate_gradient(std::span(moved).subspan(shift),
                                     std::span(bytes).subspan(shift), samples,

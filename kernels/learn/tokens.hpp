@@ -1,0 +1,36 @@
+// Tokens as samples carry them. A token is an unsigned little-endian number, whose width follows
+// from the model's vocabulary:
+//   1 byte up to 256 tokens, 2 bytes (uint16) up to 65,536, 4 bytes (uint32) above.
+// So a sample of the byte model is the text itself.
+#pragma once
+
+#include "kernels/base/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace shoal::learn {
+
+/// A token inside a model: from 0 to vocabulary - 1. Vocabularies have at most 2^31 tokens.
+using token_id = std::int64_t;
+
+/// Bytes of a token in a sample.
+constexpr std::size_t token_bytes(std::int64_t vocabulary) noexcept {
+  return vocabulary <= 256 ? 1 : vocabulary <= 65536 ? 2 : 4;
+}
+
+/// Whether `bytes` are tokens of the vocabulary. Errors: a piece of a token at the end; a token
+/// outside the vocabulary (which, and where).
+result<void> check_tokens(std::span<const std::byte> bytes, std::int64_t vocabulary);
+
+/// Requires: bytes.size() == ids.size() * token_bytes(vocabulary). Whether the tokens are in the
+/// vocabulary is not looked at.
+void decode_tokens(std::span<const std::byte> bytes, std::int64_t vocabulary,
+                   std::span<token_id> ids);
+
+/// Requires: as above, and 0 <= id < vocabulary for each.
+void encode_tokens(std::span<const token_id> ids, std::int64_t vocabulary,
+                   std::span<std::byte> bytes);
+
+} // namespace shoal::learn

@@ -1,0 +1,80 @@
+#include "kernels/learn/torch_loader.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace shoal::learn {
+
+namespace {
+
+struct torch_module {
+  decltype(&shoal_make_transformer_math) make = nullptr;
+  decltype(&shoal_use_one_thread) use_one_thread = nullptr;
+  std::string error;
+};
+
+std::atomic<bool> in_use{false};
+
+/// Beside the program, where the build puts it, or where an installation does.
+torch_module load() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const char* name = "libshoal_torch.so";
+  torch_module out;
+  for (const auto& path : {here / name, here.parent_path() / "lib" / "shoal" / name}) {
+    if (!fs::exists(path, error))
+      continue;
+    void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (!handle) {
+      out.error = std::string("libtorch cannot be loaded: ") + dlerror();
+      return out;
+    }
+    out.make = reinterpret_cast<decltype(out.make)>(dlsym(handle, "shoal_make_transformer_math"));
+    out.use_one_thread =
+        reinterpret_cast<decltype(out.use_one_thread)>(dlsym(handle, "shoal_use_one_thread"));
+    in_use = out.make && out.use_one_thread;
+    if (!in_use)
+      out.error = path.string() + " is of another version of Shoal";
+    return out;
+  }
+  out.error = std::string(name) + ", which calls libtorch, is neither in " + here.string() +
+              " nor in " + (here.parent_path() / "lib" / "shoal").string() +
+              "; it belongs to the program and goes where that goes";
+  return out;
+}
+
+const torch_module& module() {
+  static const torch_module loaded = load();
+  return loaded;
+}
+
+const torch_module& needed_module() {
+  if (!module().error.empty())
+    throw std::runtime_error(module().error);
+  return module();
+}
+
+} // namespace
+
+result<void> load_torch() {
+  if (!module().error.empty())
+    return failure{module().error};
+  return {};
+}
+
+void use_one_thread() {
+  if (in_use)
+    module().use_one_thread();
+}
+
+std::shared_ptr<const transformer_math> make_transformer_math(const transformer_shape& shape) {
+  return std::shared_ptr<const transformer_math>(needed_module().make(shape));
+}
+
+} // namespace shoal::learn

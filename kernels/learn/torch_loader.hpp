@@ -1,0 +1,23 @@
+// Loads the module that calls libtorch (torch_module.cpp), which lies beside the program.
+#pragma once
+
+#include "kernels/base/result.hpp"
+#include "kernels/learn/transformer_math.hpp"
+
+#include <memory>
+
+namespace shoal::learn {
+
+/// Loads libtorch, once; the error says why it cannot be.
+result<void> load_torch();
+
+/// Makes tensor operations of the calling thread (libtorch) and of the process (OpenBLAS)
+/// single-threaded. OpenMP's setting is per thread, so each thread that computes calls this;
+/// models do so themselves. Does nothing where libtorch is not loaded.
+void use_one_thread();
+
+/// The functions of a transformer of this shape. Loads libtorch, and throws std::runtime_error
+/// where that fails.
+std::shared_ptr<const transformer_math> make_transformer_math(const transformer_shape& shape);
+
+} // namespace shoal::learn
