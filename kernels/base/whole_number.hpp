@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -18,6 +19,8 @@ T whole_number(const Json& from) {
   } else if (from.is_number_integer()) {
     if (const auto value = from.template get<std::int64_t>(); held(value)) return static_cast<T>(value);
   }
+  // Arrays in arrays would be written by recursion, as deep as a stranger likes.
+  if (from.is_structured()) throw nlohmann::json::other_error::create(501, std::string("no whole number: an ") + from.type_name(), &from);
   throw nlohmann::json::other_error::create(501, "no whole number, or too large a one: " + from.dump(), &from);
 }
 

@@ -255,6 +255,8 @@ TEST_CASE("a header that asks for what cannot be is refused, whatever its hashes
   CHECK(contains(with("\"model\": null", "\"model\": [1]"), "the description of its model is no JSON object"));
   const auto deep = std::string(100000, '[') + "1" + std::string(100000, ']');
   CHECK(contains(with("\"model\": null", "\"model\": {\"a\": " + deep + "}"), "or one of too many levels"));
+  const auto very_deep = std::string(1000000, '[') + "1" + std::string(1000000, ']');
+  CHECK(contains(with("\"epoch\": 0", "\"epoch\": " + very_deep), "a header that cannot be understood (no whole number: an array)"));
   // 2^62 floats are no bytes at all, modulo 2^64.
   CHECK(contains(with("\"samples\"", "\"power_sgd\": {\"rank\": 1, \"values\": 4611686018427387904}, \"samples\""), "its Q of PowerSGD is larger than the model"));
 }
