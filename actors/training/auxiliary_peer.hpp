@@ -8,38 +8,40 @@
 
 #include <memory>
 
-#include "actors/training/volunteer.hpp"
+#include "actors/training/overlap_options.hpp"
+#include "actors/training/training_peer.hpp"
 
 namespace shoal::actors {
 
-class auxiliary_peer final : public volunteer {
+class auxiliary_peer final : public training_peer {
  public:
-  auxiliary_peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool, caf::actor dht);
+  /// `swarm`: what the swarm does.
+  auxiliary_peer(caf::actor_config& config, host& on, peer_config options, overlap_options swarm, std::shared_ptr<state_pool> pool,
+                 caf::actor dht);
   void on_exit() override;
 
  private:
   void decide() override;
-  void job_done(std::uint64_t) override {}
-  void on_report(const round_result& result) override;
-  void forget_gradients() override {}
+  void round_ended(const round_result& result) override;
+  void discard_work() override {}
   double missing_samples() const override;
-  std::uint64_t current_epoch() const override { return followed_.epoch; }
-  std::vector<peer_id> donors() const override { return {}; }
-  branch leading() const override { return others_.leading({0, 0, state_->id}); }
+  branch leading() const override { return others().leading({0, 0, state()->id}); }
+  branch position() const override { return followed_; }
   void describe(progress& mine) const override;
 
-  std::vector<expected_peer> expected() const { return expected_on(followed_.epoch, followed_.state, before_); }
+  std::vector<expected_peer> expected() const { return others().expected_on(followed_.epoch, followed_.state, before_); }
   /// The branch that we follow has a round now.
   bool round_due() const;
   std::uint64_t round_samples() const;
   void start_round();
 
+  const overlap_options swarm_;
   branch followed_;                  // as our record says
   state_id before_;                  // the branch that we followed before
   duration moved_{};                 // when we left that
   branch averaged_;                  // of the last round that we were in
   duration not_before_{};            // of the next attempt
-  contribution gives_;               // zeros
+  contribution contribution_;        // zeros
 };
 
 }  // namespace shoal::actors

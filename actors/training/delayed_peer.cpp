@@ -2,11 +2,16 @@
 
 #include <utility>
 
-#include "actors/averaging/group.hpp"
 #include "actors/training/observations.hpp"
 #include "kernels/base/digest.hpp"
 
 namespace shoal::actors {
+
+delayed_peer::delayed_peer(caf::actor_config& config, host& on, peer_config options, overlap_options how, std::shared_ptr<state_pool> pool,
+                           caf::actor dht)
+    : peer(config, on, std::move(options), {.repeats_steps = true, .overlaps_rounds = how.overlap != overlap::none}, std::move(pool),
+           std::move(dht)),
+      how_(how) {}
 
 void delayed_peer::on_exit() {
   given_.reset();
@@ -14,8 +19,8 @@ void delayed_peer::on_exit() {
   peer::on_exit();
 }
 
-void delayed_peer::forget_gradients() {
-  peer::forget_gradients();
+void delayed_peer::discard_work() {
+  peer::discard_work();
   given_.reset();
   ahead_.reset();
   fetched_ = 0;
@@ -23,123 +28,151 @@ void delayed_peer::forget_gradients() {
 
 void delayed_peer::describe(progress& mine) const {
   mine.contribution = given_ ? given_->samples : 0;
-  mine.part = passes()                                 ? round_part::passes
+  mine.part = passes()                                   ? round_part::passes
               : ahead_ || (next_state_ && fetched_ == 0) ? round_part::has_result
-              : given_                         ? round_part::takes_part
-                                                      : round_part::came_late;
+              : given_                                   ? round_part::takes_part
+                                                         : round_part::came_late;
 }
 
 branch delayed_peer::empty_step() const {
   hasher id;
-  id.add(std::string_view{"no gradient"}).add(state_->id.high).add(state_->id.low);
-  return {state_->epoch + 1, state_->samples, state_id::from(id.finish())};
+  id.add(std::string_view{"no gradient"}).add(state()->id.high).add(state()->id.low);
+  return {state()->epoch + 1, state()->samples, state_id::from(id.finish())};
 }
 
 state_ptr delayed_peer::make_empty_step() const {
   const auto where = empty_step();
-  auto next = *state_;
+  auto next = *state();
   next.epoch = where.epoch;
   next.id = where.state;
-  return pool_->intern(std::make_shared<const model_state>(std::move(next)));
+  return pool()->intern(std::make_shared<const model_state>(std::move(next)));
 }
 
 bool delayed_peer::passes() const { return ahead_ && ahead_->state->id == empty_step().state; }
 
 void delayed_peer::give_back_given() {
-  if (shard_ && !in_round_.empty()) send(shard_, samples_returned{here().id(), in_round_});
-  in_round_.clear();
+  give_back_contribution();
   given_.reset();
 }
 
+std::uint64_t delayed_peer::contributions_known() const {
+  return (given_ ? given_->samples : 0) + others().contributions_to(state()->epoch, state()->id, parent_);
+}
+
+// -- decisions ------------------------------------------------------------------------------------
+
 void delayed_peer::decide() {
-  if (draining_) return leave();
-  if (!heard_) return;
+  if (draining()) return leave();
+  if (!heard()) return;
   const auto lead = leading();
-  switch (mode_) {
-    case mode::joining:
-      if (!(lead == own_branch()) && !(lead == empty_step())) return start_download();
-      enter(mode::computing);
-      publish();
-      break;
-    case mode::computing: break;
-    default: return;
-  }
-  if (options_.epochs != 0 && state_->epoch >= options_.epochs) {
-    give_back_gradients();
+  if (!takes_part(lead)) return;
+  if (options_.epochs != 0 && state()->epoch >= options_.epochs) {
+    give_back_work();
     return enter(mode::stopped);
   }
-  const bool behind = !(lead == own_branch());
-  if (!ahead_ && !group_ && !next_state_) {
-    const bool others_began = behind && lead == empty_step();
-    // Nobody who is left has given anything to a round on this state: it is the first one, or those who had are gone. (Who went over with the
-    // others before it had a sample gave nothing either.)
-    const bool gave = given_ && given_->samples > 0;
-    const bool nobody_began =
-        !behind && samples_known() >= options_.target_batch && !gave && !others_.round_under_way(state_->epoch, state_->id);
-    // They go on without a round before they have heard that we gave something, and nobody else did.
-    const bool others_pass = !behind && others_.passed(state_->epoch, state_->id) && !others_.round_under_way(state_->epoch, state_->id);
-    if (others_began || nobody_began || others_pass) {
+  if (round_is_open()) {
+    if (round_is_empty(lead)) {
       give_back_given();
       ahead_ = next_step{make_empty_step(), {}, 0};
-    }
-    // Who gave to it and are left may be too few for a group, or nobody of them may be reached: who came late makes them one, with nothing.
-    const auto who = others_.contributors_to(state_->epoch, state_->id);
-    const bool needs_us = who.count < options_.averaging.min_group_size || (who.reachable == 0 && reached() != reached_by::nobody);
-    if (!behind && !ahead_ && !given_ && who.count > 0 && needs_us) {
+    } else if (!is_behind(lead) && must_make_up_group()) {
       given_ = batch{std::make_shared<const gradient_sum>(), 0};
       publish();
     }
   }
-  const bool others_crossed = behind && ahead_ && (lead == branch_of(*ahead_->state) || lead.epoch > ahead_->state->epoch);
-  if (behind && !others_crossed) {
-    if (group_)
-      send(group_, tick{group_actor::cancel, 0});   // it may be too far to be cancelled, and lead there
-    else if (!next_state_ && !fetching_aside_)
+  const bool others_crossed = have_crossed(lead);
+  if (is_behind(lead) && !others_crossed) {
+    if (has_group())
+      cancel_group();   // the round may be too far to be cancelled, and lead there
+    else if (!next_state_ && !fetches_step())
       return start_download();
-  } else if (group_) {
-    send(group_, expected_now{expected(), contributions_known()});
+  } else if (has_group()) {
+    tell_group(expected(), contributions_known());
   }
   const bool full = others_crossed || samples_known() >= options_.target_batch;
-  if (full && !running_ && ahead_) return cross();
-  if (!ahead_ && !next_state_ && !behind && !group_ && !fetching_aside_ && now() >= not_before_) {
-    if (!others_.peers_through(state_->epoch, state_->id).empty())
-      fetch_step();   // too late for that round
-    else if (given_ && (reach_.settled() || others_.entries().empty()))
-      average();
-  }
+  if (full && !held().running() && ahead_) return cross();
+  if (needs_result(lead)) find_result();
   wait(full && !ahead_);
-  // When the others have gone over already, and our step is being made, a job now would keep us from following them until it is over.
-  const bool about_to_cross = behind && next_state_;
-  if (!waiting_ && !about_to_cross && !(options_.overlap == overlap::update && group_)) compute_next();
+  if (may_compute(lead)) compute_next();
 }
 
-std::uint64_t delayed_peer::contributions_known() const {
-  return (given_ ? given_->samples : 0) + others_.contributions_to(state_->epoch, state_->id, parent_);
+bool delayed_peer::takes_part(const branch& lead) {
+  if (current_mode() == mode::computing) return true;
+  if (current_mode() != mode::joining) return false;
+  if (is_behind(lead) && !(lead == empty_step())) {
+    start_download();
+    return false;
+  }
+  enter(mode::computing);
+  publish();
+  return true;
+}
+
+bool delayed_peer::round_is_open() const { return !ahead_ && !has_group() && !next_state_; }
+
+bool delayed_peer::round_is_empty(const branch& lead) const {
+  if (is_behind(lead)) return lead == empty_step();
+  if (others().round_under_way(state()->epoch, state()->id)) return false;
+  // The others go on without a round before they have heard that this peer gave something, and nobody else did.
+  if (others().passed(state()->epoch, state()->id)) return true;
+  // Peers that have given something are gone, or this is the first round. (A peer that went over with the others before it had a sample
+  // gave nothing either.)
+  const bool gave = given_ && given_->samples > 0;
+  return !gave && samples_known() >= options_.target_batch;
+}
+
+bool delayed_peer::must_make_up_group() const {
+  if (given_) return false;
+  const auto who = others().contributors_to(state()->epoch, state()->id);
+  if (who.count == 0) return false;
+  const bool nobody_leads = who.reachable == 0 && reached() != reached_by::nobody;
+  return who.count < options_.averaging.min_group_size || nobody_leads;
+}
+
+bool delayed_peer::have_crossed(const branch& lead) const {
+  return is_behind(lead) && ahead_ && (lead == branch_of(*ahead_->state) || lead.epoch > ahead_->state->epoch);
+}
+
+bool delayed_peer::needs_result(const branch& lead) const {
+  return round_is_open() && !is_behind(lead) && !fetches_step() && now() >= not_before_;
+}
+
+void delayed_peer::find_result() {
+  if (!others().peers_through(state()->epoch, state()->id).empty())
+    fetch_step([this](std::optional<taken_step> step) { step_fetched(std::move(step)); });   // too late for that round
+  else if (given_ && may_lead())
+    average();
+}
+
+bool delayed_peer::may_compute(const branch& lead) const {
+  // When the others have gone over already and this peer makes its step, a job would keep it from following them until the job is over.
+  const bool about_to_cross = is_behind(lead) && next_state_;
+  const bool round_comes_first = how_.overlap == overlap::update && has_group();
+  return !waiting_ && !about_to_cross && !round_comes_first;
 }
 
 void delayed_peer::wait(bool for_round) {
   if (std::exchange(waiting_, for_round) == for_round) return;
-  here().observe(phase_changed{for_round ? peer_phase::averaging : peer_phase::computing, state_->epoch, state_->id});
+  here().observe(phase_changed{for_round ? peer_phase::averaging : peer_phase::computing, state()->epoch, state()->id});
 }
 
 // -- the round beside it --------------------------------------------------------------------------
 
 void delayed_peer::average() {
   round_request request;
-  request.epoch = state_->epoch;
-  request.state = state_->id;
+  request.epoch = state()->epoch;
+  request.state = state()->id;
   request.weight = given_->samples;
   request.expected = expected();
   request.known_samples = contributions_known();
   request.patience = others_jobs();
-  gives_.begin(*state_, given_->sum->values, given_->samples, request);
+  contribution_.begin(*state(), given_->sum->values, given_->samples, request);
   ++round_attempts_;
   start_group(std::move(request), options_.averaging);
 }
 
-void delayed_peer::on_report(const round_result& result) {
+void delayed_peer::round_ended(const round_result& result) {
   if (result.succeeded()) {
-    gives_.averaged(result);
+    contribution_.averaged(result);
     send_commit(result);
     start_step(result);
     return decide();
@@ -154,42 +187,42 @@ void delayed_peer::step_done() {
   if (!next_state_) return;
   const auto next = *std::exchange(next_state_, nullptr);
   ahead_ = next_step{next, step_group_, std::exchange(fetched_, 0)};
-  if (ahead_->fetched == 0) here().observe(step_made{state_->id, next->id, step_group_});
-  keep_served(state_, made_step(next));   // those who missed the round want it now
+  if (ahead_->fetched == 0) here().observe(step_made{state()->id, next->id, step_group_});
+  keep_served(state(), made_step(next));   // peers that missed the round want it now
   if (given_) given_->sum.reset();   // its weight is still part of what the others know of this round
-  in_round_.clear();
+  held().end_round();
   publish();
   decide();
 }
 
 void delayed_peer::step_fetched(std::optional<taken_step> step) {
-  if (mode_ != mode::computing) return;
-  if (!step || !follows_ours(*step)) {
+  if (current_mode() != mode::computing) return;
+  if (!step || !follows_state(*step)) {
     try_again_in(pause_after_failure());
     return look_up_progress();
   }
   give_back_given();   // it is not in that round, or the others know better
   step_group_ = {};
   fetched_ = step->gradient.size();
-  make_step(step->gradient, step->after, step->samples - state_->samples);
+  make_step(step->gradient, step->after, step->samples - state()->samples);
 }
 
 // -- the next state -------------------------------------------------------------------------------
 
 void delayed_peer::cross() {
   auto next = *std::exchange(ahead_, std::nullopt);
-  parent_ = state_->id;
-  state_ = std::move(next.state);
-  given_ = batch{sum_, samples_};
-  in_round_ = std::exchange(accumulated_, {});
-  samples_ = 0;
-  peer::forget_gradients();
+  parent_ = state()->id;
+  set_state(std::move(next.state));
+  given_ = batch{sum_, held().counted()};
+  held().begin_round();
+  held().uncount(held().counted());
+  peer::discard_work();
   round_attempts_ = 0;
   stepped_ = now();
   if (next.fetched > 0)
-    here().observe(adopted{state_->epoch, state_->id, next.fetched, true, true});
+    here().observe(adopted{state()->epoch, state()->id, next.fetched, true, true});
   else
-    here().observe(stepped{state_->epoch, parent_, state_->id, next.group});
+    here().observe(stepped{state()->epoch, parent_, state()->id, next.group});
   checkpoint_if_due();
   wait(false);
   enter(mode::computing);

@@ -1,4 +1,4 @@
-// A volunteer of DeDLOC that computes the next batch while the last one is averaged, and the step made. A step is then taken with
+// A training peer of DeDLOC that computes the next batch while the last one is averaged, and the step made. A step is then taken with
 // gradients that are one step old, all of them, at every peer:
 //
 //   state t+1 = step(state t, mean gradient of batch t+1 at state t-1)
@@ -20,24 +20,24 @@
 #include <memory>
 #include <optional>
 
+#include "actors/training/overlap_options.hpp"
 #include "actors/training/peer.hpp"
 
 namespace shoal::actors {
 
 class delayed_peer final : public peer {
  public:
-  delayed_peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool, caf::actor dht)
-      : peer(config, on, std::move(options), std::move(pool), std::move(dht)) {}
+  delayed_peer(caf::actor_config& config, host& on, peer_config options, overlap_options how, std::shared_ptr<state_pool> pool,
+               caf::actor dht);
   void on_exit() override;
 
  private:
   void decide() override;
-  void on_report(const round_result& result) override;
+  void round_ended(const round_result& result) override;
   void step_done() override;
-  void forget_gradients() override;
+  void discard_work() override;
   void describe(progress& mine) const override;
-  void step_fetched(std::optional<taken_step> step) override;
-  bool may_leave() const override { return !group_ && !next_state_; }
+  bool may_leave() const override { return !has_group() && !next_state_; }
 
   /// What the round on our state is given.
   struct batch {
@@ -50,6 +50,23 @@ class delayed_peer final : public peer {
     group_id group;                   // zero: no round of ours
     std::uint64_t fetched = 0;        // bytes, if we downloaded it
   };
+
+  // What decide() asks, in its order. `lead` is the leading branch.
+  bool is_behind(const branch& lead) const { return !(lead == own_branch()); }
+  /// Whether the peer is with the others. One that is still joining begins to be, or downloads.
+  bool takes_part(const branch& lead);
+  /// The round on the peer's state is still to come for it.
+  bool round_is_open() const;
+  /// That round has no gradients, and all go on without it.
+  bool round_is_empty(const branch& lead) const;
+  /// Its contributors are too few for a group, or nobody can reach them: a peer that came late makes up the group, with nothing.
+  bool must_make_up_group() const;
+  /// The others have gone over to the state that the peer keeps for the next step.
+  bool have_crossed(const branch& lead) const;
+  /// The result of the round is to be got now, by averaging or from those who have it.
+  bool needs_result(const branch& lead) const;
+  void find_result();
+  bool may_compute(const branch& lead) const;
 
   branch branch_of(const model_state& state) const { return {state.epoch, state.samples, state.id}; }
   /// Where the step leads that needs no round: to our own state, one epoch on.
@@ -64,7 +81,9 @@ class delayed_peer final : public peer {
   void cross();
   void average();
   void wait(bool for_round);
+  void step_fetched(std::optional<taken_step> step);
 
+  const overlap_options how_;
   std::optional<batch> given_;
   std::optional<next_step> ahead_;
   std::uint64_t fetched_ = 0;         // bytes of the step that is being repeated

@@ -1,4 +1,4 @@
-// One volunteer of Moshpit SGD: takes optimizer steps of its own on parameters of its own, and every so often averages them
+// A training peer of Moshpit SGD: takes optimizer steps of its own on parameters of its own, and every so often averages them
 // in a small group, another one each time, so that everybody's parameters stay close to everybody's mean.
 //
 //   joining -> computing (local steps; a round runs beside them) -> computing ...
@@ -29,47 +29,48 @@
 #include <memory>
 #include <vector>
 
-#include "actors/training/volunteer.hpp"
+#include "actors/training/moshpit_options.hpp"
+#include "actors/training/outer_rule.hpp"
+#include "actors/training/training_peer.hpp"
 
 namespace shoal::actors {
 
-class moshpit_peer final : public volunteer {
+class moshpit_peer : public training_peer {
  public:
-  moshpit_peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool, caf::actor dht);
+  moshpit_peer(caf::actor_config& config, host& on, peer_config options, moshpit_options how, std::shared_ptr<state_pool> pool, caf::actor dht);
+  /// The same with another outer rule, whose states have `method_state_bytes` of method_state, or none.
+  moshpit_peer(caf::actor_config& config, host& on, peer_config options, moshpit_options how, std::shared_ptr<const outer_rule> rule,
+               std::uint64_t method_state_bytes, std::shared_ptr<state_pool> pool, caf::actor dht);
   void on_exit() override;
 
  private:
-  enum job : std::uint64_t { local_step = 1, apply_average };
-
   /// What a compute job writes; shared with the compute thread.
   struct job_result {
     state_ptr state;
+    state_ptr shared;                          // of a round
     double loss_sum = 0;
   };
 
   void decide() override;
-  void job_done(std::uint64_t token) override { token == local_step ? step_done() : applied(); }
-  void on_report(const round_result& result) override;
-  void forget_gradients() override;
+  void round_ended(const round_result& result) override;
+  void discard_work() override;
   double missing_samples() const override;
-  std::vector<peer_id> donors() const override { return others_.peers_from(swarm_epoch()); }
   branch leading() const override { return {swarm_epoch(), 0, {}}; }
-  void describe(progress& mine) const override { mine.state = meeting(); }
+  branch position() const override { return {state()->epoch, state()->samples, meeting()}; }
   state_ptr shared_state() const override { return averaged_; }
-  bool wants(const model_state& offered) const override;
-  void adopted_state() override;
-  void lost(const std::vector<sample_range>& ranges) override;
-  bool may_leave() const override { return !group_ && !average_; }
+  bool prefers(const model_state& offered) const override;
+  void state_adopted() override;
+  bool may_leave() const override { return !has_group() && !average_; }
 
   /// Names the group of this round.
   state_id meeting() const;
   std::uint32_t any_digit();
   void draw_place();
   void move_to(std::uint32_t digit);
-  std::uint64_t swarm_epoch() const { return others_.median_epoch(state_->epoch); }
-  bool stale() const { return swarm_epoch() > mixed_ + options_.max_staleness; }
+  std::uint64_t swarm_epoch() const { return others().median_epoch(state()->epoch); }
+  bool stale() const { return swarm_epoch() > mixed_ + how_.max_staleness; }
   /// There is nobody else, and it is not we who are cut off.
-  bool lone() const { return others_.entries().empty() && shard_; }
+  bool lone() const { return others().entries().empty() && has_shard(); }
   bool exhausted() const;
   bool round_due() const;
   std::vector<expected_peer> expected() const;
@@ -81,11 +82,13 @@ class moshpit_peer final : public volunteer {
   void apply();
   void applied();
 
+  const moshpit_options how_;
+  const std::shared_ptr<const outer_rule> rule_;
   rng draws_;
   std::vector<std::uint32_t> coordinates_;     // d - 1 digits
-  state_ptr averaged_;                         // our state after the last round; state_ has the local steps since then, too
+  state_ptr averaged_;                         // our state after the last round; state() has the local steps since then, too
   std::shared_ptr<job_result> next_;
-  std::uint64_t samples_before_ = 0;           // of samples_, when the round began
+  std::uint64_t samples_before_ = 0;           // counted ones, when the round began
   std::uint64_t mixed_ = 0;                    // epoch of our last average, or of the state that we downloaded
   std::uint64_t steps_ = 0;                    // since the last round that succeeded
 

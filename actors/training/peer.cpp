@@ -3,39 +3,37 @@
 #include <algorithm>
 #include <cmath>
 
-#include "actors/averaging/group.hpp"
-#include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"
 
 namespace shoal::actors {
 
 void peer::on_exit() {
-  gives_ = {nullptr, {}};
-  volunteer::on_exit();
+  contribution_ = {nullptr, {}};
+  training_peer::on_exit();
 }
 
-std::uint64_t peer::samples_known() const { return promised() + others_.samples_on(own_branch()); }
+std::uint64_t peer::samples_known() const { return promised() + others().samples_on(own_branch()); }
 
 double peer::missing_samples() const {
   return static_cast<double>(options_.target_batch) - static_cast<double>(promised()) -
-         others_.samples_expected_on(own_branch(), now(), stepped_);
+         others().samples_expected_on(own_branch(), now(), stepped_);
 }
 
 std::uint64_t peer::next_job_samples() const {
   const auto missing = missing_samples();
   if (missing <= 0) return 0;
-  auto own = speed_.value();
-  auto share = own > 0 ? missing * own / (own + others_.samples_per_second_near(state_->epoch)) : missing;
+  auto own = speed();
+  auto share = own > 0 ? missing * own / (own + others().samples_per_second_near(state()->epoch)) : missing;
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share)), 1, options_.micro_batch);
 }
 
 void peer::decide() {
-  if (draining_) return leave();
-  if (!heard_) return;
-  auto lead = others_.leading(own_branch());
+  if (draining()) return leave();
+  if (!heard()) return;
+  auto lead = others().leading(own_branch());
   if (!options_.conduct->follows(lead, own_branch())) lead = own_branch();
-  switch (mode_) {
+  switch (current_mode()) {
     case mode::joining:
       if (lead == own_branch()) {
         enter(mode::computing);
@@ -49,21 +47,21 @@ void peer::decide() {
       break;
     case mode::averaging:
       // Somebody went ahead without us: no use waiting for a group that will not come.
-      if (!group_) return;
+      if (!has_group()) return;
       if (lead != own_branch())
-        send(group_, tick{group_actor::cancel, 0});
+        cancel_group();
       else
-        send(group_, expected_now{expected(), samples_known()});
+        tell_group(expected(), samples_known());
       return;
     case mode::stepping:
     case mode::downloading:
     case mode::stopped: return;
   }
   if (now() < not_before_) return;
-  if (options_.epochs != 0 && state_->epoch >= options_.epochs) return enter(mode::stopped);
+  if (options_.epochs != 0 && state()->epoch >= options_.epochs) return enter(mode::stopped);
   if (samples_known() >= options_.target_batch) {
     // Who does not know yet whether it can be reached would be a bad leader; the look is short.
-    if (!running_ && (reach_.settled() || others_.entries().empty())) start_round();
+    if (!held().running() && may_lead()) start_round();
     return;
   }
   compute_next();
@@ -72,8 +70,8 @@ void peer::decide() {
 // -- computing ------------------------------------------------------------------------------------
 
 void peer::compute_next() {
-  if (running_ || mode_ != mode::computing) return;
-  if (available_.empty()) return request_samples();
+  if (held().running() || current_mode() != mode::computing) return;
+  if (held().none_ready()) return request_samples();
   auto wanted = next_job_samples();
   if (wanted == 0) {  // what is missing is being computed; the next records will say so
     if (!idle_) announce();
@@ -82,7 +80,7 @@ void peer::compute_next() {
   }
   idle_ = false;
   auto job = take_samples(wanted);
-  auto work = [pool = pool_, at = state_, sum = sum_, blocks = job.blocks, conduct = options_.conduct] {
+  auto work = [pool = pool(), at = state(), sum = sum_, blocks = job.blocks, conduct = options_.conduct] {
     conduct->before_gradient(at->epoch);
     if (pool->work().hollow()) return;
     sum->values.resize(pool->work().value_count());
@@ -90,9 +88,9 @@ void peer::compute_next() {
       sum->loss_sum += pool->work().accumulate(*at, block.data.bytes(), block.range.count, sum->values);
   };
   auto samples = job.samples;
-  running_ = std::move(job);
+  held().start(std::move(job));
   sum_->loss_sum = 0;
-  compute(std::move(work), samples, gradient_job);
+  compute(std::move(work), samples, [this] { gradient_done(); });
   request_samples();
   if (nearly_there()) announce();
 }
@@ -106,11 +104,10 @@ void peer::gradient_done() {
   auto job = finished_job();
   if (!job) return decide();
   auto ranges = job->ranges();
-  here().observe(trained{state_->epoch, ranges, sum_->loss_sum});
-  options_.conduct->count_samples(ranges, samples_ == 0);
+  here().observe(trained{state()->epoch, ranges, sum_->loss_sum});
+  options_.conduct->count_samples(ranges, held().counted() == 0);
   job->samples = index_count(ranges);
-  samples_ += job->samples;
-  for (const auto& range : ranges) append_range(accumulated_, range);
+  held().add_computed(ranges, job->samples);
   measure_speed(*job);
   here().probe(probes::training_step);
   decide();
@@ -119,11 +116,11 @@ void peer::gradient_done() {
 
 // -- averaging ------------------------------------------------------------------------------------
 
-/// Who has begun a job comes when it is over: gathering times of those who came in time do not tell.
+/// A peer that has begun a job comes when the job is over; the gathering times of earlier rounds do not tell.
 duration peer::others_jobs() const {
   double longest = 0;
   for (const auto& one : expected()) {
-    const auto speed = static_cast<double>(others_.at(one.peer).what.millisamples_per_second) / 1000;
+    const auto speed = static_cast<double>(others().at(one.peer).what.millisamples_per_second) / 1000;
     if (speed > 0) longest = std::max(longest, static_cast<double>(options_.micro_batch) / speed);
   }
   return from_seconds(std::min(longest, to_seconds(options_.averaging.matchmaking_time))) + 4 * options_.averaging.poll_interval;
@@ -131,31 +128,31 @@ duration peer::others_jobs() const {
 
 void peer::start_round() {
   round_request request;
-  request.epoch = state_->epoch;
-  request.state = state_->id;
-  request.weight = samples_;
+  request.epoch = state()->epoch;
+  request.state = state()->id;
+  request.weight = held().counted();
   request.expected = expected();
   request.known_samples = samples_known();
   request.patience = others_jobs();
   options_.conduct->ask_for_round(request);
-  gives_.begin(*state_, sum_->values, samples_, request);
-  in_round_ = std::exchange(accumulated_, {});
+  contribution_.begin(*state(), sum_->values, held().counted(), request);
+  held().begin_round();
   ++round_attempts_;
   publish();
   enter(mode::averaging);
   start_group(std::move(request), options_.averaging);
 }
 
-void peer::on_report(const round_result& result) {
-  if (mode_ != mode::averaging) return;
+void peer::round_ended(const round_result& result) {
+  if (current_mode() != mode::averaging) return;
   if (result.succeeded()) {
-    gives_.averaged(result);
+    contribution_.averaged(result);
     send_commit(result);
     enter(mode::stepping);
     return start_step(result);
   }
   // The gradients are kept for the next attempt.
-  accumulated_ = std::exchange(in_round_, {});
+  held().retry_round();
   enter(mode::computing);
   publish();
   look_up_progress();
@@ -164,14 +161,14 @@ void peer::on_report(const round_result& result) {
 
 duration peer::pause_after_failure() {
   auto pause = options_.min_refresh * (1 + static_cast<std::int64_t>(std::min<std::uint64_t>(round_attempts_, 8)));
-  pause += duration{static_cast<std::int64_t>(backoff_.below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
+  pause += duration{static_cast<std::int64_t>(backoff().below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
   not_before_ = now() + pause;
   return pause;
 }
 
 void peer::start_step(const round_result& result) {
   hasher id;
-  id.add(state_->id.high).add(state_->id.low).add(result.group.high).add(result.group.low);
+  id.add(state()->id.high).add(state()->id.low).add(result.group.high).add(result.group.low);
   std::uint64_t weight = 0;
   for (const auto& part : result.parts) {
     for (auto sender : part.senders) id.add(sender).add(result.members[sender].weight);
@@ -185,33 +182,33 @@ void peer::start_step(const round_result& result) {
 void peer::make_step(const payload& gradient, const state_id& after, std::uint64_t weight) {
   step_gradient_ = gradient;
   next_state_ = std::make_shared<state_ptr>();
-  auto work = [pool = pool_, before = state_, gradient, after, weight, out = next_state_, conduct = options_.conduct] {
+  auto work = [pool = pool(), before = state(), gradient, after, weight, out = next_state_, conduct = options_.conduct] {
     conduct->before_step(before->epoch);
     *out = pool->step(before, gradient, after, weight);
   };
-  compute(std::move(work), 0, step_job);
+  compute(std::move(work), 0, [this] { step_done(); });
 }
 
 taken_step peer::made_step(const state_ptr& next) {
-  return {next->epoch, next->id, next->samples, pool_->gradient_between(state_, next, std::exchange(step_gradient_, {}))};
+  return {next->epoch, next->id, next->samples, pool()->gradient_between(state(), next, std::exchange(step_gradient_, {}))};
 }
 
 void peer::step_done() {
-  if (mode_ != mode::stepping || !next_state_) return;
-  auto before = parent_ = state_->id;
+  if (current_mode() != mode::stepping || !next_state_) return;
+  auto before = parent_ = state()->id;
   const auto next = *std::exchange(next_state_, nullptr);
-  keep_served(state_, made_step(next));
-  state_ = next;
+  keep_served(state(), made_step(next));
+  set_state(next);
   if (options_.conduct->reuses_gradients()) {
-    accumulated_ = std::exchange(in_round_, {});
+    held().retry_round();
   } else {
-    in_round_.clear();
-    samples_ = 0;
+    held().end_round();
+    held().uncount(held().counted());
     sum_ = std::make_shared<gradient_sum>();
   }
   round_attempts_ = 0;
   stepped_ = now();
-  here().observe(stepped{state_->epoch, before, state_->id, step_group_});
+  here().observe(stepped{state()->epoch, before, state()->id, step_group_});
   checkpoint_if_due();
   enter(mode::computing);
   decide();   // starts the next job first, so that what is published promises its samples

@@ -1,4 +1,4 @@
-// One volunteer of DeDLOC: computes gradients at its own pace, and with everybody else steps
+// A training peer of DeDLOC: computes gradients at its own pace, and with everybody else steps
 // when the swarm has accumulated the target batch. It decides everything itself from the records of the others.
 //
 //   joining -> computing -> averaging -> (step) -> computing ...
@@ -11,18 +11,21 @@
 #include <memory>
 #include <vector>
 
-#include "actors/training/volunteer.hpp"
+#include "actors/training/training_peer.hpp"
 
 namespace shoal::actors {
 
-class peer : public volunteer {
+/// The method is one branch for all, whose steps everybody can repeat.
+class peer : public training_peer {
  public:
   peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool, caf::actor dht)
-      : volunteer(config, on, std::move(options), std::move(pool), std::move(dht)), gives_(pool_->shared_work(), options_.codecs) {}
+      : peer(config, on, std::move(options), {.repeats_steps = true}, std::move(pool), std::move(dht)) {}
   void on_exit() override;
 
  protected:
-  enum job : std::uint64_t { gradient_job = 1, step_job = 2 };
+  peer(caf::actor_config& config, host& on, peer_config options, method_traits traits, std::shared_ptr<state_pool> pool, caf::actor dht)
+      : training_peer(config, on, std::move(options), traits, std::move(pool), std::move(dht)),
+        contribution_(this->pool()->shared_work(), options_.codecs) {}
 
   /// What one compute job writes; shared with the compute thread.
   struct gradient_sum {
@@ -31,14 +34,12 @@ class peer : public volunteer {
   };
 
   void decide() override;
-  void job_done(std::uint64_t token) override { token == gradient_job ? gradient_done() : step_done(); }
-  void on_report(const round_result& result) override;
-  void forget_gradients() override { sum_ = std::make_shared<gradient_sum>(); }
+  void round_ended(const round_result& result) override;
+  void discard_work() override { sum_ = std::make_shared<gradient_sum>(); }
   double missing_samples() const override;
-  std::vector<peer_id> donors() const override { return others_.peers_on(leading()); }
-  branch leading() const override { return others_.leading(own_branch()); }
-  bool shares_steps() const override { return true; }
-  void adopted_state() override { gives_.forget(); }
+  branch leading() const override { return others().leading(own_branch()); }
+  bool may_leave() const override { return current_mode() != mode::averaging && current_mode() != mode::stepping; }
+  void state_adopted() override { contribution_.forget(); }
 
   std::uint64_t samples_known() const;
   /// Our share of what is still missing, by speed, so that the swarm overshoots little; 0: the others
@@ -49,7 +50,7 @@ class peer : public volunteer {
   void compute_next();
   void gradient_done();
 
-  std::vector<expected_peer> expected() const { return expected_on(state_->epoch, state_->id, parent_); }
+  std::vector<expected_peer> expected() const { return others().expected_on(state()->epoch, state()->id, parent_); }
   duration others_jobs() const;
   void start_round();
   /// Until the next attempt: the others need time to see that this one is over, too.
@@ -63,7 +64,7 @@ class peer : public volunteer {
 
   state_id parent_;                                 // of the state before our last step
   std::shared_ptr<gradient_sum> sum_;
-  contribution gives_;                              // what we give to rounds, and what is left of it for later ones
+  contribution contribution_;                       // what the peer gives to rounds, and what is left of it for later ones
   std::uint64_t round_attempts_ = 0;
   duration not_before_{};                           // of the next attempt
   std::shared_ptr<state_ptr> next_state_;           // written by the step job

@@ -189,4 +189,14 @@ std::vector<peer_id> progress_table::peers_on(const branch& which) const {
   return out;
 }
 
+std::vector<expected_peer> progress_table::expected_on(std::uint64_t epoch, const state_id& state, const state_id& parent) const {
+  std::vector<expected_peer> out;
+  for (const auto& [id, entry] : entries_) {
+    const bool here = entry.what.epoch == epoch && entry.what.state == state && entry.what.part == round_part::takes_part;
+    const bool stepping = entry.what.epoch + 1 == epoch && entry.what.state == parent;
+    if (here || stepping) out.push_back({id, entry.address});
+  }
+  return out;
+}
+
 }  // namespace shoal::actors

@@ -117,6 +117,9 @@ class progress_table {
   std::vector<peer_id> peers_from(std::uint64_t epoch) const;
   /// Those who have its state.
   std::vector<peer_id> peers_on(const branch& which) const;
+  /// Those on that state who are not through with its round, and those who were on it when it was one step behind, at `parent`: they
+  /// are just stepping.
+  std::vector<expected_peer> expected_on(std::uint64_t epoch, const state_id& state, const state_id& parent) const;
 
  private:
   std::vector<std::pair<peer_id, entry>> entries_;   // sums over all of them are made several times for each message

@@ -19,6 +19,17 @@ short_hash short_hash_of(std::span<const std::byte> bytes) {
   return {id.high, id.low};
 }
 
+/// The optimizer's state with the method's behind it.
+payload tail_of(const model_state& state) {
+  if (state.method_state.empty()) return state.optimizer;
+  const auto size = state.optimizer.size() + state.method_state.size();
+  if (state.method_state.is_hollow()) return payload::hollow(size);
+  std::vector<std::byte> out;
+  out.reserve(size);
+  for (const auto* part : {&state.optimizer, &state.method_state}) out.insert(out.end(), part->bytes().begin(), part->bytes().end());
+  return payload{std::move(out)};
+}
+
 }  // namespace
 
 id128 step_object(const state_id& before) {
@@ -27,7 +38,7 @@ id128 step_object(const state_id& before) {
 
 // -- the donor's side -----------------------------------------------------------------------------
 
-shared_object::shared_object(const model_state& state, std::uint64_t chunk_bytes) : head_(state.parameters), tail_(state.optimizer) {
+shared_object::shared_object(const model_state& state, std::uint64_t chunk_bytes) : head_(state.parameters), tail_(tail_of(state)) {
   offer_ = {state.id, state.epoch, state.id, state.step, state.bytes(), state.parameters.size(), state.samples, chunk_bytes, {}, {}};
   hash_chunks();
 }
@@ -68,11 +79,13 @@ payload shared_object::bytes(std::uint64_t offset, std::uint64_t count) const {
 
 // -- the joiner's side ----------------------------------------------------------------------------
 
-state_download::state_download(id128 object, std::uint64_t parameter_bytes, std::uint64_t optimizer_bytes, bool hollow)
-    : object_(object), parameter_bytes_(parameter_bytes), optimizer_bytes_(optimizer_bytes), hollow_(hollow) {}
+state_download::state_download(id128 object, std::uint64_t parameter_bytes, std::uint64_t optimizer_bytes, bool hollow,
+                               std::uint64_t method_bytes)
+    : object_(object), parameter_bytes_(parameter_bytes), optimizer_bytes_(optimizer_bytes), method_bytes_(method_bytes), hollow_(hollow) {}
 
 bool state_download::sensible(const state_offer& offer, std::uint64_t most_bytes) const {
-  return offer.parameter_bytes == parameter_bytes_ && offer.size == parameter_bytes_ + optimizer_bytes_ && offer.size <= most_bytes &&
+  const auto least = parameter_bytes_ + optimizer_bytes_;
+  return offer.parameter_bytes == parameter_bytes_ && (offer.size == least || offer.size == least + method_bytes_) && offer.size <= most_bytes &&
          offer.chunk_bytes > 0 && offer.chunk_bytes <= max_payload_bytes &&
          offer.hashes.size() == chunks_in(offer.size, offer.chunk_bytes) * hash_bytes &&
          (offer.hashes.empty() || offer.hashes.is_hollow() == hollow_) && (object_.is_zero() || offer.object == object_) &&
@@ -130,7 +143,9 @@ model_state state_download::state() {
   out.samples = offer_.samples;
   const auto bytes = all();
   out.parameters = bytes.slice(0, offer_.parameter_bytes);
-  out.optimizer = bytes.slice(offer_.parameter_bytes, offer_.size - offer_.parameter_bytes);
+  out.optimizer = bytes.slice(offer_.parameter_bytes, optimizer_bytes_);
+  const auto both = offer_.parameter_bytes + optimizer_bytes_;
+  if (offer_.size > both) out.method_state = bytes.slice(both, offer_.size - both);
   return out;
 }
 

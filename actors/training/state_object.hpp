@@ -1,6 +1,6 @@
 // What peers share with each other besides gradients, in a form that can be fetched from several at once: an object of so many bytes in
 // chunks, each with its hash, so that a chunk that is wrong is known by itself, and by whom it came.
-//   a state   parameters, then optimizer state; named by its state id
+//   a state   parameters, then optimizer state, then the method's state if it has one; named by its state id
 //   a step    the averaged gradient that led from one state to the next; who has the first and applies it has the second, bit by bit
 // Left out: proof that a list of hashes is that of the state which it claims to be. Where donors differ, the majority is believed.
 #pragma once
@@ -57,7 +57,8 @@ class shared_object {
 class state_download {
  public:
   /// `object` zero: whatever state is offered first. Hollow objects have sizes only, and nothing to verify.
-  state_download(id128 object, std::uint64_t parameter_bytes, std::uint64_t optimizer_bytes, bool hollow);
+  /// A state may have `method_bytes` of method_state, or none.
+  state_download(id128 object, std::uint64_t parameter_bytes, std::uint64_t optimizer_bytes, bool hollow, std::uint64_t method_bytes = 0);
 
   const id128& object() const noexcept { return object_; }
   bool hollow() const noexcept { return hollow_; }
@@ -92,7 +93,7 @@ class state_download {
   payload all();
 
   id128 object_;
-  std::uint64_t parameter_bytes_, optimizer_bytes_;
+  std::uint64_t parameter_bytes_, optimizer_bytes_, method_bytes_;
   bool hollow_;
   bool begun_ = false;
   state_offer offer_;

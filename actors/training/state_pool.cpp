@@ -34,6 +34,7 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
     next.epoch = before->epoch + 1;
     next.id = after;
     next.samples = before->samples + weight;
+    next.method_state = before->method_state;
     return std::make_shared<const model_state>(std::move(next));
   };
   if (!share_) {
@@ -116,6 +117,7 @@ state_ptr state_pool::intern(state_ptr state) {
   auto same = *state;
   same.parameters = pooled->parameters;
   same.optimizer = pooled->optimizer;
+  same.method_state = pooled->method_state;
   return std::make_shared<const model_state>(std::move(same));
 }
 

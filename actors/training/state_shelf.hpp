@@ -6,7 +6,7 @@
 //   has missed meanwhile, S bytes each, which are kept with it. Each step takes S / r to fetch and is overtaken every T. So it has caught
 //   up after D / (r - S / T) in all if S / r < T; at no time are more than D / (r T) + 1 steps missing, 4 with Adam (D = 3 S). If S / r
 //   >= T its line does not bring what a round of averaging brings its members, and it cannot take part whatever it does: then the missing
-//   steps become more than `steps`, and it is told. (actors/training/volunteer.hpp says what it does then.)
+//   steps become more than `steps`, and it is told. (actors/training/state_catch_up.hpp says what it does then.)
 // Memory: `recent` states and steps always; at most `pinned` states and `steps` steps more. A lease ends `lease` after its owner was
 //   heard of last; there are at most `leases`.
 #pragma once

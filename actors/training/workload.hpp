@@ -23,8 +23,9 @@ struct model_state {
   std::uint64_t samples = 0;         ///< samples in all steps that led here (orders branches)
   payload parameters;                ///< value_count floats, or hollow
   payload optimizer;                 ///< floats, or coded by the workload, or hollow, or empty
+  payload method_state;              ///< the training method's own, such as an outer momentum; empty for most methods
 
-  std::uint64_t bytes() const noexcept { return parameters.size() + optimizer.size(); }
+  std::uint64_t bytes() const noexcept { return parameters.size() + optimizer.size() + method_state.size(); }
 };
 using state_ptr = std::shared_ptr<const model_state>;
 

@@ -263,9 +263,19 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
   SHOAL_CHECK(state.optimizer_state.empty() ||
                   state.optimizer_state.size() == whole_state(state.optimizer, state.parameters.size(), state.power_sgd_values),
               "the state is that of the optimizer");
+  SHOAL_CHECK(state.method_state.size() % sizeof(float) == 0, "the method's state is whole floats");
   // Invalid UTF-8 in a note is replaced, not thrown about.
   auto described = to_json(state);
   if (state.power_sgd_rank > 0) described["power_sgd"] = {{"rank", state.power_sgd_rank}, {"values", state.power_sgd_values}};
+  std::span<const std::byte> tail = state.optimizer_state;
+  std::vector<std::byte> with_method;
+  if (!state.method_state.empty()) {
+    with_method = state.optimizer_state;
+    with_method.insert(with_method.end(), state.method_state.begin(), state.method_state.end());
+    tail = with_method;
+    described["optimizer_state"] = tail.size() / sizeof(float);
+    described["method_state"] = state.method_state.size() / sizeof(float);
+  }
   const auto header = described.dump(1, ' ', false, json::error_handler_t::replace);
   std::string head(aligned(preamble + header.size()), '\0');
   const auto header_size = static_cast<std::uint32_t>(header.size());
@@ -273,7 +283,7 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
   std::memcpy(head.data() + 8, &format_version, 4);
   std::memcpy(head.data() + 12, &header_size, 4);
   std::memcpy(head.data() + preamble, header.data(), header.size());
-  const auto checks = digests_of(head, state.parameters, state.optimizer_state);
+  const auto checks = digests_of(head, state.parameters, tail);
 
   const auto temporary = path.string() + ".partial";
   auto failed = [&](const char* doing) -> result<void> {
@@ -289,7 +299,7 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
       return failed("create");
     if (!write_all(file.fd, head.data(), head.size()) ||
         !write_all(file.fd, state.parameters.data(), state.parameters.size() * sizeof(float)) ||
-        !write_all(file.fd, state.optimizer_state.data(), state.optimizer_state.size()) ||
+        !write_all(file.fd, tail.data(), tail.size()) ||
         !write_all(file.fd, checks.data(), trailer) || ::fsync(file.fd) != 0)
       return failed("write");
   }
@@ -342,7 +352,7 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
     return refuse("ended while it was read");
   const std::uint64_t floats = (size - head_size - trailer) / sizeof(float);
   checkpoint c;
-  std::uint64_t n = 0, m = 0;
+  std::uint64_t n = 0, m = 0, of_method = 0;
   std::string nonsense; // said when it is known that the file is not just damaged
   try {
     const auto header = json::parse(std::string_view(head).substr(preamble, header_size));
@@ -359,6 +369,7 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
       get_whole(low_rank->at("rank"), c.power_sgd_rank);
       get_whole(low_rank->at("values"), c.power_sgd_values);
     }
+    if (header.contains("method_state")) get_whole(header.at("method_state"), of_method);
   } catch (const json::exception& e) {
     // What the library puts before its words is about the library.
     const std::string_view why = e.what();
@@ -389,6 +400,12 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
     return refuse("makes no sense: " + fine.error());
   if (n != size_of(c.tensors))
     return refuse("makes no sense: its parameters do not fit its tensors");
+  if (of_method > m)
+    return refuse("makes no sense: the state of its training method is larger than all that it remembers");
+  m -= of_method;
+  const auto moments = c.optimizer_state.begin() + static_cast<std::ptrdiff_t>(m * sizeof(float));
+  c.method_state.assign(moments, c.optimizer_state.end());
+  c.optimizer_state.erase(moments, c.optimizer_state.end());
   // No matrix has fewer values than its Q.
   if (c.power_sgd_values > n)
     return refuse("makes no sense: its Q of PowerSGD is larger than the model");

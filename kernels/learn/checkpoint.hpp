@@ -1,11 +1,12 @@
 // A checkpoint: a state of a swarm in one file, to start another swarm from, or a model to use. Little-endian:
 //   magic "SHOALCKP" [8], version u32, header size u32, header (JSON, UTF-8), zeros up to a
-//   multiple of 64 bytes; parameters float32 [n]; optimizer state [4 m] (kernels::state_bytes, and Q of PowerSGD); then four
+//   multiple of 64 bytes; parameters float32 [n]; optimizer state [4 m] (kernels::state_bytes, Q of PowerSGD, and the training
+//   method's state, where there are such); then four
 //   BLAKE2b-256 [32 each]: of the header and all before it, of the parameters, of the optimizer
 //   state, and of the whole file up to there.
 // The header has the workload, the tensors' names and shapes in the order in which they lie in the
-// parameters, the optimizer, epoch, steps, samples, where the data goes on, state id, n, m, how many of m are Q of PowerSGD, and free
-// notes. `model` is a JSON object that the model's own code writes and reads, or null; nothing here looks into it.
+// parameters, the optimizer, epoch, steps, samples, where the data goes on, state id, n, m, how many of m are Q of PowerSGD and the
+// method's state, and free notes. `model` is a JSON object that the model's own code writes and reads, or null; nothing here looks into it.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -38,6 +39,7 @@ struct checkpoint {
   std::vector<std::byte> optimizer_state; ///< may be empty: a model to use, not to go on training
   /// Gradients were averaged with PowerSGD of this rank, and so many floats at the end of optimizer_state are its Q; 0: they were not.
   std::uint64_t power_sgd_rank = 0, power_sgd_values = 0;
+  std::vector<std::byte> method_state; ///< of the training method, such as an outer momentum: whole floats; empty for most
 };
 
 /// One tensor of all `n` parameters, for models that know no layers.

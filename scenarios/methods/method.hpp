@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 
 #include <caf/fwd.hpp>
@@ -14,12 +13,12 @@
 #include "scenarios/schema/scenario.hpp"
 
 namespace shoal::actors {
-class host;
-class state_pool;
 struct peer_config;
-}  // namespace shoal::actors
+}
 
 namespace shoal::scenarios {
+
+struct role_site;                      // scenarios/roles/role.hpp
 
 /// What others have to know of a method, with the options of one scenario.
 struct method_traits {
@@ -47,10 +46,10 @@ struct method_definition : kind_definition {
   std::function<std::uint64_t(const scenario&, std::uint64_t epoch)> steps_of_machine;
   /// Reports what the descriptions of the options cannot say. Called when `training.method` could be read. May be empty.
   std::function<void(const scenario&, checking&)> check;
-  /// Fills in what peers of this method are told besides what all are.
+  /// Fills in what peers of this method are told besides what all are. May be empty.
   std::function<void(const scenario&, actors::peer_config&)> configure;
-  /// Spawns the training peer of a host. `dht`: the DHT node there.
-  std::function<caf::actor(caf::actor_system&, actors::host&, actors::peer_config, std::shared_ptr<actors::state_pool>, caf::actor dht)> spawn;
+  /// Spawns the training peer of a host.
+  std::function<caf::actor(const role_site&)> spawn;
 };
 
 /// All methods; the first one is the default.

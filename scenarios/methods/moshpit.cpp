@@ -6,6 +6,7 @@
 
 #include "actors/training/moshpit_peer.hpp"
 #include "scenarios/methods/method.hpp"
+#include "scenarios/roles/role.hpp"
 
 namespace shoal::scenarios {
 
@@ -18,9 +19,9 @@ struct averaged_parameters_options {
   bool operator==(const averaged_parameters_options&) const = default;
 };
 
-struct moshpit_options : averaged_parameters_options {
+struct small_groups_options : averaged_parameters_options {
   std::uint64_t local_steps = 8;       ///< optimizer steps of each peer between two rounds, on average
-  bool operator==(const moshpit_options&) const = default;
+  bool operator==(const small_groups_options&) const = default;
 };
 
 struct local_updates_options : averaged_parameters_options {
@@ -36,7 +37,7 @@ void describe_common(V& v, averaged_parameters_options& o) {
 }
 
 template <class V>
-void describe(V& v, moshpit_options& o) {
+void describe(V& v, small_groups_options& o) {
   v.field("local_steps", o.local_steps, "optimizer steps between two rounds, on average over the peers; a round is an epoch",
           {.at_least = 1, .at_most = 1e9, .hide_default = true});
   describe_common(v, o);
@@ -54,9 +55,6 @@ method_definition averaged_parameters(const char* name) {
   method_definition out;
   out.name = name;
   out.options = options_box::of(Options{});
-  out.spawn = [](caf::actor_system& system, actors::host& on, actors::peer_config config, std::shared_ptr<actors::state_pool> pool, caf::actor dht) {
-    return caf::actor_cast<caf::actor>(system.spawn<actors::moshpit_peer>(std::ref(on), std::move(config), std::move(pool), std::move(dht)));
-  };
   return out;
 }
 
@@ -68,18 +66,19 @@ method_traits common_traits(const averaged_parameters_options& o) {
   return traits;
 }
 
-void configure_common(const averaged_parameters_options& o, actors::peer_config& into) {
-  into.max_staleness = o.max_staleness;
-  into.average_optimizer = o.average_optimizer;
+caf::actor spawn_peer(const role_site& site, const averaged_parameters_options& o, actors::moshpit_options how) {
+  how.max_staleness = o.max_staleness;
+  how.average_optimizer = o.average_optimizer;
+  return caf::actor_cast<caf::actor>(site.system.spawn<actors::moshpit_peer>(std::ref(site.on), site.config, how, site.pool, site.dht));
 }
 
-const moshpit_options& moshpit_of(const scenario& what) { return what.training.method.as<moshpit_options>(); }
+const small_groups_options& moshpit_of(const scenario& what) { return what.training.method.as<small_groups_options>(); }
 const local_updates_options& local_updates_of(const scenario& what) { return what.training.method.as<local_updates_options>(); }
 
 }  // namespace
 
 method_definition moshpit_method() {
-  auto out = averaged_parameters<moshpit_options>("moshpit");
+  auto out = averaged_parameters<small_groups_options>("moshpit");
   out.meaning = "local steps, and parameters averaged in small groups (Moshpit SGD)";
   out.traits = [](const scenario& what) {
     auto traits = common_traits(moshpit_of(what));
@@ -91,10 +90,9 @@ method_definition moshpit_method() {
   };
   out.steps_of_machine = [](const scenario& what, std::uint64_t epoch) { return epoch * moshpit_of(what).local_steps; };
   out.check = [](const scenario& what, checking& report) { check_optimizer_average(what, moshpit_of(what).average_optimizer, report); };
-  out.configure = [](const scenario& what, actors::peer_config& into) {
-    configure_common(moshpit_of(what), into);
-    into.local_steps = moshpit_of(what).local_steps;
-    into.grid = grid_of(what);
+  out.spawn = [](const role_site& site) {
+    const auto& options = moshpit_of(site.what);
+    return spawn_peer(site, options, {.local_steps = options.local_steps, .grid = grid_of(site.what)});
   };
   return out;
 }
@@ -113,10 +111,11 @@ method_definition local_updates_method() {
     check_optimizer_average(what, local_updates_of(what).average_optimizer, report);
   };
   out.configure = [](const scenario& what, actors::peer_config& into) {
-    configure_common(local_updates_of(what), into);
     into.target_batch = local_updates_of(what).target_batch;
-    into.local_batch = true;
-    into.grid = {static_cast<std::uint32_t>(what.averaging.group_size), 1};
+  };
+  out.spawn = [](const role_site& site) {
+    return spawn_peer(site, local_updates_of(site.what),
+                      {.local_batch = true, .grid = {static_cast<std::uint32_t>(site.what.averaging.group_size), 1}});
   };
   return out;
 }

@@ -3,9 +3,10 @@
 #include <caf/actor_system.hpp>
 
 #include "actors/training/delayed_peer.hpp"
-#include "actors/training/overlap.hpp"
+#include "actors/training/overlap_options.hpp"
 #include "actors/training/peer.hpp"
 #include "scenarios/methods/method.hpp"
+#include "scenarios/roles/role.hpp"
 
 namespace shoal::scenarios {
 
@@ -46,12 +47,12 @@ method_definition synchronous_method() {
   out.check = [](const scenario& what, checking& report) { check_micro_batch(what, options_of(what).target_batch, report); };
   out.configure = [](const scenario& what, actors::peer_config& into) {
     into.target_batch = options_of(what).target_batch;
-    into.overlap = options_of(what).overlap;
   };
-  out.spawn = [](caf::actor_system& system, actors::host& on, actors::peer_config config, std::shared_ptr<actors::state_pool> pool, caf::actor dht) {
-    const bool overlapping = config.overlap != actors::overlap::none;
-    return overlapping ? caf::actor_cast<caf::actor>(system.spawn<actors::delayed_peer>(std::ref(on), std::move(config), std::move(pool), std::move(dht)))
-                       : caf::actor_cast<caf::actor>(system.spawn<actors::peer>(std::ref(on), std::move(config), std::move(pool), std::move(dht)));
+  out.spawn = [](const role_site& site) {
+    if (overlaps(site.what))
+      return caf::actor_cast<caf::actor>(site.system.spawn<actors::delayed_peer>(
+          std::ref(site.on), site.config, actors::overlap_options{options_of(site.what).overlap}, site.pool, site.dht));
+    return caf::actor_cast<caf::actor>(site.system.spawn<actors::peer>(std::ref(site.on), site.config, site.pool, site.dht));
   };
   return out;
 }

@@ -31,9 +31,10 @@ role_definition auxiliary_role() {
   out.idle_actors = 3;   // the peer, its device and the DHT node
   out.check = check;
   out.spawn = [](const role_site& site) {
-    return caf::actor_cast<caf::actor>(site.system.spawn<actors::auxiliary_peer>(std::ref(site.on), site.config, site.pool, site.dht));
+    const actors::overlap_options swarm{traits_of(site.what).computes_meanwhile ? actors::overlap::averaging : actors::overlap::none};
+    return caf::actor_cast<caf::actor>(site.system.spawn<actors::auxiliary_peer>(std::ref(site.on), site.config, swarm, site.pool, site.dht));
   };
-  out.drain = [](const caf::actor& peer) { caf::anon_send(peer, actors::tick{actors::volunteer::drain, 0}); };
+  out.drain = [](const caf::actor& peer) { caf::anon_send(peer, actors::tick{actors::training_peer::drain, 0}); };
   return out;
 }
 

@@ -2,7 +2,7 @@
 #include <caf/send.hpp>
 
 #include "actors/host_messages.hpp"
-#include "actors/training/volunteer.hpp"
+#include "actors/training/training_peer.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/roles/role.hpp"
 
@@ -15,9 +15,9 @@ role_definition trainer_role() {
   out.trains = true;
   out.idle_actors = 3;   // the peer, its device and the DHT node
   out.spawn = [](const role_site& site) {
-    return site.what.training.method.definition().spawn(site.system, site.on, site.config, site.pool, site.dht);
+    return site.what.training.method.definition().spawn(site);
   };
-  out.drain = [](const caf::actor& peer) { caf::anon_send(peer, actors::tick{actors::volunteer::drain, 0}); };
+  out.drain = [](const caf::actor& peer) { caf::anon_send(peer, actors::tick{actors::training_peer::drain, 0}); };
   return out;
 }
 

@@ -4,7 +4,7 @@
 #include "actors/averaging/aggregator.hpp"
 #include "actors/conduct/conducts.hpp"
 #include "actors/data/data_shard.hpp"
-#include "actors/training/volunteer.hpp"
+#include "actors/training/peer_config.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/stage/run_state.hpp"
 #include "scenarios/workloads/prepared.hpp"
@@ -34,7 +34,7 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   averaging.split = from.averaging.split;
   averaging.aggregator = actors::aggregators().find(from.averaging.aggregator);
   out.conduct = std::move(conduct);
-  from.training.method.definition().configure(from, out);
+  if (const auto& method = from.training.method.definition(); method.configure) method.configure(from, out);
   // Of large chunks so few fit in what a line may have under way that it would stand still between them.
   out.fetch.chunk_bytes = std::min<std::uint64_t>(from.averaging.chunk_size.bytes, 256 * 1024);
   out.reachability = reachability_of(from);

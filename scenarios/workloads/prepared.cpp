@@ -39,6 +39,10 @@ result<void> save_checkpoint(const scenario& from, const kernels::optimizer_conf
     const auto moments = state.optimizer.bytes();
     out->optimizer_state.assign(moments.begin(), moments.end());
   }
+  if (!state.method_state.empty()) {
+    const auto method = state.method_state.bytes();
+    out->method_state.assign(method.begin(), method.end());
+  }
   return learn::save(*out, path);
 }
 
@@ -81,6 +85,7 @@ result<std::optional<training_start>> load_training_start(const scenario& from, 
   if (!goes_on) saved->optimizer_state.resize(saved->optimizer_state.size() - 4 * saved->power_sgd_values);
   state.optimizer = payload{std::move(saved->optimizer_state)};
   if (how != nullptr && !goes_on) state = dynamic_cast<const actors::low_rank_workload&>(work).with_first_q(std::move(state));
+  if (!saved->method_state.empty()) state.method_state = payload{std::move(saved->method_state)};
   return std::optional<training_start>{std::move(out)};
 }
 

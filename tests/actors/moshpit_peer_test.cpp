@@ -76,12 +76,13 @@ TEST_CASE("who has made its own parameters NaN goes back to the last average, an
     dht.bootstraps = {first};
     const auto node = world.spawn<dht_node>(host, dht);
     peer_config options;
-    options.local_steps = 4;
-    options.grid = {3, 1};
+    moshpit_options how;
+    how.local_steps = 4;
+    how.grid = {3, 1};
     options.device.samples_per_second = 16;
     options.averaging.matchmaking_time = 1s;
     seen.push_back(std::make_shared<counting_work::seen>());
-    world.spawn<moshpit_peer>(host, options, std::make_shared<state_pool>(std::make_shared<counting_work>(good, seen.back())), node);
+    world.spawn<moshpit_peer>(host, options, how, std::make_shared<state_pool>(std::make_shared<counting_work>(good, seen.back())), node);
     ids.push_back(host.id());
   }
   world.run_for(3min);

@@ -1,6 +1,7 @@
 #include "actors/data/data_shard.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/peer.hpp"
+#include "actors/training/state_shelf.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
 #include <caf/send.hpp>

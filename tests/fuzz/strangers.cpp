@@ -248,12 +248,12 @@ void to_actors(std::uint8_t kind, front& from) {
       peer_config options;
       options.target_batch = 8;
       options.averaging.chunk_bytes = 8;
-      options.grid = {2, 2};
+      moshpit_options grid;
+      grid.grid = {2, 2};
       auto pool = std::make_shared<state_pool>(std::make_shared<small_work>());
-      if (kind == 12) options.overlap = overlap::averaging;
-      under.push_back(kind == 12   ? world.spawn<delayed_peer>(here, options, pool, other)
-                      : kind == 13 ? world.spawn<moshpit_peer>(here, options, pool, other)
-                      : kind == 14 ? world.spawn<auxiliary_peer>(here, options, pool, other)
+      under.push_back(kind == 12   ? world.spawn<delayed_peer>(here, options, overlap_options{overlap::averaging}, pool, other)
+                      : kind == 13 ? world.spawn<moshpit_peer>(here, options, grid, pool, other)
+                      : kind == 14 ? world.spawn<auxiliary_peer>(here, options, overlap_options{}, pool, other)
                                    : world.spawn<peer>(here, options, pool, other));
       caf::anon_send(under.back(), found{progress_key, 0, {}});
       break;

@@ -82,6 +82,23 @@ TEST_CASE("a checkpoint comes back bit by bit, odd values included") {
   CHECK(loaded->optimizer_state == saved.optimizer_state);
 }
 
+TEST_CASE("the state of a training method comes back beside the optimizer's, and a file without one is as before") {
+  const scratch_folder folder;
+  auto saved = example();
+  REQUIRE(save(saved, folder.path / "plain.ckpt").ok());
+  CHECK(load_checkpoint(folder.path / "plain.ckpt")->method_state.empty());
+  CHECK_FALSE(contains(read(folder.path / "plain.ckpt"), "method_state"));
+  saved.method_state.assign(20, std::byte{7});
+  REQUIRE(save(saved, folder.path / "a.ckpt").ok());
+  const auto loaded = load_checkpoint(folder.path / "a.ckpt");
+  REQUIRE(loaded.ok());
+  CHECK(loaded->optimizer_state == saved.optimizer_state);
+  CHECK(loaded->method_state == saved.method_state);
+  saved.optimizer_state.clear();
+  REQUIRE(save(saved, folder.path / "b.ckpt").ok());
+  CHECK(load_checkpoint(folder.path / "b.ckpt")->method_state == saved.method_state);
+}
+
 TEST_CASE("saving replaces the old file and leaves nothing else behind") {
   const scratch_folder folder;
   auto c = example();

@@ -1,4 +1,4 @@
-// What goes on while a peer computes the next batch, whose gradients are then one step old.
+// Whether a peer of the synchronous method computes while the swarm averages (actors/training/delayed_peer.hpp).
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 
 namespace shoal::actors {
 
+/// What goes on while the next batch is computed, whose gradients are then one step old.
 enum class overlap : std::uint8_t {
   none,
   update,     ///< the optimizer's step (delayed parameter updates)
@@ -16,5 +17,9 @@ enum class overlap : std::uint8_t {
 constexpr auto names_of(overlap) {
   return std::array{std::pair{overlap::none, "none"}, std::pair{overlap::update, "update"}, std::pair{overlap::averaging, "averaging"}};
 }
+
+struct overlap_options {
+  actors::overlap overlap = overlap::none;
+};
 
 }  // namespace shoal::actors

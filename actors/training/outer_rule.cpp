@@ -1,0 +1,39 @@
+#include "actors/training/outer_rule.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace shoal::actors {
+
+namespace {
+
+/// to + (now - from); `to` itself where nothing has changed meanwhile.
+payload shifted(const payload& now, const payload& from, payload to) {
+  if (now.is_hollow() || now.empty() || now.bytes().data() == from.bytes().data()) return to;
+  std::vector<float> out(now.floats().begin(), now.floats().end());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = to.floats()[i] + (out[i] - from.floats()[i]);
+  return payload{std::move(out)};
+}
+
+}  // namespace
+
+payload delta_rule::contribution(const model_state& own, const model_state&) const {
+  if (!with_optimizer_ || own.optimizer.empty()) return own.parameters;
+  const auto size = own.parameters.size() + own.optimizer.size();
+  if (own.parameters.is_hollow()) return payload::hollow(size);
+  const auto a = own.parameters.floats(), b = own.optimizer.floats();
+  std::vector<float> out(a.begin(), a.end());
+  out.insert(out.end(), b.begin(), b.end());
+  return payload{std::move(out)};
+}
+
+outer_rule::result delta_rule::after(const averaged_round& round, const workload& work) const {
+  auto next = round.now;
+  const auto split = round.now.parameters.size();
+  next.parameters = shifted(round.now.parameters, round.contributed.parameters, round.mean.slice(0, split));
+  // The optimizer's state becomes its mean: a difference of second moments on top could make them negative.
+  if (round.mean.size() > split) next.optimizer = work.mended(round.mean.slice(split, round.mean.size() - split));
+  return {next, next};
+}
+
+}  // namespace shoal::actors

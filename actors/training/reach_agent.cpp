@@ -1,0 +1,34 @@
+#include "actors/training/reach_agent.hpp"
+
+namespace shoal::actors {
+
+reached_by reach_agent::reached(bool has_relay) const {
+  const auto verdict = known();
+  if (verdict == reach::open) return reached_by::all;
+  if (!has_relay) return reached_by::nobody;
+  // A relay's signals are enough for most connections with a cone; with the others it would carry every byte.
+  return verdict == reach::cone ? reached_by::all : reached_by::relay;
+}
+
+reach_agent::queries reach_agent::look(const progress_table& others, const caf::actor& self, const std::vector<caf::actor>& shards,
+                                       duration now) {
+  if (!due(now)) return {};
+  std::vector<reachability::other> candidates;
+  for (const auto& [id, entry] : others.entries()) candidates.push_back({entry.address, entry.what.reach == reach::open});
+  // The first records name few peers, and a look that asks one peer learns nothing.
+  if (!candidates.empty() && first_look_ == duration{}) first_look_ = now + config_.patience / 4;
+  if (now < first_look_) return {};
+  return rules_.look(std::move(candidates), self, shards);
+}
+
+std::vector<caf::actor> reach_agent::to_greet(const progress_table& others, bool has_relay) {
+  // The last owner of the leading state may be such a peer: it must be within reach of somebody.
+  if (!config_.enabled || reached(has_relay) != reached_by::nobody) return {};
+  std::erase_if(greeted_, [&](peer_id id) { return !others.find(id); });
+  std::vector<caf::actor> out;
+  for (const auto& [id, entry] : others.entries())
+    if ((entry.what.unreachable == 0 || entry.what.reach == reach::unknown) && greeted_.insert(id).second) out.push_back(entry.address);
+  return out;
+}
+
+}  // namespace shoal::actors

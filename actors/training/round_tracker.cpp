@@ -1,0 +1,37 @@
+#include "actors/training/round_tracker.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace shoal::actors {
+
+namespace {
+constexpr int most_patience = 4;
+}
+
+void round_tracker::prepare(round_request& request, averaging_config& how) const {
+  // Over long lines the configured time may be too short for any group, ever.
+  how.matchmaking_time *= std::clamp(missed_groups_, 1, most_patience);
+  request.rate_factors = rates_.factors();
+  request.patience = missed_groups_ > 1 ? how.matchmaking_time : std::min(std::max(gathering_.value(), request.patience), how.matchmaking_time);
+}
+
+void round_tracker::learn(const round_result& result, duration now) {
+  std::vector<peer_id> reducers;
+  for (const auto& m : result.members) reducers.push_back(m.peer);
+  if (result.outcome == outcome::ok)
+    rates_.measured(reducers, result.part_times, result.line_times);
+  else if (result.reason == reason::reducer_timeout)
+    rates_.timed_out(reducers, result.part_times, result.line_times, now - result.started);
+  else  // a reducer that waits for a silent sender, or takes over a lost part, is late for that reason
+    rates_.unmeasured();
+  if (result.gathered > duration{}) gathering_.measured(result.gathered);
+  const bool missed = result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout;
+  if (missed) gathering_.ran_out();
+  if (result.succeeded())
+    missed_groups_ = std::max(missed_groups_ - 1, 0);
+  else if (missed || result.reason == reason::no_reducer)
+    missed_groups_ = std::min(missed_groups_ + 1, most_patience);
+}
+
+}  // namespace shoal::actors

@@ -1,0 +1,218 @@
+#include "actors/training/shard_client.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+
+#include "actors/rare.hpp"
+#include "actors/training/state_object.hpp"
+
+namespace shoal::actors {
+
+namespace {
+
+constexpr std::size_t most_lost_shards = 8;
+constexpr unsigned most_referrals = 4;
+constexpr std::uint32_t small_group = 32;
+constexpr std::uint32_t neighbours = 4;
+
+caf::actor_addr weak(const caf::actor& whom) { return caf::actor_cast<caf::actor_addr>(whom); }
+
+template <class List>
+bool contains(const List& list, const caf::actor_addr& whom) {
+  return std::find(list.begin(), list.end(), whom) != list.end();
+}
+
+/// Adds `whom` as the latest of at most most_lost_shards.
+void remember(std::deque<caf::actor_addr>& list, const caf::actor_addr& whom) {
+  std::erase(list, whom);
+  list.push_back(whom);
+  if (list.size() > most_lost_shards) list.pop_front();
+}
+
+}  // namespace
+
+std::vector<caf::actor> shard_client::addresses() const {
+  std::vector<caf::actor> out;
+  for (const auto& one : shards_) out.push_back(one.address);
+  return out;
+}
+
+// -- finding a shard ------------------------------------------------------------------------------
+
+void shard_client::look_up(duration now) {
+  // The death of a shard that still has a record is reported at once: that record is not to be read again at once.
+  if (looked_up_ > duration::min() && now - looked_up_ < config_.min_refresh) return plan_look_up(looked_up_ + config_.min_refresh - now);
+  looked_up_ = now;
+  io_.look_up_shards();
+}
+
+void shard_client::look_up_due(duration now) {
+  look_up_planned_ = false;
+  look_up(now);
+}
+
+void shard_client::plan_look_up(duration wait) {
+  if (!std::exchange(look_up_planned_, true)) io_.look_up_shards_in(wait);
+}
+
+void shard_client::found(const std::vector<shared<record>>& records, duration now) {
+  shards_.clear();
+  const record* newest = nullptr;
+  for (const auto& each : records) {
+    const auto& r = *each;
+    if (!r.address) continue;
+    if (auto replica = replica_record::unpack(r.value)) shards_.push_back({r.address, replica});
+    // A shard that runs alone may have records of several incarnations: the one with the latest record is taken.
+    else if (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns) newest = &r;
+  }
+  if (shards_.empty() && newest != nullptr) shards_.push_back({newest->address, std::nullopt});
+  if (!shard_) choose(true, now);
+}
+
+bool shard_client::has_replicas() const {
+  return std::any_of(shards_.begin(), shards_.end(), [](const shard_record& one) { return one.replica.has_value(); });
+}
+
+void shard_client::choose(bool desperate, duration now) {
+  const auto rank = [this](const shard_record& one) {
+    const auto lost = std::find(lost_.begin(), lost_.end(), weak(one.address));
+    // Of the lost ones the longest lost comes first: it may be back. Then primaries, and the longest serving.
+    const auto when = lost == lost_.end() ? -1 : lost - lost_.begin();
+    return std::tuple{when, one.replica && one.replica->role != replica_role::primary, one.replica ? one.replica->territory : 0};
+  };
+  const auto best = std::min_element(shards_.begin(), shards_.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  if (best == shards_.end() || (!desperate && std::get<0>(rank(*best)) >= 0)) return;
+  adopt(best->address, now);
+}
+
+void shard_client::adopt(const caf::actor& shard, duration now) {
+  shard_ = shard;
+  io_.watch(shard_);
+  // A replica that takes over has to hear at once what the peer holds.
+  if (has_replicas() && !stopped_) {
+    last_samples_ = now;
+    const auto have = held_.ready();
+    requested_ = have >= config_.prefetch_samples ? 0 : static_cast<std::uint32_t>(config_.prefetch_samples - have);
+    io_.send(shard_, caf::make_message(sample_request{config_.self, io_.self(), requested_, held_.all()}));
+  } else {
+    request(now);
+  }
+  // The former shard may have lost the commits that it did not answer.
+  for (const auto& round : unanswered_) io_.send(shard_, caf::make_message(round));
+}
+
+void shard_client::leave() {
+  remember(former_, weak(std::exchange(shard_, nullptr)));
+  requested_ = 0;  // nobody will honour that credit
+}
+
+void shard_client::down(const caf::actor_addr& whom, duration now) {
+  if (!shard_ || weak(shard_) != whom) return;
+  leave();
+  if (!has_replicas()) return;
+  remember(lost_, whom);
+  choose(false, now);
+  look_up(now);
+}
+
+void shard_client::on(const not_primary& what, const caf::strong_actor_ptr& sender, duration now) {
+  if (!is_current(sender)) return;  // the peer has left that replica
+  io_.unwatch(shard_);
+  leave();
+  const auto primary = weak(what.primary);
+  if (what.primary && !contains(lost_, primary)) {
+    if (std::none_of(shards_.begin(), shards_.end(), [&](const shard_record& one) { return one.address == what.primary; }))
+      shards_.push_back({what.primary, replica_record{}});
+    return adopt(what.primary, now);
+  }
+  // The replica has not heard of that loss yet, or nobody is the primary now. If it insists, the lost primary is back.
+  if (what.primary && ++referrals_ >= most_referrals) {
+    std::erase(lost_, primary);
+    referrals_ = 0;
+  }
+  plan_look_up(config_.min_refresh);
+}
+
+// -- samples --------------------------------------------------------------------------------------
+
+bool shard_client::is_current(const caf::strong_actor_ptr& sender) const {
+  return shard_ && caf::actor_cast<caf::strong_actor_ptr>(shard_) == sender;
+}
+
+bool shard_client::is_known(const caf::strong_actor_ptr& sender) const {
+  if (is_current(sender) || contains(former_, caf::actor_cast<caf::actor_addr>(sender))) return true;
+  return std::any_of(shards_.begin(), shards_.end(), [&](const shard_record& one) {
+    return one.address && caf::actor_cast<caf::strong_actor_ptr>(one.address) == sender;
+  });
+}
+
+void shard_client::request(duration now) {
+  if (!shard_ || !config_.streams || stopped_) return;
+  // Credit that has brought nothing for a while is lost: the shard died, or had nothing.
+  if (requested_ > 0 && now - last_samples_ > 2 * config_.max_refresh) requested_ = 0;
+  const auto have = requested_ + held_.ready();
+  const auto credit = have >= config_.prefetch_samples ? 0 : config_.prefetch_samples - have;
+  if (credit * 4 < config_.prefetch_samples && now - last_samples_ < config_.max_refresh) return;
+  if (requested_ == 0) last_samples_ = now;
+  requested_ += static_cast<std::uint32_t>(credit);
+  io_.send(shard_, caf::make_message(sample_request{config_.self, io_.self(), static_cast<std::uint32_t>(credit), held_.all()}));
+}
+
+void shard_client::samples_came(std::uint32_t count, duration now) {
+  last_samples_ = now;
+  referrals_ = 0;
+  requested_ -= std::min(requested_, count);
+}
+
+void shard_client::give_back(std::vector<sample_range> ranges) {
+  if (shard_ && !ranges.empty()) io_.send(shard_, caf::make_message(samples_returned{config_.self, std::move(ranges)}));
+}
+
+// -- commits --------------------------------------------------------------------------------------
+
+void shard_client::hand_in(commit round) {
+  if (shard_) io_.send(shard_, caf::make_message(round));
+  if (shard_ && io_.rare(rare::commit_twice)) io_.send(shard_, caf::make_message(round));
+  if (unanswered_.size() == most_commits) unanswered_.pop_front();
+  unanswered_.push_back(std::move(round));
+}
+
+void shard_client::hand_in_once(const commit& round) {
+  if (std::none_of(unanswered_.begin(), unanswered_.end(), [&](const commit& known) { return known.group == round.group; })) hand_in(round);
+}
+
+bool shard_client::on(const commit_received& what, const caf::strong_actor_ptr& sender) {
+  if (!is_known(sender)) return false;
+  std::erase_if(unanswered_, [&](const commit& sent) { return sent.group == what.group; });
+  return true;
+}
+
+std::uint32_t members_spoken_for(const round_result& result, bool unreachable) {
+  const auto size = static_cast<std::uint32_t>(result.members.size());
+  return unreachable || size <= small_group ? size : neighbours;
+}
+
+commit commit_of(const round_result& result, std::uint32_t speaks_for) {
+  commit out;
+  out.epoch = result.epoch;
+  out.group = result.group;
+  out.parts_total = static_cast<std::uint32_t>(result.parts.size());
+  const auto size = static_cast<std::uint32_t>(result.members.size());
+  for (std::uint32_t step = 0; step < speaks_for; ++step) {
+    const auto m = (result.member + step) % size;
+    const auto& info = result.members[m];
+    // A member that is in another group has its samples there; nobody here may commit them.
+    const bool elsewhere = std::binary_search(result.declined.begin(), result.declined.end(), m);
+    if (info.samples.empty() || elsewhere) continue;
+    commit_entry entry{info.peer, info.samples, 0};
+    for (const auto& part : result.parts)
+      if (std::binary_search(part.senders.begin(), part.senders.end(), m)) ++entry.parts_included;
+    out.entries.push_back(std::move(entry));
+  }
+  return out;
+}
+
+}  // namespace shoal::actors

@@ -1,0 +1,54 @@
+// What a training peer owns: the state machines that decide for it, its helpers' handles, and the states it keeps. One object, so that
+// a peer that ends drops all of it at once.
+#pragma once
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "actors/data/data_shard.hpp"
+#include "actors/training/progress_publisher.hpp"
+#include "actors/training/reach_agent.hpp"
+#include "actors/training/round_tracker.hpp"
+#include "actors/training/shard_client.hpp"
+#include "actors/training/state_shelf.hpp"
+#include "actors/training/training_peer.hpp"
+
+namespace shoal::actors {
+
+/// Carries out what the shard client asks for.
+class training_peer::shard_effects final : public shard_client::io {
+ public:
+  explicit shard_effects(training_peer& of) : of_(of) {}
+  void send(const caf::actor& to, caf::message content) override { of_.send(to, std::move(content)); }
+  const caf::actor& self() override { return of_.address(); }
+  void watch(const caf::actor& whom) override { of_.monitor(whom); }
+  void unwatch(const caf::actor& whom) override { of_.demonitor(whom); }
+  void look_up_shards() override;
+  void look_up_shards_in(duration wait) override { of_.set_timer(wait, shard_timer); }
+  bool rare(std::string_view branch) override { return of_.here().rare(branch); }
+
+ private:
+  training_peer& of_;
+};
+
+struct training_peer::parts {
+  parts(training_peer& of, std::shared_ptr<state_pool> with, caf::actor node);
+
+  std::shared_ptr<state_pool> pool;
+  caf::actor dht, device, group, fetcher;
+  state_ptr state;
+  held_samples held;
+  shard_effects effects;
+  shard_client shard;
+  progress_table others;
+  progress_publisher records;
+  reach_agent reach;
+  round_tracker rounds;
+  state_catch_up catch_up;
+  state_shelf shelf;                                                // for those who download
+  std::map<std::uint64_t, std::function<void()>> jobs;              // what follows each job of the device
+  std::function<void(std::optional<taken_step>)> step_fetched;      // what follows fetch_step()
+};
+
+}  // namespace shoal::actors

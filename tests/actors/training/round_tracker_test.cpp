@@ -1,0 +1,75 @@
+#include "actors/training/round_tracker.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace std::chrono_literals;
+
+namespace {
+
+averaging_config config() {
+  averaging_config out;
+  out.matchmaking_time = 8s;
+  out.poll_interval = 500ms;
+  return out;
+}
+
+round_result missed(reason why) {
+  round_result out;
+  out.outcome = outcome::failed;
+  out.reason = why;
+  return out;
+}
+
+struct prepared {
+  round_request request;
+  averaging_config how = config();
+};
+
+prepared next_round(const round_tracker& rounds, duration least = {}) {
+  prepared out;
+  out.request.patience = least;
+  rounds.prepare(out.request, out.how);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("round tracker: a first group may take the whole matchmaking time to gather") {
+  const round_tracker rounds(config());
+  CHECK(next_round(rounds).request.patience == 8s);
+  CHECK(next_round(rounds).how.matchmaking_time == 8s);
+}
+
+TEST_CASE("round tracker: a leader waits as long as groups took to gather, and no shorter than the method asks") {
+  round_tracker rounds(config());
+  round_result gathered;
+  gathered.outcome = outcome::ok;
+  gathered.gathered = 1s;
+  for (int i = 0; i < 50; ++i) rounds.learn(gathered, 10s);
+  CHECK(next_round(rounds).request.patience == 2s);   // four times the poll interval is the least
+  CHECK(next_round(rounds, 5s).request.patience == 5s);
+  CHECK(next_round(rounds, 50s).request.patience == 8s);
+}
+
+TEST_CASE("round tracker: after several groups in vain the peer looks for one for up to four times as long") {
+  round_tracker rounds(config());
+  rounds.learn(missed(reason::group_too_small), 10s);
+  CHECK(next_round(rounds).how.matchmaking_time == 8s);
+  rounds.learn(missed(reason::matchmaking_timeout), 20s);
+  CHECK(next_round(rounds).how.matchmaking_time == 16s);
+  CHECK(next_round(rounds).request.patience == 16s);
+  for (int i = 0; i < 10; ++i) rounds.learn(missed(reason::no_reducer), 30s);
+  CHECK(next_round(rounds).how.matchmaking_time == 32s);
+  round_result fine;
+  fine.outcome = outcome::ok;
+  rounds.learn(fine, 40s);
+  CHECK(next_round(rounds).how.matchmaking_time == 24s);
+}
+
+TEST_CASE("round tracker: a round that fails for other reasons changes no time") {
+  round_tracker rounds(config());
+  for (int i = 0; i < 10; ++i) rounds.learn(missed(reason::cancelled), 10s);
+  CHECK(next_round(rounds).how.matchmaking_time == 8s);
+}

@@ -1,0 +1,227 @@
+#include "actors/training/shard_client.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <doctest/doctest.h>
+
+#include "actors/data/sample_ranges.hpp"
+#include "actors/rare.hpp"
+#include "actors/training/state_object.hpp"
+#include "tests/actors/support/mini_world.hpp"
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A client whose effects are written down, and some replicas of which the tests say what they do.
+struct lab final : shard_client::io {
+  using silent = collector<found>;
+  mini_world world;
+  mini_host& host = world.add_host("h");
+  caf::actor me = actor();
+  held_samples held;
+  shard_client client{*this, {7, true, 64, 200ms, 5s}, held};
+
+  std::vector<std::pair<caf::actor, caf::message>> sent;
+  std::vector<caf::actor> watched;
+  std::size_t look_ups = 0;
+  std::vector<duration> planned;
+  bool takes_rare = false;
+
+  void send(const caf::actor& to, caf::message content) override { sent.emplace_back(to, std::move(content)); }
+  const caf::actor& self() override { return me; }
+  void watch(const caf::actor& whom) override { watched.push_back(whom); }
+  void unwatch(const caf::actor& whom) override { std::erase(watched, whom); }
+  void look_up_shards() override { ++look_ups; }
+  void look_up_shards_in(duration wait) override { planned.push_back(wait); }
+  bool rare(std::string_view branch) override { return takes_rare && branch == rare::commit_twice; }
+
+  caf::actor actor() { return world.spawn<silent>(host, std::make_shared<silent::log>()); }
+  static caf::strong_actor_ptr strong(const caf::actor& of) { return caf::actor_cast<caf::strong_actor_ptr>(of); }
+  static caf::actor_addr weak(const caf::actor& of) { return caf::actor_cast<caf::actor_addr>(of); }
+  static shared<record> alone(const caf::actor& of, std::int64_t expires) { return record{"shard", of, {}, expires}; }
+  static shared<record> replica(const caf::actor& of, std::uint64_t territory, replica_role role) {
+    return record{"shard", of, replica_record{territory, role}.pack(), 0};
+  }
+
+  /// The messages of one kind that `to` was sent.
+  template <class Message>
+  std::vector<Message> to(const caf::actor& whom) const {
+    std::vector<Message> out;
+    for (const auto& each : sent) {
+      const caf::message& content = each.second;
+      if (each.first == whom && content.match_elements<Message>()) out.push_back(content.get_as<Message>(0));
+    }
+    return out;
+  }
+};
+
+commit of_round(std::uint64_t number) { return {number, {number, number}, 1, {}}; }
+
+}  // namespace
+
+TEST_CASE("shard client: of several incarnations of a lone shard the one with the latest record is asked for a whole window") {
+  lab t;
+  const auto old = t.actor(), fresh = t.actor();
+  t.client.found({lab::alone(old, 5), lab::alone(fresh, 9)}, 1s);
+  CHECK(t.client.connected());
+  CHECK(t.watched == std::vector{fresh});
+  REQUIRE(t.to<sample_request>(fresh).size() == 1);
+  CHECK(t.to<sample_request>(fresh)[0].credit == 64);
+  CHECK(t.to<sample_request>(fresh)[0].peer == 7);
+  CHECK(t.to<sample_request>(old).empty());
+}
+
+TEST_CASE("shard client: credit is given in strides of a quarter of the window, and again when leases need renewal") {
+  lab t;
+  const auto shard = t.actor();
+  t.client.found({lab::alone(shard, 5)}, 0s);
+  const auto samples_come = [&](std::uint32_t count, duration now) {
+    t.client.samples_came(count, now);
+    t.held.add_ready({1000 * static_cast<std::uint64_t>(now.count()), count}, payload::hollow(count), 1);
+  };
+  samples_come(64, 1s);
+  t.held.start(t.held.take(15, 1, 1s));
+  t.client.request(1s);
+  CHECK(t.to<sample_request>(shard).size() == 1);   // 15 are less than a quarter
+  t.held.end_job();
+  t.held.start(t.held.take(1, 1, 1s));
+  t.client.request(1s);
+  REQUIRE(t.to<sample_request>(shard).size() == 2);
+  CHECK(t.to<sample_request>(shard)[1].credit == 16);
+  t.client.request(5s);
+  CHECK(t.to<sample_request>(shard).size() == 2);
+  t.client.request(6s);   // max_refresh after the last samples
+  REQUIRE(t.to<sample_request>(shard).size() == 3);
+  CHECK(t.to<sample_request>(shard)[2].credit == 0);
+  CHECK(index_count(t.to<sample_request>(shard)[2].held) == 49);
+}
+
+TEST_CASE("shard client: credit that brings nothing for two refresh intervals is given again") {
+  lab t;
+  const auto shard = t.actor();
+  t.client.found({lab::alone(shard, 5)}, 1s);
+  t.client.request(10s);
+  CHECK(t.to<sample_request>(shard).back().credit == 0);
+  t.client.request(12s);
+  CHECK(t.to<sample_request>(shard).back().credit == 64);
+}
+
+TEST_CASE("shard client: a peer that has stopped asks for nothing") {
+  lab t;
+  const auto shard = t.actor();
+  t.client.stop();
+  t.client.found({lab::alone(shard, 5)}, 1s);
+  t.client.request(60s);
+  CHECK(t.client.connected());
+  CHECK(t.sent.empty());
+}
+
+TEST_CASE("shard client: a primary is asked before backups, and the longest serving backup before the others") {
+  lab t;
+  const auto first = t.actor(), second = t.actor(), third = t.actor();
+  const auto records = [&](bool with_primary) {
+    std::vector<shared<record>> out{lab::replica(second, 20, replica_role::backup), lab::replica(first, 10, replica_role::backup)};
+    if (with_primary) out.push_back(lab::replica(third, 30, replica_role::primary));
+    return out;
+  };
+  t.client.found(records(true), 1s);
+  CHECK(t.client.is_current(lab::strong(third)));
+  t.client.down(lab::weak(third), 2s);
+  CHECK(t.client.is_current(lab::strong(first)));
+  CHECK(t.look_ups == 1);
+  // What the dead one had sent may still come, and is no stranger's.
+  CHECK(t.client.is_known(lab::strong(third)));
+  CHECK_FALSE(t.client.is_known(lab::strong(t.me)));
+}
+
+TEST_CASE("shard client: a referral is followed, one to a lost primary only after it has been repeated") {
+  lab t;
+  const auto primary = t.actor(), backup = t.actor();
+  t.client.found({lab::replica(primary, 10, replica_role::primary), lab::replica(backup, 20, replica_role::backup)}, 1s);
+  t.client.down(lab::weak(primary), 2s);
+  REQUIRE(t.client.is_current(lab::strong(backup)));
+  duration now = 3s;
+  for (int i = 0; i < 4; ++i, now += 1s) {
+    t.client.on(not_primary{primary}, lab::strong(backup), now);
+    CHECK_FALSE(t.client.connected());
+    t.client.look_up_due(now);
+    t.client.found({lab::replica(backup, 20, replica_role::backup)}, now);   // there is nobody else
+    REQUIRE(t.client.is_current(lab::strong(backup)));
+  }
+  CHECK(t.planned == std::vector<duration>(4, 200ms));
+  t.client.on(not_primary{primary}, lab::strong(backup), now);
+  CHECK(t.client.is_current(lab::strong(primary)));
+  // A word of the replica that was left changes nothing.
+  t.client.on(not_primary{backup}, lab::strong(backup), now);
+  CHECK(t.client.is_current(lab::strong(primary)));
+}
+
+TEST_CASE("shard client: shards are not looked up again within min_refresh, but then") {
+  lab t;
+  t.client.look_up(1s);
+  t.client.look_up(1050ms);
+  t.client.look_up(1060ms);
+  CHECK(t.look_ups == 1);
+  CHECK(t.planned == std::vector<duration>{150ms});
+  t.client.look_up_due(1200ms);
+  CHECK(t.look_ups == 2);
+}
+
+TEST_CASE("shard client: a commit is handed in to each new shard until one has answered") {
+  lab t;
+  const auto first = t.actor(), second = t.actor();
+  t.client.hand_in(of_round(1));
+  CHECK(t.sent.empty());
+  t.client.found({lab::alone(first, 1)}, 1s);
+  CHECK(t.to<commit>(first).size() == 1);
+  t.client.hand_in_once(of_round(1));
+  t.client.hand_in_once(of_round(2));
+  CHECK(t.to<commit>(first).size() == 2);
+  CHECK(t.client.on(commit_received{{1, 1}}, lab::strong(first)));
+  CHECK_FALSE(t.client.on(commit_received{{2, 2}}, lab::strong(t.me)));
+  t.client.down(lab::weak(first), 2s);
+  t.client.found({lab::alone(second, 2)}, 3s);
+  REQUIRE(t.to<commit>(second).size() == 1);
+  CHECK(t.to<commit>(second)[0].group == group_id{2, 2});
+  t.takes_rare = true;
+  t.client.hand_in(of_round(3));
+  CHECK(t.to<commit>(second).size() == 3);
+}
+
+TEST_CASE("shard client: the oldest of too many unanswered commits is forgotten") {
+  lab t;
+  for (std::uint64_t i = 0; i <= most_commits; ++i) t.client.hand_in(of_round(i));
+  CHECK(t.client.unanswered().size() == most_commits);
+  CHECK(t.client.unanswered().front().epoch == 1);
+}
+
+TEST_CASE("shard client: a member commits for its neighbours, and leaves out who is elsewhere or gave nothing") {
+  round_result round;
+  round.epoch = 3;
+  round.group = {3, 3};
+  round.member = 2;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    round.members.emplace_back();
+    round.members.back().peer = 10 + i;
+    if (i != 3) round.members.back().samples = {{100 * i, 5}};
+  }
+  round.declined = {0};
+  round.parts.resize(2);
+  round.parts[0].senders = {1, 2};
+  round.parts[1].senders = {2};
+  CHECK(members_spoken_for(round, false) == 4);
+  const auto whole = commit_of(round, 4);
+  CHECK(whole.parts_total == 2);
+  REQUIRE(whole.entries.size() == 2);
+  CHECK(whole.entries[0].peer == 12);
+  CHECK(whole.entries[0].parts_included == 2);
+  CHECK(whole.entries[1].peer == 11);
+  CHECK(whole.entries[1].parts_included == 1);
+  CHECK(commit_of(round, 1).entries.size() == 1);
+  round.members.resize(33);
+  CHECK(members_spoken_for(round, false) == 4);
+  CHECK(members_spoken_for(round, true) == 33);
+}

@@ -1,0 +1,284 @@
+#include "actors/training/state_catch_up.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "tests/actors/support/mini_world.hpp"
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+using verdict = state_catch_up::verdict;
+
+constexpr std::uint64_t step_bytes = 400;
+
+/// A peer at an epoch of its own, and others of which the tests make the records up.
+struct lab {
+  using silent = collector<found>;
+  mini_world world;
+  mini_host& host = world.add_host("h");
+  std::vector<shared<record>> records;
+  progress_table others;
+  model_state state;
+  bool one_branch = true;
+  std::uint64_t rate_down = 8'000'000;   // 1 MB a second
+  bool needs_reachable = false;
+  state_catch_up machine = made(true);
+
+  explicit lab(bool shares = true) : one_branch(shares) {
+    state.id = {1, 0};
+    state.parameters = payload::hollow(400);
+    state.optimizer = payload::hollow(800);
+    machine = made(shares);
+  }
+
+  static state_catch_up made(bool shares) {
+    state_catch_up::settings how;
+    how.fetch.donors = 2;
+    how.max_refresh = 5s;
+    how.matchmaking_time = 8s;
+    how.one_branch = how.repeats_steps = shares;
+    how.step_bytes = step_bytes;
+    how.hollow = true;
+    return state_catch_up(how);
+  }
+
+  static state_id at(std::uint64_t epoch) { return {1, epoch}; }
+  /// A peer with the state of `epoch`.
+  peer_id add(std::uint64_t epoch, std::uint64_t rate_up = 1000, bool unreachable = false, round_part part = round_part::takes_part) {
+    progress what;
+    what.epoch = epoch;
+    what.state = at(epoch);
+    what.rate_up = rate_up;
+    what.unreachable = unreachable ? 1 : 0;
+    what.part = part;
+    const peer_id id = 100 + records.size();
+    records.push_back(record{fmt::format("{:016x}", id), world.spawn<silent>(host, std::make_shared<silent::log>()), what.pack(), 0});
+    others.replace(records, 1, 0s);
+    return id;
+  }
+  /// The others are at `epoch` now.
+  void move_to(std::uint64_t epoch, std::size_t count = 3) {
+    records.clear();
+    for (std::size_t i = 0; i < count; ++i) add(epoch);
+  }
+  branch own() const { return {state.epoch, state.samples, state.id}; }
+  state_catch_up::situation now() const { return {others, own(), others.leading(own()), state, rate_down, needs_reachable}; }
+  state_catch_up::plan begin(duration when = 1s) { return machine.begin(now(), when); }
+
+  static std::vector<peer_id> ids(const std::vector<expected_peer>& of) {
+    std::vector<peer_id> out;
+    for (const auto& one : of) out.push_back(one.peer);
+    return out;
+  }
+  /// The download under way brings the leading state.
+  model_state take_state(const state_catch_up::plan& plan, std::uint64_t epoch, std::uint64_t id_epoch) {
+    model_state theirs = state;
+    theirs.epoch = epoch;
+    theirs.id = at(id_epoch);
+    const shared_object object(theirs, 256);
+    plan.download->begin(object.offer());
+    while (const auto offset = plan.download->take()) REQUIRE(plan.download->add(*offset, object.bytes(*offset, 256)));
+    download_report report;
+    machine.ended(report);
+    auto got = machine.take_result(report, state.id);
+    REQUIRE(std::holds_alternative<model_state>(got));
+    return std::get<model_state>(std::move(got));
+  }
+  void adopt(const model_state& next) {
+    state = next;
+    machine.adopted(true);
+  }
+  void fail(reason why) {
+    download_report report;
+    report.why = why;
+    machine.ended(report);
+    machine.take_result(report, state.id);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("catch-up: a peer that has missed few steps downloads these, and one that has missed many the state") {
+  lab t;
+  t.move_to(2);                                     // two steps: 800 bytes, the state has 1200
+  auto plan = t.begin();
+  REQUIRE(plan.what == verdict::download);
+  CHECK(plan.download->object() == step_object(t.state.id));
+  CHECK(plan.donors.size() == 2);
+  lab other;
+  other.move_to(3);
+  plan = other.begin();
+  REQUIRE(plan.what == verdict::download);
+  CHECK(plan.download->object() == lab::at(3));
+}
+
+TEST_CASE("catch-up: where each peer has parameters of its own any state of the epoch will do, and no step") {
+  lab t(false);
+  t.add(1);
+  const auto ahead = t.add(2);
+  const auto plan = t.begin();
+  REQUIRE(plan.what == verdict::download);
+  CHECK(lab::ids(plan.donors) == std::vector{ahead});
+  CHECK(plan.download->object() == lab::at(2));
+  t.machine.adopted(true);
+  CHECK_FALSE(t.machine.goes_on(t.others, t.own(), t.others.leading(t.own())));
+}
+
+TEST_CASE("catch-up: donors with the fastest lines are asked first, and nobody twice before the others") {
+  lab t;
+  t.add(3, 10);
+  const auto fast = t.add(3, 30), medium = t.add(3, 20);
+  CHECK(lab::ids(t.begin().donors) == std::vector{fast, medium});
+  CHECK(lab::ids(t.begin().donors) == std::vector<peer_id>{100});
+  // Then there is nobody left, and all may be asked again after a pause.
+  auto plan = t.begin(2s);
+  CHECK(plan.what == verdict::nobody);
+  CHECK(plan.pause == 5s);
+  CHECK(t.begin(6s).what == verdict::not_yet);
+  CHECK(lab::ids(t.begin(7s).donors) == std::vector{fast, medium});
+}
+
+TEST_CASE("catch-up: a faulty donor is never asked again") {
+  lab t;
+  const auto faulty = t.add(3, 30), honest = t.add(3, 20);
+  t.begin();
+  download_report report;
+  report.why = reason::donors_lost;
+  report.liars = {faulty};
+  t.machine.ended(report);
+  t.machine.take_result(report, t.state.id);
+  t.machine.adopted(false);
+  CHECK(lab::ids(t.begin().donors) == std::vector{honest});
+}
+
+TEST_CASE("catch-up: unreachable donors are asked when nobody else is left, but by peers that dial everybody") {
+  lab t;
+  const auto hidden = t.add(3, 30, true);
+  CHECK(lab::ids(t.begin().donors) == std::vector{hidden});
+  lab other;
+  other.add(3, 30, true);
+  const auto open = other.add(3, 20);
+  CHECK(lab::ids(other.begin().donors) == std::vector{open});
+  lab same;
+  same.add(3, 30, true);
+  same.needs_reachable = true;
+  CHECK(same.begin().what == verdict::nobody);
+}
+
+TEST_CASE("catch-up: the others wait for a peer whose download is short, and need not for a long one until it nears its end") {
+  lab t;
+  t.move_to(3);
+  CHECK(t.begin().arrives_soon);                    // 1200 bytes at 1 MB a second
+  REQUIRE(t.machine.arriving());
+  CHECK(t.machine.arriving()->epoch == 3);
+  lab slow;
+  slow.move_to(3);
+  slow.rate_down = 2000;                            // 1000 bits in half of the time that others wait
+  const auto plan = slow.begin();
+  CHECK_FALSE(plan.arrives_soon);
+  CHECK(plan.fetch.announce_bytes == 1000);
+  CHECK(plan.fetch.reserves > 0);
+  CHECK_FALSE(slow.machine.arriving());
+  slow.machine.nears_end(slow.others.leading(slow.own()));
+  CHECK(slow.machine.arriving());
+}
+
+TEST_CASE("catch-up: a state that is old when it is here is followed by the steps since, and those who have it are asked first") {
+  lab t;
+  t.move_to(10);
+  auto next = t.take_state(t.begin(), 10, 10);
+  t.adopt(next);
+  t.move_to(13);
+  REQUIRE(t.machine.goes_on(t.others, t.own(), t.others.leading(t.own())));
+  const auto plan = t.begin();
+  REQUIRE(plan.what == verdict::download);
+  CHECK(plan.download->object() == step_object(t.state.id));
+  CHECK(plan.donors.size() == 2);
+}
+
+TEST_CASE("catch-up: a peer that falls further and further behind is too slow, and pauses, twice as long each time") {
+  lab t;
+  duration now = 1s;
+  for (const auto pause : {80s, 160s, 320s}) {
+    t.state.epoch = 0;
+    t.state.id = lab::at(0);
+    t.move_to(10);
+    t.adopt(t.take_state(t.begin(now), 10, 10));
+    t.move_to(11);
+    REQUIRE(t.machine.goes_on(t.others, t.own(), t.others.leading(t.own())));
+    t.move_to(15);                                  // five steps, one when it began
+    REQUIRE(t.begin(now).what == verdict::download);
+    t.fail(reason::busy);
+    t.move_to(16);
+    const auto plan = t.begin(now);
+    CHECK(plan.what == verdict::too_slow);
+    CHECK(plan.pause == pause);
+    CHECK(t.begin(now + pause - 1s).what == verdict::not_yet);
+    now += pause;
+  }
+}
+
+TEST_CASE("catch-up: states that were all too old when they were here make a peer too slow, too, and arriving ends that") {
+  for (const bool arrives : {false, true}) {
+    lab t;
+    for (std::uint64_t i = 1; i <= 3; ++i) {
+      t.move_to(10 * i);
+      const auto plan = t.begin();
+      REQUIRE(plan.what == verdict::download);
+      auto next = t.take_state(plan, 10 * i, 10 * i);
+      t.adopt(next);
+    }
+    if (arrives) t.machine.arrived();
+    t.move_to(40);
+    CHECK(t.begin().what == (arrives ? verdict::download : verdict::too_slow));
+  }
+}
+
+TEST_CASE("catch-up: when nobody has the next step any more, the whole state is downloaded") {
+  lab t;
+  t.move_to(1);
+  REQUIRE(t.begin().download->object() == step_object(t.state.id));
+  t.fail(reason::busy);                             // a donor may have it that is busy
+  t.machine.adopted(false);
+  REQUIRE(t.begin().download->object() == step_object(t.state.id));
+  t.fail(reason::out_of_sync);
+  t.machine.adopted(false);
+  CHECK(t.begin().download->object() == lab::at(1));
+}
+
+TEST_CASE("catch-up: a download that was begun is resumed, from those who may have kept the state") {
+  lab t;
+  t.move_to(10);
+  const auto plan = t.begin();
+  model_state theirs = t.state;
+  theirs.epoch = 10;
+  theirs.id = lab::at(10);
+  plan.download->begin(shared_object(theirs, 256).offer());
+  t.fail(reason::donors_lost);
+  t.move_to(12);
+  t.machine.adopted(false);
+  CHECK(t.begin().download == plan.download);
+}
+
+TEST_CASE("catch-up: a step beside computing is fetched from peers that have the round's result") {
+  lab t;
+  t.add(0);
+  CHECK(t.machine.begin_step(t.now()).what == verdict::nobody);
+  CHECK_FALSE(t.machine.aside());
+  t.records.clear();
+  t.state.id = lab::at(0);
+  const auto through = t.add(0, 10, false, round_part::has_result);
+  const auto plan = t.machine.begin_step(t.now());
+  REQUIRE(plan.what == verdict::download);
+  CHECK(lab::ids(plan.donors) == std::vector{through});
+  CHECK(t.machine.aside());
+  download_report lost;
+  lost.why = reason::donors_lost;
+  CHECK_FALSE(t.machine.take_step_aside(lost));
+  CHECK_FALSE(t.machine.aside());
+}
