@@ -32,7 +32,7 @@ real_network stage::state::network_between_hosts() {
   wire.on_left = [this, say_deserted](netem::host_index, const std::string& name) {
     {
       std::lock_guard guard(watching);
-      if (!may_be_deserted() || !deserted.left(name, in->clock().now()) || goal.reached()) return;
+      if (over || !may_be_deserted() || !deserted.left(name, in->clock().now()) || goal.reached()) return;
     }
     say_deserted();
   };
@@ -41,7 +41,7 @@ real_network stage::state::network_between_hosts() {
     say(fmt::format("lost {}: {}", peer_name(other), why));
     {
       std::lock_guard guard(watching);
-      if (!may_be_deserted() || !deserted.lost(other.name, in->clock().now()) || goal.reached()) return;
+      if (over || !may_be_deserted() || !deserted.lost(other.name, in->clock().now()) || goal.reached()) return;
     }
     say_deserted();
   };
