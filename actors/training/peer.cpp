@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"
 

@@ -13,6 +13,7 @@
 
 #include <caf/actor.hpp>
 
+#include "actors/averaging/round.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/reachability/reach.hpp"
 #include "kernels/base/units.hpp"

@@ -5,8 +5,11 @@
 #include <caf/actor_cast.hpp>
 
 #include "actors/averaging/group.hpp"
+#include "actors/data/observations.hpp"
 #include "actors/probes.hpp"
 #include "actors/rare.hpp"
+#include "actors/reachability/observations.hpp"
+#include "actors/training/observations.hpp"
 #include "actors/training/training_peer_parts.hpp"
 
 namespace shoal::actors {

@@ -277,7 +277,7 @@ TEST_CASE("local updates: everybody's parameters are averaged in one group after
   swarm what;
   what.peers = 5;
   what.epochs = 8;
-  what.training = ", method: local_updates, overlap: none";
+  what.training = ", method: local_updates";
   const auto run = run_swarm(what);
   INFO(run.text(what.yaml()));
   CHECK(run.errors.empty());

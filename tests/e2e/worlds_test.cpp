@@ -44,11 +44,11 @@ struct quick_swarm {
         "  p: {{count: {}, up: {}, down: 50Mbit, device: fast, start_spacing: 10ms}}\n{}"
         "data: {{prefetch_samples: 32}}\n"
         "workload: {{kind: quadratic, parameters: {}}}\n"
-        "training: {{target_batch: 48, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, "
+        "training: {{{}micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, "
         "record_lifetime: 2s, optimizer: {{kind: sgd, learning_rate: 0.1}}{}}}\n"
         "averaging: {{matchmaking_time: 600ms, round_timeout: 6s, sender_timeout: 1s, chunk_size: 2KiB{}}}\n"
         "record: {{events: rounds}}\n{}",
-        world, peers, up, late, parameters, epochs, training, averaging, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
+        world, peers, up, late, parameters, training.find("method: moshpit") == std::string::npos ? "target_batch: 48, " : "", epochs, training, averaging, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
   }
 };
 

@@ -20,11 +20,11 @@ std::string swarm::yaml() const {
       "  p: {{count: {}, up: {}, down: {}, device: fast, start_spacing: 10ms{}{}}}\n{}"
       "data: {{prefetch_samples: 32{}}}\n"
       "workload: {{kind: {}, parameters: {}{}{}}}\n"
-      "training: {{target_batch: 32, micro_batch: 4, epochs: {}, max_refresh: 2s, record_lifetime: 6s, "
+      "training: {{{}micro_batch: 4, epochs: {}, max_refresh: 2s, record_lifetime: 6s, "
       "optimizer: {{kind: sgd, learning_rate: 0.1}}{}}}\n"
       "averaging: {{matchmaking_time: 2s, round_timeout: 20s, sender_timeout: 3s, chunk_size: 2KiB{}}}\n"
       "record: {{events: none}}\n",
-      seed, stop_time, more_network, peers, up, down, open.empty() ? "" : ", ", open, late, data, kind, parameters, kind == "timing" ? ", sample_size: 64B" : "", workload, epochs, training, averaging);
+      seed, stop_time, more_network, peers, up, down, open.empty() ? "" : ", ", open, late, data, kind, parameters, kind == "timing" ? ", sample_size: 64B" : "", workload, training.find("method: moshpit") == std::string::npos ? "target_batch: 32, " : "", epochs, training, averaging);
   if (!faults.empty()) out += "faults:\n";
   for (const auto& fault : faults) out += "  - " + fault + "\n";
   return out + more;
