@@ -1,5 +1,7 @@
 #include "scenarios/observe/run_observers.hpp"
 
+#include "kernels/base/check.hpp"
+
 #include "actors/averaging/observations.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
@@ -331,9 +333,10 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
 }
 
 void run_observers::on_host_started(duration time, actors::peer_id peer,
-                                    std::string_view host_name) {
+                                    std::string_view host_name, std::uint32_t machine,
+                                    std::uint32_t incarnation) {
   advance(time);
-  peers_.insert_or_assign(peer, peer_entry{std::string(host_name), time});
+  peers_.insert_or_assign(peer, peer_entry{std::string(host_name), machine, incarnation, time});
   if (options_.listener != nullptr)
     options_.listener->host_started(time, host_name);
   count_peers(now_);
@@ -364,6 +367,7 @@ void run_observers::left(duration time, actors::peer_id peer, std::string_view r
 
 void run_observers::on_point(std::string_view point) {
   const auto found = std::find(actors::probes::all.begin(), actors::probes::all.end(), point);
+  SHOAL_CHECK(found != actors::probes::all.end(), "a probe is one of actors::probes::all");
   ++points_[static_cast<std::size_t>(found - actors::probes::all.begin())];
 }
 
@@ -453,7 +457,7 @@ std::string run_observers::peers_csv() const {
   std::sort(ids.begin(), ids.end());
   for (const actors::peer_id id : ids) {
     const peer_entry& peer = peers_.at(id);
-    out += fmt::format("{},{},{},{},{:.9f},{},{}\n", id, peer.name, (id >> 16) - 1, id & 0xffff,
+    out += fmt::format("{},{},{},{},{:.9f},{},{}\n", id, peer.name, peer.machine, peer.incarnation,
                        to_seconds(peer.started),
                        peer.alive ? "" : fmt::format("{:.9f}", to_seconds(peer.ended)), peer.reason);
   }

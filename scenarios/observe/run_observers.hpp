@@ -109,12 +109,13 @@ public:
                       std::string_view host_name, const actors::observation& what);
   /// An incarnation of a peer's host starts or is killed. Not for hosts without a peer. `reason` is a
   /// word for peers.csv.
-  void on_host_started(duration time, actors::peer_id peer, std::string_view host_name);
+  /// `machine` and `incarnation`: as identify() has them.
+  void on_host_started(duration time, actors::peer_id peer, std::string_view host_name, std::uint32_t machine, std::uint32_t incarnation);
   void on_host_killed(duration time, actors::peer_id peer, std::string_view reason = "killed");
-  /// A fault of the scenario strikes these hosts, or what it did to them is over; `hosts` is empty if that is about all.
-  /// An actor of this process was at that point. Requires: it is one of actors::probes::all.
+  /// An actor of this process reached this probe. Requires: the probe is one of actors::probes::all.
   void on_point(std::string_view point);
-  /// `cuts_off`: it keeps hosts from hearing of others.
+  /// A fault of the scenario strikes these hosts, or its effect on them is over; `hosts` is empty if the fault is about all of them.
+  /// `cuts_off`: the fault keeps hosts from hearing of others.
   void on_fault(duration time, std::size_t number, const char* action, bool begins, bool cuts_off,
                 const std::vector<std::string>& hosts);
   void on_held_out_loss(duration time, double loss);
@@ -165,6 +166,7 @@ private:
 
   struct peer_entry {
     std::string name;
+    std::uint32_t machine = 0, incarnation = 0;
     duration started{};
     bool alive = true;
     duration ended{};

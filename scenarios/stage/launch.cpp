@@ -241,7 +241,7 @@ void stage::state::start_peer(netem::machine_index machine) {
   auto& host = in->boot(machine);
   {
     std::lock_guard guard(watching);
-    observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name);
+    observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name, machine, in->net().incarnation(in->index_of(host)));
   }
   const auto conduct = actors::make_conduct(options.conduct.empty() ? spec.conduct : options.conduct, host);
   auto config = peer_config_of(what, spec, conduct);

@@ -121,7 +121,7 @@ watched_swarm watch(swarm what, const fs::path& folder) {
     REQUIRE(observers.ok());
     auto& made = nodes.try_emplace(host.id(), node{std::string(host.name()), path, now, std::move(directory), std::move(*observers)})
                      .first->second;
-    if (is_peer) made.observers->on_host_started({}, host.id(), host.name());
+    if (is_peer) made.observers->on_host_started({}, host.id(), host.name(), machine, static_cast<std::uint32_t>(host.id() & 0xffff));
     return made;
   };
   scenarios::stage_options options;

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "kernels/base/rng.hpp"
-#include "scenarios/workloads/optimizer_step.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "scenarios/workloads/workload.hpp"
 
@@ -32,7 +31,7 @@ struct ridge_work final : actors::workload {
   std::uint64_t value_count() const override { return o.features; }
   std::uint64_t sample_bytes() const override { return sizeof(float) * (o.features + 1); }
   double penalty(std::span<const float> w) const { return o.l2 / 2 * std::inner_product(w.begin(), w.end(), w.begin(), 0.0); }
-  actors::model_state initial() const override { return fresh_state(optimizer, std::vector<float>(o.features)); }
+  actors::model_state initial() const override { return actors::fresh_state(optimizer, std::vector<float>(o.features)); }
   double accumulate(const actors::model_state& at, std::span<const std::byte> bytes, std::uint64_t count, std::span<double> sum) const override {
     const auto w = at.parameters.floats();
     std::vector<float> x(o.features + 1);   // and the target
@@ -45,7 +44,7 @@ struct ridge_work final : actors::workload {
     }
     return loss;
   }
-  actors::model_state step(const actors::model_state& at, const payload& mean) const override { return step_from(at, optimizer, mean); }
+  actors::model_state step(const actors::model_state& at, const payload& mean) const override { return actors::step_from(at, optimizer, mean); }
   ridge_options o;
   kernels::optimizer_config optimizer;
   std::uint64_t seed;

@@ -40,7 +40,7 @@ struct swarm {
     observers = std::move(*made);
     for (std::uint32_t i = 0; i < 2; ++i) {
       observers->on_event({netem::event_kind::host_started, now, now, {i, 0}, {i, 0}, "", 0});
-      observers->on_host_started(now, 100 + i, "home-" + std::to_string(i));
+      observers->on_host_started(now, 100 + i, "home-" + std::to_string(i), static_cast<std::uint32_t>(i), 0);
       see(i, actors::phase_changed{peer_phase::computing, 0, state(0)});
     }
   }
@@ -168,7 +168,7 @@ TEST_CASE("days are counted of runs that are longer than one") {
   s.now = 18h;
   s.observers->on_host_killed(s.now, 101);
   s.now = 36h;
-  s.observers->on_host_started(s.now, 102, "home-1");
+  s.observers->on_host_started(s.now, 102, "home-1", 1, 1);
   end_facts facts;
   facts.time = 60h;
   summary out;
@@ -281,7 +281,7 @@ TEST_CASE("a host alone judges what it can, and leaves what it knew when its pro
   auto observers = run_observers::create(std::move(options), &*directory);
   REQUIRE(observers.ok());
   auto& o = **observers;
-  o.on_host_started(0s, 101, "home-1");
+  o.on_host_started(0s, 101, "home-1", 1, 3);
   const auto see = [&](duration time, const actors::observation& what) { o.on_observation(time, 101, 1, "home-1", what); };
   see(0s, actors::phase_changed{peer_phase::computing, 4, state(4)});
   see(1s, actors::trained{4, {{7, 2}}, 6});
@@ -317,4 +317,24 @@ TEST_CASE("a host alone judges what it can, and leaves what it knew when its pro
   CHECK(o.checks().of(invariant_rule::samples_counted).violated > 0); // it did not compute these again
   see(6s, actors::phase_changed{peer_phase::computing, 3, state(3)});
   CHECK(o.checks().of(invariant_rule::epoch_monotonic).violated > 0);
+}
+
+TEST_CASE("peers.csv has the machine and the incarnation of a host, whatever its id is made of") {
+  scratch temp;
+  auto directory = run_directory::create(temp.path / "run", false);
+  REQUIRE(directory.ok());
+  observer_options options;
+  options.record.events = event_detail::none;
+  options.record.metrics_interval = 1s;
+  options.identify = [](netem::host_index host) { return host_identity{"home-1", host, 0}; };
+  auto observers = run_observers::create(std::move(options), &*directory);
+  REQUIRE(observers.ok());
+  // A process of a cluster makes its id from its name.
+  const actors::peer_id id = (std::uint64_t{0xfeedbeef} << 32) | 3;
+  (*observers)->on_host_started(0s, id, "home-1", 7, 3);
+  summary into;
+  REQUIRE((*observers)->finish({}, into).ok());
+  const auto rows = read_file(directory->file("peers.csv"));
+  REQUIRE(rows.ok());
+  CHECK(rows->find(std::to_string(id) + ",home-1,7,3,0.000000000,") != std::string::npos);
 }
