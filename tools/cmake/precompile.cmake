@@ -1,0 +1,34 @@
+# Precompiled headers: most of a source's compile time is the same few headers, read again. Two sets, each compiled once and used by the
+# libraries that name it: `std` (the standard library, fmt), `json` (the same, and nlohmann's), `command` (the same, and CLI11), and `caf` (std, and
+# CAF's core).
+
+function(_shoal_precompiled name)
+  set(stub "${CMAKE_CURRENT_BINARY_DIR}/precompiled_${name}.cpp")
+  file(GENERATE OUTPUT "${stub}" CONTENT "")
+  add_library(shoal_precompiled_${name} OBJECT "${stub}")
+  target_link_libraries(shoal_precompiled_${name} PRIVATE ${ARGN})
+endfunction()
+
+set(SHOAL_PRECOMPILED_STD <algorithm> <array> <chrono> <cstdint> <deque> <filesystem> <functional> <map> <memory> <mutex> <optional> <set> <span>
+  <string> <string_view> <tuple> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+_shoal_precompiled(std fmt::fmt)
+target_precompile_headers(shoal_precompiled_std PRIVATE ${SHOAL_PRECOMPILED_STD})
+_shoal_precompiled(json fmt::fmt nlohmann_json::nlohmann_json)
+target_precompile_headers(shoal_precompiled_json PRIVATE ${SHOAL_PRECOMPILED_STD} <nlohmann/json.hpp>)
+_shoal_precompiled(command fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11)
+target_precompile_headers(shoal_precompiled_command PRIVATE ${SHOAL_PRECOMPILED_STD} <CLI/CLI.hpp>)
+# Commands parse options and print: optimizing CLI11's templates takes longer than they ever run.
+set(SHOAL_COMMAND_OPTIONS $<$<CONFIG:Release>:-O1>)
+target_compile_options(shoal_precompiled_command PRIVATE ${SHOAL_COMMAND_OPTIONS})
+_shoal_precompiled(caf fmt::fmt shoal::caf)
+target_precompile_headers(shoal_precompiled_caf PRIVATE ${SHOAL_PRECOMPILED_STD} <caf/actor.hpp> <caf/actor_system.hpp> <caf/event_based_actor.hpp>
+  <caf/message.hpp> <caf/send.hpp>)
+
+# shoal_precompile(TARGET std|json|command|caf): the target's sources use that set.
+function(shoal_precompile target name)
+  if(TARGET ${target})
+    # Without the macros of fmt's target the compiler refuses the set.
+    target_link_libraries(${target} PRIVATE fmt::fmt)
+    target_precompile_headers(${target} REUSE_FROM shoal_precompiled_${name})
+  endif()
+endfunction()
