@@ -3,6 +3,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "actors/training/optimizer_step.hpp"
 #include "kernels/base/rng.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "scenarios/workloads/workload.hpp"
