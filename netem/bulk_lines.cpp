@@ -67,7 +67,7 @@ void bulk_lines::unlist(std::uint32_t index) {
   --sending_;
 }
 
-/// What a pair of hosts knows from its last transfer; nothing if that is long ago.
+/// The connection's memory of a pair's last transfer; nothing if that is long ago.
 tcp_window& bulk_lines::window_of(host_index from, host_index to, duration now) {
   if (windows_.size() >= windows_.capacity())
     windows_.erase_if(

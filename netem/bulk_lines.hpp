@@ -20,7 +20,7 @@ namespace shoal::netem {
 
 class bulk_lines {
 public:
-  /// What the lines ask of the network around them, and what they cause there.
+  /// The questions and effects of the lines in the network around them.
   class surroundings {
   public:
     /// Whether a cut loses what `from` sends to `to` over `relay`.
@@ -84,7 +84,7 @@ public:
   /// Loses all bulk of a host, or of one connection, that has not left.
   void break_lines_of(host_index host, duration now, surroundings& around);
   void break_line(std::uint64_t pair, duration now, surroundings& around);
-  /// What a pair sends next is on another connection.
+  /// The next transfer of a pair opens another connection.
   void forget_window(std::uint64_t pair) { windows_.erase(pair); }
 
   /// Stops every connection that is blocked now.

@@ -1,4 +1,4 @@
-// Who hears from whom: cuts in force, messages that wait at a cut, and paused hosts.
+// The pairs of hosts that cannot hear each other: cuts in force, messages that wait at a cut, and paused hosts.
 // A host is suspected when nothing has been heard of it for the detection time, because of a cut or
 // because it is paused. Thread safety: none. Time comes in as an argument.
 #pragma once

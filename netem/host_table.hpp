@@ -94,7 +94,7 @@ public:
 
   /// Gives a new actor its ordinal.
   void born(host_index host, const caf::strong_actor_ptr& actor);
-  /// What is known of an actor of this process; null if nothing is.
+  /// The entry of an actor of this process; null if there is none.
   const published_actor* find(caf::actor_id actor) const { return actors_.find(actor); }
   struct ended_actor {
     published_actor what;

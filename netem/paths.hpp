@@ -1,4 +1,4 @@
-// What the way between two hosts does to messages: its links, its delay, and the draws of jitter
+// The way between two hosts, as messages meet it: its links, its delay, and the draws of jitter
 // and loss. All draws come from the sending host's stream. Thread safety: none.
 #pragma once
 
@@ -32,7 +32,7 @@ public:
   duration round_trip(host_index from, host_index to, host_index relay = no_host) const {
     return delay(from, to, relay) + delay(to, from, relay);
   }
-  /// What a transfer meets now.
+  /// The conditions that a transfer meets now.
   path_now conditions(host_index from, host_index to, host_index relay) const;
   topology::route route(host_index from, host_index to, host_index relay) const;
   /// TCP's, after a first loss.

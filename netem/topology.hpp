@@ -70,7 +70,7 @@ public:
   void set_rate_up(machine_index index, data_rate up) { machines_[index].up_now = up; }
   /// Names a machine that has no name yet.
   void set_name(machine_index index, const std::string& name);
-  /// What the machine's line does from now on to what it sends and to what it is sent. Returns its
+  /// Sets the quality of the machine's line from now on, for both directions. Returns its
   /// new place.
   place_index use_line(machine_index index, const path_quality& out, const path_quality& in);
 

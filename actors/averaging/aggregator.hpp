@@ -1,4 +1,4 @@
-// What a reducer makes of the members' contributions to its part. A definition names an aggregator,
+// An aggregator turns the members' contributions to a part into its result. A definition names an aggregator,
 // makes one for each part, and says what has to be true of its result; part_reduction.hpp keeps the
 // books and calls it.
 //
@@ -52,7 +52,7 @@ public:
 /// How far a result may be from the exact one: rounding, and what lossy codecs change on the way.
 struct aggregate_tolerance {
   double relative = 1e-5; ///< of the weighted mean of the contributions' magnitudes
-  /// What the codecs may leave out of contributions (as they are after a codec that drops values)
+  /// The loss that codecs may cause in of contributions (as they are after a codec that drops values)
   /// and of means, as a fraction of the largest magnitude of a contribution's part
   /// (kernels::largest_loss); and, for float16, of values that are too small for it.
   double loss = 0, mean_loss = 0, loss_of_small = 0, mean_loss_of_small = 0;
@@ -86,7 +86,7 @@ struct aggregator_definition {
   std::string meaning; ///< one line
   aggregation_unit unit = aggregation_unit::chunk;
   std::function<std::unique_ptr<aggregator>()> make; ///< one for each part
-  /// What is wrong with the result, or nothing. Computed in double precision, independently of the
+  /// Says how the result is wrong, or nothing. Computed in double precision, independently of the
   /// aggregator. Requires: inputs and a result that are not empty.
   std::function<std::optional<std::string>(const aggregate_claim&)> verify;
 };

@@ -1,4 +1,4 @@
-// Who reduces how much of the averaged vector.
+// How the averaged vector is split among its reducers.
 #pragma once
 
 #include <array>

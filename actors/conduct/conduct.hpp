@@ -30,7 +30,7 @@ struct ledger_row;
 struct member_info;
 struct round_request;
 
-/// What a reducer has made of a chunk, or of a part.
+/// The result of a reducer, for a chunk or a part.
 struct reduced_unit {
   std::span<float> values;
   double weight = 0;              ///< of the senders that are in it
@@ -67,7 +67,7 @@ public:
 
   // -- a member of a group --
 
-  /// What it gives to a round that begins. Requires: the size stays.
+  /// Changes the contribution to a round that begins. Requires: the size stays.
   virtual void contribute(payload& values, const round_request& request) {
     (void)values;
     (void)request;

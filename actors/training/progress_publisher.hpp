@@ -28,7 +28,7 @@ class progress_publisher {
   bool may_announce(duration now) const { return now - published_at_ >= timing_.min_refresh; }
 
   // Reading.
-  /// What the time of the next reading depends on.
+  /// The facts that set the time of the next reading.
   struct outlook {
     bool busy = false;             ///< with a round or a download; it may have got stuck
     duration busy_for{};

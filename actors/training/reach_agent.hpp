@@ -22,7 +22,7 @@ class reach_agent {
   reach known() const noexcept { return rules_.known(); }
   /// Nothing is gained by waiting for a verdict.
   bool settled() const noexcept { return rules_.settled(); }
-  /// Who can connect to this peer. `has_relay`: a relay passes on what is sent to it.
+  /// The hosts that can connect to this peer. `has_relay`: a relay passes on what is sent to it.
   reached_by reached(bool has_relay) const;
 
   // Looking.

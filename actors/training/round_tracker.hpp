@@ -1,4 +1,4 @@
-// What the rounds of averaging that a peer was in say about its next one: the rates of the others' lines, and how long a group needs to
+// Lessons of a peer's past rounds for its next one: the rates of the others' lines, and how long a group needs to
 // gather. A plain state machine.
 #pragma once
 

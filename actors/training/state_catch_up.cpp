@@ -52,7 +52,7 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
   const bool resumes = !step && download_ && download_->begun() && !step_ && !download_->object().is_zero() &&
                        download_->offer().epoch <= at.leading.epoch;
   const auto bytes = step ? behind * how_.step_bytes : at.state.bytes();
-  // What the peer's line brings in half of the time that the others wait with a round.
+  // The bytes that the peer's line brings in half of the time that the others wait with a round.
   const auto waited_for = static_cast<double>(at.rate_down) * to_seconds(how_.matchmaking_time) / 16;
   out.arrives_soon = static_cast<double>(bytes) < waited_for;
   if (!out.arrives_soon && how_.repeats_steps) {

@@ -38,7 +38,7 @@ class state_catch_up {
   };
   explicit state_catch_up(settings how) : how_(how) {}
 
-  /// What the peer knows when a download begins.
+  /// The peer's knowledge when a download begins.
   struct situation {
     const progress_table& others;
     branch own, leading;

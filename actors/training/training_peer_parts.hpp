@@ -1,4 +1,4 @@
-// What a training peer owns: the state machines that decide for it, its helpers' handles, and the states it keeps. One object, so that
+// The parts of a training peer: the state machines that decide for it, its helpers' handles, and the states it keeps. One object, so that
 // a peer that ends drops all of it at once.
 #pragma once
 

@@ -32,7 +32,7 @@ struct pass_shape {
   std::size_t tokens() const noexcept { return static_cast<std::size_t>(samples * time); }
 };
 
-/// What the head makes of targets: a sum over the samples of their mean losses, and its gradient.
+/// The head's result for targets: a sum over the samples of their mean losses, and its gradient.
 struct head_gradient {
   double loss = 0;
   std::vector<float> gradient_in;

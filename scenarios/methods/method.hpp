@@ -1,4 +1,4 @@
-// What a training method is to everything that handles scenarios. Each method is one file in this folder that makes a method_definition,
+// A training method, as everything that handles scenarios sees it. Each method is one file in this folder that makes a method_definition,
 // and one line in scenarios/methods/all.cpp. The checks, the runner and the observers read its traits, never its name.
 #pragma once
 

@@ -82,7 +82,7 @@ method_definition moshpit_method() {
   out.meaning = "local steps, and parameters averaged in small groups (Moshpit SGD)";
   out.traits = [](const scenario& what) {
     auto traits = common_traits(moshpit_of(what));
-    // What the whole swarm computes in a local step of each.
+    // The whole swarm's samples in one local step of each peer.
     traits.baseline_batch = count_of(what) * what.training.micro_batch;
     traits.whole_swarm = false;
     traits.uses_grid = true;

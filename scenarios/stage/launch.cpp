@@ -156,7 +156,7 @@ caf::actor stage::state::start_node(actors::host& on, std::shared_ptr<actors::co
   actors::dht_config config;
   config.memo = signatures;
   config.conduct = std::move(conduct);
-  // Who says something once a minute need not look up every time where to.
+  // A node that stores once a minute need not look its replicas up every time.
   config.replicas_fresh = std::max(config.replicas_fresh, 2 * what.training.max_refresh);
   const auto machine = in->net().machine_of(in->index_of(on));
   // With address translation about, a peer's host serves once the peer knows that others reach it. The shard's does.

@@ -88,7 +88,7 @@ void stage::state::meet(netem::host_index mine, const netem::wire::neighbour& ot
   if (node) in->clock().as_host(mine, [&] { caf::anon_send(node, actors::introduced{other.service}); });
 }
 
-/// What is kept and shown under this node's name is signed at once: a process that is killed has said it.
+/// A node signs each contribution at once, so that a process that is killed leaves its signature.
 void stage::state::on_contribution(const run_directory* to, const std::string& scenario_hash, const swarm_round& round, std::uint64_t samples) {
   ++contributed.rounds;
   contributed.samples += samples;

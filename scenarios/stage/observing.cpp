@@ -1,4 +1,4 @@
-// What a run is watched for, from its scenario.
+// The observers' options, from the scenario of a run.
 #include "actors/averaging/aggregator.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/compress/codec.hpp"
@@ -78,7 +78,7 @@ observer_options stage::state::what_to_watch(const run_directory* directory) {
   const auto codecs = codecs_of(what.averaging, *averaged).first;
   out.invariants.mass.aggregator = actors::aggregators().find(what.averaging.aggregator);
   auto& mass = out.invariants.mass.allowed;
-  // What a codec that drops values leaves is what is contributed.
+  // A codec that drops values counts as part of the contribution.
   if (codecs.contributions && !codecs.contributions->drops_values()) {
     mass.loss = kernels::largest_loss(codecs.contributions->which());
     mass.loss_of_small = kernels::smallest_loss(codecs.contributions->which());
@@ -89,7 +89,7 @@ observer_options stage::state::what_to_watch(const run_directory* directory) {
     mass.mean_loss_of_small = kernels::smallest_loss(codecs.means->which());
     mass.largest = std::min(mass.largest, kernels::largest_value(codecs.means->which()));
   }
-  // What a dead peer leased last may be nobody's for another lease, from when the next primary takes over.
+  // A dead peer's last lease may be nobody's for another lease time, from when the next primary takes over.
   out.invariants.takeovers = options.node || has_takeovers(what);
   if (out.invariants.takeovers) out.invariants.lease_time += what.network.detection_time;
   const auto traits = traits_of(what);

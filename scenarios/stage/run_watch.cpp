@@ -1,4 +1,4 @@
-// What the runner does with events and observations while a run goes on.
+// The runner's part in events and observations while a run goes on.
 #include <fmt/format.h>
 
 #include "actors/averaging/observations.hpp"
@@ -39,7 +39,7 @@ void stage::state::on_event(const netem::delivered_event& event) {
   peers.erase(machine);
 }
 
-/// Whoever gets to the epoch first writes it down: all who get there by steps hold the same bits, or, of parameters that are averaged in
+/// The first peer at the epoch writes it down: all that get there by steps hold the same bits, or, of parameters that are averaged in
 /// groups, equally good ones.
 void stage::state::keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from) {
   std::lock_guard guard(watching);

@@ -1,4 +1,4 @@
-// What a workload is to everything that handles scenarios: the reader, the checks, the runner, checkpoints, `shoal new`. Each workload
+// A workload, as everything that handles scenarios sees it: the reader, the checks, the runner, checkpoints, `shoal new`. Each workload
 // is one file in this folder that makes a workload_definition, and one line in scenarios/workloads/all.cpp.
 #pragma once
 

@@ -132,7 +132,7 @@ TEST_CASE("shard client: a primary is asked before backups, and the longest serv
   t.client.down(lab::weak(third), 2s);
   CHECK(t.client.is_current(lab::strong(first)));
   CHECK(t.look_ups == 1);
-  // What the dead one had sent may still come, and is no stranger's.
+  // Messages of the dead shard may still come, and are no stranger's.
   CHECK(t.client.is_known(lab::strong(third)));
   CHECK_FALSE(t.client.is_known(lab::strong(t.me)));
 }
