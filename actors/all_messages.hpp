@@ -1,6 +1,7 @@
-// The message lists of all protocols, joined. A new protocol adds its header and its list here; registration, counting, the check of
-// what may come from other hosts, and the tests of all messages follow.
-// Only actors/messages.cpp and tests include this header: a protocol includes the messages that it uses.
+// The message lists of all protocols, joined. A new protocol adds its header and its list here;
+// registration, counting, the check of what may come from other hosts, and the tests of all
+// messages follow. Only actors/messages.cpp and tests include this header: a protocol includes the
+// messages that it uses.
 #pragma once
 
 #include "actors/averaging/averager_messages.hpp"
@@ -14,12 +15,7 @@
 
 namespace shoal::actors {
 
-using all_messages = joined<averager_messages,
-                            dht_messages,
-                            data_messages,
-                            averaging_messages,
-                            state_messages,
-                            host_messages,
-                            reachability_messages>;
+using all_messages = joined<averager_messages, dht_messages, data_messages, averaging_messages,
+                            state_messages, host_messages, reachability_messages>;
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

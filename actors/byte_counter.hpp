@@ -1,25 +1,27 @@
-// How many bytes a message is when CAF's serializer writes it, without writing it: an inspector that the compiler sees through,
-// about a tenth of what caf::detail::serialized_size_inspector takes with its virtual call and its error for each field. A
-// simulation counts every message that crosses hosts.
+// How many bytes a message is when CAF's serializer writes it, without writing it: an inspector
+// that the compiler sees through, about a tenth of what caf::detail::serialized_size_inspector
+// takes with its virtual call and its error for each field. A simulation counts every message that
+// crosses hosts.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <type_traits>
-#include <vector>
+#include "kernels/base/payload.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/detail/serialized_size.hpp>
 #include <caf/meta/annotation.hpp>
 #include <caf/node_id.hpp>
 
-#include "kernels/base/payload.hpp"
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 namespace shoal::actors {
 
-/// Ensures: after `counter(x)`, bytes() has grown by what CAF's size inspector counts for x (tests/actors/messages_test.cpp).
+/// Ensures: after `counter(x)`, bytes() has grown by what CAF's size inspector counts for x
+/// (tests/actors/messages_test.cpp).
 class byte_counter {
- public:
+public:
   using result_type = void;
   static constexpr bool reads_state = true, writes_state = false;
 
@@ -30,7 +32,7 @@ class byte_counter {
     (count(fields), ...);
   }
 
- private:
+private:
   template <class T>
   void count(T& x) {
     using type = std::remove_const_t<T>;
@@ -68,13 +70,16 @@ class byte_counter {
   }
   static std::uint64_t of_node(const caf::actor& whose) {
     // Asked for each address; all that are of CAF's own kind are equally long.
-    static const std::uint64_t none = by_caf({}), usual = by_caf(caf::node_id{caf::make_counted<caf::node_id::default_data>()});
+    static const std::uint64_t none = by_caf({}),
+                               usual = by_caf(
+                                   caf::node_id{caf::make_counted<caf::node_id::default_data>()});
     if (!whose) return none;
     const auto node = whose.node();
-    return node && node->implementation_id() == caf::node_id::default_data::class_id ? usual : by_caf(node);
+    return node && node->implementation_id() == caf::node_id::default_data::class_id ? usual
+                                                                                     : by_caf(node);
   }
 
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

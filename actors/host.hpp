@@ -3,23 +3,23 @@
 // for each world in scenarios/stage; actors never know which one they got.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <string_view>
-
-#include <caf/actor.hpp>
-
 #include "actors/ids.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/base/units.hpp"
 
+#include <caf/actor.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
 namespace shoal::actors {
 
-class observation;   // actors/observe.hpp
+class observation; // actors/observe.hpp
 
 /// One incarnation of one host. Lives longer than every actor on it.
 class host {
- public:
+public:
   virtual ~host() = default;
 
   virtual std::string_view name() const = 0;
@@ -42,20 +42,22 @@ class host {
 
   // What a host can find out about how it is reached; actors/reachability.hpp asks it and others.
 
-  /// The public address from which `other`'s datagrams reach this host, as a number that says only whether two are
-  /// equal; 0: none do.
+  /// The public address from which `other`'s datagrams reach this host, as a number that says only
+  /// whether two are equal; 0: none do.
   virtual std::uint64_t seen_address(const caf::actor& other) = 0;
-  /// Tries to open a new connection to the host of `other`, by no relay and on none there is. Sends dialled{token, whether
-  /// it opened} to `notify`, an actor of this host, after `patience` at the latest.
-  virtual void dial(const caf::actor& other, duration patience, const caf::actor& notify, std::uint64_t token) = 0;
+  /// Tries to open a new connection to the host of `other`, by no relay and on none there is. Sends
+  /// dialled{token, whether it opened} to `notify`, an actor of this host, after `patience` at the
+  /// latest.
+  virtual void dial(const caf::actor& other, duration patience, const caf::actor& notify,
+                    std::uint64_t token) = 0;
   /// A relay has promised to pass on what others send to this host, and to signal.
   virtual bool has_relay() const = 0;
 
   /// Runs `work` on a compute thread; when it and `time` are over, sends work_done{token} to
-  /// `notify`, an actor of this host. `work` must not touch actors. If it throws, the whole run ends
-  /// with an error that names `job`.
-  virtual void run(std::string_view job, std::function<void()> work, duration time, const caf::actor& notify,
-                   std::uint64_t token) = 0;
+  /// `notify`, an actor of this host. `work` must not touch actors. If it throws, the whole run
+  /// ends with an error that names `job`.
+  virtual void run(std::string_view job, std::function<void()> work, duration time,
+                   const caf::actor& notify, std::uint64_t token) = 0;
 
   /// A named point of a protocol has been reached; a fault may strike here (then the calling actor
   /// is dead after the handler returns). Names: actors/probes.hpp.
@@ -74,4 +76,4 @@ class host {
   virtual void arriving() noexcept = 0;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,9 +1,10 @@
-// Messages between a host and its own actors: timers, and the ends of what an actor asked its host to do. None may cross hosts.
+// Messages between a host and its own actors: timers, and the ends of what an actor asked its host
+// to do. None may cross hosts.
 #pragma once
 
-#include <cstdint>
-
 #include "actors/message_list.hpp"
+
+#include <cstdint>
 
 namespace shoal::actors {
 
@@ -27,9 +28,8 @@ struct tick {
   SHOAL_MESSAGE(tick, x.kind, x.token)
 };
 
-using host_messages = message_list<
-    row<work_done, traffic::control, scope::local>,
-    row<tick, traffic::control, scope::local>,
-    row<dialled, traffic::control, scope::local>>;
+using host_messages = message_list<row<work_done, traffic::control, scope::local>,
+                                   row<tick, traffic::control, scope::local>,
+                                   row<dialled, traffic::control, scope::local>>;
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

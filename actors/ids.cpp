@@ -1,12 +1,14 @@
 #include "actors/ids.hpp"
 
-#include <cstring>
-
 #include <fmt/format.h>
+
+#include <cstring>
 
 namespace shoal::actors {
 
-std::string id128::hex() const { return fmt::format("{:016x}{:016x}", high, low); }
+std::string id128::hex() const {
+  return fmt::format("{:016x}{:016x}", high, low);
+}
 
 id128 id128::from(const digest& value) noexcept {
   id128 out;
@@ -15,4 +17,4 @@ id128 id128::from(const digest& value) noexcept {
   return out;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

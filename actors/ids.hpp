@@ -1,11 +1,11 @@
 // Names of things that cross hosts. All are integers so that they serialize exactly.
 #pragma once
 
+#include "kernels/base/digest.hpp"
+
 #include <compare>
 #include <cstdint>
 #include <string>
-
-#include "kernels/base/digest.hpp"
 
 namespace shoal::actors {
 
@@ -59,4 +59,4 @@ struct sample_range {
   }
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,16 +1,17 @@
-// Where a program adds message types that are not part of this library: add_messages<its_list>() at the start of the program.
-// From then on its types are registered, counted and accepted like those of actors/all_messages.hpp.
+// Where a program adds message types that are not part of this library: add_messages<its_list>() at
+// the start of the program. From then on its types are registered, counted and accepted like those
+// of actors/all_messages.hpp.
 #pragma once
 
-#include <cstdint>
-#include <typeinfo>
-#include <vector>
+#include "actors/byte_counter.hpp"
+#include "actors/message_list.hpp"
 
 #include <caf/actor_system_config.hpp>
 #include <caf/type_erased_tuple.hpp>
 
-#include "actors/byte_counter.hpp"
-#include "actors/message_list.hpp"
+#include <cstdint>
+#include <typeinfo>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -33,8 +34,12 @@ message_entry entry_of() {
   out.counted_as = Row::counted_as;
   out.scope = Row::scope;
   out.type = &typeid(message);
-  out.add_to = [](caf::actor_system_config& config, const std::string& wire_name) { config.add_message_type<message>(wire_name); };
-  out.matches = [](const caf::type_erased_tuple& content) { return content.match_elements<message>(); };
+  out.add_to = [](caf::actor_system_config& config, const std::string& wire_name) {
+    config.add_message_type<message>(wire_name);
+  };
+  out.matches = [](const caf::type_erased_tuple& content) {
+    return content.match_elements<message>();
+  };
   out.bytes = [](const caf::type_erased_tuple& content) {
     byte_counter counter;
     // The counter only reads; inspect() predates const.
@@ -50,7 +55,8 @@ std::vector<message_entry> entries_of(message_list<Rows...>) {
 }
 
 /// Adds types to those that are known. A type that is known already is left as it is.
-/// Requires: no other type has one of these names, no actor_system exists yet, and no other thread asks about messages meanwhile.
+/// Requires: no other type has one of these names, no actor_system exists yet, and no other thread
+/// asks about messages meanwhile.
 void add_messages(const std::vector<message_entry>& entries);
 
 template <class List>
@@ -58,4 +64,4 @@ void add_messages() {
   add_messages(entries_of(List{}));
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,16 +1,16 @@
 #include "actors/messages.hpp"
 
-#include <deque>
-#include <string>
-#include <typeinfo>
-#include <unordered_map>
+#include "actors/all_messages.hpp"
+#include "actors/message_registry.hpp"
+#include "kernels/base/check.hpp"
 
 #include <caf/actor_system_config.hpp>
 #include <caf/type_erased_tuple.hpp>
 
-#include "actors/all_messages.hpp"
-#include "actors/message_registry.hpp"
-#include "kernels/base/check.hpp"
+#include <deque>
+#include <string>
+#include <typeinfo>
+#include <unordered_map>
 
 namespace shoal::actors {
 
@@ -20,7 +20,7 @@ constexpr std::string_view wire_prefix = "shoal::";
 
 /// All types that are known, and an index by name.
 class registry {
- public:
+public:
   registry() { add(entries_of(all_messages{})); }
 
   void add(const std::vector<message_entry>& entries) {
@@ -40,8 +40,8 @@ class registry {
     return found == by_name_.end() ? nullptr : found->second;
   }
 
- private:
-  std::deque<message_entry> entries_;   // the index points into it
+private:
+  std::deque<message_entry> entries_; // the index points into it
   std::unordered_map<std::string_view, const message_entry*> by_name_;
 };
 
@@ -56,17 +56,20 @@ message_kind look_for_kind(const caf::type_erased_tuple& content) {
   return {};
 }
 
-}  // namespace
+} // namespace
 
-void add_messages(const std::vector<message_entry>& entries) { known_messages().add(entries); }
+void add_messages(const std::vector<message_entry>& entries) {
+  known_messages().add(entries);
+}
 
 void register_messages(caf::actor_system_config& config) {
-  for (const auto& entry : known_messages().entries()) entry.add_to(config, std::string(wire_prefix) + entry.name);
+  for (const auto& entry : known_messages().entries())
+    entry.add_to(config, std::string(wire_prefix) + entry.name);
 }
 
 message_kind kind_of(const caf::type_erased_tuple& content) {
-  // Every message that crosses hosts is looked up here, so each thread caches the answer by the address of its type_info.
-  // The same type may have other addresses in other libraries.
+  // Every message that crosses hosts is looked up here, so each thread caches the answer by the
+  // address of its type_info. The same type may have other addresses in other libraries.
   const std::type_info* type = content.size() == 1 ? content.type(0).second : nullptr;
   if (type == nullptr) return look_for_kind(content);
   thread_local std::unordered_map<const std::type_info*, message_kind> cache;
@@ -86,4 +89,4 @@ bool goes_between_hosts(std::string_view wire_name) {
   return entry != nullptr && entry->scope == scope::remote;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

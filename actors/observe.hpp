@@ -1,10 +1,14 @@
-// An observation is a fact that an actor tells the observers outside it: never a message, never an influence on the run.
-// Logs, metrics and the invariants of DESIGN section 5 are made from observations and from nothing else.
+// An observation is a fact that an actor tells the observers outside it: never a message, never an
+// influence on the run. Logs, metrics and the invariants of DESIGN section 5 are made from
+// observations and from nothing else.
 //
-// Any struct is one that has `static constexpr std::string_view observed_as`, its name in logs. A protocol keeps its own in
-// actors/<protocol>/observations.hpp; no list names them all. An observer asks get_if<stepped>(&what), or keeps a table of
-// observation_handlers. A struct with `std::string logged_fields() const` (JSON, '"epoch":3,"bytes":7') has a line in the event log, too.
+// Any struct is one that has `static constexpr std::string_view observed_as`, its name in logs. A
+// protocol keeps its own in actors/<protocol>/observations.hpp; no list names them all. An observer
+// asks get_if<stepped>(&what), or keeps a table of observation_handlers. A struct with `std::string
+// logged_fields() const` (JSON, '"epoch":3,"bytes":7') has a line in the event log, too.
 #pragma once
+
+#include "actors/ids.hpp"
 
 #include <concepts>
 #include <functional>
@@ -14,8 +18,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "actors/ids.hpp"
-
 namespace shoal::actors {
 
 template <class T>
@@ -23,11 +25,13 @@ concept observable = requires {
   { T::observed_as } -> std::convertible_to<std::string_view>;
 };
 
-/// Facts about one type of observation. There is one object for each type, whose address tells types apart.
+/// Facts about one type of observation. There is one object for each type, whose address tells
+/// types apart.
 struct observation_type {
   std::string_view name;
   std::shared_ptr<const void> (*copy)(const void*);
-  std::string (*logged_fields)(const void*);   ///< null: the type has no line of its own in the event log
+  std::string (*logged_fields)(
+      const void*); ///< null: the type has no line of its own in the event log
 };
 
 namespace detail {
@@ -39,20 +43,24 @@ std::shared_ptr<const void> copied(const void* x) {
 
 template <observable T>
 constexpr auto logged_fields_of() -> std::string (*)(const void*) {
-  if constexpr (requires(const T& x) { { x.logged_fields() } -> std::convertible_to<std::string>; })
+  if constexpr (requires(const T& x) {
+                  { x.logged_fields() } -> std::convertible_to<std::string>;
+                })
     return [](const void* x) -> std::string { return static_cast<const T*>(x)->logged_fields(); };
   else
     return nullptr;
 }
 
-}  // namespace detail
+} // namespace detail
 
 template <observable T>
-inline constexpr observation_type observation_type_of{T::observed_as, detail::copied<T>, detail::logged_fields_of<T>()};
+inline constexpr observation_type observation_type_of{T::observed_as, detail::copied<T>,
+                                                      detail::logged_fields_of<T>()};
 
-/// Refers to a struct of any observable type, which has to outlive it: an observer that keeps one makes it a kept_observation.
+/// Refers to a struct of any observable type, which has to outlive it: an observer that keeps one
+/// makes it a kept_observation.
 class observation {
- public:
+public:
   template <observable T>
   observation(const T& what) noexcept : type_(&observation_type_of<T>), what_(&what) {}
   observation& operator=(const observation&) = delete;
@@ -61,20 +69,21 @@ class observation {
   std::string_view name() const noexcept { return type_->name; }
   const void* address() const noexcept { return what_; }
 
- protected:
+protected:
   observation(const observation_type* type, const void* what) noexcept : type_(type), what_(what) {}
   observation(const observation&) = default;
   void refer_to(const observation& other) noexcept { type_ = other.type_, what_ = other.what_; }
 
- private:
+private:
   const observation_type* type_;
   const void* what_;
 };
 
 /// An observation that owns its struct. Its copies share it.
 class kept_observation : public observation {
- public:
-  explicit kept_observation(const observation& what) : kept_observation(what.type(), what.type().copy(what.address())) {}
+public:
+  explicit kept_observation(const observation& what)
+      : kept_observation(what.type(), what.type().copy(what.address())) {}
   kept_observation(const kept_observation&) = default;
   kept_observation& operator=(const kept_observation& other) noexcept {
     owned_ = other.owned_;
@@ -82,8 +91,9 @@ class kept_observation : public observation {
     return *this;
   }
 
- private:
-  kept_observation(const observation_type& type, std::shared_ptr<const void> owned) : observation(&type, owned.get()), owned_(std::move(owned)) {}
+private:
+  kept_observation(const observation_type& type, std::shared_ptr<const void> owned)
+      : observation(&type, owned.get()), owned_(std::move(owned)) {}
 
   std::shared_ptr<const void> owned_;
 };
@@ -98,14 +108,16 @@ const T* get_if(const observation* what) noexcept {
   return holds_alternative<T>(*what) ? static_cast<const T*>(what->address()) : nullptr;
 }
 
-/// Functions by type of observation, for an observer of many types: one look into a table in place of a question for each type.
+/// Functions by type of observation, for an observer of many types: one look into a table in place
+/// of a question for each type.
 template <class Result, class... Args>
 class observation_handlers {
- public:
+public:
   /// `handler` is called for observations of type T. A later one for the same type replaces it.
   template <observable T, class Handler>
   observation_handlers& on(Handler handler) {
-    by_type_[&observation_type_of<T>] = [handler = std::move(handler)](const void* what, Args... args) -> Result {
+    by_type_[&observation_type_of<T>] = [handler = std::move(handler)](const void* what,
+                                                                       Args... args) -> Result {
       return handler(*static_cast<const T*>(what), std::forward<Args>(args)...);
     };
     return *this;
@@ -114,10 +126,11 @@ class observation_handlers {
   /// The handler's result, or an empty Result if the type has no handler.
   Result operator()(const observation& what, Args... args) const {
     const auto found = by_type_.find(&what.type());
-    return found == by_type_.end() ? Result() : found->second(what.address(), std::forward<Args>(args)...);
+    return found == by_type_.end() ? Result()
+                                   : found->second(what.address(), std::forward<Args>(args)...);
   }
 
- private:
+private:
   std::unordered_map<const observation_type*, std::function<Result(const void*, Args...)>> by_type_;
 };
 
@@ -128,4 +141,4 @@ struct misbehaved {
   std::string why;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

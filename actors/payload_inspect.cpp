@@ -13,7 +13,8 @@ namespace {
 // A hollow payload weighs what its bytes would weigh. The counting serializer only looks at the
 // size; a real one gets zeros.
 caf::error write_hollow(caf::serializer& sink, std::size_t size) {
-  if (dynamic_cast<caf::detail::serialized_size_inspector*>(&sink) != nullptr) return sink.apply_raw(size, nullptr);
+  if (dynamic_cast<caf::detail::serialized_size_inspector*>(&sink) != nullptr)
+    return sink.apply_raw(size, nullptr);
   static std::vector<std::byte> zeros(std::size_t{1} << 16);
   while (size > 0) {
     auto piece = std::min(size, zeros.size());
@@ -26,7 +27,7 @@ caf::error write_hollow(caf::serializer& sink, std::size_t size) {
 // In the length of a payload that a payload_sink took.
 constexpr std::uint32_t hollow_bit = std::uint32_t{1} << 31;
 
-}  // namespace
+} // namespace
 
 caf::error inspect(caf::serializer& sink, payload& x) {
   if (x.size() >= beside_bytes)
@@ -49,9 +50,13 @@ caf::error inspect(caf::deserializer& source, payload& x) {
   if (auto err = source(size)) return err;
   if (const auto length = size & ~hollow_bit; length >= beside_bytes && length <= max_payload_bytes)
     if (auto* beside = dynamic_cast<payload_source*>(&source))
-      return beside->give(length, (size & hollow_bit) != 0, x) ? caf::none : caf::make_error(caf::sec::end_of_stream);
-  if (size > max_payload_bytes) return caf::make_error(caf::sec::invalid_argument, "payload too large");
-  if (auto* binary = dynamic_cast<caf::binary_deserializer*>(&source); binary && binary->remaining() < size)
+      return beside->give(length, (size & hollow_bit) != 0, x)
+                 ? caf::none
+                 : caf::make_error(caf::sec::end_of_stream);
+  if (size > max_payload_bytes)
+    return caf::make_error(caf::sec::invalid_argument, "payload too large");
+  if (auto* binary = dynamic_cast<caf::binary_deserializer*>(&source);
+      binary && binary->remaining() < size)
     return caf::make_error(caf::sec::end_of_stream);
   std::vector<std::byte> bytes(size);
   if (size > 0)
@@ -60,6 +65,8 @@ caf::error inspect(caf::deserializer& source, payload& x) {
   return caf::none;
 }
 
-std::string to_string(const payload& x) { return "payload(" + std::to_string(x.size()) + " B)"; }
+std::string to_string(const payload& x) {
+  return "payload(" + std::to_string(x.size()) + " B)";
+}
 
-}  // namespace shoal
+} // namespace shoal

@@ -2,12 +2,12 @@
 // against what is left in the buffer before anything is allocated.
 #pragma once
 
-#include <cstddef>
-#include <string>
+#include "kernels/base/payload.hpp"
 
 #include <caf/fwd.hpp>
 
-#include "kernels/base/payload.hpp"
+#include <cstddef>
+#include <string>
 
 namespace shoal {
 
@@ -19,4 +19,4 @@ caf::error inspect(caf::serializer& sink, payload& x);
 caf::error inspect(caf::deserializer& source, payload& x);
 std::string to_string(const payload& x);
 
-}  // namespace shoal
+} // namespace shoal

@@ -1,8 +1,8 @@
 #include "actors/protocol_actor.hpp"
 
-#include <caf/actor_cast.hpp>
 #include "actors/observe.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 
@@ -10,13 +10,15 @@ namespace shoal::actors {
 
 protocol_actor::protocol_actor(caf::actor_config& config, host& on)
     : caf::event_based_actor(config), host_(on) {
-  set_default_handler([this](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
-    misbehaviour(0, "unexpected message type");
-    return caf::message{};
-  });
+  set_default_handler(
+      [this](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
+        misbehaviour(0, "unexpected message type");
+        return caf::message{};
+      });
   set_error_handler([](caf::scheduled_actor*, caf::error&) {});
   set_down_handler([this](caf::scheduled_actor*, caf::down_msg& down) { on_down(down.source); });
-  set_exit_handler([](caf::scheduled_actor* self, caf::exit_msg& exit) { self->quit(exit.reason); });
+  set_exit_handler(
+      [](caf::scheduled_actor* self, caf::exit_msg& exit) { self->quit(exit.reason); });
   set_exception_handler([this](caf::scheduled_actor*, std::exception_ptr& thrown) -> caf::error {
     // An exception is a bug of ours, never a peer's doing; say so instead of dying silently.
     std::string what = "unknown exception";
@@ -57,4 +59,4 @@ void protocol_actor::misbehaviour(peer_id culprit, std::string why) {
   host_.observe(misbehaved{culprit, std::move(why)});
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

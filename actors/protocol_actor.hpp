@@ -3,24 +3,24 @@
 // observation instead of a crash.
 #pragma once
 
-#include <caf/event_based_actor.hpp>
-
 #include "actors/host.hpp"
 #include "actors/host_messages.hpp"
+
+#include <caf/event_based_actor.hpp>
 
 namespace shoal::actors {
 
 class protocol_actor : public caf::event_based_actor {
- public:
+public:
   protocol_actor(caf::actor_config& config, host& on);
 
   void enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) override;
   using caf::event_based_actor::enqueue;
-  /// Drops our own address, which would keep us in memory. Who overrides this (to drop the handles that
-  /// it holds: two dead actors that know each other are never freed) calls this one too.
+  /// Drops our own address, which would keep us in memory. Who overrides this (to drop the handles
+  /// that it holds: two dead actors that know each other are never freed) calls this one too.
   void on_exit() override { address_ = nullptr; }
 
- protected:
+protected:
   host& here() const noexcept { return host_; }
   /// Our public address.
   const caf::actor& address();
@@ -35,9 +35,9 @@ class protocol_actor : public caf::event_based_actor {
   /// Another actor that we monitor is gone.
   virtual void on_down(const caf::actor_addr&) {}
 
- private:
+private:
   host& host_;
   caf::actor address_;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

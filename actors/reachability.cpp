@@ -1,27 +1,33 @@
 #include "actors/reachability.hpp"
 
-#include <algorithm>
-
 #include <caf/actor_cast.hpp>
+
+#include <algorithm>
 
 namespace shoal::actors {
 
-reachability::reachability(const reachability_config& config, rng draws) : config_(config), draws_(draws) {}
+reachability::reachability(const reachability_config& config, rng draws)
+    : config_(config), draws_(draws) {}
 
-std::vector<std::pair<caf::actor, address_query>> reachability::look(std::vector<other> others, const caf::actor& self, const std::vector<caf::actor>& shards) {
+std::vector<std::pair<caf::actor, address_query>>
+reachability::look(std::vector<other> others, const caf::actor& self,
+                   const std::vector<caf::actor>& shards) {
   std::vector<std::pair<caf::actor, address_query>> out;
   if (others.empty()) return out;
-  // Those that say they are open first, but in no order among themselves: everybody asks, and nobody should be asked by all.
+  // Those that say they are open first, but in no order among themselves: everybody asks, and
+  // nobody should be asked by all.
   draws_.shuffle(std::span(others));
   std::stable_partition(others.begin(), others.end(), [](const other& o) { return o.open; });
   ++token_;
   looking_ = true;
   asked_.clear();
   self_ = self;
-  const auto open = static_cast<std::size_t>(std::count_if(others.begin(), others.end(), [](const other& o) { return o.open; }));
+  const auto open = static_cast<std::size_t>(
+      std::count_if(others.begin(), others.end(), [](const other& o) { return o.open; }));
   for (std::size_t i = 0; i < std::min<std::size_t>(config_.askers, others.size()); ++i) {
     address_query query{self, {}, token_};
-    // Somebody whom the one that we ask can reach, if we know any. At first most others do not know yet what they are.
+    // Somebody whom the one that we ask can reach, if we know any. At first most others do not know
+    // yet what they are.
     const bool another_open = open > (i < open ? 1u : 0u);
     if (!another_open && in_vain_ > 0 && !shards.empty()) {
       query.third = shards[draws_.below(shards.size())];
@@ -40,7 +46,8 @@ std::vector<std::pair<caf::actor, address_query>> reachability::look(std::vector
 std::vector<std::pair<caf::actor, address_query>> reachability::again() const {
   std::vector<std::pair<caf::actor, address_query>> out;
   for (const auto& a : asked_)
-    if (!a.answered || (a.third && !a.tested)) out.emplace_back(a.who, address_query{self_, a.third, token_});
+    if (!a.answered || (a.third && !a.tested))
+      out.emplace_back(a.who, address_query{self_, a.third, token_});
   return out;
 }
 
@@ -54,7 +61,7 @@ reachability::asked* reachability::from(std::uint64_t token, const caf::strong_a
 
 void reachability::on(const address_answer& message, const caf::strong_actor_ptr& sender) {
   auto* by = from(message.token, sender);
-  if (by == nullptr || by->answered) return;   // late, or of nobody we asked
+  if (by == nullptr || by->answered) return; // late, or of nobody we asked
   by->answered = true;
   by->seen = message.seen;
 }
@@ -67,7 +74,8 @@ void reachability::on(const dial_answer& message, const caf::strong_actor_ptr& s
 }
 
 bool reachability::complete() const {
-  return std::all_of(asked_.begin(), asked_.end(), [](const asked& a) { return a.answered && (a.tested || !a.third); });
+  return std::all_of(asked_.begin(), asked_.end(),
+                     [](const asked& a) { return a.answered && (a.tested || !a.third); });
 }
 
 bool reachability::conclude(duration now) {
@@ -105,17 +113,19 @@ bool reachability::conclude(duration now) {
   return known_ != before;
 }
 
-std::optional<dial_request> dial_helper::asked(const address_query& query, const caf::actor& self, duration now,
-                                               duration patience) {
+std::optional<dial_request> dial_helper::asked(const address_query& query, const caf::actor& self,
+                                               duration now, duration patience) {
   std::erase_if(passing_, [&](const auto& entry) { return entry.second.until <= now; });
   if (!query.third || passing_.size() >= most_open) return std::nullopt;
   passing_.emplace(next_, errand{query.reply_to, query.token, query.third, now + patience});
   return dial_request{self, query.reply_to, next_++};
 }
 
-std::optional<dial_helper::reply> dial_helper::passed_on(const dial_answer& message, const caf::strong_actor_ptr& sender) {
+std::optional<dial_helper::reply> dial_helper::passed_on(const dial_answer& message,
+                                                         const caf::strong_actor_ptr& sender) {
   auto found = passing_.find(message.token);
-  if (found == passing_.end() || !sender || caf::actor_cast<caf::strong_actor_ptr>(found->second.third) != sender)
+  if (found == passing_.end() || !sender ||
+      caf::actor_cast<caf::strong_actor_ptr>(found->second.third) != sender)
     return std::nullopt;
   reply out{found->second.asker, {found->second.token, message.opened}};
   passing_.erase(found);
@@ -128,7 +138,8 @@ std::optional<std::uint64_t> dial_helper::third(const dial_request& request) {
   return next_++;
 }
 
-bool dial_helper::dial(const dial_request& request, host& by, const caf::actor& self, duration patience) {
+bool dial_helper::dial(const dial_request& request, host& by, const caf::actor& self,
+                       duration patience) {
   if (!request.reply_to || !request.target) return false;
   if (const auto token = third(request)) by.dial(request.target, patience, self, *token);
   return true;
@@ -137,9 +148,10 @@ bool dial_helper::dial(const dial_request& request, host& by, const caf::actor& 
 std::optional<dial_helper::reply> dial_helper::done(const dialled& outcome) {
   auto found = dialling_.find(outcome.token);
   if (found == dialling_.end()) return std::nullopt;
-  reply out{found->second.asker, {found->second.token, static_cast<std::uint8_t>(outcome.opened ? 1 : 0)}};
+  reply out{found->second.asker,
+            {found->second.token, static_cast<std::uint8_t>(outcome.opened ? 1 : 0)}};
   dialling_.erase(found);
   return out;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -34,14 +34,31 @@ enum class reason : std::uint8_t {
 };
 
 inline constexpr std::array<std::string_view, 4> outcome_names{"ok", "partial", "split", "failed"};
-inline constexpr std::array<std::string_view, 19> reason_names{
-    "none",           "sender_lost", "sender_timeout",  "reducer_lost",
-    "reducer_timeout", "leader_lost", "group_too_small", "matchmaking_timeout",
-    "group_closed",   "out_of_sync", "member_declined", "bad_message",
-    "cancelled",      "no_reducer",  "no_majority",     "not_finite",
-    "busy",           "donors_lost", "too_slow"};
+inline constexpr std::array<std::string_view, 19> reason_names{"none",
+                                                               "sender_lost",
+                                                               "sender_timeout",
+                                                               "reducer_lost",
+                                                               "reducer_timeout",
+                                                               "leader_lost",
+                                                               "group_too_small",
+                                                               "matchmaking_timeout",
+                                                               "group_closed",
+                                                               "out_of_sync",
+                                                               "member_declined",
+                                                               "bad_message",
+                                                               "cancelled",
+                                                               "no_reducer",
+                                                               "no_majority",
+                                                               "not_finite",
+                                                               "busy",
+                                                               "donors_lost",
+                                                               "too_slow"};
 
-constexpr std::string_view to_string(outcome value) { return outcome_names[static_cast<std::size_t>(value)]; }
-constexpr std::string_view to_string(reason value) { return reason_names[static_cast<std::size_t>(value)]; }
+constexpr std::string_view to_string(outcome value) {
+  return outcome_names[static_cast<std::size_t>(value)];
+}
+constexpr std::string_view to_string(reason value) {
+  return reason_names[static_cast<std::size_t>(value)];
+}
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

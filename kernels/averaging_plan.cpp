@@ -1,19 +1,20 @@
 #include "kernels/averaging_plan.hpp"
 
+#include "kernels/base/check.hpp"
+#include "kernels/linear_program.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <string>
 
-#include "kernels/base/check.hpp"
-#include "kernels/linear_program.hpp"
-
 namespace shoal::kernels {
 
 namespace {
 
-/// How many linear programs may make the plan even: enough for 64 reducers, and the most that a large group is worth.
+/// How many linear programs may make the plan even: enough for 64 reducers, and the most that a
+/// large group is worth.
 constexpr int most_rounds = 64;
 constexpr double never = std::numeric_limits<double>::infinity();
 
@@ -47,12 +48,17 @@ std::vector<lines> lines_of(std::span<const averaging_peer> peers) {
 }
 
 result<void> check(std::span<const averaging_peer> peers, std::span<const pair_limit> limits) {
-  const auto usable = [](double rate) { return rate == 0 || (rate >= slowest_rate && rate <= fastest_rate); };
+  const auto usable = [](double rate) {
+    return rate == 0 || (rate >= slowest_rate && rate <= fastest_rate);
+  };
   bool sender = false, receiver = false, reducer = false;
   for (std::size_t i = 0; i < peers.size(); ++i) {
     const auto& peer = peers[i];
-    const auto wrong = [&](const char* why) { return failure{"no averaging plan: peer " + std::to_string(i) + why}; };
-    if (!usable(peer.up) || !usable(peer.down)) return wrong(" has a rate that is neither 0 nor from 0.001 to 1e15 bit/s");
+    const auto wrong = [&](const char* why) {
+      return failure{"no averaging plan: peer " + std::to_string(i) + why};
+    };
+    if (!usable(peer.up) || !usable(peer.down))
+      return wrong(" has a rate that is neither 0 nor from 0.001 to 1e15 bit/s");
     if (peer.contributes && peer.up == 0) return wrong(" has values to send and no uplink");
     if (peer.receives && peer.down == 0) return wrong(" wants the result and has no downlink");
     sender |= peer.contributes, receiver |= peer.receives, reducer |= peer.reduces;
@@ -61,8 +67,10 @@ result<void> check(std::span<const averaging_peer> peers, std::span<const pair_l
   if (!receiver) return failure{"no averaging plan: nobody wants the result"};
   if (!reducer) return failure{"no averaging plan: nobody can reduce"};
   for (const auto& limit : limits)
-    if (limit.from >= peers.size() || limit.to >= peers.size() || limit.from == limit.to || !usable(limit.rate))
-      return failure{"no averaging plan: the limit from peer " + std::to_string(limit.from) + " to peer " + std::to_string(limit.to) +
+    if (limit.from >= peers.size() || limit.to >= peers.size() || limit.from == limit.to ||
+        !usable(limit.rate))
+      return failure{"no averaging plan: the limit from peer " + std::to_string(limit.from) +
+                     " to peer " + std::to_string(limit.to) +
                      " is of unknown peers, or neither 0 nor from 0.001 to 1e15 bit/s"};
   return {};
 }
@@ -80,7 +88,8 @@ range shares_within(const averaging_peer& peer, const lines& its, double seconds
     const auto room = line.rate * seconds - line.fixed;
     if (line.slope > 0)
       out.upper = std::min(out.upper, room < 0 ? -1 : room / line.slope);
-    else if (line.slope < 0)  // the only sender or the only receiver: what it reduces itself needs no line
+    else if (line.slope <
+             0) // the only sender or the only receiver: what it reduces itself needs no line
       out.lower = std::max(out.lower, room / line.slope);
     else if (room < 0)
       out.upper = -1;
@@ -88,7 +97,8 @@ range shares_within(const averaging_peer& peer, const lines& its, double seconds
   return out;
 }
 
-/// The smallest number with which `enough` is true, which stays true from there on, to the last bit; infinity if there is none.
+/// The smallest number with which `enough` is true, which stays true from there on, to the last
+/// bit; infinity if there is none.
 template <class Predicate>
 double first_with(Predicate enough) {
   if (enough(0.0)) return 0;
@@ -108,7 +118,8 @@ double first_with(Predicate enough) {
   }
 }
 
-bool possible_within(std::span<const averaging_peer> peers, const std::vector<lines>& all, double seconds) {
+bool possible_within(std::span<const averaging_peer> peers, const std::vector<lines>& all,
+                     double seconds) {
   double least = 0, most = 0;
   for (std::size_t i = 0; i < peers.size(); ++i) {
     const auto shares = shares_within(peers[i], all[i], seconds);
@@ -124,22 +135,27 @@ void make_sum_one(std::vector<double>& shares) {
   for (auto& share : shares) share /= sum;
 }
 
-averaging_plan plan_of(std::span<const averaging_peer> peers, std::span<const pair_limit> limits, std::vector<double> shares) {
+averaging_plan plan_of(std::span<const averaging_peer> peers, std::span<const pair_limit> limits,
+                       std::vector<double> shares) {
   make_sum_one(shares);
   const auto seconds = seconds_per_bit(peers, limits, shares);
   return {std::move(shares), seconds};
 }
 
-double seconds_of(const averaging_peer& sender, const averaging_peer& receiver, double rate, double sender_share, double receiver_share) {
-  return line{(sender.contributes ? receiver_share : 0) + (receiver.receives ? sender_share : 0), 0, rate}.seconds(0);
+double seconds_of(const averaging_peer& sender, const averaging_peer& receiver, double rate,
+                  double sender_share, double receiver_share) {
+  return line{(sender.contributes ? receiver_share : 0) + (receiver.receives ? sender_share : 0), 0,
+              rate}
+      .seconds(0);
 }
 
-/// The linear program whose last variable is the time, in units of `unit` seconds, that a set of rows has to keep to. Pair limits become
-/// rows when a solution breaks them: most never do.
+/// The linear program whose last variable is the time, in units of `unit` seconds, that a set of
+/// rows has to keep to. Pair limits become rows when a solution breaks them: most never do.
 class program {
- public:
+public:
   program(std::span<const averaging_peer> peers, std::span<const pair_limit> limits, double unit)
-      : peers_(peers), limits_(limits), all_(lines_of(peers)), unit_(unit), time_(peers.size()), added_(limits.size()) {
+      : peers_(peers), limits_(limits), all_(lines_of(peers)), unit_(unit), time_(peers.size()),
+        added_(limits.size()) {
     linear_.variables.resize(peers.size() + 1);
     linear_.variables[time_].cost = 1;
     linear_program::row whole{{}, 1, 1};
@@ -158,7 +174,8 @@ class program {
   }
 
   bool somebody_reduces() const {
-    return std::any_of(linear_.variables.begin(), linear_.variables.end() - 1, [](const auto& variable) { return variable.upper > 0; });
+    return std::any_of(linear_.variables.begin(), linear_.variables.end() - 1,
+                       [](const auto& variable) { return variable.upper > 0; });
   }
 
   /// The shares for which the rows that are still to be minimised take the shortest time.
@@ -167,22 +184,26 @@ class program {
       auto solved = kernels::minimise(linear_, solution_.values.empty() ? nullptr : &solution_);
       if (!solved) return failure{"no averaging plan: " + solved.error()};
       solution_ = std::move(*solved);
-      if (!add_broken_limits()) return std::vector<double>(solution_.values.begin(), solution_.values.end() - 1);
+      if (!add_broken_limits())
+        return std::vector<double>(solution_.values.begin(), solution_.values.end() - 1);
     }
   }
 
-  /// From now on pair limits have to keep to `seconds`, and so do the lines of those who do not reduce.
+  /// From now on pair limits have to keep to `seconds`, and so do the lines of those who do not
+  /// reduce.
   void settle_others(double seconds) {
     limit_seconds_ = seconds;
     for (std::size_t k = first_limit_row(); k < linear_.rows.size(); ++k) settle(k, seconds);
     for (std::size_t i = 0; i < peers_.size(); ++i)
-      if (linear_.variables[i].upper == 0) settle(up_row(i), seconds), settle(up_row(i) + 1, seconds);
+      if (linear_.variables[i].upper == 0)
+        settle(up_row(i), seconds), settle(up_row(i) + 1, seconds);
   }
 
-  /// Lines that no solution this good relieves keep to the time that they have; false when there are no other lines left, or these
-  /// need no time.
+  /// Lines that no solution this good relieves keep to the time that they have; false when there
+  /// are no other lines left, or these need no time.
   bool settle_tight_lines() {
-    const auto seconds = solution_.values[time_] * unit_ + 1e-10 * limit_seconds_;  // rounding must not forbid what was found
+    const auto seconds = solution_.values[time_] * unit_ +
+                         1e-10 * limit_seconds_; // rounding must not forbid what was found
     double largest = 0;
     for (std::size_t row = up_row(0); row < first_limit_row(); ++row)
       if (!settled(row)) largest = std::max(largest, -solution_.duals[row]);
@@ -190,7 +211,9 @@ class program {
     bool left = false;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       // A dual that is small beside the others may be one of rounding.
-      const auto its_dual = [&](std::size_t row) { return settled(row) ? 0 : -solution_.duals[row]; };
+      const auto its_dual = [&](std::size_t row) {
+        return settled(row) ? 0 : -solution_.duals[row];
+      };
       const bool tight = std::max(its_dual(up_row(i)), its_dual(up_row(i) + 1)) >= 1e-3 * largest;
       for (auto row : {up_row(i), up_row(i) + 1}) {
         if (tight) settle(row, seconds);
@@ -200,11 +223,12 @@ class program {
     return left;
   }
 
- private:
+private:
   static std::size_t up_row(std::size_t peer) { return 1 + 2 * peer; }
   std::size_t first_limit_row() const { return 1 + 2 * peers_.size(); }
 
-  /// fixed + slope w <= rate * time, divided by rate * unit, so that a tolerance is one of the time.
+  /// fixed + slope w <= rate * time, divided by rate * unit, so that a tolerance is one of the
+  /// time.
   linear_program::row row_of(std::size_t peer, const line& what) const {
     const auto scale = what.rate > 0 ? 1 / (what.rate * unit_) : 1;
     linear_program::row out{{}, -unbounded, -what.fixed * scale};
@@ -224,7 +248,8 @@ class program {
     linear_.rows[row].upper += seconds / unit_;
   }
 
-  /// Of the limits that the solution breaks, the worst of each receiving peer: the others often hold as soon as these do.
+  /// Of the limits that the solution breaks, the worst of each receiving peer: the others often
+  /// hold as soon as these do.
   bool add_broken_limits() {
     const auto seconds = limit_seconds_ > 0 ? limit_seconds_ : solution_.values[time_] * unit_;
     std::vector<double> worst(peers_.size(), seconds * (1 + 1e-10));
@@ -232,7 +257,8 @@ class program {
     for (std::size_t k = 0; k < limits_.size(); ++k) {
       const auto& [from, to, rate] = limits_[k];
       if (rate == 0 || added_[k]) continue;
-      const auto needs = seconds_of(peers_[from], peers_[to], rate, solution_.values[from], solution_.values[to]);
+      const auto needs =
+          seconds_of(peers_[from], peers_[to], rate, solution_.values[from], solution_.values[to]);
       if (needs > worst[to]) worst[to] = needs, which[to] = k;
     }
     bool broken = false;
@@ -261,13 +287,15 @@ class program {
   linear_solution solution_;
 };
 
-}  // namespace
+} // namespace
 
-double seconds_per_bit(std::span<const averaging_peer> peers, std::span<const pair_limit> limits, std::span<const double> shares) {
+double seconds_per_bit(std::span<const averaging_peer> peers, std::span<const pair_limit> limits,
+                       std::span<const double> shares) {
   SHOAL_CHECK(shares.size() == peers.size(), "each peer has a share");
   const auto all = lines_of(peers);
   double out = 0;
-  for (std::size_t i = 0; i < peers.size(); ++i) out = std::max({out, all[i].up.seconds(shares[i]), all[i].down.seconds(shares[i])});
+  for (std::size_t i = 0; i < peers.size(); ++i)
+    out = std::max({out, all[i].up.seconds(shares[i]), all[i].down.seconds(shares[i])});
   for (const auto& [from, to, rate] : limits)
     out = std::max(out, seconds_of(peers[from], peers[to], rate, shares[from], shares[to]));
   return out;
@@ -276,35 +304,47 @@ double seconds_per_bit(std::span<const averaging_peer> peers, std::span<const pa
 result<averaging_plan> fill_lines(std::span<const averaging_peer> peers) {
   if (auto ok = check(peers, {}); !ok) return failure{ok.error()};
   const auto all = lines_of(peers);
-  const auto best = first_with([&](double seconds) { return possible_within(peers, all, seconds); });
-  if (std::isinf(best)) return failure{"no averaging plan: nobody who can reduce has a line for it"};
+  const auto best =
+      first_with([&](double seconds) { return possible_within(peers, all, seconds); });
+  if (std::isinf(best))
+    return failure{"no averaging plan: nobody who can reduce has a line for it"};
 
   // Filled to `level`, but with what the best time asks of an only sender or receiver.
   const auto filled = [&](double level) {
     std::vector<double> out;
     out.reserve(peers.size());
     for (std::size_t i = 0; i < peers.size(); ++i)
-      out.push_back(std::max(shares_within(peers[i], all[i], level).upper, std::max(0.0, shares_within(peers[i], all[i], best).lower)));
+      out.push_back(std::max(shares_within(peers[i], all[i], level).upper,
+                             std::max(0.0, shares_within(peers[i], all[i], best).lower)));
     return out;
   };
-  const auto sum = [](const std::vector<double>& shares) { return std::accumulate(shares.begin(), shares.end(), 0.0); };
-  const auto level = first_with([&](double x) { return sum(filled(x)) >= 1; });  // not above `best`, where it is true
+  const auto sum = [](const std::vector<double>& shares) {
+    return std::accumulate(shares.begin(), shares.end(), 0.0);
+  };
+  const auto level = first_with(
+      [&](double x) { return sum(filled(x)) >= 1; }); // not above `best`, where it is true
   auto shares = filled(level);
-  // A share whose load is the same at any size appears as a whole at one level: just below it nobody has it.
+  // A share whose load is the same at any size appears as a whole at one level: just below it
+  // nobody has it.
   const auto below = filled(std::nextafter(level, 0.0));
   if (const auto low = sum(below), high = sum(shares); high > 1 && high > low && low < 1)
-    for (std::size_t i = 0; i < shares.size(); ++i) shares[i] = below[i] + (shares[i] - below[i]) * (1 - low) / (high - low);
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      shares[i] = below[i] + (shares[i] - below[i]) * (1 - low) / (high - low);
   return plan_of(peers, {}, std::move(shares));
 }
 
-result<averaging_plan> plan_averaging(std::span<const averaging_peer> peers, std::span<const pair_limit> limits) {
+result<averaging_plan> plan_averaging(std::span<const averaging_peer> peers,
+                                      std::span<const pair_limit> limits) {
   if (auto ok = check(peers, limits); !ok) return failure{ok.error()};
-  // Without pair limits the time cannot be shorter than this. It gives the unit of time, and usually the shares.
+  // Without pair limits the time cannot be shorter than this. It gives the unit of time, and
+  // usually the shares.
   auto filled = fill_lines(peers);
   if (!filled) return filled;
-  if (filled->seconds_per_bit == 0) return filled;  // one peer with itself
+  if (filled->seconds_per_bit == 0) return filled; // one peer with itself
   program rounds(peers, limits, filled->seconds_per_bit);
-  if (!rounds.somebody_reduces()) return failure{"no averaging plan: nobody who can reduce has a way to all senders and receivers"};
+  if (!rounds.somebody_reduces())
+    return failure{
+        "no averaging plan: nobody who can reduce has a way to all senders and receivers"};
   auto shares = rounds.minimise();
   if (!shares) return failure{shares.error()};
   auto best = plan_of(peers, limits, std::move(*shares));
@@ -316,7 +356,7 @@ result<averaging_plan> plan_averaging(std::span<const averaging_peer> peers, std
   rounds.settle_others(seconds);
   for (int round = 0; round < most_rounds; ++round) {
     shares = rounds.minimise();
-    if (!shares) break;  // for rounding: what is there is as short, if not as even
+    if (!shares) break; // for rounding: what is there is as short, if not as even
     auto next = plan_of(peers, limits, std::move(*shares));
     if (next.seconds_per_bit <= seconds * (1 + 8e-10)) best = std::move(next);
     if (!rounds.settle_tight_lines()) break;
@@ -334,4 +374,4 @@ std::vector<double> without_small_shares(std::span<const double> shares, double 
   return out;
 }
 
-}  // namespace shoal::kernels
+} // namespace shoal::kernels

@@ -1,9 +1,9 @@
 #include "kernels/balanced_shares.hpp"
 
+#include "kernels/base/check.hpp"
+
 #include <algorithm>
 #include <numeric>
-
-#include "kernels/base/check.hpp"
 
 namespace shoal::kernels {
 
@@ -42,4 +42,4 @@ std::vector<double> balanced_shares(std::span<const double> rates) {
   return shares;
 }
 
-}  // namespace shoal::kernels
+} // namespace shoal::kernels

@@ -1,25 +1,30 @@
 #include "kernels/convex_logistic.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include "kernels/base/check.hpp"
+#include "kernels/base/portable_math.hpp"
 
 #include <Eigen/Core>
 
-#include "kernels/base/check.hpp"
-#include "kernels/base/portable_math.hpp"
+#include <algorithm>
+#include <cmath>
 
 namespace shoal::kernels {
 
 namespace {
 
 constexpr double margin_deviation = 3;
-constexpr std::size_t held_out_values = std::size_t{1} << 22;   // floats kept, but for very long samples
+constexpr std::size_t held_out_values = std::size_t{1}
+                                        << 22; // floats kept, but for very long samples
 constexpr std::size_t most_held_out = 4096, least_held_out = 16;
 
-double logistic(double m) { return 1 / (1 + portable::exp(-m)); }
+double logistic(double m) {
+  return 1 / (1 + portable::exp(-m));
+}
 
 /// log(1 + exp(m)) without overflow.
-double softplus(double m) { return std::max(m, 0.0) + portable::log(1 + portable::exp(-std::abs(m))); }
+double softplus(double m) {
+  return std::max(m, 0.0) + portable::log(1 + portable::exp(-std::abs(m)));
+}
 
 /// w . a + b, where the label stands in the sample at b's place.
 template <class T>
@@ -27,32 +32,43 @@ double margin(std::span<const T> x, std::span<const float> sample) {
   const auto features = static_cast<Eigen::Index>(x.size() - 1);
   Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>> weights(x.data(), features);
   Eigen::Map<const Eigen::ArrayXf> values(sample.data(), features);
-  return (weights.template cast<double>() * values.template cast<double>()).sum() + static_cast<double>(x.back());
+  return (weights.template cast<double>() * values.template cast<double>()).sum() +
+         static_cast<double>(x.back());
 }
 
-}  // namespace
+} // namespace
 
-convex_logistic::convex_logistic(std::size_t parameters, double condition, double l2, std::uint64_t seed)
-    : seed_(seed), l2_(l2), deviations_(log_spaced(parameters - 1, condition)), hidden_(parameters) {
+convex_logistic::convex_logistic(std::size_t parameters, double condition, double l2,
+                                 std::uint64_t seed)
+    : seed_(seed), l2_(l2), deviations_(log_spaced(parameters - 1, condition)),
+      hidden_(parameters) {
   SHOAL_CHECK(parameters >= 2, "there is a weight and an intercept");
   for (auto& d : deviations_) d = std::sqrt(d);
   auto random = stream(seed_, "logistic.weights");
   random.normals(hidden_);
   double variance = 0;
-  for (std::size_t j = 0; j < deviations_.size(); ++j) variance += std::pow(deviations_[j] * hidden_[j], 2);
-  for (std::size_t j = 0; j < deviations_.size(); ++j) hidden_[j] *= margin_deviation / std::sqrt(variance);
-  held_out_.resize(parameters * std::clamp(held_out_values / parameters, least_held_out, most_held_out));
+  for (std::size_t j = 0; j < deviations_.size(); ++j)
+    variance += std::pow(deviations_[j] * hidden_[j], 2);
+  for (std::size_t j = 0; j < deviations_.size(); ++j)
+    hidden_[j] *= margin_deviation / std::sqrt(variance);
+  held_out_.resize(parameters *
+                   std::clamp(held_out_values / parameters, least_held_out, most_held_out));
   auto fresh = stream(seed_, "logistic.held_out");
-  for (std::size_t at = 0; at < held_out_.size(); at += parameters) draw(fresh, std::span(held_out_).subspan(at, parameters));
+  for (std::size_t at = 0; at < held_out_.size(); at += parameters)
+    draw(fresh, std::span(held_out_).subspan(at, parameters));
 }
 
 void convex_logistic::draw(rng& random, std::span<float> out) const {
-  random.for_each_normal(deviations_.size(), [&](std::size_t j, double z) { out[j] = static_cast<float>(deviations_[j] * z); });
+  random.for_each_normal(deviations_.size(), [&](std::size_t j, double z) {
+    out[j] = static_cast<float>(deviations_[j] * z);
+  });
   const double probability = logistic(margin(std::span<const double>(hidden_), out));
   out.back() = random.uniform() < probability ? 1.0f : 0.0f;
 }
 
-void convex_logistic::initial(std::span<float> x) const { std::fill(x.begin(), x.end(), 0.0f); }
+void convex_logistic::initial(std::span<float> x) const {
+  std::fill(x.begin(), x.end(), 0.0f);
+}
 
 void convex_logistic::sample(std::uint64_t index, std::span<float> out) const {
   auto random = stream(seed_, "logistic.sample", index);
@@ -80,4 +96,4 @@ double convex_logistic::held_out_loss(std::span<const float> x) const {
   return loss / static_cast<double>(held_out_samples());
 }
 
-}  // namespace shoal::kernels
+} // namespace shoal::kernels

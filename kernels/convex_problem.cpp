@@ -1,9 +1,9 @@
 #include "kernels/convex_problem.hpp"
 
-#include <algorithm>
-
 #include "kernels/base/check.hpp"
 #include "kernels/base/portable_math.hpp"
+
+#include <algorithm>
 
 namespace shoal::kernels {
 
@@ -11,12 +11,13 @@ std::vector<double> log_spaced(std::size_t count, double condition) {
   SHOAL_CHECK(condition >= 1, "the smallest number is not above the largest");
   std::vector<double> out(count, 1.0);
   for (std::size_t i = 0; i + 1 < count; ++i)
-    out[i] = portable::pow(condition, -static_cast<double>(count - 1 - i) / static_cast<double>(count - 1));
+    out[i] = portable::pow(condition,
+                           -static_cast<double>(count - 1 - i) / static_cast<double>(count - 1));
   return out;
 }
 
-std::vector<float> train_alone(const convex_problem& problem, const optimizer_config& optimizer, std::uint64_t target_batch,
-                               std::uint64_t steps) {
+std::vector<float> train_alone(const convex_problem& problem, const optimizer_config& optimizer,
+                               std::uint64_t target_batch, std::uint64_t steps) {
   SHOAL_CHECK(target_batch >= 1, "batches are not empty");
   const auto n = problem.parameters();
   std::vector<float> x(n), sample(n), gradient(n);
@@ -29,10 +30,11 @@ std::vector<float> train_alone(const convex_problem& problem, const optimizer_co
       problem.sample(k * target_batch + i, sample);
       problem.accumulate(x, sample, sum);
     }
-    for (std::size_t i = 0; i < n; ++i) gradient[i] = static_cast<float>(sum[i] / static_cast<double>(target_batch));
+    for (std::size_t i = 0; i < n; ++i)
+      gradient[i] = static_cast<float>(sum[i] / static_cast<double>(target_batch));
     step(optimizer, static_cast<std::int64_t>(k + 1), gradient, x, state);
   }
   return x;
 }
 
-}  // namespace shoal::kernels
+} // namespace shoal::kernels

@@ -1,21 +1,22 @@
-// Problems with one minimum, for studies of training where the right answer has to be known: what a sample is, its loss and
-// its gradient. Everything hidden (the optimum, the samples) is drawn from named streams of the seed, so that a sample is the
-// same wherever it is drawn; a gradient takes a sample as it was streamed and draws nothing.
+// Problems with one minimum, for studies of training where the right answer has to be known: what a
+// sample is, its loss and its gradient. Everything hidden (the optimum, the samples) is drawn from
+// named streams of the seed, so that a sample is the same wherever it is drawn; a gradient takes a
+// sample as it was streamed and draws nothing.
 //   f(x) = E_s[loss(x, s)],  x and s have n = parameters() values each
 #pragma once
+
+#include "kernels/optimizer.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "kernels/optimizer.hpp"
-
 namespace shoal::kernels {
 
 /// Thread safety: all functions may be called from several threads at once.
 class convex_problem {
- public:
+public:
   virtual ~convex_problem() = default;
 
   /// n: values of x, and of a sample.
@@ -31,12 +32,14 @@ class convex_problem {
   virtual double held_out_loss(std::span<const float> x) const = 0;
 };
 
-/// `count` numbers, log-spaced from 1 / condition to 1; a single one is 1. Requires: condition >= 1.
+/// `count` numbers, log-spaced from 1 / condition to 1; a single one is 1. Requires: condition
+/// >= 1.
 std::vector<double> log_spaced(std::size_t count, double condition);
 
-/// What one machine makes of it by itself: step k trains on the samples [k B, (k + 1) B), B = target_batch, in order.
-/// Returns the parameters after `steps` steps. Requires: validate(optimizer), target_batch >= 1.
-std::vector<float> train_alone(const convex_problem& problem, const optimizer_config& optimizer, std::uint64_t target_batch,
-                               std::uint64_t steps);
+/// What one machine makes of it by itself: step k trains on the samples [k B, (k + 1) B), B =
+/// target_batch, in order. Returns the parameters after `steps` steps. Requires:
+/// validate(optimizer), target_batch >= 1.
+std::vector<float> train_alone(const convex_problem& problem, const optimizer_config& optimizer,
+                               std::uint64_t target_batch, std::uint64_t steps);
 
-}  // namespace shoal::kernels
+} // namespace shoal::kernels

@@ -20,8 +20,7 @@ std::vector<element_range> blocks_of(std::span<const tensor_slot> layout) {
   std::string_view last;
   for (const auto& slot : layout) {
     const auto name = block_name(slot);
-    if (blocks.empty() || name != last)
-      blocks.push_back({slot.offset, slot.offset});
+    if (blocks.empty() || name != last) blocks.push_back({slot.offset, slot.offset});
     blocks.back().end = slot.offset + slot.size();
     last = name;
   }
@@ -36,8 +35,7 @@ void append(fragment& to, const element_range& range) {
 }
 
 result<void> check_count(std::size_t count, std::size_t most, std::string_view what) {
-  if (count >= 1 && count <= most)
-    return {};
+  if (count >= 1 && count <= most) return {};
   return failure{"fragments: " + std::to_string(count) + " of " + std::to_string(most) + " " +
                  std::string(what) + "; there must be from 1 to " + std::to_string(most)};
 }
@@ -50,8 +48,7 @@ std::int64_t sending_shift(const fragment_schedule& s) {
 std::optional<std::size_t> fragment_at(const fragment_schedule& s, std::int64_t phase) {
   // floor(k H / P) = phase: k is the smallest number with k H >= phase P.
   const auto k = (phase * s.fragments + s.period - 1) / s.period;
-  if (k * s.period / s.fragments != phase)
-    return {};
+  if (k * s.period / s.fragments != phase) return {};
   return static_cast<std::size_t>(k - 1);
 }
 
@@ -59,8 +56,7 @@ std::optional<std::size_t> fragment_at(const fragment_schedule& s, std::int64_t 
 
 std::size_t size_of(const fragment& which) noexcept {
   std::size_t n = 0;
-  for (const auto& range : which)
-    n += range.end - range.begin;
+  for (const auto& range : which) n += range.end - range.begin;
   return n;
 }
 
@@ -71,8 +67,7 @@ result<std::vector<fragment>> make_fragments(std::span<const tensor_slot> layout
     return failure{sound.error()};
   std::vector<fragment> out(count);
   if (pattern == fragment_pattern::strided) {
-    for (std::size_t b = 0; b < blocks.size(); ++b)
-      append(out[b % count], blocks[b]);
+    for (std::size_t b = 0; b < blocks.size(); ++b) append(out[b % count], blocks[b]);
     return out;
   }
   for (std::size_t p = 0; p < count; ++p)
@@ -82,8 +77,7 @@ result<std::vector<fragment>> make_fragments(std::span<const tensor_slot> layout
 }
 
 result<std::vector<fragment>> make_fragments(std::size_t n, std::size_t count) {
-  if (auto sound = check_count(count, n, "elements"); !sound)
-    return failure{sound.error()};
+  if (auto sound = check_count(count, n, "elements"); !sound) return failure{sound.error()};
   std::vector<fragment> out;
   std::size_t begin = 0;
   for (std::size_t p = 0; p < count; ++p) {
@@ -117,16 +111,14 @@ void scatter(const fragment& which, std::span<const float> values, std::span<flo
 void blend(double alpha, std::span<const float> outer, std::span<float> local) {
   SHOAL_CHECK(outer.size() == local.size(), "outer and local parameters have equal sizes");
   SHOAL_CHECK(alpha >= 0 && alpha <= 1, "alpha is a share");
-  if (alpha == 1)
-    return;
+  if (alpha == 1) return;
   // A product with 0 would carry a NaN over.
   if (alpha == 0) {
     std::copy(outer.begin(), outer.end(), local.begin());
     return;
   }
   const auto kept = static_cast<float>(alpha), taken = static_cast<float>(1 - alpha);
-  for (std::size_t i = 0; i < local.size(); ++i)
-    local[i] = kept * local[i] + taken * outer[i];
+  for (std::size_t i = 0; i < local.size(); ++i) local[i] = kept * local[i] + taken * outer[i];
 }
 
 result<void> validate(const fragment_schedule& s) {
@@ -142,8 +134,7 @@ result<void> validate(const fragment_schedule& s) {
   const auto gap = s.align == fragment_align::applying ? s.period / s.fragments : s.period;
   if (s.delay < 0 || s.delay >= gap)
     return wrong("the delay must be from 0 to " + std::to_string(gap - 1) + " local steps");
-  if (!(s.alpha >= 0 && s.alpha <= 1))
-    return wrong("alpha must be from 0 to 1");
+  if (!(s.alpha >= 0 && s.alpha <= 1)) return wrong("alpha must be from 0 to 1");
   return {};
 }
 
@@ -157,8 +148,7 @@ fragment_actions actions_after(const fragment_schedule& s, std::int64_t t) {
   // The fragment that was due `back` steps ago, in the steps from which t_k counts.
   const auto due = [&](std::int64_t back) -> std::optional<std::size_t> {
     const auto at = t - back + sending_shift(s);
-    if (t <= back)
-      return {};
+    if (t <= back) return {};
     return fragment_at(s, (at - 1) % s.period + 1);
   };
   return {due(0), due(s.delay)};

@@ -29,8 +29,7 @@ result<void> validate(const transformer_config& config) {
   for (const bound& b : {bound{"layers", config.layers, 1024}, bound{"heads", config.heads, 1024},
                          bound{"dim", config.dim, 65536}, bound{"context", config.context, 65536},
                          bound{"vocabulary", config.vocabulary, std::int64_t{1} << 31}})
-    if (b.value < 1 || b.value > b.most)
-      return out_of_range(b.name, b.value, b.most);
+    if (b.value < 1 || b.value > b.most) return out_of_range(b.name, b.value, b.most);
   if (config.dim % (2 * config.heads) != 0)
     return failure{"model: dim " + std::to_string(config.dim) +
                    " is not a multiple of 2 * heads = " + std::to_string(2 * config.heads) +
@@ -40,8 +39,7 @@ result<void> validate(const transformer_config& config) {
 
 std::size_t tensor_slot::size() const noexcept {
   std::size_t n = 1;
-  for (auto extent : shape)
-    n *= static_cast<std::size_t>(extent);
+  for (auto extent : shape) n *= static_cast<std::size_t>(extent);
   return n;
 }
 
@@ -81,13 +79,11 @@ std::vector<float> initial_parameters(const transformer_config& config, std::uin
     const auto& slot = slots[s];
     float* out = values.data() + slot.offset;
     if (slot.shape.size() == 1) {
-      for (std::size_t i = 0; i < slot.size(); ++i)
-        out[i] = 1.0F;
+      for (std::size_t i = 0; i < slot.size(); ++i) out[i] = 1.0F;
       continue;
     }
     double deviation = 1.0 / std::sqrt(2.0 * static_cast<double>(slot.shape[1]));
-    if (slot.name == "embedding")
-      deviation = embedding_deviation;
+    if (slot.name == "embedding") deviation = embedding_deviation;
     if (ends_with(slot.name, "attention_out") || ends_with(slot.name, "mlp_down"))
       deviation *= residual;
     auto random = stream(seed, "initial_parameters", s);

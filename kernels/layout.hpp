@@ -16,8 +16,8 @@ namespace shoal::kernels {
 struct transformer_config {
   std::int64_t layers = 2;
   std::int64_t heads = 4;
-  std::int64_t dim = 128;    ///< width of the residual stream; a multiple of 2 * heads
-  std::int64_t context = 64; ///< tokens that a prediction may look back on
+  std::int64_t dim = 128;        ///< width of the residual stream; a multiple of 2 * heads
+  std::int64_t context = 64;     ///< tokens that a prediction may look back on
   std::int64_t vocabulary = 256; ///< tokens that there are; at most 2^31
   bool operator==(const transformer_config&) const = default;
 };

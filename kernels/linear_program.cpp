@@ -1,12 +1,12 @@
 #include "kernels/linear_program.hpp"
 
+#include "kernels/base/check.hpp"
+
 #include <glpk.h>
 
 #include <cmath>
 #include <csetjmp>
 #include <mutex>
-
-#include "kernels/base/check.hpp"
 
 namespace shoal::kernels {
 
@@ -27,9 +27,13 @@ struct triplets {
 /// What GLPK said, or that it gave up. Plain, because it is written between setjmp and longjmp.
 enum class outcome { optimal, infeasible, unbounded, no_answer };
 
-int say_nothing(void*, const char*) { return 1; }
+int say_nothing(void*, const char*) {
+  return 1;
+}
 
-void give_up(void* where) { std::longjmp(*static_cast<std::jmp_buf*>(where), 1); }
+void give_up(void* where) {
+  std::longjmp(*static_cast<std::jmp_buf*>(where), 1);
+}
 
 outcome outcome_of(int error, int status) {
   if (error != 0 && error != GLP_EITLIM) return outcome::no_answer;
@@ -38,28 +42,33 @@ outcome outcome_of(int error, int status) {
   return status == GLP_UNBND ? outcome::unbounded : outcome::no_answer;
 }
 
-/// A failed assertion inside GLPK would end the process, and the numbers may be a peer's: instead the hook jumps back here. No object
-/// with a destructor lives in the frames that are left.
-outcome solve(const linear_program& program, const triplets& matrix, const linear_solution* near, linear_solution* out) {
+/// A failed assertion inside GLPK would end the process, and the numbers may be a peer's: instead
+/// the hook jumps back here. No object with a destructor lives in the frames that are left.
+outcome solve(const linear_program& program, const triplets& matrix, const linear_solution* near,
+              linear_solution* out) {
   std::jmp_buf back;
   if (setjmp(back) != 0) return outcome::no_answer;
   glp_error_hook(give_up, &back);
-  glp_term_hook(say_nothing, nullptr);  // glp_term_out(GLP_OFF) would let errors through to standard output
+  glp_term_hook(say_nothing,
+                nullptr); // glp_term_out(GLP_OFF) would let errors through to standard output
   glp_prob* problem = glp_create_prob();
   glp_set_obj_dir(problem, GLP_MIN);
-  const int columns = static_cast<int>(program.variables.size()), rows = static_cast<int>(program.rows.size());
+  const int columns = static_cast<int>(program.variables.size()),
+            rows = static_cast<int>(program.rows.size());
   glp_add_cols(problem, columns);
   glp_add_rows(problem, rows);
   for (int j = 0; j < columns; ++j) {
     const auto& variable = program.variables[static_cast<std::size_t>(j)];
     glp_set_obj_coef(problem, j + 1, variable.cost);
-    glp_set_col_bnds(problem, j + 1, bounds_kind(variable.lower, variable.upper), variable.lower, variable.upper);
+    glp_set_col_bnds(problem, j + 1, bounds_kind(variable.lower, variable.upper), variable.lower,
+                     variable.upper);
   }
   for (int k = 0; k < rows; ++k) {
     const auto& row = program.rows[static_cast<std::size_t>(k)];
     glp_set_row_bnds(problem, k + 1, bounds_kind(row.lower, row.upper), row.lower, row.upper);
   }
-  glp_load_matrix(problem, static_cast<int>(matrix.values.size()) - 1, matrix.rows.data(), matrix.columns.data(), matrix.values.data());
+  glp_load_matrix(problem, static_cast<int>(matrix.values.size()) - 1, matrix.rows.data(),
+                  matrix.columns.data(), matrix.values.data());
 
   glp_scale_prob(problem, GLP_SF_AUTO);
   glp_smcp options;
@@ -67,17 +76,22 @@ outcome solve(const linear_program& program, const triplets& matrix, const linea
   options.msg_lev = GLP_MSG_OFF;
   options.tol_bnd = 1e-12;
   options.tol_dj = 1e-10;
-  options.it_lim = 1000 + 50 * (rows + columns);  // a run needs a few times rows + columns
+  options.it_lim = 1000 + 50 * (rows + columns); // a run needs a few times rows + columns
   auto said = outcome::no_answer;
   if (near != nullptr) {
     const int known = static_cast<int>(near->row_states.size());
-    for (int j = 0; j < columns; ++j) glp_set_col_stat(problem, j + 1, near->variable_states[static_cast<std::size_t>(j)]);
-    for (int k = 0; k < rows; ++k) glp_set_row_stat(problem, k + 1, k < known ? near->row_states[static_cast<std::size_t>(k)] : GLP_BS);
-    options.meth = GLP_DUALP;  // new rows leave the old vertex optimal, but not allowed
+    for (int j = 0; j < columns; ++j)
+      glp_set_col_stat(problem, j + 1, near->variable_states[static_cast<std::size_t>(j)]);
+    for (int k = 0; k < rows; ++k)
+      glp_set_row_stat(problem, k + 1,
+                       k < known ? near->row_states[static_cast<std::size_t>(k)] : GLP_BS);
+    options.meth = GLP_DUALP; // new rows leave the old vertex optimal, but not allowed
     said = outcome_of(glp_simplex(problem, &options), glp_get_status(problem));
-    if (said != outcome::optimal) said = outcome::no_answer;  // an old vertex can be a bad place to begin
+    if (said != outcome::optimal)
+      said = outcome::no_answer; // an old vertex can be a bad place to begin
   }
-  // From scratch; and the dual method often gets through where the primal one is caught in degenerate vertices.
+  // From scratch; and the dual method often gets through where the primal one is caught in
+  // degenerate vertices.
   for (const int method : {GLP_PRIMAL, GLP_DUAL}) {
     if (said != outcome::no_answer) break;
     options.meth = method;
@@ -97,9 +111,10 @@ outcome solve(const linear_program& program, const triplets& matrix, const linea
   return said;
 }
 
-/// The rest of GLPK's state, and its memory, ends with the call. Where the state is one for the process, one call at a time.
+/// The rest of GLPK's state, and its memory, ends with the call. Where the state is one for the
+/// process, one call at a time.
 class environment {
- public:
+public:
   environment() {
     static std::mutex only;
     if (glp_config("TLS") == nullptr) turn_ = std::unique_lock(only);
@@ -108,30 +123,34 @@ class environment {
   environment& operator=(const environment&) = delete;
   ~environment() { glp_free_env(); }
 
- private:
+private:
   std::unique_lock<std::mutex> turn_;
 };
 
-}  // namespace
+} // namespace
 
 result<linear_solution> minimise(const linear_program& program, const linear_solution* near) {
-  SHOAL_CHECK(!program.variables.empty() && !program.rows.empty(), "a linear program has variables and rows");
+  SHOAL_CHECK(!program.variables.empty() && !program.rows.empty(),
+              "a linear program has variables and rows");
   triplets matrix;
   for (std::size_t k = 0; k < program.rows.size(); ++k) {
     const auto& row = program.rows[k];
     SHOAL_CHECK(row.lower <= row.upper, "the bounds of a row are in order");
     for (const auto& [variable, coefficient] : row.terms) {
-      SHOAL_CHECK(variable < program.variables.size() && std::isfinite(coefficient), "a term is a finite number of a variable");
+      SHOAL_CHECK(variable < program.variables.size() && std::isfinite(coefficient),
+                  "a term is a finite number of a variable");
       matrix.rows.push_back(static_cast<int>(k) + 1);
       matrix.columns.push_back(static_cast<int>(variable) + 1);
       matrix.values.push_back(coefficient);
     }
   }
   for (const auto& variable : program.variables)
-    SHOAL_CHECK(variable.lower <= variable.upper && std::isfinite(variable.cost), "a variable has a range and a finite cost");
+    SHOAL_CHECK(variable.lower <= variable.upper && std::isfinite(variable.cost),
+                "a variable has a range and a finite cost");
 
   if (near != nullptr)
-    SHOAL_CHECK(near->variable_states.size() == program.variables.size() && near->row_states.size() <= program.rows.size(),
+    SHOAL_CHECK(near->variable_states.size() == program.variables.size() &&
+                    near->row_states.size() <= program.rows.size(),
                 "a near program has the same variables and no other rows");
 
   linear_solution out;
@@ -141,11 +160,15 @@ result<linear_solution> minimise(const linear_program& program, const linear_sol
   out.row_states.resize(program.rows.size());
   const environment lasts_as_long_as_the_call;
   switch (solve(program, matrix, near, &out)) {
-    case outcome::optimal: return out;
-    case outcome::infeasible: return failure{"the linear program has no solution"};
-    case outcome::unbounded: return failure{"the linear program has no smallest value"};
-    default: return failure{"the linear program's numbers are too far apart to solve it"};
+  case outcome::optimal:
+    return out;
+  case outcome::infeasible:
+    return failure{"the linear program has no solution"};
+  case outcome::unbounded:
+    return failure{"the linear program has no smallest value"};
+  default:
+    return failure{"the linear program's numbers are too far apart to solve it"};
   }
 }
 
-}  // namespace shoal::kernels
+} // namespace shoal::kernels

@@ -32,8 +32,7 @@ struct worker_state {
 std::optional<std::size_t> next_of(std::span<const worker_state> states) {
   std::optional<std::size_t> next;
   for (std::size_t i = 0; i < states.size(); ++i)
-    if (states[i].working && (!next || states[i].due < states[*next].due))
-      next = i;
+    if (states[i].working && (!next || states[i].due < states[*next].due)) next = i;
   return next;
 }
 
@@ -42,8 +41,7 @@ std::optional<std::size_t> next_of(std::span<const worker_state> states) {
 double synchronous_round_seconds(std::span<const local_worker> workers) {
   check_workers(workers);
   double longest = 0;
-  for (const auto& worker : workers)
-    longest = std::max(longest, seconds_of(worker));
+  for (const auto& worker : workers) longest = std::max(longest, seconds_of(worker));
   return longest;
 }
 
@@ -54,8 +52,7 @@ std::vector<delivery> schedule_deliveries(std::span<const local_worker> workers,
   SHOAL_CHECK(rules.grace_seconds >= 0 && rules.round_seconds >= 0, "times are not negative");
   std::vector<delivery> out;
   std::vector<worker_state> states(workers.size());
-  for (std::size_t i = 0; i < workers.size(); ++i)
-    states[i].due = seconds_of(workers[i]);
+  for (std::size_t i = 0; i < workers.size(); ++i) states[i].due = seconds_of(workers[i]);
   std::int64_t delivered = 0;
   for (std::int64_t window = 0;; ++window) {
     std::size_t come = 0;
@@ -63,16 +60,13 @@ std::vector<delivery> schedule_deliveries(std::span<const local_worker> workers,
     auto next = next_of(states);
     for (; next; next = next_of(states)) {
       auto& state = states[*next];
-      if (come >= rules.quorum && state.due - opened > rules.grace_seconds)
-        break;
+      if (come >= rules.quorum && state.due - opened > rules.grace_seconds) break;
       delivered += workers[*next].steps;
       const auto outer_steps = static_cast<std::int64_t>(out.size());
       out.push_back({*next, state.due, delivered, window, outer_steps - state.since});
-      if (delivered >= steps)
-        return out;
+      if (delivered >= steps) return out;
       state.working = false;
-      if (++come == rules.quorum)
-        opened = state.due;
+      if (++come == rules.quorum) opened = state.due;
     }
     const bool waits = rules.when == hand_out::window_end && next;
     const double over = waits ? opened + rules.grace_seconds : out.back().at;

@@ -12,7 +12,8 @@ using enum memory_unit;
 
 template <class T>
 const T* find(const std::vector<T>& in, std::string_view name) {
-  const auto found = std::find_if(in.begin(), in.end(), [&](const T& one) { return one.name == name; });
+  const auto found =
+      std::find_if(in.begin(), in.end(), [&](const T& one) { return one.name == name; });
   return found == in.end() ? nullptr : &*found;
 }
 
@@ -45,7 +46,8 @@ const std::vector<memory_shape>& memory_models() {
 
 const std::vector<memory_optimizer>& memory_optimizers() {
   static const std::vector<memory_optimizer> optimizers{
-      {"adam", 8}, {"adam-8bit", 2, true}, {"adam-16bit", 4}, {"adafactor", 4}, {"sgd", 0}, {"sgd-momentum", 4},
+      {"adam", 8}, {"adam-8bit", 2, true}, {"adam-16bit", 4}, {"adafactor", 4},
+      {"sgd", 0},  {"sgd-momentum", 4},
   };
   return optimizers;
 }
@@ -67,14 +69,15 @@ result<void> validate(const memory_choices& choices) {
     const char* name;
     std::int64_t value, least, most;
   };
-  for (const bound& b : {bound{"layers", shape.layers, 1, most}, bound{"heads", shape.heads, 1, most},
-                         bound{"dim", shape.dim, 1, most}, bound{"hidden", shape.hidden, 1, most},
-                         bound{"context", shape.context, 1, most}, bound{"vocabulary", shape.vocabulary, 1, most},
-                         bound{"batch", choices.batch, 1, most}, bound{"sharing", choices.sharing, 0, shape.layers},
-                         bound{"gpus", choices.gpus, 1, most}, bound{"zero", choices.zero, 0, 3}})
+  for (const bound& b :
+       {bound{"layers", shape.layers, 1, most}, bound{"heads", shape.heads, 1, most},
+        bound{"dim", shape.dim, 1, most}, bound{"hidden", shape.hidden, 1, most},
+        bound{"context", shape.context, 1, most}, bound{"vocabulary", shape.vocabulary, 1, most},
+        bound{"batch", choices.batch, 1, most}, bound{"sharing", choices.sharing, 0, shape.layers},
+        bound{"gpus", choices.gpus, 1, most}, bound{"zero", choices.zero, 0, 3}})
     if (b.value < b.least || b.value > b.most)
-      return failure{std::string(b.name) + " is " + std::to_string(b.value) + "; it must be from " + std::to_string(b.least) +
-                     " to " + std::to_string(b.most)};
+      return failure{std::string(b.name) + " is " + std::to_string(b.value) + "; it must be from " +
+                     std::to_string(b.least) + " to " + std::to_string(b.most)};
   if (find(memory_optimizers(), choices.optimizer) == nullptr)
     return failure{"there is no optimizer '" + choices.optimizer + "'"};
   if (find(memory_precisions(), choices.precision) == nullptr)
@@ -84,28 +87,37 @@ result<void> validate(const memory_choices& choices) {
 
 std::string_view to_string(memory_unit unit) noexcept {
   switch (unit) {
-  case count: return "count";
-  case bytes: return "bytes";
-  case seconds: break;
+  case count:
+    return "count";
+  case bytes:
+    return "bytes";
+  case seconds:
+    break;
   }
   return "seconds";
 }
 
 const std::vector<memory_definition>& seeds_memory() {
   static const std::vector<memory_definition> figures{
-      {"layer_parameters", count, "2*d*h + 4*d*d + d", "of one layer: two matrices, four of attention, one norm"},
-      {"parameters", count, "if(G, G, L)*layer_parameters + V*d + d", "of all layers, the embedding and its norm"},
-      {"layer_activations", count, "if(C, n*s*d, 3*n*(2*s*h + 2*s*d) + 5*n*(8*s*d + 3*s*s) + n*s*d)",
+      {"layer_parameters", count, "2*d*h + 4*d*d + d",
+       "of one layer: two matrices, four of attention, one norm"},
+      {"parameters", count, "if(G, G, L)*layer_parameters + V*d + d",
+       "of all layers, the embedding and its norm"},
+      {"layer_activations", count,
+       "if(C, n*s*d, 3*n*(2*s*h + 2*s*d) + 5*n*(8*s*d + 3*s*s) + n*s*d)",
        "values that a layer keeps; with checkpointing its input only"},
-      {"all_activations", count, "L*layer_activations + n*s*(3*d + 2*V)", "of all layers, the embedding, logits and softmax"},
-      {"weights", bytes, "seeds_weight_bytes*parameters / if(Z - 2, N, 1)", "with the master copy if there is one"},
+      {"all_activations", count, "L*layer_activations + n*s*(3*d + 2*V)",
+       "of all layers, the embedding, logits and softmax"},
+      {"weights", bytes, "seeds_weight_bytes*parameters / if(Z - 2, N, 1)",
+       "with the master copy if there is one"},
       {"activations", bytes, "activation_bytes*all_activations", ""},
       {"optimizer", bytes, "optimizer_bytes*parameters / if(Z, N, 1)", "its state"},
       {"gradients", bytes, "gradient_bytes*parameters / if(Z - 1, N, 1)", "of the weights"},
       {"gpu", bytes, "weights + activations + if(F, 0, optimizer + gradients)", "GPU memory"},
       {"ram", bytes, "if(F, optimizer + gradients, 0)", "main memory: what is offloaded"},
       {"transfer", seconds,
-       "if(F, ram/if(N - 2, 6, 12), (if(Z, optimizer_bytes, 0) + if(Z - 1, gradient_bytes, 0) + if(Z - 2, seeds_weight_bytes, 0))"
+       "if(F, ram/if(N - 2, 6, 12), (if(Z, optimizer_bytes, 0) + if(Z - 1, gradient_bytes, 0) + "
+       "if(Z - 2, seeds_weight_bytes, 0))"
        "*parameters/25) / 1073741824",
        "for each step, over PCIe at 12 GiB/s, 6 if more than two GPUs share it; ZeRO's at 25"},
   };
@@ -114,38 +126,60 @@ const std::vector<memory_definition>& seeds_memory() {
 
 const std::vector<memory_definition>& shoal_memory() {
   static const std::vector<memory_definition> figures{
-      {"layer_parameters", count, "4*d*d + 2*d*h + 2*d", "of one layer: four matrices of attention, two of the other half, two norms"},
-      {"parameters", count, "if(G, G, L)*layer_parameters + V*d + d", "of all layers, the embedding, which is the output matrix, and the last norm"},
+      {"layer_parameters", count, "4*d*d + 2*d*h + 2*d",
+       "of one layer: four matrices of attention, two of the other half, two norms"},
+      {"parameters", count, "if(G, G, L)*layer_parameters + V*d + d",
+       "of all layers, the embedding, which is the output matrix, and the last norm"},
       {"tokens", count, "n*s", "at once"},
       {"scores", count, "n*a*s*s", "of attention: every token with every token, for each head"},
-      {"layer_kept", count, "8*tokens*d + 2*tokens*h + scores + 4*tokens", "values that a layer's backward pass needs"},
-      {"layer_waits", count, "if(C, tokens*d, layer_kept)", "of these, what a layer keeps until its turn comes: with checkpointing its input only"},
-      {"layer_forward", count, "4*tokens*d + scores", "values that the forward pass of a layer has besides"},
+      {"layer_kept", count, "8*tokens*d + 2*tokens*h + scores + 4*tokens",
+       "values that a layer's backward pass needs"},
+      {"layer_waits", count, "if(C, tokens*d, layer_kept)",
+       "of these, what a layer keeps until its turn comes: with checkpointing its input only"},
+      {"layer_forward", count, "4*tokens*d + scores",
+       "values that the forward pass of a layer has besides"},
       {"layer_backward", count,
-       "max((1 + C)*tokens*d + tokens*h + d*h, 2*scores - 2*tokens*h - 2*tokens*d + 3*C*tokens*d + 2*d*h + d*d)",
-       "values that its backward pass has besides: in the half after attention, or at the scores; gradients of its own parameters included"},
-      {"at_head", count, "L*layer_waits + 2*tokens*d + 3*tokens*V", "values when the loss is taken: all layers, logits, their softmax and its gradient"},
-      {"at_last_layer", count, "(L - 1)*layer_waits + layer_kept + max(layer_forward + C*tokens*d, layer_backward) + V*d",
+       "max((1 + C)*tokens*d + tokens*h + d*h, 2*scores - 2*tokens*h - 2*tokens*d + 3*C*tokens*d + "
+       "2*d*h + d*d)",
+       "values that its backward pass has besides: in the half after attention, or at the scores; "
+       "gradients of its own parameters included"},
+      {"at_head", count, "L*layer_waits + 2*tokens*d + 3*tokens*V",
+       "values when the loss is taken: all layers, logits, their softmax and its gradient"},
+      {"at_last_layer", count,
+       "(L - 1)*layer_waits + layer_kept + max(layer_forward + C*tokens*d, layer_backward) + V*d",
        "values when the backward pass begins"},
-      {"at_first_layer", count, "layer_kept + max(C*(layer_forward + tokens*d), layer_backward) + parameters - layer_parameters",
+      {"at_first_layer", count,
+       "layer_kept + max(C*(layer_forward + tokens*d), layer_backward) + parameters - "
+       "layer_parameters",
        "values when it comes to the last of the layers: most gradients are there"},
-      {"at_end", count, "parameters + max(2*V*d, 7*tokens*d) + 3*C*tokens*d", "values when it ends: all gradients"},
-      {"backward_pass", bytes, "activation_bytes*max(at_head, at_last_layer, at_first_layer, at_end)",
+      {"at_end", count, "parameters + max(2*V*d, 7*tokens*d) + 3*C*tokens*d",
+       "values when it ends: all gradients"},
+      {"backward_pass", bytes,
+       "activation_bytes*max(at_head, at_last_layer, at_first_layer, at_end)",
        "activations and gradients of n samples, when there are most of them"},
       {"weights", bytes, "weight_bytes*parameters", "that are computed with"},
       {"master_weights", bytes, "if(F, max(master_bytes, weight_bytes), master_bytes)*parameters",
        "that the optimizer steps, if they are not the same"},
-      {"optimizer", bytes, "if(blockwise, 4*ceil((parameters + 4*ceil(parameters/4096))/2), optimizer_bytes*parameters)",
+      {"optimizer", bytes,
+       "if(blockwise, 4*ceil((parameters + 4*ceil(parameters/4096))/2), "
+       "optimizer_bytes*parameters)",
        "its state; in 8 bits with a scale for each 4096"},
       {"gradient_sum", bytes, "4*parameters", "over all samples of a batch, float32"},
       {"job_sum", bytes, "S*8*parameters", "swarm: over all jobs of a peer, float64"},
       {"round", bytes, "S*2*4*parameters", "swarm: the mean that it gives, and the mean of all"},
       {"state", bytes, "4*parameters + optimizer", "what peers download of each other, float32"},
-      {"next_state", bytes, "S*state", "swarm: a step makes a new state while the old one is there"},
-      {"served", bytes, "S*(7*state + 8*4*parameters)", "swarm: the last 8 steps, for those who join: their gradients, and 7 states besides the last"},
-      {"gpu", bytes, "weights + backward_pass + if(F, 0, master_weights + optimizer + gradient_sum)",
+      {"next_state", bytes, "S*state",
+       "swarm: a step makes a new state while the old one is there"},
+      {"served", bytes, "S*(7*state + 8*4*parameters)",
+       "swarm: the last 8 steps, for those who join: their gradients, and 7 states besides the "
+       "last"},
+      {"gpu", bytes,
+       "weights + backward_pass + if(F, 0, master_weights + optimizer + gradient_sum)",
        "GPU memory; where the processor computes, RAM has the sum of both"},
-      {"ram", bytes, "if(F, master_weights + optimizer + gradient_sum, 0) + job_sum + round + next_state + served", "main memory"},
+      {"ram", bytes,
+       "if(F, master_weights + optimizer + gradient_sum, 0) + job_sum + round + next_state + "
+       "served",
+       "main memory"},
   };
   return figures;
 }
@@ -178,7 +212,8 @@ formula_values memory_inputs(const memory_choices& choices) {
           {"activation_bytes", precision.activation_bytes}};
 }
 
-std::vector<memory_figure> estimate_memory(const std::vector<memory_definition>& list, const memory_choices& choices) {
+std::vector<memory_figure> estimate_memory(const std::vector<memory_definition>& list,
+                                           const memory_choices& choices) {
   auto values = memory_inputs(choices);
   std::vector<memory_figure> figures;
   for (const auto& one : list) {
@@ -191,7 +226,8 @@ std::vector<memory_figure> estimate_memory(const std::vector<memory_definition>&
 }
 
 double figure(const std::vector<memory_figure>& figures, std::string_view name) {
-  const auto found = std::find_if(figures.begin(), figures.end(), [&](const auto& one) { return one.of->name == name; });
+  const auto found = std::find_if(figures.begin(), figures.end(),
+                                  [&](const auto& one) { return one.of->name == name; });
   SHOAL_CHECK(found != figures.end(), "a figure of the list");
   return found->value;
 }

@@ -1,14 +1,20 @@
-// How much memory training a transformer takes, as two lists of figures that have their formulas with them:
-//   seeds  the calculator of the Transformers Training Transformers demonstration (Borzunov et al., "Training Transformers Together",
+// How much memory training a transformer takes, as two lists of figures that have their formulas
+// with them:
+//   seeds  the calculator of the Transformers Training Transformers demonstration (Borzunov et al.,
+//   "Training Transformers Together",
 //          arXiv:2207.03481), with its 18 models; formulas again from what it computes
-//   shoal  our own estimate: what kernels/learn/transformer and kernels/optimizer hold, and, in a swarm, what a peer holds besides. Held
-//          against measured memory in results/memory.md. Left out: code, the buffers of libraries, the corpus, messages under way, the part
-//          of others that a reducer waits for, and what an allocator wastes; at other precisions than f32, and on GPUs, Shoal does not train
-//          yet, so there it says what the same algorithm would hold.
+//   shoal  our own estimate: what kernels/learn/transformer and kernels/optimizer hold, and, in a
+//   swarm, what a peer holds besides. Held
+//          against measured memory in results/memory.md. Left out: code, the buffers of libraries,
+//          the corpus, messages under way, the part of others that a reducer waits for, and what an
+//          allocator wastes; at other precisions than f32, and on GPUs, Shoal does not train yet,
+//          so there it says what the same algorithm would hold.
 // Formulas are text (kernels/formula.hpp): what is shown is what is computed, here and on the page.
-// In formulas: n samples at once, s tokens in a sample, d width, L layers, a heads, h inner width of a layer's two large matrices,
-//   V vocabulary, G layers that have parameters of their own (0: all). 1 or 0: C checkpointing, F offload, S swarm. Bytes by choice of
-//   optimizer and precision: see memory_optimizer and memory_precision. Seeds only: N GPUs, Z stage of ZeRO.
+// In formulas: n samples at once, s tokens in a sample, d width, L layers, a heads, h inner width
+// of a layer's two large matrices,
+//   V vocabulary, G layers that have parameters of their own (0: all). 1 or 0: C checkpointing, F
+//   offload, S swarm. Bytes by choice of optimizer and precision: see memory_optimizer and
+//   memory_precision. Seeds only: N GPUs, Z stage of ZeRO.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -27,8 +33,9 @@ struct memory_shape {
   bool operator==(const memory_shape&) const = default;
 };
 
-/// The models of the seeds' calculator, in its order. Heads, which it does not ask for, are those of the models' papers; gpt3-xl, which is
-/// wider there than in the paper, has those of the other model of that width.
+/// The models of the seeds' calculator, in its order. Heads, which it does not ask for, are those
+/// of the models' papers; gpt3-xl, which is wider there than in the paper, has those of the other
+/// model of that width.
 const std::vector<memory_shape>& memory_models();
 
 struct memory_optimizer {
@@ -36,7 +43,8 @@ struct memory_optimizer {
   double optimizer_bytes = 0; ///< of state for each parameter
   bool blockwise = false;     ///< compress/blockwise8, which has a scale for each 4096 besides
 };
-/// sgd and sgd-momentum are not in the seeds' calculator; its formula takes them as it takes the others.
+/// sgd and sgd-momentum are not in the seeds' calculator; its formula takes them as it takes the
+/// others.
 const std::vector<memory_optimizer>& memory_optimizers();
 
 /// Bytes of one value of each kind.
@@ -85,7 +93,8 @@ struct memory_figure {
   double value;
 };
 /// In the order of the definitions. Requires: validate(choices).
-std::vector<memory_figure> estimate_memory(const std::vector<memory_definition>& list, const memory_choices& choices);
+std::vector<memory_figure> estimate_memory(const std::vector<memory_definition>& list,
+                                           const memory_choices& choices);
 
 /// Requires: one of the figures has that name.
 double figure(const std::vector<memory_figure>& figures, std::string_view name);

@@ -16,14 +16,17 @@ std::uint64_t grid::cells() const noexcept {
 result<grid> parse_grid(std::string_view text) {
   grid out{0, 0};
   const std::string whole(text);
-  const auto wrong = [&](const std::string& why) { return failure{"'" + whole + "' is not a grid: " + why}; };
+  const auto wrong = [&](const std::string& why) {
+    return failure{"'" + whole + "' is not a grid: " + why};
+  };
   double cells = 1;
   while (true) {
     const auto end = text.find_first_of("xX");
     const auto word = text.substr(0, end);
     std::uint32_t side = 0;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), side);
-    if (error != std::errc{} || stop != word.data() + word.size()) return wrong("write sides like 32x32");
+    if (error != std::errc{} || stop != word.data() + word.size())
+      return wrong("write sides like 32x32");
     if (side < 2) return wrong("a side has at least 2 peers");
     if (out.dimensions > 0 && side != out.side) return wrong("its sides have to be equal");
     out.side = side;
@@ -37,7 +40,8 @@ result<grid> parse_grid(std::string_view text) {
 
 std::string to_string(const grid& what) {
   std::string out;
-  for (std::uint32_t i = 0; i < what.dimensions; ++i) out += (i > 0 ? "x" : "") + std::to_string(what.side);
+  for (std::uint32_t i = 0; i < what.dimensions; ++i)
+    out += (i > 0 ? "x" : "") + std::to_string(what.side);
   return out;
 }
 
@@ -60,7 +64,9 @@ std::vector<std::uint64_t> place(const grid& g, std::size_t peers, rng& draws) {
   out.reserve(peers);
   while (out.size() < peers) {
     if (peers - out.size() < cells) draws.shuffle(std::span(all));
-    out.insert(out.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(cells, peers - out.size())));
+    out.insert(out.end(), all.begin(),
+               all.begin() +
+                   static_cast<std::ptrdiff_t>(std::min<std::size_t>(cells, peers - out.size())));
   }
   return out;
 }
@@ -70,14 +76,16 @@ std::vector<std::uint32_t> random_groups(std::size_t peers, std::size_t size, rn
   std::iota(order.begin(), order.end(), 0u);
   draws.shuffle(std::span(order));
   const auto groups = std::max<std::size_t>(1, peers / size);
-  for (std::size_t i = 0; i < peers; ++i) out[order[i]] = static_cast<std::uint32_t>(i < groups * size ? i / size : i % groups);
+  for (std::size_t i = 0; i < peers; ++i)
+    out[order[i]] = static_cast<std::uint32_t>(i < groups * size ? i / size : i % groups);
   return out;
 }
 
-std::vector<std::uint32_t> exponential_neighbours(std::uint32_t peer, std::uint32_t peers, std::uint64_t t) {
+std::vector<std::uint32_t> exponential_neighbours(std::uint32_t peer, std::uint32_t peers,
+                                                  std::uint64_t t) {
   if (peers < 2) return {};
   std::uint64_t hops = 0;
-  while ((std::uint64_t{2} << hops) <= peers - 1) ++hops;  // floor(log2(N - 1))
+  while ((std::uint64_t{2} << hops) <= peers - 1) ++hops; // floor(log2(N - 1))
   const auto h = hops == 0 ? 0 : t % hops;
   std::vector<std::uint32_t> out;
   for (auto step : {std::uint64_t{1} << h, std::uint64_t{2} << h}) {
@@ -87,7 +95,9 @@ std::vector<std::uint32_t> exponential_neighbours(std::uint32_t peer, std::uint3
   return out;
 }
 
-double random_groups_factor(double peers, double groups) { return peers <= 1 ? 0 : (groups - 1) / (peers - 1); }
+double random_groups_factor(double peers, double groups) {
+  return peers <= 1 ? 0 : (groups - 1) / (peers - 1);
+}
 
 double random_groups_factor_as_printed(double peers, double groups) {
   return (groups - 1) / peers + groups / (peers * peers);
@@ -106,12 +116,15 @@ double all_reduce_rounds(double peers, double failure, double limit) {
 
 double all_reduce_deviation(double peers, double failure, double limit) {
   // E[X^2] = sum over k of (2k - 1) P(X >= k), for X cut at the limit.
-  const double miss = 1 - std::pow(1 - failure, peers), mean = all_reduce_rounds(peers, failure, limit);
+  const double miss = 1 - std::pow(1 - failure, peers),
+               mean = all_reduce_rounds(peers, failure, limit);
   double square = 0, reached = 1;
   for (double k = 1; k <= limit; ++k, reached *= miss) square += (2 * k - 1) * reached;
   return std::sqrt(std::max(0.0, square - mean * mean));
 }
 
-double pair_factor(double peers) { return peers <= 1 ? 0 : 1 - 1 / (peers - 1); }
+double pair_factor(double peers) {
+  return peers <= 1 ? 0 : 1 - 1 / (peers - 1);
+}
 
-}  // namespace shoal::kernels
+} // namespace shoal::kernels

@@ -24,8 +24,7 @@ void step_sgd(const optimizer_config& c, float rate, float scale, std::span<cons
   const auto decay = static_cast<float>(c.weight_decay);
   for (std::size_t i = 0; i < x.size(); ++i) {
     float v = scale * g[i];
-    if (!velocity.empty())
-      v = velocity[i] = momentum * velocity[i] + v;
+    if (!velocity.empty()) v = velocity[i] = momentum * velocity[i] + v;
     x[i] -= rate * (v + decay * x[i]);
   }
 }
@@ -63,15 +62,17 @@ struct lamb_direction {
   float epsilon, decay;
   explicit lamb_direction(const optimizer_config& c)
       : epsilon(static_cast<float>(c.epsilon)), decay(static_cast<float>(c.weight_decay)) {}
-  float operator()(float m, float s, float x) const { return m / (std::sqrt(s) + epsilon) + decay * x; }
+  float operator()(float m, float s, float x) const {
+    return m / (std::sqrt(s) + epsilon) + decay * x;
+  }
 };
 
-float lamb_size(const optimizer_config& c, double rate, std::int64_t t, std::span<const float> x, double update_squares) {
+float lamb_size(const optimizer_config& c, double rate, std::int64_t t, std::span<const float> x,
+                double update_squares) {
   const double weight_norm = std::min(norm_of(x), c.weight_norm_clamp);
   const double update_norm = std::sqrt(update_squares);
   double trust = weight_norm == 0 || update_norm == 0 ? 1.0 : weight_norm / update_norm;
-  if (c.trust_ratio_max > 0)
-    trust = std::min(trust, c.trust_ratio_max);
+  if (c.trust_ratio_max > 0) trust = std::min(trust, c.trust_ratio_max);
   const double correction = c.debias ? std::sqrt(1 - std::pow(c.beta2, static_cast<double>(t))) /
                                            (1 - std::pow(c.beta1, static_cast<double>(t)))
                                      : 1.0;
@@ -87,24 +88,29 @@ void step_lamb(const optimizer_config& c, double rate, std::int64_t t, std::span
     squares += u * u;
   }
   const auto size = lamb_size(c, rate, t, x, squares);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] -= size * direction(m[i], s[i], x[i]);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] -= size * direction(m[i], s[i], x[i]);
 }
 
-/// The moments in 8 bits, block by block. Where a block is not finite its scale is NaN, and so is all that is decoded from it.
+/// The moments in 8 bits, block by block. Where a block is not finite its scale is NaN, and so is
+/// all that is decoded from it.
 class moments8 {
 public:
-  moments8(const optimizer_config& config, float scale, std::span<const float> gradient, std::span<std::byte> state)
-      : config_(config), scale_(scale), gradient_(gradient), first_(state.first(blockwise8_bytes(gradient.size()))),
-        second_(state.subspan(first_.size(), first_.size())), scales_((first_.size() - gradient.size()) / sizeof(float)) {}
+  moments8(const optimizer_config& config, float scale, std::span<const float> gradient,
+           std::span<std::byte> state)
+      : config_(config), scale_(scale), gradient_(gradient),
+        first_(state.first(blockwise8_bytes(gradient.size()))),
+        second_(state.subspan(first_.size(), first_.size())),
+        scales_((first_.size() - gradient.size()) / sizeof(float)) {}
 
   std::size_t blocks() const { return scales_; }
 
-  /// The moments of elements [begin, end) after this step, without changing the state. Requires: both in one block.
+  /// The moments of elements [begin, end) after this step, without changing the state. Requires:
+  /// both in one block.
   void next(std::size_t begin, std::size_t end) {
     decode(first_, blockwise8_values(), begin, end, m_);
     decode(second_, blockwise8_unsigned_values(), begin, end, s_);
-    update_moments(config_, scale_, gradient_.subspan(begin, end - begin), m(end - begin), s(end - begin));
+    update_moments(config_, scale_, gradient_.subspan(begin, end - begin), m(end - begin),
+                   s(end - begin));
   }
   std::span<float> m(std::size_t count) { return std::span(m_).first(count); }
   std::span<float> s(std::size_t count) { return std::span(s_).first(count); }
@@ -112,14 +118,18 @@ public:
   /// Block b after this step becomes the state. Requires: next was called for all of it, last.
   void keep(std::size_t b) {
     const std::size_t count = std::min(blockwise8_block, gradient_.size() - b * blockwise8_block);
-    keep_in(first_, b, count, encode_blockwise8(m(count), std::span(code_).first(blockwise8_bytes(count))).ok());
-    keep_in(second_, b, count, encode_blockwise8_unsigned(s(count), std::span(code_).first(blockwise8_bytes(count))).ok());
+    keep_in(first_, b, count,
+            encode_blockwise8(m(count), std::span(code_).first(blockwise8_bytes(count))).ok());
+    keep_in(
+        second_, b, count,
+        encode_blockwise8_unsigned(s(count), std::span(code_).first(blockwise8_bytes(count))).ok());
   }
 
 private:
   using block = std::array<float, blockwise8_block>;
 
-  void decode(std::span<const std::byte> from, const std::array<float, 256>& values, std::size_t begin, std::size_t end, block& out) const {
+  void decode(std::span<const std::byte> from, const std::array<float, 256>& values,
+              std::size_t begin, std::size_t end, block& out) const {
     const auto absmax = load<float>(from.data(), begin / blockwise8_block);
     const std::byte* const codes = from.data() + scales_ * sizeof(float);
     for (std::size_t i = begin; i < end; ++i)
@@ -127,7 +137,8 @@ private:
   }
 
   void keep_in(std::span<std::byte> where, std::size_t b, std::size_t count, bool finite) {
-    store(where.data(), b, finite ? load<float>(code_.data(), 0) : std::numeric_limits<float>::quiet_NaN());
+    store(where.data(), b,
+          finite ? load<float>(code_.data(), 0) : std::numeric_limits<float>::quiet_NaN());
     std::byte* const codes = where.data() + scales_ * sizeof(float) + b * blockwise8_block;
     if (finite)
       std::memcpy(codes, code_.data() + sizeof(float), count);
@@ -154,7 +165,8 @@ void by_blocks(std::size_t begin, std::size_t end, Use use) {
   }
 }
 
-void step_adamw8(const optimizer_config& c, double rate, std::int64_t t, std::span<float> x, moments8& moments) {
+void step_adamw8(const optimizer_config& c, double rate, std::int64_t t, std::span<float> x,
+                 moments8& moments) {
   by_blocks(0, x.size(), [&](std::size_t begin, std::size_t end) {
     const auto count = end - begin;
     moments.next(begin, end);
@@ -163,9 +175,10 @@ void step_adamw8(const optimizer_config& c, double rate, std::int64_t t, std::sp
   });
 }
 
-/// Decodes three times: for the norm, for the step, and for the state; so it needs no room for all moments as floats.
-void step_lamb8(const optimizer_config& c, double rate, std::int64_t t, std::span<float> x, std::span<const tensor_slot> layout,
-                moments8& moments) {
+/// Decodes three times: for the norm, for the step, and for the state; so it needs no room for all
+/// moments as floats.
+void step_lamb8(const optimizer_config& c, double rate, std::int64_t t, std::span<float> x,
+                std::span<const tensor_slot> layout, moments8& moments) {
   const lamb_direction direction(c);
   const auto step_tensor = [&](std::size_t first, std::size_t last) {
     double squares = 0;
@@ -181,10 +194,8 @@ void step_lamb8(const optimizer_config& c, double rate, std::int64_t t, std::spa
     const auto size = lamb_size(c, rate, t, x.subspan(first, last - first), squares);
     each([&](float& value, float u) { value -= size * u; });
   };
-  if (layout.empty())
-    step_tensor(0, x.size());
-  for (const auto& slot : layout)
-    step_tensor(slot.offset, slot.offset + slot.size());
+  if (layout.empty()) step_tensor(0, x.size());
+  for (const auto& slot : layout) step_tensor(slot.offset, slot.offset + slot.size());
   by_blocks(0, x.size(), [&](std::size_t begin, std::size_t end) {
     moments.next(begin, end);
     moments.keep(begin / blockwise8_block);
@@ -199,9 +210,9 @@ std::string_view to_string(optimizer_kind kind) noexcept {
 
 result<optimizer_kind> parse_optimizer_kind(std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] == name)
-      return static_cast<optimizer_kind>(i);
-  return failure{"unknown optimizer '" + std::string(name) + "'; there are sgd, adamw, lamb, adamw8 and lamb8"};
+    if (names[i] == name) return static_cast<optimizer_kind>(i);
+  return failure{"unknown optimizer '" + std::string(name) +
+                 "'; there are sgd, adamw, lamb, adamw8 and lamb8"};
 }
 
 result<void> validate(const optimizer_config& c) {
@@ -222,10 +233,8 @@ result<void> validate(const optimizer_config& c) {
       return wrong(std::string(v.name) + " must be finite and not negative");
   for (const named& v :
        {named{"momentum", c.momentum}, named{"beta1", c.beta1}, named{"beta2", c.beta2}})
-    if (v.value >= 1)
-      return wrong(std::string(v.name) + " must be below 1");
-  if (static_cast<std::size_t>(c.kind) >= names.size())
-    return wrong("unknown kind");
+    if (v.value >= 1) return wrong(std::string(v.name) + " must be below 1");
+  if (static_cast<std::size_t>(c.kind) >= names.size()) return wrong("unknown kind");
   if (c.decay_steps > 0 && c.decay_steps <= c.warmup_steps)
     return wrong("decay_steps (" + std::to_string(c.decay_steps) +
                  ") must be above warmup_steps (" + std::to_string(c.warmup_steps) + ")");
@@ -238,35 +247,34 @@ bool float_state(optimizer_kind kind) noexcept {
 
 std::size_t state_size(const optimizer_config& config, std::size_t parameter_count) {
   SHOAL_CHECK(float_state(config.kind), "a coded state is not made of floats");
-  if (config.kind == optimizer_kind::sgd)
-    return config.momentum == 0 ? 0 : parameter_count;
+  if (config.kind == optimizer_kind::sgd) return config.momentum == 0 ? 0 : parameter_count;
   return 2 * parameter_count;
 }
 
 std::size_t state_bytes(const optimizer_config& config, std::size_t parameter_count) {
-  if (float_state(config.kind))
-    return sizeof(float) * state_size(config, parameter_count);
+  if (float_state(config.kind)) return sizeof(float) * state_size(config, parameter_count);
   return (2 * blockwise8_bytes(parameter_count) + 3) / 4 * 4;
 }
 
 double least_second_moment(const optimizer_config& config, double m) {
   const double memory = 1 - config.beta1 * config.beta1 / config.beta2;
-  if (!(memory > 0) || config.beta1 >= 1)
-    return 0;
+  if (!(memory > 0) || config.beta1 >= 1) return 0;
   const double ratio = (1 - config.beta2) * memory / ((1 - config.beta1) * (1 - config.beta1));
   constexpr double rounding = 1e-4; // of floats, over many steps
   return m * m * ratio * (1 - rounding);
 }
 
-bool mend_moments(const optimizer_config& config, std::size_t parameter_count, std::span<float> state) {
-  SHOAL_CHECK(state.size() == state_size(config, parameter_count), "the state has the size that state_size gives");
-  if (config.kind == optimizer_kind::sgd)
-    return false;
+bool mend_moments(const optimizer_config& config, std::size_t parameter_count,
+                  std::span<float> state) {
+  SHOAL_CHECK(state.size() == state_size(config, parameter_count),
+              "the state has the size that state_size gives");
+  if (config.kind == optimizer_kind::sgd) return false;
   const auto m = state.first(parameter_count), s = state.last(parameter_count);
   const double unit = least_second_moment(config, 1);
   bool raised = false;
   for (std::size_t i = 0; i < parameter_count; ++i) {
-    const auto least = static_cast<float>(unit * static_cast<double>(m[i]) * static_cast<double>(m[i]));
+    const auto least =
+        static_cast<float>(unit * static_cast<double>(m[i]) * static_cast<double>(m[i]));
     if (s[i] < least) {
       s[i] = least;
       raised = true;
@@ -275,12 +283,11 @@ bool mend_moments(const optimizer_config& config, std::size_t parameter_count, s
   return raised;
 }
 
-payload mended_state(const optimizer_config& config, std::size_t parameter_count, payload averaged) {
-  if (averaged.is_hollow() || averaged.empty() || !float_state(config.kind))
-    return averaged;
+payload mended_state(const optimizer_config& config, std::size_t parameter_count,
+                     payload averaged) {
+  if (averaged.is_hollow() || averaged.empty() || !float_state(config.kind)) return averaged;
   std::vector<float> state(averaged.floats().begin(), averaged.floats().end());
-  if (!mend_moments(config, parameter_count, state))
-    return averaged;
+  if (!mend_moments(config, parameter_count, state)) return averaged;
   return payload{std::move(state)};
 }
 
@@ -289,8 +296,7 @@ double learning_rate_at(const optimizer_config& c, std::int64_t t) {
   const auto step = static_cast<std::uint64_t>(t);
   if (step <= c.warmup_steps)
     return c.learning_rate * static_cast<double>(t) / static_cast<double>(c.warmup_steps);
-  if (c.decay_steps == 0)
-    return c.learning_rate;
+  if (c.decay_steps == 0) return c.learning_rate;
   const double done = static_cast<double>(step - 1 - c.warmup_steps) /
                       static_cast<double>(c.decay_steps - c.warmup_steps);
   return c.learning_rate * (1 - (1 - c.final_rate_fraction) * std::min(done, 1.0));
@@ -298,8 +304,7 @@ double learning_rate_at(const optimizer_config& c, std::int64_t t) {
 
 double norm_of(std::span<const float> values) {
   double squares = 0;
-  for (const float v : values)
-    squares += static_cast<double>(v) * v;
+  for (const float v : values) squares += static_cast<double>(v) * v;
   return std::sqrt(squares);
 }
 
@@ -307,8 +312,7 @@ namespace {
 
 /// By how much gradients are scaled down.
 float clip(const optimizer_config& config, std::span<const float> gradient) {
-  if (config.clip_norm == 0)
-    return 1;
+  if (config.clip_norm == 0) return 1;
   const double norm = norm_of(gradient);
   return norm > config.clip_norm ? static_cast<float>(config.clip_norm / norm) : 1;
 }
@@ -335,8 +339,7 @@ void step(const optimizer_config& config, std::int64_t step_number, std::span<co
   update_moments(config, scale, gradient, m, s);
   if (config.kind == optimizer_kind::adamw)
     return step_adamw(config, rate, step_number, parameters, m, s);
-  if (layout.empty())
-    return step_lamb(config, rate, step_number, parameters, m, s);
+  if (layout.empty()) return step_lamb(config, rate, step_number, parameters, m, s);
   check_layout(layout, n);
   for (const auto& slot : layout)
     step_lamb(config, rate, step_number, parameters.subspan(slot.offset, slot.size()),
@@ -348,11 +351,14 @@ void step(const optimizer_config& config, std::int64_t step_number, std::span<co
           std::span<const tensor_slot> layout) {
   const auto n = parameters.size();
   SHOAL_CHECK(gradient.size() == n, "gradient and parameters have equal sizes");
-  SHOAL_CHECK(state.size() == state_bytes(config, n), "the state has the size that state_bytes gives");
+  SHOAL_CHECK(state.size() == state_bytes(config, n),
+              "the state has the size that state_bytes gives");
   if (float_state(config.kind)) {
-    SHOAL_CHECK(reinterpret_cast<std::uintptr_t>(state.data()) % alignof(float) == 0, "a state of floats is aligned");
+    SHOAL_CHECK(reinterpret_cast<std::uintptr_t>(state.data()) % alignof(float) == 0,
+                "a state of floats is aligned");
     return step(config, step_number, gradient, parameters,
-                std::span(reinterpret_cast<float*>(state.data()), state.size() / sizeof(float)), layout);
+                std::span(reinterpret_cast<float*>(state.data()), state.size() / sizeof(float)),
+                layout);
   }
   check_layout(layout, n);
   const double rate = learning_rate_at(config, step_number);
@@ -362,18 +368,26 @@ void step(const optimizer_config& config, std::int64_t step_number, std::span<co
   step_lamb8(config, rate, step_number, parameters, layout, moments);
 }
 
-void step_8bit_reference(const optimizer_config& config, std::int64_t step_number, std::span<const float> gradient,
-                         std::span<float> parameters, std::span<std::byte> state, std::span<const tensor_slot> layout) {
+void step_8bit_reference(const optimizer_config& config, std::int64_t step_number,
+                         std::span<const float> gradient, std::span<float> parameters,
+                         std::span<std::byte> state, std::span<const tensor_slot> layout) {
   const auto n = parameters.size();
-  SHOAL_CHECK(!float_state(config.kind) && state.size() == state_bytes(config, n), "a state in 8 bits, of its size");
-  const auto first = state.first(blockwise8_bytes(n)), second = state.subspan(first.size(), first.size());
+  SHOAL_CHECK(!float_state(config.kind) && state.size() == state_bytes(config, n),
+              "a state in 8 bits, of its size");
+  const auto first = state.first(blockwise8_bytes(n)),
+             second = state.subspan(first.size(), first.size());
   std::vector<float> floats(2 * n);
   const auto m = std::span(floats).first(n), s = std::span(floats).last(n);
   auto with_floats = config;
-  with_floats.kind = config.kind == optimizer_kind::adamw8 ? optimizer_kind::adamw : optimizer_kind::lamb;
-  SHOAL_CHECK(decode_blockwise8_reference(first, m).ok() && decode_blockwise8_unsigned_reference(second, s).ok(), "a finite state");
+  with_floats.kind =
+      config.kind == optimizer_kind::adamw8 ? optimizer_kind::adamw : optimizer_kind::lamb;
+  SHOAL_CHECK(decode_blockwise8_reference(first, m).ok() &&
+                  decode_blockwise8_unsigned_reference(second, s).ok(),
+              "a finite state");
   step(with_floats, step_number, gradient, parameters, std::span(floats), layout);
-  SHOAL_CHECK(encode_blockwise8_reference(m, first).ok() && encode_blockwise8_unsigned_reference(s, second).ok(), "a finite gradient");
+  SHOAL_CHECK(encode_blockwise8_reference(m, first).ok() &&
+                  encode_blockwise8_unsigned_reference(s, second).ok(),
+              "a finite gradient");
 }
 
 } // namespace shoal::kernels

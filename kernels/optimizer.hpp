@@ -9,10 +9,12 @@
 //   lamb:  per tensor u = m / (sqrt(s) + epsilon) + decay x;  x = x - rate c r u,  r = min(|x|,
 //   clamp) / |u|
 //          (1 if either norm is 0), c = sqrt(1-b2^t) / (1-b1^t) with `debias`, else 1
-//   adamw8, lamb8: as adamw and lamb, but m and s are kept in 8 bits by blocks of 4096 (compress/blockwise8: the signed code for m, the
-//          unsigned one for s). A step decodes them, computes in float, applies the moments that it computed, and encodes these.
-//          What is decoded is off by 0.9/256 of the block's largest m, and by 0.9/512 of its largest s, at most. Where s comes back as
-//          0, the new s still has (1-b2) g^2, so a step never divides by epsilon alone.
+//   adamw8, lamb8: as adamw and lamb, but m and s are kept in 8 bits by blocks of 4096
+//   (compress/blockwise8: the signed code for m, the
+//          unsigned one for s). A step decodes them, computes in float, applies the moments that it
+//          computed, and encodes these. What is decoded is off by 0.9/256 of the block's largest m,
+//          and by 0.9/512 of its largest s, at most. Where s comes back as 0, the new s still has
+//          (1-b2) g^2, so a step never divides by epsilon alone.
 // Source: AdamW: Loshchilov and Hutter, arXiv:1711.05101, as torch::optim::AdamW; LAMB: You et al.,
 // arXiv:1904.00962, with the debias and weight-norm clamp of the implementations that collaborative
 // ALBERT training used; 8 bits: Dettmers et al., arXiv:2110.02861.
@@ -65,8 +67,9 @@ bool float_state(optimizer_kind kind) noexcept;
 /// as zeros. Requires: float_state(config.kind).
 std::size_t state_size(const optimizer_config& config, std::size_t parameter_count);
 
-/// Bytes of state of every kind, a multiple of 4: 4 state_size(...), or for 8 bits m's code and then that of s, blockwise8_bytes(n) each,
-/// and zeros up to the multiple; about a quarter of what floats take. Starts as zeros.
+/// Bytes of state of every kind, a multiple of 4: 4 state_size(...), or for 8 bits m's code and
+/// then that of s, blockwise8_bytes(n) each, and zeros up to the multiple; about a quarter of what
+/// floats take. Starts as zeros.
 std::size_t state_bytes(const optimizer_config& config, std::size_t parameter_count);
 
 /// The rate of step `step_number`, counted from 1: rate * t / warmup_steps while t <= warmup_steps;
@@ -78,30 +81,36 @@ double learning_rate_at(const optimizer_config& config, std::int64_t step_number
 double norm_of(std::span<const float> values);
 
 /// One step with the mean gradient `gradient`, in place. `layout` is what LAMB calls layers;
-/// without it the whole vector is one. A gradient that is not finite makes moments and parameters NaN, in 8 bits whole blocks of them.
-/// Requires: validate(config), step_number >= 1, equal sizes, state.size() == state_bytes(...), aligned as floats.
+/// without it the whole vector is one. A gradient that is not finite makes moments and parameters
+/// NaN, in 8 bits whole blocks of them. Requires: validate(config), step_number >= 1, equal sizes,
+/// state.size() == state_bytes(...), aligned as floats.
 void step(const optimizer_config& config, std::int64_t step_number, std::span<const float> gradient,
           std::span<float> parameters, std::span<std::byte> state,
           std::span<const tensor_slot> layout = {});
-/// The same for a state of floats. Requires: float_state(config.kind), state.size() == state_size(...).
+/// The same for a state of floats. Requires: float_state(config.kind), state.size() ==
+/// state_size(...).
 void step(const optimizer_config& config, std::int64_t step_number, std::span<const float> gradient,
           std::span<float> parameters, std::span<float> state,
           std::span<const tensor_slot> layout = {});
 
-/// The least that s may be where m is `m`, after any number of steps: by Cauchy-Schwarz m^2 is at most s times
-/// (1 - beta1)^2 / ((1 - beta2) (1 - beta1^2 / beta2)), and so are their means over several states. 0 where beta1^2 >= beta2: there is no such bound.
+/// The least that s may be where m is `m`, after any number of steps: by Cauchy-Schwarz m^2 is at
+/// most s times (1 - beta1)^2 / ((1 - beta2) (1 - beta1^2 / beta2)), and so are their means over
+/// several states. 0 where beta1^2 >= beta2: there is no such bound.
 double least_second_moment(const optimizer_config& config, double m);
 
-/// Raises each second moment to that. What lossy codecs leave of averaged ones can be negative, or so small that a step would be huge.
-/// True if any was raised. Requires: float_state(config.kind), state.size() == state_size(config, parameter_count).
-bool mend_moments(const optimizer_config& config, std::size_t parameter_count, std::span<float> state);
-/// The state `averaged` after mend_moments: the same memory if nothing was raised, or if the state is empty, hollow, or coded in 8 bits.
+/// Raises each second moment to that. What lossy codecs leave of averaged ones can be negative, or
+/// so small that a step would be huge. True if any was raised. Requires: float_state(config.kind),
+/// state.size() == state_size(config, parameter_count).
+bool mend_moments(const optimizer_config& config, std::size_t parameter_count,
+                  std::span<float> state);
+/// The state `averaged` after mend_moments: the same memory if nothing was raised, or if the state
+/// is empty, hollow, or coded in 8 bits.
 payload mended_state(const optimizer_config& config, std::size_t parameter_count, payload averaged);
 
-/// Specifies step for the kinds with 8 bits: the whole state is decoded, stepped as floats by the kind with floats, and encoded. For tests.
-/// Requires: as step, and a finite gradient.
-void step_8bit_reference(const optimizer_config& config, std::int64_t step_number, std::span<const float> gradient,
-                         std::span<float> parameters, std::span<std::byte> state,
-                         std::span<const tensor_slot> layout = {});
+/// Specifies step for the kinds with 8 bits: the whole state is decoded, stepped as floats by the
+/// kind with floats, and encoded. For tests. Requires: as step, and a finite gradient.
+void step_8bit_reference(const optimizer_config& config, std::int64_t step_number,
+                         std::span<const float> gradient, std::span<float> parameters,
+                         std::span<std::byte> state, std::span<const tensor_slot> layout = {});
 
 } // namespace shoal::kernels

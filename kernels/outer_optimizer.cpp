@@ -10,8 +10,7 @@ namespace shoal::kernels {
 namespace {
 
 void step_without_momentum(float rate, std::span<const float> g, std::span<float> x) {
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] -= rate * g[i];
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] -= rate * g[i];
 }
 
 void step_momentum(float rate, float momentum, bool nesterov, std::span<const float> g,
@@ -48,22 +47,17 @@ result<void> validate(const outer_optimizer_config& c) {
   };
   if (!std::isfinite(c.learning_rate) || c.learning_rate < 0)
     return wrong("learning_rate must be finite and not negative");
-  if (!(c.momentum >= 0 && c.momentum < 1))
-    return wrong("momentum must be at least 0 and below 1");
-  if (c.delay < 1)
-    return wrong("delay must be at least 1");
-  if (c.delay > 1 && !c.nesterov)
-    return wrong("a delay above 1 is for Nesterov momentum");
+  if (!(c.momentum >= 0 && c.momentum < 1)) return wrong("momentum must be at least 0 and below 1");
+  if (c.delay < 1) return wrong("delay must be at least 1");
+  if (c.delay > 1 && !c.nesterov) return wrong("a delay above 1 is for Nesterov momentum");
   if (!(c.activation >= 0 && c.activation * static_cast<double>(c.delay) <= 1))
     return wrong("activation must be from 0 to 1 / delay");
-  if (c.activation > 0 && c.delay == 1)
-    return wrong("activation is for a delay above 1");
+  if (c.activation > 0 && c.delay == 1) return wrong("activation is for a delay above 1");
   return {};
 }
 
 std::size_t outer_state_size(const outer_optimizer_config& config, std::size_t parameter_count) {
-  if (config.momentum == 0)
-    return 0;
+  if (config.momentum == 0) return 0;
   return config.delay > 1 ? 2 * parameter_count : parameter_count;
 }
 
@@ -71,8 +65,7 @@ void pseudo_gradient(std::span<const float> outer, std::span<const float> local,
                      std::span<float> out) {
   SHOAL_CHECK(outer.size() == local.size() && outer.size() == out.size(),
               "outer and local parameters have equal sizes");
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = outer[i] - local[i];
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = outer[i] - local[i];
 }
 
 void outer_step(const outer_optimizer_config& config, std::int64_t step_number,

@@ -28,8 +28,7 @@ std::vector<std::uint64_t> integer_shares(std::span<const double> shares) {
 bool valid_shares(std::span<const double> shares) {
   bool positive = false;
   for (const double share : shares) {
-    if (!std::isfinite(share) || share < 0)
-      return false;
+    if (!std::isfinite(share) || share < 0) return false;
     positive = positive || share > 0;
   }
   return positive;
@@ -43,8 +42,7 @@ std::vector<std::uint64_t> part_boundaries(std::uint64_t length, std::span<const
   const std::uint64_t blocks = length / align + (length % align != 0 ? 1 : 0);
   const std::vector<std::uint64_t> weights = integer_shares(shares);
   uint128 total = 0;
-  for (const std::uint64_t weight : weights)
-    total += weight;
+  for (const std::uint64_t weight : weights) total += weight;
 
   std::vector<std::uint64_t> counts(n);
   std::vector<uint128> remainders(n);
@@ -61,8 +59,7 @@ std::vector<std::uint64_t> part_boundaries(std::uint64_t length, std::span<const
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
-  for (std::size_t k = 0; k < left; ++k)
-    ++counts[order[k]];
+  for (std::size_t k = 0; k < left; ++k) ++counts[order[k]];
 
   std::vector<std::uint64_t> offsets(n + 1, 0);
   std::uint64_t done = 0;

@@ -12,7 +12,8 @@ namespace shoal::kernels {
 
 namespace {
 
-/// An exponent of ones in any of them: infinite or NaN. On integers: sums of floats would not be vectorized.
+/// An exponent of ones in any of them: infinite or NaN. On integers: sums of floats would not be
+/// vectorized.
 SHOAL_WIDER bool any_not_finite(const float* x, std::size_t n) {
   std::uint32_t found = 0;
   for (std::size_t j = 0; j < n; ++j) {
@@ -23,13 +24,11 @@ SHOAL_WIDER bool any_not_finite(const float* x, std::size_t n) {
 }
 
 SHOAL_WIDER void clear(double* sums, std::size_t n) {
-  for (std::size_t j = 0; j < n; ++j)
-    sums[j] = 0.0;
+  for (std::size_t j = 0; j < n; ++j) sums[j] = 0.0;
 }
 SHOAL_WIDER void add_one(double* sums, const weighted_values& a, std::size_t at, std::size_t n) {
   const float* const x = a.values.data() + at;
-  for (std::size_t j = 0; j < n; ++j)
-    sums[j] += a.weight * static_cast<double>(x[j]);
+  for (std::size_t j = 0; j < n; ++j) sums[j] += a.weight * static_cast<double>(x[j]);
 }
 /// Four inputs in one pass over the sums; each sum still takes them one after the other.
 SHOAL_WIDER void add_four(double* sums, const weighted_values* of, std::size_t at, std::size_t n) {
@@ -77,16 +76,14 @@ std::size_t weighted_mean(std::span<const weighted_values> inputs, std::span<flo
     const std::size_t n = std::min(block_size, out.size() - at);
     clear(sums.data(), n);
     std::size_t i = 0;
-    for (; i + 4 <= inputs.size(); i += 4)
-      add_four(sums.data(), inputs.data() + i, at, n);
-    for (; i < inputs.size(); ++i)
-      add_one(sums.data(), inputs[i], at, n);
+    for (; i + 4 <= inputs.size(); i += 4) add_four(sums.data(), inputs.data() + i, at, n);
+    for (; i < inputs.size(); ++i) add_one(sums.data(), inputs[i], at, n);
     suspicious = divide(sums.data(), total, out.data() + at, n) || suspicious;
   }
-  // What is not finite in an input is not finite in the mean, so that inputs are looked at only then.
+  // What is not finite in an input is not finite in the mean, so that inputs are looked at only
+  // then.
   for (std::size_t i = 0; suspicious && i < inputs.size(); ++i)
-    if (!all_finite(inputs[i].values))
-      return i;
+    if (!all_finite(inputs[i].values)) return i;
   return inputs.size();
 }
 

@@ -32,8 +32,7 @@ void bulk_lines::set_capacities(link_id up, data_rate up_rate, link_id down, dat
 
 std::uint32_t bulk_lines::connect(host_index from, host_index to) {
   auto& named = line_of_[pair_of(from, to)];
-  if (named != 0)
-    return named - 1;
+  if (named != 0) return named - 1;
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(connections_.size()));
     connections_.emplace_back();
@@ -49,8 +48,7 @@ std::uint32_t bulk_lines::connect(host_index from, host_index to) {
 
 void bulk_lines::forget_if_idle(std::uint32_t index) {
   const auto& line = connections_[index];
-  if (line.first != no_index || line.under_way > 0)
-    return;
+  if (line.first != no_index || line.under_way > 0) return;
   line_of_.erase(pair_of(line.from, line.to));
   free_.push_back(index);
 }
@@ -73,8 +71,7 @@ tcp_window& bulk_lines::window_of(host_index from, host_index to, duration now) 
     windows_.erase_if(
         [now](std::uint64_t, const tcp_window& w) { return now - w.used_until > idle_connection; });
   auto& window = windows_[pair_of(from, to)];
-  if (now - window.used_until > idle_connection)
-    window = {};
+  if (now - window.used_until > idle_connection) window = {};
   return window;
 }
 
@@ -90,8 +87,7 @@ bool bulk_lines::append(std::uint32_t number) {
   else
     messages_[line.last].next = number;
   line.last = number;
-  if (first)
-    list(index);
+  if (first) list(index);
   return first;
 }
 
@@ -119,18 +115,15 @@ void bulk_lines::start_next(std::uint32_t index, duration now, surroundings& aro
   if (duplicate > 0)
     what.bytes += static_cast<std::uint64_t>(duplicate * static_cast<double>(next.bytes));
   what.tag = index;
-  if (flows_.model() == transfer_model::tcp)
-    what.connection = window_of(line.from, line.to, now);
+  if (flows_.model() == transfer_model::tcp) what.connection = window_of(line.from, line.to, now);
   if (flows_.model() == transfer_model::lv08) {
     back = paths_.route(line.to, line.from, relay);
     what.way_back = back.links();
   }
-  if (keeps_records_)
-    begin_record(line, now);
+  if (keeps_records_) begin_record(line, now);
   line.flow = flows_.start(what, now);
   note_change(around);
-  if (around.blocked(line.from, line.to, relay))
-    stop(index, now, around);
+  if (around.blocked(line.from, line.to, relay)) stop(index, now, around);
 }
 
 void bulk_lines::begin_record(connection& line, duration now) {
@@ -149,8 +142,7 @@ void bulk_lines::begin_record(connection& line, duration now) {
 
 void bulk_lines::end_record(connection& line, duration left, duration arrives, bool cut,
                             surroundings& around) {
-  if (!line.record)
-    return;
+  if (!line.record) return;
   line.record->left = left;
   line.record->arrives = arrives;
   line.record->cut = cut;
@@ -186,15 +178,13 @@ void bulk_lines::finish(duration now, surroundings& around) {
 
 void bulk_lines::retune_line(std::uint32_t index, duration now, surroundings& around) {
   const auto& line = connections_[index];
-  if (line.first == no_index || line.stopped)
-    return;
+  if (line.first == no_index || line.stopped) return;
   flows_.change(line.flow, paths_.conditions(line.from, line.to, messages_[line.first].relay), now);
   note_change(around);
 }
 
 void bulk_lines::retune_all(duration now, surroundings& around) {
-  for (std::uint32_t line = 0; line < connections_.size(); ++line)
-    retune_line(line, now, around);
+  for (std::uint32_t line = 0; line < connections_.size(); ++line) retune_line(line, now, around);
 }
 
 void bulk_lines::retune(host_index host, duration now, surroundings& around) {
@@ -215,19 +205,16 @@ void bulk_lines::break_lines_of(host_index host, duration now, surroundings& aro
     return pair_of(connections_[a].from, connections_[a].to) <
            pair_of(connections_[b].from, connections_[b].to);
   });
-  for (const auto at : broken)
-    break_index(at, now, around);
+  for (const auto at : broken) break_index(at, now, around);
 }
 
 void bulk_lines::break_line(std::uint64_t pair, duration now, surroundings& around) {
-  if (const auto* line = line_of_.find(pair))
-    break_index(*line - 1, now, around);
+  if (const auto* line = line_of_.find(pair)) break_index(*line - 1, now, around);
 }
 
 void bulk_lines::break_index(std::uint32_t index, duration now, surroundings& around) {
   auto& line = connections_[index];
-  if (line.first == no_index)
-    return;
+  if (line.first == no_index) return;
   flows_.cancel(line.flow, now);
   end_record(line, now, now, true, around);
   for (auto at = line.first; at != no_index;) {
@@ -245,8 +232,7 @@ void bulk_lines::break_index(std::uint32_t index, duration now, surroundings& ar
 void bulk_lines::stop(std::uint32_t index, duration now, surroundings& around) {
   auto& line = connections_[index];
   around.stalled(line.from, line.to, messages_[line.first].relay);
-  if (std::exchange(line.stopped, true))
-    return;
+  if (std::exchange(line.stopped, true)) return;
   flows_.stop(line.flow, now);
   note_change(around);
 }
@@ -261,18 +247,15 @@ void bulk_lines::stop_blocked(duration now, surroundings& around) {
 
 std::optional<bulk_lines::stopped_transfer> bulk_lines::stopped(std::uint64_t pair) const {
   const auto* line = line_of_.find(pair);
-  if (line == nullptr || !connections_[*line - 1].stopped)
-    return std::nullopt;
+  if (line == nullptr || !connections_[*line - 1].stopped) return std::nullopt;
   return stopped_transfer{*line - 1, connections_[*line - 1].flow};
 }
 
 void bulk_lines::go_on(const stopped_transfer& what, duration now, surroundings& around) {
   auto& line = connections_[what.line];
-  if (line.first == no_index || line.flow != what.flow || !line.stopped)
-    return;
+  if (line.first == no_index || line.flow != what.flow || !line.stopped) return;
   const auto relay = messages_[line.first].relay;
-  if (around.blocked(line.from, line.to, relay))
-    return;
+  if (around.blocked(line.from, line.to, relay)) return;
   line.stopped = false;
   flows_.go_on(line.flow, paths_.conditions(line.from, line.to, relay), now);
   note_change(around);

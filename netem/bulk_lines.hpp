@@ -71,8 +71,7 @@ public:
   std::optional<duration> next_event() { return flows_.next_event(); }
   /// Has changed() said, unless it is still to be taken.
   void note_change(surroundings& around) {
-    if (!std::exchange(changed_, true))
-      around.changed();
+    if (!std::exchange(changed_, true)) around.changed();
   }
   bool take_changed() noexcept { return std::exchange(changed_, false); }
 

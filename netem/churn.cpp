@@ -1,11 +1,11 @@
 #include "netem/churn.hpp"
 
+#include "kernels/base/check.hpp"
+#include "kernels/base/portable_math.hpp"
+
 #include <algorithm>
 #include <string>
 #include <utility>
-
-#include "kernels/base/check.hpp"
-#include "kernels/base/portable_math.hpp"
 
 namespace shoal::netem {
 namespace {
@@ -14,21 +14,23 @@ constexpr duration day_length = std::chrono::hours(24);
 constexpr int most_tries = 10'000;
 
 /// `a` + `b`, or forever where that is out of reach.
-duration later(duration a, duration b) { return a > forever - b ? forever : a + b; }
+duration later(duration a, duration b) {
+  return a > forever - b ? forever : a + b;
+}
 
-}  // namespace
+} // namespace
 
 duration end_of_gap(const daily_rhythm& day, duration from, duration length) {
   if (day.amplitude == 0 || length == forever || from == forever) return later(from, length);
   // The integral over a whole day is a day.
   const duration whole = length / day_length * day_length;
   const double seconds = to_seconds(day_length), rest = to_seconds(length - whole);
-  const double begin = to_seconds((from - day.peak) % day_length) / seconds;   // turns
+  const double begin = to_seconds((from - day.peak) % day_length) / seconds; // turns
   constexpr double two_pi = 6.2831853071795865;
   const double swing = day.amplitude * seconds / two_pi;
   const double sine = portable::sin_turns(begin);
   double low = 0, high = seconds;
-  for (int i = 0; i < 50; ++i) {   // to below a nanosecond
+  for (int i = 0; i < 50; ++i) { // to below a nanosecond
     const double middle = (low + high) / 2;
     const double passed = middle + swing * (portable::sin_turns(begin + middle / seconds) - sine);
     (passed < rest ? low : high) = middle;
@@ -36,7 +38,8 @@ duration end_of_gap(const daily_rhythm& day, duration from, duration length) {
   return later(from, std::max(later(whole, from_seconds(high)), shortest_lifetime));
 }
 
-session_source session_source::drawn(std::uint64_t seed, std::string_view host, const lifetime& stay, const lifetime& gap,
+session_source session_source::drawn(std::uint64_t seed, std::string_view host,
+                                     const lifetime& stay, const lifetime& gap,
                                      const process_options& how) {
   session_source out;
   const std::string name(host);
@@ -47,18 +50,22 @@ session_source session_source::drawn(std::uint64_t seed, std::string_view host, 
   rng begin = stream(seed, "churn.begin:" + name);
   const double there = mean_seconds(stay) / (mean_seconds(stay) + mean_seconds(gap));
   for (int i = 0; i < most_tries; ++i) {
-    // What is cut by `at_most` is drawn again with the choice itself: that gives both their right odds.
+    // What is cut by `at_most` is drawn again with the choice itself: that gives both their right
+    // odds.
     const bool inside = begin.uniform() < there;
     const auto left = inside ? p.stay.rest() : p.gap.rest();
     if (!left) continue;
-    if (inside) p.first_stay = *left;
-    else p.at = end_of_gap(p.day, duration::zero(), *left);
+    if (inside)
+      p.first_stay = *left;
+    else
+      p.at = end_of_gap(p.day, duration::zero(), *left);
     break;
   }
   return out;
 }
 
-session_source session_source::replayed(std::shared_ptr<const std::vector<session>> sessions, duration loop) {
+session_source session_source::replayed(std::shared_ptr<const std::vector<session>> sessions,
+                                        duration loop) {
   SHOAL_CHECK(sessions != nullptr, "a replayed source needs sessions, if only an empty list");
   session_source out;
   out.replay_.sessions = std::move(sessions);
@@ -66,8 +73,9 @@ session_source session_source::replayed(std::shared_ptr<const std::vector<sessio
   return out;
 }
 
-session_source session_source::interrupted(std::uint64_t seed, std::string_view group, std::string_view host,
-                                           const outages& by, duration offset) && {
+session_source session_source::interrupted(std::uint64_t seed, std::string_view group,
+                                           std::string_view host, const outages& by,
+                                           duration offset) && {
   const std::string name(group);
   interruptions_ = std::make_unique<interruptions>(
       interruptions{lifetime_draws(stream(seed, "churn.outages:" + name + ".every"), by.every),
@@ -103,7 +111,8 @@ std::optional<session> session_source::next_replayed() {
   replay& r = replay_;
   const auto& all = *r.sessions;
   if (r.at == all.size()) {
-    if (r.loop == duration::zero() || all.empty() || r.begun > forever - 2 * r.loop) return std::nullopt;
+    if (r.loop == duration::zero() || all.empty() || r.begun > forever - 2 * r.loop)
+      return std::nullopt;
     r.begun += r.loop;
     r.at = 0;
   }
@@ -112,7 +121,8 @@ std::optional<session> session_source::next_replayed() {
   // What lasts beyond the end of the loop goes on where it begins.
   while (r.loop > duration::zero() && r.at == all.size() && out.end == r.begun + r.loop &&
          all.front().start == duration::zero()) {
-    if (all.front().end == r.loop || r.begun > forever - 3 * r.loop) return session{out.start, forever};
+    if (all.front().end == r.loop || r.begun > forever - 3 * r.loop)
+      return session{out.start, forever};
     r.begun += r.loop;
     r.at = 1;
     out.end = r.begun + all.front().end;
@@ -134,4 +144,4 @@ std::optional<session> session_source::next() {
   return std::nullopt;
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

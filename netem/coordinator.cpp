@@ -1,14 +1,14 @@
 #include "netem/coordinator.hpp"
 
-#include <algorithm>
+#include "kernels/base/check.hpp"
+#include "netem/thread_sanitizer.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/scheduled_actor.hpp>
 #include <caf/sec.hpp>
 #include <caf/system_messages.hpp>
 
-#include "kernels/base/check.hpp"
-#include "netem/thread_sanitizer.hpp"
+#include <algorithm>
 
 namespace shoal::netem {
 
@@ -22,9 +22,11 @@ std::uint64_t request_key(caf::actor_id requester, caf::message_id id) {
   return (requester << 32) ^ (id.integer_value() & 0xffffffff);
 }
 
-duration since_start(caf::actor_clock::time_point when) { return when.time_since_epoch(); }
+duration since_start(caf::actor_clock::time_point when) {
+  return when.time_since_epoch();
+}
 
-}  // namespace
+} // namespace
 
 system_config::system_config(time_mode mode, unsigned workers) : mode_(mode), workers_(workers) {
   load<coordinator>();
@@ -33,32 +35,39 @@ system_config::system_config(time_mode mode, unsigned workers) : mode_(mode), wo
 }
 
 acting_as::acting_as(host_index host) noexcept : before_(std::exchange(running_host, host)) {}
-acting_as::~acting_as() { running_host = before_; }
+acting_as::~acting_as() {
+  running_host = before_;
+}
 
 // -- event_clock ----------------------------------------------------------------------------------
 
-event_clock::time_point event_clock::now() const noexcept { return time_point{owner_.now()}; }
+event_clock::time_point event_clock::now() const noexcept {
+  return time_point{owner_.now()};
+}
 
-void event_clock::set_ordinary_timeout(time_point when, caf::abstract_actor* self, caf::atom_value type,
-                                       std::uint64_t id) {
+void event_clock::set_ordinary_timeout(time_point when, caf::abstract_actor* self,
+                                       caf::atom_value type, std::uint64_t id) {
   event what;
   what.when = since_start(when);
   what.receiver = caf::actor_cast<caf::strong_actor_ptr>(self);
-  what.element = caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, caf::timeout_msg{type, id});
+  what.element =
+      caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, caf::timeout_msg{type, id});
   what.owner = self->id();
   owner_.push(std::move(what));
 }
 
-void event_clock::set_multi_timeout(time_point when, caf::abstract_actor* self, caf::atom_value type,
-                                    std::uint64_t id) {
+void event_clock::set_multi_timeout(time_point when, caf::abstract_actor* self,
+                                    caf::atom_value type, std::uint64_t id) {
   set_ordinary_timeout(when, self, type, id);
 }
 
-void event_clock::set_request_timeout(time_point when, caf::abstract_actor* self, caf::message_id id) {
+void event_clock::set_request_timeout(time_point when, caf::abstract_actor* self,
+                                      caf::message_id id) {
   event what;
   what.when = since_start(when);
   what.receiver = caf::actor_cast<caf::strong_actor_ptr>(self);
-  what.element = caf::make_mailbox_element(nullptr, id, {}, caf::make_error(caf::sec::request_timeout));
+  what.element =
+      caf::make_mailbox_element(nullptr, id, {}, caf::make_error(caf::sec::request_timeout));
   what.owner = self->id();
   std::lock_guard guard(owner_.mutex_);
   owner_.requests_[request_key(self->id(), id)] = owner_.events_.push(std::move(what));
@@ -88,7 +97,7 @@ void event_clock::schedule_message(time_point, caf::group, caf::strong_actor_ptr
 
 void event_clock::cancel_all() {
   std::vector<event> dropped;
-  std::lock_guard guard(owner_.mutex_);  // released before what was dropped is destroyed
+  std::lock_guard guard(owner_.mutex_); // released before what was dropped is destroyed
   dropped = owner_.events_.take_all();
   owner_.requests_.clear();
 }
@@ -106,9 +115,7 @@ coordinator& coordinator::of(caf::actor_system& system) {
 }
 
 coordinator::coordinator(caf::actor_system& system)
-    : abstract_coordinator(system),
-      clock_(*this),
-      unit_(&system, this),
+    : abstract_coordinator(system), clock_(*this), unit_(&system, this),
       wall_start_(std::chrono::steady_clock::now()) {
   auto* config = dynamic_cast<const system_config*>(&system.config());
   SHOAL_CHECK(config != nullptr, "the actor_system was not made from a netem::system_config");
@@ -119,7 +126,8 @@ coordinator::coordinator(caf::actor_system& system)
 coordinator::~coordinator() = default;
 
 duration coordinator::now() const noexcept {
-  if (mode_ == time_mode::virtual_time) return duration{virtual_now_.load(std::memory_order_relaxed)};
+  if (mode_ == time_mode::virtual_time)
+    return duration{virtual_now_.load(std::memory_order_relaxed)};
   return std::chrono::steady_clock::now() - wall_start_;
 }
 
@@ -141,12 +149,14 @@ event_handle coordinator::at(duration when, std::function<void()> action) {
 
 bool coordinator::cancel(event_handle handle) {
   std::optional<event> dropped;
-  std::lock_guard guard(mutex_);  // released before what was dropped is destroyed
+  std::lock_guard guard(mutex_); // released before what was dropped is destroyed
   dropped = events_.take(handle);
   return dropped.has_value();
 }
 
-host_index coordinator::current_host() noexcept { return running_host; }
+host_index coordinator::current_host() noexcept {
+  return running_host;
+}
 
 void coordinator::as_host(host_index host, const std::function<void()>& action) {
   acting_as as{host};
@@ -161,7 +171,7 @@ host_index coordinator::host_of(caf::actor_id id) const {
 
 void coordinator::answered(caf::actor_id requester, caf::message_id response) {
   std::optional<event> dropped;
-  std::lock_guard guard(mutex_);  // released before what was dropped is destroyed
+  std::lock_guard guard(mutex_); // released before what was dropped is destroyed
   auto found = requests_.find(request_key(requester, response));
   if (found == requests_.end()) return;
   dropped = events_.take(found->second);
@@ -170,7 +180,7 @@ void coordinator::answered(caf::actor_id requester, caf::message_id response) {
 
 void coordinator::forget_timers(caf::actor_id id) {
   std::vector<event> dropped;
-  std::lock_guard guard(mutex_);  // released before what was dropped is destroyed
+  std::lock_guard guard(mutex_); // released before what was dropped is destroyed
   dropped = events_.take_owned(id);
   for (auto& what : dropped)
     if (what.element->mid.is_response()) requests_.erase(request_key(id, what.element->mid));
@@ -200,7 +210,8 @@ void coordinator::enqueue(caf::resumable* job) {
       }
     }
   }
-  // Before a worker can take the job and end the actor. Not under the lock: the fabric calls us under its own.
+  // Before a worker can take the job and end the actor. Not under the lock: the fabric calls us
+  // under its own.
   if (born_on < never_seen && born_) born_(born_on, caf::strong_actor_ptr{actor->ctrl()});
   {
     std::lock_guard guard(mutex_);
@@ -213,7 +224,8 @@ void coordinator::enqueue(caf::resumable* job) {
 void coordinator::make_ready(caf::resumable* job) {
   if (!held_.empty() && job->subtype() == caf::resumable::scheduled_actor) {
     const auto id = static_cast<caf::scheduled_actor*>(job)->id();
-    if (const auto found = held_.find(hosts_[id]); found != held_.end()) return found->second.push_back(job);
+    if (const auto found = held_.find(hosts_[id]); found != held_.end())
+      return found->second.push_back(job);
   }
   jobs_.push_back(job);
 }
@@ -242,12 +254,14 @@ void coordinator::resume(caf::resumable* job, unit& on) {
     auto* actor = static_cast<caf::scheduled_actor*>(job);
     id = actor->id();
     running_host = host_of(id);
-    // CAF's first resume makes the behavior and then handles a message: one may have come meanwhile.
+    // CAF's first resume makes the behavior and then handles a message: one may have come
+    // meanwhile.
     if (!actor->getf(caf::abstract_actor::is_initialized_flag)) actor->activate(&on);
     // Here, because answers of the same host do not pass the fabric.
     auto* next = actor->peek_at_next_mailbox_element();
 #ifdef SHOAL_THREAD_SANITIZER
-    // What came between this look and the handling would be handled without being announced to the tool.
+    // What came between this look and the handling would be handled without being announced to the
+    // tool.
     while (next == nullptr && actor->alive()) {
       if (actor->mailbox().try_block()) {
         running_host = no_host;
@@ -265,22 +279,25 @@ void coordinator::resume(caf::resumable* job, unit& on) {
   auto how = job->resume(&on, 1);
   running_host = no_host;
   switch (how) {
-    case caf::resumable::resume_later: {
-      std::lock_guard guard(mutex_);
-      make_ready(job);
-      if (mode_ == time_mode::wall_clock) work_ready_.notify_one();
-      break;
+  case caf::resumable::resume_later: {
+    std::lock_guard guard(mutex_);
+    make_ready(job);
+    if (mode_ == time_mode::wall_clock) work_ready_.notify_one();
+    break;
+  }
+  case caf::resumable::done:
+    if (id != 0) forget_timers(id);
+    if (host != no_host) {
+      --live_actors_;
+      if (ended_) ended_(id);
     }
-    case caf::resumable::done:
-      if (id != 0) forget_timers(id);
-      if (host != no_host) {
-        --live_actors_;
-        if (ended_) ended_(id);
-      }
-      caf::intrusive_ptr_release(job);
-      break;
-    case caf::resumable::awaiting_message: caf::intrusive_ptr_release(job); break;
-    default: break;
+    caf::intrusive_ptr_release(job);
+    break;
+  case caf::resumable::awaiting_message:
+    caf::intrusive_ptr_release(job);
+    break;
+  default:
+    break;
   }
 }
 
@@ -354,12 +371,15 @@ duration coordinator::run(duration limit) {
   return now();
 }
 
-void coordinator::request_stop() noexcept { stop_ = true; }
+void coordinator::request_stop() noexcept {
+  stop_ = true;
+}
 
 void coordinator::work(std::size_t worker) {
   unit on(&system(), this);
   std::unique_lock lock(mutex_);
-  // An actor is ready again before the worker that ran it has let go of it: nobody else takes it until then.
+  // An actor is ready again before the worker that ran it has let go of it: nobody else takes it
+  // until then.
   auto next = [this] {
     return std::find_if(jobs_.begin(), jobs_.end(), [this](caf::resumable* job) {
       return std::find(running_.begin(), running_.end(), job) == running_.end();
@@ -409,4 +429,4 @@ void coordinator::stop() {
   clock_.cancel_all();
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

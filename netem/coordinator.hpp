@@ -8,6 +8,15 @@
 // How it was proven: CAF 0.17.6 loads a scheduler as a module before its built-in policy is chosen.
 #pragma once
 
+#include "kernels/base/units.hpp"
+#include "netem/event_queue.hpp"
+
+#include <caf/actor_clock.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/execution_unit.hpp>
+#include <caf/scheduler/abstract_coordinator.hpp>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -19,27 +28,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include <caf/actor_clock.hpp>
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
-#include <caf/execution_unit.hpp>
-#include <caf/scheduler/abstract_coordinator.hpp>
-
-#include "kernels/base/units.hpp"
-#include "netem/event_queue.hpp"
-
 namespace shoal::netem {
 
 enum class time_mode { virtual_time, wall_clock };
 
-/// Load this to get the coordinator:  netem::system_config config{mode};  caf::actor_system system{config};
+/// Load this to get the coordinator:  netem::system_config config{mode};  caf::actor_system
+/// system{config};
 class system_config : public caf::actor_system_config {
- public:
+public:
   explicit system_config(time_mode mode, unsigned workers = 1);
   time_mode mode() const noexcept { return mode_; }
   unsigned workers() const noexcept { return workers_; }
 
- private:
+private:
   time_mode mode_;
   unsigned workers_;
 };
@@ -48,22 +49,23 @@ class coordinator;
 
 /// While it lives, this thread acts on behalf of `host`.
 class acting_as {
- public:
+public:
   explicit acting_as(host_index host) noexcept;
   ~acting_as();
   acting_as(const acting_as&) = delete;
 
- private:
+private:
   host_index before_;
 };
 
 /// Serves CAF's timers and our events from one queue. `now` starts at zero in both modes.
 class event_clock : public caf::actor_clock {
- public:
+public:
   explicit event_clock(coordinator& owner) : owner_(owner) {}
 
   time_point now() const noexcept override;
-  void set_ordinary_timeout(time_point, caf::abstract_actor*, caf::atom_value, std::uint64_t) override;
+  void set_ordinary_timeout(time_point, caf::abstract_actor*, caf::atom_value,
+                            std::uint64_t) override;
   void set_multi_timeout(time_point, caf::abstract_actor*, caf::atom_value, std::uint64_t) override;
   void set_request_timeout(time_point, caf::abstract_actor*, caf::message_id) override;
   void cancel_ordinary_timeout(caf::abstract_actor*, caf::atom_value) override;
@@ -73,12 +75,12 @@ class event_clock : public caf::actor_clock {
   void schedule_message(time_point, caf::group, caf::strong_actor_ptr, caf::message) override;
   void cancel_all() override;
 
- private:
+private:
   coordinator& owner_;
 };
 
 class coordinator : public caf::scheduler::abstract_coordinator {
- public:
+public:
   static caf::actor_system::module* make(caf::actor_system& system, caf::detail::type_list<>);
   static coordinator& of(caf::actor_system& system);
 
@@ -103,8 +105,11 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   /// Called whenever all work of an instant is done, before time moves on.
   void before_time_moves(std::function<void()> hook) { hook_ = std::move(hook); }
   /// Called when a scheduled message (a timer) is delivered to an actor.
-  void on_timer(std::function<void(caf::actor_id, const caf::type_erased_tuple&)> hook) { timer_hook_ = std::move(hook); }
-  /// Called for each new actor with its host before it first runs, and when an actor of a host has ended.
+  void on_timer(std::function<void(caf::actor_id, const caf::type_erased_tuple&)> hook) {
+    timer_hook_ = std::move(hook);
+  }
+  /// Called for each new actor with its host before it first runs, and when an actor of a host has
+  /// ended.
   void on_actor(std::function<void(host_index, const caf::strong_actor_ptr&)> born,
                 std::function<void(caf::actor_id)> ended) {
     born_ = std::move(born);
@@ -117,8 +122,8 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   /// Makes run() return after what is being done now. Thread safety: any thread.
   void request_stop() noexcept;
 
-  /// Actors of this host do nothing until release(): what is sent to them waits in their mailboxes. What one of
-  /// them is doing now it ends.
+  /// Actors of this host do nothing until release(): what is sent to them waits in their mailboxes.
+  /// What one of them is doing now it ends.
   void hold(host_index host);
   void release(host_index host);
 
@@ -141,15 +146,16 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   void start() override;
   void stop() override;
 
- private:
+private:
   friend class event_clock;
 
   class unit : public caf::execution_unit {
-   public:
-    unit(caf::actor_system* system, coordinator* owner) : caf::execution_unit(system), owner_(owner) {}
+  public:
+    unit(caf::actor_system* system, coordinator* owner)
+        : caf::execution_unit(system), owner_(owner) {}
     void exec_later(caf::resumable* job) override { owner_->enqueue(job); }
 
-   private:
+  private:
     coordinator* owner_;
   };
 
@@ -161,7 +167,7 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   void deliver(event& what);
   /// Runs ready jobs until none is left. Virtual time only.
   void drain();
-  void work(std::size_t worker);  // a worker thread
+  void work(std::size_t worker); // a worker thread
   bool is_local(const caf::strong_actor_ptr& actor);
   void forget_timers(caf::actor_id id);
 
@@ -172,14 +178,14 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   std::atomic<std::int64_t> virtual_now_{0};
   std::chrono::steady_clock::time_point wall_start_;
 
-  mutable std::mutex mutex_;             // guards events_, jobs_, requests_ and hosts_ on the wall clock
+  mutable std::mutex mutex_; // guards events_, jobs_, requests_ and hosts_ on the wall clock
   std::condition_variable work_ready_, events_changed_, idle_;
   event_queue events_;
   std::deque<caf::resumable*> jobs_;
   std::vector<caf::resumable*> running_; // by worker: what it resumes, wall clock only
-  std::unordered_map<std::uint64_t, event_handle> requests_;  // never iterated
-  std::vector<host_index> hosts_;        // by actor id
-  std::map<host_index, std::deque<caf::resumable*>> held_;  // what actors of held hosts have to do
+  std::unordered_map<std::uint64_t, event_handle> requests_; // never iterated
+  std::vector<host_index> hosts_;                            // by actor id
+  std::map<host_index, std::deque<caf::resumable*>> held_;   // what actors of held hosts have to do
   std::size_t busy_workers_ = 0;
   std::vector<std::thread> workers_;
 
@@ -193,4 +199,4 @@ class coordinator : public caf::scheduler::abstract_coordinator {
   std::atomic<std::size_t> live_actors_{0};
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,8 +1,8 @@
 #include "netem/cut.hpp"
 
-#include <algorithm>
-
 #include "kernels/base/check.hpp"
+
+#include <algorithm>
 
 namespace shoal::netem {
 
@@ -55,19 +55,24 @@ bool cut::blocks(std::uint32_t from, std::uint32_t to) const noexcept {
   }
   if (a == b || a == nobody_elses || b == nobody_elses) return false;
   switch (direction_) {
-    case traffic_direction::both: return true;
-    case traffic_direction::from: return a > 0;
-    case traffic_direction::to: return b > 0;
+  case traffic_direction::both:
+    return true;
+  case traffic_direction::from:
+    return a > 0;
+  case traffic_direction::to:
+    return b > 0;
   }
   return false;
 }
 
-std::vector<std::uint32_t> draw_some(std::vector<std::uint32_t> among, std::size_t count, rng& draws) {
+std::vector<std::uint32_t> draw_some(std::vector<std::uint32_t> among, std::size_t count,
+                                     rng& draws) {
   SHOAL_CHECK(count <= among.size(), "more than there are");
   // The first steps of a Fisher-Yates shuffle.
-  for (std::size_t i = 0; i < count; ++i) std::swap(among[i], among[i + draws.below(among.size() - i)]);
+  for (std::size_t i = 0; i < count; ++i)
+    std::swap(among[i], among[i + draws.below(among.size() - i)]);
   among.resize(count);
   return among;
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

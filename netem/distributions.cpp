@@ -1,24 +1,25 @@
 #include "netem/distributions.hpp"
 
+#include "kernels/base/check.hpp"
+#include "kernels/base/portable_math.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
-#include "kernels/base/check.hpp"
-#include "kernels/base/portable_math.hpp"
-
 namespace shoal::netem {
 namespace {
 
-constexpr double longest_seconds = 3e9;   // what is longer never ends: nanoseconds reach 9.2e9 s
+constexpr double longest_seconds = 3e9; // what is longer never ends: nanoseconds reach 9.2e9 s
 
 /// The gamma function for x >= 1. The C library's differs between versions in its last bits.
 /// Source: Lanczos' approximation with g = 7 and nine terms, coefficients by Godfrey (2001).
 double gamma(double x) {
-  constexpr std::array<double, 9> c{0.99999999999980993,     676.5203681218851,    -1259.1392167224028,
-                                    771.32342877765313,      -176.61502916214059,  12.507343278686905,
-                                    -0.13857109526572012,    9.9843695780195716e-6, 1.5056327351493116e-7};
+  constexpr std::array<double, 9> c{
+      0.99999999999980993,  676.5203681218851,     -1259.1392167224028,
+      771.32342877765313,   -176.61502916214059,   12.507343278686905,
+      -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7};
   const double z = x - 1;
   double sum = c[0];
   for (std::size_t i = 1; i < c.size(); ++i) sum += c[i] / (z + static_cast<double>(i));
@@ -43,13 +44,15 @@ double standard_gamma(rng& draws, double shape) {
   }
 }
 
-/// The regularized lower incomplete gamma function: its series below a + 1, Lentz's continued fraction above.
+/// The regularized lower incomplete gamma function: its series below a + 1, Lentz's continued
+/// fraction above.
 double gamma_p(double a, double x) {
   if (x <= 0) return 0;
   const double front = std::exp(-x + a * std::log(x) - std::lgamma(a));
   if (x < a + 1) {
     double term = 1 / a, sum = term;
-    for (int n = 1; n < 10'000 && std::abs(term) > 1e-16 * std::abs(sum); ++n) sum += term *= x / (a + n);
+    for (int n = 1; n < 10'000 && std::abs(term) > 1e-16 * std::abs(sum); ++n)
+      sum += term *= x / (a + n);
     return std::min(1.0, sum * front);
   }
   constexpr double tiny = 1e-300;
@@ -74,14 +77,16 @@ duration as_length(double seconds) {
   return std::max(from_seconds(seconds), shortest_lifetime);
 }
 
-}  // namespace
+} // namespace
 
 double weibull_scale(double mean, double shape) {
   SHOAL_CHECK(shape >= 0.1 && shape <= 100, "a Weibull shape is in [0.1, 100]");
   return mean / gamma(1 + 1 / shape);
 }
 
-double log_normal_mean(double sigma) { return portable::exp(sigma * sigma / 2); }
+double log_normal_mean(double sigma) {
+  return portable::exp(sigma * sigma / 2);
+}
 
 double mean_seconds(const lifetime& what) {
   if (what.kind == lifetime_kind::always) return std::numeric_limits<double>::infinity();
@@ -99,29 +104,33 @@ double probability_within(const lifetime& what, double seconds) {
   if (what.at_most != forever && seconds >= to_seconds(what.at_most)) return 1;
   const double mean = to_seconds(what.mean);
   switch (what.kind) {
-    case lifetime_kind::always: break;
-    case lifetime_kind::exponential: return -std::expm1(-seconds / mean);
-    case lifetime_kind::weibull:
-      return -std::expm1(-std::pow(seconds / weibull_scale(mean, what.shape), what.shape));
-    case lifetime_kind::log_normal: {
-      const double mu = std::log(mean) - what.shape * what.shape / 2;
-      return 0.5 * std::erfc(-(std::log(seconds) - mu) / (what.shape * std::sqrt(2.0)));
+  case lifetime_kind::always:
+    break;
+  case lifetime_kind::exponential:
+    return -std::expm1(-seconds / mean);
+  case lifetime_kind::weibull:
+    return -std::expm1(-std::pow(seconds / weibull_scale(mean, what.shape), what.shape));
+  case lifetime_kind::log_normal: {
+    const double mu = std::log(mean) - what.shape * what.shape / 2;
+    return 0.5 * std::erfc(-(std::log(seconds) - mu) / (what.shape * std::sqrt(2.0)));
+  }
+  case lifetime_kind::gamma:
+    return gamma_p(what.shape, seconds * what.shape / mean);
+  case lifetime_kind::hyperexponential: {
+    double weights = 0, sum = 0;
+    for (const lifetime_phase& phase : what.phases) {
+      weights += phase.weight;
+      sum += phase.weight * -std::expm1(-seconds / to_seconds(phase.mean));
     }
-    case lifetime_kind::gamma: return gamma_p(what.shape, seconds * what.shape / mean);
-    case lifetime_kind::hyperexponential: {
-      double weights = 0, sum = 0;
-      for (const lifetime_phase& phase : what.phases) {
-        weights += phase.weight;
-        sum += phase.weight * -std::expm1(-seconds / to_seconds(phase.mean));
-      }
-      return sum / weights;
-    }
+    return sum / weights;
+  }
   }
   return 0;
 }
 
 lifetime_draws::lifetime_draws(rng draws, const lifetime& what)
-    : draws_(draws), kind_(what.kind), scale_(to_seconds(what.mean)), shape_(what.shape), at_most_(what.at_most) {
+    : draws_(draws), kind_(what.kind), scale_(to_seconds(what.mean)), shape_(what.shape),
+      at_most_(what.at_most) {
   if (kind_ == lifetime_kind::always) return;
   if (kind_ == lifetime_kind::hyperexponential) {
     SHOAL_CHECK(!what.phases.empty(), "a hyperexponential lifetime has phases");
@@ -135,7 +144,9 @@ lifetime_draws::lifetime_draws(rng draws, const lifetime& what)
 }
 
 std::size_t lifetime_draws::phase(bool by_time) {
-  const auto weight = [&](const lifetime_phase& of) { return by_time ? of.weight * to_seconds(of.mean) : of.weight; };
+  const auto weight = [&](const lifetime_phase& of) {
+    return by_time ? of.weight * to_seconds(of.mean) : of.weight;
+  };
   double total = 0;
   for (const lifetime_phase& of : phases_) total += weight(of);
   double left = draws_.uniform() * total;
@@ -146,35 +157,47 @@ std::size_t lifetime_draws::phase(bool by_time) {
 
 double lifetime_draws::whole() {
   switch (kind_) {
-    case lifetime_kind::always: break;
-    case lifetime_kind::exponential: return draws_.exponential(scale_);
-    case lifetime_kind::weibull: return draws_.weibull(shape_, scale_);
-    case lifetime_kind::log_normal: return draws_.lognormal(scale_, shape_);
-    case lifetime_kind::gamma: return scale_ * standard_gamma(draws_, shape_);
-    case lifetime_kind::hyperexponential: {
-      const std::size_t chosen = phase(false);
-      return draws_.exponential(to_seconds(phases_[chosen].mean));
-    }
+  case lifetime_kind::always:
+    break;
+  case lifetime_kind::exponential:
+    return draws_.exponential(scale_);
+  case lifetime_kind::weibull:
+    return draws_.weibull(shape_, scale_);
+  case lifetime_kind::log_normal:
+    return draws_.lognormal(scale_, shape_);
+  case lifetime_kind::gamma:
+    return scale_ * standard_gamma(draws_, shape_);
+  case lifetime_kind::hyperexponential: {
+    const std::size_t chosen = phase(false);
+    return draws_.exponential(to_seconds(phases_[chosen].mean));
+  }
   }
   return longest_seconds;
 }
 
 double lifetime_draws::length_biased() {
   switch (kind_) {
-    case lifetime_kind::always: break;
-    case lifetime_kind::exponential: return scale_ * standard_gamma(draws_, 2);
-    case lifetime_kind::weibull: return scale_ * portable::pow(standard_gamma(draws_, 1 + 1 / shape_), 1 / shape_);
-    case lifetime_kind::log_normal: return draws_.lognormal(scale_ + shape_ * shape_, shape_);
-    case lifetime_kind::gamma: return scale_ * standard_gamma(draws_, shape_ + 1);
-    case lifetime_kind::hyperexponential: {
-      const std::size_t chosen = phase(true);
-      return to_seconds(phases_[chosen].mean) * standard_gamma(draws_, 2);
-    }
+  case lifetime_kind::always:
+    break;
+  case lifetime_kind::exponential:
+    return scale_ * standard_gamma(draws_, 2);
+  case lifetime_kind::weibull:
+    return scale_ * portable::pow(standard_gamma(draws_, 1 + 1 / shape_), 1 / shape_);
+  case lifetime_kind::log_normal:
+    return draws_.lognormal(scale_ + shape_ * shape_, shape_);
+  case lifetime_kind::gamma:
+    return scale_ * standard_gamma(draws_, shape_ + 1);
+  case lifetime_kind::hyperexponential: {
+    const std::size_t chosen = phase(true);
+    return to_seconds(phases_[chosen].mean) * standard_gamma(draws_, 2);
+  }
   }
   return longest_seconds;
 }
 
-duration lifetime_draws::next() { return std::max(std::min(as_length(whole()), at_most_), shortest_lifetime); }
+duration lifetime_draws::next() {
+  return std::max(std::min(as_length(whole()), at_most_), shortest_lifetime);
+}
 
 std::optional<duration> lifetime_draws::rest() {
   SHOAL_CHECK(kind_ != lifetime_kind::always, "what never ends has no middle");
@@ -184,4 +207,4 @@ std::optional<duration> lifetime_draws::rest() {
   return std::min(left, at_most_);
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,21 +1,24 @@
-// How long something lasts: lengths drawn from a named distribution, the same bits on every machine.
+// How long something lasts: lengths drawn from a named distribution, the same bits on every
+// machine.
 //   exponential:       P(length <= x) = 1 - exp(-x / mean)
-//   weibull:           P(length <= x) = 1 - exp(-(x / scale)^shape),  scale = mean / gamma(1 + 1 / shape)
-//   log_normal:        ln(length) is normal with mean mu and deviation sigma,  mu = ln(median) = ln(mean) - sigma^2 / 2
-//   gamma:             density x^(shape - 1) exp(-x / scale) / (gamma(shape) scale^shape),  scale = mean / shape
-//   hyperexponential:  exponential with the mean of a phase, which is chosen by weight
+//   weibull:           P(length <= x) = 1 - exp(-(x / scale)^shape),  scale = mean / gamma(1 + 1 /
+//   shape) log_normal:        ln(length) is normal with mean mu and deviation sigma,  mu =
+//   ln(median) = ln(mean) - sigma^2 / 2 gamma:             density x^(shape - 1) exp(-x / scale) /
+//   (gamma(shape) scale^shape),  scale = mean / shape hyperexponential:  exponential with the mean
+//   of a phase, which is chosen by weight
 // A length beyond `at_most` is cut to it.
-// Found at a random instant of a stationary alternation, a length has the density (1 - P(length <= x)) / mean left: a uniform
-// fraction of a length-biased draw, which is gamma(1 + 1 / shape)^(1 / shape) for the Weibull, log_normal(mu + sigma^2)
-// and gamma(shape + 1) for the others (Cox, "Renewal Theory", 1962, chapter 5).
-// Source: the gamma draw is Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
+// Found at a random instant of a stationary alternation, a length has the density (1 - P(length <=
+// x)) / mean left: a uniform fraction of a length-biased draw, which is gamma(1 + 1 / shape)^(1 /
+// shape) for the Weibull, log_normal(mu + sigma^2) and gamma(shape + 1) for the others (Cox,
+// "Renewal Theory", 1962, chapter 5). Source: the gamma draw is Marsaglia and Tsang, "A simple
+// method for generating gamma variables", ACM TOMS 26 (2000).
 #pragma once
-
-#include <optional>
-#include <vector>
 
 #include "kernels/base/rng.hpp"
 #include "kernels/base/units.hpp"
+
+#include <optional>
+#include <vector>
 
 namespace shoal::netem {
 
@@ -27,23 +30,23 @@ inline constexpr duration shortest_lifetime = std::chrono::milliseconds(1);
 enum class lifetime_kind { always, exponential, weibull, log_normal, gamma, hyperexponential };
 
 struct lifetime_phase {
-  double weight = 1;   ///< > 0
-  duration mean{};     ///< > 0
+  double weight = 1; ///< > 0
+  duration mean{};   ///< > 0
   bool operator==(const lifetime_phase&) const = default;
 };
 
 /// How long something lasts.
 struct lifetime {
-  lifetime_kind kind = lifetime_kind::always;   ///< always: it never ends
-  duration mean{};                              ///< > 0 unless always or hyperexponential, before `at_most`
-  double shape = 1;                             ///< weibull and gamma, in [0.1, 100]; log_normal: sigma, in (0, 10]
-  std::vector<lifetime_phase> phases{};         ///< hyperexponential
+  lifetime_kind kind = lifetime_kind::always; ///< always: it never ends
+  duration mean{};  ///< > 0 unless always or hyperexponential, before `at_most`
+  double shape = 1; ///< weibull and gamma, in [0.1, 100]; log_normal: sigma, in (0, 10]
+  std::vector<lifetime_phase> phases{}; ///< hyperexponential
   duration at_most = forever;
   bool operator==(const lifetime&) const = default;
 };
 
-/// scale = mean / gamma(1 + 1 / shape), the same bits on every machine. Requires: 0.1 <= shape <= 100.
-/// Error: relative 1e-13.
+/// scale = mean / gamma(1 + 1 / shape), the same bits on every machine. Requires: 0.1 <= shape <=
+/// 100. Error: relative 1e-13.
 double weibull_scale(double mean, double shape);
 /// exp(sigma^2 / 2): the mean of a log-normal with the median 1.
 double log_normal_mean(double sigma);
@@ -55,23 +58,23 @@ double probability_within(const lifetime& what, double seconds);
 
 /// Draws lengths of one lifetime.
 class lifetime_draws {
- public:
+public:
   lifetime_draws(rng draws, const lifetime& what);
   duration next();
-  /// What is left of a length found at a random instant; none if it is beyond `at_most`: draw again, and with it what led
-  /// here. Requires: not always.
+  /// What is left of a length found at a random instant; none if it is beyond `at_most`: draw
+  /// again, and with it what led here. Requires: not always.
   std::optional<duration> rest();
 
- private:
+private:
   double whole();
   double length_biased();
   std::size_t phase(bool by_time);
 
   rng draws_;
   lifetime_kind kind_;
-  double scale_ = 0, shape_ = 1;   // log_normal: mu and sigma
+  double scale_ = 0, shape_ = 1; // log_normal: mu and sigma
   duration at_most_ = forever;
   std::vector<lifetime_phase> phases_;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,9 +1,9 @@
 #include "netem/event_queue.hpp"
 
+#include "kernels/base/check.hpp"
+
 #include <algorithm>
 #include <utility>
-
-#include "kernels/base/check.hpp"
 
 namespace shoal::netem {
 
@@ -34,7 +34,8 @@ event_handle event_queue::push(event&& what) {
 std::optional<event> event_queue::take(event_handle handle) {
   auto index = static_cast<std::uint32_t>(handle);
   auto generation = static_cast<std::uint32_t>(handle >> 32);
-  if (index >= slots_.size() || slots_[index].generation != generation || !slots_[index].live) return {};
+  if (index >= slots_.size() || slots_[index].generation != generation || !slots_[index].live)
+    return {};
   auto out = release(index);
   drop_cancelled();
   return out;
@@ -67,7 +68,7 @@ event event_queue::release(std::uint32_t index) {
     place.next = place.previous = none;
   }
   auto out = std::move(place.content);
-  place.content.action = nullptr;  // moving need not empty it
+  place.content.action = nullptr; // moving need not empty it
   place.live = false;
   ++place.generation;
   free_.push_back(index);
@@ -78,7 +79,8 @@ event event_queue::release(std::uint32_t index) {
 void event_queue::drop_cancelled() {
   // Timers of answered requests would otherwise pile up until their time comes.
   if (heap_.size() <= 64 || live_ >= heap_.size() / 2) return;
-  std::erase_if(heap_, [this](const entry& e) { return slots_[e.slot].generation != e.generation; });
+  std::erase_if(heap_,
+                [this](const entry& e) { return slots_[e.slot].generation != e.generation; });
   for (auto at = heap_.size() / 4 + 1; at-- > 0;) sift_down(at);
 }
 
@@ -120,7 +122,8 @@ void event_queue::drop_first() {
 duration event_queue::next_time() {
   SHOAL_CHECK(!empty(), "next_time() of an empty queue");
   // Without cancelled entries there is no need to look at the slots.
-  while (heap_.size() != live_ && slots_[heap_.front().slot].generation != heap_.front().generation) drop_first();
+  while (heap_.size() != live_ && slots_[heap_.front().slot].generation != heap_.front().generation)
+    drop_first();
   return duration{heap_.front().when};
 }
 
@@ -131,4 +134,4 @@ event event_queue::pop() {
   return release(index);
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

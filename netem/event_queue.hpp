@@ -4,16 +4,16 @@
 // last reference to an actor, whose end can push further events.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <vector>
+#include "kernels/base/units.hpp"
+#include "netem/ids.hpp"
 
 #include <caf/actor_control_block.hpp>
 #include <caf/mailbox_element.hpp>
 
-#include "kernels/base/units.hpp"
-#include "netem/ids.hpp"
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
 
 namespace shoal::netem {
 
@@ -26,12 +26,12 @@ struct event {
   caf::strong_actor_ptr receiver;
   caf::mailbox_element_ptr element;
   std::function<void()> action;
-  host_index on_behalf = no_host;  ///< who scheduled the message; none: the receiver itself
-  caf::actor_id owner = 0;         ///< the actor whose end makes the event pointless; 0: none
+  host_index on_behalf = no_host; ///< who scheduled the message; none: the receiver itself
+  caf::actor_id owner = 0;        ///< the actor whose end makes the event pointless; 0: none
 };
 
 class event_queue {
- public:
+public:
   event_handle push(event&& what);
   /// None if it has happened or was taken before. Complexity: amortized O(log size()).
   std::optional<event> take(event_handle handle);
@@ -47,12 +47,12 @@ class event_queue {
   /// Requires: !empty().
   event pop();
 
- private:
+private:
   static constexpr std::uint32_t none = 0xffffffff;
   struct slot {
     event content;
     std::uint32_t generation = 1;
-    std::uint32_t next = none, previous = none;  // among the events of one owner
+    std::uint32_t next = none, previous = none; // among the events of one owner
     bool live = false;
   };
   struct entry {
@@ -71,12 +71,12 @@ class event_queue {
   void sift_down(std::size_t at);
   void drop_first();
 
-  std::vector<entry> heap_;  // four children each: half as many levels, siblings in two cache lines
+  std::vector<entry> heap_; // four children each: half as many levels, siblings in two cache lines
   std::vector<slot> slots_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> first_of_;  // by owner
+  std::vector<std::uint32_t> first_of_; // by owner
   std::uint64_t sequence_ = 0;
   std::size_t live_ = 0;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

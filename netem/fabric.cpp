@@ -1,15 +1,15 @@
 #include "netem/fabric.hpp"
 
-#include <algorithm>
-#include <string>
+#include "kernels/base/check.hpp"
+#include "netem/fabric_state.hpp"
+#include "netem/thread_sanitizer.hpp"
 
 #include <caf/detail/serialized_size.hpp>
 #include <caf/error.hpp>
 #include <caf/sec.hpp>
 
-#include "kernels/base/check.hpp"
-#include "netem/fabric_state.hpp"
-#include "netem/thread_sanitizer.hpp"
+#include <algorithm>
+#include <string>
 
 namespace shoal::netem {
 
@@ -17,21 +17,20 @@ namespace {
 
 constexpr std::uint64_t framing_bytes = 32;
 
-}  // namespace
+} // namespace
 
 fabric_state::fabric_state(caf::actor_system& in, fabric_options chosen)
-    : system(in),
-      clock(coordinator::of(in)),
-      options(std::move(chosen)),
-      mutex(std::move(options.on_event), std::move(options.on_transfer)),
-      hosts(&in, link),
+    : system(in), clock(coordinator::of(in)), options(std::move(chosen)),
+      mutex(std::move(options.on_event), std::move(options.on_transfer)), hosts(&in, link),
       ways(places, hosts, options.model, options.tcp, options.detection_time),
-      bulk(messages, ways, options.tcp, mutex.wants_transfers()),
-      failures(options.detection_time) {
-  clock.on_actor([this](host_index host, const caf::strong_actor_ptr& actor) { actor_born(host, actor); },
-                 [this](caf::actor_id id) { actor_ended(id); });
+      bulk(messages, ways, options.tcp, mutex.wants_transfers()), failures(options.detection_time) {
+  clock.on_actor(
+      [this](host_index host, const caf::strong_actor_ptr& actor) { actor_born(host, actor); },
+      [this](caf::actor_id id) { actor_ended(id); });
   clock.before_time_moves([this] { settle(); });
-  clock.on_timer([this](caf::actor_id id, const caf::type_erased_tuple& content) { timer_delivered(id, content); });
+  clock.on_timer([this](caf::actor_id id, const caf::type_erased_tuple& content) {
+    timer_delivered(id, content);
+  });
 }
 
 fabric::fabric(caf::actor_system& system, fabric_options options)
@@ -44,7 +43,8 @@ fabric::~fabric() {
     if (!s.hosts[host].elsewhere) kill(host, kill_scope::process);
   s.clock.settle();
   {
-    // Messages under way may hold the last reference to an actor: they go while the coordinator can clean up.
+    // Messages under way may hold the last reference to an actor: they go while the coordinator can
+    // clean up.
     locked_section here(s.mutex);
     for (auto& message : s.messages.take_all()) here.destroy_later(std::move(message));
     for (auto& [pair, waiting] : s.held)
@@ -58,33 +58,40 @@ fabric::~fabric() {
   s.clock.on_timer({});
 }
 
-void fabric::stop_reporting() { state_->mutex.stop_reporting(); }
+void fabric::stop_reporting() {
+  state_->mutex.stop_reporting();
+}
 
 void fabric_state::timer_delivered(caf::actor_id id, const caf::type_erased_tuple& content) {
   if (!mutex.reporting()) return;
   const auto what = options.classify(content);
   locked_section here(mutex);
-  if (const auto* found = hosts.find(id)) report(here, event_kind::timer, found->where, found->where, what.name);
+  if (const auto* found = hosts.find(id))
+    report(here, event_kind::timer, found->where, found->where, what.name);
 }
 
 // -- sending --------------------------------------------------------------------------------------
 
-std::uint64_t fabric_state::counted_by_caf(const caf::type_erased_tuple& content, const char* name) const {
+std::uint64_t fabric_state::counted_by_caf(const caf::type_erased_tuple& content,
+                                           const char* name) const {
   caf::detail::serialized_size_inspector counter{system};
   if (auto err = counter(const_cast<caf::type_erased_tuple&>(content)))
     check_failed(__FILE__, __LINE__, "every message can be serialized", name);
   return counter.result();
 }
 
-std::uint64_t fabric_state::wire_size(const caf::type_erased_tuple& content, const message_class& what) const {
-  const auto serialized = what.bytes != nullptr ? what.bytes(content) : counted_by_caf(content, what.name);
+std::uint64_t fabric_state::wire_size(const caf::type_erased_tuple& content,
+                                      const message_class& what) const {
+  const auto serialized =
+      what.bytes != nullptr ? what.bytes(content) : counted_by_caf(content, what.name);
   if (!options.wire_overhead) return serialized;
   const auto body = serialized + std::char_traits<char>::length(what.name) + framing_bytes;
   return body + segment_header_bytes * ((body + segment_bytes - 1) / segment_bytes);
 }
 
 bool fabric_state::small(std::uint64_t bytes, const message_class& what) const {
-  return bytes <= (what.own_stream ? std::max(options.own_stream_bytes, options.small_message_bytes) : options.small_message_bytes);
+  return bytes <= (what.own_stream ? std::max(options.own_stream_bytes, options.small_message_bytes)
+                                   : options.small_message_bytes);
 }
 
 void fabric_state::send(port& to, caf::mailbox_element_ptr element) {
@@ -102,7 +109,7 @@ void fabric_state::send(port& to, caf::mailbox_element_ptr element) {
     ++lost;
     return here.destroy_later(std::move(element));
   }
-  if (!acceptable) {  // exit_msg, down_msg, errors, CAF's own: never taken from another host
+  if (!acceptable) { // exit_msg, down_msg, errors, CAF's own: never taken from another host
     ++refused;
     return here.destroy_later(std::move(element));
   }
@@ -122,30 +129,38 @@ void fabric_state::send(port& to, caf::mailbox_element_ptr element) {
     here.unlock();
     return options.over->carry(source, target, std::move(element), bytes, !small(bytes, what));
   }
-  message_under_way item{caf::actor_cast<caf::strong_actor_ptr>(&to), std::move(element), source, target, bytes, clock.now(), what.name};
+  message_under_way item{caf::actor_cast<caf::strong_actor_ptr>(&to),
+                         std::move(element),
+                         source,
+                         target,
+                         bytes,
+                         clock.now(),
+                         what.name};
   if (!reach || reaches(item, what, here)) depart(std::move(item), what, here);
 }
 
 /// Whether a message may depart now, and over which relay; if not, it is held or lost.
-bool fabric_state::reaches(message_under_way& what, const message_class& kind, locked_section& here) {
+bool fabric_state::reaches(message_under_way& what, const message_class& kind,
+                           locked_section& here) {
   const auto pair = pair_of(what.from.host, what.to.host);
-  if (const auto before = held.find(pair); before != held.end()) {  // the event that releases them comes
+  if (const auto before = held.find(pair);
+      before != held.end()) { // the event that releases them comes
     before->second.push_back({std::move(what), kind});
     return false;
   }
   const auto answer = reach->ask(what.from.host, what.to.host, what.bytes, clock.now());
   switch (answer.what) {
-    case reachability::answer::kind::go:
-      what.relay = answer.relay;
-      return true;
-    case reachability::answer::kind::wait:
-      held[pair].push_back({std::move(what), kind});
-      clock.at(answer.ready, [this, pair] { release(pair); });
-      return false;
-    case reachability::answer::kind::never:
-      traffic[kind.traffic] -= what.bytes;
-      here.destroy_later(std::move(what));
-      return false;
+  case reachability::answer::kind::go:
+    what.relay = answer.relay;
+    return true;
+  case reachability::answer::kind::wait:
+    held[pair].push_back({std::move(what), kind});
+    clock.at(answer.ready, [this, pair] { release(pair); });
+    return false;
+  case reachability::answer::kind::never:
+    traffic[kind.traffic] -= what.bytes;
+    here.destroy_later(std::move(what));
+    return false;
   }
   return false;
 }
@@ -177,13 +192,17 @@ void fabric_state::depart_small(std::uint32_t number, const message_class& kind)
   auto& message = messages[number];
   const auto from = message.from.host, to = message.to.host, relay = message.relay;
   const auto bytes = message.bytes;
-  if (failures.any_cut() && blocked(from, to, relay)) return stall_of(from, to, relay).small.push_back(number);
+  if (failures.any_cut() && blocked(from, to, relay))
+    return stall_of(from, to, relay).small.push_back(number);
   auto& sending = hosts[from];
   const auto now = clock.now();
   auto begin = std::max(sending.small_free, now);
   if (options.model == transfer_model::tcp) {
     const auto ahead = bulk.transfers_on(sending.uplink);
-    if (ahead > 0) begin = std::max(begin, now + transmission_time(ahead * (segment_bytes + segment_header_bytes), sending.up));
+    if (ahead > 0)
+      begin =
+          std::max(begin, now + transmission_time(ahead * (segment_bytes + segment_header_bytes),
+                                                  sending.up));
   }
   message.left = sending.small_free = begin + transmission_time(bytes, sending.up);
   auto delay = small_delay(from, relay == no_host ? to : relay, bytes, kind);
@@ -195,7 +214,8 @@ void fabric_state::depart_small(std::uint32_t number, const message_class& kind)
 }
 
 /// The delay of a small message; duplicates and retransmissions are counted as traffic.
-duration fabric_state::small_delay(host_index from, host_index to, std::uint64_t bytes, const message_class& what) {
+duration fabric_state::small_delay(host_index from, host_index to, std::uint64_t bytes,
+                                   const message_class& what) {
   const auto drawn = ways.draw_small(from, to, bytes);
   if (drawn.copies > 0) traffic[what.traffic] += drawn.copies * bytes;
   return drawn.delay;
@@ -203,8 +223,10 @@ duration fabric_state::small_delay(host_index from, host_index to, std::uint64_t
 
 void fabric_state::arrive_small(std::uint32_t number, duration delay) {
   const auto& message = messages[number];
-  const auto at = small_messages.in_order(pair_of(message.from.host, message.to.host), message.left + delay, clock.now());
-  clock.at(at, [this, number] { arrive(number); });  // small enough for std::function not to allocate
+  const auto at = small_messages.in_order(pair_of(message.from.host, message.to.host),
+                                          message.left + delay, clock.now());
+  clock.at(at,
+           [this, number] { arrive(number); }); // small enough for std::function not to allocate
 }
 
 void fabric_state::arrive(std::uint32_t number) {
@@ -218,14 +240,17 @@ void fabric_state::arrive(std::uint32_t number) {
   }
   if (options.over != nullptr) {
     here.unlock();
-    return options.over->carry(what.from, what.to, std::move(what.element), what.bytes, what.line != no_index);
+    return options.over->carry(what.from, what.to, std::move(what.element), what.bytes,
+                               what.line != no_index);
   }
-  here.report({event_kind::message, clock.now(), what.sent, what.from, what.to, what.type, what.bytes});
+  here.report(
+      {event_kind::message, clock.now(), what.sent, what.from, what.to, what.type, what.bytes});
   hand_over(here, port_at(what.address), what.to.host, std::move(what.element));
 }
 
 /// Releases the lock.
-void fabric_state::hand_over(locked_section& here, port& to, host_index on_behalf, caf::mailbox_element_ptr element) {
+void fabric_state::hand_over(locked_section& here, port& to, host_index on_behalf,
+                             caf::mailbox_element_ptr element) {
   const auto actor = to.actor();
   here.unlock();
   acting_as as{on_behalf};
@@ -236,9 +261,11 @@ void fabric_state::hand_over(locked_section& here, port& to, host_index on_behal
   // The host lives but the actor has ended: a request is refused, as a closed port would.
   // As an event, so that an asker of the same host does not see the answer before it has asked.
   if (element->mid.is_request() && element->sender)
-    clock.at(clock.now(), [asker = element->sender, answer = element->mid.response_id(), on_behalf] {
+    clock.at(clock.now(), [asker = element->sender, answer = element->mid.response_id(),
+                           on_behalf] {
       acting_as as{on_behalf};
-      asker->enqueue(caf::make_mailbox_element(nullptr, answer, {}, caf::make_error(caf::sec::request_receiver_down)),
+      asker->enqueue(caf::make_mailbox_element(nullptr, answer, {},
+                                               caf::make_error(caf::sec::request_receiver_down)),
                      nullptr);
     });
 }
@@ -252,7 +279,8 @@ void fabric::note_arrival(host_index receiver) noexcept {
 // -- flows ----------------------------------------------------------------------------------------
 
 duration fabric_state::flow_time(locked_section& here) {
-  // On the wall clock a completion may be served late: what has ended by now must be taken out first.
+  // On the wall clock a completion may be served late: what has ended by now must be taken out
+  // first.
   const auto now = clock.now();
   if (clock.mode() == time_mode::wall_clock) {
     bulk_effects around(*this, here);
@@ -285,11 +313,23 @@ void fabric_state::flows_due() {
 
 // -- counters -------------------------------------------------------------------------------------
 
-std::uint64_t fabric::traffic_bytes(std::size_t traffic_class) const { return state_->traffic[traffic_class]; }
-std::uint64_t fabric::received_bytes(std::size_t traffic_class) const { return state_->received[traffic_class]; }
-std::uint64_t fabric::bypassed() const noexcept { return state_->bypassed; }
-std::uint64_t fabric::refused() const noexcept { return state_->refused; }
-std::uint64_t fabric::lost() const noexcept { return state_->lost; }
-std::uint64_t fabric::given_up() const noexcept { return state_->given_up; }
+std::uint64_t fabric::traffic_bytes(std::size_t traffic_class) const {
+  return state_->traffic[traffic_class];
+}
+std::uint64_t fabric::received_bytes(std::size_t traffic_class) const {
+  return state_->received[traffic_class];
+}
+std::uint64_t fabric::bypassed() const noexcept {
+  return state_->bypassed;
+}
+std::uint64_t fabric::refused() const noexcept {
+  return state_->refused;
+}
+std::uint64_t fabric::lost() const noexcept {
+  return state_->lost;
+}
+std::uint64_t fabric::given_up() const noexcept {
+  return state_->given_up;
+}
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

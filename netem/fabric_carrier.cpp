@@ -30,13 +30,11 @@ host_index fabric::host_at(const caf::node_id& node) {
 }
 
 host_index fabric_state::host_at(const caf::node_id& node) {
-  if (const auto known = hosts.find(node); known != no_host)
-    return known;
+  if (const auto known = hosts.find(node); known != no_host) return known;
   const auto first = host_table::first_of(node);
   auto machine = hosts.machine_of(first);
   if (!machine) {
-    if (!places.has_regions())
-      places.add_region("");
+    if (!places.has_regions()) places.add_region("");
     // Nobody said what its line is like: that of this process is what counts then.
     const data_rate any{std::numeric_limits<double>::max() / 1e6};
     machine = add_machine({.name = {}, .region = 0, .up = any, .down = any});
@@ -56,12 +54,10 @@ void fabric::remote_died(host_index index) {
   auto& s = *state_;
   locked_section here(s.mutex);
   auto& host = s.hosts[index];
-  if (!host.elsewhere || !host.alive)
-    return;
+  if (!host.elsewhere || !host.alive) return;
   host.alive = false;
   host.died_at = s.flow_time(here);
-  for (auto& [ordinal, address] : host.ports)
-    here.destroy_later(std::move(address));
+  for (auto& [ordinal, address] : host.ports) here.destroy_later(std::move(address));
   host.ports.clear();
 }
 
@@ -72,8 +68,7 @@ bool fabric::lives(endpoint actor) const {
 }
 
 caf::strong_actor_ptr fabric::address_at(const caf::node_id& node, caf::actor_id number) {
-  if (!host_table::is_ours(node) || number == 0 || number > 0xffffffff)
-    return nullptr;
+  if (!host_table::is_ours(node) || number == 0 || number > 0xffffffff) return nullptr;
   std::vector<caf::strong_actor_ptr> dropped; // destroyed after the lock is released
   std::lock_guard guard(state_->mutex);
   return state_->hosts.port_at(state_->host_at(node), static_cast<std::uint32_t>(number - 1),
@@ -112,12 +107,10 @@ void fabric::gone(host_index observer, host_index of, std::optional<std::uint32_
     const auto& ports = s.hosts[of].ports;
     const auto look = [&](const caf::strong_actor_ptr& at) {
       for (const auto& each : port_at(at).observers())
-        if (each.host == observer)
-          all.push_back({at, each.number});
+        if (each.host == observer) all.push_back({at, each.number});
     };
     if (!ordinal)
-      for (const auto& [number, at] : ports)
-        look(at);
+      for (const auto& [number, at] : ports) look(at);
     else if (const auto found = ports.find(*ordinal); found != ports.end())
       look(found->second);
   }

@@ -14,8 +14,7 @@ namespace shoal::netem {
 
 /// Over `relay`, if there is one.
 bool fabric_state::blocked(host_index from, host_index to, host_index relay) const {
-  if (relay != no_host)
-    return blocked(from, relay) || blocked(relay, to);
+  if (relay != no_host) return blocked(from, relay) || blocked(relay, to);
   return failures.blocked(hosts[from].where.machine, hosts[to].where.machine);
 }
 
@@ -64,10 +63,8 @@ void fabric_state::lose(std::uint32_t message, std::atomic<std::uint64_t>& count
 void fabric_state::give_up(std::uint64_t pair, std::uint64_t number) {
   locked_section here(mutex);
   const auto what = failures.give_up(pair, number);
-  if (!what)
-    return;
-  for (const auto message : what->small)
-    lose(message, given_up, here);
+  if (!what) return;
+  for (const auto message : what->small) lose(message, given_up, here);
   bulk.forget_window(pair);
   bulk_effects around(*this, here, given_up);
   bulk.break_line(pair, flow_time(here), around);
@@ -81,8 +78,7 @@ void fabric_state::go_on(std::uint64_t pair, const stall& what) {
   if (options.model == transfer_model::tcp) {
     const auto timeout = ways.retransmission_timeout(from, to);
     auto wait = timeout;
-    while (what.since + wait < now)
-      wait = 2 * wait + timeout;
+    while (what.since + wait < now) wait = 2 * wait + timeout;
     again = what.since + wait;
   }
   for (const auto message : what.small) {
@@ -119,8 +115,7 @@ void fabric_state::suspect() {
   {
     std::lock_guard guard(mutex);
     hosts.for_each_actor([&](const published_actor& actor) {
-      if (!actor.port)
-        return;
+      if (!actor.port) return;
       auto& of = port_at(actor.port);
       for (const auto& who : of.observers())
         if (who.host != no_host && who.host != of.host() && silent(who.host, of.host()))
@@ -140,8 +135,7 @@ void fabric_state::suspect() {
 bool fabric::pause(host_index host) {
   auto& s = *state_;
   std::lock_guard guard(s.mutex);
-  if (!s.hosts[host].alive || s.failures.paused(host))
-    return false;
+  if (!s.hosts[host].alive || s.failures.paused(host)) return false;
   const auto now = s.clock.now();
   s.failures.pause(host, now);
   s.clock.hold(host);
@@ -154,13 +148,11 @@ bool fabric::resume(host_index host) {
   std::vector<failure_detector::action> waiting;
   {
     std::lock_guard guard(s.mutex);
-    if (!s.failures.paused(host))
-      return false;
+    if (!s.failures.paused(host)) return false;
     waiting = s.failures.resume(host, s.clock.now());
   }
   s.clock.release(host);
-  for (const auto& action : waiting)
-    action();
+  for (const auto& action : waiting) action();
   return true;
 }
 
@@ -176,10 +168,8 @@ duration fabric::paused_time(host_index host) const {
 
 void fabric::when_resumed(host_index host, std::function<void()> action) {
   std::unique_lock guard(state_->mutex);
-  if (state_->failures.paused(host))
-    return state_->failures.when_resumed(host, std::move(action));
-  if (!state_->hosts[host].alive)
-    return;
+  if (state_->failures.paused(host)) return state_->failures.when_resumed(host, std::move(action));
+  if (!state_->hosts[host].alive) return;
   guard.unlock();
   action();
 }
@@ -189,11 +179,9 @@ void fabric::when_resumed(host_index host, std::function<void()> action) {
 void fabric_state::actor_ended(caf::actor_id id) {
   locked_section here(mutex);
   auto ended = hosts.ended(id);
-  if (!ended)
-    return;
+  if (!ended) return;
   here.destroy_later(std::move(ended->actor));
-  if (!ended->what.port)
-    return;
+  if (!ended->what.port) return;
   const auto where = ended->what.where;
   auto& of = port_at(ended->what.port);
   here.destroy_later(of.take_actor());
@@ -205,8 +193,7 @@ void fabric_state::actor_ended(caf::actor_id id) {
       of.observers().add(std::move(who));
   here.destroy_later(std::move(ended->what.port));
   here.unlock();
-  if (options.over != nullptr)
-    options.over->ended(where);
+  if (options.over != nullptr) options.over->ended(where);
 }
 
 void fabric_state::observe(port& of, caf::attachable_ptr hook) {
@@ -222,8 +209,7 @@ void fabric_state::observe(port& of, caf::attachable_ptr hook) {
     return options.over->watch(from, {of.host(), of.ordinal()});
   }
   if (of.actor() && !(from_outside && silent(who.host, of.host()))) {
-    if (of.observers().needs_sweep())
-      sweep(of, here);
+    if (of.observers().needs_sweep()) sweep(of, here);
     return of.observers().add(std::move(who));
   }
   // Somebody else answers at its address, and says so; or its host does, and knows no such actor.
@@ -240,8 +226,7 @@ void fabric_state::sweep(port& of, locked_section& here) {
   auto dead = of.observers().take_if([this](const observer& o) {
     return o.notice == 0 && o.host != no_host && !hosts[o.host].alive;
   });
-  for (auto& each : dead)
-    here.destroy_later(std::move(each.hook));
+  for (auto& each : dead) here.destroy_later(std::move(each.hook));
   of.observers().swept();
 }
 
@@ -252,8 +237,7 @@ std::size_t fabric_state::forget(port& of, const caf::attachable::token& what) {
     gone = of.observers().take_if([&](const observer& o) { return o.hook->matches(what); });
   }
   for (const auto& each : gone)
-    if (each.notice != 0)
-      clock.cancel(each.notice);
+    if (each.notice != 0) clock.cancel(each.notice);
   return gone.size();
 }
 
@@ -261,15 +245,12 @@ std::size_t fabric_state::forget(port& of, const caf::attachable::token& what) {
 duration fabric_state::notice_time(const port& of, const observer& who) const {
   const auto& host = hosts[of.host()];
   const auto now = clock.now();
-  if (who.host == of.host())
-    return now;
+  if (who.host == of.host()) return now;
   const bool silently =
       (!host.alive && host.died_by == kill_scope::machine) ||
       (who.host != no_host && (blocked(of.host(), who.host) || silent(who.host, of.host())));
-  if (silently)
-    return now + options.detection_time;
-  if (who.host == no_host)
-    return now;
+  if (silently) return now + options.detection_time;
+  if (who.host == no_host) return now;
   // The end of a connection does not overtake what is under way on it.
   const auto pair = pair_of(of.host(), who.host);
   return bulk.behind_last(pair,
@@ -286,8 +267,7 @@ void fabric_state::notify(port& of, observer who, const caf::error& reason) {
 void fabric_state::tell(port& of, std::uint64_t number, const caf::error& reason) {
   locked_section here(mutex);
   auto who = of.observers().take(number);
-  if (!who)
-    return;
+  if (!who) return;
   if (who->host != no_host && !hosts[who->host].alive)
     return here.destroy_later(std::move(who->hook));
   report(here, event_kind::down, {of.host(), of.ordinal()}, {who->host, 0}, "down");

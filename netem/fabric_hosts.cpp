@@ -44,8 +44,7 @@ machine_index fabric::add_machine(const machine_options& what) {
 machine_index fabric_state::add_machine(const machine_options& what) {
   const auto uplink = bulk.add_link(what.up), downlink = bulk.add_link(what.down);
   const auto machine = places.add_machine(what, uplink, downlink);
-  if (what.nat != nat_class::open)
-    nat_rules();
+  if (what.nat != nat_class::open) nat_rules();
   if (options.over != nullptr && !what.name.empty())
     hosts.name_machine(host_table::node_of(what.name, 0), machine);
   return machine;
@@ -77,8 +76,7 @@ host_index fabric_state::add_host(machine_index index, std::uint32_t incarnation
                                .elsewhere = elsewhere,
                                .node = std::move(node),
                                .jitter = stream(options.seed, "netem.jitter", index, incarnation)});
-  if (reach)
-    reach->add(host, index, m.nat);
+  if (reach) reach->add(host, index, m.nat);
   return host;
 }
 
@@ -94,8 +92,7 @@ host_index fabric_state::start_host(machine_index machine, std::optional<std::ui
   const auto host =
       add_host(machine, incarnation, host_table::node_of(places[machine].name, incarnation), false);
   hosts.set_running(machine, host);
-  if (options.over != nullptr)
-    hosts.name(host);
+  if (options.over != nullptr) hosts.name(host);
   report(here, event_kind::host_started, {host, 0}, {host, 0}, "");
   return host;
 }
@@ -104,34 +101,27 @@ bool fabric::kill(host_index index, kill_scope scope) {
   auto& s = *state_;
   locked_section here(s.mutex);
   auto& host = s.hosts[index];
-  if (!host.alive)
-    return false;
+  if (!host.alive) return false;
   const auto now = s.flow_time(here);
   host.alive = false;
   host.died_by = scope;
   host.died_at = now;
   s.hosts.set_running(host.where.machine, no_host);
-  if (s.reach)
-    s.reach->forget(index);
+  if (s.reach) s.reach->forget(index);
   here.report({event_kind::host_killed, now, now, {index, 0}, {index, 0}, "", 0});
   fabric_state::bulk_effects around(s, here);
   s.bulk.break_lines_of(index, now, around);
   for (const auto& stall : s.failures.stalls_of(index))
-    for (const auto message : stall.small)
-      s.lose(message, s.lost, here);
+    for (const auto message : stall.small) s.lose(message, s.lost, here);
   std::vector<caf::strong_actor_ptr> actors;
-  for (const auto& [ordinal, actor] : host.actors)
-    actors.push_back(actor);
+  for (const auto& [ordinal, actor] : host.actors) actors.push_back(actor);
   const auto waited = s.failures.end_pause_by_death(index);
   here.unlock();
   acting_as as{index};
-  for (const auto& actor : actors)
-    actor->enqueue(kill_message(actor), nullptr);
+  for (const auto& actor : actors) actor->enqueue(kill_message(actor), nullptr);
   // Only now: no actor of the host may handle anything before the kill, which is urgent.
-  if (waited)
-    s.clock.release(index);
-  if (s.options.over != nullptr)
-    s.options.over->killed(index, scope);
+  if (waited) s.clock.release(index);
+  if (s.options.over != nullptr) s.options.over->killed(index, scope);
   return true;
 }
 
@@ -141,8 +131,7 @@ void fabric::set_path(region_index a, region_index b, const path_quality& path) 
   auto& s = *state_;
   locked_section here(s.mutex);
   s.places.set_path(a, b, path);
-  if (s.bulk.sending() == 0)
-    return;
+  if (s.bulk.sending() == 0) return;
   fabric_state::bulk_effects around(s, here);
   s.bulk.retune_all(s.flow_time(here), around);
 }
@@ -153,8 +142,7 @@ void fabric::set_rates(machine_index machine, data_rate up, data_rate down) {
   const auto& m = s.places[machine];
   const auto now = s.flow_time(here);
   s.places.set_rate_up(machine, up);
-  if (const auto host = s.hosts.running(machine); host != no_host)
-    s.hosts[host].up = up;
+  if (const auto host = s.hosts.running(machine); host != no_host) s.hosts[host].up = up;
   fabric_state::bulk_effects around(s, here);
   s.bulk.set_capacities(m.uplink, up, m.downlink, down, now, around);
 }
@@ -173,11 +161,9 @@ void fabric::set_line(machine_index machine, const path_quality& out, const path
   locked_section here(s.mutex);
   const auto place = s.places.use_line(machine, out, in);
   const auto host = s.hosts.running(machine);
-  if (host == no_host)
-    return;
+  if (host == no_host) return;
   s.hosts[host].where.place = place;
-  if (!s.bulk.busy(host))
-    return;
+  if (!s.bulk.busy(host)) return;
   fabric_state::bulk_effects around(s, here);
   s.bulk.retune(host, s.flow_time(here), around);
 }
@@ -240,8 +226,7 @@ duration fabric::delay_between(host_index from, host_index to) const {
 fabric::dial_outcome fabric::dial(host_index from, host_index to) const {
   const auto& s = *state_;
   std::lock_guard guard(state_->mutex);
-  if (from >= s.hosts.size() || to >= s.hosts.size())
-    return {};
+  if (from >= s.hosts.size() || to >= s.hosts.size()) return {};
   const auto& called = s.hosts[to];
   const bool opens =
       s.hosts[from].alive && called.alive && s.places[called.where.machine].nat == nat_class::open;
@@ -254,8 +239,7 @@ nat_class fabric::nat_of(host_index host) const {
 std::uint64_t fabric::public_address(host_index of, host_index by) const {
   const auto& s = *state_;
   std::lock_guard guard(state_->mutex);
-  if (of >= s.hosts.size())
-    return 0;
+  if (of >= s.hosts.size()) return 0;
   return s.reach ? s.reach->address_of(of, by) : std::uint64_t{s.hosts[of].where.machine} + 1;
 }
 bool fabric::relay_left() const {
@@ -275,16 +259,13 @@ void fabric_state::actor_born(host_index host, const caf::strong_actor_ptr& acto
   const bool alive = hosts[host].alive;
   here.unlock();
   // An actor that was killed in the middle of its handler may have spawned this one.
-  if (!alive)
-    actor->enqueue(kill_message(actor), nullptr);
+  if (!alive) actor->enqueue(kill_message(actor), nullptr);
 }
 
 host_index fabric::host_of(const caf::actor& actor) const {
   auto* it = caf::actor_cast<caf::abstract_actor*>(actor);
-  if (it == nullptr)
-    return no_host;
-  if (const auto* address = dynamic_cast<port*>(it))
-    return address->host();
+  if (it == nullptr) return no_host;
+  if (const auto* address = dynamic_cast<port*>(it)) return address->host();
   std::lock_guard guard(state_->mutex);
   const auto* found = state_->hosts.find(actor.id());
   return found != nullptr ? found->where.host : no_host;

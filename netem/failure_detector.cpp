@@ -32,15 +32,13 @@ bool failure_detector::cut_off(machine_index a, machine_index b, duration now) c
 failure_detector::stalled failure_detector::stall_of(std::uint64_t pair, host_index relay,
                                                      duration now) {
   const auto [found, fresh] = stalls_.try_emplace(pair);
-  if (fresh)
-    found->second = {next_number_++, now, relay, {}};
+  if (fresh) found->second = {next_number_++, now, relay, {}};
   return {found->second, fresh};
 }
 
 std::optional<stall> failure_detector::give_up(std::uint64_t pair, std::uint64_t number) {
   const auto found = stalls_.find(pair);
-  if (found == stalls_.end() || found->second.number != number)
-    return std::nullopt;
+  if (found == stalls_.end() || found->second.number != number) return std::nullopt;
   auto out = std::move(found->second);
   stalls_.erase(found);
   return out;
@@ -49,8 +47,7 @@ std::optional<stall> failure_detector::give_up(std::uint64_t pair, std::uint64_t
 std::vector<stall> failure_detector::stalls_of(host_index host) {
   std::vector<stall> out;
   std::erase_if(stalls_, [&](auto& entry) {
-    if (sender_of(entry.first) != host && receiver_of(entry.first) != host)
-      return false;
+    if (sender_of(entry.first) != host && receiver_of(entry.first) != host) return false;
     out.push_back(std::move(entry.second));
     return true;
   });
@@ -60,8 +57,7 @@ std::vector<stall> failure_detector::stalls_of(host_index host) {
 // -- pauses ---------------------------------------------------------------------------------------
 
 void failure_detector::pause(host_index host, duration now) {
-  if (host >= pauses_.size())
-    pauses_.resize(std::size_t{host} + 1);
+  if (host >= pauses_.size()) pauses_.resize(std::size_t{host} + 1);
   pauses_[host].paused = true;
   pauses_[host].since = now;
 }
@@ -75,24 +71,21 @@ std::vector<failure_detector::action> failure_detector::resume(host_index host, 
 
 std::optional<std::vector<failure_detector::action>>
 failure_detector::end_pause_by_death(host_index host) {
-  if (!paused(host))
-    return std::nullopt;
+  if (!paused(host)) return std::nullopt;
   pauses_[host].paused = false;
   return take_waiting(host);
 }
 
 std::vector<failure_detector::action> failure_detector::take_waiting(host_index host) {
   const auto found = when_resumed_.find(host);
-  if (found == when_resumed_.end())
-    return {};
+  if (found == when_resumed_.end()) return {};
   auto out = std::move(found->second);
   when_resumed_.erase(found);
   return out;
 }
 
 duration failure_detector::paused_time(host_index host, duration now) const {
-  if (host >= pauses_.size())
-    return {};
+  if (host >= pauses_.size()) return {};
   const auto& of = pauses_[host];
   return of.before + (of.paused ? now - of.since : duration{});
 }

@@ -1,6 +1,6 @@
-// The pairs of hosts that cannot hear each other: cuts in force, messages that wait at a cut, and paused hosts.
-// A host is suspected when nothing has been heard of it for the detection time, because of a cut or
-// because it is paused. Thread safety: none. Time comes in as an argument.
+// The pairs of hosts that cannot hear each other: cuts in force, messages that wait at a cut, and
+// paused hosts. A host is suspected when nothing has been heard of it for the detection time,
+// because of a cut or because it is paused. Thread safety: none. Time comes in as an argument.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -104,8 +104,7 @@ template <class Predicate>
 std::optional<std::pair<std::uint64_t, stall>>
 failure_detector::take_open(std::optional<std::uint64_t> after, Predicate open) {
   for (auto at = after ? stalls_.upper_bound(*after) : stalls_.begin(); at != stalls_.end(); ++at) {
-    if (!open(at->first, at->second))
-      continue;
+    if (!open(at->first, at->second)) continue;
     auto out = std::pair(at->first, std::move(at->second));
     stalls_.erase(at);
     return out;

@@ -1,5 +1,5 @@
-// A hash table from integers to small values in one array: linear probing, at most 5/8 full, erased by
-// moving back what follows. One cache miss for each look-up, where std::unordered_map has three.
+// A hash table from integers to small values in one array: linear probing, at most 5/8 full, erased
+// by moving back what follows. One cache miss for each look-up, where std::unordered_map has three.
 // Source: Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace shoal::netem {
 /// What find() and operator[] return is valid until the next insertion or erasure.
 template <class Value>
 class flat_map {
- public:
+public:
   static constexpr std::uint64_t empty_key = ~std::uint64_t{0};
 
   std::size_t size() const noexcept { return size_; }
@@ -25,7 +25,9 @@ class flat_map {
     auto& at = places_[index_of(key)];
     return at.key == key ? &at.value : nullptr;
   }
-  const Value* find(std::uint64_t key) const noexcept { return const_cast<flat_map*>(this)->find(key); }
+  const Value* find(std::uint64_t key) const noexcept {
+    return const_cast<flat_map*>(this)->find(key);
+  }
 
   /// Inserts a default value for a key that is not there. Complexity: amortized O(1).
   Value& operator[](std::uint64_t key) {
@@ -60,7 +62,8 @@ class flat_map {
       if (at.key != empty_key) what(at.key, at.value);
   }
 
-  /// Drops every entry for which `what(key, value)` is true, and gives back room that is not needed.
+  /// Drops every entry for which `what(key, value)` is true, and gives back room that is not
+  /// needed.
   template <class Predicate>
   void erase_if(Predicate what) {
     std::size_t kept = 0;
@@ -77,7 +80,7 @@ class flat_map {
     if (!places_.empty()) rebuild(wanted);
   }
 
- private:
+private:
   struct place {
     std::uint64_t key = empty_key;
     Value value{};
@@ -103,8 +106,8 @@ class flat_map {
       if (at.key != empty_key) places_[index_of(at.key)] = std::move(at);
   }
 
-  std::vector<place> places_;  // a power of two
+  std::vector<place> places_; // a power of two
   std::size_t size_ = 0;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,9 +1,9 @@
 #include "netem/flow_network.hpp"
 
+#include "kernels/base/check.hpp"
+
 #include <algorithm>
 #include <cmath>
-
-#include "kernels/base/check.hpp"
 
 namespace shoal::netem {
 
@@ -23,9 +23,11 @@ double bits_in(double rate, duration time) {
   return time.count() == 0 ? 0 : rate * (static_cast<double>(time.count()) * 1e-9);
 }
 
-}  // namespace
+} // namespace
 
-link_id flow_network::add_link(double bits_per_second) { return solver_.add_link(bits_per_second); }
+link_id flow_network::add_link(double bits_per_second) {
+  return solver_.add_link(bits_per_second);
+}
 
 void flow_network::set_capacity(link_id link, double bits_per_second, duration now) {
   move_to(now);
@@ -128,9 +130,15 @@ double flow_network::remaining_bytes(flow_id id, duration now) {
   return std::max(0.0, flow.remaining_bits - bits_in(flow.rate, now - flow.since)) / 8;
 }
 
-std::uint64_t flow_network::bytes(flow_id id) const { return at(id).bytes; }
-std::uint64_t flow_network::tag(flow_id id) const { return at(id).tag; }
-duration flow_network::started(flow_id id) const { return at(id).started; }
+std::uint64_t flow_network::bytes(flow_id id) const {
+  return at(id).bytes;
+}
+std::uint64_t flow_network::tag(flow_id id) const {
+  return at(id).tag;
+}
+duration flow_network::started(flow_id id) const {
+  return at(id).started;
+}
 
 duration flow_network::expected_end(flow_id id) {
   settle();
@@ -176,7 +184,7 @@ const flow_network::flow_record& flow_network::at(flow_id id) const {
 void flow_network::move_to(duration now) {
   SHOAL_CHECK(now >= now_, "time goes back");
   if (now == now_) return;
-  settle();  // what changed at the old time counts from the old time
+  settle(); // what changed at the old time counts from the old time
   SHOAL_CHECK(completions_.empty() || completions_.front().end >= now,
               "a flow has ended before this change: advance() first");
   now_ = now;
@@ -278,4 +286,4 @@ void flow_network::sift_down(std::size_t place, completion entry) {
   put(place, entry);
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

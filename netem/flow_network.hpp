@@ -10,14 +10,14 @@
 // Thread safety: none.
 #pragma once
 
+#include "kernels/base/units.hpp"
+#include "netem/max_min.hpp"
+
 #include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
-
-#include "kernels/base/units.hpp"
-#include "netem/max_min.hpp"
 
 namespace shoal::netem {
 
@@ -37,15 +37,15 @@ struct finished_flow {
 /// Time is given with every change and never goes back. Before a change at `now`, everything that
 /// ends before `now` must have been taken out by advance(); what ends at `now` may still be there.
 class flow_network {
- public:
+public:
   using finished = finished_flow;
 
   /// Requires: 0 <= bits_per_second, finite. Flows over a link of rate 0 stand still.
   link_id add_link(double bits_per_second);
   void set_capacity(link_id link, double bits_per_second, duration now);
 
-  /// Starts a flow of `bytes` over distinct links. `tag` comes back when it ends. A flow of 0 bytes,
-  /// or without links and cap, ends at `now`.
+  /// Starts a flow of `bytes` over distinct links. `tag` comes back when it ends. A flow of 0
+  /// bytes, or without links and cap, ends at `now`.
   flow_id start(std::span<const link_id> path, std::uint64_t bytes, double cap_bits_per_second,
                 duration now, std::uint64_t tag);
   /// The same with a share of the links in proportion to `weight` and amounts of use per link.
@@ -88,7 +88,7 @@ class flow_network {
     duration at{};
     double rate = 0;
     std::optional<link_id> bottleneck;
-    std::uint32_t sharers = 0;    ///< flows on the bottleneck
+    std::uint32_t sharers = 0; ///< flows on the bottleneck
   };
   /// Appends to `notes` from now on, until told null.
   void watch(std::vector<rate_note>* notes) noexcept { watch_ = notes; }
@@ -104,11 +104,11 @@ class flow_network {
   /// Rates computed again so far, for benchmarks.
   std::uint64_t flows_refilled() const noexcept { return solver_.flows_refilled(); }
 
- private:
+private:
   static constexpr std::uint32_t none = 0xffffffff;
 
   struct flow_record {
-    double remaining_bits = 0;  // at `since`
+    double remaining_bits = 0; // at `since`
     double rate = 0;
     duration since{};
     duration end = duration::max();
@@ -145,7 +145,7 @@ class flow_network {
   std::vector<flow_record> flows_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> slot_of_;  // by index in the solver
-  std::vector<completion> completions_;  // a heap of arity 4; flows know their place
+  std::vector<completion> completions_; // a heap of arity 4; flows know their place
   std::vector<link_use> path_;
   duration now_{};
   std::uint64_t next_sequence_ = 0;
@@ -154,4 +154,4 @@ class flow_network {
   std::vector<rate_changed>* follow_ = nullptr;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

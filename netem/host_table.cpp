@@ -56,8 +56,7 @@ host_index host_table::add(host_state made) {
 }
 
 host_table::machine_state& host_table::of(machine_index machine) {
-  if (machine >= machines_.size())
-    machines_.resize(std::size_t{machine} + 1);
+  if (machine >= machines_.size()) machines_.resize(std::size_t{machine} + 1);
   return machines_[machine];
 }
 
@@ -90,8 +89,7 @@ void host_table::born(host_index index, const caf::strong_actor_ptr& actor) {
 
 std::optional<host_table::ended_actor> host_table::ended(caf::actor_id id) {
   auto* found = actors_.find(id);
-  if (found == nullptr)
-    return std::nullopt;
+  if (found == nullptr) return std::nullopt;
   ended_actor out{std::move(*found), nullptr};
   actors_.erase(id);
   auto& actors = hosts_[out.what.where.host].actors;
@@ -111,10 +109,8 @@ caf::strong_actor_ptr host_table::make_port(const caf::strong_actor_ptr& actor, 
 
 caf::strong_actor_ptr host_table::port_of(const caf::strong_actor_ptr& actor) {
   auto* found = actors_.find(actor->id());
-  if (found == nullptr)
-    return nullptr;
-  if (!found->port)
-    found->port = make_port(actor, found->where.host, found->where.ordinal);
+  if (found == nullptr) return nullptr;
+  if (!found->port) found->port = make_port(actor, found->where.host, found->where.ordinal);
   return found->port;
 }
 
@@ -124,12 +120,10 @@ caf::strong_actor_ptr host_table::port_at(host_index index, std::uint32_t ordina
   if (!host.elsewhere)
     if (const auto found = host.actors.find(ordinal); found != host.actors.end())
       return port_of(found->second);
-  if (const auto found = host.ports.find(ordinal); found != host.ports.end())
-    return found->second;
+  if (const auto found = host.ports.find(ordinal); found != host.ports.end()) return found->second;
   auto out = make_port(nullptr, index, ordinal);
   if (host.elsewhere && host.alive) {
-    if (host.ports.size() >= host.sweep_at)
-      sweep(host, dropped);
+    if (host.ports.size() >= host.sweep_at) sweep(host, dropped);
     host.ports.emplace(ordinal, out);
   }
   return out;

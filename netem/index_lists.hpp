@@ -19,14 +19,11 @@ public:
 
   /// Requires: `index` is in no list.
   void push_front(std::uint32_t list, std::uint32_t index) {
-    if (list >= heads_.size())
-      heads_.resize(std::size_t{list} + 1, none);
-    if (index >= links_.size())
-      links_.resize(std::size_t{index} + 1);
+    if (list >= heads_.size()) heads_.resize(std::size_t{list} + 1, none);
+    if (index >= links_.size()) links_.resize(std::size_t{index} + 1);
     auto& head = heads_[list];
     links_[index] = {head, none};
-    if (head != none)
-      links_[head].previous = index;
+    if (head != none) links_[head].previous = index;
     head = index;
   }
 
@@ -37,8 +34,7 @@ public:
       heads_[list] = next;
     else
       links_[previous].next = next;
-    if (next != none)
-      links_[next].previous = previous;
+    if (next != none) links_[next].previous = previous;
   }
 
 private:

@@ -1,10 +1,10 @@
 #include "netem/lifetime_fit.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "kernels/base/check.hpp"
 #include "kernels/base/stats.hpp"
+
+#include <algorithm>
+#include <cmath>
 
 namespace shoal::netem {
 namespace {
@@ -14,7 +14,8 @@ double digamma(double x) {
   double out = 0;
   for (; x < 8; ++x) out -= 1 / x;
   const double r = 1 / (x * x);
-  return out + std::log(x) - 0.5 / x - r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r / 132))));
+  return out + std::log(x) - 0.5 / x -
+         r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r / 132))));
 }
 double trigamma(double x) {
   double out = 0;
@@ -79,7 +80,8 @@ lifetime fit_hyperexponential(std::span<const double> lengths) {
   for (int i = 0; i < 300; ++i) {
     double in_fast = 0, fast_sum = 0, slow_sum = 0;
     for (const double x : lengths) {
-      const double a = weight / fast * std::exp(-x / fast), b = (1 - weight) / slow * std::exp(-x / slow);
+      const double a = weight / fast * std::exp(-x / fast),
+                   b = (1 - weight) / slow * std::exp(-x / slow);
       const double share = a + b > 0 ? a / (a + b) : 0;
       in_fast += share;
       fast_sum += share * x;
@@ -96,7 +98,7 @@ lifetime fit_hyperexponential(std::span<const double> lengths) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 double ks_distance(std::span<const double> lengths, const lifetime& what) {
   SHOAL_CHECK(!lengths.empty(), "no lengths, no distance");
@@ -106,8 +108,10 @@ double ks_distance(std::span<const double> lengths, const lifetime& what) {
   double worst = 0;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     // Just below, too: at `at_most` the function jumps.
-    const double below = probability_within(what, std::nextafter(sorted[i], 0.0)), at = probability_within(what, sorted[i]);
-    worst = std::max({worst, below - static_cast<double>(i) / n, static_cast<double>(i + 1) / n - at});
+    const double below = probability_within(what, std::nextafter(sorted[i], 0.0)),
+                 at = probability_within(what, sorted[i]);
+    worst =
+        std::max({worst, below - static_cast<double>(i) / n, static_cast<double>(i + 1) / n - at});
     // Of equal lengths only the first is above those before, and only the last below those after.
     while (i + 1 < sorted.size() && sorted[i + 1] == sorted[i]) {
       ++i;
@@ -120,27 +124,35 @@ double ks_distance(std::span<const double> lengths, const lifetime& what) {
 
 lifetime fit_lifetime(lifetime_kind kind, std::span<const double> lengths) {
   switch (kind) {
-    case lifetime_kind::always: break;
-    case lifetime_kind::exponential: return made(kind, mean(lengths), 1);
-    case lifetime_kind::weibull: return fit_weibull(lengths);
-    case lifetime_kind::log_normal: return fit_log_normal(lengths);
-    case lifetime_kind::gamma: return fit_gamma(lengths);
-    case lifetime_kind::hyperexponential: return fit_hyperexponential(lengths);
+  case lifetime_kind::always:
+    break;
+  case lifetime_kind::exponential:
+    return made(kind, mean(lengths), 1);
+  case lifetime_kind::weibull:
+    return fit_weibull(lengths);
+  case lifetime_kind::log_normal:
+    return fit_log_normal(lengths);
+  case lifetime_kind::gamma:
+    return fit_gamma(lengths);
+  case lifetime_kind::hyperexponential:
+    return fit_hyperexponential(lengths);
   }
   SHOAL_CHECK(false, "what never ends has no lengths");
 }
 
 std::vector<fitted_lifetime> fit_lifetimes(std::span<const double> lengths) {
   std::vector<fitted_lifetime> out;
-  if (lengths.size() < fewest_lengths || std::all_of(lengths.begin(), lengths.end(), [&](double x) { return x == lengths[0]; }))
+  if (lengths.size() < fewest_lengths ||
+      std::all_of(lengths.begin(), lengths.end(), [&](double x) { return x == lengths[0]; }))
     return out;
   using enum lifetime_kind;
   for (const lifetime_kind kind : {exponential, weibull, log_normal, gamma, hyperexponential}) {
     const lifetime what = fit_lifetime(kind, lengths);
     out.push_back({what, ks_distance(lengths, what)});
   }
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.ks < b.ks; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.ks < b.ks; });
   return out;
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

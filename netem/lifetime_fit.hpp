@@ -1,14 +1,16 @@
-// The lifetime of each kind that fits observed lengths best, by maximum likelihood, and how well it does.
-//   exponential, log_normal: closed form    weibull, gamma: Newton on the shape    hyperexponential: two phases, by EM
-// KS is Kolmogorov and Smirnov's D = sup |F_n(x) - F(x)|: the smaller, the better. With n lengths, D sqrt(n) above 1.36
-// would happen once in 20 times if the lengths came from F, and F had not been fitted to them.
-// Left out: lengths of which only a part was seen.
+// The lifetime of each kind that fits observed lengths best, by maximum likelihood, and how well it
+// does.
+//   exponential, log_normal: closed form    weibull, gamma: Newton on the shape hyperexponential:
+//   two phases, by EM
+// KS is Kolmogorov and Smirnov's D = sup |F_n(x) - F(x)|: the smaller, the better. With n lengths,
+// D sqrt(n) above 1.36 would happen once in 20 times if the lengths came from F, and F had not been
+// fitted to them. Left out: lengths of which only a part was seen.
 #pragma once
+
+#include "netem/distributions.hpp"
 
 #include <span>
 #include <vector>
-
-#include "netem/distributions.hpp"
 
 namespace shoal::netem {
 
@@ -27,4 +29,4 @@ lifetime fit_lifetime(lifetime_kind kind, std::span<const double> lengths);
 inline constexpr std::size_t fewest_lengths = 8;
 std::vector<fitted_lifetime> fit_lifetimes(std::span<const double> lengths);
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

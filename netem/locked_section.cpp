@@ -15,8 +15,7 @@ void reporting_mutex::stop_reporting() {
 }
 
 void locked_section::report(std::unique_ptr<transfer_record> what) {
-  if (!on_.reporting() || !on_.on_transfer_)
-    return;
+  if (!on_.reporting() || !on_.on_transfer_) return;
   take_turn();
   later().reports.emplace_back(std::move(what));
 }
@@ -36,11 +35,9 @@ void locked_section::wait_for_turn() {
 }
 
 void locked_section::give_reports() {
-  if (has_turn_ && on_.turn_.load(std::memory_order_acquire) != turn_)
-    wait_for_turn();
+  if (has_turn_ && on_.turn_.load(std::memory_order_acquire) != turn_) wait_for_turn();
   const auto* before = std::exchange(reporting_mutex::speaking_for, &on_);
-  if (first_)
-    on_.on_event_(*first_);
+  if (first_) on_.on_event_(*first_);
   if (later_) {
     for (const auto& each : later_->reports)
       if (const auto* event = std::get_if<delivered_event>(&each))
@@ -49,11 +46,9 @@ void locked_section::give_reports() {
         on_.on_transfer_(*std::get<std::unique_ptr<transfer_record>>(each));
   }
   reporting_mutex::speaking_for = before;
-  if (!has_turn_)
-    return;
+  if (!has_turn_) return;
   on_.turn_.store(turn_ + 1);
-  if (on_.waiting_.load() == 0)
-    return;
+  if (on_.waiting_.load() == 0) return;
   // A thread that has counted itself either sees the new turn or waits already when it is notified.
   { std::lock_guard lock(on_.turn_mutex_); }
   on_.turn_changed_.notify_all();

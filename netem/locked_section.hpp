@@ -68,14 +68,12 @@ class locked_section {
 public:
   explicit locked_section(reporting_mutex& on) : on_(on) { on_.mutex_.lock(); }
   ~locked_section() {
-    if (locked_)
-      unlock();
+    if (locked_) unlock();
   }
   locked_section(const locked_section&) = delete;
 
   void report(const delivered_event& what) {
-    if (!on_.reporting())
-      return;
+    if (!on_.reporting()) return;
     take_turn();
     if (first_ || later_)
       later().reports.emplace_back(what);
@@ -93,8 +91,7 @@ public:
   void unlock() {
     locked_ = false;
     on_.mutex_.unlock();
-    if (first_ || later_ || has_turn_)
-      give_reports();
+    if (first_ || later_ || has_turn_) give_reports();
     later_.reset();
   }
 
@@ -110,15 +107,13 @@ private:
   };
 
   work& later() {
-    if (!later_)
-      later_ = std::make_unique<work>();
+    if (!later_) later_ = std::make_unique<work>();
     return *later_;
   }
 
   /// A callback's own sections have no turn: they speak within the turn of their caller.
   void take_turn() {
-    if (has_turn_ || reporting_mutex::speaking_for == &on_)
-      return;
+    if (has_turn_ || reporting_mutex::speaking_for == &on_) return;
     turn_ = on_.next_turn_++;
     has_turn_ = true;
   }

@@ -1,9 +1,9 @@
 #include "netem/max_min.hpp"
 
+#include "kernels/base/check.hpp"
+
 #include <algorithm>
 #include <cmath>
-
-#include "kernels/base/check.hpp"
 
 namespace shoal::netem {
 
@@ -12,7 +12,9 @@ namespace {
 constexpr double tolerance = 1e-12;
 
 // Whether a is above the level, as far as rounding lets us tell.
-bool above(double a, double level) { return a > level * (1 + tolerance); }
+bool above(double a, double level) {
+  return a > level * (1 + tolerance);
+}
 
 // The order of a heap that has the lowest level in front.
 constexpr auto later = [](const auto& a, const auto& b) {
@@ -20,7 +22,7 @@ constexpr auto later = [](const auto& a, const auto& b) {
   return a.what != b.what ? a.what > b.what : a.capped > b.capped;
 };
 
-}  // namespace
+} // namespace
 
 // --- The graph ---------------------------------------------------------------------------------
 
@@ -51,7 +53,7 @@ max_min::flow_index max_min::add_flow(std::span<const link_use> path, double cap
     free_flows_.pop_back();
   }
   auto& record = flows_[f];
-  const bool seeded = record.seeded;  // an index may be removed and used again between two solves
+  const bool seeded = record.seeded; // an index may be removed and used again between two solves
   record = {};
   record.weight = weight;
   record.cap_level = cap / weight;
@@ -110,7 +112,7 @@ void max_min::remove_flow(flow_index f) {
     hops_[moved.hop].place = h.place;
     link.uses.pop_back();
     if (link.uses.empty()) link.used = 0;
-    if (link.level < unlimited) seed(h.link);  // a link that held nobody back still does not
+    if (link.level < unlimited) seed(h.link); // a link that held nobody back still does not
   }
   free_hops_[record.hop_count].push_back(record.first_hop);
   record.now = state::free;
@@ -202,7 +204,7 @@ void max_min::schedule(std::uint32_t l, double water) {
 
 void max_min::meet(std::uint32_t l, double water) {
   auto& link = links_[l];
-  link.next_event = 0;  // keeps schedule() away until we are done
+  link.next_event = 0; // keeps schedule() away until we are done
   for (;;) {
     if (link.opened) fold(link, water);
     const double estimate = fill_estimate(link, water);
@@ -230,7 +232,7 @@ void max_min::pass(std::uint32_t l, double water) {
     const auto& f = flows_[use.flow];
     if (f.now == state::resting && f.bottleneck == l) raise(use.flow, water, true);
   }
-  auto& link = links_[l];  // summed afresh: the differences above leave rounding behind
+  auto& link = links_[l]; // summed afresh: the differences above leave rounding behind
   double fixed = 0;
   for (const auto& use : link.uses) {
     const auto& f = flows_[use.flow];
@@ -266,7 +268,8 @@ void max_min::raise(flow_index f, double water, bool schedule_links) {
     push({std::max(water, record.cap_level), static_cast<std::uint32_t>(no_link), f});
 }
 
-// From now on resting flows above the water are seen as rising with it until they are where they rest.
+// From now on resting flows above the water are seen as rising with it until they are where they
+// rest.
 void max_min::open(link_record& link, double water) {
   if (high_lists_used_ == high_lists_.size()) high_lists_.emplace_back();
   link.high_list = high_lists_used_++;
@@ -317,7 +320,7 @@ void max_min::close(std::uint32_t l, double level) {
     } else if (f.now == state::resting && above(f.level, level)) {
       lower(use.flow, level, l);
     } else if (f.now == state::resting && f.bottleneck != l && !above(level, f.level)) {
-      f.bottleneck = l;  // as good as the other one, which may be about to pass
+      f.bottleneck = l; // as good as the other one, which may be about to pass
     }
     used += hops_[use.hop].weight * f.level;
   }
@@ -379,4 +382,4 @@ void max_min::finish() {
   moved_.clear();
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,8 +1,8 @@
 // Max-min fair rates of flows over links, kept up to date under changes: only what a change can
 // affect is computed again.
 //
-// A flow_index f has a weight w[f], a cap, and uses[f, l] units of link l per unit of its rate. Its rate
-// is w[f] * level[f], and `level` is the max-min fair point of
+// A flow_index f has a weight w[f], a cap, and uses[f, l] units of link l per unit of its rate. Its
+// rate is w[f] * level[f], and `level` is the max-min fair point of
 //   sum over f of uses[f, l] * w[f] * level[f] <= capacity[l],   w[f] * level[f] <= cap[f].
 // It is the only feasible point at which every flow has a bottleneck: its cap, or a full link on
 // which no flow has a higher level (Bertsekas and Gallager, "Data Networks", section 6.5.2).
@@ -28,13 +28,13 @@
 // Thread safety: none.
 #pragma once
 
+#include "netem/ids.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
-
-#include "netem/ids.hpp"
 
 namespace shoal::netem {
 
@@ -47,7 +47,7 @@ struct link_use {
 };
 
 class max_min {
- public:
+public:
   /// A flow is a small index, used again after it was removed.
   using flow_index = std::uint32_t;
   static constexpr link_id no_link{0xffffffff};
@@ -83,13 +83,13 @@ class max_min {
   /// Flows that solve() has looked at and changed so far, for benchmarks.
   std::uint64_t flows_refilled() const noexcept { return refilled_; }
 
- private:
+private:
   enum class state : std::uint8_t { free, resting, rising, settled };
 
   struct hop {
     std::uint32_t link;
-    std::uint32_t place;  // index in the link's uses
-    double weight;        // amount * weight of the flow: what one unit of level takes
+    std::uint32_t place; // index in the link's uses
+    double weight;       // amount * weight of the flow: what one unit of level takes
   };
   struct flow_record {
     double level = 0;
@@ -113,31 +113,31 @@ class max_min {
   struct link_record {
     double capacity = 0;
     double used = 0;
-    double level = unlimited;  // of the last solve
+    double level = unlimited; // of the last solve
     std::vector<use_record> uses;
     // The rest is meaningful while solve() runs and the link is touched.
-    double fixed = 0;          // taken by settled flows, and by resting flows that are not high
-    double rising_weight = 0;  // of rising flows, and of high flows
-    double fold_level = 0;     // resting flows above this are high, if opened
+    double fixed = 0;         // taken by settled flows, and by resting flows that are not high
+    double rising_weight = 0; // of rising flows, and of high flows
+    double fold_level = 0;    // resting flows above this are high, if opened
     double next_event = unlimited;
     double new_level = unlimited;
     std::uint32_t rising_count = 0;
     std::uint32_t high_list = 0;
-    std::uint32_t drift = 0;   // changes of `used` since it was last summed afresh
+    std::uint32_t drift = 0; // changes of `used` since it was last summed afresh
     bool seeded = false;
     bool touched = false;
-    bool opened = false;       // resting flows above the water are counted as rising with it
-    bool passed = false;       // the water is above the last fill level
-    bool closed = false;       // full
+    bool opened = false; // resting flows above the water are counted as rising with it
+    bool passed = false; // the water is above the last fill level
+    bool closed = false; // full
   };
   struct high_list {
-    std::vector<high_flow> flows;  // by level
+    std::vector<high_flow> flows; // by level
     std::size_t folded = 0;
   };
   struct event {
     double level;
-    std::uint32_t what;  // a link
-    flow_index capped;         // or a flow, if not no_flow
+    std::uint32_t what; // a link
+    flow_index capped;  // or a flow, if not no_flow
   };
   static constexpr flow_index no_flow = 0xffffffff;
 
@@ -165,11 +165,11 @@ class max_min {
   std::vector<flow_record> flows_;
   std::vector<flow_index> free_flows_;
   std::vector<hop> hops_;
-  std::vector<std::vector<std::uint32_t>> free_hops_;  // by path length
+  std::vector<std::vector<std::uint32_t>> free_hops_; // by path length
   std::vector<std::uint32_t> seed_links_;
   std::vector<flow_index> seed_flows_;
 
-  std::vector<event> events_;  // a heap
+  std::vector<event> events_; // a heap
   std::vector<std::uint32_t> touched_;
   struct old_level {
     flow_index flow;
@@ -182,4 +182,4 @@ class max_min {
   std::uint64_t refilled_ = 0;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -60,4 +60,4 @@ std::vector<double> max_min_reference(std::span<const double> capacities,
   return rate;
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

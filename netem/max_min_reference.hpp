@@ -1,13 +1,14 @@
 // Max-min fair rates from scratch, by plain progressive filling: the specification of max_min.
 // Steps: raise one level for all flows that are not frozen; freeze those on the link that fills up
 //   first, or the one whose cap comes first; repeat until all are frozen.
-// Complexity: O(links * rounds + sum of path lengths). For tests and for verification before timing.
+// Complexity: O(links * rounds + sum of path lengths). For tests and for verification before
+// timing.
 #pragma once
+
+#include "netem/max_min.hpp"
 
 #include <span>
 #include <vector>
-
-#include "netem/max_min.hpp"
 
 namespace shoal::netem {
 
@@ -22,4 +23,4 @@ struct max_min_demand {
 std::vector<double> max_min_reference(std::span<const double> capacities,
                                       std::span<const max_min_demand> flows);
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

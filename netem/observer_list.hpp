@@ -36,8 +36,7 @@ public:
   std::optional<observer> take(std::uint64_t number) {
     const auto found = std::find_if(all_.begin(), all_.end(),
                                     [&](const observer& o) { return o.number == number; });
-    if (found == all_.end())
-      return std::nullopt;
+    if (found == all_.end()) return std::nullopt;
     auto out = std::move(*found);
     all_.erase(found);
     return out;
@@ -49,8 +48,7 @@ public:
     std::vector<observer> out;
     std::erase_if(all_, [&](observer& o) {
       const bool taken = what(std::as_const(o));
-      if (taken)
-        out.push_back(std::move(o));
+      if (taken) out.push_back(std::move(o));
       return taken;
     });
     return out;

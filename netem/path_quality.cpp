@@ -1,10 +1,10 @@
 #include "netem/path_quality.hpp"
 
+#include "kernels/base/portable_math.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
-
-#include "kernels/base/portable_math.hpp"
 
 namespace shoal::netem {
 
@@ -12,12 +12,14 @@ namespace {
 
 constexpr double cut = 4;
 
-/// 1 - P(Z <= z) of the standard normal distribution, to 1.5e-7 absolute and better in relative terms than
-/// the jitter of any line is known. Source: Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.2.17.
+/// 1 - P(Z <= z) of the standard normal distribution, to 1.5e-7 absolute and better in relative
+/// terms than the jitter of any line is known. Source: Abramowitz and Stegun, "Handbook of
+/// Mathematical Functions", 26.2.17.
 double upper_tail(double z) {
   const double t = 1 / (1 + 0.2316419 * std::abs(z));
   const double density = 0.3989422804014327 * portable::exp(-z * z / 2);
-  const double tail = density * t *
+  const double tail =
+      density * t *
       (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))));
   return std::clamp(z >= 0 ? tail : 1 - tail, 1e-12, 1.0);
 }
@@ -37,7 +39,7 @@ loss_model both(loss_model a, loss_model b) {
   return a;
 }
 
-}  // namespace
+} // namespace
 
 path_quality in_series(std::initializer_list<const path_quality*> parts) {
   path_quality out = **parts.begin();
@@ -81,10 +83,18 @@ double loss_model::event_rate() const noexcept {
 double jitter_factor(jitter_shape shape, double z) {
   double x = 0;
   switch (shape) {
-    case jitter_shape::uniform: x = 1 - 2 * upper_tail(z); break;
-    case jitter_shape::normal: x = z; break;
-    case jitter_shape::pareto: x = pareto(z); break;
-    case jitter_shape::paretonormal: x = (3 * pareto(z) + z) / 4; break;
+  case jitter_shape::uniform:
+    x = 1 - 2 * upper_tail(z);
+    break;
+  case jitter_shape::normal:
+    x = z;
+    break;
+  case jitter_shape::pareto:
+    x = pareto(z);
+    break;
+  case jitter_shape::paretonormal:
+    x = (3 * pareto(z) + z) / 4;
+    break;
   }
   return std::clamp(x, -cut, cut);
 }
@@ -99,7 +109,8 @@ duration draw_delay(const path_quality& path, rng& draws, path_memory* memory) {
   } else {
     double z = draws.normal();
     if (correlated) {
-      if (memory->drawn) z = path.correlation * memory->z + std::sqrt(1 - path.correlation * path.correlation) * z;
+      if (memory->drawn)
+        z = path.correlation * memory->z + std::sqrt(1 - path.correlation * path.correlation) * z;
       memory->z = z;
       memory->drawn = true;
     }
@@ -108,7 +119,8 @@ duration draw_delay(const path_quality& path, rng& draws, path_memory* memory) {
   return std::max(duration{}, path.delay + offset);
 }
 
-unsigned draw_retransmissions(const loss_model& loss, std::uint64_t packets, rng& draws, path_memory* memory) {
+unsigned draw_retransmissions(const loss_model& loss, std::uint64_t packets, rng& draws,
+                              path_memory* memory) {
   unsigned again = 0;
   for (; again < 15; ++again) {
     bool lost = false;
@@ -116,8 +128,10 @@ unsigned draw_retransmissions(const loss_model& loss, std::uint64_t packets, rng
       // 1 - (1 - rate)^packets
       lost = draws.uniform() < 1 - portable::pow(1 - loss.rate, static_cast<double>(packets));
     } else {
-      // A timeout is long beside a burst, and others' packets move the path on meanwhile: its state is drawn anew.
-      if (again > 0 && memory != nullptr) memory->bad = draws.uniform() < loss.p / (loss.p + loss.r);
+      // A timeout is long beside a burst, and others' packets move the path on meanwhile: its state
+      // is drawn anew.
+      if (again > 0 && memory != nullptr)
+        memory->bad = draws.uniform() < loss.p / (loss.p + loss.r);
       for (std::uint64_t i = 0; i < packets; ++i) {
         const double change = draws.uniform();
         bool now_bad = memory != nullptr && memory->bad;
@@ -136,4 +150,4 @@ duration distance(const coordinates& a, const coordinates& b) {
   return from_seconds(std::sqrt(dx * dx + dy * dy) + std::abs(a.height) + std::abs(b.height));
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

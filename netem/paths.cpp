@@ -15,8 +15,7 @@ path_now paths::conditions(host_index from, host_index to, host_index relay) con
                        : in_series({&between(from, relay).quality, &between(relay, to).quality});
   path_now out;
   out.cap = quality.flow_cap;
-  if (model_ == transfer_model::max_min)
-    return out;
+  if (model_ == transfer_model::max_min) return out;
   out.delay = delay(from, to, relay);
   out.round_trip = out.delay + delay(to, from, relay);
   out.loss_events = quality.loss.event_rate();
@@ -37,16 +36,14 @@ duration paths::drawn_directly(host_index from, host_index to) {
   const auto& on = between(from, to);
   auto& draws = hosts_[from].jitter;
   auto* memory = memory_of(on, from, to);
-  if (!topology_.has_coordinates())
-    return draw_delay(on.quality, draws, memory);
+  if (!topology_.has_coordinates()) return draw_delay(on.quality, draws, memory);
   path_quality here = on.quality;
   here.delay = direct_delay(from, to);
   return draw_delay(here, draws, memory);
 }
 
 duration paths::drawn_delay(host_index from, host_index to, host_index relay) {
-  if (relay == no_host)
-    return drawn_directly(from, to);
+  if (relay == no_host) return drawn_directly(from, to);
   const auto first = drawn_directly(from, relay);
   return first + drawn_directly(relay, to);
 }
@@ -56,12 +53,9 @@ paths::small_draw paths::draw_small(host_index from, host_index to, std::uint64_
   const auto& quality = on.quality;
   auto& draws = hosts_[from].jitter;
   small_draw out{drawn_directly(from, to), 0};
-  if (quality.reorder > 0 && draws.uniform() < quality.reorder)
-    out.delay = duration{};
-  if (quality.duplicate > 0 && draws.uniform() < quality.duplicate)
-    ++out.copies;
-  if (!quality.loss.any())
-    return out;
+  if (quality.reorder > 0 && draws.uniform() < quality.reorder) out.delay = duration{};
+  if (quality.duplicate > 0 && draws.uniform() < quality.duplicate) ++out.copies;
+  if (!quality.loss.any()) return out;
   const auto packets = (bytes + segment_bytes - 1) / segment_bytes;
   if (const auto again =
           draw_retransmissions(quality.loss, packets, draws, memory_of(on, from, to))) {

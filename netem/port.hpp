@@ -3,16 +3,16 @@
 // know. One port for each published actor; it is erased when its actor ends.
 #pragma once
 
-#include <atomic>
-#include <memory>
-#include <vector>
+#include "netem/ids.hpp"
+#include "netem/observer_list.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_proxy.hpp>
 #include <caf/attachable.hpp>
 
-#include "netem/ids.hpp"
-#include "netem/observer_list.hpp"
+#include <atomic>
+#include <memory>
+#include <vector>
 
 namespace shoal::netem {
 
@@ -22,7 +22,7 @@ struct fabric_state;
 using fabric_link = std::shared_ptr<std::atomic<fabric_state*>>;
 
 class port final : public caf::actor_proxy {
- public:
+public:
   port(caf::actor_config& config, fabric_link net, caf::strong_actor_ptr actor, host_index host,
        std::uint32_t ordinal);
   ~port() override;
@@ -44,7 +44,7 @@ class port final : public caf::actor_proxy {
   /// Ports alive in this process; tests use it to show that none leaks.
   static std::size_t live() noexcept;
 
- private:
+private:
   fabric_link net_;
   caf::strong_actor_ptr actor_;
   host_index host_;
@@ -57,4 +57,4 @@ inline port& port_at(const caf::strong_actor_ptr& address) {
   return *static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(address));
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,8 +1,8 @@
 #include "netem/reachability.hpp"
 
-#include <algorithm>
-
 #include "kernels/base/rng.hpp"
+
+#include <algorithm>
 
 namespace shoal::netem {
 
@@ -13,9 +13,10 @@ std::uint64_t unordered_pair(std::uint32_t a, std::uint32_t b) {
   return (std::uint64_t{low} << 32) | high;
 }
 
-}  // namespace
+} // namespace
 
-reachability::reachability(std::uint64_t seed, double hole_punching, std::function<duration(node, node)> delay)
+reachability::reachability(std::uint64_t seed, double hole_punching,
+                           std::function<duration(node, node)> delay)
     : seed_(seed), hole_punching_(hole_punching), delay_(std::move(delay)) {}
 
 void reachability::add(node host, std::uint32_t machine, nat_class what) {
@@ -23,7 +24,9 @@ void reachability::add(node host, std::uint32_t machine, nat_class what) {
   hosts_[host] = {what, machine};
 }
 
-void reachability::add_relay(node host, std::uint64_t budget_bytes) { relays_.push_back({host, budget_bytes}); }
+void reachability::add_relay(node host, std::uint64_t budget_bytes) {
+  relays_.push_back({host, budget_bytes});
+}
 
 void reachability::forget(node host) {
   for (auto& r : relays_)
@@ -40,7 +43,8 @@ bool reachability::punched(node a, node b) const {
 }
 
 bool reachability::relay_left() const noexcept {
-  return std::any_of(relays_.begin(), relays_.end(), [](const relay& r) { return r.alive && r.left > 0; });
+  return std::any_of(relays_.begin(), relays_.end(),
+                     [](const relay& r) { return r.alive && r.left > 0; });
 }
 
 reachability::relay* reachability::nearest(node from, node to) {
@@ -70,7 +74,7 @@ reachability::answer reachability::ask(node from, node to, std::uint64_t bytes, 
       counts_.relayed_bytes += bytes;
       return {go, over.host, {}, {}};
     }
-    if (over.alive) over.left = 0;  // a relay does not pick the messages that still fit
+    if (over.alive) over.left = 0; // a relay does not pick the messages that still fit
     connections_.erase(pair);
   }
   if (b == nat_class::open) {
@@ -80,12 +84,14 @@ reachability::answer reachability::ask(node from, node to, std::uint64_t bytes, 
   }
   auto* by = nearest(from, to);
   if (by == nullptr) {
-    const auto why = relays_.empty() ? unreachable_because::no_relay : unreachable_because::relay_spent;
+    const auto why =
+        relays_.empty() ? unreachable_because::no_relay : unreachable_because::relay_spent;
     ++counts_.unreachable[static_cast<std::size_t>(why)];
     return {never, nobody, {}, why};
   }
   const auto signal = delay_(from, by->host) + delay_(by->host, to);
-  connection made{way_in::relayed, static_cast<std::uint32_t>(by - relays_.data()), now + 2 * signal};
+  connection made{way_in::relayed, static_cast<std::uint32_t>(by - relays_.data()),
+                  now + 2 * signal};
   if (a == nat_class::open)
     made = {way_in::reversed, 0, now + signal + delay_(to, from)};
   else if (punched(from, to))
@@ -99,10 +105,13 @@ std::uint64_t reachability::address_of(node of, node by) const noexcept {
   if (of >= hosts_.size()) return 1;
   const auto own = std::uint64_t{hosts_[of].machine} + 1;
   switch (hosts_[of].what) {
-    case nat_class::outbound_only: return 0;
-    case nat_class::symmetric: return own | (std::uint64_t{by < hosts_.size() ? hosts_[by].machine : by} + 1) << 32;
-    default: return own;
+  case nat_class::outbound_only:
+    return 0;
+  case nat_class::symmetric:
+    return own | (std::uint64_t{by < hosts_.size() ? hosts_[by].machine : by} + 1) << 32;
+  default:
+    return own;
   }
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

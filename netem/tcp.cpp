@@ -1,49 +1,58 @@
 #include "netem/tcp.hpp"
 
+#include "kernels/base/portable_math.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "kernels/base/portable_math.hpp"
 
 namespace shoal::netem {
 
 namespace {
 
 constexpr double cubic_c = 0.4;
-constexpr double least_held = 4;  // segments: below, timeouts would rule, which are left out
+constexpr double least_held = 4; // segments: below, timeouts would rule, which are left out
 
-double beta_of(congestion_control control) { return control == congestion_control::reno ? 0.5 : 0.7; }
+double beta_of(congestion_control control) {
+  return control == congestion_control::reno ? 0.5 : 0.7;
+}
 
-double cbrt(double x) { return x <= 0 ? 0 : portable::pow(x, 1.0 / 3); }
+double cbrt(double x) {
+  return x <= 0 ? 0 : portable::pow(x, 1.0 / 3);
+}
 
-double carried_by(const round_trip_seen& seen) { return seen.rate / 8 * to_seconds(seen.round_trip); }
+double carried_by(const round_trip_seen& seen) {
+  return seen.rate / 8 * to_seconds(seen.round_trip);
+}
 
 /// The window above which the queue overflows.
 double held_by(const tcp_options& options, const round_trip_seen& seen) {
   return std::max(carried_by(seen) + seen.queue_bytes, least_held * options.segment);
 }
 
-}  // namespace
+} // namespace
 
 double loss_cap(const tcp_options& options, double p, duration round_trip) {
   if (p <= 0) return std::numeric_limits<double>::infinity();
   const double rtt = std::max(to_seconds(round_trip), 1e-6);
   const double timeout = to_seconds(retransmission_timeout(options, round_trip));
-  const double acked = 2;  // b: packets for each acknowledgement
+  const double acked = 2; // b: packets for each acknowledgement
   const double reno = options.segment / (rtt * std::sqrt(2 * acked * p / 3) +
-                                         timeout * std::min(1.0, 3 * std::sqrt(3 * acked * p / 8)) * p * (1 + 32 * p * p));
+                                         timeout * std::min(1.0, 3 * std::sqrt(3 * acked * p / 8)) *
+                                             p * (1 + 32 * p * p));
   double bytes = reno;
   if (options.control == congestion_control::cubic)
     bytes = std::max(bytes, 1.054 * options.segment / rtt * portable::pow(rtt / p, 0.75));
   return 8 * bytes;
 }
 
-void begin_transfer(const tcp_options& options, tcp_window& state, duration now, duration round_trip) {
+void begin_transfer(const tcp_options& options, tcp_window& state, duration now,
+                    duration round_trip) {
   const double initial = options.initial_window * options.segment;
   const bool idle = now - state.used_until > retransmission_timeout(options, round_trip);
   if (state.window > 0 && !idle) return;
-  if (state.window > 0) state.threshold = std::max(state.avoiding ? 0.0 : state.threshold, state.window);
+  if (state.window > 0)
+    state.threshold = std::max(state.avoiding ? 0.0 : state.threshold, state.window);
   state.window = initial;
   state.avoiding = false;
 }
@@ -77,7 +86,8 @@ bool next_round_trip(const tcp_options& options, tcp_window& state, const round_
   state.window = std::min(state.window, options.max_window);
   const double held = held_by(options, seen);
   if (seen.window_limited || state.window <= held) return false;
-  state.before_loss = std::min(state.window, (state.avoiding ? 1 : 1 + options.overshoot / seen.sharers) * held);
+  state.before_loss =
+      std::min(state.window, (state.avoiding ? 1 : 1 + options.overshoot / seen.sharers) * held);
   state.window = std::max(beta * state.before_loss, options.segment);
   state.threshold = state.window;
   state.avoiding = true;
@@ -85,14 +95,16 @@ bool next_round_trip(const tcp_options& options, tcp_window& state, const round_
   return true;
 }
 
-void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_seen seen, duration from, std::int64_t count) {
+void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_seen seen,
+                      duration from, std::int64_t count) {
   std::int64_t done = 0, cycle = 0;
   const auto at = [&](std::int64_t trip) { return from + trip * seen.round_trip; };
   while (done < count && !state.avoiding) {
     const auto before = state.window;
     seen.now = at(++done);
     next_round_trip(options, state, seen);
-    if (!state.avoiding && state.window == before) return;  // it carries nothing, or has reached max_window
+    if (!state.avoiding && state.window == before)
+      return; // it carries nothing, or has reached max_window
   }
   // Avoiding, the window after some round trips follows from that at the last overflow.
   const auto jump = [&](tcp_window from_here, std::int64_t trips) {
@@ -107,7 +119,7 @@ void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_
       state = after;
       return;
     }
-    std::int64_t first = count - done, before = 0;  // the first that overflows is in (before, first]
+    std::int64_t first = count - done, before = 0; // the first that overflows is in (before, first]
     while (first - before > 1) {
       const auto middle = before + (first - before) / 2;
       auto [there, too_much] = jump(state, middle);
@@ -128,10 +140,12 @@ void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_
   }
 }
 
-bool never_limits(const tcp_options& options, const tcp_window& state, const round_trip_seen& seen) {
-  constexpr double margin = 1 + 1e-9;  // of rounding
+bool never_limits(const tcp_options& options, const tcp_window& state,
+                  const round_trip_seen& seen) {
+  constexpr double margin = 1 + 1e-9; // of rounding
   const double enough = margin * carried_by(seen);
-  return !seen.window_limited && state.window >= enough && beta_of(options.control) * held_by(options, seen) >= enough &&
+  return !seen.window_limited && state.window >= enough &&
+         beta_of(options.control) * held_by(options, seen) >= enough &&
          options.max_window >= enough;
 }
 
@@ -142,4 +156,4 @@ void after_timeout(const tcp_options& options, tcp_window& state, duration now) 
   state.loss_at = now;
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -24,16 +24,14 @@ void topology::route::add(const route& rest) {
 region_index topology::add_region(std::string name) {
   regions_.push_back(std::move(name));
   between_.resize(regions_.size());
-  for (auto& row : between_)
-    row.resize(regions_.size());
+  for (auto& row : between_) row.resize(regions_.size());
   return static_cast<region_index>(regions_.size() - 1);
 }
 
 void topology::set_path(region_index a, region_index b, const path_quality& path) {
   between_[a][b] = between_[b][a] = path;
   for (std::size_t i = 0; i < places_.size(); ++i)
-    for (std::size_t j = 0; j < places_.size(); ++j)
-      ways_[i][j] = combine(places_[i], places_[j]);
+    for (std::size_t j = 0; j < places_.size(); ++j) ways_[i][j] = combine(places_[i], places_[j]);
 }
 
 site_index topology::add_site(std::string name, link_id uplink, link_id downlink,
@@ -64,14 +62,12 @@ machine_index topology::add_machine(const machine_options& what, link_id uplink,
 
 void topology::own(link_id link, const link_owner& owner) {
   const auto index = static_cast<std::size_t>(link);
-  if (index >= link_owners_.size())
-    link_owners_.resize(index + 1);
+  if (index >= link_owners_.size()) link_owners_.resize(index + 1);
   link_owners_[index] = owner;
 }
 
 void topology::set_name(machine_index index, const std::string& name) {
-  if (machines_[index].name.empty())
-    machines_[index].name = name;
+  if (machines_[index].name.empty()) machines_[index].name = name;
 }
 
 topology::place_index topology::use_line(machine_index index, const path_quality& out,
@@ -89,15 +85,13 @@ topology::place_index topology::place_of(const place& what) {
     return p.users > 0 && p.region == what.region && p.out == what.out && p.in == what.in;
   };
   const auto found = std::find_if(places_.rbegin(), places_.rend(), same);
-  if (found != places_.rend())
-    return static_cast<place_index>(places_.rend() - found) - 1;
+  if (found != places_.rend()) return static_cast<place_index>(places_.rend() - found) - 1;
   auto free =
       std::find_if(places_.begin(), places_.end(), [](const place& p) { return p.users == 0; });
   if (free == places_.end()) {
     free = places_.insert(free, what);
     ways_.resize(places_.size());
-    for (auto& row : ways_)
-      row.resize(places_.size());
+    for (auto& row : ways_) row.resize(places_.size());
   }
   *free = what;
   free->users = 0;
@@ -121,8 +115,7 @@ topology::way topology::combine(const place& from, const place& to) const {
 
 duration topology::delay(const location& from, const location& to) const {
   const auto& on = between(from.place, to.place);
-  if (coordinates_.empty())
-    return on.quality.delay;
+  if (coordinates_.empty()) return on.quality.delay;
   if (from.machine >= coordinates_.size() || to.machine >= coordinates_.size())
     return on.quality.delay;
   const auto &at = coordinates_[from.machine], &there = coordinates_[to.machine];
@@ -148,8 +141,7 @@ topology::route topology::route_between(machine_index from, machine_index to) co
       b = sites_[b].inside;
     }
   }
-  while (downs > 0)
-    out.add(down[--downs]);
+  while (downs > 0) out.add(down[--downs]);
   out.add(machines_[to].downlink);
   return out;
 }

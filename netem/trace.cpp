@@ -1,5 +1,10 @@
 #include "netem/trace.hpp"
 
+#include "kernels/base/check.hpp"
+#include "netem/trace_text.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -8,11 +13,6 @@
 #include <istream>
 #include <optional>
 #include <ostream>
-
-#include <fmt/format.h>
-
-#include "kernels/base/check.hpp"
-#include "netem/trace_text.hpp"
 
 namespace shoal::netem {
 namespace {
@@ -24,24 +24,26 @@ constexpr std::size_t most_columns = 3;
 
 struct row {
   std::array<field, most_columns> fields;
-  std::size_t count = 0;   // of columns in the line; only the first three are kept
+  std::size_t count = 0; // of columns in the line; only the first three are kept
 };
 
 row columns_of(std::string_view line) {
   row out;
   for (std::size_t at = 0; at <= line.size(); ++out.count) {
     const std::size_t end = std::min(line.find(',', at), line.size());
-    if (out.count < most_columns) out.fields[out.count] = trimmed(line.substr(at, end - at), at + 1);
+    if (out.count < most_columns)
+      out.fields[out.count] = trimmed(line.substr(at, end - at), at + 1);
     at = end + 1;
   }
   return out;
 }
 
-}  // namespace
+} // namespace
 
 class trace_reader : trace_text::reader {
- public:
-  trace_reader(std::istream& in, const std::function<bool(std::string_view)>& known, const std::string& unit)
+public:
+  trace_reader(std::istream& in, const std::function<bool(std::string_view)>& known,
+               const std::string& unit)
       : reader(in, unit), known_(known) {}
 
   trace_result read() {
@@ -67,21 +69,24 @@ class trace_reader : trace_text::reader {
       any = true;
       read_row(columns, line);
     }
-    if (!headed) problem({}, fmt::format("empty: expected the header '{}'", header));
-    else if (!any && out_.problems.empty()) problem({}, "no sessions: nobody would ever start");
+    if (!headed)
+      problem({}, fmt::format("empty: expected the header '{}'", header));
+    else if (!any && out_.problems.empty())
+      problem({}, "no sessions: nobody would ever start");
     return std::move(out_);
   }
 
- private:
+private:
   static bool is_header(const row& columns) {
-    return columns.count == 3 && columns.fields[0].text == "peer" && columns.fields[1].text == "start" &&
-           columns.fields[2].text == "end";
+    return columns.count == 3 && columns.fields[0].text == "peer" &&
+           columns.fields[1].text == "start" && columns.fields[2].text == "end";
   }
 
   void read_row(const row& columns, std::string_view line) {
     if (columns.count != 3)
-      return problem(trimmed(line, 1), fmt::format("{} column{}, expected the 3 of '{}'", columns.count,
-                                                   columns.count == 1 ? "" : "s", header));
+      return problem(trimmed(line, 1),
+                     fmt::format("{} column{}, expected the 3 of '{}'", columns.count,
+                                 columns.count == 1 ? "" : "s", header));
     const auto& [peer, from, to] = columns.fields;
     const std::size_t before = out_.problems.size();
     if (peer.text.empty()) problem(peer, "the peer is missing");
@@ -89,7 +94,8 @@ class trace_reader : trace_text::reader {
     const auto end = to.text == "forever" ? forever : time(to, "end");
     if (start && end && *end <= *start)
       problem(to, *end < *start
-                      ? fmt::format("the session ends at {}, before it starts at {}", to_string(*end), to_string(*start))
+                      ? fmt::format("the session ends at {}, before it starts at {}",
+                                    to_string(*end), to_string(*start))
                       : fmt::format("the session starts and ends at {}", to_string(*end)));
     if (out_.problems.size() != before) return;
 
@@ -97,14 +103,17 @@ class trace_reader : trace_text::reader {
     if (found == out_.value.index_.end()) {
       // An unknown peer is remembered too, so that it is reported once.
       if (known_ && !known_(peer.text))
-        problem(peer, fmt::format("no host is called {}", in_quotes(peer.text)), std::string(peer.text));
-    } else if (const session& last = out_.value.peers_[found->second].sessions->back(); *start < last.end) {
+        problem(peer, fmt::format("no host is called {}", in_quotes(peer.text)),
+                std::string(peer.text));
+    } else if (const session& last = out_.value.peers_[found->second].sessions->back();
+               *start < last.end) {
       const std::string of = in_quotes(peer.text);
-      return problem(from, *start < last.start
-                               ? fmt::format("out of order: the session of {} before this one starts at {}", of,
-                                             to_string(last.start))
-                               : fmt::format("overlaps the session of {} before this one, which ends at {}", of,
-                                             to_string(last.end)));
+      return problem(
+          from, *start < last.start
+                    ? fmt::format("out of order: the session of {} before this one starts at {}",
+                                  of, to_string(last.start))
+                    : fmt::format("overlaps the session of {} before this one, which ends at {}",
+                                  of, to_string(last.end)));
     }
     out_.value.add(peer.text, {*start, *end});
     out_.value.seen_until(*end == forever ? *start : *end);
@@ -133,28 +142,32 @@ void trace::add(std::string_view peer) {
 }
 
 void trace::set_loop(duration period) {
-  SHOAL_CHECK(period >= end_ && period > duration::zero() && period <= longest_loop, "a loop is not shorter than what it repeats");
+  SHOAL_CHECK(period >= end_ && period > duration::zero() && period <= longest_loop,
+              "a loop is not shorter than what it repeats");
   loop_ = period;
   for (const peer& of : peers_)
     if (!of.sessions->empty()) of.sessions->back().end = std::min(of.sessions->back().end, period);
 }
 
 bool trace::operator==(const trace& other) const {
-  return std::equal(peers_.begin(), peers_.end(), other.peers_.begin(), other.peers_.end(),
-                    [](const peer& a, const peer& b) { return a.name == b.name && *a.sessions == *b.sessions; });
+  return std::equal(
+      peers_.begin(), peers_.end(), other.peers_.begin(), other.peers_.end(),
+      [](const peer& a, const peer& b) { return a.name == b.name && *a.sessions == *b.sessions; });
 }
 
-trace_result read_trace(std::istream& in, const std::function<bool(std::string_view)>& known, const std::string& unit) {
+trace_result read_trace(std::istream& in, const std::function<bool(std::string_view)>& known,
+                        const std::string& unit) {
   try {
     return trace_reader(in, known, unit).read();
-  } catch (const std::ios_base::failure&) {   // a folder, a broken disk
+  } catch (const std::ios_base::failure&) { // a folder, a broken disk
     trace_result out;
     out.problems.push_back({1, 1, 1, "cannot be read", {}, {}});
     return out;
   }
 }
 
-result<trace> load_trace(const std::string& path, const std::function<bool(std::string_view)>& known) {
+result<trace> load_trace(const std::string& path,
+                         const std::function<bool(std::string_view)>& known) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) return failure{fmt::format("{}: error: cannot be read: {}", path, std::strerror(errno))};
@@ -168,7 +181,8 @@ void write_trace(std::ostream& out, const trace& what) {
   out << header << '\n';
   for (const trace::peer& peer : what.peers())
     for (const session& s : *peer.sessions)
-      out << peer.name << ',' << to_string(s.start) << ',' << (s.end == forever ? "forever" : to_string(s.end)) << '\n';
+      out << peer.name << ',' << to_string(s.start) << ','
+          << (s.end == forever ? "forever" : to_string(s.end)) << '\n';
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,8 +1,8 @@
-#include <deque>
-
 #include "kernels/base/rng.hpp"
 #include "netem/trace_readers.hpp"
 #include "netem/trace_text.hpp"
+
+#include <deque>
 
 namespace shoal::netem {
 namespace {
@@ -10,10 +10,11 @@ namespace {
 using namespace trace_text;
 
 constexpr std::uint64_t most_nodes = 4'000'000;
-constexpr std::uint64_t most_endings = 4'000'000;   // a short text can have everybody come and go again and again
+constexpr std::uint64_t most_endings =
+    4'000'000; // a short text can have everybody come and go again and again
 
 class counts_reader : reader {
- public:
+public:
   counts_reader(std::istream& in, const std::string& unit, std::uint64_t seed)
       : reader(in, unit), draws_(stream(seed, "trace.counts")) {}
 
@@ -28,15 +29,17 @@ class counts_reader : reader {
       const auto columns = split(*line, ',');
       const bool header = first && columns.size() == 2 && columns[1].text == "count";
       first = false;
-      if (!header) row(columns, *line);
-      else if (const auto unit = unit_of(columns[0].text); !unit.empty()) unit_ = unit;
+      if (!header)
+        row(columns, *line);
+      else if (const auto unit = unit_of(columns[0].text); !unit.empty())
+        unit_ = unit;
     }
     if (!any_ && out_.problems.empty()) problem({}, "empty: expected lines 'time,count'");
     if (out_.problems.empty()) build();
     return std::move(out_);
   }
 
- private:
+private:
   struct present {
     std::size_t node;
     duration since;
@@ -51,18 +54,21 @@ class counts_reader : reader {
 
   void row(const std::vector<field>& columns, std::string_view line) {
     if (columns.size() != 2)
-      return problem(trimmed(line, 1), fmt::format("{} column{}, expected the 2 of 'time,count'", columns.size(),
-                                                   columns.size() == 1 ? "" : "s"));
+      return problem(trimmed(line, 1), fmt::format("{} column{}, expected the 2 of 'time,count'",
+                                                   columns.size(), columns.size() == 1 ? "" : "s"));
     const auto at = time(columns[0], "time");
     const std::string_view text = columns[1].text;
     std::uint64_t count = 0;
     const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), count);
     if (text.empty() || bad != std::errc{} || end != text.data() + text.size())
-      return problem(columns[1], fmt::format("expected a number of nodes, not {}", in_quotes(text)));
-    if (count > most_nodes) return problem(columns[1], fmt::format("more than {} nodes", most_nodes));
+      return problem(columns[1],
+                     fmt::format("expected a number of nodes, not {}", in_quotes(text)));
+    if (count > most_nodes)
+      return problem(columns[1], fmt::format("more than {} nodes", most_nodes));
     if (!at) return;
     if (any_ && *at < now_)
-      return problem(columns[0], fmt::format("out of order: the line before this one is at {}", to_string(now_)));
+      return problem(columns[0], fmt::format("out of order: the line before this one is at {}",
+                                             to_string(now_)));
     any_ = true;
     now_ = *at;
     while (there_.size() < count) come();
@@ -79,8 +85,10 @@ class counts_reader : reader {
 
   void end_some(std::size_t count) {
     // Whoever came at this very time is at the back, and was not there before.
-    auto old = static_cast<std::size_t>(
-        std::find_if(there_.begin(), there_.end(), [&](const present& p) { return p.since == now_; }) - there_.begin());
+    auto old =
+        static_cast<std::size_t>(std::find_if(there_.begin(), there_.end(),
+                                              [&](const present& p) { return p.since == now_; }) -
+                                 there_.begin());
     for (; count > 0 && old > 0; --count, --old) {
       const present gone = std::exchange(there_[draws_.below(old)], there_[old - 1]);
       there_.erase(there_.begin() + static_cast<std::ptrdiff_t>(old) - 1);
@@ -106,18 +114,18 @@ class counts_reader : reader {
   }
 
   rng draws_;
-  std::vector<std::vector<session>> sessions_;   // by node
-  std::vector<present> there_;                   // those who came just now at the back
-  std::deque<std::size_t> away_;                 // longest first
+  std::vector<std::vector<session>> sessions_; // by node
+  std::vector<present> there_;                 // those who came just now at the back
+  std::deque<std::size_t> away_;               // longest first
   std::uint64_t endings_ = 0;
   bool any_ = false;
   duration now_{};
 };
 
-}  // namespace
+} // namespace
 
 trace_result read_counts(std::istream& in, const std::string& unit, std::uint64_t seed) {
   return counts_reader(in, unit, seed).read();
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

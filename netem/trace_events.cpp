@@ -1,9 +1,9 @@
-#include <map>
+#include "netem/trace_readers.hpp"
+#include "netem/trace_text.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include "netem/trace_readers.hpp"
-#include "netem/trace_text.hpp"
+#include <map>
 
 namespace shoal::netem {
 namespace {
@@ -14,7 +14,7 @@ using nlohmann::json;
 constexpr std::size_t most_nesting = 64;
 
 class events_reader : reader {
- public:
+public:
   events_reader(std::istream& in, const std::string& unit) : reader(in, unit, longest_event_line) {}
 
   trace_result read() {
@@ -28,16 +28,19 @@ class events_reader : reader {
       any = true;
       line();
     }
-    if (!any && out_.problems.empty()) problem({}, "empty: expected lines '[ms, \"add\", {\"nodes\": [...]}]'");
+    if (!any && out_.problems.empty())
+      problem({}, "empty: expected lines '[ms, \"add\", {\"nodes\": [...]}]'");
     if (out_.problems.empty()) build();
     return std::move(out_);
   }
 
- private:
+private:
   /// Where `text` stands in the line, after `from`.
   field place(const std::string& text, std::size_t from = 0) const {
     const std::size_t at = lines_.text.find(text, from);
-    return at == std::string::npos ? field{lines_.text, 1} : field{std::string_view(lines_.text).substr(at, text.size()), at + 1};
+    return at == std::string::npos
+               ? field{lines_.text, 1}
+               : field{std::string_view(lines_.text).substr(at, text.size()), at + 1};
   }
 
   /// Levels of the line, in which brackets in names count too.
@@ -62,34 +65,44 @@ class events_reader : reader {
     const auto unit = parse_duration("1" + unit_);
     const double seconds = value.get<double>() * (unit ? to_seconds(*unit) : 1e-3);
     if (seconds >= 0 && seconds < 9e9) return from_seconds(seconds);
-    problem(place(text), fmt::format("{}: {} is {}", name, in_quotes(text), seconds < 0 ? "negative" : "too long"));
+    problem(place(text), fmt::format("{}: {} is {}", name, in_quotes(text),
+                                     seconds < 0 ? "negative" : "too long"));
     return std::nullopt;
   }
 
   void line() {
-    if (nesting() > most_nesting) return problem({lines_.text, 1}, fmt::format("more than {} levels", most_nesting));
+    if (nesting() > most_nesting)
+      return problem({lines_.text, 1}, fmt::format("more than {} levels", most_nesting));
     json read;
     try {
       read = json::parse(lines_.text);
     } catch (const json::parse_error& error) {
-      return problem({{}, std::clamp<std::size_t>(error.byte, 1, lines_.text.size() + 1)}, "this is not JSON");
+      return problem({{}, std::clamp<std::size_t>(error.byte, 1, lines_.text.size() + 1)},
+                     "this is not JSON");
     } catch (const json::exception&) {
       return problem({lines_.text, 1}, "this is not JSON");
     }
-    if (!read.is_array() || read.size() < 2 || !read[1].is_string() || (read.size() > 2 && !read[2].is_object()))
-      return problem({lines_.text, 1}, "expected '[ms, \"add\" or \"remove\", {\"nodes\": [...]}]'");
+    if (!read.is_array() || read.size() < 2 || !read[1].is_string() ||
+        (read.size() > 2 && !read[2].is_object()))
+      return problem({lines_.text, 1},
+                     "expected '[ms, \"add\" or \"remove\", {\"nodes\": [...]}]'");
     const auto at = number(read[0], "time");
     if (!at) return;
     if (*at < now_)
-      return problem(place(read[0].dump()), fmt::format("out of order: the line before this one is at {}", to_string(now_)));
+      return problem(
+          place(read[0].dump()),
+          fmt::format("out of order: the line before this one is at {}", to_string(now_)));
     now_ = *at;
     const json more = read.size() > 2 ? read[2] : json::object();
     const json nodes = more.value("nodes", json::array());
-    if (!nodes.is_array() || !std::all_of(nodes.begin(), nodes.end(), [](const json& name) { return name.is_string(); }))
+    if (!nodes.is_array() ||
+        !std::all_of(nodes.begin(), nodes.end(), [](const json& name) { return name.is_string(); }))
       return problem(place("\"nodes\""), "'nodes' is a list of names");
     const std::string what = read[1];
     if (!nodes.empty() && what != "add" && what != "remove")
-      return problem(place("\"" + what + "\""), fmt::format("{} with nodes: only 'add' and 'remove' have some", in_quotes(what)));
+      return problem(
+          place("\"" + what + "\""),
+          fmt::format("{} with nodes: only 'add' and 'remove' have some", in_quotes(what)));
     std::size_t from = place("\"nodes\"").column;
     for (const json& name : nodes) {
       const field where = place(name.dump(), from);
@@ -103,7 +116,8 @@ class events_reader : reader {
     latest_ = now_;
     if (more.contains("duration"))
       if (const auto lasts = number(more["duration"], "duration")) {
-        if (*lasts >= forever - now_) return problem(place("\"duration\""), "duration: it ends too late to be reckoned");
+        if (*lasts >= forever - now_)
+          return problem(place("\"duration\""), "duration: it ends too late to be reckoned");
         latest_ = now_ + *lasts;
       }
   }
@@ -113,7 +127,8 @@ class events_reader : reader {
     if (fresh) names_.push_back(name), sessions_.emplace_back();
     auto& of = sessions_[found->second];
     if (!of.empty() && of.back().end == forever)
-      return problem(where, fmt::format("{} is added, but is there since {}", in_quotes(name), to_string(of.back().start)));
+      return problem(where, fmt::format("{} is added, but is there since {}", in_quotes(name),
+                                        to_string(of.back().start)));
     of.push_back({now_, forever});
   }
 
@@ -124,7 +139,7 @@ class events_reader : reader {
     auto& of = sessions_[found->second];
     of.back().end = now_;
     if (of.back().start == now_) of.pop_back();
-    if (of.empty()) of.push_back({now_, now_});   // marks that it is gone
+    if (of.empty()) of.push_back({now_, now_}); // marks that it is gone
   }
 
   void build() {
@@ -144,8 +159,10 @@ class events_reader : reader {
   duration now_{}, latest_{};
 };
 
-}  // namespace
+} // namespace
 
-trace_result read_events(std::istream& in, const std::string& unit) { return events_reader(in, unit).read(); }
+trace_result read_events(std::istream& in, const std::string& unit) {
+  return events_reader(in, unit).read();
+}
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

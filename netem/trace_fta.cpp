@@ -1,8 +1,8 @@
-#include <limits>
-#include <map>
-
 #include "netem/trace_readers.hpp"
 #include "netem/trace_text.hpp"
+
+#include <limits>
+#include <map>
 
 namespace shoal::netem {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 using namespace trace_text;
 
 class fta_reader : reader {
- public:
+public:
   using reader::reader;
 
   trace_result read() {
@@ -22,7 +22,7 @@ class fta_reader : reader {
         break;
       }
       const auto columns = split(*line, '\t');
-      if (columns.front().text == "event_id") continue;   // a header
+      if (columns.front().text == "event_id") continue; // a header
       any = true;
       row(columns, *line);
     }
@@ -31,28 +31,33 @@ class fta_reader : reader {
     return std::move(out_);
   }
 
- private:
+private:
   struct node {
     std::string name;
     std::vector<session> sessions;
-    duration last{};   // the start of its last event
-    duration until{};   // the end of its last event
+    duration last{};  // the start of its last event
+    duration until{}; // the end of its last event
   };
 
   void row(const std::vector<field>& columns, std::string_view line) {
     if (columns.size() < 8 || columns.size() > 9)
-      return problem(trimmed(line, 1), fmt::format("{} columns between tabs, expected 9: event_id component_id node_id "
-                                                   "platform_id node_name event_type event_start_time event_end_time "
-                                                   "event_end_reason", columns.size()));
+      return problem(
+          trimmed(line, 1),
+          fmt::format("{} columns between tabs, expected 9: event_id component_id node_id "
+                      "platform_id node_name event_type event_start_time event_end_time "
+                      "event_end_reason",
+                      columns.size()));
     const field &id = columns[2], &name = columns[4], &type = columns[5];
     const std::size_t before = out_.problems.size();
     if (id.text.empty()) problem(id, "the node_id is missing");
     if (type.text.empty() || type.text.find_first_not_of("0123456789") != std::string_view::npos)
-      problem(type, fmt::format("event_type: expected 1 (available) or 0 (unavailable), not {}", in_quotes(type.text)));
+      problem(type, fmt::format("event_type: expected 1 (available) or 0 (unavailable), not {}",
+                                in_quotes(type.text)));
     const auto start = time(columns[6], "event_start_time");
     const auto end = columns[7].text == "NULL" ? forever : time(columns[7], "event_end_time");
     if (start && end && *end < *start)
-      problem(columns[7], fmt::format("the event ends at {}, before it starts at {}", to_string(*end), to_string(*start)));
+      problem(columns[7], fmt::format("the event ends at {}, before it starts at {}",
+                                      to_string(*end), to_string(*start)));
     if (out_.problems.size() != before) return;
     first_ = std::min(first_, *start);
     latest_ = std::max(latest_, *end == forever ? *start : *end);
@@ -61,20 +66,24 @@ class fta_reader : reader {
     const auto [found, fresh] = index_.emplace(std::string(id.text), nodes_.size());
     if (fresh) {
       const bool named = !name.text.empty() && name.text != "NULL";
-      nodes_.push_back({named ? std::string(name.text) : "node-" + std::string(id.text), {}, {}, {}});
+      nodes_.push_back(
+          {named ? std::string(name.text) : "node-" + std::string(id.text), {}, {}, {}});
     }
     node& of = nodes_[found->second];
     if (!fresh && *start < of.until)
-      return problem(columns[6], *start < of.last
-                                     ? fmt::format("out of order: the event of {} before this one starts at {}",
-                                                   in_quotes(of.name), to_string(of.last))
-                                     : fmt::format("overlaps the event of {} before this one, which ends at {}",
-                                                   in_quotes(of.name), to_string(of.until)));
+      return problem(columns[6],
+                     *start < of.last
+                         ? fmt::format("out of order: the event of {} before this one starts at {}",
+                                       in_quotes(of.name), to_string(of.last))
+                         : fmt::format("overlaps the event of {} before this one, which ends at {}",
+                                       in_quotes(of.name), to_string(of.until)));
     of.last = *start;
     of.until = *end;
     if (type.text == "0" || *end == *start) return;
-    if (!of.sessions.empty() && of.sessions.back().end == *start) of.sessions.back().end = *end;
-    else of.sessions.push_back({*start, *end});
+    if (!of.sessions.empty() && of.sessions.back().end == *start)
+      of.sessions.back().end = *end;
+    else
+      of.sessions.push_back({*start, *end});
   }
 
   void build() {
@@ -99,12 +108,14 @@ class fta_reader : reader {
   }
 
   std::vector<node> nodes_;
-  std::map<std::string, std::size_t> index_;   // by node_id
+  std::map<std::string, std::size_t> index_; // by node_id
   duration first_ = duration::max(), latest_{};
 };
 
-}  // namespace
+} // namespace
 
-trace_result read_fta(std::istream& in, const std::string& unit) { return fta_reader(in, unit).read(); }
+trace_result read_fta(std::istream& in, const std::string& unit) {
+  return fta_reader(in, unit).read();
+}
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

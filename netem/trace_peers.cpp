@@ -9,8 +9,9 @@ using namespace trace_text;
 constexpr std::string_view header = "id,name,machine,incarnation,started_s,ended_s,reason";
 
 class peers_reader : reader {
- public:
-  peers_reader(std::istream& in, const std::function<bool(std::string_view)>& known) : reader(in, "s"), known_(known) {}
+public:
+  peers_reader(std::istream& in, const std::function<bool(std::string_view)>& known)
+      : reader(in, "s"), known_(known) {}
 
   trace_result read() {
     bool headed = false;
@@ -20,45 +21,54 @@ class peers_reader : reader {
         if (lines_.too_long) continue;
         break;
       }
-      if (headed) row(split(*line, ','), *line);
-      else if (*line == header) headed = true;
+      if (headed)
+        row(split(*line, ','), *line);
+      else if (*line == header)
+        headed = true;
       else {
         problem(trimmed(*line, 1), fmt::format("expected the header '{}'", header));
         break;
       }
     }
-    if (!headed && out_.problems.empty()) problem({}, fmt::format("empty: expected the header '{}'", header));
-    else if (out_.value.peers().empty() && out_.problems.empty()) problem({}, "no sessions: nobody would ever start");
+    if (!headed && out_.problems.empty())
+      problem({}, fmt::format("empty: expected the header '{}'", header));
+    else if (out_.value.peers().empty() && out_.problems.empty())
+      problem({}, "no sessions: nobody would ever start");
     return std::move(out_);
   }
 
- private:
+private:
   void row(const std::vector<field>& columns, std::string_view line) {
     if (columns.size() != 7)
-      return problem(trimmed(line, 1), fmt::format("{} columns, expected the 7 of '{}'", columns.size(), header));
+      return problem(trimmed(line, 1),
+                     fmt::format("{} columns, expected the 7 of '{}'", columns.size(), header));
     const field& name = columns[1];
     if (name.text.empty()) return problem(name, "the name is missing");
     if (known_ && !known_(name.text))
-      return problem(name, fmt::format("no host is called {}", in_quotes(name.text)), std::string(name.text));
+      return problem(name, fmt::format("no host is called {}", in_quotes(name.text)),
+                     std::string(name.text));
     const auto start = time(columns[4], "started_s");
     const auto end = columns[5].text.empty() ? forever : time(columns[5], "ended_s");
     if (!start || !end) return;
     out_.value.seen_until(*end == forever ? *start : *end);
     const auto before = out_.value.sessions_of(name.text);
-    if (*end < *start) return problem(columns[5], fmt::format("the session ends at {}, before it starts at {}", to_string(*end), to_string(*start)));
+    if (*end < *start)
+      return problem(columns[5], fmt::format("the session ends at {}, before it starts at {}",
+                                             to_string(*end), to_string(*start)));
     if (!before->empty() && *start < before->back().end)
-      return problem(columns[4], fmt::format("overlaps the session of {} before this one, which ends at {}",
-                                             in_quotes(name.text), to_string(before->back().end)));
+      return problem(columns[4],
+                     fmt::format("overlaps the session of {} before this one, which ends at {}",
+                                 in_quotes(name.text), to_string(before->back().end)));
     if (*start < *end) out_.value.add(name.text, {*start, *end});
   }
 
   const std::function<bool(std::string_view)>& known_;
 };
 
-}  // namespace
+} // namespace
 
 trace_result read_peers(std::istream& in, const std::function<bool(std::string_view)>& known) {
   return peers_reader(in, known).read();
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

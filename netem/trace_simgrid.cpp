@@ -7,7 +7,7 @@ namespace {
 using namespace trace_text;
 
 class simgrid_reader : reader {
- public:
+public:
   using reader::reader;
 
   trace_result read(const std::string& host) {
@@ -19,37 +19,43 @@ class simgrid_reader : reader {
       }
       row(words(*line), *line);
     }
-    if (after_ > duration::zero() && !points_.empty() && (after_ > longest_loop || points_.back().at > longest_loop - after_))
+    if (after_ > duration::zero() && !points_.empty() &&
+        (after_ > longest_loop || points_.back().at > longest_loop - after_))
       problem({}, "it begins again too late to be reckoned");
     if (points_.empty() && out_.problems.empty()) problem({}, "empty: expected lines 'time value'");
     if (out_.problems.empty()) build(host);
     return std::move(out_);
   }
 
- private:
+private:
   struct point {
     duration at;
     bool up;
   };
 
   void row(const std::vector<field>& columns, std::string_view line) {
-    if (columns.size() != 2) return problem(trimmed(line, 1), "expected 'time value', or 'LOOPAFTER seconds'");
+    if (columns.size() != 2)
+      return problem(trimmed(line, 1), "expected 'time value', or 'LOOPAFTER seconds'");
     const auto& [first, second] = std::pair(columns[0], columns[1]);
     if (first.text == "PERIODICITY" || first.text == "LOOPAFTER") {
       if (const auto after = time(second, "the pause before the loop")) {
-        if (*after == duration::zero() && first.text == "LOOPAFTER") problem(second, "the pause before the loop has to be above 0");
+        if (*after == duration::zero() && first.text == "LOOPAFTER")
+          problem(second, "the pause before the loop has to be above 0");
         after_ = *after;
       }
       return;
     }
     const auto at = time(first, "time");
     double value = 0;
-    const auto [end, bad] = std::from_chars(second.text.data(), second.text.data() + second.text.size(), value);
+    const auto [end, bad] =
+        std::from_chars(second.text.data(), second.text.data() + second.text.size(), value);
     if (bad != std::errc{} || end != second.text.data() + second.text.size() || !(value >= 0))
-      return problem(second, fmt::format("expected a value of 0 (unavailable) or more, not {}", in_quotes(second.text)));
+      return problem(second, fmt::format("expected a value of 0 (unavailable) or more, not {}",
+                                         in_quotes(second.text)));
     if (!at) return;
     if (!points_.empty() && *at < points_.back().at)
-      return problem(first, fmt::format("out of order: the line before this one is at {}", to_string(points_.back().at)));
+      return problem(first, fmt::format("out of order: the line before this one is at {}",
+                                        to_string(points_.back().at)));
     points_.push_back({*at, value > 0});
   }
 
@@ -74,10 +80,10 @@ class simgrid_reader : reader {
   duration after_{};
 };
 
-}  // namespace
+} // namespace
 
 trace_result read_simgrid(std::istream& in, const std::string& unit, const std::string& host) {
   return simgrid_reader(in, unit).read(host);
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -35,7 +35,8 @@ trace_statistics statistics_of(const trace& what) {
         ++out.endings;
         out.session_lengths.push_back(to_seconds(s.end - s.start));
       }
-      if (before != nullptr && before->end < s.start) out.gap_lengths.push_back(to_seconds(s.start - before->end));
+      if (before != nullptr && before->end < s.start)
+        out.gap_lengths.push_back(to_seconds(s.start - before->end));
       before = &s;
     }
   }
@@ -55,4 +56,4 @@ trace_statistics statistics_of(const trace& what) {
   return out;
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,5 +1,10 @@
-// What the readers of trace formats share: lines, fields that know their column, times, problems. Not for others.
+// What the readers of trace formats share: lines, fields that know their column, times, problems.
+// Not for others.
 #pragma once
+
+#include "netem/trace.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,10 +15,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
-
-#include "netem/trace.hpp"
 
 namespace shoal::netem::trace_text {
 
@@ -32,7 +33,7 @@ inline bool is_number(std::string_view text) {
 /// A part of a line with its place in it.
 struct field {
   std::string_view text;
-  std::size_t column = 1;   // 1-based
+  std::size_t column = 1; // 1-based
 };
 
 inline field trimmed(std::string_view text, std::size_t column) {
@@ -65,8 +66,9 @@ inline std::vector<field> words(std::string_view line) {
 
 /// Reads lines of at most `longest` bytes; of longer ones the beginning.
 class line_reader {
- public:
-  explicit line_reader(std::istream& in, std::size_t longest = longest_trace_line) : in_(*in.rdbuf()), longest_(longest) {}
+public:
+  explicit line_reader(std::istream& in, std::size_t longest = longest_trace_line)
+      : in_(*in.rdbuf()), longest_(longest) {}
 
   /// Errors: std::ios_base::failure of the stream's buffer.
   bool next() {
@@ -76,9 +78,12 @@ class line_reader {
     traits::int_type c = in_.sbumpc();
     if (traits::eq_int_type(c, traits::eof())) return false;
     ++number;
-    for (; !traits::eq_int_type(c, traits::eof()) && traits::to_char_type(c) != '\n'; c = in_.sbumpc()) {
-      if (text.size() <= longest_) text += traits::to_char_type(c);
-      else too_long = true;
+    for (; !traits::eq_int_type(c, traits::eof()) && traits::to_char_type(c) != '\n';
+         c = in_.sbumpc()) {
+      if (text.size() <= longest_)
+        text += traits::to_char_type(c);
+      else
+        too_long = true;
     }
     if (text.ends_with('\r')) text.pop_back();
     if (number == 1 && text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
@@ -89,28 +94,29 @@ class line_reader {
   std::size_t number = 0;
   bool too_long = false;
 
- private:
+private:
   std::streambuf& in_;
   std::size_t longest_;
 };
 
 /// The base of a reader of one format. A derived class reads rows; what is wrong is kept in `out_`.
 class reader {
- public:
+public:
   /// `unit`: of times without one.
   reader(std::istream& in, std::string unit, std::size_t longest = longest_trace_line)
       : lines_(in, longest), longest_(longest), unit_(std::move(unit)) {}
 
- protected:
+protected:
   void problem(const field& where, std::string message, std::string unknown = {}) {
     if (out_.problems.size() == most_trace_problems) return;
     const bool shown = !lines_.too_long && lines_.text.size() <= longest_trace_line;
     out_.problems.push_back({std::max<std::size_t>(lines_.number, 1), where.column,
-                             std::max<std::size_t>(where.text.size(), 1), std::move(message), std::move(unknown),
-                             shown ? lines_.text : std::string()});
+                             std::max<std::size_t>(where.text.size(), 1), std::move(message),
+                             std::move(unknown), shown ? lines_.text : std::string()});
   }
 
-  /// The next line that holds something, without what follows '#'. Long lines are reported and passed over.
+  /// The next line that holds something, without what follows '#'. Long lines are reported and
+  /// passed over.
   std::optional<std::string_view> next_line() {
     while (out_.problems.size() < most_trace_problems && lines_.next()) {
       if (lines_.too_long) {
@@ -131,16 +137,19 @@ class reader {
     }
     const bool bare = is_number(where.text);
     auto value = parse_duration(bare ? std::string(where.text) + unit_ : std::string(where.text));
-    if (value && *value == forever) {   // which is no time: nothing begins or ends then
+    if (value && *value == forever) { // which is no time: nothing begins or ends then
       problem(where, fmt::format("{}: {} is too long", name, in_quotes(where.text)));
       return std::nullopt;
     }
     if (value) return *value;
     // More decimals than nanoseconds have.
-    if (const auto scale = parse_duration("1" + unit_); bare && scale && value.error().find("finer") != std::string::npos) {
+    if (const auto scale = parse_duration("1" + unit_);
+        bare && scale && value.error().find("finer") != std::string::npos) {
       double number = 0;
-      const auto [end, bad] = std::from_chars(where.text.data(), where.text.data() + where.text.size(), number);
-      if (bad == std::errc{} && number * to_seconds(*scale) < 9e9) return from_seconds(number * to_seconds(*scale));
+      const auto [end, bad] =
+          std::from_chars(where.text.data(), where.text.data() + where.text.size(), number);
+      if (bad == std::errc{} && number * to_seconds(*scale) < 9e9)
+        return from_seconds(number * to_seconds(*scale));
     }
     problem(where, fmt::format("{}: {}", name, value.error()));
     return std::nullopt;
@@ -152,4 +161,4 @@ class reader {
   trace_result out_;
 };
 
-}  // namespace shoal::netem::trace_text
+} // namespace shoal::netem::trace_text

@@ -1,15 +1,16 @@
 #include "netem/transport.hpp"
 
-#include <algorithm>
-
 #include "kernels/base/check.hpp"
 #include "kernels/base/portable_math.hpp"
+
+#include <algorithm>
 
 namespace shoal::netem {
 
 namespace {
 
-// SimGrid 3.32: network/latency-factor, bandwidth-factor, TCP-gamma (bytes), weight-S, and its cross-traffic share.
+// SimGrid 3.32: network/latency-factor, bandwidth-factor, TCP-gamma (bytes), weight-S, and its
+// cross-traffic share.
 constexpr double lv08_latency_factor = 13.01;
 constexpr double lv08_bandwidth_factor = 0.97;
 constexpr double lv08_gamma = 4194304;
@@ -19,19 +20,28 @@ constexpr double lv08_cross_traffic = 0.05;
 /// Below this a window is never what limits a transfer for long.
 constexpr duration least_round_trip = std::chrono::milliseconds(1);
 
-}  // namespace
+} // namespace
 
 const char* name_of(rate_limit why) {
   switch (why) {
-    case rate_limit::connecting: return "connecting";
-    case rate_limit::latency: return "latency";
-    case rate_limit::slow_start: return "slow_start";
-    case rate_limit::window: return "window";
-    case rate_limit::max_window: return "max_window";
-    case rate_limit::loss: return "loss";
-    case rate_limit::cap: return "cap";
-    case rate_limit::link: return "link";
-    case rate_limit::cut: return "cut";
+  case rate_limit::connecting:
+    return "connecting";
+  case rate_limit::latency:
+    return "latency";
+  case rate_limit::slow_start:
+    return "slow_start";
+  case rate_limit::window:
+    return "window";
+  case rate_limit::max_window:
+    return "max_window";
+  case rate_limit::loss:
+    return "loss";
+  case rate_limit::cap:
+    return "cap";
+  case rate_limit::link:
+    return "link";
+  case rate_limit::cut:
+    return "cut";
   }
   return "";
 }
@@ -41,11 +51,13 @@ transport::transport(transfer_model model, tcp_options tcp) : model_(model), tcp
 }
 
 link_id transport::add_link(double bits_per_second) {
-  return flows_.add_link(bits_per_second * (model_ == transfer_model::lv08 ? lv08_bandwidth_factor : 1));
+  return flows_.add_link(bits_per_second *
+                         (model_ == transfer_model::lv08 ? lv08_bandwidth_factor : 1));
 }
 
 void transport::set_capacity(link_id link, double bits_per_second, duration now) {
-  flows_.set_capacity(link, bits_per_second * (model_ == transfer_model::lv08 ? lv08_bandwidth_factor : 1), now);
+  flows_.set_capacity(
+      link, bits_per_second * (model_ == transfer_model::lv08 ? lv08_bandwidth_factor : 1), now);
   tell_rates();
 }
 
@@ -54,8 +66,10 @@ double transport::capacity(link_id link) const {
 }
 
 transport::transfer_id transport::start(const transfer_request& what, duration now) {
-  if (model_ == transfer_model::max_min) return flows_.start(what.path, what.bytes, what.cap, now, what.tag);
-  SHOAL_CHECK(what.path.size() <= most_links && what.way_back.size() <= most_links, "a path has at most 16 links");
+  if (model_ == transfer_model::max_min)
+    return flows_.start(what.path, what.bytes, what.cap, now, what.tag);
+  SHOAL_CHECK(what.path.size() <= most_links && what.way_back.size() <= most_links,
+              "a path has at most 16 links");
   std::uint32_t slot;
   if (free_.empty()) {
     slot = static_cast<std::uint32_t>(records_.size());
@@ -158,9 +172,11 @@ void transport::go_on(transfer_id id, const path_now& way, duration now) {
   if (r.flowing && model_ == transfer_model::tcp) after_timeout(tcp_, r.connection, now);
   change(id, way, now);
   if (r.flowing) return;
-  say(id.slot, now, 0, model_ == transfer_model::lv08 ? rate_limit::latency : rate_limit::connecting);
-  set_timer(id.slot, now + (model_ == transfer_model::lv08 ? from_seconds(lv08_latency_factor * to_seconds(r.delay))
-                                                           : r.round_trip));
+  say(id.slot, now, 0,
+      model_ == transfer_model::lv08 ? rate_limit::latency : rate_limit::connecting);
+  set_timer(id.slot, now + (model_ == transfer_model::lv08
+                                ? from_seconds(lv08_latency_factor * to_seconds(r.delay))
+                                : r.round_trip));
 }
 
 void transport::set_cap(record& r, duration now) {
@@ -183,7 +199,7 @@ void transport::advance(duration now, std::vector<finished_transfer>& out) {
   while (const auto next = next_event()) {
     if (*next > now) break;
     const auto at = *next;
-    finish(at, out);  // before the timers: their transfers may be among what ends
+    finish(at, out); // before the timers: their transfers may be among what ends
     timers_due(at);
   }
   finish(now, out);
@@ -227,7 +243,8 @@ bool transport::next_timer() {
   return false;
 }
 
-/// One after the other: when one of several equal flows has overflowed, the others see what it left them.
+/// One after the other: when one of several equal flows has overflowed, the others see what it left
+/// them.
 void transport::timers_due(duration now) {
   while (next_timer() && timers_.top().at <= now) {
     const auto slot = timers_.top().slot;
@@ -254,9 +271,11 @@ void transport::begin_flow(std::uint32_t slot, duration now) {
       uses[count++] = {r.path[i], 1};
       penalty += lv08_weight_s / (capacity(r.path[i]) / 8);
     }
-    for (std::uint32_t i = 0; i < r.back_length; ++i) uses[count++] = {r.back[i], lv08_cross_traffic};
+    for (std::uint32_t i = 0; i < r.back_length; ++i)
+      uses[count++] = {r.back[i], lv08_cross_traffic};
     r.now_cap = window_cap(r, r.cap_why);
-    r.flow = flows_.start(std::span(uses, count), r.bytes, r.now_cap, penalty > 0 ? 1 / penalty : 1, now, slot);
+    r.flow = flows_.start(std::span(uses, count), r.bytes, r.now_cap, penalty > 0 ? 1 / penalty : 1,
+                          now, slot);
     return;
   }
   begin_transfer(tcp_, r.connection, now, r.round_trip);
@@ -266,7 +285,8 @@ void transport::begin_flow(std::uint32_t slot, duration now) {
   for (std::uint32_t i = 0; i < r.path_length; ++i) uses[i] = {r.path[i], 1};
   double weight = 1;
   if (tcp_.rtt_bias > 0 && r.round_trip > duration{})
-    weight = portable::pow(0.1 / std::max(to_seconds(r.round_trip + tcp_.queue), 1e-3), tcp_.rtt_bias);
+    weight =
+        portable::pow(0.1 / std::max(to_seconds(r.round_trip + tcp_.queue), 1e-3), tcp_.rtt_bias);
   r.flow = flows_.start(std::span(uses, r.path_length), r.bytes, r.now_cap, weight, now, slot);
   if (r.round_trip >= least_round_trip) set_timer(slot, now + r.round_trip);
 }
@@ -281,7 +301,8 @@ double transport::window_cap(const record& r, rate_limit& why) const {
     }
   };
   if (model_ == transfer_model::lv08) {
-    if (r.delay > duration{}) at_most(8 * lv08_gamma / (2 * to_seconds(r.delay)), rate_limit::max_window);
+    if (r.delay > duration{})
+      at_most(8 * lv08_gamma / (2 * to_seconds(r.delay)), rate_limit::max_window);
     return cap;
   }
   at_most(r.loss_cap, rate_limit::loss);
@@ -289,7 +310,8 @@ double transport::window_cap(const record& r, rate_limit& why) const {
   const double rtt = to_seconds(r.round_trip);
   at_most(8 * tcp_.max_window / rtt, rate_limit::max_window);
   if (r.round_trip >= least_round_trip)
-    at_most(8 * r.connection.window / rtt, r.connection.avoiding ? rate_limit::window : rate_limit::slow_start);
+    at_most(8 * r.connection.window / rtt,
+            r.connection.avoiding ? rate_limit::window : rate_limit::slow_start);
   return cap;
 }
 
@@ -302,7 +324,8 @@ round_trip_seen transport::see(const record& r) {
   if (link) {
     seen.sharers = static_cast<double>(flows_.count_on(*link));
     seen.queue_bytes =
-        (flows_.capacity(*link) / 8 * to_seconds(tcp_.queue) + 1500 * tcp_.queue_packets) / seen.sharers;
+        (flows_.capacity(*link) / 8 * to_seconds(tcp_.queue) + 1500 * tcp_.queue_packets) /
+        seen.sharers;
   }
   return seen;
 }
@@ -344,7 +367,8 @@ void transport::unpark(std::uint32_t slot, duration now) {
   set_timer(slot, r.counted_until + r.round_trip);
 }
 
-/// The windows of those whose rate is another now can matter again; a cap may change the rates once more.
+/// The windows of those whose rate is another now can matter again; a cap may change the rates once
+/// more.
 void transport::follow_rates() {
   if (model_ != transfer_model::tcp) return;
   for (flows_.next_completion(); !changed_.empty(); flows_.next_completion()) {
@@ -363,7 +387,8 @@ void transport::follow_rates() {
   }
 }
 
-/// What was sent since the last whole round trip lets the window grow, too: for the connection's next transfer.
+/// What was sent since the last whole round trip lets the window grow, too: for the connection's
+/// next transfer.
 void transport::last_round_trip(record& r, duration now) {
   if (r.round_trip < least_round_trip || now <= r.counted_until) return;
   round_trip_seen seen;
@@ -372,7 +397,7 @@ void transport::last_round_trip(record& r, duration now) {
   seen.round_trips = to_seconds(now - r.counted_until) / to_seconds(r.round_trip);
   seen.rate = 8 * static_cast<double>(r.bytes) / to_seconds(now - r.flowing_since);
   seen.window_limited = seen.rate > 0.99 * r.now_cap;
-  seen.queue_bytes = unlimited;  // whatever overflows is seen in a whole round trip
+  seen.queue_bytes = unlimited; // whatever overflows is seen in a whole round trip
   next_round_trip(tcp_, r.connection, seen);
 }
 
@@ -402,4 +427,4 @@ void transport::tell_rates() {
   rates_.clear();
 }
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,20 +1,25 @@
 // Transfers of bytes over paths: what a named model makes of them on top of max-min sharing
 // (netem/flow_network.hpp).
 //
-//   max_min   a transfer has its share of the links at once; it arrives one delay after its last byte has left. Exact.
-//   lv08      SimGrid's default, for cross-checks. time = 13.01 * delay + size / share; links carry 97 % of their
-//             capacity; the way back is charged 5 % of the rate; rate <= 4 MiB / (2 delay); share ~ 1 / (delay + sum
-//             20537 / capacity). Source: Velho and Legrand, "Accuracy study and improvement of network simulation
-//             in the SimGrid framework", SIMUTools 2009; parameters of SimGrid 3.32.
+//   max_min   a transfer has its share of the links at once; it arrives one delay after its last
+//   byte has left. Exact. lv08      SimGrid's default, for cross-checks. time = 13.01 * delay +
+//   size / share; links carry 97 % of their
+//             capacity; the way back is charged 5 % of the rate; rate <= 4 MiB / (2 delay); share ~
+//             1 / (delay + sum 20537 / capacity). Source: Velho and Legrand, "Accuracy study and
+//             improvement of network simulation in the SimGrid framework", SIMUTools 2009;
+//             parameters of SimGrid 3.32.
 //   tcp       connection set-up, slow start, window over RTT, loss (netem/tcp.hpp).
 // In all of them a cap holds for each transfer.
 //
-// Left out by all: queueing delay of bulk, routes that change, losses at links that are not the bottleneck.
-// Determinism: the same calls in the same order give the same results in the same order.
-// Complexity: max_min adds nothing to flow_network; lv08 one timer, tcp one timer for each round trip in which the
-// window can matter.
-// Thread safety: none.
+// Left out by all: queueing delay of bulk, routes that change, losses at links that are not the
+// bottleneck. Determinism: the same calls in the same order give the same results in the same
+// order. Complexity: max_min adds nothing to flow_network; lv08 one timer, tcp one timer for each
+// round trip in which the window can matter. Thread safety: none.
 #pragma once
+
+#include "netem/flow_network.hpp"
+#include "netem/tcp.hpp"
+#include "netem/transfer_model.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -23,31 +28,27 @@
 #include <span>
 #include <vector>
 
-#include "netem/flow_network.hpp"
-#include "netem/tcp.hpp"
-#include "netem/transfer_model.hpp"
-
 namespace shoal::netem {
 
 /// What may change about a path while it is used.
 struct path_now {
-  duration delay{};                   ///< one way
+  duration delay{}; ///< one way
   duration round_trip{};
-  double loss_events = 0;             ///< for each packet
-  double cap = unlimited;             ///< bits/s
+  double loss_events = 0; ///< for each packet
+  double cap = unlimited; ///< bits/s
 };
 
 struct transfer_request : path_now {
   std::span<const link_id> path;
-  std::span<const link_id> way_back;  ///< lv08 only
-  std::uint64_t bytes = 0;            ///< on the wire
-  std::uint64_t tag = 0;              ///< comes back with everything said about the transfer
-  tcp_window connection;              ///< of the last transfer's end; tcp only
+  std::span<const link_id> way_back; ///< lv08 only
+  std::uint64_t bytes = 0;           ///< on the wire
+  std::uint64_t tag = 0;             ///< comes back with everything said about the transfer
+  tcp_window connection;             ///< of the last transfer's end; tcp only
 };
 
 struct finished_transfer {
   std::uint64_t tag = 0;
-  duration at{};                      ///< max_min, tcp: the last byte left; lv08: it arrived
+  duration at{}; ///< max_min, tcp: the last byte left; lv08: it arrived
   tcp_window connection;
 };
 
@@ -57,12 +58,12 @@ struct rate_change {
   duration at{};
   double bits_per_second = 0;
   rate_limit why = rate_limit::link;
-  link_id link{};                     ///< of rate_limit::link
-  std::uint32_t sharers = 0;          ///< transfers on that link
+  link_id link{};            ///< of rate_limit::link
+  std::uint32_t sharers = 0; ///< transfers on that link
 };
 
 class transport {
- public:
+public:
   using transfer_id = flow_id;
 
   explicit transport(transfer_model model = transfer_model::max_min, tcp_options tcp = {});
@@ -76,14 +77,16 @@ class transport {
   double capacity(link_id link) const;
   std::size_t flows_on(link_id link) const { return flows_.count_on(link); }
 
-  /// Time is given with every change and never goes back; what ends before `now` was taken out by advance().
+  /// Time is given with every change and never goes back; what ends before `now` was taken out by
+  /// advance().
   transfer_id start(const transfer_request& what, duration now);
   /// Returns the bytes that have not left, a started byte counting as whole.
   std::uint64_t cancel(transfer_id transfer, duration now);
 
   /// What a transfer in progress meets on its way is this from now on.
   void change(transfer_id transfer, const path_now& way, duration now);
-  /// Nothing gets through: it stands still until go_on(). Model tcp: it then starts slowly, as after a timeout.
+  /// Nothing gets through: it stands still until go_on(). Model tcp: it then starts slowly, as
+  /// after a timeout.
   void stop(transfer_id transfer, duration now);
   void go_on(transfer_id transfer, const path_now& way, duration now);
 
@@ -92,13 +95,15 @@ class transport {
   /// Moves on to `now` and appends what ends on the way, by time and then by start.
   void advance(duration now, std::vector<finished_transfer>& out);
 
-  std::size_t active() const noexcept { return model_ == transfer_model::max_min ? flows_.active() : active_; }
+  std::size_t active() const noexcept {
+    return model_ == transfer_model::max_min ? flows_.active() : active_;
+  }
   /// Is told of every change of a rate, in order of time for each transfer.
   void on_rate(std::function<void(const rate_change&)> told);
 
   const tcp_options& tcp() const noexcept { return tcp_; }
 
- private:
+private:
   static constexpr std::uint32_t most_links = 16;
 
   struct record {
@@ -110,22 +115,24 @@ class transport {
     bool stopped = false;
     std::uint32_t generation = 0;
     std::uint32_t path_length = 0, back_length = 0;
-    std::uint64_t timer = 0;           // number of the one that counts
+    std::uint64_t timer = 0; // number of the one that counts
     link_id path[most_links], back[most_links];
     duration delay{}, round_trip{};
     double loss_cap = unlimited, cap = unlimited;
     double now_cap = unlimited;
-    duration flowing_since{}, counted_until{};  // the window has grown for the time until then
+    duration flowing_since{}, counted_until{}; // the window has grown for the time until then
     rate_limit cap_why = rate_limit::cap;
     tcp_window connection;
-    bool parked = false;               // no timer: the window cannot matter before the rate changes
-    round_trip_seen steady;            // what each round trip sees meanwhile
+    bool parked = false;    // no timer: the window cannot matter before the rate changes
+    round_trip_seen steady; // what each round trip sees meanwhile
   };
   struct timer {
     duration at;
     std::uint64_t number;
     std::uint32_t slot;
-    bool operator>(const timer& other) const { return at != other.at ? at > other.at : number > other.number; }
+    bool operator>(const timer& other) const {
+      return at != other.at ? at > other.at : number > other.number;
+    }
   };
 
   void set_timer(std::uint32_t slot, duration at);
@@ -159,4 +166,4 @@ class transport {
   std::function<void(const rate_change&)> told_;
 };
 
-}  // namespace shoal::netem
+} // namespace shoal::netem

@@ -1,15 +1,14 @@
 #include "tools/arguments.hpp"
 
+#include "scenarios/schema/diagnostic.hpp"
+#include "scenarios/schema/load.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
-#include "scenarios/schema/diagnostic.hpp"
-#include "scenarios/schema/load.hpp"
 
 namespace shoal::tools {
 
@@ -20,7 +19,8 @@ int fail(const std::string& why, int status) {
 
 void scenario_arguments::add_to(CLI::App& command) {
   command.add_option("scenario", file, "YAML file of the scenario")->required()->type_name("FILE");
-  command.add_option("--set", sets, "override an option, as in --set peers.home.count=12; repeatable")
+  command
+      .add_option("--set", sets, "override an option, as in --set peers.home.count=12; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command.add_option("--seed", seed, "the same as --set seed=N")->type_name("N");
@@ -38,7 +38,8 @@ std::optional<scenarios::scenario> scenario_arguments::load() const {
 }
 
 void print_diagnostics(const std::vector<scenarios::diagnostic>& what) {
-  for (const auto& each : what) std::fputs(scenarios::render(each, wants_colour(STDERR_FILENO)).c_str(), stderr);
+  for (const auto& each : what)
+    std::fputs(scenarios::render(each, wants_colour(STDERR_FILENO)).c_str(), stderr);
 }
 
 std::string host_name() {
@@ -48,9 +49,11 @@ std::string host_name() {
   return out.substr(0, out.find('.'));
 }
 
-void unknown_word(const char* option, const char* what, const std::string& word, const std::vector<std::string>& known) {
+void unknown_word(const char* option, const char* what, const std::string& word,
+                  const std::vector<std::string>& known) {
   std::string more = fmt::format("they are {}", fmt::join(known, ", "));
-  if (const auto meant = scenarios::closest(word, known)) more = fmt::format("did you mean '{}'?", *meant);
+  if (const auto meant = scenarios::closest(word, known))
+    more = fmt::format("did you mean '{}'?", *meant);
   fmt::print(stderr, "error: {}: unknown {} '{}'; {}\n", option, what, word, more);
 }
 
@@ -58,4 +61,4 @@ bool wants_colour(int descriptor) {
   return isatty(descriptor) != 0 && std::getenv("NO_COLOR") == nullptr;
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

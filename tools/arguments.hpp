@@ -1,13 +1,13 @@
 // Arguments that several subcommands share: a scenario and what overrides it.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "scenarios/schema/diagnostic.hpp"
 #include "scenarios/schema/scenario.hpp"
 #include "tools/exit_codes.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -34,10 +34,12 @@ void print_diagnostics(const std::vector<scenarios::diagnostic>& what);
 /// This machine's name, without its domain; empty if it has none.
 std::string host_name();
 
-/// Says on stderr that `word` is no `what` ('format'), and what was probably meant, or all that there are.
-void unknown_word(const char* option, const char* what, const std::string& word, const std::vector<std::string>& known);
+/// Says on stderr that `word` is no `what` ('format'), and what was probably meant, or all that
+/// there are.
+void unknown_word(const char* option, const char* what, const std::string& word,
+                  const std::vector<std::string>& known);
 
 /// Whether a stream is a terminal that wants colours.
 bool wants_colour(int descriptor);
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,11 +1,11 @@
 #include "tools/averaging_plot.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include "tools/svg_chart.hpp"
 
 #include <fmt/format.h>
 
-#include "tools/svg_chart.hpp"
+#include <algorithm>
+#include <cmath>
 
 namespace shoal::tools {
 
@@ -15,7 +15,8 @@ constexpr int panel_width = 900, panel_height = 470;
 
 chart chart_of(const plot_panel& panel, double least) {
   std::size_t rounds = 1;
-  for (const auto& c : panel.curves) rounds = std::max(rounds, c.values.size() - std::min<std::size_t>(1, c.values.size()));
+  for (const auto& c : panel.curves)
+    rounds = std::max(rounds, c.values.size() - std::min<std::size_t>(1, c.values.size()));
   const auto decades = static_cast<int>(std::ceil(-std::log10(least)));
   chart out;
   out.title = panel.title;
@@ -26,23 +27,32 @@ chart chart_of(const plot_panel& panel, double least) {
   for (const double t : round_ticks(0, static_cast<double>(rounds), 10))
     if (t == std::round(t)) out.x.ticks.push_back({t, fmt::format("{:.0f}", t)});
   out.y = {"distortion, of the initial one", std::pow(10.0, -decades), 1, true, {}};
-  for (int d = 0; d <= decades; ++d) out.y.ticks.push_back({std::pow(10.0, -d), fmt::format("1e-{}", d)});
+  for (int d = 0; d <= decades; ++d)
+    out.y.ticks.push_back({std::pow(10.0, -d), fmt::format("1e-{}", d)});
   for (const auto& c : panel.curves) {
-    chart_curve curve{c.name, {}, c.dashed ? chart_line::dashed : chart_line::solid, !c.dashed && rounds <= 60, c.colour};
-    for (std::size_t t = 0; t < c.values.size(); ++t) curve.points.push_back({static_cast<double>(t), c.values[t], {}, {}});
+    chart_curve curve{c.name,
+                      {},
+                      c.dashed ? chart_line::dashed : chart_line::solid,
+                      !c.dashed && rounds <= 60,
+                      c.colour};
+    for (std::size_t t = 0; t < c.values.size(); ++t)
+      curve.points.push_back({static_cast<double>(t), c.values[t], {}, {}});
     out.curves.push_back(std::move(curve));
   }
   return out;
 }
 
-}  // namespace
+} // namespace
 
 std::string averaging_svg(const std::vector<plot_panel>& panels, double least) {
-  auto out = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"13\">\n",
-                         panel_width, panel_height * static_cast<int>(std::max<std::size_t>(1, panels.size())));
+  auto out = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" "
+                         "font-family=\"sans-serif\" font-size=\"13\">\n",
+                         panel_width,
+                         panel_height * static_cast<int>(std::max<std::size_t>(1, panels.size())));
   for (std::size_t i = 0; i < panels.size(); ++i)
-    out += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", panel_height * static_cast<int>(i), chart_svg(chart_of(panels[i], least)));
+    out += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n",
+                       panel_height * static_cast<int>(i), chart_svg(chart_of(panels[i], least)));
   return out + "</svg>\n";
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -8,9 +8,9 @@ namespace shoal::tools {
 
 struct plotted_curve {
   std::string name;
-  std::vector<double> values;      ///< by round, from round 0; relative to the first
-  bool dashed = false;             ///< theory
-  std::size_t colour = 0;          ///< equal numbers have equal colours
+  std::vector<double> values; ///< by round, from round 0; relative to the first
+  bool dashed = false;        ///< theory
+  std::size_t colour = 0;     ///< equal numbers have equal colours
 };
 
 struct plot_panel {
@@ -21,4 +21,4 @@ struct plot_panel {
 /// The panels below each other. Values below `least` are drawn at the bottom.
 std::string averaging_svg(const std::vector<plot_panel>& panels, double least);
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

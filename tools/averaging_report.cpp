@@ -1,16 +1,16 @@
 #include "tools/averaging_report.hpp"
 
-#include <algorithm>
-#include <cstdio>
-
-#include <fmt/format.h>
-
 #include "scenarios/observe/text.hpp"
 #include "scenarios/schema/describe_study.hpp"
 #include "scenarios/schema/values.hpp"
 #include "tools/averaging_plot.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/terminal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
 
 namespace shoal::tools {
 
@@ -24,21 +24,26 @@ using scenarios::study_cell;
 
 constexpr double levels[] = {1e-3, 1e-6, 1e-9};
 
-std::string name_of(const study_cell& cell) { return std::string(actors::to_string(cell.what.strategy)); }
+std::string name_of(const study_cell& cell) {
+  return std::string(actors::to_string(cell.what.strategy));
+}
 
 /// Of the restarts that are long enough; those that ended stay at their last value.
-std::vector<double> mean_curve(const averaging_figures& from, std::vector<double> averaging_curve::*what) {
+std::vector<double> mean_curve(const averaging_figures& from,
+                               std::vector<double> averaging_curve::*what) {
   std::size_t longest = 0;
   for (const auto& r : from.restarts) longest = std::max(longest, (r.*what).size());
   std::vector<double> out(longest);
   for (const auto& r : from.restarts)
     for (std::size_t t = 0; t < longest; ++t)
-      out[t] += (r.*what)[std::min(t, (r.*what).size() - 1)] / static_cast<double>(from.restarts.size());
+      out[t] +=
+          (r.*what)[std::min(t, (r.*what).size() - 1)] / static_cast<double>(from.restarts.size());
   return out;
 }
 
 /// Means over the restarts that got there.
-std::optional<double> mean_at(const averaging_figures& from, double level, std::vector<double> averaging_curve::*what) {
+std::optional<double> mean_at(const averaging_figures& from, double level,
+                              std::vector<double> averaging_curve::*what) {
   double sum = 0;
   std::size_t count = 0;
   for (const auto& r : from.restarts)
@@ -50,14 +55,17 @@ std::optional<double> mean_at(const averaging_figures& from, double level, std::
 }
 
 std::string table_head(const averaging_study& what, double failure) {
-  auto out = fmt::format("{} peers on {}, vectors of {}, {} restart{}, each away in a round with probability {}; {} one way, {} a line\n",
-                         what.peers, kernels::to_string(what.grid), what.vector, what.restarts, what.restarts == 1 ? "" : "s",
-                         failure, to_string(what.delay), to_string(what.rate));
-  out += fmt::format("groups {}\n\n", what.groups == scenarios::group_assignment::dht
-                                          ? "find together in a DHT of all peers"
-                                          : "are given, not found in the DHT; all else is the same");
-  return out + fmt::format("{:<17} {:>6}  {:>8}  {:>11}  {:>11}  {:>9}  {}\n", "strategy", "below", "rounds", "virtual s",
-                           "sent a peer", "reached", "|mean - true|^2");
+  auto out = fmt::format("{} peers on {}, vectors of {}, {} restart{}, each away in a round with "
+                         "probability {}; {} one way, {} a line\n",
+                         what.peers, kernels::to_string(what.grid), what.vector, what.restarts,
+                         what.restarts == 1 ? "" : "s", failure, to_string(what.delay),
+                         to_string(what.rate));
+  out +=
+      fmt::format("groups {}\n\n", what.groups == scenarios::group_assignment::dht
+                                       ? "find together in a DHT of all peers"
+                                       : "are given, not found in the DHT; all else is the same");
+  return out + fmt::format("{:<17} {:>6}  {:>8}  {:>11}  {:>11}  {:>9}  {}\n", "strategy", "below",
+                           "rounds", "virtual s", "sent a peer", "reached", "|mean - true|^2");
 }
 
 std::string table_rows(const study_cell& cell) {
@@ -65,10 +73,12 @@ std::string table_rows(const study_cell& cell) {
   const auto final_distance = mean_curve(f, &averaging_curve::from_mean).back();
   std::string out;
   for (double level : levels) {
-    const auto seconds = mean_at(f, level, &averaging_curve::seconds), bytes = mean_at(f, level, &averaging_curve::bytes);
+    const auto seconds = mean_at(f, level, &averaging_curve::seconds),
+               bytes = mean_at(f, level, &averaging_curve::bytes);
     const bool first = level == levels[0];
-    out += fmt::format("{:<17} {:>6.0e}  {:>8.2f}  {:>11}  {:>11}  {:>9}  {}\n", first ? name_of(cell) : "", level,
-                       f.mean_rounds_to(level, cell.what.rounds), seconds ? fmt::format("{:.2f}", *seconds) : "-",
+    out += fmt::format("{:<17} {:>6.0e}  {:>8.2f}  {:>11}  {:>11}  {:>9}  {}\n",
+                       first ? name_of(cell) : "", level, f.mean_rounds_to(level, cell.what.rounds),
+                       seconds ? fmt::format("{:.2f}", *seconds) : "-",
                        bytes ? scenarios::bytes_text(static_cast<std::uint64_t>(*bytes)) : "-",
                        fmt::format("{}/{}", f.reached(level), f.restarts.size()),
                        first ? fmt::format("{:.1e}", final_distance) : "");
@@ -76,10 +86,12 @@ std::string table_rows(const study_cell& cell) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
-result<scenarios::study_figures> run_study_on_terminal(const averaging_study& what, std::uint64_t seed, const study_output& output) {
-  const auto columns = output.json || output.quiet ? std::nullopt : terminal_columns(fileno(stderr));
+result<scenarios::study_figures>
+run_study_on_terminal(const averaging_study& what, std::uint64_t seed, const study_output& output) {
+  const auto columns =
+      output.json || output.quiet ? std::nullopt : terminal_columns(fileno(stderr));
   const auto clear = [&] {
     if (columns) fmt::print(stderr, "\r\033[K");
   };
@@ -110,25 +122,34 @@ result<scenarios::study_figures> run_study_on_terminal(const averaging_study& wh
 std::string curves_text(const study_cell& cell) {
   constexpr std::size_t most = 12;
   const auto& f = cell.figures;
-  auto out = fmt::format("{}, distortion of the initial one, mean of {}:\n", name_of(cell), f.restarts.size());
+  auto out = fmt::format("{}, distortion of the initial one, mean of {}:\n", name_of(cell),
+                         f.restarts.size());
   const auto measured = mean_curve(f, &averaging_curve::distortion);
   for (std::size_t t = 0; t < measured.size() && t <= most; ++t)
     out += fmt::format("  round {:>2}   measured {:>9.3e}{}\n", t, measured[t],
                        t < f.theory.size() ? fmt::format("   theory {:>9.3e}", f.theory[t]) : "");
-  if (measured.size() > most + 1) out += fmt::format("  ... {} more; --json has all\n", measured.size() - most - 1);
-  return out + fmt::format("  {} messages, {:.1f} s, of which {:.1f} s to build the swarm{}\n", f.messages, f.wall_seconds, f.build_seconds,
+  if (measured.size() > most + 1)
+    out += fmt::format("  ... {} more; --json has all\n", measured.size() - most - 1);
+  return out + fmt::format("  {} messages, {:.1f} s, of which {:.1f} s to build the swarm{}\n",
+                           f.messages, f.wall_seconds, f.build_seconds,
                            f.misbehaved + f.bypassed > 0
-                               ? fmt::format("; {} misbehaved, {} bypassed the network", f.misbehaved, f.bypassed)
+                               ? fmt::format("; {} misbehaved, {} bypassed the network",
+                                             f.misbehaved, f.bypassed)
                                : "");
 }
 
 std::string expectations_text(const std::vector<scenarios::judged_expectation>& expectations) {
   if (expectations.empty()) return {};
-  auto out = fmt::format("{:<17} {:>8}  {:>6}  {:>8}  {:>16}\n", "expected of", "failure", "below", "rounds", "expected");
+  auto out = fmt::format("{:<17} {:>8}  {:>6}  {:>8}  {:>16}\n", "expected of", "failure", "below",
+                         "rounds", "expected");
   for (const auto& e : expectations)
-    out += fmt::format("{:<17} {:>8}  {:>6.0e}  {:>8}  {:>16}  {}\n", scenarios::name_of(e.wanted.strategy), e.wanted.failure, e.wanted.below,
-                       e.measured ? fmt::format("{:.2f}", *e.measured) : "-", fmt::format("{:.2f} +- {:.2f}", e.rounds, e.within),
-                       e.met() ? "met" : e.measured ? "missed" : "not judged");
+    out += fmt::format("{:<17} {:>8}  {:>6.0e}  {:>8}  {:>16}  {}\n",
+                       scenarios::name_of(e.wanted.strategy), e.wanted.failure, e.wanted.below,
+                       e.measured ? fmt::format("{:.2f}", *e.measured) : "-",
+                       fmt::format("{:.2f} +- {:.2f}", e.rounds, e.within),
+                       e.met()      ? "met"
+                       : e.measured ? "missed"
+                                    : "not judged");
   return out;
 }
 
@@ -137,17 +158,25 @@ std::string curves_svg(const averaging_study& what, const std::vector<study_cell
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const auto& cell = cells[i];
     if (i == 0 || cell.what.failure != cells[i - 1].what.failure)
-      panels.push_back({fmt::format("{} peers on {}, failure {}", what.peers, kernels::to_string(what.grid), cell.what.failure), {}});
+      panels.push_back({fmt::format("{} peers on {}, failure {}", what.peers,
+                                    kernels::to_string(what.grid), cell.what.failure),
+                        {}});
     const auto colour = static_cast<std::size_t>(cell.what.strategy);
-    panels.back().curves.push_back({name_of(cell), mean_curve(cell.figures, &averaging_curve::distortion), false, colour});
-    if (!cell.figures.theory.empty()) panels.back().curves.push_back({name_of(cell) + ", theory", cell.figures.theory, true, colour});
+    panels.back().curves.push_back(
+        {name_of(cell), mean_curve(cell.figures, &averaging_curve::distortion), false, colour});
+    if (!cell.figures.theory.empty())
+      panels.back().curves.push_back(
+          {name_of(cell) + ", theory", cell.figures.theory, true, colour});
   }
   return averaging_svg(panels, 1e-12);
 }
 
 json head_json(const averaging_study& what, std::uint64_t seed) {
-  return {{"peers", what.peers},   {"grid", kernels::to_string(what.grid)}, {"vector", what.vector},
-          {"seed", seed},          {"rounds_at_most", what.rounds}};
+  return {{"peers", what.peers},
+          {"grid", kernels::to_string(what.grid)},
+          {"vector", what.vector},
+          {"seed", seed},
+          {"rounds_at_most", what.rounds}};
 }
 
 json as_json(const study_cell& cell) {
@@ -159,7 +188,8 @@ json as_json(const study_cell& cell) {
   out["restarts"] = f.restarts.size();
   for (double level : {1e-3, 1e-4, 1e-6, 1e-9}) {
     json& at = out["to"][fmt::format("{:.0e}", level)];
-    const auto seconds = mean_at(f, level, &averaging_curve::seconds), bytes = mean_at(f, level, &averaging_curve::bytes);
+    const auto seconds = mean_at(f, level, &averaging_curve::seconds),
+               bytes = mean_at(f, level, &averaging_curve::bytes);
     at["reached"] = f.reached(level);
     at["rounds"] = f.mean_rounds_to(level, what.rounds);
     at["virtual_seconds"] = seconds ? json(*seconds) : json();
@@ -167,7 +197,8 @@ json as_json(const study_cell& cell) {
   }
   out["distortion"] = mean_curve(f, &averaging_curve::distortion);
   if (what.strategy == actors::averaging_strategy::all_reduce)
-    out["expected_rounds"] = kernels::all_reduce_rounds(static_cast<double>(what.peers), what.failure, what.rounds);
+    out["expected_rounds"] =
+        kernels::all_reduce_rounds(static_cast<double>(what.peers), what.failure, what.rounds);
   out["theory"] = f.theory.empty() ? json() : json(f.theory);
   out["squared_distance_from_mean"] = mean_curve(f, &averaging_curve::from_mean).back();
   out["peer_rounds"] = {{"ok", f.ok}, {"partial", f.partial}, {"failed", f.failed}};
@@ -189,4 +220,4 @@ json as_json(const scenarios::judged_expectation& e) {
           {"met", e.met()}};
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,16 +1,5 @@
-// shoal bench averaging: how fast strategies of averaging bring a swarm to its mean. The same as a scenario with
-// `averaging_study`, asked for on the command line.
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <optional>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
+// shoal bench averaging: how fast strategies of averaging bring a swarm to its mean. The same as a
+// scenario with `averaging_study`, asked for on the command line.
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/observe/text.hpp"
 #include "scenarios/schema/describe.hpp"
@@ -19,6 +8,17 @@
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <optional>
 
 namespace shoal::tools {
 
@@ -41,7 +41,8 @@ struct bench_arguments {
 bool read_strategies(bench_arguments& a) {
   a.study.strategies.clear();
   std::vector<std::string> known;
-  for (const auto& [strategy, name] : names_of(scenarios::study_strategy{})) known.emplace_back(name);
+  for (const auto& [strategy, name] : names_of(scenarios::study_strategy{}))
+    known.emplace_back(name);
   for (const auto& word : a.strategies) {
     const auto found = std::find(known.begin(), known.end(), word);
     if (found == known.end()) return unknown_word("--strategy", "strategy", word, known), false;
@@ -65,17 +66,23 @@ bool complete(bench_arguments& a) {
     if (study.peers == 0) study.peers = study.grid.cells();
   }
   if (study.peers > scenarios::most_study_peers)
-    return fmt::print(stderr, "error: {} peers: at most {} fit\n", study.peers, scenarios::most_study_peers), false;
+    return fmt::print(stderr, "error: {} peers: at most {} fit\n", study.peers,
+                      scenarios::most_study_peers),
+           false;
   if (study.grid.cells() > scenarios::most_study_cells)
-    return fmt::print(stderr, "error: --grid: {} cells: at most {}\n", study.grid.cells(), scenarios::most_study_cells), false;
+    return fmt::print(stderr, "error: --grid: {} cells: at most {}\n", study.grid.cells(),
+                      scenarios::most_study_cells),
+           false;
   study.delay = std::chrono::milliseconds(a.delay_ms);
   study.rate = {a.rate_mbit * 1e6};
   const bool few = study.peers <= scenarios::most_study_peers_with_dht;
-  study.groups = a.assignment == "dht" || (a.assignment.empty() && few) ? group_assignment::dht : group_assignment::given;
+  study.groups = a.assignment == "dht" || (a.assignment.empty() && few) ? group_assignment::dht
+                                                                        : group_assignment::given;
   return true;
 }
 
-json bench_json(const averaging_study& study, std::uint64_t seed, const scenarios::study_figures& figures) {
+json bench_json(const averaging_study& study, std::uint64_t seed,
+                const scenarios::study_figures& figures) {
   auto out = head_json(study, seed);
   out["failure"] = study.failures.front();
   out["strategies"] = json::array();
@@ -103,37 +110,68 @@ int bench_averaging(bench_arguments a) {
     std::ofstream out(a.svg);
     out << curves_svg(a.study, figures->cells);
     out.close();
-    if (!out) return fail(fmt::format("{}: cannot be written: {}", a.svg, std::strerror(errno)), exit_run_failed);
+    if (!out)
+      return fail(fmt::format("{}: cannot be written: {}", a.svg, std::strerror(errno)),
+                  exit_run_failed);
     if (!a.json) fmt::print("curves: {}\n", a.svg);
   }
   return figures->stopped ? exit_interrupted : exit_ok;
 }
 
-}  // namespace
+} // namespace
 
 void add_bench(CLI::App& app, action& chosen) {
   auto* bench = app.add_subcommand("bench", "measures parts of Shoal on their own");
   bench->require_subcommand(1);
-  auto* command = bench->add_subcommand("averaging", "how fast strategies of averaging bring a swarm to its mean");
+  auto* command = bench->add_subcommand(
+      "averaging", "how fast strategies of averaging bring a swarm to its mean");
   auto a = std::make_shared<bench_arguments>();
-  command->add_option("--strategy", a->strategies, fmt::format("one or several: {}", fmt::join(actors::averaging_strategy_names, ", ")))
-      ->delimiter(',')->take_all()->capture_default_str();
+  command
+      ->add_option(
+          "--strategy", a->strategies,
+          fmt::format("one or several: {}", fmt::join(actors::averaging_strategy_names, ", ")))
+      ->delimiter(',')
+      ->take_all()
+      ->capture_default_str();
   command->add_option("--peers", a->study.peers, "how many; default: a full grid");
-  command->add_option("--grid", a->grid, "of moshpit, like 32x32 or 8x8x8; default: the smallest square that holds all");
-  command->add_option("--group", a->study.group, "size of random groups")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--failure", a->study.failures.front(), "probability that a peer is away in a round")->check(CLI::Range(0.0, 0.999))->capture_default_str();
-  command->add_option("--rounds", a->study.rounds, "at most so many")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--at-least", a->study.at_least, "and so many even if the distortion is small");
-  command->add_option("--vector", a->study.vector, "values of each peer")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--restarts", a->study.restarts, "repetitions with other values, places and failures")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option(
+      "--grid", a->grid,
+      "of moshpit, like 32x32 or 8x8x8; default: the smallest square that holds all");
+  command->add_option("--group", a->study.group, "size of random groups")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--failure", a->study.failures.front(),
+                   "probability that a peer is away in a round")
+      ->check(CLI::Range(0.0, 0.999))
+      ->capture_default_str();
+  command->add_option("--rounds", a->study.rounds, "at most so many")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--at-least", a->study.at_least,
+                      "and so many even if the distortion is small");
+  command->add_option("--vector", a->study.vector, "values of each peer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--restarts", a->study.restarts,
+                   "repetitions with other values, places and failures")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->add_option("--seed", a->seed, "of all that is drawn")->capture_default_str();
-  command->add_option("--groups", a->assignment, "'dht': groups find together in it; 'given': they are told; default: dht up to 16384 peers")
+  command
+      ->add_option("--groups", a->assignment,
+                   "'dht': groups find together in it; 'given': they are told; default: dht up to "
+                   "16384 peers")
       ->check(CLI::IsMember({"dht", "given"}));
-  command->add_option("--delay", a->delay_ms, "between two peers, one way, in ms")->capture_default_str();
-  command->add_option("--rate", a->rate_mbit, "of each line, in Mbit/s")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--delay", a->delay_ms, "between two peers, one way, in ms")
+      ->capture_default_str();
+  command->add_option("--rate", a->rate_mbit, "of each line, in Mbit/s")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->add_option("--svg", a->svg, "draw the curves into this file");
   command->add_flag("--json", a->json, "print all figures for programs");
   command->callback([a, &chosen] { chosen = [a] { return bench_averaging(*a); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

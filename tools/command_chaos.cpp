@@ -1,4 +1,18 @@
 // shoal chaos: random swarms in random storms, thousands of them, each from one seed.
+#include "actors/conduct/conducts.hpp"
+#include "actors/probes.hpp"
+#include "actors/rare.hpp"
+#include "kernels/base/descriptor.hpp"
+#include "scenarios/chaos/chaos_run.hpp"
+#include "scenarios/observe/text.hpp"
+#include "tools/arguments.hpp"
+#include "tools/commands.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/interrupts.hpp"
+#include "tools/terminal.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,21 +30,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
-#include "actors/conduct/conducts.hpp"
-#include "actors/probes.hpp"
-#include "actors/rare.hpp"
-#include "kernels/base/descriptor.hpp"
-#include "scenarios/chaos/chaos_run.hpp"
-#include "scenarios/observe/text.hpp"
-#include "tools/arguments.hpp"
-#include "tools/commands.hpp"
-#include "tools/exit_codes.hpp"
-#include "tools/interrupts.hpp"
-#include "tools/terminal.hpp"
 
 namespace shoal::tools {
 
@@ -65,8 +64,9 @@ constexpr auto honest = "honest";
 
 /// Runs a case in a process of its own: a crash or a loop without end is a finding.
 class running_case {
- public:
-  running_case(const chaos_case& what, const std::string& conduct, bool twice) : seed_(what.seed), begun_(wall_clock::now()) {
+public:
+  running_case(const chaos_case& what, const std::string& conduct, bool twice)
+      : seed_(what.seed), begun_(wall_clock::now()) {
     int ends[2];
     if (pipe(ends) != 0) return;
     std::fflush(nullptr);
@@ -81,7 +81,8 @@ class running_case {
       if (twice && found.problems.empty()) {
         auto again = scenarios::run_case(what, conduct);
         again.core_seconds = found.core_seconds;
-        if (!(again == found)) found.problems.push_back("the second run has another history than the first");
+        if (!(again == found))
+          found.problems.push_back("the second run has another history than the first");
       }
       const auto text = scenarios::to_json(found);
       for (std::size_t at = 0; at < text.size();) {
@@ -111,7 +112,8 @@ class running_case {
     char part[4096];
     ssize_t count = 0;
     pollfd ready{from_.get(), POLLIN, 0};
-    while (poll(&ready, 1, 0) > 0 && (count = read(from_.get(), part, sizeof part)) > 0) text_.append(part, static_cast<std::size_t>(count));
+    while (poll(&ready, 1, 0) > 0 && (count = read(from_.get(), part, sizeof part)) > 0)
+      text_.append(part, static_cast<std::size_t>(count));
     const bool late = wall_clock::now() - begun_ > patience;
     if ((ready.revents == 0 || count > 0) && !late) return std::nullopt;
     if (late) kill(child_, SIGKILL);
@@ -121,9 +123,11 @@ class running_case {
     if (!late)
       if (auto found = scenarios::chaos_result_from_json(text_)) return *found;
     chaos_result out;
-    out.problems.push_back(late ? fmt::format("hangs: no end after {} s", std::chrono::duration_cast<std::chrono::seconds>(patience).count())
-                           : WIFSIGNALED(status) ? fmt::format("crashed: {}", strsignal(WTERMSIG(status)))
-                                                 : fmt::format("ended with status {}", WEXITSTATUS(status)));
+    out.problems.push_back(
+        late                  ? fmt::format("hangs: no end after {} s",
+                                            std::chrono::duration_cast<std::chrono::seconds>(patience).count())
+        : WIFSIGNALED(status) ? fmt::format("crashed: {}", strsignal(WTERMSIG(status)))
+                              : fmt::format("ended with status {}", WEXITSTATUS(status)));
     return out;
   }
 
@@ -135,7 +139,7 @@ class running_case {
     }
   }
 
- private:
+private:
   std::uint64_t seed_;
   wall_clock::time_point begun_;
   pid_t child_ = -1;
@@ -163,29 +167,34 @@ struct totals {
   std::string text() const {
     const auto list = [](const std::map<std::string, std::uint64_t>& of) {
       std::string out;
-      for (const auto& [name, count] : of) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, count);
+      for (const auto& [name, count] : of)
+        out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, count);
       return out.empty() ? std::string("none") : out;
     };
     std::string never;
     const auto miss = [&](const auto& all, const std::map<std::string, std::uint64_t>& reached) {
       for (const auto name : all) {
         const auto found = reached.find(std::string(name));
-        if (found == reached.end() || found->second == 0) never += fmt::format("{}{}", never.empty() ? "" : ", ", name);
+        if (found == reached.end() || found->second == 0)
+          never += fmt::format("{}{}", never.empty() ? "" : ", ", name);
       }
     };
     miss(actors::probes::all, points);
     miss(actors::rare::all, rare);
-    return fmt::format(
-        "cases          {}, {} failed\n"
-        "virtual time   {}, {:.0f} virtual seconds in one of a core\n"
-        "epochs         {}\n"
-        "hosts struck   {}\n"
-        "rounds         {}\n"
-        "points reached {}\n"
-        "rare branches  {}\n"
-        "never reached  {}\n",
-        cases, failed, virtual_seconds < 86400 ? scenarios::seconds_text(virtual_seconds) : fmt::format("{:.1f} days", virtual_seconds / 86400), busy_seconds > 0 ? virtual_seconds / busy_seconds : 0, epochs, list(faults), list(reasons), list(points), list(rare),
-        never.empty() ? "none" : never);
+    return fmt::format("cases          {}, {} failed\n"
+                       "virtual time   {}, {:.0f} virtual seconds in one of a core\n"
+                       "epochs         {}\n"
+                       "hosts struck   {}\n"
+                       "rounds         {}\n"
+                       "points reached {}\n"
+                       "rare branches  {}\n"
+                       "never reached  {}\n",
+                       cases, failed,
+                       virtual_seconds < 86400
+                           ? scenarios::seconds_text(virtual_seconds)
+                           : fmt::format("{:.1f} days", virtual_seconds / 86400),
+                       busy_seconds > 0 ? virtual_seconds / busy_seconds : 0, epochs, list(faults),
+                       list(reasons), list(points), list(rare), never.empty() ? "none" : never);
   }
 };
 
@@ -208,8 +217,10 @@ void report(const chaos_arguments& arguments, const chaos_case& what, const chao
   fmt::print("  again:   {}\n", command_of(arguments, what.seed));
 }
 
-/// Writes a scenario with less in it that fails alike: otherwise another bug would take the first one's place.
-void write_smaller(const chaos_arguments& arguments, const chaos_case& what, const std::string& kind) {
+/// Writes a scenario with less in it that fails alike: otherwise another bug would take the first
+/// one's place.
+void write_smaller(const chaos_arguments& arguments, const chaos_case& what,
+                   const std::string& kind) {
   const auto smaller = scenarios::shrink(what, [&](const chaos_case& less) {
     return !interrupted() && kind_of(running_case(less, honest, false).wait()) == kind;
   });
@@ -229,8 +240,8 @@ struct case_loop {
   unsigned jobs = 1;
   chaos_options how;
 
-  /// `twice`: whether a seed's history is compared with that of a second run. `ended(seed, result)` false: no more of them. `state`: what the
-  /// terminal shows meanwhile.
+  /// `twice`: whether a seed's history is compared with that of a second run. `ended(seed, result)`
+  /// false: no more of them. `state`: what the terminal shows meanwhile.
   template <class Twice, class State, class Ended>
   void run(const std::string& conduct, Twice twice, State state, Ended ended) const {
     const auto columns = terminal_columns(STDERR_FILENO);
@@ -242,7 +253,8 @@ struct case_loop {
     std::vector<std::unique_ptr<running_case>> now;
     std::uint64_t next = first, over = 0;
     while ((next <= last || !now.empty()) && !interrupted()) {
-      for (; next <= last && now.size() < jobs; ++next) now.push_back(std::make_unique<running_case>(draw_case(next, how), conduct, twice(next)));
+      for (; next <= last && now.size() < jobs; ++next)
+        now.push_back(std::make_unique<running_case>(draw_case(next, how), conduct, twice(next)));
       std::vector<pollfd> ready;
       for (const auto& each : now) ready.push_back({each->readable(), POLLIN, 0});
       poll(ready.data(), ready.size(), 200);
@@ -263,7 +275,9 @@ struct case_loop {
       next_line += std::chrono::minutes(1);
       const double seconds = std::chrono::duration<double>(wall_clock::now() - begun).count();
       auto line = state();
-      if (over > 0) line += ", " + eta_text(seconds, static_cast<double>(over), static_cast<double>(last - first + 1 - over));
+      if (over > 0)
+        line += ", " + eta_text(seconds, static_cast<double>(over),
+                                static_cast<double>(last - first + 1 - over));
       clear();
       if (columns)
         fmt::print(stderr, "{}", one_line(line, *columns - 1));
@@ -279,16 +293,19 @@ struct found_mutant {
   std::string problem;
 };
 
-/// The first of the seeds that shows the bug; each runs twice, because some bugs show in that alone.
+/// The first of the seeds that shows the bug; each runs twice, because some bugs show in that
+/// alone.
 std::optional<found_mutant> find_mutant(const case_loop& loop, const std::string& name) {
   std::optional<found_mutant> out;
   std::uint64_t tried = 0;
   loop.run(
-      name, [](std::uint64_t) { return true; }, [&] { return fmt::format("{}: {} of {} seeds", name, tried, loop.last - loop.first + 1); },
+      name, [](std::uint64_t) { return true; },
+      [&] { return fmt::format("{}: {} of {} seeds", name, tried, loop.last - loop.first + 1); },
       [&](std::uint64_t seed, const chaos_result& found) {
         ++tried;
         // What fails without the bug, too, shows nothing.
-        if (!found.problems.empty() && running_case(draw_case(seed, loop.how), honest, true).wait().problems.empty())
+        if (!found.problems.empty() &&
+            running_case(draw_case(seed, loop.how), honest, true).wait().problems.empty())
           out = found_mutant{seed, found.problems.front()};
         return !out;
       });
@@ -304,7 +321,8 @@ int show_mutants(const case_loop& loop) {
     if (interrupted()) return exit_interrupted;
     missed += found ? 0 : 1;
     // What it says of the first time is enough.
-    const auto how = found ? found->problem.substr(0, found->problem.find(", first at ")) : fmt::format("not by {}..{}", loop.first, loop.last);
+    const auto how = found ? found->problem.substr(0, found->problem.find(", first at "))
+                           : fmt::format("not by {}..{}", loop.first, loop.last);
     fmt::print("{:<18} {:>6}  {}\n", name, found ? std::to_string(found->seed) : "-", how);
     std::fflush(stdout);
   }
@@ -312,7 +330,9 @@ int show_mutants(const case_loop& loop) {
 }
 
 int chaos(const chaos_arguments& arguments) {
-  if (const auto known = bugs(); !arguments.mutant.empty() && std::find(known.begin(), known.end(), arguments.mutant) == known.end()) {
+  if (const auto known = bugs();
+      !arguments.mutant.empty() &&
+      std::find(known.begin(), known.end(), arguments.mutant) == known.end()) {
     unknown_word("--mutant", "bug", arguments.mutant, known);
     return exit_usage;
   }
@@ -322,17 +342,24 @@ int chaos(const chaos_arguments& arguments) {
   } else {
     const auto dots = arguments.seeds.find("..");
     const auto number = [](const std::string& text, std::uint64_t& into) {
-      return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos && text.size() < 19 && (into = std::stoull(text), true);
+      return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos &&
+             text.size() < 19 && (into = std::stoull(text), true);
     };
-    const bool fine = dots == std::string::npos ? number(arguments.seeds, last) && (first = 1, true)
-                                                : number(arguments.seeds.substr(0, dots), first) && number(arguments.seeds.substr(dots + 2), last);
+    const bool fine = dots == std::string::npos
+                          ? number(arguments.seeds, last) && (first = 1, true)
+                          : number(arguments.seeds.substr(0, dots), first) &&
+                                number(arguments.seeds.substr(dots + 2), last);
     if (!fine || last < first || last == 0)
-      return fail(fmt::format("--seeds: '{}' is no range of seeds, as 1..10000 or 500 is", arguments.seeds), exit_usage);
+      return fail(
+          fmt::format("--seeds: '{}' is no range of seeds, as 1..10000 or 500 is", arguments.seeds),
+          exit_usage);
   }
   chaos_options how;
   if (arguments.hours) {
-    if (!(*arguments.hours >= 0.1 && *arguments.hours <= 10'000)) return fail("--hours-virtual: from 0.1 to 10000", exit_usage);
-    how.length = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(*arguments.hours * 3600));
+    if (!(*arguments.hours >= 0.1 && *arguments.hours <= 10'000))
+      return fail("--hours-virtual: from 0.1 to 10000", exit_usage);
+    how.length = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::duration<double>(*arguments.hours * 3600));
   }
   if (arguments.show) {
     for (auto seed = first; seed <= last; ++seed) fmt::print("{}", draw_case(seed, how).yaml());
@@ -344,17 +371,23 @@ int chaos(const chaos_arguments& arguments) {
   if (!arguments.mutant.empty()) {
     const auto found = find_mutant(loop, arguments.mutant);
     if (interrupted()) return exit_interrupted;
-    if (!found) return fail(fmt::format("{} was not found by {} seeds", arguments.mutant, last - first + 1), exit_run_failed);
+    if (!found)
+      return fail(fmt::format("{} was not found by {} seeds", arguments.mutant, last - first + 1),
+                  exit_run_failed);
     fmt::print("{} is found by seed {}: {}\n", arguments.mutant, found->seed, found->problem);
     return exit_ok;
   }
   totals all;
-  std::vector<std::pair<std::uint64_t, std::string>> failures;   // seed, kind
+  std::vector<std::pair<std::uint64_t, std::string>> failures; // seed, kind
   loop.run(
       honest,
       // So many of a hundred, whatever the seeds are.
-      [&](std::uint64_t seed) { return arguments.only || static_cast<double>(seed * 37 % 100) < arguments.twice; },
-      [&] { return fmt::format("{} of {} cases, {} failed", all.cases, last - first + 1, all.failed); },
+      [&](std::uint64_t seed) {
+        return arguments.only || static_cast<double>(seed * 37 % 100) < arguments.twice;
+      },
+      [&] {
+        return fmt::format("{} of {} cases, {} failed", all.cases, last - first + 1, all.failed);
+      },
       [&](std::uint64_t seed, const chaos_result& found) {
         all.add(found);
         if (!found.problems.empty()) {
@@ -374,25 +407,43 @@ int chaos(const chaos_arguments& arguments) {
   return all.failed > 0 ? exit_run_failed : exit_ok;
 }
 
-}  // namespace
+} // namespace
 
 void add_chaos(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<chaos_arguments>();
-  auto* command = app.add_subcommand("chaos", "run random swarms in random storms, and look for what breaks");
-  command->add_option("--seeds", arguments->seeds, "which: FIRST..LAST, or how many")->type_name("A..B")->capture_default_str();
+  auto* command =
+      app.add_subcommand("chaos", "run random swarms in random storms, and look for what breaks");
+  command->add_option("--seeds", arguments->seeds, "which: FIRST..LAST, or how many")
+      ->type_name("A..B")
+      ->capture_default_str();
   command->add_option("--only", arguments->only, "this seed alone, twice")->type_name("SEED");
-  command->add_option("-j,--jobs", arguments->jobs, "cases at once (as many as there are cores)")->type_name("N")->check(CLI::Range(1u, 1024u));
-  command->add_option("--hours-virtual", arguments->hours, "how long each lasts (as long as some forty epochs of the swarm take); in the last third nothing goes wrong any more")->type_name("H");
-  command->add_option("--check-determinism", arguments->twice, "of how many in a hundred a second run has to have the same history")
+  command->add_option("-j,--jobs", arguments->jobs, "cases at once (as many as there are cores)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1024u));
+  command
+      ->add_option("--hours-virtual", arguments->hours,
+                   "how long each lasts (as long as some forty epochs of the swarm take); in the "
+                   "last third nothing goes wrong any more")
+      ->type_name("H");
+  command
+      ->add_option("--check-determinism", arguments->twice,
+                   "of how many in a hundred a second run has to have the same history")
       ->type_name("PERCENT")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 100.0));
-  command->add_option("--mutant", arguments->mutant, "put a known bug into the protocols, and end with the first seed that finds it")->type_name("BUG");
-  command->add_flag("--mutants", arguments->mutants, "do so with every known bug in turn, and print a table; each has to be found");
-  command->add_option("-o,--out", arguments->folder, "where the smaller scenarios of failures go")->type_name("DIR")->capture_default_str();
+  command
+      ->add_option("--mutant", arguments->mutant,
+                   "put a known bug into the protocols, and end with the first seed that finds it")
+      ->type_name("BUG");
+  command->add_flag("--mutants", arguments->mutants,
+                    "do so with every known bug in turn, and print a table; each has to be found");
+  command->add_option("-o,--out", arguments->folder, "where the smaller scenarios of failures go")
+      ->type_name("DIR")
+      ->capture_default_str();
   command->add_flag("--show", arguments->show, "print the scenarios instead of running them");
-  command->add_flag("--no-shrink", arguments->keep, "do not look for smaller scenarios that fail alike");
+  command->add_flag("--no-shrink", arguments->keep,
+                    "do not look for smaller scenarios that fail alike");
   command->callback([arguments, &chosen] { chosen = [arguments] { return chaos(*arguments); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

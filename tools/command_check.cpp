@@ -1,14 +1,14 @@
 // shoal check FILE: is the scenario right? With --show: what exactly does it say?
-#include <cstdio>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "scenarios/schema/load.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
 
 namespace shoal::tools {
 
@@ -28,31 +28,37 @@ int check(const check_arguments& arguments) {
   }
   if (arguments.hosts && !scenario->study) {
     const auto& data = scenario->data;
-    for (const auto& name : scenarios::shard_hosts(*scenario)) fmt::print("{} {} {}\n", name, to_string(data.up), to_string(data.down));
-    for (const auto& host : scenarios::expand_hosts(*scenario)) fmt::print("{} {} {}\n", host.name, to_string(host.up), to_string(host.down));
+    for (const auto& name : scenarios::shard_hosts(*scenario))
+      fmt::print("{} {} {}\n", name, to_string(data.up), to_string(data.down));
+    for (const auto& host : scenarios::expand_hosts(*scenario))
+      fmt::print("{} {} {}\n", host.name, to_string(host.up), to_string(host.down));
     return exit_ok;
   }
   if (const auto& study = scenario->study) {
-    fmt::print("{}: fine (a study of averaging among {} peers, {} strateg{} at {} failure rate{})\n", arguments.scenario.file, study->peers,
-               study->strategies.size(), study->strategies.size() == 1 ? "y" : "ies", study->failures.size(),
-               study->failures.size() == 1 ? "" : "s");
+    fmt::print(
+        "{}: fine (a study of averaging among {} peers, {} strateg{} at {} failure rate{})\n",
+        arguments.scenario.file, study->peers, study->strategies.size(),
+        study->strategies.size() == 1 ? "y" : "ies", study->failures.size(),
+        study->failures.size() == 1 ? "" : "s");
     return exit_ok;
   }
   auto hosts = scenarios::expand_hosts(*scenario).size(), faults = scenario->faults.size();
-  fmt::print("{}: fine ({} peer{}, {} fault{})\n", arguments.scenario.file, hosts, hosts == 1 ? "" : "s", faults,
-             faults == 1 ? "" : "s");
+  fmt::print("{}: fine ({} peer{}, {} fault{})\n", arguments.scenario.file, hosts,
+             hosts == 1 ? "" : "s", faults, faults == 1 ? "" : "s");
   return exit_ok;
 }
 
-}  // namespace
+} // namespace
 
 void add_check(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<check_arguments>();
-  auto* command = app.add_subcommand("check", "check a scenario; --show prints every option with its value");
+  auto* command =
+      app.add_subcommand("check", "check a scenario; --show prints every option with its value");
   arguments->scenario.add_to(*command);
   command->add_flag("--show", arguments->show, "print the resolved scenario");
-  command->add_flag("--hosts", arguments->hosts, "print its hosts, a line each: name, uplink, downlink");
+  command->add_flag("--hosts", arguments->hosts,
+                    "print its hosts, a line each: name, uplink, downlink");
   command->callback([arguments, &chosen] { chosen = [arguments] { return check(*arguments); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -33,14 +33,17 @@ int show(const result<What>& what, bool json) {
 }
 
 int explain(const explain_arguments& arguments) {
-  if (auto run = scenarios::refuse_study(arguments.run, "transfer and no round to explain"); !run) return fail(run.error());
+  if (auto run = scenarios::refuse_study(arguments.run, "transfer and no round to explain"); !run)
+    return fail(run.error());
   if (arguments.flow)
     return show(scenarios::explain_transfer(arguments.run, *arguments.flow), arguments.json);
   const auto rounds = scenarios::explain_round(arguments.run, *arguments.round);
   if (rounds && !arguments.svg.empty()) {
     std::ofstream svg(arguments.svg);
     svg << round_picture(*rounds);
-    if (!svg.flush()) return fail(fmt::format("'{}' cannot be written: {}", arguments.svg, std::strerror(errno)), exit_run_failed);
+    if (!svg.flush())
+      return fail(fmt::format("'{}' cannot be written: {}", arguments.svg, std::strerror(errno)),
+                  exit_run_failed);
   }
   return show(rounds, arguments.json);
 }
@@ -55,7 +58,9 @@ void add_explain(CLI::App& app, action& chosen) {
   auto* flow = which->add_option("--flow", arguments->flow, "a transfer's number")->type_name("N");
   which->add_option("--round", arguments->round, "the rounds of epoch N")->type_name("N");
   which->require_option(1);
-  command->add_option("--svg", arguments->svg, "with --round: draw its transfers into this file")->type_name("FILE")->excludes(flow);
+  command->add_option("--svg", arguments->svg, "with --round: draw its transfers into this file")
+      ->type_name("FILE")
+      ->excludes(flow);
   command->add_flag("--json", arguments->json, "print JSON on stdout");
   command->callback([arguments, &chosen] { chosen = [arguments] { return explain(*arguments); }; });
 }

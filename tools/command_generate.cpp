@@ -33,25 +33,22 @@ struct generate_arguments {
 
 int generate(const generate_arguments& arguments) {
   auto file = scenarios::model_file(arguments.from);
-  if (!file)
-    return fail(file.error());
+  if (!file) return fail(file.error());
   auto state = learn::load_checkpoint(*file);
-  if (!state)
-    return fail(state.error());
+  if (!state) return fail(state.error());
   if (state->workload != "transformer")
     return fail(file->string() + " has " + learn::shape_text(*state) + ", which writes no text");
   const auto config = learn::transformer_of(*state);
-  if (!config)
-    return fail("checkpoint: '" + file->string() + "' " + config.error());
+  if (!config) return fail("checkpoint: '" + file->string() + "' " + config.error());
   const learn::text_codec& codec = learn::byte_codec();
   if (config->vocabulary != codec.vocabulary())
-    return fail(fmt::format("{} has a vocabulary of {} tokens; only a model of bytes writes text", file->string(), config->vocabulary));
+    return fail(fmt::format("{} has a vocabulary of {} tokens; only a model of bytes writes text",
+                            file->string(), config->vocabulary));
   learn::sampling_options options;
   options.temperature = arguments.temperature;
   options.top_k = arguments.top_k;
   options.top_p = arguments.top_p;
-  if (auto valid = learn::validate(options); !valid)
-    return fail(valid.error());
+  if (auto valid = learn::validate(options); !valid) return fail(valid.error());
 
   learn::use_one_thread();
   if (auto loaded = learn::load_torch(); !loaded) return fail(loaded.error());
@@ -69,7 +66,8 @@ int generate(const generate_arguments& arguments) {
   auto tokens = codec.encode(arguments.prompt);
   const auto line_feed = codec.encode("\n"); // what an empty prompt stands for
   for (std::uint64_t i = 0; i < arguments.tokens && good && !interrupted(); ++i) {
-    const std::span<const learn::token_id> seen = tokens.empty() ? line_feed : std::span<const learn::token_id>(tokens);
+    const std::span<const learn::token_id> seen =
+        tokens.empty() ? line_feed : std::span<const learn::token_id>(tokens);
     const auto next = learn::generate(model, state->parameters, seen, 1, options, random);
     good = print(codec.decode(next));
     tokens.push_back(next.front());
@@ -78,8 +76,7 @@ int generate(const generate_arguments& arguments) {
       tokens.erase(tokens.begin(), tokens.end() - static_cast<std::ptrdiff_t>(model.context()));
   }
   good = good && print("\n");
-  if (!good)
-    return fail("cannot write the text");
+  if (!good) return fail("cannot write the text");
   return interrupted() ? 128 + SIGINT : exit_ok;
 }
 

@@ -1,15 +1,5 @@
-// shoal keys init, request, admit, revoke, show, verify: who may take part in a swarm of real hosts. docs/security.md.
-#include <chrono>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
+// shoal keys init, request, admit, revoke, show, verify: who may take part in a swarm of real
+// hosts. docs/security.md.
 #include "kernels/base/units.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator_folder.hpp"
@@ -20,6 +10,17 @@
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/keys_show.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace shoal::tools {
 
@@ -35,7 +36,8 @@ struct keys_arguments {
 };
 
 std::int64_t utc_now() {
-  return std::chrono::duration_cast<duration>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<duration>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 /// Of --valid, if it is there. Says on stderr what is wrong with it.
@@ -43,11 +45,14 @@ std::optional<duration> validity(const keys_arguments& arguments, const char* st
   const std::string text = arguments.valid.empty() ? standard : arguments.valid;
   const auto read = parse_duration(text);
   if (read && *read >= std::chrono::seconds(1)) return *read;
-  fmt::print(stderr, "error: --valid: {}\n", read ? fmt::format("{} is too short: at least 1s", text) : read.error());
+  fmt::print(stderr, "error: --valid: {}\n",
+             read ? fmt::format("{} is too short: at least 1s", text) : read.error());
   return std::nullopt;
 }
 
-std::string count_of(std::size_t count, const char* noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string count_of(std::size_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 int init(const keys_arguments& arguments) {
   const auto valid = validity(arguments, "365d");
@@ -55,9 +60,13 @@ int init(const keys_arguments& arguments) {
   const std::int64_t now = utc_now();
   const auto made = moderator_folder::make(arguments.out, arguments.swarm, now, *valid);
   if (!made) return fail(made.error());
-  fmt::print("{}: the moderator of swarm '{}', until {}\n", arguments.out, arguments.swarm, utc_text(now + valid->count()));
-  fmt::print("  moderator.key  who has it may admit anybody: keep it off the nodes, and a copy in a safe place\n");
-  fmt::print("next: 'shoal keys admit NAME --moderator {} -o DIR', or with the request that a volunteer sends\n", arguments.out);
+  fmt::print("{}: the moderator of swarm '{}', until {}\n", arguments.out, arguments.swarm,
+             utc_text(now + valid->count()));
+  fmt::print("  moderator.key  who has it may admit anybody: keep it off the nodes, and a copy in "
+             "a safe place\n");
+  fmt::print("next: 'shoal keys admit NAME --moderator {} -o DIR', or with the request that a "
+             "volunteer sends\n",
+             arguments.out);
   return exit_ok;
 }
 
@@ -72,8 +81,10 @@ int request(const keys_arguments& arguments) {
   if (done) done = folder->commit();
   if (!done) return fail(done.error());
   const std::string request_path = (fs::path(arguments.out) / file).string();
-  fmt::print("{}: the key of '{}', which stays on this machine, and its request\n", arguments.out, arguments.who);
-  fmt::print("next: send {} to the moderator, and put the files that come back into {}\n", request_path, arguments.out);
+  fmt::print("{}: the key of '{}', which stays on this machine, and its request\n", arguments.out,
+             arguments.who);
+  fmt::print("next: send {} to the moderator, and put the files that come back into {}\n",
+             request_path, arguments.out);
   return exit_ok;
 }
 
@@ -89,13 +100,17 @@ void print_renewal(const moderator_folder& folder, const admitted& made, std::in
   if (earlier == 0) return;
   fmt::print("note: '{}' was admitted before; {}\n", made.name,
              valid.empty() ? "none of its earlier certificates is valid any more" : "also valid:");
-  for (const admitted* one : valid) fmt::print("  {} until {}\n", one->serial, utc_text(one->until_utc_ns));
+  for (const admitted* one : valid)
+    fmt::print("  {} until {}\n", one->serial, utc_text(one->until_utc_ns));
   if (!valid.empty()) fmt::print("  'shoal keys revoke SERIAL' ends one before its time\n");
 }
 
-bool is_request(const std::string& who) { return who.ends_with(".csr") || who.find('/') != std::string::npos; }
+bool is_request(const std::string& who) {
+  return who.ends_with(".csr") || who.find('/') != std::string::npos;
+}
 
-/// The folder of the node's own key, on the same machine: the answer to a request may go there directly.
+/// The folder of the node's own key, on the same machine: the answer to a request may go there
+/// directly.
 bool is_folder_of(const fs::path& request, const fs::path& folder) {
   std::error_code error;
   const fs::path own = request.has_parent_path() ? request.parent_path() : fs::path(".");
@@ -140,15 +155,18 @@ int admit(const keys_arguments& arguments) {
   if (done && out) done = out->commit();
   if (!done) return fail(done.error(), exit_run_failed);
   const admitted& made = folder->everybody().back();
-  fmt::print("{}: '{}' is admitted to '{}'{} until {}, serial {}\n", arguments.out, made.name, folder->keys().facts().name,
-             arguments.operates ? " as an operator" : "", utc_text(made.until_utc_ns), made.serial);
+  fmt::print("{}: '{}' is admitted to '{}'{} until {}, serial {}\n", arguments.out, made.name,
+             folder->keys().facts().name, arguments.operates ? " as an operator" : "",
+             utc_text(made.until_utc_ns), made.serial);
   if (made.until_utc_ns < now + valid->count() - 1'000'000'000)
     fmt::print("note: not for {}: the moderator's own certificate ends then\n", to_string(*valid));
   print_renewal(*folder, made, now);
   if (key)
     fmt::print("next: move the folder to the node, for it alone to read: it has the node's key\n");
   else if (out)
-    fmt::print("next: send the files to '{}', who puts them beside its key; none of them is secret\n", made.name);
+    fmt::print(
+        "next: send the files to '{}', who puts them beside its key; none of them is secret\n",
+        made.name);
   return exit_ok;
 }
 
@@ -174,20 +192,27 @@ int revoke(const keys_arguments& arguments) {
   }
   if (name.empty()) {
     const auto meant = scenarios::closest(arguments.who, names);
-    return fail(fmt::format("nobody with the name or serial '{}' was admitted here{}", arguments.who,
-                              meant ? fmt::format("; did you mean '{}'?", *meant)
-                                    : fmt::format("; 'shoal keys show {}' lists who was", arguments.moderator)));
+    return fail(fmt::format(
+        "nobody with the name or serial '{}' was admitted here{}", arguments.who,
+        meant ? fmt::format("; did you mean '{}'?", *meant)
+              : fmt::format("; 'shoal keys show {}' lists who was", arguments.moderator)));
   }
   if (serials.empty()) {
-    fmt::print("{} of '{}' {} revoked before; nothing changed\n", count_of(before, "certificate"), name, before == 1 ? "was" : "were");
+    fmt::print("{} of '{}' {} revoked before; nothing changed\n", count_of(before, "certificate"),
+               name, before == 1 ? "was" : "were");
     return exit_ok;
   }
   if (const auto done = folder->revoke(serials, now); !done) return fail(done.error());
-  fmt::print("{} of '{}' {} revoked{}\n", count_of(serials.size(), "certificate"), name, serials.size() == 1 ? "is" : "are",
+  fmt::print("{} of '{}' {} revoked{}\n", count_of(serials.size(), "certificate"), name,
+             serials.size() == 1 ? "is" : "are",
              before > 0 ? fmt::format("; {} {} before", before, before == 1 ? "was" : "were") : "");
-  fmt::print("{}: revocation list number {}, with {}\n", (fs::path(arguments.moderator) / revocation_list_file).string(),
-             folder->revoked().number(), count_of(folder->revoked().entries().size(), "certificate"));
-  fmt::print("next: put it into the nodes' folders: a node that has an older list still lets '{}' in\n", name);
+  fmt::print("{}: revocation list number {}, with {}\n",
+             (fs::path(arguments.moderator) / revocation_list_file).string(),
+             folder->revoked().number(),
+             count_of(folder->revoked().entries().size(), "certificate"));
+  fmt::print(
+      "next: put it into the nodes' folders: a node that has an older list still lets '{}' in\n",
+      name);
   return exit_ok;
 }
 
@@ -201,7 +226,8 @@ int verify(const keys_arguments& arguments) {
   const auto ca = read_text(arguments.ca);
   if (!ca) return fail(ca.error());
   if (const auto fine = read_certificate(*ca); !fine || !fine->moderator)
-    return fail(fmt::format("'{}': {}", arguments.ca, fine ? "not the swarm's certificate (swarm.crt)" : fine.error()));
+    return fail(fmt::format("'{}': {}", arguments.ca,
+                            fine ? "not the swarm's certificate (swarm.crt)" : fine.error()));
   bool fine = true;
   for (const std::string& path : arguments.paths) {
     const auto refuse = [&](const std::string& why) {
@@ -209,7 +235,8 @@ int verify(const keys_arguments& arguments) {
       fine = false;
     };
     std::error_code error;
-    const auto file = fs::is_directory(path, error) ? fs::path(path) / scenarios::contribution_file : fs::path(path);
+    const auto file = fs::is_directory(path, error) ? fs::path(path) / scenarios::contribution_file
+                                                    : fs::path(path);
     const auto text = read_text(file);
     if (!text) {
       refuse(text.error());
@@ -217,62 +244,89 @@ int verify(const keys_arguments& arguments) {
     }
     // Who was admitted when it was signed; that the certificate has ended since takes nothing back.
     const auto until = scenarios::contribution_until(*text);
-    const auto said = until ? read_signed_text(*text, scenarios::contribution_kind, *ca, *until) : failure{until.error()};
+    const auto said = until ? read_signed_text(*text, scenarios::contribution_kind, *ca, *until)
+                            : failure{until.error()};
     if (!said) {
       refuse(said.error());
       continue;
     }
-    fmt::print("{}: signed by '{}', certificate {}\n{}", file.string(), said->name, said->serial, said->text);
+    fmt::print("{}: signed by '{}', certificate {}\n{}", file.string(), said->name, said->serial,
+               said->text);
   }
   return fine ? exit_ok : exit_bad_input;
 }
 
-}  // namespace
+} // namespace
 
 void add_keys(CLI::App& app, action& chosen) {
-  auto* command = app.add_subcommand("keys", "keys and certificates: who may take part in a swarm of real hosts");
+  auto* command = app.add_subcommand(
+      "keys", "keys and certificates: who may take part in a swarm of real hosts");
   command->require_subcommand(1);
   auto arguments = std::make_shared<keys_arguments>();
   const auto add = [&](const char* name, const char* what, int (*run)(const keys_arguments&)) {
     auto* one = command->add_subcommand(name, what);
-    one->callback([arguments, run, &chosen] { chosen = [arguments, run] { return run(*arguments); }; });
+    one->callback(
+        [arguments, run, &chosen] { chosen = [arguments, run] { return run(*arguments); }; });
     return one;
   };
   const auto add_moderator = [&](CLI::App* to) {
-    to->add_option("--moderator", arguments->moderator, "the moderator's folder")->required()->type_name("DIR");
+    to->add_option("--moderator", arguments->moderator, "the moderator's folder")
+        ->required()
+        ->type_name("DIR");
   };
   const auto add_valid = [&](CLI::App* to, const char* standard) {
-    to->add_option("--valid", arguments->valid, fmt::format("for how long, as in 12h ({})", standard))->type_name("DURATION");
+    to->add_option("--valid", arguments->valid,
+                   fmt::format("for how long, as in 12h ({})", standard))
+        ->type_name("DURATION");
   };
 
   auto* first = add("init", "make a moderator: its key and certificate", init);
-  first->add_option("DIR", arguments->out, "the moderator's new folder")->required()->type_name("DIR");
+  first->add_option("DIR", arguments->out, "the moderator's new folder")
+      ->required()
+      ->type_name("DIR");
   first->add_option("--swarm", arguments->swarm, "the swarm's name (swarm)")->type_name("NAME");
   add_valid(first, "365d");
 
-  auto* ask = add("request", "make a node's key, and a request that the moderator answers", request);
+  auto* ask =
+      add("request", "make a node's key, and a request that the moderator answers", request);
   ask->add_option("NAME", arguments->who, "the node's name")->required()->type_name("NAME");
-  ask->add_option("-o,--out", arguments->out, "the node's new folder")->required()->type_name("DIR");
+  ask->add_option("-o,--out", arguments->out, "the node's new folder")
+      ->required()
+      ->type_name("DIR");
 
   auto* let_in = add("admit", "issue a certificate, for a request or with a new key", admit);
-  let_in->add_option("WHO", arguments->who, "a request (FILE.csr), or the name of a node whose key is made here")
+  let_in
+      ->add_option("WHO", arguments->who,
+                   "a request (FILE.csr), or the name of a node whose key is made here")
       ->required()
       ->type_name("NAME|FILE.csr");
   add_moderator(let_in);
-  let_in->add_option("-o,--out", arguments->out, "a new folder for what the node gets")->required()->type_name("DIR");
+  let_in->add_option("-o,--out", arguments->out, "a new folder for what the node gets")
+      ->required()
+      ->type_name("DIR");
   add_valid(let_in, "30d");
   let_in->add_flag("--operator", arguments->operates, "it may tell nodes to leave (shoal drain)");
 
   auto* take_back = add("revoke", "take back a node's certificates, or one of them", revoke);
-  take_back->add_option("WHO", arguments->who, "the name of a node, or a serial number")->required()->type_name("NAME|SERIAL");
+  take_back->add_option("WHO", arguments->who, "the name of a node, or a serial number")
+      ->required()
+      ->type_name("NAME|SERIAL");
   add_moderator(take_back);
 
-  auto* look = add("show", "what files and folders of keys hold, and whether it is valid now; never a secret", show);
+  auto* look =
+      add("show",
+          "what files and folders of keys hold, and whether it is valid now; never a secret", show);
   look->add_option("PATH", arguments->paths, "files or folders")->required()->type_name("FILE|DIR");
 
-  auto* prove = add("verify", "what nodes say that they have contributed, and whether they have signed it", verify);
-  prove->add_option("PATH", arguments->paths, "run directories of nodes, or their contribution.txt")->required()->type_name("DIR|FILE");
-  prove->add_option("--ca", arguments->ca, "the swarm's certificate")->required()->type_name("swarm.crt");
+  auto* prove =
+      add("verify", "what nodes say that they have contributed, and whether they have signed it",
+          verify);
+  prove->add_option("PATH", arguments->paths, "run directories of nodes, or their contribution.txt")
+      ->required()
+      ->type_name("DIR|FILE");
+  prove->add_option("--ca", arguments->ca, "the swarm's certificate")
+      ->required()
+      ->type_name("swarm.crt");
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,12 +1,12 @@
 #include "tools/command_line.hpp"
 
-#include <filesystem>
-#include <optional>
+#include "scenarios/schema/diagnostic.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "scenarios/schema/diagnostic.hpp"
+#include <filesystem>
+#include <optional>
 
 namespace shoal::tools {
 
@@ -21,16 +21,18 @@ bool shortens(const std::string& word, const std::string& whole) {
 }
 
 /// Of '--seed' and '--set', '--sed' lacks a letter of the first.
-std::optional<std::string> meant_option(const std::string& word, const std::vector<std::string>& known) {
+std::optional<std::string> meant_option(const std::string& word,
+                                        const std::vector<std::string>& known) {
   std::optional<std::string> out;
   for (const auto& name : known) {
-    const bool likely = name.starts_with(word) || (shortens(word, name) && name.size() <= word.size() + 2);
+    const bool likely =
+        name.starts_with(word) || (shortens(word, name) && name.size() <= word.size() + 2);
     if (word.size() > 1 && likely && (!out || name.size() < out->size())) out = name;
   }
   return out ? out : scenarios::closest(word, known);
 }
 
-}  // namespace
+} // namespace
 
 std::vector<std::string> without_help_command(std::vector<std::string> arguments) {
   if (arguments.empty() || arguments.front() != "help") return arguments;
@@ -82,10 +84,11 @@ std::string unknown_option(const CLI::App& app) {
       for (const auto& long_name : option->get_lnames()) known.push_back(long_name);
     std::string out = fmt::format("unknown option {}", name);
     if (name.starts_with("--"))
-      if (const auto meant = meant_option(name.substr(2), known)) out += fmt::format("; did you mean --{}?", *meant);
+      if (const auto meant = meant_option(name.substr(2), known))
+        out += fmt::format("; did you mean --{}?", *meant);
     return out;
   }
   return {};
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -22,7 +22,8 @@ const CLI::App& innermost(const CLI::App& app);
 /// 'help bench averaging', for the command that was chosen.
 std::string help_for(const CLI::App& app);
 
-/// After parsing failed: an option that the command does not have. Empty if that is not what is wrong.
+/// After parsing failed: an option that the command does not have. Empty if that is not what is
+/// wrong.
 std::string unknown_option(const CLI::App& app);
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

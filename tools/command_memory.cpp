@@ -1,13 +1,4 @@
 // shoal memory: how much memory training a transformer takes, with the formula of each figure.
-#include <algorithm>
-#include <cstdio>
-#include <optional>
-#include <tuple>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "kernels/learn/transformer_math.hpp"
 #include "kernels/memory_estimate.hpp"
 #include "kernels/optimizer.hpp"
@@ -16,6 +7,15 @@
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <tuple>
 
 namespace shoal::tools {
 
@@ -32,12 +32,14 @@ using kernels::shoal_memory;
 
 constexpr double bytes_in_gib = 1024.0 * 1024.0 * 1024.0;
 /// Of GPT-2, for shapes that do not say otherwise.
-constexpr std::int64_t usual_context = 1024, usual_vocabulary = 50257, usual_head = 64, usual_inner = 4;
+constexpr std::int64_t usual_context = 1024, usual_vocabulary = 50257, usual_head = 64,
+                       usual_inner = 4;
 
 struct memory_arguments {
   std::string file, model;
   std::vector<std::string> sets;
-  std::optional<std::int64_t> layers, heads, dim, hidden, context, vocabulary, sharing, batch, gpus, zero;
+  std::optional<std::int64_t> layers, heads, dim, hidden, context, vocabulary, sharing, batch, gpus,
+      zero;
   std::optional<std::string> optimizer, precision;
   bool offload = false, checkpointing = false, swarm = false, list = false, json = false;
 };
@@ -49,15 +51,20 @@ std::vector<std::string> names_in(const std::vector<T>& of) {
   return out;
 }
 
-bool is_among(const std::vector<std::string>& in, const std::string& word) { return std::find(in.begin(), in.end(), word) != in.end(); }
+bool is_among(const std::vector<std::string>& in, const std::string& word) {
+  return std::find(in.begin(), in.end(), word) != in.end();
+}
 
 std::string optimizer_name(const kernels::optimizer_config& from) {
   switch (from.kind) {
-    case kernels::optimizer_kind::sgd: return from.momentum > 0 ? "sgd-momentum" : "sgd";
-    case kernels::optimizer_kind::adamw8:
-    case kernels::optimizer_kind::lamb8: return "adam-8bit";
-    case kernels::optimizer_kind::adamw:
-    case kernels::optimizer_kind::lamb: break;
+  case kernels::optimizer_kind::sgd:
+    return from.momentum > 0 ? "sgd-momentum" : "sgd";
+  case kernels::optimizer_kind::adamw8:
+  case kernels::optimizer_kind::lamb8:
+    return "adam-8bit";
+  case kernels::optimizer_kind::adamw:
+  case kernels::optimizer_kind::lamb:
+    break;
   }
   return "adam";
 }
@@ -68,30 +75,42 @@ bool take_scenario(const memory_arguments& a, memory_choices& out) {
   print_diagnostics(loaded.errors);
   print_diagnostics(loaded.warnings);
   if (!loaded.value) return false;
-  if (loaded.value->study || !loaded.value->workload.options.holds<scenarios::transformer_options>())
+  if (loaded.value->study ||
+      !loaded.value->workload.options.holds<scenarios::transformer_options>())
     return fail(a.file + " trains no transformer; only of those the memory is known"), false;
   const auto& work = loaded.value->workload.as<scenarios::transformer_options>();
   const auto number = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
   const auto width = number(work.dim);
-  out.shape = {loaded.value->name, number(work.layers), number(work.heads), width, usual_inner * width, number(work.context), kernels::transformer_config{}.vocabulary};
+  out.shape = {loaded.value->name,
+               number(work.layers),
+               number(work.heads),
+               width,
+               usual_inner * width,
+               number(work.context),
+               kernels::transformer_config{}.vocabulary};
   out.optimizer = optimizer_name(loaded.value->training.optimizer);
   out.precision = "f32";
   out.checkpointing = work.checkpoint;
   out.swarm = true;
-  out.batch = std::min(number(loaded.value->training.micro_batch), static_cast<std::int64_t>(learn::transformer_chunk));
+  out.batch = std::min(number(loaded.value->training.micro_batch),
+                       static_cast<std::int64_t>(learn::transformer_chunk));
   return true;
 }
 
 /// Says what is wrong.
 bool take_model(const memory_arguments& a, memory_choices& out) {
   const auto& models = memory_models();
-  const auto found = std::find_if(models.begin(), models.end(), [&](const auto& one) { return one.name == a.model; });
-  if (found == models.end()) return unknown_word("--model", "model", a.model, names_in(models)), false;
+  const auto found = std::find_if(models.begin(), models.end(),
+                                  [&](const auto& one) { return one.name == a.model; });
+  if (found == models.end())
+    return unknown_word("--model", "model", a.model, names_in(models)), false;
   out.shape = *found;
   return true;
 }
 
-bool is_named(const memory_arguments& a) { return !a.file.empty() || !a.model.empty(); }
+bool is_named(const memory_arguments& a) {
+  return !a.file.empty() || !a.model.empty();
+}
 
 /// Requires: a name, or layers and dim. Says what is wrong.
 std::optional<memory_choices> choices_of(const memory_arguments& a) {
@@ -100,7 +119,14 @@ std::optional<memory_choices> choices_of(const memory_arguments& a) {
   if (!a.file.empty() && !take_scenario(a, out)) return std::nullopt;
   if (!a.model.empty() && !take_model(a, out)) return std::nullopt;
   auto& shape = out.shape;
-  if (!named) shape = {"own shape", *a.layers, std::max<std::int64_t>(1, *a.dim / usual_head), *a.dim, usual_inner * *a.dim, usual_context, usual_vocabulary};
+  if (!named)
+    shape = {"own shape",
+             *a.layers,
+             std::max<std::int64_t>(1, *a.dim / usual_head),
+             *a.dim,
+             usual_inner * *a.dim,
+             usual_context,
+             usual_vocabulary};
   if (a.dim && named && !a.hidden) shape.hidden = usual_inner * *a.dim;
   const auto take = [](const auto& given, auto& into) {
     if (given) into = *given;
@@ -116,8 +142,10 @@ std::optional<memory_choices> choices_of(const memory_arguments& a) {
   take(a.gpus, out.gpus);
   take(a.zero, out.zero);
   for (const auto& [option, given, into, known] :
-       {std::tuple{"--optimizer", &a.optimizer, &out.optimizer, names_in(memory_optimizers())}, std::tuple{"--precision", &a.precision, &out.precision, names_in(memory_precisions())}}) {
-    if (*given && !is_among(known, **given)) return unknown_word(option, option + 2, **given, known), std::nullopt;
+       {std::tuple{"--optimizer", &a.optimizer, &out.optimizer, names_in(memory_optimizers())},
+        std::tuple{"--precision", &a.precision, &out.precision, names_in(memory_precisions())}}) {
+    if (*given && !is_among(known, **given))
+      return unknown_word(option, option + 2, **given, known), std::nullopt;
     take(*given, *into);
   }
   out.offload |= a.offload;
@@ -128,16 +156,32 @@ std::optional<memory_choices> choices_of(const memory_arguments& a) {
 }
 
 json shape_json(const kernels::memory_shape& shape) {
-  return {{"name", shape.name}, {"layers", shape.layers}, {"heads", shape.heads}, {"dim", shape.dim}, {"hidden", shape.hidden}, {"context", shape.context}, {"vocabulary", shape.vocabulary}};
+  return {{"name", shape.name},
+          {"layers", shape.layers},
+          {"heads", shape.heads},
+          {"dim", shape.dim},
+          {"hidden", shape.hidden},
+          {"context", shape.context},
+          {"vocabulary", shape.vocabulary}};
 }
 
-json definition_json(const kernels::memory_definition& of) { return {{"name", of.name}, {"unit", to_string(of.unit)}, {"formula", of.formula}, {"what", of.what}}; }
+json definition_json(const kernels::memory_definition& of) {
+  return {
+      {"name", of.name}, {"unit", to_string(of.unit)}, {"formula", of.formula}, {"what", of.what}};
+}
 
 /// Everything that an estimate is made of, so that the page makes the same.
 json memory_model_json() {
-  json out{{"models", json::array()}, {"optimizers", json::array()}, {"precisions", json::array()}, {"seeds", json::array()}, {"shoal", json::array()}};
+  json out{{"models", json::array()},
+           {"optimizers", json::array()},
+           {"precisions", json::array()},
+           {"seeds", json::array()},
+           {"shoal", json::array()}};
   for (const auto& one : memory_models()) out["models"].push_back(shape_json(one));
-  for (const auto& one : memory_optimizers()) out["optimizers"].push_back({{"name", one.name}, {"optimizer_bytes", one.optimizer_bytes}, {"blockwise", one.blockwise}});
+  for (const auto& one : memory_optimizers())
+    out["optimizers"].push_back({{"name", one.name},
+                                 {"optimizer_bytes", one.optimizer_bytes},
+                                 {"blockwise", one.blockwise}});
   for (const auto& one : memory_precisions())
     out["precisions"].push_back({{"name", one.name},
                                  {"seeds_weight_bytes", one.seeds_weight_bytes},
@@ -151,11 +195,19 @@ json memory_model_json() {
 }
 
 json estimate_json(const memory_choices& choices) {
-  json out{{"model", shape_json(choices.shape)}, {"optimizer", choices.optimizer}, {"precision", choices.precision},
-           {"offload", choices.offload},         {"checkpointing", choices.checkpointing}, {"swarm", choices.swarm},
-           {"sharing", choices.sharing},         {"batch", choices.batch},                 {"gpus", choices.gpus},
-           {"zero", choices.zero},               {"inputs", kernels::memory_inputs(choices)}};
-  for (const auto& [name, list] : {std::pair{"seeds", &seeds_memory()}, std::pair{"shoal", &shoal_memory()}}) {
+  json out{{"model", shape_json(choices.shape)},
+           {"optimizer", choices.optimizer},
+           {"precision", choices.precision},
+           {"offload", choices.offload},
+           {"checkpointing", choices.checkpointing},
+           {"swarm", choices.swarm},
+           {"sharing", choices.sharing},
+           {"batch", choices.batch},
+           {"gpus", choices.gpus},
+           {"zero", choices.zero},
+           {"inputs", kernels::memory_inputs(choices)}};
+  for (const auto& [name, list] :
+       {std::pair{"seeds", &seeds_memory()}, std::pair{"shoal", &shoal_memory()}}) {
     out[name] = json::array();
     for (const auto& one : kernels::estimate_memory(*list, choices)) {
       out[name].push_back(definition_json(*one.of));
@@ -166,16 +218,21 @@ json estimate_json(const memory_choices& choices) {
 }
 
 std::string count_text(double value) {
-  for (const auto& [unit, size] : {std::pair{"T", 1e12}, std::pair{"G", 1e9}, std::pair{"M", 1e6}, std::pair{"k", 1e3}})
+  for (const auto& [unit, size] :
+       {std::pair{"T", 1e12}, std::pair{"G", 1e9}, std::pair{"M", 1e6}, std::pair{"k", 1e3}})
     if (value >= 0.99995 * size) return fmt::format("{:.5g} {}", value / size, unit);
   return fmt::format("{:g}  ", value);
 }
 
 std::string figure_text(const kernels::memory_figure& of) {
   switch (of.of->unit) {
-    case memory_unit::count: return count_text(of.value) + "   ";
-    case memory_unit::bytes: return of.value < bytes_in_gib / 16 ? fmt::format("{:.2f} MiB", 1024 * of.value / bytes_in_gib) : fmt::format("{:.2f} GiB", of.value / bytes_in_gib);
-    case memory_unit::seconds: break;
+  case memory_unit::count:
+    return count_text(of.value) + "   ";
+  case memory_unit::bytes:
+    return of.value < bytes_in_gib / 16 ? fmt::format("{:.2f} MiB", 1024 * of.value / bytes_in_gib)
+                                        : fmt::format("{:.2f} GiB", of.value / bytes_in_gib);
+  case memory_unit::seconds:
+    break;
   }
   return fmt::format("{:.0f} ms ", 1000 * of.value);
 }
@@ -185,22 +242,31 @@ void print_figures(const char* title, const std::vector<kernels::memory_figure>&
   for (const auto& one : figures) {
     const bool total = one.of->name == "gpu" || one.of->name == "ram";
     if (one.value == 0 && !total) continue;
-    fmt::print("{} {:<20} {:>14}   = {}\n", total ? '*' : ' ', one.of->name, figure_text(one), one.of->formula);
+    fmt::print("{} {:<20} {:>14}   = {}\n", total ? '*' : ' ', one.of->name, figure_text(one),
+               one.of->formula);
     if (!one.of->what.empty()) fmt::print("{:40}{}\n", "", one.of->what);
   }
 }
 
 int show_estimate(const memory_choices& choices) {
   const auto& shape = choices.shape;
-  fmt::print("{}: {} layers of width {}, {} heads, inner width {}, context {}, vocabulary {}\n", shape.name, shape.layers, shape.dim, shape.heads, shape.hidden, shape.context, shape.vocabulary);
-  fmt::print("{}, {}, {} at once{}{}{}{}\n", choices.optimizer, choices.precision, choices.batch == 1 ? "1 sample" : fmt::format("{} samples", choices.batch),
+  fmt::print("{}: {} layers of width {}, {} heads, inner width {}, context {}, vocabulary {}\n",
+             shape.name, shape.layers, shape.dim, shape.heads, shape.hidden, shape.context,
+             shape.vocabulary);
+  fmt::print("{}, {}, {} at once{}{}{}{}\n", choices.optimizer, choices.precision,
+             choices.batch == 1 ? "1 sample" : fmt::format("{} samples", choices.batch),
              choices.checkpointing ? ", checkpointing" : "", choices.offload ? ", offload" : "",
-             choices.sharing > 0 ? fmt::format(", {} {} of layers with their own parameters", choices.sharing, choices.sharing == 1 ? "group" : "groups") : "",
+             choices.sharing > 0
+                 ? fmt::format(", {} {} of layers with their own parameters", choices.sharing,
+                               choices.sharing == 1 ? "group" : "groups")
+                 : "",
              choices.swarm ? ", in a swarm" : "");
-  print_figures("The seeds' calculator (they advise to add 20 to 30 %)", kernels::estimate_memory(seeds_memory(), choices));
+  print_figures("The seeds' calculator (they advise to add 20 to 30 %)",
+                kernels::estimate_memory(seeds_memory(), choices));
   print_figures("Shoal's own", kernels::estimate_memory(shoal_memory(), choices));
   fmt::print("\nwith");
-  for (const auto& [name, value] : kernels::memory_inputs(choices)) fmt::print(" {}={:g}", name, value);
+  for (const auto& [name, value] : kernels::memory_inputs(choices))
+    fmt::print(" {}={:g}", name, value);
   fmt::print("\n");
   return exit_ok;
 }
@@ -210,16 +276,22 @@ int list_models(bool as_json) {
     fmt::print("{}\n", memory_model_json().dump(1));
     return exit_ok;
   }
-  fmt::print("{:<12} {:>6} {:>6} {:>6} {:>7} {:>7} {:>10}\n", "model", "layers", "heads", "dim", "hidden", "context", "vocabulary");
-  for (const auto& m : memory_models()) fmt::print("{:<12} {:>6} {:>6} {:>6} {:>7} {:>7} {:>10}\n", m.name, m.layers, m.heads, m.dim, m.hidden, m.context, m.vocabulary);
-  fmt::print("optimizers: {}\nprecisions: {}\n", fmt::join(names_in(memory_optimizers()), ", "), fmt::join(names_in(memory_precisions()), ", "));
+  fmt::print("{:<12} {:>6} {:>6} {:>6} {:>7} {:>7} {:>10}\n", "model", "layers", "heads", "dim",
+             "hidden", "context", "vocabulary");
+  for (const auto& m : memory_models())
+    fmt::print("{:<12} {:>6} {:>6} {:>6} {:>7} {:>7} {:>10}\n", m.name, m.layers, m.heads, m.dim,
+               m.hidden, m.context, m.vocabulary);
+  fmt::print("optimizers: {}\nprecisions: {}\n", fmt::join(names_in(memory_optimizers()), ", "),
+             fmt::join(names_in(memory_precisions()), ", "));
   return exit_ok;
 }
 
 int memory(const memory_arguments& a) {
   if (a.list) return list_models(a.json);
   if (!is_named(a) && (!a.layers || !a.dim))
-    return fail("whose memory? A scenario, --model NAME, or a shape: at least --layers and --dim; --list shows the models", exit_usage);
+    return fail("whose memory? A scenario, --model NAME, or a shape: at least --layers and --dim; "
+                "--list shows the models",
+                exit_usage);
   const auto choices = choices_of(a);
   if (!choices) return exit_bad_input;
   if (!a.json) return show_estimate(*choices);
@@ -227,15 +299,24 @@ int memory(const memory_arguments& a) {
   return exit_ok;
 }
 
-}  // namespace
+} // namespace
 
 void add_memory(CLI::App& app, action& chosen) {
   auto a = std::make_shared<memory_arguments>();
   auto* command = app.add_subcommand("memory", "how much memory training a model takes, and why");
-  auto* file = command->add_option("scenario", a->file, "take model, optimizer and batch from a YAML file")->type_name("FILE");
-  command->add_option("--set", a->sets, "override an option of the scenario")->type_name("KEY=VALUE")->allow_extra_args(false)->needs(file);
-  command->add_option("--model", a->model, "a model by name; --list shows them")->type_name("NAME")->excludes(file);
-  const auto size = [&](const char* name, auto& into, const char* help) { command->add_option(name, into, help)->type_name("N"); };
+  auto* file =
+      command->add_option("scenario", a->file, "take model, optimizer and batch from a YAML file")
+          ->type_name("FILE");
+  command->add_option("--set", a->sets, "override an option of the scenario")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->needs(file);
+  command->add_option("--model", a->model, "a model by name; --list shows them")
+      ->type_name("NAME")
+      ->excludes(file);
+  const auto size = [&](const char* name, auto& into, const char* help) {
+    command->add_option(name, into, help)->type_name("N");
+  };
   size("--layers", a->layers, "layers");
   size("--dim", a->dim, "width");
   size("--heads", a->heads, "heads of attention (one for each 64 of the width)");
@@ -243,17 +324,24 @@ void add_memory(CLI::App& app, action& chosen) {
   size("--vocabulary", a->vocabulary, "tokens that there are (50257)");
   size("--context", a->context, "tokens in a sample (1024)");
   size("--batch", a->batch, "samples at once (1)");
-  size("--sharing", a->sharing, "so many groups of layers have parameters of their own; the layers of a group share them (0: all have)");
-  command->add_option("--optimizer", a->optimizer, "adam, adam-8bit, adam-16bit, adafactor, sgd, sgd-momentum (adam)")->type_name("NAME");
+  size("--sharing", a->sharing,
+       "so many groups of layers have parameters of their own; the layers of a group share them "
+       "(0: all have)");
+  command
+      ->add_option("--optimizer", a->optimizer,
+                   "adam, adam-8bit, adam-16bit, adafactor, sgd, sgd-momentum (adam)")
+      ->type_name("NAME");
   command->add_option("--precision", a->precision, "f32, mixed or f16 (mixed)")->type_name("NAME");
-  command->add_flag("--checkpointing", a->checkpointing, "activations are computed again, layer by layer");
+  command->add_flag("--checkpointing", a->checkpointing,
+                    "activations are computed again, layer by layer");
   command->add_flag("--offload", a->offload, "the optimizer's state is in main memory");
   command->add_flag("--swarm", a->swarm, "what a peer of a swarm holds besides; scenarios have it");
   size("--gpus", a->gpus, "the seeds' calculator only: GPUs (1)");
   size("--zero", a->zero, "the seeds' calculator only: stage of ZeRO (0)");
-  command->add_flag("--list", a->list, "show the models; with --json everything that figures are made of");
+  command->add_flag("--list", a->list,
+                    "show the models; with --json everything that figures are made of");
   command->add_flag("--json", a->json, "print JSON on stdout");
   command->callback([a, &chosen] { chosen = [a] { return memory(*a); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -28,8 +28,7 @@ struct new_arguments {
 template <class T, class Parse>
 bool take(const char* option, const std::optional<std::string>& text, std::optional<T>& into,
           Parse parse) {
-  if (!text)
-    return true;
+  if (!text) return true;
   auto parsed = parse(*text);
   if (!parsed) {
     fmt::print(stderr, "{}: {}\n", option, parsed.error());
@@ -50,35 +49,28 @@ int make_new(const new_arguments& arguments) {
   good = take("--churn", arguments.churn, wishes.churn, sc::parse_churn) && good;
   good =
       take("--minutes", arguments.minutes, wishes.minutes, count_to(sc::most_new_minutes)) && good;
-  if (!good)
-    return exit_usage;
+  if (!good) return exit_usage;
 
   fs::path file = arguments.name;
-  if (file.extension() != ".yaml")
-    file += ".yaml";
+  if (file.extension() != ".yaml") file += ".yaml";
   const std::string name = file.stem().string();
-  if (auto wrong = sc::name_error(name))
-    return fail(*wrong, exit_usage);
+  if (auto wrong = sc::name_error(name)) return fail(*wrong, exit_usage);
   std::error_code error;
   const auto status = fs::status(file, error);
-  if (fs::is_directory(status))
-    return fail(fmt::format("'{}' is a directory", file.string()));
+  if (fs::is_directory(status)) return fail(fmt::format("'{}' is a directory", file.string()));
   if (fs::exists(status) && !arguments.force)
     return fail(fmt::format("'{}' exists; --force replaces it", file.string()));
 
   auto made = sc::with_defaults(name, wishes);
   if (!arguments.yes && isatty(STDIN_FILENO) != 0) {
     auto asked = sc::ask(name, wishes, std::cin, std::cerr);
-    if (!asked)
-      return fail(asked.error());
+    if (!asked) return fail(asked.error());
     made = *asked;
   }
   auto out = sc::output_file::create(file);
-  if (!out)
-    return fail(out.error());
+  if (!out) return fail(out.error());
   (*out)->write(sc::to_yaml(made));
-  if (auto done = (*out)->commit(); !done)
-    return fail(done.error());
+  if (auto done = (*out)->commit(); !done) return fail(done.error());
   fmt::print("wrote {}; now: shoal run {}\n", file.string(), file.string());
   return exit_ok;
 }

@@ -1,12 +1,4 @@
 // shoal node: one host of a swarm of real hosts.
-#include <unistd.h>
-
-#include <csignal>
-#include <mutex>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "netem/wire/address.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/stage/stage.hpp"
@@ -17,6 +9,13 @@
 #include "tools/live_line.hpp"
 #include "tools/stage_arguments.hpp"
 #include "tools/wire_arguments.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <mutex>
 
 namespace shoal::tools {
 
@@ -57,11 +56,14 @@ bool addresses(const node_arguments& from, scenarios::node_options& into) {
     }
   if (!good) return false;
   if (into.listen && from.outbound_only) {
-    fmt::print(stderr, "error: --listen and --outbound-only: either others reach this host or they do not\n");
+    fmt::print(
+        stderr,
+        "error: --listen and --outbound-only: either others reach this host or they do not\n");
     return false;
   }
   if (!into.listen && !from.outbound_only) {
-    fmt::print(stderr, "error: say where this host listens with --listen HOST:PORT, or that others cannot reach it with --outbound-only\n");
+    fmt::print(stderr, "error: say where this host listens with --listen HOST:PORT, or that others "
+                       "cannot reach it with --outbound-only\n");
     return false;
   }
   if (from.outbound_only && into.join.empty()) {
@@ -74,7 +76,10 @@ bool addresses(const node_arguments& from, scenarios::node_options& into) {
     const auto name = host_name();
     auto numbers = netem::wire::resolve({name, into.listen->port});
     if (!numbers || numbers->host.starts_with("127.")) {
-      fmt::print(stderr, "error: --listen {} takes from all sides, but what should others dial? Say it with --advertise HOST:PORT\n", from.listen);
+      fmt::print(stderr,
+                 "error: --listen {} takes from all sides, but what should others dial? Say it "
+                 "with --advertise HOST:PORT\n",
+                 from.listen);
       return false;
     }
     into.advertise = netem::wire::address{numbers->host, into.listen->port}.text();
@@ -95,7 +100,8 @@ int run(node_arguments arguments) {
   arguments.scenario.world = "cluster";
   auto scenario = arguments.scenario.load();
   if (!scenario) return exit_bad_input;
-  if (scenario->study) return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file));
+  if (scenario->study)
+    return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file));
   scenarios::stage_options options;
   scenarios::node_options node;
   node.name = arguments.name.empty() ? host_name() : arguments.name;
@@ -108,7 +114,9 @@ int run(node_arguments arguments) {
   if (const int code = arguments.keys.load(credentials); code != exit_ok) return code;
   if (credentials) {
     if (arguments.name.empty()) node.name = credentials->name;
-    if (credentials->name != node.name) return fail(fmt::format("the keys in '{}' are those of '{}', not of '{}'", arguments.keys.folder, credentials->name, node.name));
+    if (credentials->name != node.name)
+      return fail(fmt::format("the keys in '{}' are those of '{}', not of '{}'",
+                              arguments.keys.folder, credentials->name, node.name));
     node.server_credentials = credentials->server;
     node.channel_credentials = credentials->channel;
     node.admits = credentials->admits;
@@ -124,7 +132,9 @@ int run(node_arguments arguments) {
   if (!arguments.relay.empty()) {
     auto size = parse_size(arguments.relay);
     if (!size) return fail(fmt::format("--relay: {}", size.error()), exit_usage);
-    if (!node.listen) return fail("--relay: who passes on for others has to be one that they can dial: --listen", exit_usage);
+    if (!node.listen)
+      return fail("--relay: who passes on for others has to be one that they can dial: --listen",
+                  exit_usage);
     node.relay_bytes = size->bytes;
   }
   std::unique_ptr<scenarios::metrics_server> server;
@@ -143,7 +153,9 @@ int run(node_arguments arguments) {
     };
   options.interrupted = interrupted;
   options.node = std::move(node);
-  const auto shown = options.node->listen ? fmt::format(", listens on {}", options.node->listen->text()) : std::string{};
+  const auto shown = options.node->listen
+                         ? fmt::format(", listens on {}", options.node->listen->text())
+                         : std::string{};
   const auto say = options.node->say;
   std::unique_ptr<run_page> page;
   if (const int code = arguments.stage.attach_page(options, page); code != exit_ok) return code;
@@ -161,38 +173,70 @@ int run(node_arguments arguments) {
   if (!outcome) return fail(outcome.error(), exit_run_failed);
   const auto& summary = outcome->summary;
   if (page) page->finish();
-  if (!print_summary(summary, arguments.stage.json, [&] { fmt::print("{}", scenarios::table(summary)); })) return exit_run_failed;
-  if (outcome->interrupted) say("was ended early, has left the round, handed back its samples and said so to the others");
-  return print_violations(summary) ? exit_run_failed : outcome->interrupted ? exit_interrupted : exit_ok;
+  if (!print_summary(summary, arguments.stage.json,
+                     [&] { fmt::print("{}", scenarios::table(summary)); }))
+    return exit_run_failed;
+  if (outcome->interrupted)
+    say("was ended early, has left the round, handed back its samples and said so to the others");
+  return print_violations(summary) ? exit_run_failed
+         : outcome->interrupted    ? exit_interrupted
+                                   : exit_ok;
 }
 
-}  // namespace
+} // namespace
 
 void add_node(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<node_arguments>();
   auto* command = app.add_subcommand("node", "be one host of a swarm of real hosts");
-  command->add_option("scenario,--scenario", arguments->scenario.file, "YAML file of the scenario, the same on every host")->required()->type_name("FILE");
-  command->add_option("--set", arguments->scenario.sets, "override an option, on every host alike; repeatable")
+  command
+      ->add_option("scenario,--scenario", arguments->scenario.file,
+                   "YAML file of the scenario, the same on every host")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--set", arguments->scenario.sets,
+                   "override an option, on every host alike; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--name", arguments->name, "which host this is: one of the scenario (home-3, shard-0), or any other with --group (default: its keys' name, or the host's)")
+  command
+      ->add_option("--name", arguments->name,
+                   "which host this is: one of the scenario (home-3, shard-0), or any other with "
+                   "--group (default: its keys' name, or the host's)")
       ->type_name("NAME");
-  command->add_option("--group", arguments->group, "the group of the scenario that this host is like")->type_name("GROUP");
-  command->add_option("--listen", arguments->listen, "where others reach this host, as 0.0.0.0:7000")->type_name("HOST:PORT");
-  command->add_option("--advertise", arguments->advertise, "what others are told to dial, if that is another address")->type_name("HOST:PORT");
-  command->add_flag("--outbound-only", arguments->outbound_only, "others cannot dial this host; they reach it over the links that it opens");
-  command->add_option("--join", arguments->join, "a host that is there already; repeatable. The first host of a swarm joins nobody, and may name itself")
+  command
+      ->add_option("--group", arguments->group, "the group of the scenario that this host is like")
+      ->type_name("GROUP");
+  command
+      ->add_option("--listen", arguments->listen, "where others reach this host, as 0.0.0.0:7000")
+      ->type_name("HOST:PORT");
+  command
+      ->add_option("--advertise", arguments->advertise,
+                   "what others are told to dial, if that is another address")
+      ->type_name("HOST:PORT");
+  command->add_flag("--outbound-only", arguments->outbound_only,
+                    "others cannot dial this host; they reach it over the links that it opens");
+  command
+      ->add_option("--join", arguments->join,
+                   "a host that is there already; repeatable. The first host of a swarm joins "
+                   "nobody, and may name itself")
       ->type_name("HOST:PORT")
       ->allow_extra_args(false);
   arguments->keys.add_to(*command);
-  command->add_option("--uplink", arguments->uplink, "this host's uplink: bulk is sent a little slower, so that small messages do not wait behind it; "
-                                                    "'unlimited' sends as fast as it goes (default: the scenario's)")
+  command
+      ->add_option("--uplink", arguments->uplink,
+                   "this host's uplink: bulk is sent a little slower, so that small messages do "
+                   "not wait behind it; "
+                   "'unlimited' sends as fast as it goes (default: the scenario's)")
       ->type_name("RATE");
-  command->add_option("--relay", arguments->relay, "pass on up to so much between hosts that can only dial")->type_name("SIZE");
+  command
+      ->add_option("--relay", arguments->relay,
+                   "pass on up to so much between hosts that can only dial")
+      ->type_name("SIZE");
   command->add_flag("--shape", arguments->shape, "put the scenario's network before the real one");
   command->add_flag("--pace", arguments->pace, "compute no faster than the scenario's device does");
-  arguments->stage.add_to(*command, "end after this time, as in 90s", "compute threads (default: the cores but one)");
+  arguments->stage.add_to(*command, "end after this time, as in 90s",
+                          "compute threads (default: the cores but one)");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

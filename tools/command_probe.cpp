@@ -1,19 +1,4 @@
 // shoal probe: measures a host for the inventory that a scenario is promoted to.
-#include <unistd.h>
-
-#include <chrono>
-#include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "kernels/base/units.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/line_probe.hpp"
@@ -26,6 +11,20 @@
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/wire_arguments.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace shoal::tools {
 
@@ -40,14 +39,17 @@ struct probe_arguments {
 };
 
 /// As many digits as a measurement on a shared line is good for.
-data_rate rounded(double bits_per_second) { return {std::stod(fmt::format("{:.4g}", bits_per_second))}; }
+data_rate rounded(double bits_per_second) {
+  return {std::stod(fmt::format("{:.4g}", bits_per_second))};
+}
 
 int answer(const probe_arguments& arguments) {
   const auto at = netem::wire::parse_address(arguments.listen);
   if (!at) return fail("--listen: " + at.error(), exit_usage);
   std::optional<netem::wire::credentials> keys;
   if (const int code = arguments.keys.load(keys); code != exit_ok) return code;
-  auto listening = netem::wire::line_answerer::open(*at, keys ? keys->server : nullptr, keys ? keys->admits : nullptr);
+  auto listening = netem::wire::line_answerer::open(*at, keys ? keys->server : nullptr,
+                                                    keys ? keys->admits : nullptr);
   if (!listening) return fail(listening.error(), exit_bad_input);
   fmt::print(stderr, "answers measurements on {} until it is ended\n", (*listening)->at().text());
   catch_interrupts();
@@ -57,15 +59,20 @@ int answer(const probe_arguments& arguments) {
 
 int measure(const probe_arguments& arguments) {
   const auto time = parse_duration(arguments.time);
-  if (!time || *time < std::chrono::milliseconds(500)) return fail("--time: " + (time ? "at least 500ms" : time.error()), exit_usage);
+  if (!time || *time < std::chrono::milliseconds(500))
+    return fail("--time: " + (time ? "at least 500ms" : time.error()), exit_usage);
   const auto scenario = arguments.scenario.load();
   if (!scenario) return exit_bad_input;
-  if (scenario->study) return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file), exit_bad_input);
+  if (scenario->study)
+    return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file),
+                exit_bad_input);
   std::optional<netem::wire::credentials> keys;
   if (!arguments.to.empty())
     if (const int code = arguments.keys.load(keys); code != exit_ok) return code;
   const auto name = !arguments.name.empty() ? arguments.name : keys ? keys->name : host_name();
-  if (!scenarios::is_plain_name(name)) return fail(fmt::format("--name: '{}' cannot name a host: use a-z, 0-9, '_' and '-'", name), exit_usage);
+  if (!scenarios::is_plain_name(name))
+    return fail(fmt::format("--name: '{}' cannot name a host: use a-z, 0-9, '_' and '-'", name),
+                exit_usage);
 
   // What is known of it stays, but for what is measured.
   scenarios::inventory all;
@@ -86,31 +93,45 @@ int measure(const probe_arguments& arguments) {
   host.shard = host.shard || arguments.shard;
   if (!host.shard) {
     fmt::print(stderr, "{}: computes for {}\n", name, to_string(*time));
-    if (auto done = scenarios::measure_compute(*scenario, *time, host); !done) return fail(done.error(), exit_bad_input);
+    if (auto done = scenarios::measure_compute(*scenario, *time, host); !done)
+      return fail(done.error(), exit_bad_input);
   }
   for (const auto& text : arguments.to) {
     const auto equals = text.find('=');
-    const auto at = netem::wire::parse_address(equals == std::string::npos ? text : text.substr(equals + 1));
+    const auto at =
+        netem::wire::parse_address(equals == std::string::npos ? text : text.substr(equals + 1));
     if (!at) return fail("--to: " + at.error(), exit_usage);
-    fmt::print(stderr, "{}: measures the line to {} for {}\n", name, at->text(), to_string(2 * *time));
-    const auto line = netem::wire::measure_line(*at, keys ? keys->channel : nullptr, keys ? keys->admits : nullptr, *time);
+    fmt::print(stderr, "{}: measures the line to {} for {}\n", name, at->text(),
+               to_string(2 * *time));
+    const auto line = netem::wire::measure_line(*at, keys ? keys->channel : nullptr,
+                                                keys ? keys->admits : nullptr, *time);
     if (!line) return fail(line.error(), exit_run_failed);
     const auto other = equals == std::string::npos ? line->name : text.substr(0, equals);
-    if (other.empty()) return fail(fmt::format("--to: without keys nobody says who is at {}: write --to NAME={}", at->text(), at->text()), exit_usage);
+    if (other.empty())
+      return fail(fmt::format("--to: without keys nobody says who is at {}: write --to NAME={}",
+                              at->text(), at->text()),
+                  exit_usage);
     host.delays[other] = std::chrono::duration_cast<std::chrono::microseconds>(line->round_trip);
     // A line is as fast as the fastest of the ways over it.
-    host.up = std::max(host.up, rounded(line->up), [](data_rate a, data_rate b) { return a.bits_per_second < b.bits_per_second; });
-    host.down = std::max(host.down, rounded(line->down), [](data_rate a, data_rate b) { return a.bits_per_second < b.bits_per_second; });
+    host.up = std::max(host.up, rounded(line->up), [](data_rate a, data_rate b) {
+      return a.bits_per_second < b.bits_per_second;
+    });
+    host.down = std::max(host.down, rounded(line->down), [](data_rate a, data_rate b) {
+      return a.bits_per_second < b.bits_per_second;
+    });
   }
-  for (const auto& [option, text, rate] : {std::tuple{"--up", &arguments.up, &host.up}, std::tuple{"--down", &arguments.down, &host.down}}) {
+  for (const auto& [option, text, rate] : {std::tuple{"--up", &arguments.up, &host.up},
+                                           std::tuple{"--down", &arguments.down, &host.down}}) {
     if (!text->empty()) {
       const auto given = parse_rate(*text);
       if (!given) return fail(fmt::format("{}: {}", option, given.error()), exit_usage);
       *rate = *given;
     }
     if (rate->bits_per_second <= 0)
-      return fail(fmt::format("nothing is known of the line: measure it with --to another host, where 'shoal probe --listen' answers, or say it with {} RATE", option),
-                    exit_usage);
+      return fail(fmt::format("nothing is known of the line: measure it with --to another host, "
+                              "where 'shoal probe --listen' answers, or say it with {} RATE",
+                              option),
+                  exit_usage);
   }
   const scenarios::inventory only{{{name, host}}};
   if (arguments.out.empty()) {
@@ -122,37 +143,68 @@ int measure(const probe_arguments& arguments) {
   (*file)->write(to_yaml(all));
   if (auto done = (*file)->commit(); !done) return fail(done.error(), exit_run_failed);
   fmt::print("{}", to_yaml(only));
-  fmt::print(stderr, "{}: {} host{}\n", arguments.out, all.hosts.size(), all.hosts.size() == 1 ? "" : "s");
+  fmt::print(stderr, "{}: {} host{}\n", arguments.out, all.hosts.size(),
+             all.hosts.size() == 1 ? "" : "s");
   return exit_ok;
 }
 
 int run(const probe_arguments& arguments) {
   if (arguments.listen.empty() == arguments.scenario.file.empty())
-    return fail("give a scenario, whose model is measured here, or --listen HOST:PORT, where others measure their lines to this host", exit_usage);
+    return fail("give a scenario, whose model is measured here, or --listen HOST:PORT, where "
+                "others measure their lines to this host",
+                exit_usage);
   return arguments.listen.empty() ? measure(arguments) : answer(arguments);
 }
 
-}  // namespace
+} // namespace
 
 void add_probe(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<probe_arguments>();
-  auto* command = app.add_subcommand("probe", "measure this host for the inventory that a scenario is promoted to");
-  command->add_option("scenario", arguments->scenario.file, "YAML file of the scenario whose model is computed")->type_name("FILE");
-  command->add_option("--set", arguments->scenario.sets, "override an option; repeatable")->type_name("KEY=VALUE")->allow_extra_args(false);
-  command->add_option("--name", arguments->name, "this host's name (default: its keys', or the machine's)")->type_name("NAME");
-  command->add_option("--address", arguments->address, "where others will dial it; without it they cannot")->type_name("HOST:PORT");
-  command->add_option("--group", arguments->group, "the group of the scenario that it is like")->type_name("GROUP");
-  command->add_flag("--shard", arguments->shard, "it has the text, and will run the data shard: nothing is computed");
-  command->add_option("--to", arguments->to, "measure the line to this host, where 'shoal probe --listen' answers; repeatable")
+  auto* command = app.add_subcommand(
+      "probe", "measure this host for the inventory that a scenario is promoted to");
+  command
+      ->add_option("scenario", arguments->scenario.file,
+                   "YAML file of the scenario whose model is computed")
+      ->type_name("FILE");
+  command->add_option("--set", arguments->scenario.sets, "override an option; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--name", arguments->name,
+                   "this host's name (default: its keys', or the machine's)")
+      ->type_name("NAME");
+  command
+      ->add_option("--address", arguments->address,
+                   "where others will dial it; without it they cannot")
+      ->type_name("HOST:PORT");
+  command->add_option("--group", arguments->group, "the group of the scenario that it is like")
+      ->type_name("GROUP");
+  command->add_flag("--shard", arguments->shard,
+                    "it has the text, and will run the data shard: nothing is computed");
+  command
+      ->add_option(
+          "--to", arguments->to,
+          "measure the line to this host, where 'shoal probe --listen' answers; repeatable")
       ->type_name("[NAME=]HOST:PORT")
       ->allow_extra_args(false);
-  command->add_option("--listen", arguments->listen, "answer others who measure their lines to here, until ended")->type_name("HOST:PORT");
+  command
+      ->add_option("--listen", arguments->listen,
+                   "answer others who measure their lines to here, until ended")
+      ->type_name("HOST:PORT");
   arguments->keys.add_to(*command);
-  command->add_option("--up", arguments->up, "the uplink, if it is known better than it can be measured")->type_name("RATE");
+  command
+      ->add_option("--up", arguments->up,
+                   "the uplink, if it is known better than it can be measured")
+      ->type_name("RATE");
   command->add_option("--down", arguments->down, "the same of the downlink")->type_name("RATE");
-  command->add_option("--time", arguments->time, "for how long each is measured (5s)")->type_name("TIME");
-  command->add_option("-o,--out", arguments->out, "put it into this inventory, which is made if it is not there; what the operator wrote stays")->type_name("FILE");
+  command->add_option("--time", arguments->time, "for how long each is measured (5s)")
+      ->type_name("TIME");
+  command
+      ->add_option("-o,--out", arguments->out,
+                   "put it into this inventory, which is made if it is not there; what the "
+                   "operator wrote stays")
+      ->type_name("FILE");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -32,26 +32,22 @@ struct replay_arguments {
 /// Said before anything runs, because it may explain the rest.
 int say_what_changed(const scenarios::replay_plan& plan) {
   auto work = scenarios::prepare_workload(plan.what);
-  if (!work)
-    return fail(work.error());
+  if (!work) return fail(work.error());
   if (auto note = scenarios::data_note(plan.made_by, (*work)->data_digest()))
     fmt::print(stderr, "warning: {}\n", *note);
-  for (const auto& note : plan.notes)
-    fmt::print(stderr, "warning: {}\n", note);
+  for (const auto& note : plan.notes) fmt::print(stderr, "warning: {}\n", note);
   return exit_ok;
 }
 
 int replay(const replay_arguments& arguments) {
   auto plan = scenarios::plan_replay(arguments.directory, build_identity());
-  if (!plan)
-    return fail(plan.error());
+  if (!plan) return fail(plan.error());
   if (!arguments.out.empty()) {
     std::error_code ignored;
     if (std::filesystem::equivalent(arguments.directory, arguments.out, ignored))
       return fail("--out is the directory that is replayed");
   }
-  if (int code = say_what_changed(*plan); code != exit_ok)
-    return code;
+  if (int code = say_what_changed(*plan); code != exit_ok) return code;
 
   std::optional<scratch_directory> scratch;
   scenarios::stage_options options;
@@ -59,8 +55,7 @@ int replay(const replay_arguments& arguments) {
   options.force = arguments.force;
   if (arguments.out.empty()) {
     auto made = scratch_directory::create();
-    if (!made)
-      return fail(made.error(), exit_run_failed);
+    if (!made) return fail(made.error(), exit_run_failed);
     scratch = std::move(*made);
     options.out = (*scratch / "replay").string();
   }
@@ -76,12 +71,10 @@ int replay(const replay_arguments& arguments) {
   const std::string out = options.out;
 
   auto stage = scenarios::stage::prepare(std::move(plan->what), std::move(options));
-  if (!stage)
-    return fail(stage.error());
+  if (!stage) return fail(stage.error());
   auto outcome = (*stage)->run();
   line.clear();
-  if (!outcome)
-    return fail(outcome.error(), exit_run_failed);
+  if (!outcome) return fail(outcome.error(), exit_run_failed);
   if (outcome->interrupted) {
     fmt::print(stderr, "interrupted: nothing was compared\n");
     return 128 + SIGINT;
@@ -89,16 +82,13 @@ int replay(const replay_arguments& arguments) {
   auto verdict = scenarios::judge_replay(
       plan->recorded, {outcome->summary.event_hash.value_or("none"), outcome->summary.state_hash});
   std::fputs(verdict.text.c_str(), stdout);
-  if (!arguments.out.empty())
-    fmt::print("The replay is in {}\n", arguments.out);
-  if (verdict.same)
-    return exit_ok;
+  if (!arguments.out.empty()) fmt::print("The replay is in {}\n", arguments.out);
+  if (verdict.same) return exit_ok;
   if (auto difference = scenarios::diff_runs(arguments.directory, out)) {
     std::erase_if(difference->metrics, [](const scenarios::value_difference& x) {
       return x.name == "loss.baseline" || x.name == "loss.bigram";
     });
-    if (arguments.out.empty())
-      difference->b = "the replay";
+    if (arguments.out.empty()) difference->b = "the replay";
     fmt::print("\n{}", scenarios::to_text(*difference));
   } else {
     fmt::print(stderr, "note: where they diverge cannot be said: {}\n", difference.error());

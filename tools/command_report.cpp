@@ -1,16 +1,16 @@
 // shoal report DIR: the page of a run as one file.
-#include <cstdio>
-#include <filesystem>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/page/page_file.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/shown_runs.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
 
 namespace shoal::tools {
 
@@ -29,7 +29,9 @@ int report(const report_arguments& arguments) {
   if (!runs) return fail(runs.error());
   std::vector<scenarios::reported_run> reported;
   for (const auto& run : runs->all()) reported.push_back({run.place, run.sections});
-  const std::filesystem::path path = arguments.out.empty() ? std::filesystem::path(arguments.run) / "report.html" : std::filesystem::path(arguments.out);
+  const std::filesystem::path path = arguments.out.empty()
+                                         ? std::filesystem::path(arguments.run) / "report.html"
+                                         : std::filesystem::path(arguments.out);
   auto file = scenarios::output_file::create(path);
   if (!file) return fail(file.error());
   (*file)->write(scenarios::make_report(std::move(*page), reported));
@@ -38,15 +40,24 @@ int report(const report_arguments& arguments) {
   return exit_ok;
 }
 
-}  // namespace
+} // namespace
 
 void add_report(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<report_arguments>();
-  auto* command = app.add_subcommand("report", "write the page of a run as one file that needs nothing else");
-  command->add_option("RUN", arguments->run, "a run directory, or a folder of them (a folder of a cluster's nodes is one run)")->required()->type_name("DIR");
-  command->add_option("--predicted", arguments->predicted, "another run that this one is shown beside")->type_name("DIR");
-  command->add_option("-o,--out", arguments->out, "where to write it (default: DIR/report.html)")->type_name("FILE");
+  auto* command =
+      app.add_subcommand("report", "write the page of a run as one file that needs nothing else");
+  command
+      ->add_option(
+          "RUN", arguments->run,
+          "a run directory, or a folder of them (a folder of a cluster's nodes is one run)")
+      ->required()
+      ->type_name("DIR");
+  command
+      ->add_option("--predicted", arguments->predicted, "another run that this one is shown beside")
+      ->type_name("DIR");
+  command->add_option("-o,--out", arguments->out, "where to write it (default: DIR/report.html)")
+      ->type_name("FILE");
   command->callback([arguments, &chosen] { chosen = [arguments] { return report(*arguments); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,14 +1,4 @@
 // shoal run FILE: runs a scenario.
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <memory>
-#include <optional>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "tools/arguments.hpp"
@@ -21,6 +11,15 @@
 #include "tools/stage_arguments.hpp"
 #include "tools/terminal.hpp"
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
 namespace shoal::tools {
 
 namespace {
@@ -31,14 +30,16 @@ struct run_arguments {
   bool no_baseline = false, check_determinism = false;
 };
 
-void print_people(const scenarios::run_outcome& outcome, const run_arguments& arguments, const std::string& no_report) {
+void print_people(const scenarios::run_outcome& outcome, const run_arguments& arguments,
+                  const std::string& no_report) {
   fmt::print("{}", scenarios::table(outcome.summary));
   if (!outcome.text_after.empty() && outcome.summary.epochs > 0) {
     constexpr std::string_view before = "  before training  ", after = "  after            ";
     auto columns = terminal_columns(STDOUT_FILENO).value_or(120);
     auto room = columns > after.size() + 20 ? columns - after.size() : 20;
     fmt::print("\nIt continues '{}'\n{}{}\n{}{}\n", outcome.text_prompt, before,
-               one_line(outcome.text_before, std::min<std::size_t>(room, 60)), after, one_line(outcome.text_after, room));
+               one_line(outcome.text_before, std::min<std::size_t>(room, 60)), after,
+               one_line(outcome.text_after, room));
   }
   if (arguments.stage.out.empty())
     fmt::print("\nNothing was kept; --out DIR keeps the run\n");
@@ -46,19 +47,25 @@ void print_people(const scenarios::run_outcome& outcome, const run_arguments& ar
     fmt::print("\nEverything is in {}\n", arguments.stage.out);
   else
     fmt::print("\nEverything is in {}; {}\n", arguments.stage.out,
-               no_report.empty() ? "report.html shows it" : "report.html could not be written: " + no_report);
+               no_report.empty() ? "report.html shows it"
+                                 : "report.html could not be written: " + no_report);
 }
 
 int study(const scenarios::scenario& what, const run_arguments& arguments) {
-  const std::pair<bool, const char*> of_training[] = {{!arguments.stage.until.empty(), "--until"},
-                                                      {arguments.no_baseline, "--no-baseline"},
-                                                      {arguments.check_determinism, "--check-determinism"},
-                                                      {!arguments.stage.metrics.empty(), "--metrics"},
-                                                      {!arguments.stage.dashboard.empty(), "--dashboard"},
-                                                      {arguments.stage.workers > 0, "--workers"}};
+  const std::pair<bool, const char*> of_training[] = {
+      {!arguments.stage.until.empty(), "--until"},
+      {arguments.no_baseline, "--no-baseline"},
+      {arguments.check_determinism, "--check-determinism"},
+      {!arguments.stage.metrics.empty(), "--metrics"},
+      {!arguments.stage.dashboard.empty(), "--dashboard"},
+      {arguments.stage.workers > 0, "--workers"}};
   for (const auto& [given, option] : of_training)
-    if (given) return fail(fmt::format("{} is for training runs; {} is a study of averaging", option, arguments.scenario.file), exit_usage);
-  return run_study(what, {arguments.stage.out, arguments.stage.force, arguments.stage.json, arguments.stage.quiet});
+    if (given)
+      return fail(fmt::format("{} is for training runs; {} is a study of averaging", option,
+                              arguments.scenario.file),
+                  exit_usage);
+  return run_study(what, {arguments.stage.out, arguments.stage.force, arguments.stage.json,
+                          arguments.stage.quiet});
 }
 
 int run(const run_arguments& arguments) {
@@ -71,7 +78,8 @@ int run(const run_arguments& arguments) {
   if (server && !arguments.stage.quiet) fmt::print(stderr, "metrics: {}\n", server->url());
   options.baseline = !arguments.no_baseline;
   live_line line(isatty(STDERR_FILENO) != 0, wants_colour(STDERR_FILENO));
-  if (!arguments.stage.quiet) options.on_status = [&](const scenarios::live_status& status) { line.show(status); };
+  if (!arguments.stage.quiet)
+    options.on_status = [&](const scenarios::live_status& status) { line.show(status); };
   options.interrupted = interrupted;
   catch_interrupts();
   std::optional<determinism_check> determinism;
@@ -86,19 +94,25 @@ int run(const run_arguments& arguments) {
 
   auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
   if (!stage) return fail(stage.error());
-  if (auto advice = (*stage)->advice(); !advice.empty()) fmt::print(stderr, "warning: {}\n", advice);
+  if (auto advice = (*stage)->advice(); !advice.empty())
+    fmt::print(stderr, "warning: {}\n", advice);
   auto outcome = (*stage)->run();
   line.clear();
   if (!outcome) return fail(outcome.error(), exit_run_failed);
   const std::string no_report = page ? page->finish() : std::string{};
-  if (!print_summary(outcome->summary, arguments.stage.json, [&] { print_people(*outcome, arguments, no_report); })) return exit_run_failed;
+  if (!print_summary(outcome->summary, arguments.stage.json,
+                     [&] { print_people(*outcome, arguments, no_report); }))
+    return exit_run_failed;
   if (outcome->late.excess() > 0.05)
     fmt::print(stderr,
-               "warning: {} of {} steps ended late, {:.1f} s in all ({:.0f} % of the computing): this machine was too slow "
+               "warning: {} of {} steps ended late, {:.1f} s in all ({:.0f} % of the computing): "
+               "this machine was too slow "
                "for the emulation, its times predict nothing\n",
-               outcome->late.late_steps, outcome->late.steps, outcome->late.late_seconds, 100 * outcome->late.excess());
+               outcome->late.late_steps, outcome->late.steps, outcome->late.late_seconds,
+               100 * outcome->late.excess());
   if (outcome->interrupted) fmt::print(stderr, "interrupted: the run was ended early\n");
-  if (!outcome->expectations_judged) fmt::print(stderr, "expect: not judged, the run was ended early\n");
+  if (!outcome->expectations_judged)
+    fmt::print(stderr, "expect: not judged, the run was ended early\n");
   bool failed = false;
   for (const auto& missed : outcome->missed) {
     fmt::print(stderr, "error: {}\n", missed);
@@ -113,17 +127,20 @@ int run(const run_arguments& arguments) {
   return failed ? exit_run_failed : outcome->interrupted ? exit_interrupted : exit_ok;
 }
 
-}  // namespace
+} // namespace
 
 void add_run(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<run_arguments>();
   auto* command = app.add_subcommand("run", "run a scenario");
   arguments->scenario.add_to(*command);
-  arguments->stage.add_to(*command, "end at this virtual time, as in 90s", "compute threads (default: one for each core)");
-  command->add_flag("--no-baseline", arguments->no_baseline, "do not train the same on one machine to compare with");
-  command->add_flag("--check-determinism", arguments->check_determinism,
-                    "run a second time, recording every event, and show the first one that differs");
+  arguments->stage.add_to(*command, "end at this virtual time, as in 90s",
+                          "compute threads (default: one for each core)");
+  command->add_flag("--no-baseline", arguments->no_baseline,
+                    "do not train the same on one machine to compare with");
+  command->add_flag(
+      "--check-determinism", arguments->check_determinism,
+      "run a second time, recording every event, and show the first one that differs");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

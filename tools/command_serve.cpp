@@ -1,13 +1,4 @@
 // shoal serve DIR...: the page of runs that are over, or still write their directories.
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <filesystem>
-#include <thread>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "scenarios/page/page_file.hpp"
 #include "scenarios/page/page_server.hpp"
 #include "tools/arguments.hpp"
@@ -15,6 +6,15 @@
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/shown_runs.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
 
 namespace shoal::tools {
 
@@ -59,16 +59,22 @@ int serve(const serve_arguments& arguments) {
   return exit_ok;
 }
 
-}  // namespace
+} // namespace
 
 void add_serve(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<serve_arguments>();
   auto* command = app.add_subcommand("serve", "show runs in a browser");
-  command->add_option("RUN", arguments->runs, "run directories, or folders of them (a folder of a cluster's nodes is one run); the first one is the prediction that the others are compared with")
+  command
+      ->add_option("RUN", arguments->runs,
+                   "run directories, or folders of them (a folder of a cluster's nodes is one "
+                   "run); the first one is the prediction that the others are compared with")
       ->required()
       ->type_name("DIR");
-  command->add_option("--listen", arguments->listen, "where to serve the page (default: :8080, which only this machine reaches)")->type_name("HOST:PORT");
+  command
+      ->add_option("--listen", arguments->listen,
+                   "where to serve the page (default: :8080, which only this machine reaches)")
+      ->type_name("HOST:PORT");
   command->callback([arguments, &chosen] { chosen = [arguments] { return serve(*arguments); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,19 +1,4 @@
 // shoal status and shoal drain: what an operator asks a running swarm, and tells a node of it.
-#include <algorithm>
-#include <chrono>
-#include <future>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "kernels/base/units.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/credentials.hpp"
@@ -24,6 +9,21 @@
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/wire_arguments.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace shoal::tools {
 
@@ -43,16 +43,19 @@ struct visit_arguments {
 
 /// A host of the swarm, as far as we know it.
 struct seen_host {
-  std::string where;                  // empty: it cannot be dialled
+  std::string where; // empty: it cannot be dialled
   std::optional<node_report> says;
-  std::string why_not;                // it says nothing
-  std::string known_from;             // whose neighbour it is
+  std::string why_not;    // it says nothing
+  std::string known_from; // whose neighbour it is
 };
 
-/// Asks the host at `join`, those that it has links with, theirs, and so on. Errors: the first one does not answer.
-result<std::map<std::string, seen_host>> ask_around(const address& join, const std::optional<netem::wire::credentials>& keys) {
+/// Asks the host at `join`, those that it has links with, theirs, and so on. Errors: the first one
+/// does not answer.
+result<std::map<std::string, seen_host>>
+ask_around(const address& join, const std::optional<netem::wire::credentials>& keys) {
   const auto ask = [&](const address& where) -> result<node_report> {
-    auto answer = netem::wire::visit(where, {}, keys ? keys->channel : nullptr, keys ? keys->admits : nullptr, "status", patience);
+    auto answer = netem::wire::visit(where, {}, keys ? keys->channel : nullptr,
+                                     keys ? keys->admits : nullptr, "status", patience);
     if (!answer) return failure{answer.error()};
     return scenarios::node_report_from_json(*answer);
   };
@@ -73,7 +76,8 @@ result<std::map<std::string, seen_host>> ask_around(const address& join, const s
   for (;;) {
     std::vector<std::pair<std::string, std::future<result<node_report>>>> asked;
     for (auto& [name, host] : out) {
-      if (host.says || !host.why_not.empty() || host.where.empty() || asked.size() == asked_at_once) continue;
+      if (host.says || !host.why_not.empty() || host.where.empty() || asked.size() == asked_at_once)
+        continue;
       const auto where = netem::wire::parse_address(host.where);
       if (!where)
         host.why_not = where.error();
@@ -99,7 +103,8 @@ std::string time_text(double seconds) {
 }
 
 std::string round_text(const node_report::round& what) {
-  return fmt::format("{}{}{}, {} members, {:.1f} s, {} ago", what.outcome, what.reason == "none" ? "" : " ", what.reason == "none" ? "" : what.reason,
+  return fmt::format("{}{}{}, {} members, {:.1f} s, {} ago", what.outcome,
+                     what.reason == "none" ? "" : " ", what.reason == "none" ? "" : what.reason,
                      what.members, what.seconds, time_text(what.ago_seconds));
 }
 
@@ -107,7 +112,8 @@ std::string rate_text(double bits_per_second) {
   const char* const units[] = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s"};
   std::size_t unit = 0;
   for (; unit + 1 < std::size(units) && bits_per_second >= 999.5; ++unit) bits_per_second /= 1000;
-  return fmt::format("{:.{}f} {}", bits_per_second, unit == 0 || bits_per_second >= 99.95 ? 0 : 1, units[unit]);
+  return fmt::format("{:.{}f} {}", bits_per_second, unit == 0 || bits_per_second >= 99.95 ? 0 : 1,
+                     units[unit]);
 }
 
 std::string delay_text(std::optional<double> seconds) {
@@ -132,7 +138,8 @@ link_totals totals_of(const node_report& of) {
     if (each.round_trip_seconds) trips.push_back(*each.round_trip_seconds);
   }
   if (trips.empty()) return out;
-  std::nth_element(trips.begin(), trips.begin() + static_cast<std::ptrdiff_t>(trips.size() / 2), trips.end());
+  std::nth_element(trips.begin(), trips.begin() + static_cast<std::ptrdiff_t>(trips.size() / 2),
+                   trips.end());
   out.round_trip = trips[trips.size() / 2];
   return out;
 }
@@ -140,12 +147,15 @@ link_totals totals_of(const node_report& of) {
 void print_links(const std::map<std::string, seen_host>& hosts) {
   std::size_t longest = 4;
   for (const auto& [name, host] : hosts) longest = std::max(longest, name.size());
-  fmt::print("\n{:<{}}  {:<{}}  {:>10}  {:>12}  {:>12}\n", "link", longest, "", longest, "round trip", "sends", "receives");
+  fmt::print("\n{:<{}}  {:<{}}  {:>10}  {:>12}  {:>12}\n", "link", longest, "", longest,
+             "round trip", "sends", "receives");
   for (const auto& [name, host] : hosts)
     if (host.says)
       for (const auto& each : host.says->neighbours)
-        fmt::print("{:<{}}  {:<{}}  {:>10}  {:>12}  {:>12}{}\n", name, longest, each.name, longest, delay_text(each.round_trip_seconds),
-                   rate_text(each.sends_bits_per_second), rate_text(each.receives_bits_per_second), each.relay.empty() ? "" : "  over " + each.relay);
+        fmt::print("{:<{}}  {:<{}}  {:>10}  {:>12}  {:>12}{}\n", name, longest, each.name, longest,
+                   delay_text(each.round_trip_seconds), rate_text(each.sends_bits_per_second),
+                   rate_text(each.receives_bits_per_second),
+                   each.relay.empty() ? "" : "  over " + each.relay);
 }
 
 void print_table(const std::map<std::string, seen_host>& hosts) {
@@ -160,23 +170,31 @@ void print_table(const std::map<std::string, seen_host>& hosts) {
     trainers += host.says->role == "trainer" ? 1 : 0;
     if (ahead == nullptr || host.says->epoch > ahead->epoch) ahead = &*host.says;
   }
-  fmt::print("{}: epoch {}{}, {} of {} hosts answer, {} train, {:.1f} samples/s{}\n\n", ahead->scenario, ahead->epoch,
-             ahead->epochs_planned > 0 ? fmt::format(" of {}", ahead->epochs_planned) : "", answer, hosts.size(), trainers, rate,
+  fmt::print("{}: epoch {}{}, {} of {} hosts answer, {} train, {:.1f} samples/s{}\n\n",
+             ahead->scenario, ahead->epoch,
+             ahead->epochs_planned > 0 ? fmt::format(" of {}", ahead->epochs_planned) : "", answer,
+             hosts.size(), trainers, rate,
              ahead->train_loss ? fmt::format(", loss {:.4f}", *ahead->train_loss) : "");
-  fmt::print("{:<{}}  {:<9}  {:<11}  {:>6}  {:>9}  {:>12}  {:>12}  {:>10}  {:>5}  {:>7}  last round\n", "host", longest, "role", "phase", "epoch", "samples/s", "sends",
-             "receives", "round trip", "links", "up");
+  fmt::print(
+      "{:<{}}  {:<9}  {:<11}  {:>6}  {:>9}  {:>12}  {:>12}  {:>10}  {:>5}  {:>7}  last round\n",
+      "host", longest, "role", "phase", "epoch", "samples/s", "sends", "receives", "round trip",
+      "links", "up");
   for (const auto& [name, host] : hosts) {
     if (!host.says) {
       fmt::print("{:<{}}  {}\n", name, longest,
-                 host.where.empty() ? fmt::format("cannot be dialled; {} has a link with it", host.known_from) : "does not answer: " + host.why_not);
+                 host.where.empty()
+                     ? fmt::format("cannot be dialled; {} has a link with it", host.known_from)
+                     : "does not answer: " + host.why_not);
       continue;
     }
     const auto& what = *host.says;
     const auto links = totals_of(what);
-    fmt::print("{:<{}}  {:<9}  {:<11}  {:>6}  {:>9.1f}  {:>12}  {:>12}  {:>10}  {:>5}  {:>7}  {}\n", name, longest, what.role,
-               what.leaving ? "leaving" : what.phase, what.epoch, what.samples_per_second, rate_text(links.sends), rate_text(links.receives),
+    fmt::print("{:<{}}  {:<9}  {:<11}  {:>6}  {:>9.1f}  {:>12}  {:>12}  {:>10}  {:>5}  {:>7}  {}\n",
+               name, longest, what.role, what.leaving ? "leaving" : what.phase, what.epoch,
+               what.samples_per_second, rate_text(links.sends), rate_text(links.receives),
                delay_text(links.round_trip), what.neighbours.size(), time_text(what.up_seconds),
-               what.last_rounds.empty() ? (what.role == "shard" ? "" : "none yet") : round_text(what.last_rounds.front()));
+               what.last_rounds.empty() ? (what.role == "shard" ? "" : "none yet")
+                                        : round_text(what.last_rounds.front()));
   }
   // What went wrong, of all who answer.
   std::map<std::string, std::uint64_t> outcomes, reasons;
@@ -192,20 +210,24 @@ void print_table(const std::map<std::string, seen_host>& hosts) {
   for (const auto& [reason, count] : reasons)
     if (count > 0 && reason != "none") fmt::print("\n  {} {}", count, reason);
   fmt::print("\n");
-  if (violations > 0) fmt::print("invariants violated: {}; the nodes' run directories say which\n", violations);
+  if (violations > 0)
+    fmt::print("invariants violated: {}; the nodes' run directories say which\n", violations);
 }
 
 void print_json(const std::map<std::string, seen_host>& hosts) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
   for (const auto& [name, host] : hosts)
     out[name] = {{"address", host.where},
-                 {"says", host.says ? nlohmann::ordered_json::parse(to_json(*host.says)) : nlohmann::ordered_json(nullptr)},
+                 {"says", host.says ? nlohmann::ordered_json::parse(to_json(*host.says))
+                                    : nlohmann::ordered_json(nullptr)},
                  {"why_not", host.why_not}};
   fmt::print("{}\n", out.dump(2));
 }
 
-/// What both commands begin with: the swarm as it is. Nothing: an exit code is in `code`, and why was printed.
-std::optional<std::map<std::string, seen_host>> look(const visit_arguments& arguments, std::optional<netem::wire::credentials>& keys, int& code) {
+/// What both commands begin with: the swarm as it is. Nothing: an exit code is in `code`, and why
+/// was printed.
+std::optional<std::map<std::string, seen_host>>
+look(const visit_arguments& arguments, std::optional<netem::wire::credentials>& keys, int& code) {
   const auto refuse = [&](const std::string& why, int status) {
     code = fail(why, status);
     return std::nullopt;
@@ -242,42 +264,54 @@ int drain(const visit_arguments& arguments) {
     for (const auto& [name, host] : *hosts) names.push_back(name);
     const auto meant = scenarios::closest(arguments.node, names);
     return fail(fmt::format("there is no '{}' in the swarm; {}", arguments.node,
-                            meant ? fmt::format("did you mean '{}'?", *meant) : fmt::format("there are {}", fmt::join(names, ", "))),
+                            meant ? fmt::format("did you mean '{}'?", *meant)
+                                  : fmt::format("there are {}", fmt::join(names, ", "))),
                 exit_bad_input);
   }
   if (found->second.where.empty())
-    return fail(fmt::format("{} cannot be dialled: end it where it runs, with SIGTERM, which does the same", arguments.node), exit_bad_input);
+    return fail(
+        fmt::format("{} cannot be dialled: end it where it runs, with SIGTERM, which does the same",
+                    arguments.node),
+        exit_bad_input);
   const auto where = netem::wire::parse_address(found->second.where);
   if (!where) return fail(where.error(), exit_run_failed);
-  auto told = netem::wire::visit(*where, keys ? arguments.node : std::string{}, keys ? keys->channel : nullptr, keys ? keys->admits : nullptr,
+  auto told = netem::wire::visit(*where, keys ? arguments.node : std::string{},
+                                 keys ? keys->channel : nullptr, keys ? keys->admits : nullptr,
                                  "drain", patience);
   if (!told) return fail(told.error(), exit_run_failed);
-  fmt::print("{} leaves: it ends its round, hands back its samples and takes its records out; its exit status will be {}\n", *told, exit_interrupted);
+  fmt::print("{} leaves: it ends its round, hands back its samples and takes its records out; its "
+             "exit status will be {}\n",
+             *told, exit_interrupted);
   return exit_ok;
 }
 
 void add_common(CLI::App& to, visit_arguments& arguments) {
-  to.add_option("--join", arguments.join, "any host of the swarm")->required()->type_name("HOST:PORT");
+  to.add_option("--join", arguments.join, "any host of the swarm")
+      ->required()
+      ->type_name("HOST:PORT");
   arguments.keys.add_to(to);
 }
 
-}  // namespace
+} // namespace
 
 void add_status(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<visit_arguments>();
-  auto* command = app.add_subcommand("status", "who is in a running swarm, how far it is, and how its last rounds went");
+  auto* command = app.add_subcommand(
+      "status", "who is in a running swarm, how far it is, and how its last rounds went");
   add_common(*command, *arguments);
-  command->add_flag("--links", arguments->links, "show each link, too: its round trip, and what goes over it");
+  command->add_flag("--links", arguments->links,
+                    "show each link, too: its round trip, and what goes over it");
   command->add_flag("--json", arguments->json, "print what each host says of itself");
   command->callback([arguments, &chosen] { chosen = [arguments] { return status(*arguments); }; });
 }
 
 void add_drain(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<visit_arguments>();
-  auto* command = app.add_subcommand("drain", "tell a node of a running swarm to leave it in good order, as SIGTERM does");
+  auto* command = app.add_subcommand(
+      "drain", "tell a node of a running swarm to leave it in good order, as SIGTERM does");
   command->add_option("NODE", arguments->node, "its name")->required()->type_name("NODE");
   add_common(*command, *arguments);
   command->callback([arguments, &chosen] { chosen = [arguments] { return drain(*arguments); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,20 +1,5 @@
-// shoal sweep FILE --vary PATH=VALUES: runs a scenario over a grid of options and seeds, and makes one table of it.
-#include <unistd.h>
-
-#include <algorithm>
-#include <charconv>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
+// shoal sweep FILE --vary PATH=VALUES: runs a scenario over a grid of options and seeds, and makes
+// one table of it.
 #include "scenarios/compare/run_files.hpp"
 #include "scenarios/compare/version.hpp"
 #include "scenarios/observe/run_directory.hpp"
@@ -31,6 +16,21 @@
 #include "tools/progress_bar.hpp"
 #include "tools/sweep_page.hpp"
 #include "tools/terminal.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace shoal::tools {
 
@@ -58,8 +58,8 @@ std::optional<part> part_of(const std::string& text) {
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), into);
     return !word.empty() && error == std::errc{} && end == word.data() + word.size();
   };
-  if (slash == std::string::npos || !read(std::string_view(text).substr(0, slash), out.index) || !read(std::string_view(text).substr(slash + 1), out.of) ||
-      out.index >= out.of)
+  if (slash == std::string::npos || !read(std::string_view(text).substr(0, slash), out.index) ||
+      !read(std::string_view(text).substr(slash + 1), out.of) || out.index >= out.of)
     return std::nullopt;
   return out;
 }
@@ -77,7 +77,9 @@ bool check(sound_sweep& what) {
   print_diagnostics(what.checked.errors);
   print_diagnostics(what.checked.warnings);
   if (what.checked.errors.empty()) return true;
-  if (!what.plan.vary.empty()) fmt::print(stderr, "note: in the cells with {}; nothing was run\n", what.plan.label_of(what.checked.wrong_point));
+  if (!what.plan.vary.empty())
+    fmt::print(stderr, "note: in the cells with {}; nothing was run\n",
+               what.plan.label_of(what.checked.wrong_point));
   return false;
 }
 
@@ -104,7 +106,8 @@ int plan_from(const sweep_arguments& arguments, sound_sweep& into) {
   if (plan.seeds.empty()) plan.seeds = {into.checked.seed};
   plan.digest = into.checked.digest;
   plan.build = fmt::format("{} ({})", version(), build_identity());
-  into.directory = arguments.out.empty() ? fs::path(arguments.file).stem().string() + ".sweep" : arguments.out;
+  into.directory =
+      arguments.out.empty() ? fs::path(arguments.file).stem().string() + ".sweep" : arguments.out;
   return exit_ok;
 }
 
@@ -113,7 +116,9 @@ result<sweep_plan> recorded_plan(const fs::path& directory) {
   const auto text = read_file(directory / "sweep.yaml");
   if (!text) return failure{text.error()};
   auto plan = read_plan(*text);
-  if (!plan) return failure{fmt::format("'{}' is no plan of a sweep: {}", (directory / "sweep.yaml").string(), plan.error())};
+  if (!plan)
+    return failure{fmt::format("'{}' is no plan of a sweep: {}",
+                               (directory / "sweep.yaml").string(), plan.error())};
   return plan;
 }
 
@@ -122,18 +127,23 @@ int compare_with_recorded(const sweep_plan& recorded, sound_sweep& now) {
   const auto resolved = read_file(now.directory / "scenario.yaml");
   if (!resolved) return fail(resolved.error());
   if (const auto other = difference(recorded, *resolved, now.plan, now.checked.first_scenario))
-    return fail(fmt::format("'{}' has another sweep: {}; give another --out, or remove that one", now.directory.string(), *other));
+    return fail(fmt::format("'{}' has another sweep: {}; give another --out, or remove that one",
+                            now.directory.string(), *other));
   if (recorded.build != now.plan.build)
-    fmt::print(stderr, "warning: the sweep in {} was begun by shoal {}, this is {}: cells of both may not be alike\n", now.directory.string(), recorded.build,
-               now.plan.build);
+    fmt::print(stderr,
+               "warning: the sweep in {} was begun by shoal {}, this is {}: cells of both may not "
+               "be alike\n",
+               now.directory.string(), recorded.build, now.plan.build);
   if (now.plan.metrics.empty()) now.plan.metrics = recorded.metrics;
   return exit_ok;
 }
 
 /// Goes on with a directory: all but the columns of its table stands in it.
 int plan_of_directory(const sweep_arguments& arguments, sound_sweep& into) {
-  if (arguments.out.empty() || !arguments.vary.empty() || !arguments.seeds.empty() || !arguments.sets.empty())
-    return fail("give a scenario, or only --out with the folder of a sweep to go on with", exit_usage);
+  if (arguments.out.empty() || !arguments.vary.empty() || !arguments.seeds.empty() ||
+      !arguments.sets.empty())
+    return fail("give a scenario, or only --out with the folder of a sweep to go on with",
+                exit_usage);
   into.directory = arguments.out;
   const auto recorded = recorded_plan(into.directory);
   if (!recorded) return fail(recorded.error());
@@ -145,7 +155,8 @@ int plan_of_directory(const sweep_arguments& arguments, sound_sweep& into) {
   return compare_with_recorded(*recorded, into);
 }
 
-/// A new directory with the plan in it, or one that has the same. exit_ok, or what is wrong was said.
+/// A new directory with the plan in it, or one that has the same. exit_ok, or what is wrong was
+/// said.
 int take_directory(sound_sweep& what) {
   std::error_code error;
   const auto& to = what.directory;
@@ -157,7 +168,9 @@ int take_directory(sound_sweep& what) {
     return fail(fmt::format("'{}' exists and is no sweep (it has no sweep.yaml)", to.string()));
   fs::create_directories(to, error);
   if (error) return fail(fmt::format("cannot make '{}': {}", to.string(), error.message()));
-  for (const auto& [name, text] : {std::pair{"scenario.yaml", "# The first point, resolved.\n" + what.checked.first_scenario}, {"sweep.yaml", to_yaml(what.plan)}}) {
+  for (const auto& [name, text] :
+       {std::pair{"scenario.yaml", "# The first point, resolved.\n" + what.checked.first_scenario},
+        {"sweep.yaml", to_yaml(what.plan)}}) {
     auto file = output_file::create(to / name);
     if (!file) return fail(file.error());
     (*file)->write(text);
@@ -168,25 +181,29 @@ int take_directory(sound_sweep& what) {
 
 /// '1..20' where they follow each other.
 std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
-  if (seeds.size() == 1 || seeds.back() - seeds.front() + 1 != seeds.size() || !std::is_sorted(seeds.begin(), seeds.end()))
-    return seeds.size() == 1 ? fmt::format("{0}..{0}", seeds.front()) : fmt::format("{}", fmt::join(seeds, ","));
+  if (seeds.size() == 1 || seeds.back() - seeds.front() + 1 != seeds.size() ||
+      !std::is_sorted(seeds.begin(), seeds.end()))
+    return seeds.size() == 1 ? fmt::format("{0}..{0}", seeds.front())
+                             : fmt::format("{}", fmt::join(seeds, ","));
   return fmt::format("{}..{}", seeds.front(), seeds.back());
 }
 
 std::string command_of(const sweep_plan& plan) {
   auto out = "shoal sweep " + shell_word(plan.scenario);
   for (const auto& set : plan.sets) out += " --set " + shell_word(set);
-  for (const auto& each : plan.vary) out += " --vary " + shell_word(fmt::format("{}={}", each.path, fmt::join(each.values, ",")));
+  for (const auto& each : plan.vary)
+    out += " --vary " + shell_word(fmt::format("{}={}", each.path, fmt::join(each.values, ",")));
   return out + " --seeds " + seeds_text(plan.seeds);
 }
 
 int write_table(const sound_sweep& what, const sweep_arguments& arguments) {
   const auto table = make_table(what.plan, what.directory);
   if (!table) return fail(table.error(), exit_run_failed);
-  for (const auto& [name, text] : {std::pair{"table.csv", table_csv(what.plan, *table)},
-                                   {"table.md", table_markdown(what.plan, *table)},
-                                   {"cells.csv", cells_csv(what.plan, *table)},
-                                   {"sweep.html", sweep_page(what.plan, *table, what.checked.name, command_of(what.plan))}}) {
+  for (const auto& [name, text] :
+       {std::pair{"table.csv", table_csv(what.plan, *table)},
+        {"table.md", table_markdown(what.plan, *table)},
+        {"cells.csv", cells_csv(what.plan, *table)},
+        {"sweep.html", sweep_page(what.plan, *table, what.checked.name, command_of(what.plan))}}) {
     auto file = output_file::create(what.directory / name);
     if (!file) return fail(file.error(), exit_run_failed);
     (*file)->write(text);
@@ -195,11 +212,15 @@ int write_table(const sound_sweep& what, const sweep_arguments& arguments) {
   if (arguments.json) {
     fmt::print("{}", table_json(what.plan, *table));
   } else {
-    fmt::print("{}\n", table_text(what.plan, *table, terminal_columns(STDOUT_FILENO).value_or(100'000)));
-    if (what.plan.seeds.size() > 1) fmt::print("mean ± 95 % confidence interval by Student's t over {} seeds\n", what.plan.seeds.size());
+    fmt::print("{}\n",
+               table_text(what.plan, *table, terminal_columns(STDOUT_FILENO).value_or(100'000)));
+    if (what.plan.seeds.size() > 1)
+      fmt::print("mean ± 95 % confidence interval by Student's t over {} seeds\n",
+                 what.plan.seeds.size());
     fmt::print("{}: sweep.html, table.csv, table.md, cells.csv\n", what.directory.string());
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail("cannot write to stdout", exit_run_failed);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return fail("cannot write to stdout", exit_run_failed);
   return exit_ok;
 }
 
@@ -225,9 +246,12 @@ int write_slurm(const sound_sweep& what, const sweep_arguments& arguments, std::
     if (!file) return fail(file.error(), exit_run_failed);
     (*file)->write(each.text);
     if (auto done = (*file)->commit(); !done) return fail(done.error(), exit_run_failed);
-    if (each.executable) fs::permissions(path, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add, error);
+    if (each.executable)
+      fs::permissions(path, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
+                      fs::perm_options::add, error);
   }
-  fmt::print("{0}: submit, array.sbatch, table.sbatch\nnext: {0}/submit\n", what.directory.string());
+  fmt::print("{0}: submit, array.sbatch, table.sbatch\nnext: {0}/submit\n",
+             what.directory.string());
   return exit_ok;
 }
 
@@ -236,53 +260,73 @@ void print_failed(const sound_sweep& what, const std::vector<failed_cell>& faile
   for (std::size_t i = 0; i < std::min(failed.size(), most); ++i) {
     const auto& each = failed[i];
     const auto label = what.plan.label_of(what.plan.point_of(each.cell));
-    fmt::print(stderr, "error: cell {} ({}{}seed {}): {}: {}\n", cell_name(what.plan, each.cell), label, label.empty() ? "" : ", ", what.plan.seed_of(each.cell), each.how,
+    fmt::print(stderr, "error: cell {} ({}{}seed {}): {}: {}\n", cell_name(what.plan, each.cell),
+               label, label.empty() ? "" : ", ", what.plan.seed_of(each.cell), each.how,
                each.last_line.empty() ? "it said nothing" : each.last_line);
   }
-  if (failed.size() > most) fmt::print(stderr, "error: {} more cells failed\n", failed.size() - most);
+  if (failed.size() > most)
+    fmt::print(stderr, "error: {} more cells failed\n", failed.size() - most);
   if (!failed.empty())
-    fmt::print(stderr, "note: {} has all that a cell said; 'shoal sweep --out {}' runs them again\n", (what.directory / "cells/NUMBER.partial/run.log").string(),
+    fmt::print(stderr,
+               "note: {} has all that a cell said; 'shoal sweep --out {}' runs them again\n",
+               (what.directory / "cells/NUMBER.partial/run.log").string(),
                shell_word(what.directory.string()));
 }
 
 int run(const sweep_arguments& arguments) {
   for (const auto& metric : arguments.metrics)
-    if (!is_sweep_metric(metric)) return unknown_word("--metric", "metric", metric, sweep_metrics()), exit_usage;
+    if (!is_sweep_metric(metric))
+      return unknown_word("--metric", "metric", metric, sweep_metrics()), exit_usage;
   part share;
   if (!arguments.part.empty()) {
     const auto said = part_of(arguments.part);
-    if (!said) return fail(fmt::format("--part {}: expected I/N with I below N, as in 0/4", arguments.part), exit_usage);
+    if (!said)
+      return fail(fmt::format("--part {}: expected I/N with I below N, as in 0/4", arguments.part),
+                  exit_usage);
     share = *said;
   }
   sound_sweep what;
-  if (const int code = arguments.file.empty() ? plan_of_directory(arguments, what) : plan_from(arguments, what); code != exit_ok) return code;
+  if (const int code =
+          arguments.file.empty() ? plan_of_directory(arguments, what) : plan_from(arguments, what);
+      code != exit_ok)
+    return code;
   if (!arguments.file.empty())
     if (const int code = take_directory(what); code != exit_ok) return code;
-  const auto jobs = arguments.jobs > 0 ? arguments.jobs : std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
+  const auto jobs = arguments.jobs > 0
+                        ? arguments.jobs
+                        : std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
   if (arguments.slurm) return write_slurm(what, arguments, jobs);
   if (what.checked.world != "sim" && jobs > 1)
-    fmt::print(stderr, "warning: world {} goes by the wall clock, and {} cells at a time disturb each other: -j 1\n", what.checked.world, jobs);
+    fmt::print(stderr,
+               "warning: world {} goes by the wall clock, and {} cells at a time disturb each "
+               "other: -j 1\n",
+               what.checked.world, jobs);
 
   cell_runner how;
   how.directory = what.directory;
-  how.program = "/proc/self/exe";      // the same, even if it is built anew meanwhile
+  how.program = "/proc/self/exe"; // the same, even if it is built anew meanwhile
   how.arguments = {"--quiet", "--no-report"};
   if (what.checked.world == "sim") how.arguments.insert(how.arguments.end(), {"-j", "1"});
   const auto& metrics = what.plan.metrics;
-  if (!what.checked.expects_baseline && std::find(metrics.begin(), metrics.end(), "loss.baseline") == metrics.end()) how.arguments.emplace_back("--no-baseline");
+  if (!what.checked.expects_baseline &&
+      std::find(metrics.begin(), metrics.end(), "loss.baseline") == metrics.end())
+    how.arguments.emplace_back("--no-baseline");
   how.jobs = jobs;
   how.interrupted = interrupted;
   progress_bar bar(isatty(STDERR_FILENO) != 0, wants_colour(STDERR_FILENO));
-  if (!arguments.quiet) how.on_progress = [&](const sweep_progress& progress) { bar.show(progress); };
+  if (!arguments.quiet)
+    how.on_progress = [&](const sweep_progress& progress) { bar.show(progress); };
   catch_interrupts();
   std::vector<std::size_t> cells;
-  for (std::size_t cell = share.index; cell < what.plan.cells(); cell += share.of) cells.push_back(cell);
+  for (std::size_t cell = share.index; cell < what.plan.cells(); cell += share.of)
+    cells.push_back(cell);
   const auto outcome = run_cells(what.plan, cells, how);
   bar.clear();
   if (!outcome) return fail(outcome.error(), exit_run_failed);
   print_failed(what, outcome->failed);
   if (outcome->interrupted) {
-    fmt::print(stderr, "interrupted: {} of {} cells are finished; 'shoal sweep --out {}' goes on\n", outcome->progress.finished, outcome->progress.cells,
+    fmt::print(stderr, "interrupted: {} of {} cells are finished; 'shoal sweep --out {}' goes on\n",
+               outcome->progress.finished, outcome->progress.cells,
                shell_word(what.directory.string()));
     return exit_interrupted;
   }
@@ -291,26 +335,56 @@ int run(const sweep_arguments& arguments) {
   return outcome->failed.empty() ? exit_ok : exit_run_failed;
 }
 
-}  // namespace
+} // namespace
 
 void add_sweep(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<sweep_arguments>();
-  auto* command = app.add_subcommand("sweep", "run a scenario over a grid of options and seeds, and make one table of it");
-  command->add_option("scenario", arguments->file, "YAML file of the scenario; without it: go on with the sweep in --out")->type_name("FILE");
-  command->add_option("--vary", arguments->vary, "an option and its values: a,b,c or from..to:count or from..to:countlog; repeatable, all are combined")
+  auto* command = app.add_subcommand(
+      "sweep", "run a scenario over a grid of options and seeds, and make one table of it");
+  command
+      ->add_option("scenario", arguments->file,
+                   "YAML file of the scenario; without it: go on with the sweep in --out")
+      ->type_name("FILE");
+  command
+      ->add_option("--vary", arguments->vary,
+                   "an option and its values: a,b,c or from..to:count or from..to:countlog; "
+                   "repeatable, all are combined")
       ->type_name("PATH=VALUES")
       ->allow_extra_args(false);
-  command->add_option("--seeds", arguments->seeds, "how many (1 to N), or which, as in 3,7 or 5..9 (default: the scenario's)")->type_name("SEEDS");
-  command->add_option("--set", arguments->sets, "override an option in all cells; repeatable")->type_name("KEY=VALUE")->allow_extra_args(false);
-  command->add_option("--metric", arguments->metrics, "columns of the table, as in loss.final,rounds.failed")->type_name("NAME")->allow_extra_args(false)->delimiter(',');
-  command->add_option("-j,--jobs", arguments->jobs, "cells at a time (default: one for each core)")->type_name("N")->check(CLI::Range(1u, 4096u));
-  command->add_option("-o,--out", arguments->out, "the sweep's folder; finished cells in it are kept (default: FILE.sweep)")->type_name("DIR");
-  command->add_option("--part", arguments->part, "run only cells I, I + N, I + 2 N, ..., and make no table")->type_name("I/N");
-  command->add_flag("--slurm", arguments->slurm, "run nothing; write a Slurm array job for it into the folder");
-  command->add_option("--program", arguments->program, "with --slurm: the program's path on the cluster (shoal)")->type_name("PATH");
-  command->add_flag("--json", arguments->json, "print the table as JSON on stdout and nothing else there");
+  command
+      ->add_option("--seeds", arguments->seeds,
+                   "how many (1 to N), or which, as in 3,7 or 5..9 (default: the scenario's)")
+      ->type_name("SEEDS");
+  command->add_option("--set", arguments->sets, "override an option in all cells; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--metric", arguments->metrics,
+                   "columns of the table, as in loss.final,rounds.failed")
+      ->type_name("NAME")
+      ->allow_extra_args(false)
+      ->delimiter(',');
+  command->add_option("-j,--jobs", arguments->jobs, "cells at a time (default: one for each core)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 4096u));
+  command
+      ->add_option("-o,--out", arguments->out,
+                   "the sweep's folder; finished cells in it are kept (default: FILE.sweep)")
+      ->type_name("DIR");
+  command
+      ->add_option("--part", arguments->part,
+                   "run only cells I, I + N, I + 2 N, ..., and make no table")
+      ->type_name("I/N");
+  command->add_flag("--slurm", arguments->slurm,
+                    "run nothing; write a Slurm array job for it into the folder");
+  command
+      ->add_option("--program", arguments->program,
+                   "with --slurm: the program's path on the cluster (shoal)")
+      ->type_name("PATH");
+  command->add_flag("--json", arguments->json,
+                    "print the table as JSON on stdout and nothing else there");
   command->add_flag("-q,--quiet", arguments->quiet, "no progress on stderr");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

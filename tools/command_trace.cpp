@@ -1,4 +1,19 @@
-// shoal trace info FILE: what a churn trace holds. shoal trace convert FILE: the same in another format.
+// shoal trace info FILE: what a churn trace holds. shoal trace convert FILE: the same in another
+// format.
+#include "kernels/base/stats.hpp"
+#include "netem/trace_formats.hpp"
+#include "netem/trace_statistics.hpp"
+#include "netem/trace_text.hpp"
+#include "scenarios/schema/diagnostic.hpp"
+#include "tools/arguments.hpp"
+#include "tools/commands.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/terminal.hpp"
+#include "tools/trace_picture.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,21 +26,6 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "kernels/base/stats.hpp"
-#include "netem/trace_formats.hpp"
-#include "netem/trace_statistics.hpp"
-#include "netem/trace_text.hpp"
-#include "scenarios/schema/diagnostic.hpp"
-#include "tools/arguments.hpp"
-#include "tools/commands.hpp"
-#include "tools/exit_codes.hpp"
-#include "tools/terminal.hpp"
-#include "tools/trace_picture.hpp"
 
 namespace shoal::tools {
 
@@ -63,7 +63,8 @@ std::optional<trace> read(const trace_arguments& arguments, trace_format& format
   };
   const bool piped = arguments.file == "-";
   std::error_code failed;
-  if (!piped && std::filesystem::is_directory(arguments.file, failed)) return fail("is a directory, expected a trace");
+  if (!piped && std::filesystem::is_directory(arguments.file, failed))
+    return fail("is a directory, expected a trace");
   errno = 0;
   std::ifstream file;
   if (!piped) file.open(arguments.file, std::ios::binary);
@@ -77,7 +78,8 @@ std::optional<trace> read(const trace_arguments& arguments, trace_format& format
   std::istringstream in(std::move(text));
   if (!how.format) how.format = netem::detect_trace_format(in.view());
   format = *how.format;
-  netem::trace_result found = netem::read_trace_as(in, std::filesystem::path(arguments.file).stem().string(), how);
+  netem::trace_result found =
+      netem::read_trace_as(in, std::filesystem::path(arguments.file).stem().string(), how);
   for (const netem::trace_problem& what : found.problems) {
     scenarios::diagnostic made;
     made.file = arguments.file;
@@ -90,7 +92,8 @@ std::optional<trace> read(const trace_arguments& arguments, trace_format& format
   }
   if (!found.problems.empty()) {
     if (arguments.format.empty())
-      fmt::print(stderr, "note: it was read as '{}'; --format says otherwise\n", netem::name_of(format));
+      fmt::print(stderr, "note: it was read as '{}'; --format says otherwise\n",
+                 netem::name_of(format));
     return std::nullopt;
   }
   status = exit_ok;
@@ -106,25 +109,31 @@ std::string span_text(double seconds) {
 /// As a scenario's `session:` says it.
 std::string yaml_of(const netem::lifetime& what) {
   const auto hours = [](double seconds) {
-    return seconds >= 36000 ? fmt::format("{:.2f}h", seconds / 3600) : seconds >= 600 ? fmt::format("{:.2f}min", seconds / 60)
-                                                                                      : fmt::format("{:.2f}s", seconds);
+    return seconds >= 36000 ? fmt::format("{:.2f}h", seconds / 3600)
+           : seconds >= 600 ? fmt::format("{:.2f}min", seconds / 60)
+                            : fmt::format("{:.2f}s", seconds);
   };
   const std::string mean = hours(to_seconds(what.mean));
   switch (what.kind) {
-    case netem::lifetime_kind::always: break;
-    case netem::lifetime_kind::exponential: return fmt::format("{{distribution: exponential, mean: {}}}", mean);
-    case netem::lifetime_kind::weibull:
-      return fmt::format("{{distribution: weibull, mean: {}, shape: {:.3f}}}", mean, what.shape);
-    case netem::lifetime_kind::gamma: return fmt::format("{{distribution: gamma, mean: {}, shape: {:.3f}}}", mean, what.shape);
-    case netem::lifetime_kind::log_normal:
-      return fmt::format("{{distribution: log_normal, median: {}, sigma: {:.3f}}}",
-                         hours(to_seconds(what.mean) / netem::log_normal_mean(what.shape)), what.shape);
-    case netem::lifetime_kind::hyperexponential: {
-      std::string phases;
-      for (const auto& phase : what.phases)
-        phases += fmt::format("{}{{weight: {:.3f}, mean: {}}}", phases.empty() ? "" : ", ", phase.weight, hours(to_seconds(phase.mean)));
-      return fmt::format("{{distribution: hyperexponential, phases: [{}]}}", phases);
-    }
+  case netem::lifetime_kind::always:
+    break;
+  case netem::lifetime_kind::exponential:
+    return fmt::format("{{distribution: exponential, mean: {}}}", mean);
+  case netem::lifetime_kind::weibull:
+    return fmt::format("{{distribution: weibull, mean: {}, shape: {:.3f}}}", mean, what.shape);
+  case netem::lifetime_kind::gamma:
+    return fmt::format("{{distribution: gamma, mean: {}, shape: {:.3f}}}", mean, what.shape);
+  case netem::lifetime_kind::log_normal:
+    return fmt::format("{{distribution: log_normal, median: {}, sigma: {:.3f}}}",
+                       hours(to_seconds(what.mean) / netem::log_normal_mean(what.shape)),
+                       what.shape);
+  case netem::lifetime_kind::hyperexponential: {
+    std::string phases;
+    for (const auto& phase : what.phases)
+      phases += fmt::format("{}{{weight: {:.3f}, mean: {}}}", phases.empty() ? "" : ", ",
+                            phase.weight, hours(to_seconds(phase.mean)));
+    return fmt::format("{{distribution: hyperexponential, phases: [{}]}}", phases);
+  }
   }
   return "{distribution: always}";
 }
@@ -135,18 +144,20 @@ json lengths_json(const std::vector<double>& lengths) {
   out["mean_s"] = lengths.empty() ? json() : json(mean(lengths));
   out["median_s"] = lengths.empty() ? json() : json(median(lengths));
   out["fits"] = json::array();
-  for (const auto& fit : netem::fit_lifetimes(lengths)) out["fits"].push_back({{"lifetime", yaml_of(fit.what)}, {"ks", fit.ks}});
+  for (const auto& fit : netem::fit_lifetimes(lengths))
+    out["fits"].push_back({{"lifetime", yaml_of(fit.what)}, {"ks", fit.ks}});
   return out;
 }
 
 void print_lengths(const char* what, const std::vector<double>& lengths) {
   if (lengths.empty()) return fmt::print("  {:<12} none that ended\n", what);
-  fmt::print("  {:<12} mean {}, median {}, from {} to {}\n", what, span_text(mean(lengths)), span_text(median(lengths)),
-             span_text(quantile(lengths, 0)), span_text(quantile(lengths, 1)));
+  fmt::print("  {:<12} mean {}, median {}, from {} to {}\n", what, span_text(mean(lengths)),
+             span_text(median(lengths)), span_text(quantile(lengths, 0)),
+             span_text(quantile(lengths, 1)));
   const auto fits = netem::fit_lifetimes(lengths);
   for (std::size_t i = 0; i < std::min<std::size_t>(fits.size(), 2); ++i)
-    fmt::print("  {:<12} {} {}  (KS {:.3f}, n = {})\n", "", i == 0 ? "fits best" : "then     ", yaml_of(fits[i].what), fits[i].ks,
-               lengths.size());
+    fmt::print("  {:<12} {} {}  (KS {:.3f}, n = {})\n", "", i == 0 ? "fits best" : "then     ",
+               yaml_of(fits[i].what), fits[i].ks, lengths.size());
 }
 
 int info(const trace_arguments& arguments) {
@@ -158,7 +169,9 @@ int info(const trace_arguments& arguments) {
   if (!arguments.svg.empty()) {
     std::ofstream svg(arguments.svg);
     svg << svg_picture(*found, std::filesystem::path(arguments.file).filename().string());
-    if (!svg.flush()) return fail(fmt::format("'{}' cannot be written: {}", arguments.svg, std::strerror(errno)), exit_run_failed);
+    if (!svg.flush())
+      return fail(fmt::format("'{}' cannot be written: {}", arguments.svg, std::strerror(errno)),
+                  exit_run_failed);
   }
   if (arguments.json) {
     json out;
@@ -176,22 +189,29 @@ int info(const trace_arguments& arguments) {
     out["session"] = lengths_json(s.session_lengths);
     out["gap"] = lengths_json(s.gap_lengths);
     out["live_counts"] = json::array();
-    for (const auto& [when, live] : netem::live_counts(*found)) out["live_counts"].push_back({to_seconds(when), live});
+    for (const auto& [when, live] : netem::live_counts(*found))
+      out["live_counts"].push_back({to_seconds(when), live});
     fmt::print("{}\n", out.dump(1));
     return exit_ok;
   }
   fmt::print("{} ({})\n", arguments.file, netem::name_of(format));
   fmt::print("  {:<12} {} in {}{}\n", "peers", s.peers, span_text(to_seconds(s.span)),
              found->loop() > duration::zero() ? ", then again from the beginning" : "");
-  fmt::print("  {:<12} {}, of which {} ended: {:.3f} for each node-hour\n", "sessions", s.sessions, s.endings, s.endings_per_node_hour);
-  fmt::print("  {:<12} {} to {}, {:.2f} in the mean; {:.1f} node-hours, {:.1f} % of what there could be\n", "live", s.fewest, s.most,
-             s.mean_live, s.node_hours, 100 * s.availability);
+  fmt::print("  {:<12} {}, of which {} ended: {:.3f} for each node-hour\n", "sessions", s.sessions,
+             s.endings, s.endings_per_node_hour);
+  fmt::print(
+      "  {:<12} {} to {}, {:.2f} in the mean; {:.1f} node-hours, {:.1f} % of what there could be\n",
+      "live", s.fewest, s.most, s.mean_live, s.node_hours, 100 * s.availability);
   print_lengths("session", s.session_lengths);
   print_lengths("gap", s.gap_lengths);
   if (format == trace_format::counts)
-    fmt::print("  Counts name no nodes: which one ends is chosen by --seed {}, and sessions and gaps follow from that.\n", arguments.seed);
+    fmt::print("  Counts name no nodes: which one ends is chosen by --seed {}, and sessions and "
+               "gaps follow from that.\n",
+               arguments.seed);
   if (arguments.picture)
-    fmt::print("\n{}", text_picture(*found, std::min<std::size_t>(terminal_columns(STDOUT_FILENO).value_or(100), 160)));
+    fmt::print("\n{}",
+               text_picture(*found, std::min<std::size_t>(
+                                        terminal_columns(STDOUT_FILENO).value_or(100), 160)));
   return exit_ok;
 }
 
@@ -203,9 +223,13 @@ int convert(const trace_arguments& arguments) {
   int status = exit_ok;
   const auto found = read(arguments, format, status);
   if (!found) return status;
-  if (*to == trace_format::simgrid && found->peers().size() != 1) return fail(fmt::format("a simgrid profile describes one host, and the trace has {} peers", found->peers().size()));
+  if (*to == trace_format::simgrid && found->peers().size() != 1)
+    return fail(fmt::format("a simgrid profile describes one host, and the trace has {} peers",
+                            found->peers().size()));
   if (const auto name = netem::unwritable_name(*found, *to))
-    return fail(fmt::format("{}: the name {} does not fit into it: rename the peer, or write events", netem::name_of(*to), netem::trace_text::in_quotes(*name)));
+    return fail(
+        fmt::format("{}: the name {} does not fit into it: rename the peer, or write events",
+                    netem::name_of(*to), netem::trace_text::in_quotes(*name)));
   std::ostringstream text;
   netem::write_trace_as(text, *found, *to);
   if (arguments.out.empty()) {
@@ -215,25 +239,35 @@ int convert(const trace_arguments& arguments) {
   std::ofstream out(arguments.out, std::ios::binary);
   out << text.str();
   if (out.flush()) return exit_ok;
-  return fail(fmt::format("'{}' cannot be written: {}", arguments.out, std::strerror(errno)), exit_run_failed);
+  return fail(fmt::format("'{}' cannot be written: {}", arguments.out, std::strerror(errno)),
+              exit_run_failed);
 }
 
 void add_input(CLI::App& command, trace_arguments& arguments) {
-  command.add_option("FILE", arguments.file, "a trace; -: standard input")->required()->type_name("FILE");
-  command.add_option("--format", arguments.format, fmt::format("{}; default: as it looks", netem::trace_format_names))->type_name("FORMAT");
-  command.add_option("--time-unit", arguments.unit, "of times without one; default: s, in events ms")
+  command.add_option("FILE", arguments.file, "a trace; -: standard input")
+      ->required()
+      ->type_name("FILE");
+  command
+      .add_option("--format", arguments.format,
+                  fmt::format("{}; default: as it looks", netem::trace_format_names))
+      ->type_name("FORMAT");
+  command
+      .add_option("--time-unit", arguments.unit, "of times without one; default: s, in events ms")
       ->check(CLI::IsMember({"ms", "s", "min", "h"}))
       ->type_name("UNIT");
-  command.add_option("--seed", arguments.seed, "which nodes end, in a trace of counts (1)")->type_name("N");
+  command.add_option("--seed", arguments.seed, "which nodes end, in a trace of counts (1)")
+      ->type_name("N");
 }
 
-}  // namespace
+} // namespace
 
 void add_trace(CLI::App& app, action& chosen) {
-  auto* command = app.add_subcommand("trace", "what a churn trace holds, and the same in another format");
+  auto* command =
+      app.add_subcommand("trace", "what a churn trace holds, and the same in another format");
   command->require_subcommand(1);
   auto arguments = std::make_shared<trace_arguments>();
-  auto* show = command->add_subcommand("info", "statistics, the distributions that fit best, and a picture of the sessions");
+  auto* show = command->add_subcommand(
+      "info", "statistics, the distributions that fit best, and a picture of the sessions");
   add_input(*show, *arguments);
   show->add_flag("--json", arguments->json, "print JSON on stdout");
   show->add_flag("!--no-picture", arguments->picture, "statistics only");
@@ -241,9 +275,11 @@ void add_trace(CLI::App& app, action& chosen) {
   show->callback([arguments, &chosen] { chosen = [arguments] { return info(*arguments); }; });
   auto* change = command->add_subcommand("convert", "write a trace in another format");
   add_input(*change, *arguments);
-  change->add_option("--to", arguments->to, "csv, fta, simgrid, counts or events")->required()->type_name("FORMAT");
+  change->add_option("--to", arguments->to, "csv, fta, simgrid, counts or events")
+      ->required()
+      ->type_name("FORMAT");
   change->add_option("-o,--out", arguments->out, "default: stdout")->type_name("FILE");
   change->callback([arguments, &chosen] { chosen = [arguments] { return convert(*arguments); }; });
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

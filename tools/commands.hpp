@@ -35,4 +35,4 @@ void add_verify_data(CLI::App& app, action& chosen);
 void add_memory(CLI::App& app, action& chosen);
 void add_keys(CLI::App& app, action& chosen);
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

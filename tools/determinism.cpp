@@ -18,18 +18,15 @@ result<determinism_check> determinism_check::begin(scenarios::scenario& what,
         fmt::format("--check-determinism: world {} is on the wall clock; only sim repeats exactly",
                     what.world)};
   auto scratch = scratch_directory::create();
-  if (!scratch)
-    return failure{scratch.error()};
+  if (!scratch) return failure{scratch.error()};
   what.record.events = scenarios::event_detail::all;
   what.record.peers = 0;
-  if (options.out.empty())
-    options.out = (*scratch / "first").string();
+  if (options.out.empty()) options.out = (*scratch / "first").string();
   return determinism_check(std::move(*scratch), what, options);
 }
 
 int determinism_check::finish(const scenarios::run_outcome& first, bool quiet) {
-  if (first.interrupted)
-    return 128 + SIGINT;
+  if (first.interrupted) return 128 + SIGINT;
   const std::string first_directory = options_.out;
   options_.out = (scratch_ / "second").string();
   options_.baseline = false;
@@ -43,8 +40,7 @@ int determinism_check::finish(const scenarios::run_outcome& first, bool quiet) {
     fmt::print(stderr, "error: the second run: {}\n", second.error());
     return exit_run_failed;
   }
-  if (second->interrupted)
-    return 128 + SIGINT;
+  if (second->interrupted) return 128 + SIGINT;
   auto* to = quiet ? stderr : stdout;
   if (second->summary.event_hash == first.summary.event_hash &&
       second->summary.state_hash == first.summary.state_hash) {

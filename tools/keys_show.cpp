@@ -1,18 +1,18 @@
 #include "tools/keys_show.hpp"
 
-#include <algorithm>
-#include <cstdio>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include <fmt/format.h>
-
 #include "netem/wire/certificates.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator_folder.hpp"
 #include "netem/wire/node_keys.hpp"
 #include "netem/wire/signing_key.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace shoal::tools {
 
@@ -34,12 +34,14 @@ struct neighbours {
 };
 
 bool wrong(const fs::path& path, const std::string& why) {
-  std::fflush(stdout);   // where both go to one file, in this order
+  std::fflush(stdout); // where both go to one file, in this order
   fmt::print(stderr, "{}: error: {}\n", path.string(), why);
   return false;
 }
 
-void line(const char* what, const std::string& text) { fmt::print("  {:<11} {}\n", what, text); }
+void line(const char* what, const std::string& text) {
+  fmt::print("  {:<11} {}\n", what, text);
+}
 
 std::string hex(const public_key_bytes& key) {
   std::string out;
@@ -54,31 +56,40 @@ std::string left(std::int64_t nanoseconds) {
     const std::int64_t count = nanoseconds / unit;
     return fmt::format("{} {}{}", count, name, count == 1 ? "" : "s");
   };
-  return nanoseconds >= 2 * day ? of(day, "day") : nanoseconds >= 2 * hour ? of(hour, "hour") : of(minute, "minute");
+  return nanoseconds >= 2 * day    ? of(day, "day")
+         : nanoseconds >= 2 * hour ? of(hour, "hour")
+                                   : of(minute, "minute");
 }
 
-std::string state_now(const std::string& pem, const certificate_facts& facts, const neighbours& beside, std::int64_t utc_ns) {
+std::string state_now(const std::string& pem, const certificate_facts& facts,
+                      const neighbours& beside, std::int64_t utc_ns) {
   if (facts.moderator) {
     const auto fine = check_moderator(pem, utc_ns);
-    return fine ? fmt::format("valid for another {}", left(facts.not_after_utc_ns - utc_ns)) : "not valid: " + fine.error();
+    return fine ? fmt::format("valid for another {}", left(facts.not_after_utc_ns - utc_ns))
+                : "not valid: " + fine.error();
   }
   if (!beside.ca_pem) return "cannot be said: there is no swarm.crt beside it";
-  if (const auto fine = check_issued(pem, *beside.ca_pem, utc_ns); !fine) return "not valid: " + fine.error();
+  if (const auto fine = check_issued(pem, *beside.ca_pem, utc_ns); !fine)
+    return "not valid: " + fine.error();
   if (!beside.revoked) return "valid, if it is not revoked: there is no revoked.crl beside it";
   for (const auto& one : beside.revoked->entries())
     if (one.serial == facts.serial) return fmt::format("revoked at {}", utc_text(one.utc_ns));
   return fmt::format("valid for another {}", left(facts.not_after_utc_ns - utc_ns));
 }
 
-bool show_certificate(const fs::path& path, const std::string& pem, const neighbours& beside, std::int64_t utc_ns) {
+bool show_certificate(const fs::path& path, const std::string& pem, const neighbours& beside,
+                      std::int64_t utc_ns) {
   const auto facts = read_certificate(pem);
   if (!facts) return wrong(path, facts.error());
   fmt::print("{}\n", path.string());
   line("certificate", facts->moderator ? fmt::format("of the moderator of '{}'", facts->name)
-                                       : fmt::format("of the {} '{}', by the moderator of '{}'", facts->operates ? "operator" : "node", facts->name, facts->issuer));
+                                       : fmt::format("of the {} '{}', by the moderator of '{}'",
+                                                     facts->operates ? "operator" : "node",
+                                                     facts->name, facts->issuer));
   line("serial", facts->serial);
   line("public key", hex(facts->public_key));
-  line("valid", fmt::format("from {} until {}", utc_text(facts->not_before_utc_ns), utc_text(facts->not_after_utc_ns)));
+  line("valid", fmt::format("from {} until {}", utc_text(facts->not_before_utc_ns),
+                            utc_text(facts->not_after_utc_ns)));
   line("now", state_now(pem, *facts, beside, utc_ns));
   return true;
 }
@@ -93,13 +104,17 @@ bool show_request(const fs::path& path, const std::string& pem) {
 }
 
 bool show_list(const fs::path& path, const std::string& pem, const neighbours& beside) {
-  if (!beside.ca_pem) return wrong(path, "a revocation list, but there is no swarm.crt beside it to check it with");
+  if (!beside.ca_pem)
+    return wrong(path, "a revocation list, but there is no swarm.crt beside it to check it with");
   const auto list = revocation_list::read(pem, *beside.ca_pem);
   if (!list) return wrong(path, list.error());
   fmt::print("{}\n", path.string());
-  line("revoked", fmt::format("list number {} of the moderator of '{}'", list->number(), list->issuer()));
-  line("valid", fmt::format("from {} until there is a higher number", utc_text(list->from_utc_ns())));
-  for (const auto& one : list->entries()) line("", fmt::format("{} at {}", one.serial, utc_text(one.utc_ns)));
+  line("revoked",
+       fmt::format("list number {} of the moderator of '{}'", list->number(), list->issuer()));
+  line("valid",
+       fmt::format("from {} until there is a higher number", utc_text(list->from_utc_ns())));
+  for (const auto& one : list->entries())
+    line("", fmt::format("{} at {}", one.serial, utc_text(one.utc_ns)));
   if (list->entries().empty()) line("", "nobody is revoked");
   return true;
 }
@@ -116,7 +131,8 @@ bool show_private_key(const fs::path& path) {
   return true;
 }
 
-bool show_admitted(const fs::path& path, std::string_view csv, const neighbours& beside, std::int64_t utc_ns) {
+bool show_admitted(const fs::path& path, std::string_view csv, const neighbours& beside,
+                   std::int64_t utc_ns) {
   const auto everybody = read_admitted(csv);
   if (!everybody) return wrong(path, everybody.error());
   fmt::print("{}\n", path.string());
@@ -125,19 +141,22 @@ bool show_admitted(const fs::path& path, std::string_view csv, const neighbours&
   for (const admitted& one : *everybody) width = std::max(width, one.name.size());
   for (const admitted& one : *everybody) {
     const char* state = beside.revoked && beside.revoked->revoked(one.serial) ? "revoked"
-                        : utc_ns >= one.until_utc_ns                         ? "expired"
-                        : utc_ns < one.from_utc_ns                           ? "not yet valid"
-                                                                             : "valid";
-    fmt::print("  {:<{}}  {}  until {}  {}\n", one.name, width, one.serial, utc_text(one.until_utc_ns), state);
+                        : utc_ns >= one.until_utc_ns                          ? "expired"
+                        : utc_ns < one.from_utc_ns                            ? "not yet valid"
+                                                                              : "valid";
+    fmt::print("  {:<{}}  {}  until {}  {}\n", one.name, width, one.serial,
+               utc_text(one.until_utc_ns), state);
   }
   return true;
 }
 
 bool show_file(const fs::path& path, std::int64_t utc_ns) {
-  const auto text = read_wiped(path);   // it may be a key
+  const auto text = read_wiped(path); // it may be a key
   if (!text) return wrong(path, text.error());
   const std::string_view all = text->view();
-  const auto holds = [&](const char* label) { return all.find(fmt::format("-----BEGIN {}-----", label)) != std::string_view::npos; };
+  const auto holds = [&](const char* label) {
+    return all.find(fmt::format("-----BEGIN {}-----", label)) != std::string_view::npos;
+  };
   if (all.find("PRIVATE KEY-----") != std::string_view::npos) return show_private_key(path);
   const neighbours beside(path.has_parent_path() ? path.parent_path() : fs::path("."));
   if (holds("CERTIFICATE REQUEST")) return show_request(path, std::string(all));
@@ -154,7 +173,8 @@ bool show_folder(const fs::path& folder, std::int64_t utc_ns) {
     const fs::path& path = at->path();
     const std::string extension = path.extension().string();
     const std::string name = path.filename().string();
-    if (extension == ".key" || extension == ".crt" || extension == ".csr" || extension == ".crl" || name == admitted_file)
+    if (extension == ".key" || extension == ".crt" || extension == ".csr" || extension == ".crl" ||
+        name == admitted_file)
       names.push_back(name);
   }
   if (error) return wrong(folder, fmt::format("cannot be read: {}", error.message()));
@@ -162,18 +182,19 @@ bool show_folder(const fs::path& folder, std::int64_t utc_ns) {
   std::sort(names.begin(), names.end());
   bool fine = true;
   for (const std::string& name : names) fine = show_file(folder / name, utc_ns) && fine;
-  if (!fs::exists(folder / node_key_file, error)) return fine;   // a moderator's, or an answer on its way to a node
+  if (!fs::exists(folder / node_key_file, error))
+    return fine; // a moderator's, or an answer on its way to a node
   const auto keys = load_node_keys(folder, utc_ns);
   if (!keys) return wrong(folder, "no node can be started with it: " + keys.error());
   fmt::print("{}: node '{}' can be started with it\n", folder.string(), keys->name);
   return fine;
 }
 
-}  // namespace
+} // namespace
 
 bool show_keys(const fs::path& path, std::int64_t utc_ns) {
   std::error_code error;
   return fs::is_directory(path, error) ? show_folder(path, utc_ns) : show_file(path, utc_ns);
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,19 +1,19 @@
 #include "tools/program.hpp"
 
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
-#include <vector>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "scenarios/compare/version.hpp"
 #include "tools/build_identity.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
 
 namespace shoal::tools {
 
@@ -29,16 +29,18 @@ int wrong(const std::string& what, const std::string& help) {
   return exit_usage;
 }
 
-}  // namespace
+} // namespace
 
 int run_program(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error, as on a full disk
-  setenv("GRPC_VERBOSITY", "NONE", 0);   // gRPC reads it once; it would log refusals that the program reports itself
+  std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a write error, as on a full disk
+  setenv("GRPC_VERBOSITY", "NONE",
+         0); // gRPC reads it once; it would log refusals that the program reports itself
   CLI::App app{"shoal runs decentralized training over the Internet, simulated and real"};
   app.name("shoal");
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  app.footer("'shoal help COMMAND' has a command's options. './shoal test' runs the test suite. Scenarios: docs/scenario.md");
+  app.footer("'shoal help COMMAND' has a command's options. './shoal test' runs the test suite. "
+             "Scenarios: docs/scenario.md");
   action chosen;
   add_run(app, chosen);
   add_new(app, chosen);
@@ -65,19 +67,21 @@ int run_program(int argc, char** argv) {
   auto arguments = without_help_command({argv + 1, argv + argc});
   if (auto what = unknown_command(app, arguments); !what.empty()) return wrong(what, "help");
   if (arguments.size() > 1 && !arguments[0].starts_with('-'))
-    if (const auto* command = app.get_subcommand(arguments[0]); command->get_require_subcommand_min() > 0)
-      if (auto what = unknown_command(*command, {arguments.begin() + 1, arguments.end()}); !what.empty())
+    if (const auto* command = app.get_subcommand(arguments[0]);
+        command->get_require_subcommand_min() > 0)
+      if (auto what = unknown_command(*command, {arguments.begin() + 1, arguments.end()});
+          !what.empty())
         return wrong(what, "help " + arguments[0]);
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));   // the parser takes them from the end
+    app.parse(std::vector<std::string>(arguments.rbegin(),
+                                       arguments.rend())); // the parser takes them from the end
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    if (auto what = unknown_option(app); !what.empty())
-      return wrong(what, help_for(app));
+    if (auto what = unknown_option(app); !what.empty()) return wrong(what, help_for(app));
     return app.exit(error) == 0 ? exit_ok : exit_usage;
   }
   return chosen();
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

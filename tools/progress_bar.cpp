@@ -1,13 +1,12 @@
 #include "tools/progress_bar.hpp"
 
+#include "tools/terminal.hpp"
+
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-
-#include <fmt/format.h>
-
-#include "tools/terminal.hpp"
 
 namespace shoal::tools {
 
@@ -19,21 +18,24 @@ std::string words_of(const scenarios::sweep_progress& progress, double seconds) 
   if (progress.failed > 0) words += fmt::format("  {} failed", progress.failed);
   // What is left takes as long, for each, as those that were run now.
   if (progress.ran > 0 && ended < progress.cells)
-    words += "  " + eta_text(seconds, static_cast<double>(progress.ran), static_cast<double>(progress.cells - ended));
+    words += "  " + eta_text(seconds, static_cast<double>(progress.ran),
+                             static_cast<double>(progress.cells - ended));
   return words;
 }
 
-}  // namespace
+} // namespace
 
-std::string progress_bar::text(const scenarios::sweep_progress& progress, double seconds, std::size_t columns) {
+std::string progress_bar::text(const scenarios::sweep_progress& progress, double seconds,
+                               std::size_t columns) {
   auto words = words_of(progress, seconds);
   if (words.size() > columns) return words.substr(0, columns);
   const auto running = fmt::format("  {} running", progress.running);
   if (progress.running > 0 && words.size() + running.size() <= columns) words += running;
-  const std::size_t most = 40, around = 4;             // brackets and a gap
+  const std::size_t most = 40, around = 4; // brackets and a gap
   if (columns < words.size() + around + 8) return words;
   const auto width = std::min(most, columns - words.size() - around);
-  const auto full = progress.cells == 0 ? width : width * (progress.finished + progress.failed) / progress.cells;
+  const auto full =
+      progress.cells == 0 ? width : width * (progress.finished + progress.failed) / progress.cells;
   return "[" + std::string(full, '#') + std::string(width - full, '.') + "]  " + words;
 }
 
@@ -42,8 +44,10 @@ std::string progress_bar::coloured(std::string line) {
     line.insert(to, "\x1b[0m");
     line.insert(from, colour);
   };
-  if (const auto at = line.find(" failed"); at != std::string::npos && at > 0) paint(line.find_last_not_of("0123456789", at - 1) + 1, at + 7, "\x1b[31m");
-  if (const auto end = line.find_last_of('#'); end != std::string::npos) paint(1, end + 1, "\x1b[32m");
+  if (const auto at = line.find(" failed"); at != std::string::npos && at > 0)
+    paint(line.find_last_not_of("0123456789", at - 1) + 1, at + 7, "\x1b[31m");
+  if (const auto end = line.find_last_of('#'); end != std::string::npos)
+    paint(1, end + 1, "\x1b[32m");
   return line;
 }
 
@@ -58,7 +62,8 @@ void progress_bar::show(const scenarios::sweep_progress& progress) {
     return;
   }
   const auto ended = progress.finished + progress.failed;
-  if (ended == last_ended_ || (ended < progress.cells && now - last_ < std::chrono::seconds(5))) return;
+  if (ended == last_ended_ || (ended < progress.cells && now - last_ < std::chrono::seconds(5)))
+    return;
   last_ = now;
   last_ended_ = ended;
   std::fprintf(stderr, "%s\n", words_of(progress, seconds).c_str());
@@ -71,4 +76,4 @@ void progress_bar::clear() {
   shown_ = false;
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

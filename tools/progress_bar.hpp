@@ -1,32 +1,36 @@
-// How far a sweep is: a bar that rewrites itself on a terminal, plain lines now and then elsewhere. Goes to stderr, so that --json stays clean.
+// How far a sweep is: a bar that rewrites itself on a terminal, plain lines now and then elsewhere.
+// Goes to stderr, so that --json stays clean.
 #pragma once
+
+#include "scenarios/sweep/cells.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <string>
 
-#include "scenarios/sweep/cells.hpp"
-
 namespace shoal::tools {
 
 class progress_bar {
- public:
+public:
   /// `colour`: the terminal wants colours.
-  explicit progress_bar(bool terminal, bool colour = false) : terminal_(terminal), colour_(terminal && colour) {}
+  explicit progress_bar(bool terminal, bool colour = false)
+      : terminal_(terminal), colour_(terminal && colour) {}
   ~progress_bar() { clear(); }
 
   void show(const scenarios::sweep_progress& progress);
   /// Takes the bar away.
   void clear();
 
-  /// The text in so many columns, without control characters. `seconds`: since the sweep began, by the wall clock.
-  static std::string text(const scenarios::sweep_progress& progress, double seconds, std::size_t columns);
+  /// The text in so many columns, without control characters. `seconds`: since the sweep began, by
+  /// the wall clock.
+  static std::string text(const scenarios::sweep_progress& progress, double seconds,
+                          std::size_t columns);
   static std::string coloured(std::string line);
 
- private:
+private:
   bool terminal_, colour_, shown_ = false;
   std::size_t last_ended_ = 0;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now(), last_{};
 };
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

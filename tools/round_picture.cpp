@@ -1,14 +1,14 @@
 #include "tools/round_picture.hpp"
 
+#include "tools/svg_chart.hpp"
+#include "tools/svg_text.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
-
-#include <fmt/format.h>
-
-#include "tools/svg_chart.hpp"
-#include "tools/svg_text.hpp"
 
 namespace shoal::tools {
 
@@ -19,7 +19,9 @@ using scenarios::round_explanation;
 
 constexpr double left = 190, plot = 760, right = 30;
 
-std::string host_of(const std::string& actor) { return actor.substr(0, actor.find('#')); }
+std::string host_of(const std::string& actor) {
+  return actor.substr(0, actor.find('#'));
+}
 
 struct kind {
   std::string type, words;
@@ -28,10 +30,11 @@ struct kind {
 
 /// What travels in a round, in the order of the legend. Other types are drawn as the last one.
 const std::vector<kind>& kinds() {
-  static const std::vector<kind> all{{"part_chunk", "a member's values to the reducer of a part", 0},
-                                     {"reduced_chunk", "the mean of a part back", 1},
-                                     {"state_chunk", "parameters for who joins", 2},
-                                     {"", "anything else", 3}};
+  static const std::vector<kind> all{
+      {"part_chunk", "a member's values to the reducer of a part", 0},
+      {"reduced_chunk", "the mean of a part back", 1},
+      {"state_chunk", "parameters for who joins", 2},
+      {"", "anything else", 3}};
   return all;
 }
 
@@ -62,26 +65,32 @@ std::vector<row> rows_of(const round_explanation& round, std::size_t most) {
     out.push_back(std::move(each));
   }
   if (out.size() > most) {
-    std::stable_sort(out.begin(), out.end(), [](const row& a, const row& b) { return a.last > b.last; });
+    std::stable_sort(out.begin(), out.end(),
+                     [](const row& a, const row& b) { return a.last > b.last; });
     out.resize(most);
-    std::stable_sort(out.begin(), out.end(), [](const row& a, const row& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
+    std::stable_sort(out.begin(), out.end(), [](const row& a, const row& b) {
+      return std::tie(a.from, a.to) < std::tie(b.from, b.to);
+    });
   }
   return out;
 }
 
 class drawing {
- public:
+public:
   std::string all(const std::vector<round_explanation>& rounds) {
     at_ = 10;
     legend(rounds);
     std::size_t room = most_round_rows;
     for (const auto& round : rounds) room -= std::min(room, one(round, room));
-    return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" font-family=\"sans-serif\" font-size=\"11\">\n"
-                       "<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
-                       left + plot + right, at_ + 10, svg_text(fmt::format("Round of epoch {}", rounds.empty() ? 0 : rounds[0].epoch)), out_);
+    return fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" "
+        "font-family=\"sans-serif\" font-size=\"11\">\n"
+        "<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
+        left + plot + right, at_ + 10,
+        svg_text(fmt::format("Round of epoch {}", rounds.empty() ? 0 : rounds[0].epoch)), out_);
   }
 
- private:
+private:
   template <class... T>
   void add(fmt::format_string<T...> text, T&&... values) {
     out_ += fmt::format(text, std::forward<T>(values)...) + "\n";
@@ -91,13 +100,16 @@ class drawing {
     double x = left;
     for (const kind& each : kinds()) {
       const bool there = std::any_of(rounds.begin(), rounds.end(), [&](const auto& round) {
-        return std::any_of(round.all.begin(), round.all.end(), [&](const auto& t) { return &kind_of(t.type) == &each; });
+        return std::any_of(round.all.begin(), round.all.end(),
+                           [&](const auto& t) { return &kind_of(t.type) == &each; });
       });
       if (!there) continue;
-      add(R"(<rect x="{:.0f}" y="{:.0f}" width="12" height="9" fill="{}"/><text x="{:.0f}" y="{:.0f}">{}</text>)", x, at_, chart_colour(each.colour), x + 17, at_ + 9, each.words);
+      add(R"(<rect x="{:.0f}" y="{:.0f}" width="12" height="9" fill="{}"/><text x="{:.0f}" y="{:.0f}">{}</text>)",
+          x, at_, chart_colour(each.colour), x + 17, at_ + 9, each.words);
       x += 40 + 5.6 * static_cast<double>(each.words.size());
     }
-    add(R"(<path d="M{0:.0f} {1:.0f}h12" stroke="#999"/><text x="{2:.0f}" y="{3:.0f}">waiting, and under way</text>)", x, at_ + 5, x + 17, at_ + 9);
+    add(R"(<path d="M{0:.0f} {1:.0f}h12" stroke="#999"/><text x="{2:.0f}" y="{3:.0f}">waiting, and under way</text>)",
+        x, at_ + 5, x + 17, at_ + 9);
     at_ += 16;
   }
 
@@ -105,17 +117,25 @@ class drawing {
   std::size_t one(const round_explanation& round, std::size_t most) {
     at_ += 22;
     add(R"(<text x="{:.0f}" y="{:.0f}" font-size="14">{}</text>)", left, at_,
-        svg_text(fmt::format("Round of epoch {} (group {}): {}{}, {} members, {:.2f} s", round.epoch, round.group.substr(0, 8), round.outcome,
-                             round.reason == "none" ? "" : " (" + round.reason + ")", round.members.size(), to_seconds(round.ended - round.started))));
+        svg_text(fmt::format("Round of epoch {} (group {}): {}{}, {} members, {:.2f} s",
+                             round.epoch, round.group.substr(0, 8), round.outcome,
+                             round.reason == "none" ? "" : " (" + round.reason + ")",
+                             round.members.size(), to_seconds(round.ended - round.started))));
     const auto rows = rows_of(round, most);
     duration end = round.ended;
     for (const row& each : rows) end = std::max(end, each.last);
     const double span = std::max(to_seconds(end - round.started), 1e-9);
-    const auto x = [&](duration t) { return left + plot * std::clamp(to_seconds(t - round.started) / span, 0.0, 1.0); };
-    const double height = rows.size() > 100 ? 5 : rows.size() > 40 ? 8 : 13, top = at_ + 8, bottom = top + height * static_cast<double>(rows.size());
+    const auto x = [&](duration t) {
+      return left + plot * std::clamp(to_seconds(t - round.started) / span, 0.0, 1.0);
+    };
+    const double height = rows.size() > 100  ? 5
+                          : rows.size() > 40 ? 8
+                                             : 13,
+                 top = at_ + 8, bottom = top + height * static_cast<double>(rows.size());
     for (const double tick : round_ticks(0, span, 8)) {
       const double place = left + plot * tick / span;
-      add(R"(<path d="M{0:.1f} {1:.1f}V{2:.1f}" stroke="#ddd"/><text x="{0:.1f}" y="{3:.1f}" text-anchor="middle">{4:g} s</text>)", place, top, bottom, bottom + 14, tick);
+      add(R"(<path d="M{0:.1f} {1:.1f}V{2:.1f}" stroke="#ddd"/><text x="{0:.1f}" y="{3:.1f}" text-anchor="middle">{4:g} s</text>)",
+          place, top, bottom, bottom + 14, tick);
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const row& each = rows[i];
@@ -123,15 +143,24 @@ class drawing {
       if (i == 0 || rows[i - 1].from != each.from) {
         std::size_t same = i;
         while (same < rows.size() && rows[same].from == each.from) ++same;
-        if (i > 0) add(R"(<path d="M{:.0f} {:.1f}H{:.0f}" stroke="#ccc"/>)", left - 180, y, left + plot);
-        add(R"(<text x="{:.0f}" y="{:.1f}" font-weight="bold">{}</text>)", left - 180, y + std::min(11.0, std::max(height * static_cast<double>(same - i) - 1, 9.0)), svg_text(each.from.substr(0, 15)));
+        if (i > 0)
+          add(R"(<path d="M{:.0f} {:.1f}H{:.0f}" stroke="#ccc"/>)", left - 180, y, left + plot);
+        add(R"(<text x="{:.0f}" y="{:.1f}" font-weight="bold">{}</text>)", left - 180,
+            y + std::min(11.0, std::max(height * static_cast<double>(same - i) - 1, 9.0)),
+            svg_text(each.from.substr(0, 15)));
       }
-      if (height >= 8) add(R"(<text x="{:.0f}" y="{:.1f}" text-anchor="end" font-size="{}">to {}</text>)", left - 6, y + height - 2.5, height > 8 ? 10 : 7.5, svg_text(each.to.substr(0, 15)));
+      if (height >= 8)
+        add(R"(<text x="{:.0f}" y="{:.1f}" text-anchor="end" font-size="{}">to {}</text>)",
+            left - 6, y + height - 2.5, height > 8 ? 10 : 7.5, svg_text(each.to.substr(0, 15)));
       for (const explained_transfer* t : each.transfers)
-        add(R"(<path d="M{:.1f} {:.1f}H{:.1f}" stroke="#999" stroke-width="0.8"/>)", x(t->sent), y + height / 2, x(t->cut ? t->left : t->arrives));
+        add(R"(<path d="M{:.1f} {:.1f}H{:.1f}" stroke="#999" stroke-width="0.8"/>)", x(t->sent),
+            y + height / 2, x(t->cut ? t->left : t->arrives));
       for (const explained_transfer* t : each.transfers)
-        add(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"><title>{}</title></rect>)", x(t->begun), y + 1, std::max(x(t->left) - x(t->begun), 0.6), height - 2,
-            chart_colour(kind_of(t->type).colour), svg_text(fmt::format("{} -> {}: {}, {} bytes{}", t->from, t->to, t->type, t->bytes, t->cut ? ", cut off" : "")));
+        add(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"><title>{}</title></rect>)",
+            x(t->begun), y + 1, std::max(x(t->left) - x(t->begun), 0.6), height - 2,
+            chart_colour(kind_of(t->type).colour),
+            svg_text(fmt::format("{} -> {}: {}, {} bytes{}", t->from, t->to, t->type, t->bytes,
+                                 t->cut ? ", cut off" : "")));
     }
     at_ = bottom + 16;
     std::size_t pairs = rows.size();
@@ -140,8 +169,12 @@ class drawing {
       for (const auto& t : round.all) ++every[{host_of(t.from), host_of(t.to)}];
       pairs = every.size();
     }
-    if (rows.empty()) add(R"(<text x="{:.0f}" y="{:.1f}">{}</text>)", left, at_, round.transfers == 0 ? "no transfers of bulk" : "not drawn: there are too many rounds");
-    else if (pairs > rows.size()) add(R"(<text x="{:.0f}" y="{:.1f}">{} of {} pairs, those that ended last</text>)", left, at_ + 12, rows.size(), pairs);
+    if (rows.empty())
+      add(R"(<text x="{:.0f}" y="{:.1f}">{}</text>)", left, at_,
+          round.transfers == 0 ? "no transfers of bulk" : "not drawn: there are too many rounds");
+    else if (pairs > rows.size())
+      add(R"(<text x="{:.0f}" y="{:.1f}">{} of {} pairs, those that ended last</text>)", left,
+          at_ + 12, rows.size(), pairs);
     at_ += 14;
     return rows.size();
   }
@@ -150,8 +183,10 @@ class drawing {
   double at_ = 0;
 };
 
-}  // namespace
+} // namespace
 
-std::string round_picture(const std::vector<round_explanation>& rounds) { return drawing{}.all(rounds); }
+std::string round_picture(const std::vector<round_explanation>& rounds) {
+  return drawing{}.all(rounds);
+}
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,10 +1,10 @@
 #include "tools/run_page.hpp"
 
-#include <algorithm>
-#include <filesystem>
-
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/page/page_file.hpp"
+
+#include <algorithm>
+#include <filesystem>
 
 namespace shoal::tools {
 
@@ -12,15 +12,17 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// Between two pictures of a run that somebody looks at; more where a picture takes long, so that they cost a fiftieth of the time at most.
+/// Between two pictures of a run that somebody looks at; more where a picture takes long, so that
+/// they cost a fiftieth of the time at most.
 constexpr auto least_between = std::chrono::milliseconds(500);
 constexpr int times_its_cost = 50;
 /// For those who look on to take what is left when the run is over.
 constexpr auto leave_taking = std::chrono::seconds(3);
 
-}  // namespace
+} // namespace
 
-result<std::unique_ptr<run_page>> run_page::open(const std::string& dashboard, const std::string& out) {
+result<std::unique_ptr<run_page>> run_page::open(const std::string& dashboard,
+                                                 const std::string& out) {
   std::unique_ptr<run_page> made(new run_page);
   made->out_ = out;
   if (auto page = scenarios::load_page())
@@ -29,7 +31,8 @@ result<std::unique_ptr<run_page>> run_page::open(const std::string& dashboard, c
     made->missing_ = page.error();
   if (dashboard.empty()) return made;
   if (made->page_.empty()) return failure{made->missing_};
-  made->feed_ = std::make_shared<scenarios::page_feed>(scenarios::run_place{out.empty() ? "the run" : std::filesystem::path(out).lexically_normal().string()});
+  made->feed_ = std::make_shared<scenarios::page_feed>(scenarios::run_place{
+      out.empty() ? "the run" : std::filesystem::path(out).lexically_normal().string()});
   auto server = scenarios::page_server::listen(dashboard, made->page_, {made->feed_});
   if (!server) return failure{server.error()};
   made->server_ = std::move(*server);
@@ -61,8 +64,11 @@ std::string run_page::finish() {
   if (!out_.empty() && !page_.empty()) {
     const auto path = std::filesystem::path(out_);
     auto file = scenarios::output_file::create(path / "report.html");
-    if (file) (*file)->write(scenarios::make_report(page_, {{{path.lexically_normal().string()}, sections}}));
-    if (auto written = file ? (*file)->commit() : result<void>(failure{file.error()}); !written) out = written.error();
+    if (file)
+      (*file)->write(
+          scenarios::make_report(page_, {{{path.lexically_normal().string()}, sections}}));
+    if (auto written = file ? (*file)->commit() : result<void>(failure{file.error()}); !written)
+      out = written.error();
   }
   if (feed_) {
     feed_->publish(std::move(sections));
@@ -72,4 +78,4 @@ std::string run_page::finish() {
   return out;
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -15,8 +15,7 @@ namespace fs = std::filesystem;
 result<scratch_directory> scratch_directory::create() {
   std::error_code error;
   const fs::path parent = fs::temp_directory_path(error);
-  if (error)
-    return failure{fmt::format("no folder for temporary files: {}", error.message())};
+  if (error) return failure{fmt::format("no folder for temporary files: {}", error.message())};
   std::string name = (parent / "shoal-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
     return failure{
@@ -34,8 +33,7 @@ scratch_directory& scratch_directory::operator=(scratch_directory&& other) noexc
 
 scratch_directory::~scratch_directory() {
   std::error_code ignored;
-  if (!path_.empty())
-    fs::remove_all(path_, ignored);
+  if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
 } // namespace shoal::tools

@@ -1,14 +1,14 @@
 #include "tools/shown_runs.hpp"
 
-#include <algorithm>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "scenarios/compare/run_comparison.hpp"
 #include "scenarios/compare/run_files.hpp"
 #include "scenarios/page/cluster_reader.hpp"
 #include "scenarios/page/run_reader.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 namespace shoal::tools {
 
@@ -18,13 +18,16 @@ namespace fs = std::filesystem;
 using steady = std::chrono::steady_clock;
 
 bool is_run(const fs::path& directory) {
-  return scenarios::whole_or_partial(directory, "run.yaml") || scenarios::whole_or_partial(directory, "metrics.csv");
+  return scenarios::whole_or_partial(directory, "run.yaml") ||
+         scenarios::whole_or_partial(directory, "metrics.csv");
 }
 
 void add_sizes(const fs::path& directory, std::map<std::string, std::uintmax_t>& into) {
   std::error_code error;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
-    if (std::error_code ignored; entry->is_regular_file(ignored) && entry->path().filename() != "report.html")
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error))
+    if (std::error_code ignored;
+        entry->is_regular_file(ignored) && entry->path().filename() != "report.html")
       into[entry->path().string()] = entry->file_size(ignored);
 }
 
@@ -32,8 +35,10 @@ void add_sizes(const fs::path& directory, std::map<std::string, std::uintmax_t>&
 std::vector<fs::path> runs_within(const fs::path& path) {
   std::error_code error;
   std::vector<fs::path> out;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-    if (std::error_code ignored; entry->is_directory(ignored) && is_run(entry->path())) out.push_back(entry->path());
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error))
+    if (std::error_code ignored; entry->is_directory(ignored) && is_run(entry->path()))
+      out.push_back(entry->path());
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -44,8 +49,8 @@ std::vector<fs::path> nodes_within(const fs::path& path) {
   return out;
 }
 
-/// What changes when there is something new: the sizes of a run's files, and of a node whether it still writes, as who falls silent has changed although
-/// its files have not.
+/// What changes when there is something new: the sizes of a run's files, and of a node whether it
+/// still writes, as who falls silent has changed although its files have not.
 std::map<std::string, std::uintmax_t> sizes_of(const shown_runs::run& run) {
   std::map<std::string, std::uintmax_t> out;
   if (!run.cluster) {
@@ -65,7 +70,7 @@ result<std::unique_ptr<scenarios::run_view>> read_cluster(shown_runs::run& run) 
   run.over = true;
   for (const auto& node : nodes_within(run.directory)) {
     const auto known = run.sizes.find(node.string());
-    if (known == run.sizes.end()) continue;   // it came just now: next time
+    if (known == run.sizes.end()) continue; // it came just now: next time
     nodes.push_back({node, known->second == 1});
     run.over = run.over && run.sizes.contains((node / "summary.json").string());
   }
@@ -75,7 +80,9 @@ result<std::unique_ptr<scenarios::run_view>> read_cluster(shown_runs::run& run) 
 /// How far `actual` was from `predicted`, or why that cannot be said.
 std::string compared(const fs::path& predicted, const fs::path& actual) {
   auto out = scenarios::compare_runs(predicted, actual, {}, true);
-  if (!out) return nlohmann::json{{"error", out.error()}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (!out)
+    return nlohmann::json{{"error", out.error()}}.dump(-1, ' ', false,
+                                                       nlohmann::json::error_handler_t::replace);
   return nlohmann::ordered_json::parse(scenarios::to_json(*out)).dump();
 }
 
@@ -86,12 +93,14 @@ result<void> read_into(shown_runs::run& run, const fs::path* predicted) {
   auto view = run.cluster ? read_cluster(run) : scenarios::read_run_view(run.directory);
   if (!view) return failure{view.error()};
   run.sections = (*view)->sections();
-  if (predicted != nullptr) run.sections.push_back({"comparison", compared(*predicted, run.directory)});
-  run.next = steady::now() + std::max<steady::duration>(std::chrono::seconds(2), 10 * (steady::now() - begun));
+  if (predicted != nullptr)
+    run.sections.push_back({"comparison", compared(*predicted, run.directory)});
+  run.next = steady::now() +
+             std::max<steady::duration>(std::chrono::seconds(2), 10 * (steady::now() - begun));
   return {};
 }
 
-}  // namespace
+} // namespace
 
 result<shown_runs> shown_runs::read(const std::vector<std::string>& paths) {
   shown_runs out;
@@ -115,12 +124,17 @@ result<shown_runs> shown_runs::read(const std::vector<std::string>& paths) {
       continue;
     }
     auto directories = runs_within(path);
-    if (directories.empty()) return failure{fmt::format("there is no run in '{}': neither files of one (run.yaml, metrics.csv) nor folders of some", path)};
+    if (directories.empty())
+      return failure{fmt::format("there is no run in '{}': neither files of one (run.yaml, "
+                                 "metrics.csv) nor folders of some",
+                                 path)};
     const auto nodes = nodes_within(path);
     // Nodes of several clusters in one folder are shown one by one.
     if (!nodes.empty() && add(path, true).ok()) {
       out.add_nodes(out.all_.size() - 1);
-      std::erase_if(directories, [&nodes](const fs::path& one) { return std::find(nodes.begin(), nodes.end(), one) != nodes.end(); });
+      std::erase_if(directories, [&nodes](const fs::path& one) {
+        return std::find(nodes.begin(), nodes.end(), one) != nodes.end();
+      });
     }
     for (const auto& directory : directories)
       if (auto added = add(directory, false); !added) return failure{added.error()};
@@ -128,10 +142,13 @@ result<shown_runs> shown_runs::read(const std::vector<std::string>& paths) {
   return out;
 }
 
-/// What each host of it saw; those that are shown already stay where they are. One that cannot be read yet is left for the next time.
+/// What each host of it saw; those that are shown already stay where they are. One that cannot be
+/// read yet is left for the next time.
 void shown_runs::add_nodes(std::size_t cluster) {
   for (const auto& directory : nodes_within(all_[cluster].directory)) {
-    if (std::any_of(all_.begin(), all_.end(), [&](const run& one) { return one.directory == directory; })) continue;
+    if (std::any_of(all_.begin(), all_.end(),
+                    [&](const run& one) { return one.directory == directory; }))
+      continue;
     run one;
     one.place.title = directory.lexically_normal().string();
     one.place.of = cluster;
@@ -149,11 +166,12 @@ std::vector<std::size_t> shown_runs::read_again() {
     run.next = steady::now() + std::chrono::seconds(2);
     if (sizes_of(run) == run.sizes) continue;
     // A file may be cut off where it is being written just now: the next time tells.
-    if (auto read = read_into(run, run.place.beside ? &all_[*run.place.beside].directory : nullptr)) out.push_back(i);
-    if (run.cluster) add_nodes(i);  // `run` may be elsewhere now
+    if (auto read = read_into(run, run.place.beside ? &all_[*run.place.beside].directory : nullptr))
+      out.push_back(i);
+    if (run.cluster) add_nodes(i); // `run` may be elsewhere now
   }
   for (std::size_t i = before; i < all_.size(); ++i) out.push_back(i);
   return out;
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

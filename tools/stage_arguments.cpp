@@ -1,30 +1,41 @@
 #include "tools/stage_arguments.hpp"
 
-#include <cstdio>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "kernels/base/units.hpp"
 #include "tools/build_identity.hpp"
 #include "tools/exit_codes.hpp"
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+
 namespace shoal::tools {
 
-void stage_arguments::add_to(CLI::App& command, const std::string& until_help, const std::string& workers_help) {
+void stage_arguments::add_to(CLI::App& command, const std::string& until_help,
+                             const std::string& workers_help) {
   command.add_option("-o,--out", out, "write the run directory here")->type_name("DIR");
   command.add_flag("--force", force, "replace the files of an earlier run in --out");
   command.add_option("--until", until, until_help)->type_name("TIME");
-  command.add_option("--metrics", metrics, "serve metrics to Prometheus here while it runs, as at 127.0.0.1:9464")->type_name("HOST:PORT");
-  command.add_option("--dashboard", dashboard, "show the run in a browser while it goes on: a page at this address, as at :8080, which only this machine reaches")
+  command
+      .add_option("--metrics", metrics,
+                  "serve metrics to Prometheus here while it runs, as at 127.0.0.1:9464")
       ->type_name("HOST:PORT");
-  command.add_flag("--no-report", no_report, "do not write report.html; 'shoal report' can do so later");
+  command
+      .add_option("--dashboard", dashboard,
+                  "show the run in a browser while it goes on: a page at this address, as at "
+                  ":8080, which only this machine reaches")
+      ->type_name("HOST:PORT");
+  command.add_flag("--no-report", no_report,
+                   "do not write report.html; 'shoal report' can do so later");
   command.add_flag("--json", json, "print summary.json on stdout and nothing else there");
   command.add_flag("-q,--quiet", quiet, "no progress on stderr");
-  command.add_option("-j,--workers", workers, workers_help)->type_name("N")->check(CLI::Range(1u, 1024u));
+  command.add_option("-j,--workers", workers, workers_help)
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1024u));
 }
 
-int stage_arguments::apply(scenarios::stage_options& into, std::unique_ptr<scenarios::metrics_server>& server) const {
+int stage_arguments::apply(scenarios::stage_options& into,
+                           std::unique_ptr<scenarios::metrics_server>& server) const {
   into.out = out;
   into.force = force;
   into.threads = workers;
@@ -49,7 +60,8 @@ int stage_arguments::apply(scenarios::stage_options& into, std::unique_ptr<scena
   return exit_ok;
 }
 
-int stage_arguments::attach_page(scenarios::stage_options& into, std::unique_ptr<run_page>& page) const {
+int stage_arguments::attach_page(scenarios::stage_options& into,
+                                 std::unique_ptr<run_page>& page) const {
   if (dashboard.empty() && (out.empty() || no_report)) return exit_ok;
   auto made = run_page::open(dashboard, no_report ? std::string{} : out);
   if (!made) {
@@ -61,7 +73,8 @@ int stage_arguments::attach_page(scenarios::stage_options& into, std::unique_ptr
   return exit_ok;
 }
 
-bool print_summary(const scenarios::summary& what, bool json, const std::function<void()>& for_people) {
+bool print_summary(const scenarios::summary& what, bool json,
+                   const std::function<void()>& for_people) {
   if (json)
     std::fputs(scenarios::to_json(what).c_str(), stdout);
   else
@@ -75,10 +88,11 @@ bool print_violations(const scenarios::summary& of) {
   bool any = false;
   for (const auto& [name, check] : of.invariants)
     if (check.violated > 0) {
-      fmt::print(stderr, "error: invariant {} violated {} times, first {}\n", name, check.violated, check.first_violation);
+      fmt::print(stderr, "error: invariant {} violated {} times, first {}\n", name, check.violated,
+                 check.first_violation);
       any = true;
     }
   return any;
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

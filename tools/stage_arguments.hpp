@@ -1,14 +1,15 @@
-// What the commands that run a stage (run, node) have in common: options of the run, its metrics, and how it is told how the run went.
+// What the commands that run a stage (run, node) have in common: options of the run, its metrics,
+// and how it is told how the run went.
 #pragma once
-
-#include <functional>
-#include <memory>
-#include <string>
 
 #include "scenarios/observe/metrics_server.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "tools/run_page.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
 
 namespace CLI {
 class App;
@@ -23,17 +24,20 @@ struct stage_arguments {
 
   /// Options for `command`. `until`, `workers`: what the help says of these.
   void add_to(CLI::App& command, const std::string& until_help, const std::string& workers_help);
-  /// Sets what was given, and serves metrics from `server` if they are asked for; it outlives the stage. exit_ok, or what is wrong was printed.
-  int apply(scenarios::stage_options& into, std::unique_ptr<scenarios::metrics_server>& server) const;
-  /// The page of the run, if it is to be served or its report written. Call last: it calls what is in on_status already. It outlives the stage.
-  /// exit_ok, or what is wrong was printed.
+  /// Sets what was given, and serves metrics from `server` if they are asked for; it outlives the
+  /// stage. exit_ok, or what is wrong was printed.
+  int apply(scenarios::stage_options& into,
+            std::unique_ptr<scenarios::metrics_server>& server) const;
+  /// The page of the run, if it is to be served or its report written. Call last: it calls what is
+  /// in on_status already. It outlives the stage. exit_ok, or what is wrong was printed.
   int attach_page(scenarios::stage_options& into, std::unique_ptr<run_page>& page) const;
 };
 
 /// On stdout, as JSON or by `for_people`. False: it could not be written, which was said.
-bool print_summary(const scenarios::summary& what, bool json, const std::function<void()>& for_people);
+bool print_summary(const scenarios::summary& what, bool json,
+                   const std::function<void()>& for_people);
 
 /// On stderr. Whether there are any.
 bool print_violations(const scenarios::summary& of);
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

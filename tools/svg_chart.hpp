@@ -1,5 +1,6 @@
-// A chart as SVG: curves over one pair of axes, with bands or bars for their confidence. What has a class (back, grid, axis) can be given other colours
-// by a page's style; the attributes are for a file that stands alone.
+// A chart as SVG: curves over one pair of axes, with bands or bars for their confidence. What has a
+// class (back, grid, axis) can be given other colours by a page's style; the attributes are for a
+// file that stands alone.
 #pragma once
 
 #include <optional>
@@ -14,14 +15,15 @@ struct chart_axis {
     std::string text;
   };
   std::string label;
-  double from = 0, to = 1;             ///< from < to; a logarithmic one begins above 0
+  double from = 0, to = 1; ///< from < to; a logarithmic one begins above 0
   bool logarithmic = false;
-  std::vector<tick> ticks;             ///< of an x axis: those whose texts would run into each other are left out
+  std::vector<tick>
+      ticks; ///< of an x axis: those whose texts would run into each other are left out
 };
 
 struct chart_point {
   double x = 0, y = 0;
-  std::optional<double> low, high;     ///< of the confidence interval
+  std::optional<double> low, high; ///< of the confidence interval
 };
 
 /// How a curve's points hang together.
@@ -32,18 +34,19 @@ struct chart_curve {
   std::vector<chart_point> points;
   chart_line line = chart_line::solid;
   bool dots = true;
-  std::size_t colour = 0;              ///< equal numbers have equal colours
+  std::size_t colour = 0; ///< equal numbers have equal colours
 };
 
 struct chart {
   std::string title;
-  chart_axis x, y;                     ///< what lies beyond them is drawn at their ends
+  chart_axis x, y; ///< what lies beyond them is drawn at their ends
   std::vector<chart_curve> curves;
   double width = 900, height = 470, font_size = 13;
-  double legend_width = 0;             ///< at the right; 0: none
+  double legend_width = 0; ///< at the right; 0: none
 };
 
-/// Colours that can be told apart without colour vision, too (Okabe and Ito); they repeat after six.
+/// Colours that can be told apart without colour vision, too (Okabe and Ito); they repeat after
+/// six.
 const char* chart_colour(std::size_t number);
 
 /// Round numbers that lie between both ends, about so many.
@@ -52,4 +55,4 @@ std::vector<double> round_ticks(double from, double to, std::size_t about);
 /// The content of an <svg> element of the chart's size.
 std::string chart_svg(const chart& what);
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

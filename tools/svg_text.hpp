@@ -10,12 +10,17 @@ namespace shoal::tools {
 inline std::string svg_text(std::string_view text) {
   std::string out;
   for (char c : text)
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else if (static_cast<unsigned char>(c) >= 0x20) out += c;
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (static_cast<unsigned char>(c) >= 0x20)
+      out += c;
   return out;
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,17 +1,17 @@
 #include "tools/sweep_page.hpp"
 
+#include "tools/svg_chart.hpp"
+#include "tools/svg_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <vector>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include "tools/svg_chart.hpp"
-#include "tools/svg_text.hpp"
 
 namespace shoal::tools {
 
@@ -63,7 +63,9 @@ struct layout {
 layout layout_of(const sweep_plan& plan) {
   layout out;
   const auto numeric = [&](std::size_t i) {
-    return std::all_of(plan.vary[i].values.begin(), plan.vary[i].values.end(), [](const auto& value) { return scenarios::magnitude_of(value).has_value(); });
+    return std::all_of(
+        plan.vary[i].values.begin(), plan.vary[i].values.end(),
+        [](const auto& value) { return scenarios::magnitude_of(value).has_value(); });
   };
   for (std::size_t i = 0; i < plan.vary.size(); ++i)
     if (plan.vary[i].values.size() > 1 && numeric(i) && !out.x) {
@@ -73,8 +75,10 @@ layout layout_of(const sweep_plan& plan) {
   if (!out.x && !plan.vary.empty()) out.x = 0;
   for (std::size_t i = 0; i < plan.vary.size(); ++i) {
     if (i == out.x) continue;
-    if (!out.series && plan.vary[i].values.size() <= most_series) out.series = i;
-    else out.facets.push_back(i);
+    if (!out.series && plan.vary[i].values.size() <= most_series)
+      out.series = i;
+    else
+      out.facets.push_back(i);
   }
   return out;
 }
@@ -85,8 +89,11 @@ chart_axis x_axis(const sweep_plan& plan, const layout& how) {
   const auto& option = plan.vary[*how.x];
   out.label = option.path;
   for (std::size_t i = 0; i < option.values.size(); ++i)
-    out.ticks.push_back({how.numeric ? *scenarios::magnitude_of(option.values[i]) : static_cast<double>(i), option.values[i]});
-  std::sort(out.ticks.begin(), out.ticks.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+    out.ticks.push_back(
+        {how.numeric ? *scenarios::magnitude_of(option.values[i]) : static_cast<double>(i),
+         option.values[i]});
+  std::sort(out.ticks.begin(), out.ticks.end(),
+            [](const auto& a, const auto& b) { return a.at < b.at; });
   out.from = out.ticks.front().at;
   out.to = out.ticks.back().at;
   out.logarithmic = how.numeric && out.from > 0 && out.to / out.from >= 30;
@@ -117,21 +124,26 @@ chart_axis y_axis(const std::string& metric, double from, double to) {
   std::size_t name = 0;
   if (metric.starts_with("bytes_sent.") || metric == "peak_rss_bytes")
     while (out.to / unit >= 1024 && name + 1 < std::size(units)) unit *= 1024, ++name;
-  for (const double tick : round_ticks(out.from / unit, out.to / unit, 5)) out.ticks.push_back({tick * unit, fmt::format("{:g}{}", tick, units[name])});
+  for (const double tick : round_ticks(out.from / unit, out.to / unit, 5))
+    out.ticks.push_back({tick * unit, fmt::format("{:g}{}", tick, units[name])});
   return out;
 }
 
 /// Values of the options that make a panel.
-std::string facet_text(const sweep_plan& plan, const layout& how, const std::vector<std::size_t>& chosen) {
+std::string facet_text(const sweep_plan& plan, const layout& how,
+                       const std::vector<std::size_t>& chosen) {
   std::string out;
-  for (const auto i : how.facets) out += fmt::format("{}{}={}", out.empty() ? "" : ", ", plan.vary[i].path, plan.vary[i].values[chosen[i]]);
+  for (const auto i : how.facets)
+    out += fmt::format("{}{}={}", out.empty() ? "" : ", ", plan.vary[i].path,
+                       plan.vary[i].values[chosen[i]]);
   return out;
 }
 
 /// The panels of a metric, all over the same axes, so that they can be held beside each other.
-std::vector<chart> panels_of(const sweep_plan& plan, const sweep_table& table, const layout& how, std::size_t metric) {
+std::vector<chart> panels_of(const sweep_plan& plan, const sweep_table& table, const layout& how,
+                             std::size_t metric) {
   std::optional<double> least, most;
-  std::map<std::vector<std::size_t>, std::size_t> number;   // of the panel of a facet
+  std::map<std::vector<std::size_t>, std::size_t> number; // of the panel of a facet
   std::vector<chart> out;
   const auto axis = x_axis(plan, how);
   for (const auto& row : table.rows) {
@@ -151,16 +163,25 @@ std::vector<chart> panels_of(const sweep_plan& plan, const sweep_table& table, c
       made.font_size = 12;
       const std::size_t series = how.series ? plan.vary[*how.series].values.size() : 1;
       for (std::size_t s = 0; s < series; ++s)
-        made.curves.push_back({how.series ? plan.vary[*how.series].values[s] : "", {}, how.numeric ? chart_line::solid : chart_line::none, true, s});
+        made.curves.push_back({how.series ? plan.vary[*how.series].values[s] : "",
+                               {},
+                               how.numeric ? chart_line::solid : chart_line::none,
+                               true,
+                               s});
       out.push_back(std::move(made));
     }
     const double half = what->half_width.value_or(0);
     chart_point point{0, what->mean, {}, {}};
     if (what->half_width) point.low = what->mean - half, point.high = what->mean + half;
-    if (how.x) point.x = how.numeric ? *scenarios::magnitude_of(plan.vary[*how.x].values[chosen[*how.x]]) : static_cast<double>(chosen[*how.x]);
+    if (how.x)
+      point.x = how.numeric ? *scenarios::magnitude_of(plan.vary[*how.x].values[chosen[*how.x]])
+                            : static_cast<double>(chosen[*how.x]);
     const std::size_t series = how.series ? chosen[*how.series] : 0;
     // Beside each other, not on each other.
-    if (!how.numeric && how.series) point.x += (static_cast<double>(series) - static_cast<double>(out[at->second].curves.size() - 1) / 2) * 0.12;
+    if (!how.numeric && how.series)
+      point.x += (static_cast<double>(series) -
+                  static_cast<double>(out[at->second].curves.size() - 1) / 2) *
+                 0.12;
     out[at->second].curves[series].points.push_back(point);
     least = std::min(least.value_or(what->mean - half), what->mean - half);
     most = std::max(most.value_or(what->mean + half), what->mean + half);
@@ -168,7 +189,8 @@ std::vector<chart> panels_of(const sweep_plan& plan, const sweep_table& table, c
   for (auto& panel : out) {
     panel.y = y_axis(table.metrics[metric], *least, *most);
     for (auto& curve : panel.curves)
-      std::stable_sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+      std::stable_sort(curve.points.begin(), curve.points.end(),
+                       [](const auto& a, const auto& b) { return a.x < b.x; });
   }
   return out;
 }
@@ -190,7 +212,8 @@ std::string legend(const sweep_plan& plan, const layout& how) {
   std::string out = "<ul>";
   const auto& option = plan.vary[*how.series];
   for (std::size_t i = 0; i < option.values.size(); ++i)
-    out += fmt::format("<li><b style=\"background:{}\"></b>{}={}</li>", chart_colour(i), svg_text(option.path), svg_text(option.values[i]));
+    out += fmt::format("<li><b style=\"background:{}\"></b>{}={}</li>", chart_colour(i),
+                       svg_text(option.path), svg_text(option.values[i]));
   return out + "</ul>\n";
 }
 
@@ -201,7 +224,8 @@ std::string panels_html(const sweep_plan& plan, const sweep_table& table) {
   for (std::size_t metric = 0; metric < table.metrics.size(); ++metric) {
     const auto& name = table.metrics[metric];
     if (const auto value = same_everywhere(table, metric)) {
-      same += fmt::format("{}{} {}", same.empty() ? "" : ", ", name, scenarios::metric_text(name, *value));
+      same += fmt::format("{}{} {}", same.empty() ? "" : ", ", name,
+                          scenarios::metric_text(name, *value));
       continue;
     }
     for (const auto& panel : panels_of(plan, table, how, metric)) {
@@ -210,14 +234,19 @@ std::string panels_html(const sweep_plan& plan, const sweep_table& table) {
         continue;
       }
       ++drawn;
-      panels += fmt::format("<figure><svg viewBox=\"0 0 {} {}\" font-size=\"{}\" role=\"img\" aria-label=\"{}\">\n{}</svg></figure>\n", panel.width, panel.height,
-                            panel.font_size, svg_text(panel.title), chart_svg(panel));
+      panels += fmt::format("<figure><svg viewBox=\"0 0 {} {}\" font-size=\"{}\" role=\"img\" "
+                            "aria-label=\"{}\">\n{}</svg></figure>\n",
+                            panel.width, panel.height, panel.font_size, svg_text(panel.title),
+                            chart_svg(panel));
     }
   }
   std::string out;
-  if (!panels.empty()) out = "<h2>By " + svg_text(how.x ? plan.vary[*how.x].path : "metric") + "</h2>\n" + legend(plan, how) + "<div class=\"panels\">\n" + panels + "</div>\n";
+  if (!panels.empty())
+    out = "<h2>By " + svg_text(how.x ? plan.vary[*how.x].path : "metric") + "</h2>\n" +
+          legend(plan, how) + "<div class=\"panels\">\n" + panels + "</div>\n";
   if (!same.empty()) out += "<p>The same in all runs: " + svg_text(same) + "</p>\n";
-  if (left_out > 0) out += fmt::format("<p>{} more panels were left out; table.csv has all</p>\n", left_out);
+  if (left_out > 0)
+    out += fmt::format("<p>{} more panels were left out; table.csv has all</p>\n", left_out);
   return out;
 }
 
@@ -231,27 +260,35 @@ std::string table_html(const sweep_plan& plan, const sweep_table& table) {
     const auto& row = table.rows[r];
     out += "<tr>";
     const auto chosen = plan.choices(row.point);
-    for (std::size_t i = 0; i < chosen.size(); ++i) out += "<td>" + svg_text(plan.vary[i].values[chosen[i]]) + "</td>";
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      out += "<td>" + svg_text(plan.vary[i].values[chosen[i]]) + "</td>";
     out += fmt::format("<td>{}</td>", row.runs);
-    for (std::size_t m = 0; m < table.metrics.size(); ++m) out += "<td>" + scenarios::estimate_text(table.metrics[m], row.metrics[m]) + "</td>";
+    for (std::size_t m = 0; m < table.metrics.size(); ++m)
+      out += "<td>" + scenarios::estimate_text(table.metrics[m], row.metrics[m]) + "</td>";
     out += "</tr>\n";
   }
   out += "</table></div>\n";
-  if (table.rows.size() > most_rows) out += fmt::format("<p>{} more rows were left out; table.csv has all</p>\n", table.rows.size() - most_rows);
+  if (table.rows.size() > most_rows)
+    out += fmt::format("<p>{} more rows were left out; table.csv has all</p>\n",
+                       table.rows.size() - most_rows);
   return out;
 }
 
-}  // namespace
+} // namespace
 
-std::string sweep_page(const sweep_plan& plan, const sweep_table& table, const std::string& title, const std::string& command) {
+std::string sweep_page(const sweep_plan& plan, const sweep_table& table, const std::string& title,
+                       const std::string& command) {
   const auto name = "Sweep of " + svg_text(title);
   std::string out(head);
   out.replace(out.find("@TITLE@"), 7, name);
   std::size_t runs = 0;
   for (const auto& row : table.rows) runs += row.runs;
-  out += fmt::format("<h1>{}</h1>\n<p>{} runs of {}: {} points with {} seed{} each. Means; bands and ± are 95 % confidence intervals by Student's t over the seeds.</p>\n",
-                     name, runs, plan.cells(), plan.points(), plan.seeds.size(), plan.seeds.size() == 1 ? "" : "s");
-  return out + panels_html(plan, table) + table_html(plan, table) + "<p><code>" + svg_text(command) + "</code></p>\n</body>\n</html>\n";
+  out += fmt::format("<h1>{}</h1>\n<p>{} runs of {}: {} points with {} seed{} each. Means; bands "
+                     "and ± are 95 % confidence intervals by Student's t over the seeds.</p>\n",
+                     name, runs, plan.cells(), plan.points(), plan.seeds.size(),
+                     plan.seeds.size() == 1 ? "" : "s");
+  return out + panels_html(plan, table) + table_html(plan, table) + "<p><code>" +
+         svg_text(command) + "</code></p>\n</body>\n</html>\n";
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,13 +1,15 @@
-// sweep.html: the table of a sweep and small multiples of it, one for each metric, with 95 % confidence bands. One file, without scripts.
+// sweep.html: the table of a sweep and small multiples of it, one for each metric, with 95 %
+// confidence bands. One file, without scripts.
 #pragma once
 
-#include <string>
-
 #include "scenarios/sweep/table.hpp"
+
+#include <string>
 
 namespace shoal::tools {
 
 /// `title`: the scenario's name; `command`: how the sweep is repeated.
-std::string sweep_page(const scenarios::sweep_plan& plan, const scenarios::sweep_table& table, const std::string& title, const std::string& command);
+std::string sweep_page(const scenarios::sweep_plan& plan, const scenarios::sweep_table& table,
+                       const std::string& title, const std::string& command);
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

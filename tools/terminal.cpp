@@ -1,11 +1,10 @@
 #include "tools/terminal.hpp"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include <fmt/format.h>
 
 namespace shoal::tools {
 
@@ -30,7 +29,8 @@ std::string one_line(std::string_view text, std::size_t columns) {
 std::string clock_text(double seconds) {
   auto whole = static_cast<long long>(seconds);
   if (whole >= 86400) return fmt::format("{}d{:02}h", whole / 86400, whole % 86400 / 3600);
-  if (whole >= 3600) return fmt::format("{}h{:02}m{:02}s", whole / 3600, whole % 3600 / 60, whole % 60);
+  if (whole >= 3600)
+    return fmt::format("{}h{:02}m{:02}s", whole / 3600, whole % 3600 / 60, whole % 60);
   if (whole >= 60) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
   return fmt::format("{}s", whole);
 }
@@ -39,4 +39,4 @@ std::string eta_text(double seconds, double done, double left) {
   return fmt::format("ETA {}", clock_text(std::round(std::max(0.0, seconds * left / done))));
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,19 +1,22 @@
-// A churn trace as a picture: how many peers are there over time, and a line for each peer's sessions.
+// A churn trace as a picture: how many peers are there over time, and a line for each peer's
+// sessions.
 #pragma once
+
+#include "netem/trace.hpp"
 
 #include <cstddef>
 #include <string>
 
-#include "netem/trace.hpp"
-
 namespace shoal::tools {
 
-inline constexpr std::size_t most_picture_rows = 48;   ///< peers; of more, evenly spaced ones are shown
+inline constexpr std::size_t most_picture_rows =
+    48; ///< peers; of more, evenly spaced ones are shown
 
-/// For a terminal of so many columns. Blocks are as dark as the part of their time in which the peer is there.
+/// For a terminal of so many columns. Blocks are as dark as the part of their time in which the
+/// peer is there.
 std::string text_picture(const netem::trace& what, std::size_t columns);
 
 /// An SVG file, for a page or a browser.
 std::string svg_picture(const netem::trace& what, const std::string& title);
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,15 +1,17 @@
 #include "tools/wire_arguments.hpp"
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "tools/arguments.hpp"
 #include "tools/exit_codes.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace shoal::tools {
 
 void key_arguments::add_to(CLI::App& command) {
-  command.add_option("--keys", folder, "folder with a key and certificate of this swarm (shoal keys)")->type_name("DIR");
+  command
+      .add_option("--keys", folder, "folder with a key and certificate of this swarm (shoal keys)")
+      ->type_name("DIR");
   command.add_flag("--insecure", insecure, "no keys: anybody may take part, and read everything");
 }
 
@@ -17,7 +19,8 @@ int key_arguments::load(std::optional<netem::wire::credentials>& into) const {
   if (folder.empty() == !insecure) {
     fmt::print(stderr, "error: {}\n",
                insecure ? "--keys and --insecure contradict each other"
-                        : "give the folder of this host's keys with --keys DIR (shoal keys --help), or let everybody in and read along with --insecure");
+                        : "give the folder of this host's keys with --keys DIR (shoal keys "
+                          "--help), or let everybody in and read along with --insecure");
     return exit_usage;
   }
   if (insecure) return exit_ok;
@@ -29,4 +32,4 @@ int key_arguments::load(std::optional<netem::wire::credentials>& into) const {
   return exit_ok;
 }
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

@@ -1,10 +1,10 @@
 // Who speaks to other hosts (node, status, drain, probe): with which keys, or without.
 #pragma once
 
+#include "netem/wire/credentials.hpp"
+
 #include <optional>
 #include <string>
-
-#include "netem/wire/credentials.hpp"
 
 namespace CLI {
 class App;
@@ -21,4 +21,4 @@ struct key_arguments {
   int load(std::optional<netem::wire::credentials>& into) const;
 };
 
-}  // namespace shoal::tools
+} // namespace shoal::tools

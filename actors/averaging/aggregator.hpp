@@ -1,6 +1,6 @@
-// An aggregator turns the members' contributions to a part into its result. A definition names an aggregator,
-// makes one for each part, and says what has to be true of its result; part_reduction.hpp keeps the
-// books and calls it.
+// An aggregator turns the members' contributions to a part into its result. A definition names an
+// aggregator, makes one for each part, and says what has to be true of its result;
+// part_reduction.hpp keeps the books and calls it.
 //
 // A unit is what is aggregated at once. With `chunk` each chunk is aggregated as soon as all its
 // senders have delivered it, and goes back while others come in; a sender that dies half-way is in
@@ -52,8 +52,8 @@ public:
 /// How far a result may be from the exact one: rounding, and what lossy codecs change on the way.
 struct aggregate_tolerance {
   double relative = 1e-5; ///< of the weighted mean of the contributions' magnitudes
-  /// The loss that codecs may cause in of contributions (as they are after a codec that drops values)
-  /// and of means, as a fraction of the largest magnitude of a contribution's part
+  /// The loss that codecs may cause in of contributions (as they are after a codec that drops
+  /// values) and of means, as a fraction of the largest magnitude of a contribution's part
   /// (kernels::largest_loss); and, for float16, of values that are too small for it.
   double loss = 0, mean_loss = 0, loss_of_small = 0, mean_loss_of_small = 0;
   /// Larger magnitudes may be written as this (kernels::largest_value).

@@ -23,15 +23,13 @@ public:
   }
   void leave_out(std::uint32_t member) override {
     const auto found = std::find(members_.begin(), members_.end(), member);
-    if (found == members_.end())
-      return;
+    if (found == members_.end()) return;
     inputs_.erase(inputs_.begin() + (found - members_.begin()));
     members_.erase(found);
   }
   std::optional<std::uint32_t> close(std::span<float> out) override {
     const auto bad = kernels::weighted_mean(inputs_, out);
-    if (bad < members_.size())
-      return members_[bad];
+    if (bad < members_.size()) return members_[bad];
     return std::nullopt;
   }
 
@@ -61,12 +59,10 @@ double lost_by_codecs(const aggregate_claim& what, double total) {
   const auto& allowed = what.allowed;
   const auto loss = allowed.loss + allowed.mean_loss + allowed.loss * allowed.mean_loss;
   double out = 1e-40; // lets single denormal bits pass
-  if (loss <= 0)
-    return out;
+  if (loss <= 0) return out;
   for (const auto& in : what.inputs) {
     float largest = 0;
-    for (const float x : what.beside_result(in))
-      largest = std::max(largest, std::abs(x));
+    for (const float x : what.beside_result(in)) largest = std::max(largest, std::abs(x));
     out += in.weight / total * largest * loss;
   }
   return out + (allowed.loss_of_small + allowed.mean_loss_of_small);
@@ -74,8 +70,7 @@ double lost_by_codecs(const aggregate_claim& what, double total) {
 
 std::optional<std::string> verify(const aggregate_claim& what) {
   double total = 0;
-  for (const auto& in : what.inputs)
-    total += in.weight;
+  for (const auto& in : what.inputs) total += in.weight;
   const double lost = lost_by_codecs(what, total);
   const auto violation = [&](std::size_t j) -> std::optional<std::string> {
     const auto expected = mean_of(what, total, j);
@@ -88,8 +83,7 @@ std::optional<std::string> verify(const aggregate_claim& what) {
                        what.begin + j, what.result[j], what.inputs.size(), expected.mean);
   };
   for (std::size_t j = what.start; j < what.result.size(); j += what.stride)
-    if (auto wrong = violation(j))
-      return wrong;
+    if (auto wrong = violation(j)) return wrong;
   return violation(what.result.size() - 1);
 }
 

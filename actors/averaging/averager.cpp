@@ -1,13 +1,14 @@
 #include "actors/averaging/averager.hpp"
 
-#include <caf/actor_cast.hpp>
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
 #include "actors/averaging/averager_messages.hpp"
 #include "actors/averaging/group.hpp"
 #include "kernels/mixing.hpp"
+
+#include <caf/actor_cast.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 
 namespace shoal::actors {
 
@@ -30,11 +31,10 @@ payload pack(const std::vector<double>& values) {
   return payload{std::move(out)};
 }
 
-}  // namespace
+} // namespace
 
 averager::averager(caf::actor_config& config, host& on, averager_config options)
-    : protocol_actor(config, on),
-      options_(std::move(options)),
+    : protocol_actor(config, on), options_(std::move(options)),
       draws_(on.random_stream("averager")),
       gathering_(4 * options_.round.poll_interval, options_.round.matchmaking_time),
       answering_(options_.least_patience, options_.round.sender_timeout) {}
@@ -53,12 +53,14 @@ caf::behavior averager::make_behavior() {
         if (given_ && m.round == round_) {
           on_part(m.sender, caf::actor_cast<caf::actor_addr>(current_sender()), m.values);
         } else if (m.round == round_ + 1 && early_parts_.size() < options_.round.group_size) {
-          early_parts_.push_back({m.sender, caf::actor_cast<caf::actor_addr>(current_sender()), std::move(m.values)});
+          early_parts_.push_back(
+              {m.sender, caf::actor_cast<caf::actor_addr>(current_sender()), std::move(m.values)});
         }
       },
       [this](const whole_mean& m) {
         if (!given_ || m.round != round_) return;
-        if (!is_member(m.sender, caf::actor_cast<caf::actor_addr>(current_sender()))) return misbehaviour(0, "a mean of somebody who is not in the group");
+        if (!is_member(m.sender, caf::actor_cast<caf::actor_addr>(current_sender())))
+          return misbehaviour(0, "a mean of somebody who is not in the group");
         on_mean(m.sender, m.values);
       },
       // A group that found together in the DHT.
@@ -72,11 +74,16 @@ caf::behavior averager::make_behavior() {
       },
       [this](gossip_offer& m) {
         if (!available_ || !current_sender()) return;
-        auto answer = [&](payload half) { send(caf::actor_cast<caf::actor>(current_sender()), gossip_answer{m.token, std::move(half)}); };
-        if (asked_) return answer({});   // two that wait for each other would count the same difference twice
+        auto answer = [&](payload half) {
+          send(caf::actor_cast<caf::actor>(current_sender()),
+               gossip_answer{m.token, std::move(half)});
+        };
+        if (asked_)
+          return answer({}); // two that wait for each other would count the same difference twice
         if (!fits(m.values, values_))
           return misbehaviour(0, "gossip of another vector, or of numbers that are none");
-        std::vector<float> mine(values_.floats().begin(), values_.floats().end()), half(mine.size());
+        std::vector<float> mine(values_.floats().begin(), values_.floats().end()),
+            half(mine.size());
         for (std::size_t i = 0; i < mine.size(); ++i) {
           half[i] = (m.values.floats()[i] - mine[i]) / 2;
           mine[i] += half[i];
@@ -99,7 +106,7 @@ caf::behavior averager::make_behavior() {
             return misbehaviour(0, "half of another vector, or of numbers that are none");
           std::vector<float> mine(values_.floats().begin(), values_.floats().end());
           for (std::size_t i = 0; i < mine.size(); ++i) mine[i] -= m.half.floats()[i];
-          values_ = payload{std::move(mine)};  // late or not: the other has moved
+          values_ = payload{std::move(mine)}; // late or not: the other has moved
         }
         if (!current || !running_) return;
         if (!m.half.empty()) return over(outcome::ok);
@@ -107,10 +114,12 @@ caf::behavior averager::make_behavior() {
       },
       [this](const push_share& m) {
         if (!available_ || !current_sender()) return;
-        if (m.sums.is_hollow() || m.sums.size() != (sums_.size() + 1) * sizeof(double)) return misbehaviour(0, "a share of another vector");
+        if (m.sums.is_hollow() || m.sums.size() != (sums_.size() + 1) * sizeof(double))
+          return misbehaviour(0, "a share of another vector");
         std::vector<double> theirs(sums_.size() + 1);
         std::memcpy(theirs.data(), m.sums.bytes().data(), m.sums.size());
-        if (!std::all_of(theirs.begin(), theirs.end(), [](double x) { return std::isfinite(x); }) || theirs.back() <= 0)
+        if (!std::all_of(theirs.begin(), theirs.end(), [](double x) { return std::isfinite(x); }) ||
+            theirs.back() <= 0)
           return misbehaviour(0, "a share of numbers that are none, or without weight");
         weight_ += theirs.back();
         for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += theirs[i];
@@ -118,9 +127,9 @@ caf::behavior averager::make_behavior() {
       },
       [this](push_received m) {
         const auto found = unconfirmed_.find(m.token);
-        if (found == unconfirmed_.end()) return;  // taken back meanwhile: its mass is there twice now
-        if (!sent_by(found->second.first))
-          return misbehaviour(0, "a receipt for what another got");
+        if (found == unconfirmed_.end())
+          return; // taken back meanwhile: its mass is there twice now
+        if (!sent_by(found->second.first)) return misbehaviour(0, "a receipt for what another got");
         unconfirmed_.erase(found);
         if (!unconfirmed_.empty() || !running_) return;
         answering_.measured(now() - begun_);
@@ -130,7 +139,8 @@ caf::behavior averager::make_behavior() {
         if (m.token != round_ || !running_) return;
         if (m.kind == offer_now) return offer();
         if (m.kind == patience_over && given_) {
-          if (!given_->reduced) {  // with those that came; then as long again for the means of others
+          if (!given_
+                   ->reduced) { // with those that came; then as long again for the means of others
             given_->parts_missing = 0;
             reduce_mine();
             if (running_) set_timer(options_.round.round_timeout / 2, patience_over, round_);
@@ -139,7 +149,8 @@ caf::behavior averager::make_behavior() {
           values_ = payload{std::move(given_->result)};
           return over(outcome::partial, reason::sender_timeout);
         }
-        if (m.kind != patience_over || (options_.strategy == averaging_strategy::gossip && !asked_)) return;
+        if (m.kind != patience_over || (options_.strategy == averaging_strategy::gossip && !asked_))
+          return;
         answering_.ran_out();
         if (asked_) {
           asked_ = nullptr;
@@ -174,11 +185,13 @@ void averager::begin(averaging_round what) {
   if (group_) send(group_, tick{group_actor::cancel, 0});
   if (!running_) return;
   switch (options_.strategy) {
-    case averaging_strategy::gossip:
-      tries_ = 0;
-      return offer_later();
-    case averaging_strategy::push_sum: return push();
-    default: return what.group ? run_given(what) : find_group(what);
+  case averaging_strategy::gossip:
+    tries_ = 0;
+    return offer_later();
+  case averaging_strategy::push_sum:
+    return push();
+  default:
+    return what.group ? run_given(what) : find_group(what);
   }
 }
 
@@ -188,14 +201,16 @@ void averager::find_group(const averaging_round& what) {
   request.state = what.meeting;
   request.values = values_;
   request.weight = 1;
-  const bool reduces = options_.strategy != averaging_strategy::parameter_server || options_.index == 0;
+  const bool reduces =
+      options_.strategy != averaging_strategy::parameter_server || options_.index == 0;
   request.rate_up = here().rate_up();
   request.rate_down = here().rate_down();
   if (!reduces) request.reached = reached_by::nobody;
   request.wanted = what.wanted;
   request.patience = gathering_.value();
   request.dht = options_.dht;
-  group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), options_.round, std::move(request));
+  group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), options_.round,
+                              std::move(request));
 }
 
 bool averager::is_member(std::uint32_t member, const caf::actor_addr& sender) const {
@@ -222,11 +237,13 @@ void averager::run_given(const averaging_round& what) {
   for (std::uint32_t step = 1; step < size; ++step) {
     const auto to = (s.self + step) % size;
     if (cuts[to] < cuts[to + 1])
-      send(members[to].address, whole_part{round_, s.self, values_.slice(4 * cuts[to], 4 * (cuts[to + 1] - cuts[to]))});
+      send(members[to].address,
+           whole_part{round_, s.self, values_.slice(4 * cuts[to], 4 * (cuts[to + 1] - cuts[to]))});
   }
   set_timer(options_.round.round_timeout / 2, patience_over, round_);
   if (!reduces) s.reduced = true;
-  if (reduces) keep_part(s.self, values_.slice(4 * cuts[s.self], 4 * (cuts[s.self + 1] - cuts[s.self])));
+  if (reduces)
+    keep_part(s.self, values_.slice(4 * cuts[s.self], 4 * (cuts[s.self + 1] - cuts[s.self])));
   for (const auto& early : std::exchange(early_parts_, {}))
     if (given_) on_part(early.sender, early.by, early.values);
 }
@@ -235,7 +252,8 @@ void averager::on_part(std::uint32_t sender, const caf::actor_addr& by, const pa
   if (!is_member(sender, by)) return misbehaviour(0, "a part of somebody who is not in the group");
   auto& s = *given_;
   const auto& cuts = s.group->boundaries;
-  if (values.is_hollow() || values.size() != 4 * (cuts[s.self + 1] - cuts[s.self]) || !s.parts[sender].empty())
+  if (values.is_hollow() || values.size() != 4 * (cuts[s.self + 1] - cuts[s.self]) ||
+      !s.parts[sender].empty())
     return misbehaviour(s.group->members[sender].peer, "a part of another size, or twice");
   if (!s.reduced) keep_part(sender, values);
 }
@@ -252,13 +270,14 @@ void averager::reduce_mine() {
   s.reduced = true;
   std::vector<double> sum(cuts[s.self + 1] - cuts[s.self]);
   std::size_t count = 0;
-  for (const auto& part : s.parts) {   // in member order: one order, one result
+  for (const auto& part : s.parts) { // in member order: one order, one result
     if (part.empty()) continue;
     ++count;
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part.floats()[i];
   }
   std::vector<float> mean(sum.size());
-  for (std::size_t i = 0; i < sum.size(); ++i) mean[i] = static_cast<float>(sum[i] / static_cast<double>(count));
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    mean[i] = static_cast<float>(sum[i] / static_cast<double>(count));
   s.parts.clear();
   s.parts.resize(s.has_mean.size());
   const payload reply{std::move(mean)};
@@ -271,10 +290,12 @@ void averager::reduce_mine() {
 void averager::on_mean(std::uint32_t sender, const payload& values) {
   auto& s = *given_;
   const auto& cuts = s.group->boundaries;
-  if (values.is_hollow() || values.empty() || values.size() != 4 * (cuts[sender + 1] - cuts[sender]) || s.has_mean[sender] != 0)
+  if (values.is_hollow() || values.empty() ||
+      values.size() != 4 * (cuts[sender + 1] - cuts[sender]) || s.has_mean[sender] != 0)
     return misbehaviour(s.group->members[sender].peer, "a mean of another size, or twice");
   s.has_mean[sender] = 1;
-  std::copy(values.floats().begin(), values.floats().end(), s.result.begin() + static_cast<std::ptrdiff_t>(cuts[sender]));
+  std::copy(values.floats().begin(), values.floats().end(),
+            s.result.begin() + static_cast<std::ptrdiff_t>(cuts[sender]));
   if (--s.means_missing > 0 || !running_) return;
   values_ = payload{std::move(s.result)};
   over(outcome::ok);
@@ -284,7 +305,9 @@ void averager::offer_later() {
   if (options_.everyone->size() < 2) return over(outcome::ok);
   if (tries_++ == most_tries) return over(outcome::failed, reason::group_too_small);
   const auto span = 4 * (answering_.known() ? answering_.value() : options_.least_patience);
-  set_timer(duration{static_cast<std::int64_t>(draws_.below(static_cast<std::uint64_t>(span.count())))}, offer_now, round_);
+  set_timer(
+      duration{static_cast<std::int64_t>(draws_.below(static_cast<std::uint64_t>(span.count())))},
+      offer_now, round_);
 }
 
 void averager::offer() {
@@ -302,7 +325,8 @@ void averager::offer() {
 
 void averager::push() {
   const auto& all = *options_.everyone;
-  const auto to = kernels::exponential_neighbours(options_.index, static_cast<std::uint32_t>(all.size()), round_);
+  const auto to = kernels::exponential_neighbours(options_.index,
+                                                  static_cast<std::uint32_t>(all.size()), round_);
   if (to.empty()) return over(outcome::ok);
   const double share = 1 / static_cast<double>(to.size() + 1);
   std::vector<double> part(sums_);
@@ -321,10 +345,11 @@ void averager::over(outcome how, reason why) {
   running_ = false;
   if (options_.strategy == averaging_strategy::push_sum) {
     std::vector<float> estimate(sums_.size());
-    for (std::size_t i = 0; i < sums_.size(); ++i) estimate[i] = static_cast<float>(sums_[i] / weight_);
+    for (std::size_t i = 0; i < sums_.size(); ++i)
+      estimate[i] = static_cast<float>(sums_[i] / weight_);
     values_ = payload{std::move(estimate)};
   }
   options_.on_done(options_.index, {round_, how, why});
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,11 +1,11 @@
 // Messages of the averaging methods without matchmaking and votes: actors/averaging/averager.hpp.
 #pragma once
 
-#include <cstdint>
-
 #include "actors/message_list.hpp"
 #include "actors/payload_inspect.hpp"
 #include "kernels/base/payload.hpp"
+
+#include <cstdint>
 
 namespace shoal::actors {
 
@@ -13,7 +13,7 @@ namespace shoal::actors {
 struct whole_part {
   std::uint64_t round = 0;
   std::uint32_t sender = 0;
-  payload values;                    ///< floats
+  payload values; ///< floats
   SHOAL_MESSAGE(whole_part, x.round, x.sender, x.values)
 };
 
@@ -21,14 +21,14 @@ struct whole_part {
 struct whole_mean {
   std::uint64_t round = 0;
   std::uint32_t sender = 0;
-  payload values;                    ///< floats
+  payload values; ///< floats
   SHOAL_MESSAGE(whole_mean, x.round, x.sender, x.values)
 };
 
 /// Offers that sender and receiver both go over to the mean of their values.
 struct gossip_offer {
   std::uint64_t token = 0;
-  payload values;                    ///< floats
+  payload values; ///< floats
   SHOAL_MESSAGE(gossip_offer, x.token, x.values)
 };
 
@@ -36,7 +36,7 @@ struct gossip_offer {
 /// `half` is empty if the asked peer waits for an answer itself.
 struct gossip_answer {
   std::uint64_t token = 0;
-  payload half;                      ///< floats
+  payload half; ///< floats
   SHOAL_MESSAGE(gossip_answer, x.token, x.half)
 };
 
@@ -52,12 +52,11 @@ struct push_received {
   SHOAL_MESSAGE(push_received, x.token)
 };
 
-using averager_messages = message_list<
-    row<whole_part, traffic::averaging, scope::remote>,
-    row<whole_mean, traffic::averaging, scope::remote>,
-    row<gossip_offer, traffic::averaging, scope::remote>,
-    row<gossip_answer, traffic::averaging, scope::remote>,
-    row<push_share, traffic::averaging, scope::remote>,
-    row<push_received, traffic::control, scope::remote>>;
+using averager_messages = message_list<row<whole_part, traffic::averaging, scope::remote>,
+                                       row<whole_mean, traffic::averaging, scope::remote>,
+                                       row<gossip_offer, traffic::averaging, scope::remote>,
+                                       row<gossip_answer, traffic::averaging, scope::remote>,
+                                       row<push_share, traffic::averaging, scope::remote>,
+                                       row<push_received, traffic::control, scope::remote>>;
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,28 +1,30 @@
 #include "actors/averaging/butterfly.hpp"
 
-#include <algorithm>
-
-#include <caf/actor_addr.hpp>
-#include <caf/actor_cast.hpp>
-
 #include "actors/probes.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/reduce_weighted_mean.hpp"
 
+#include <caf/actor_addr.hpp>
+#include <caf/actor_cast.hpp>
+
+#include <algorithm>
+
 namespace shoal::actors {
 
 namespace {
 
-constexpr std::uint32_t acknowledges_up_to = 16;  // members
+constexpr std::uint32_t acknowledges_up_to = 16; // members
 
-}  // namespace
+} // namespace
 
 // -- set-up ---------------------------------------------------------------------------------------
 
-butterfly::butterfly(const averaging_config& config, const round_request& request, const group_begun& group,
-                     peer_id self, round_io& io, std::function<void(round_result)> done)
-    : config_(config), request_(request), values_(request.values), group_(group), io_(io), done_(std::move(done)) {
+butterfly::butterfly(const averaging_config& config, const round_request& request,
+                     const group_begun& group, peer_id self, round_io& io,
+                     std::function<void(round_result)> done)
+    : config_(config), request_(request), values_(request.values), group_(group), io_(io),
+      done_(std::move(done)) {
   size_ = static_cast<std::uint32_t>(group_.members.size());
   while (group_.members[self_].peer != self) ++self_;
   members_.resize(size_);
@@ -43,16 +45,21 @@ butterfly::butterfly(const averaging_config& config, const round_request& reques
   drop_values();
 }
 
-bool butterfly::finite() const { return values_.is_hollow() || kernels::all_finite(values_.floats()); }
+bool butterfly::finite() const {
+  return values_.is_hollow() || kernels::all_finite(values_.floats());
+}
 
 void butterfly::drop_values() {
-  if (!giving() || !giving()->drops_values() || request_.weight == 0 || values_.is_hollow() || !finite()) return;
+  if (!giving() || !giving()->drops_values() || request_.weight == 0 || values_.is_hollow() ||
+      !finite())
+    return;
   float_buffer left(values_.size() / 4);
   for (std::uint32_t p = 0; p < size_; ++p)
     for (std::uint32_t k = 0; k < parts_[p].chunks.size(); ++k) {
       const auto chunk = *from_wire(giving(), p, k, to_wire(giving(), p, k, own_slice(p, k)));
       const auto floats = chunk.floats();
-      std::copy(floats.begin(), floats.end(), left.floats().begin() + static_cast<std::ptrdiff_t>(first_value(p, k)));
+      std::copy(floats.begin(), floats.end(),
+                left.floats().begin() + static_cast<std::ptrdiff_t>(first_value(p, k)));
     }
   values_ = left.slice(0, values_.size());
 }
@@ -70,15 +77,18 @@ std::uint64_t butterfly::first_value(std::uint32_t part, std::uint32_t chunk) co
   return group_.boundaries[part] + parts_[part].grid.offset(chunk) / 4;
 }
 
-payload butterfly::to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk, const payload& values) const {
+payload butterfly::to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk,
+                           const payload& values) const {
   if (!codec) return values;
-  if (values.is_hollow()) return payload::hollow(codec->bytes(first_value(part, chunk), values.size() / 4));
+  if (values.is_hollow())
+    return payload::hollow(codec->bytes(first_value(part, chunk), values.size() / 4));
   auto bytes = codec->encode(first_value(part, chunk), values.floats());
   SHOAL_CHECK(bytes.ok(), "values that are finite can be written");
   return payload{std::move(*bytes)};
 }
 
-std::optional<payload> butterfly::from_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk, const payload& wire) const {
+std::optional<payload> butterfly::from_wire(const codec_ptr& codec, std::uint32_t part,
+                                            std::uint32_t chunk, const payload& wire) const {
   if (!codec) return wire;
   const auto bytes = parts_[part].grid.size(chunk);
   if (wire.is_hollow()) return payload::hollow(bytes);
@@ -87,12 +97,17 @@ std::optional<payload> butterfly::from_wire(const codec_ptr& codec, std::uint32_
   return values.slice(0, bytes);
 }
 
-std::optional<std::uint32_t> butterfly::find_chunk(const codec_ptr& codec, std::uint32_t p, std::uint64_t offset, const payload& wire) const {
+std::optional<std::uint32_t> butterfly::find_chunk(const codec_ptr& codec, std::uint32_t p,
+                                                   std::uint64_t offset,
+                                                   const payload& wire) const {
   const auto& grid = parts_[p].grid;
-  if (offset >= grid.part_bytes || offset % grid.piece != 0 || wire.is_hollow() != values_.is_hollow()) return std::nullopt;
+  if (offset >= grid.part_bytes || offset % grid.piece != 0 ||
+      wire.is_hollow() != values_.is_hollow())
+    return std::nullopt;
   const auto chunk = static_cast<std::uint32_t>(offset / grid.piece);
   const auto bytes = grid.size(chunk);
-  if (codec ? !codec->fits(first_value(p, chunk), bytes / 4, wire.size()) : wire.size() != bytes) return std::nullopt;
+  if (codec ? !codec->fits(first_value(p, chunk), bytes / 4, wire.size()) : wire.size() != bytes)
+    return std::nullopt;
   return chunk;
 }
 
@@ -107,8 +122,10 @@ bool butterfly::from_member(std::uint32_t member, const caf::strong_actor_ptr& s
          caf::actor_cast<caf::strong_actor_ptr>(group_.members[member].address) == sender;
 }
 
-bool butterfly::listen_to(std::uint32_t member, const caf::strong_actor_ptr& sender, const char* what) {
-  if (from_member(member, sender)) return !members_[member].down;  // what it had sent before may still arrive
+bool butterfly::listen_to(std::uint32_t member, const caf::strong_actor_ptr& sender,
+                          const char* what) {
+  if (from_member(member, sender))
+    return !members_[member].down; // what it had sent before may still arrive
   io_.suspect(0, what);
   return false;
 }
@@ -131,12 +148,14 @@ bool butterfly::apart(std::uint32_t member) const {
 }
 
 void butterfly::tell(std::uint32_t member, caf::message content) {
-  if (!members_[member].down && !apart(member)) io_.send_to(group_.members[member].address, std::move(content));
+  if (!members_[member].down && !apart(member))
+    io_.send_to(group_.members[member].address, std::move(content));
 }
 
 void butterfly::start() {
   started_ = io_.time();
-  if ((giving() || request_.must_be_finite) && request_.weight > 0 && !finite()) return fail(reason::not_finite);
+  if ((giving() || request_.must_be_finite) && request_.weight > 0 && !finite())
+    return fail(reason::not_finite);
   for (std::uint32_t m = 0; m < size_; ++m) {
     members_[m].finished = apart(m);
     if (m != self_) io_.watch(group_.members[m].address);
@@ -146,7 +165,8 @@ void butterfly::start() {
   if (mine.missing > 0) {
     // With a codec what is held is what the others get of the means.
     const auto into = replying() ? float_buffer{} : result_;
-    mine.reduction.emplace(mine.grid, weights(), values_.is_hollow(), config_, started_, into, first_value(self_, 0));
+    mine.reduction.emplace(mine.grid, weights(), values_.is_hollow(), config_, started_, into,
+                           first_value(self_, 0));
     mine.reducing.assign(mine.missing, true);
     mine.reduction->open(mine.reducing, started_);
     for (auto to : others_) {
@@ -172,27 +192,33 @@ void butterfly::pump(std::uint32_t to) {
     auto next = member.waiting.front();
     member.waiting.pop_front();
     const auto& part = parts_[next.part];
-    // It was reduced without us: on a slow line the rest of our slice would only delay what is wanted.
-    // A reducer that works by part needs our whole slice, also where we hold finished chunks.
-    if (!next.reduced && (by_part() ? part.missing == 0 : part.chunks[next.chunk].senders != nullptr)) continue;
+    // It was reduced without us: on a slow line the rest of our slice would only delay what is
+    // wanted. A reducer that works by part needs our whole slice, also where we hold finished
+    // chunks.
+    if (!next.reduced &&
+        (by_part() ? part.missing == 0 : part.chunks[next.chunk].senders != nullptr))
+      continue;
     if (acknowledges_) ++member.in_flight;
     const auto offset = part.grid.offset(next.chunk);
     if (!next.reduced) {
-      tell(to, caf::make_message(part_chunk{group_.group, self_, next.part, offset,
-                                            to_wire(giving(), next.part, next.chunk, own_slice(next.part, next.chunk))}));
+      tell(to, caf::make_message(part_chunk{
+                   group_.group, self_, next.part, offset,
+                   to_wire(giving(), next.part, next.chunk, own_slice(next.part, next.chunk))}));
       continue;
     }
     const auto& chunk = part.chunks[next.chunk];
     std::uint64_t weight = 0;
     for (auto s : *chunk.senders) weight += group_.members[s].weight;
-    tell(to, caf::make_message(reduced_chunk{group_.group, next.part, offset, weight, *chunk.senders, chunk.wire}));
+    tell(to, caf::make_message(reduced_chunk{group_.group, next.part, offset, weight,
+                                             *chunk.senders, chunk.wire}));
   }
 }
 
 void butterfly::on(const chunk_received& message, const caf::strong_actor_ptr& sender) {
   if (!listen_to(message.member, sender, "acknowledgement by a stranger")) return;
   auto& to = members_[message.member];
-  if (to.in_flight == 0 || message.part >= size_) return ban(message.member, "acknowledgement of nothing");
+  if (to.in_flight == 0 || message.part >= size_)
+    return ban(message.member, "acknowledgement of nothing");
   --to.in_flight;
   if (!message.reduced)
     slice_arrived();
@@ -218,14 +244,17 @@ void butterfly::reply_arrived(std::uint32_t at) {
 void butterfly::on(const part_chunk& message, const caf::strong_actor_ptr& sender) {
   if (!listen_to(message.sender, sender, "part chunk by a stranger")) return;
   if (message.part >= size_) return ban(message.sender, "part chunk of a part that there is not");
-  if (acknowledges_) tell(message.sender, caf::make_message(chunk_received{group_.group, self_, message.part, 0}));
+  if (acknowledges_)
+    tell(message.sender, caf::make_message(chunk_received{group_.group, self_, message.part, 0}));
   auto& part = parts_[message.part];
   auto chunk = find_chunk(giving(), message.part, message.offset, message.data);
-  if (!chunk || (part.reducing.empty() && !finished_)) return ban(message.sender, "part chunk that does not fit its part");
-  if (finished_ || !part.reduction) return;  // too late
+  if (!chunk || (part.reducing.empty() && !finished_))
+    return ban(message.sender, "part chunk that does not fit its part");
+  if (finished_ || !part.reduction) return; // too late
   auto values = from_wire(giving(), message.part, *chunk, message.data);
   if (!values) return ban(message.sender, "part chunk that the codec cannot read");
-  if (part.reduction->add(message.sender, *chunk, std::move(*values), io_.time()) == part_reduction::taken::wrong)
+  if (part.reduction->add(message.sender, *chunk, std::move(*values), io_.time()) ==
+      part_reduction::taken::wrong)
     return ban(message.sender, "part chunk that nobody asked for");
   reduce(message.part);
 }
@@ -235,7 +264,9 @@ void butterfly::contribute(std::uint32_t p, const chunk_set& chunks) {
     for (std::uint32_t k = 0; k < chunks.size(); ++k)
       if (chunks[k]) {
         auto values = own_slice(p, k);
-        if (giving() && !giving()->drops_values()) values = *from_wire(giving(), p, k, to_wire(giving(), p, k, values));  // as others get them
+        if (giving() && !giving()->drops_values())
+          values =
+              *from_wire(giving(), p, k, to_wire(giving(), p, k, values)); // as others get them
         parts_[p].reduction->add(self_, k, std::move(values), io_.time());
       }
   reduce(p);
@@ -254,7 +285,8 @@ void butterfly::check_senders() {
   for (std::uint32_t p = 0; p < size_; ++p) {
     auto& part = parts_[p];
     if (!part.reduction) continue;
-    for (auto m : part.reduction->silent(now, config_.sender_timeout)) leave_out(p, m, reason::sender_timeout);
+    for (auto m : part.reduction->silent(now, config_.sender_timeout))
+      leave_out(p, m, reason::sender_timeout);
     if (now - started_ >= config_.round_timeout / 2)
       for (auto m : part.reduction->behind()) leave_out(p, m, reason::sender_timeout);
     reduce(p);
@@ -272,14 +304,16 @@ void butterfly::reduce(std::uint32_t p) {
       io_.suspect(group_.members[m].peer, "contribution with values that cannot be averaged");
       if (trouble_ == reason::none) trouble_ = reason::bad_message;
     }
-    if (next->senders.empty()) return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
+    if (next->senders.empty())
+      return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
     auto wire = to_wire(replying(), p, next->chunk, next->values);
     auto values = replying() ? *from_wire(replying(), p, next->chunk, wire) : payload{};
     hold(p, next->chunk, std::move(wire), values, std::move(next->senders));
   }
 }
 
-void butterfly::hold(std::uint32_t p, std::uint32_t number, payload wire, const payload& values, std::vector<std::uint32_t> senders) {
+void butterfly::hold(std::uint32_t p, std::uint32_t number, payload wire, const payload& values,
+                     std::vector<std::uint32_t> senders) {
   auto& part = parts_[p];
   auto& chunk = part.chunks[number];
   if (chunk.senders) return;
@@ -290,7 +324,8 @@ void butterfly::hold(std::uint32_t p, std::uint32_t number, payload wire, const 
     const auto& from = replying() ? values : chunk.wire;
     if (!from.same_memory(here)) {
       const auto floats = from.floats();
-      std::copy(floats.begin(), floats.end(), result_.floats().begin() + static_cast<std::ptrdiff_t>(first_value(p, number)));
+      std::copy(floats.begin(), floats.end(),
+                result_.floats().begin() + static_cast<std::ptrdiff_t>(first_value(p, number)));
       if (!replying()) chunk.wire = here;
     }
   }
@@ -337,7 +372,8 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   while (from < size_ && !from_member(from, sender)) ++from;
   if (!listen_to(from, sender, "reduced chunk by a stranger")) return;
   if (message.part >= size_) return ban(from, "reduced chunk of a part that there is not");
-  if (acknowledges_) tell(from, caf::make_message(chunk_received{group_.group, self_, message.part, 1}));
+  if (acknowledges_)
+    tell(from, caf::make_message(chunk_received{group_.group, self_, message.part, 1}));
   auto& part = parts_[message.part];
   auto chunk = find_chunk(replying(), message.part, message.offset, message.data);
   if (!chunk) return ban(from, "reduced chunk that does not fit its part");
@@ -361,7 +397,8 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   if (!values || (!values->is_hollow() && !kernels::all_finite(values->floats())))
     return ban(from, "reduced chunk with values that are not finite");
   if (!replying()) values = payload{};
-  if (!acknowledges_ && std::binary_search(message.senders.begin(), message.senders.end(), self_)) slice_arrived();
+  if (!acknowledges_ && std::binary_search(message.senders.begin(), message.senders.end(), self_))
+    slice_arrived();
   hold(message.part, *chunk, message.data, *values, message.senders);
 }
 
@@ -405,8 +442,8 @@ std::vector<std::pair<std::uint32_t, reason>> butterfly::lost_members() const {
 }
 
 std::uint32_t butterfly::majority() const {
-  // Who declined never votes here, so that leaving it out keeps any two majorities from being apart,
-  // even if only one of them knows that it declined.
+  // Who declined never votes here, so that leaving it out keeps any two majorities from being
+  // apart, even if only one of them knows that it declined.
   std::uint32_t voters = 0;
   for (std::uint32_t m = 0; m < size_; ++m)
     if (takes(m) && members_[m].lost != reason::member_declined) ++voters;
@@ -436,9 +473,10 @@ void butterfly::finish_if_decided() {
   if (finished_) return;
   if (!takes(self_)) return decided_ ? succeed() : fail_if_hopeless();
   if (!voted_) return;
-  auto votes = std::count_if(members_.begin(), members_.end(), [&](const member_state& m) { return m.vote == voted_; });
+  auto votes = std::count_if(members_.begin(), members_.end(),
+                             [&](const member_state& m) { return m.vote == voted_; });
   if (decided_ == voted_ || votes >= majority()) return succeed();
-  if (decided_) return fail(reason::no_majority);  // the others have another version
+  if (decided_) return fail(reason::no_majority); // the others have another version
   fail_if_hopeless();
 }
 
@@ -447,9 +485,11 @@ void butterfly::succeed() {
   result.outcome = outcome::ok;
   if (!takes(self_)) return finish(std::move(result), false);
   result.given = values_;
-  result.values = values_.is_hollow() ? payload::hollow(values_.size()) : result_.slice(0, values_.size());
-  auto givers = static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
-                                                       [](const member_info& m) { return m.weight > 0; }));
+  result.values =
+      values_.is_hollow() ? payload::hollow(values_.size()) : result_.slice(0, values_.size());
+  auto givers =
+      static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
+                                             [](const member_info& m) { return m.weight > 0; }));
   auto lost = reason::sender_timeout;
   for (const auto& member : members_)
     if (member.down && !member.finished) lost = member.lost;
@@ -489,7 +529,8 @@ void butterfly::finish(round_result result, bool failed) {
   }
   const auto version = voted_.value_or(id128{});
   for (auto to : others_)
-    tell(to, caf::make_message(member_finished{group_.group, self_, failed ? std::uint8_t{1} : std::uint8_t{0}, version}));
+    tell(to, caf::make_message(member_finished{
+                 group_.group, self_, failed ? std::uint8_t{1} : std::uint8_t{0}, version}));
   done_(std::move(result));
 }
 
@@ -514,14 +555,18 @@ std::vector<duration> butterfly::line_times() const {
     const double sends = who.weight > 0 ? 1 : 0, receives = takes(p) ? 1 : 0;
     const auto up = sends * (all_slices - slices[p]) + (receivers - receives) * means[p];
     const auto down = (senders - sends) * slices[p] + receives * (all_means - means[p]);
-    const auto seconds = [](double bytes, std::uint64_t rate) { return 8 * bytes / static_cast<double>(std::max<std::uint64_t>(rate, 1)); };
+    const auto seconds = [](double bytes, std::uint64_t rate) {
+      return 8 * bytes / static_cast<double>(std::max<std::uint64_t>(rate, 1));
+    };
     const auto longest = std::max(seconds(up, who.rate_up), seconds(down, who.rate_down));
     out[p] = from_seconds(std::min(longest, to_seconds(config_.round_timeout)));
   }
   return out;
 }
 
-void butterfly::on_round_timeout() { fail(reason::reducer_timeout); }
+void butterfly::on_round_timeout() {
+  fail(reason::reducer_timeout);
+}
 
 void butterfly::on(const member_finished& message, const caf::strong_actor_ptr& sender) {
   if (!listen_to(message.member, sender, "farewell by a stranger")) return;
@@ -540,4 +585,4 @@ bool butterfly::idle() const {
          });
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

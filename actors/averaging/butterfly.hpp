@@ -3,46 +3,60 @@
 //
 // Steps, for P members and a vector of S bytes cut at the leader's boundaries:
 //   1. member i sends its slice of part j to member j, in chunks, at most `window_chunks` of them
-//      unacknowledged to each member. Acknowledgements go with the square of the members: in groups of more than 16 whose
-//      parts have so few chunks that the window never fills there are none; there the finished parts and votes say what arrived;
-//   2. member j reduces each chunk as soon as it has it from all senders (part_reduction.hpp: in member
-//      order, divided by the weights of exactly those senders), and sends it with that list to everybody,
-//      while others still come in; an aggregator of whole parts (aggregator.hpp) begins when the part is complete;
-//   3. a member that holds all parts votes: it tells everybody the version it holds (the hash of all lists
-//      of senders). When it knows the votes of more than half of the members for that version, or somebody
-//      who knew them says so, it is done: `ok` if every part holds every sender, else `partial`.
-// A sender that dies or is silent for sender_timeout is left out of the chunks that lack it. So that one that
-// trickles cannot make the round fail, so are those who are behind at half of round_timeout, if more than half
-// of the weight is there. A member that declines the group, or sends what no correct member sends, is treated
-// as one that died.
+//      unacknowledged to each member. Acknowledgements go with the square of the members: in groups
+//      of more than 16 whose parts have so few chunks that the window never fills there are none;
+//      there the finished parts and votes say what arrived;
+//   2. member j reduces each chunk as soon as it has it from all senders (part_reduction.hpp: in
+//   member
+//      order, divided by the weights of exactly those senders), and sends it with that list to
+//      everybody, while others still come in; an aggregator of whole parts (aggregator.hpp) begins
+//      when the part is complete;
+//   3. a member that holds all parts votes: it tells everybody the version it holds (the hash of
+//   all lists
+//      of senders). When it knows the votes of more than half of the members for that version, or
+//      somebody who knew them says so, it is done: `ok` if every part holds every sender, else
+//      `partial`.
+// A sender that dies or is silent for sender_timeout is left out of the chunks that lack it. So
+// that one that trickles cannot make the round fail, so are those who are behind at half of
+// round_timeout, if more than half of the weight is there. A member that declines the group, or
+// sends what no correct member sends, is treated as one that died.
 //
-// A lost reducer. The order of part j is j, j + 1, ... round the group, without those who cannot be reached.
-// A member takes part j from the first in its order that is not gone for it. When that changes it says to the
-// new one what it holds already (part_query); whoever is first itself claims the part: when each of those who
-// are alive for it has said so, or that it has the whole part, it fetches finished chunks that somebody has,
-// asks all for their slices of the others, reduces these, and serves everybody. Who still trusts an earlier one
-// does not answer before it has all: so nothing is reduced again that can still be had. (butterfly_recovery.cpp)
-// One result. Two members that take each other for dead may reduce the same part from different senders.
-//   But each member votes once, for what it holds, and two majorities share a member: at most one version ever
-//   gets a majority, and all members that end `ok` or `partial` hold that one. The others fail (the round is a
-//   `split` if somebody completed it) and find the leading branch in the records. When the members that are
-//   alive for us cannot make a majority any more, we fail: at once if we are alone, else after sender_timeout,
-//   in which somebody who sees more of them may tell us. (docs/adr/0011)
+// A lost reducer. The order of part j is j, j + 1, ... round the group, without those who cannot be
+// reached. A member takes part j from the first in its order that is not gone for it. When that
+// changes it says to the new one what it holds already (part_query); whoever is first itself claims
+// the part: when each of those who are alive for it has said so, or that it has the whole part, it
+// fetches finished chunks that somebody has, asks all for their slices of the others, reduces
+// these, and serves everybody. Who still trusts an earlier one does not answer before it has all:
+// so nothing is reduced again that can still be had. (butterfly_recovery.cpp) One result. Two
+// members that take each other for dead may reduce the same part from different senders.
+//   But each member votes once, for what it holds, and two majorities share a member: at most one
+//   version ever gets a majority, and all members that end `ok` or `partial` hold that one. The
+//   others fail (the round is a `split` if somebody completed it) and find the leading branch in
+//   the records. When the members that are alive for us cannot make a majority any more, we fail:
+//   at once if we are alone, else after sender_timeout, in which somebody who sees more of them may
+//   tell us. (docs/adr/0011)
 //
-// With a lossy codec everybody reckons with what the codec leaves, so that it is one result whoever reduces: a reducer takes its own
-//   values as the others would get them, and holds its means as it sends them. A codec that drops values does so once, before the round: what
-//   it left is the contribution, which it writes without further loss, and the owner keeps the rest.
-// Who only reduces (takes = 0) gives nothing, gets no parts but its own, has no vote, and is done when all others are.
+// With a lossy codec everybody reckons with what the codec leaves, so that it is one result whoever
+// reduces: a reducer takes its own
+//   values as the others would get them, and holds its means as it sends them. A codec that drops
+//   values does so once, before the round: what it left is the contribution, which it writes
+//   without further loss, and the owner keeps the rest.
+// Who only reduces (takes = 0) gives nothing, gets no parts but its own, has no vote, and is done
+// when all others are.
 //
 // Two members that cannot be reached say nothing to each other; they have no parts, and hear of the
 // majority from somebody whom both can reach.
-// Bytes on the wire per member (of P that all give and take; kernels/averaging_plan.hpp for others): up and down
-// S (1 - w_i) + S w_i (P - 1), w_i = share of its part, S as the codec writes the vector. A lost
-// reducer's part costs once more what is not finished of it: up and down of its new reducer (P - 2) times that.
-// The votes: 2 (P - 1) small messages each, and one delay.
-// Memory: own values, the finished chunks, as reducer what part_reduction keeps; nothing is kept for a loss that
-// is not there anyway (senders hold their own values until the round is over).
+// Bytes on the wire per member (of P that all give and take; kernels/averaging_plan.hpp for
+// others): up and down S (1 - w_i) + S w_i (P - 1), w_i = share of its part, S as the codec writes
+// the vector. A lost reducer's part costs once more what is not finished of it: up and down of its
+// new reducer (P - 2) times that. The votes: 2 (P - 1) small messages each, and one delay. Memory:
+// own values, the finished chunks, as reducer what part_reduction keeps; nothing is kept for a loss
+// that is not there anyway (senders hold their own values until the round is over).
 #pragma once
+
+#include "actors/averaging/messages.hpp"
+#include "actors/averaging/part_reduction.hpp"
+#include "actors/averaging/round.hpp"
 
 #include <deque>
 #include <functional>
@@ -51,14 +65,10 @@
 #include <set>
 #include <vector>
 
-#include "actors/averaging/messages.hpp"
-#include "actors/averaging/part_reduction.hpp"
-#include "actors/averaging/round.hpp"
-
 namespace shoal::actors {
 
 class butterfly {
- public:
+public:
   butterfly(const averaging_config& config, const round_request& request, const group_begun& group,
             peer_id self, round_io& io, std::function<void(round_result)> done);
 
@@ -92,35 +102,36 @@ class butterfly {
   const group_begun& group() const noexcept { return group_; }
   std::uint32_t self() const noexcept { return self_; }
 
- private:
+private:
   struct outgoing {
     bool reduced = false;
     std::uint32_t part = 0, chunk = 0;
   };
   struct member_state {
     bool down = false;
-    reason lost = reason::none;           // why it is down
+    reason lost = reason::none; // why it is down
     bool finished = false;
     std::optional<id128> vote;
-    std::deque<outgoing> waiting;         // to be sent to it
+    std::deque<outgoing> waiting; // to be sent to it
     std::uint32_t in_flight = 0;
-    std::uint32_t replies_unconfirmed = 0;   // chunks of my part that it has not confirmed
+    std::uint32_t replies_unconfirmed = 0; // chunks of my part that it has not confirmed
   };
   using sender_list = std::shared_ptr<const std::vector<std::uint32_t>>;
   struct held_chunk {
-    payload wire;                         // as its reducer sent it: whoever passes it on sends the same
-    sender_list senders;                  // null: not held
+    payload wire;        // as its reducer sent it: whoever passes it on sends the same
+    sender_list senders; // null: not held
   };
   struct part_state {
     chunk_grid grid;
     std::vector<held_chunk> chunks;
-    std::uint32_t missing = 0;            // chunks that are not held
-    std::uint32_t source = 0;             // whom we take it from; size_: nobody is left
-    std::map<std::uint32_t, chunk_set> receivers;   // who takes it from us; what they have or were sent
-    std::optional<part_reduction> reduction;        // if we reduce it
-    std::set<std::uint32_t> claimants;              // to be told when we hold all of it
+    std::uint32_t missing = 0; // chunks that are not held
+    std::uint32_t source = 0;  // whom we take it from; size_: nobody is left
+    std::map<std::uint32_t, chunk_set>
+        receivers;                           // who takes it from us; what they have or were sent
+    std::optional<part_reduction> reduction; // if we reduce it
+    std::set<std::uint32_t> claimants;       // to be told when we hold all of it
     // If we claim it:
-    std::map<std::uint32_t, chunk_set> reports;     // what those who take it from us said they hold
+    std::map<std::uint32_t, chunk_set> reports; // what those who take it from us said they hold
     std::set<std::uint32_t> complete_at;
     std::map<std::uint32_t, std::uint32_t> fetched; // chunk -> from whom
     chunk_set reducing;                             // chunks that were given to `reduction`
@@ -134,11 +145,14 @@ class butterfly {
   // With a codec `wire` is what it writes, otherwise the same payload.
   using codec_ptr = std::shared_ptr<const kernels::vector_codec>;
   std::uint64_t first_value(std::uint32_t part, std::uint32_t chunk) const;
-  payload to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk, const payload& values) const;
+  payload to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk,
+                  const payload& values) const;
   /// Nothing if it is not what to_wire makes.
-  std::optional<payload> from_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk, const payload& wire) const;
+  std::optional<payload> from_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk,
+                                   const payload& wire) const;
   /// The number of the chunk of which these can be the bytes.
-  std::optional<std::uint32_t> find_chunk(const codec_ptr& codec, std::uint32_t part, std::uint64_t offset, const payload& wire) const;
+  std::optional<std::uint32_t> find_chunk(const codec_ptr& codec, std::uint32_t part,
+                                          std::uint64_t offset, const payload& wire) const;
   bool by_part() const { return config_.aggregator->unit == aggregation_unit::part; }
   const codec_ptr& giving() const { return request_.codecs.contributions; }
   const codec_ptr& replying() const { return request_.codecs.means; }
@@ -163,7 +177,8 @@ class butterfly {
   void serve(std::uint32_t to, std::uint32_t part);
   void contribute(std::uint32_t part, const chunk_set& chunks);
   void reduce(std::uint32_t part);
-  void hold(std::uint32_t part, std::uint32_t chunk, payload wire, const payload& values, std::vector<std::uint32_t> senders);
+  void hold(std::uint32_t part, std::uint32_t chunk, payload wire, const payload& values,
+            std::vector<std::uint32_t> senders);
   void leave_out(std::uint32_t part, std::uint32_t sender, reason why);
 
   // Losses: butterfly_recovery.cpp.
@@ -190,8 +205,8 @@ class butterfly {
 
   const averaging_config& config_;
   const round_request& request_;
-  payload values_;                      // what we give
-  float_buffer result_;                 // the mean as it comes; empty if we take none or values are hollow
+  payload values_;      // what we give
+  float_buffer result_; // the mean as it comes; empty if we take none or values are hollow
   const group_begun group_;
   round_io& io_;
   std::function<void(round_result)> done_;
@@ -205,11 +220,11 @@ class butterfly {
   bool finished_ = false;
   bool acknowledges_ = true;
   std::uint64_t chunks_to_send_ = 0, chunks_confirmed_ = 0;
-  std::set<std::uint32_t> served_;                    // members that confirmed my whole part
+  std::set<std::uint32_t> served_; // members that confirmed my whole part
   reason trouble_ = reason::none;
   std::optional<duration> hopeless_since_;
   duration started_{};
   std::vector<duration> part_times_;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,12 +1,12 @@
-// Losses: who is gone, whom a part is taken from then, and how it is reduced again. The rules are in
-// butterfly.hpp.
-#include <algorithm>
+// Losses: who is gone, whom a part is taken from then, and how it is reduced again. The rules are
+// in butterfly.hpp.
+#include "actors/averaging/butterfly.hpp"
+#include "actors/probes.hpp"
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_cast.hpp>
 
-#include "actors/averaging/butterfly.hpp"
-#include "actors/probes.hpp"
+#include <algorithm>
 
 namespace shoal::actors {
 
@@ -66,7 +66,9 @@ void butterfly::look_for_source(std::uint32_t p) {
   auto next = first_alive(p);
   if (next == part.source) return;
   part.source = next;
-  if (next == size_) return fail(members_[p].lost == reason::member_declined ? reason::member_declined : reason::reducer_lost);
+  if (next == size_)
+    return fail(members_[p].lost == reason::member_declined ? reason::member_declined
+                                                            : reason::reducer_lost);
   if (next == self_) return claim(p);
   if (!takes(self_)) return;
   chunk_set held(part.chunks.size());
@@ -83,7 +85,7 @@ void butterfly::on(const part_query& message, const caf::strong_actor_ptr& sende
   auto held = from_ranges(message.held, part.grid.count());
   if (!held || held->empty() || part.reports.contains(message.member))
     return ban(message.member, "part query that makes no sense");
-  if (finished_ && parts_missing_ > 0) return;  // we failed, and said so
+  if (finished_ && parts_missing_ > 0) return; // we failed, and said so
   part.reports.emplace(message.member, *held);
   part.receivers.insert_or_assign(message.member, std::move(*held));
   serve(message.member, message.part);
@@ -121,7 +123,8 @@ void butterfly::on(const part_answer& message, const caf::strong_actor_ptr& send
   gather(message.part);
 }
 
-/// As who claimed the part: fetches what somebody has and, once all have spoken, reduces what nobody has.
+/// As who claimed the part: fetches what somebody has and, once all have spoken, reduces what
+/// nobody has.
 void butterfly::gather(std::uint32_t p) {
   auto& part = parts_[p];
   if (finished_ || p == self_ || part.source != self_ || part.missing == 0) return;
@@ -133,7 +136,8 @@ void butterfly::gather(std::uint32_t p) {
     left[k] = true;
     for (std::uint32_t m = 0; m < size_ && left[k]; ++m) {
       auto report = part.reports.find(m);
-      if (!part.complete_at.contains(m) && (report == part.reports.end() || !report->second[k])) continue;
+      if (!part.complete_at.contains(m) && (report == part.reports.end() || !report->second[k]))
+        continue;
       part.fetched.emplace(k, m);
       wanted.try_emplace(m, chunk_set(count)).first->second[k] = true;
       left[k] = false;
@@ -142,21 +146,25 @@ void butterfly::gather(std::uint32_t p) {
   for (const auto& [m, chunks] : wanted)
     tell(m, caf::make_message(part_wanted{group_.group, self_, p, 1, to_ranges(chunks)}));
   for (auto m : others_)
-    if (takes(m) && !members_[m].down && !part.reports.contains(m) && !part.complete_at.contains(m)) return;
+    if (takes(m) && !members_[m].down && !part.reports.contains(m) && !part.complete_at.contains(m))
+      return;
   // Without a majority it would be for nothing; who sees one may still bring us its result.
-  if (std::find(left.begin(), left.end(), true) == left.end() || possible_votes() < majority()) return;
+  if (std::find(left.begin(), left.end(), true) == left.end() || possible_votes() < majority())
+    return;
   if (!part.reduction) {
     part.reduction.emplace(part.grid, weights(), values_.is_hollow(), config_, io_.time());
     for (auto m : others_)
       if (members_[m].down) part.reduction->leave_out(m);
   }
-  // An aggregator of whole parts wants all slices, also of chunks that are fetched; another time it wants none.
+  // An aggregator of whole parts wants all slices, also of chunks that are fetched; another time it
+  // wants none.
   const auto wanting = part.reduction->open(left, io_.time());
   for (std::uint32_t k = 0; k < count; ++k)
     if (left[k]) part.reducing[k] = true;
   if (const auto slices = to_ranges(wanting); !slices.empty())
     for (auto m : others_)
-      if (group_.members[m].weight > 0) tell(m, caf::make_message(part_wanted{group_.group, self_, p, 0, slices}));
+      if (group_.members[m].weight > 0)
+        tell(m, caf::make_message(part_wanted{group_.group, self_, p, 0, slices}));
   contribute(p, wanting);
 }
 
@@ -166,7 +174,7 @@ void butterfly::on(const part_wanted& message, const caf::strong_actor_ptr& send
   auto& part = parts_[message.part];
   auto chunks = from_ranges(message.chunks, part.grid.count());
   if (!chunks) return ban(message.member, "order for chunks that there are not");
-  if (finished_ && parts_missing_ > 0) return;  // we failed, and said so
+  if (finished_ && parts_missing_ > 0) return; // we failed, and said so
   // Each of them once: who could ask again and again would have our line for itself.
   const bool reduced = message.reduced != 0;
   if (!reduced && (request_.weight == 0 || part.source != message.member || message.part == self_))
@@ -199,15 +207,17 @@ std::uint32_t butterfly::possible_votes() const {
 
 void butterfly::fail_if_hopeless() {
   if (finished_) return;
-  auto alone = std::all_of(others_.begin(), others_.end(), [this](std::uint32_t m) { return members_[m].down || apart(m); });
+  auto alone = std::all_of(others_.begin(), others_.end(),
+                           [this](std::uint32_t m) { return members_[m].down || apart(m); });
   if (!(alone && voted_) && possible_votes() >= majority()) return hopeless_since_.reset();
   if (!hopeless_since_) hopeless_since_ = io_.time();
   if (!alone && io_.time() - *hopeless_since_ < config_.sender_timeout) return;
   auto why = reason::no_majority;
   for (std::uint32_t p = 0; p < size_; ++p)
     if (parts_[p].missing > 0 && members_[p].down)
-      why = members_[p].lost == reason::member_declined ? reason::member_declined : reason::reducer_lost;
+      why = members_[p].lost == reason::member_declined ? reason::member_declined
+                                                        : reason::reducer_lost;
   fail(why);
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

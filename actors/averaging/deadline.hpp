@@ -1,18 +1,21 @@
-// How long to wait for others, from how long it took before, instead of a constant that somebody has to guess:
-//   deadline = mean + 4 deviations of the times measured, at least `least`, at most `most`; `most` before the first.
-// The estimator of TCP's retransmission timer (Jacobson and Karels, SIGCOMM 1988; RFC 6298: gains 1/8 and 1/4).
-// A wait that ran out doubles the next one, so that it adapts to peers that became slower.
+// How long to wait for others, from how long it took before, instead of a constant that somebody
+// has to guess:
+//   deadline = mean + 4 deviations of the times measured, at least `least`, at most `most`; `most`
+//   before the first.
+// The estimator of TCP's retransmission timer (Jacobson and Karels, SIGCOMM 1988; RFC 6298: gains
+// 1/8 and 1/4). A wait that ran out doubles the next one, so that it adapts to peers that became
+// slower.
 #pragma once
+
+#include "kernels/base/units.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/base/units.hpp"
-
 namespace shoal::actors {
 
 class adaptive_deadline {
- public:
+public:
   /// Where `least` is more, it is `most`.
   adaptive_deadline(duration least, duration most) : least_(std::min(least, most)), most_(most) {}
 
@@ -36,10 +39,10 @@ class adaptive_deadline {
     return std::clamp(from_seconds(stretch_ * (mean_ + 4 * deviation_)), least_, most_);
   }
 
- private:
+private:
   duration least_, most_;
   double mean_ = 0, deviation_ = 0, stretch_ = 1;
   bool known_ = false;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

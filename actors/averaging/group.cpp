@@ -1,11 +1,5 @@
 #include "actors/averaging/group.hpp"
 
-#include <algorithm>
-#include <type_traits>
-#include <utility>
-
-#include <fmt/format.h>
-
 #include "actors/averaging/messages.hpp"
 #include "actors/averaging/observations.hpp"
 #include "actors/dht/messages.hpp"
@@ -13,19 +7,31 @@
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
 namespace shoal::actors {
 
-group_actor::group_actor(caf::actor_config& config, host& on, caf::actor owner, averaging_config options,
-                         round_request request)
-    : protocol_actor(config, on), owner_(std::move(owner)), options_(options), request_(std::move(request)) {}
+group_actor::group_actor(caf::actor_config& config, host& on, caf::actor owner,
+                         averaging_config options, round_request request)
+    : protocol_actor(config, on), owner_(std::move(owner)), options_(options),
+      request_(std::move(request)) {}
 
 caf::behavior group_actor::make_behavior() {
   key_ = matchmaking::key(request_.epoch, request_.state);
-  member_info self{here().id(),       address(),
-                   request_.weight,   request_.rate_up,
-                   request_.rate_down, static_cast<std::uint8_t>(request_.reached),
-                   request_.takes ? std::uint8_t{1} : std::uint8_t{0}, request_.samples};
-  const auto patience = request_.patience > duration{} ? request_.patience : options_.matchmaking_time;
+  member_info self{here().id(),
+                   address(),
+                   request_.weight,
+                   request_.rate_up,
+                   request_.rate_down,
+                   static_cast<std::uint8_t>(request_.reached),
+                   request_.takes ? std::uint8_t{1} : std::uint8_t{0},
+                   request_.samples};
+  const auto patience =
+      request_.patience > duration{} ? request_.patience : options_.matchmaking_time;
   last_deadline_ = patience >= options_.matchmaking_time;
   const auto deadline_utc = here().utc_ns() + patience.count();
   matchmaking_.emplace(options_, request_, self, deadline_utc, static_cast<round_io&>(*this),
@@ -72,7 +78,7 @@ void group_actor::on_exit() {
   for (const auto& whom : std::exchange(watched_, {})) demonitor(whom);
   matchmaking_.reset();
   rounds_.clear();
-  early_.clear();  // with who sent it, who may keep something that we sent
+  early_.clear(); // with who sent it, who may keep something that we sent
   begun_.reset();
   first_mean_ = {};
   owner_ = nullptr;
@@ -81,7 +87,8 @@ void group_actor::on_exit() {
 }
 
 group_id group_actor::second_group(const group_id& first) {
-  return group_id::from(hasher{}.add(std::string_view{"second round"}).add(first.high).add(first.low).finish());
+  return group_id::from(
+      hasher{}.add(std::string_view{"second round"}).add(first.high).add(first.low).finish());
 }
 
 /// What is of another group comes from members that do not know yet that we declined it.
@@ -99,7 +106,8 @@ template <class Message>
 void group_actor::for_round(Message& message) {
   if (!rounds_.empty()) {
     const bool taken = hand_over(message, current_sender());
-    if constexpr (std::is_same_v<Message, member_declined>) {  // of the group, and so of both its rounds
+    if constexpr (std::is_same_v<Message,
+                                 member_declined>) { // of the group, and so of both its rounds
       if (taken && rounds_.size() == 2 && message.group == begun_->group) {
         message.group = rounds_.back().round->group().group;
         hand_over(message, current_sender());
@@ -107,9 +115,11 @@ void group_actor::for_round(Message& message) {
     }
     if (taken || reported_ || !of_second(message.group)) return leave_if_idle();
   }
-  // A fast member's first chunks overtake the leader's group_begun, or the end of the first of two rounds. Every member has at most a
-  // window of chunks and a few small messages under way; more than that is nobody's honest doing.
-  if (early_.size() >= std::size_t{options_.group_size} * (options_.window_chunks + 4) * (has_second() ? 2 : 1))
+  // A fast member's first chunks overtake the leader's group_begun, or the end of the first of two
+  // rounds. Every member has at most a window of chunks and a few small messages under way; more
+  // than that is nobody's honest doing.
+  if (early_.size() >=
+      std::size_t{options_.group_size} * (options_.window_chunks + 4) * (has_second() ? 2 : 1))
     return misbehaviour(0, "too many messages before the group began");
   early_.emplace_back(current_sender(), std::move(message));
 }
@@ -121,31 +131,38 @@ void group_actor::of_round(Message& message) {
   leave_if_idle();
 }
 
-void group_actor::look_up() { send(request_.dht, lookup{key_, address(), 0}); }
+void group_actor::look_up() {
+  send(request_.dht, lookup{key_, address(), 0});
+}
 
 void group_actor::on_timer(const tick& what) {
   switch (what.kind) {
-    case poll:
-      if (matchmaking_->over()) return;
-      look_up();
-      set_timer(options_.poll_interval, poll);
-      return;
-    case deadline: return matchmaking_->on_deadline(last_deadline_);
-    case last_deadline: return matchmaking_->on_deadline(true);
-    case give_up: return matchmaking_->on_give_up();
-    case cancel:
-      if (!reported_ && rounds_.empty()) matchmaking_failed(reason::cancelled);
-      return;
-    case look_at_senders:
-      if (finished()) return;
-      rounds_.back().round->check_senders();
-      set_timer(options_.sender_timeout / 4, look_at_senders);
-      return leave_if_idle();
-    case round_over:
-      if (what.token < rounds_.size()) rounds_[what.token].round->on_round_timeout();
-      return leave_if_idle();
-    case leave: return end();
-    default: return;
+  case poll:
+    if (matchmaking_->over()) return;
+    look_up();
+    set_timer(options_.poll_interval, poll);
+    return;
+  case deadline:
+    return matchmaking_->on_deadline(last_deadline_);
+  case last_deadline:
+    return matchmaking_->on_deadline(true);
+  case give_up:
+    return matchmaking_->on_give_up();
+  case cancel:
+    if (!reported_ && rounds_.empty()) matchmaking_failed(reason::cancelled);
+    return;
+  case look_at_senders:
+    if (finished()) return;
+    rounds_.back().round->check_senders();
+    set_timer(options_.sender_timeout / 4, look_at_senders);
+    return leave_if_idle();
+  case round_over:
+    if (what.token < rounds_.size()) rounds_[what.token].round->on_round_timeout();
+    return leave_if_idle();
+  case leave:
+    return end();
+  default:
+    return;
   }
 }
 
@@ -166,8 +183,11 @@ void group_actor::begin_round(round_request request, group_begun group) {
   one.round.emplace(options_, one.request, group, here().id(), static_cast<round_io&>(*this),
                     [this](round_result result) { conclude(std::move(result)); });
   auto& round = *one.round;
-  contributed what{group.group, group.epoch, round.self(), static_cast<std::uint32_t>(group.members.size()), request_.weight,
-                   request_.samples, round.contribution(), request_.takes, first_of_two};
+  contributed what{group.group,          group.epoch,
+                   round.self(),         static_cast<std::uint32_t>(group.members.size()),
+                   request_.weight,      request_.samples,
+                   round.contribution(), request_.takes,
+                   first_of_two};
   if (first_of_two) what.samples.clear();
   here().observe(what);
   if (rounds_.size() == 1) here().probe(probes::group_begun);
@@ -177,7 +197,8 @@ void group_actor::begin_round(round_request request, group_begun group) {
   for (auto& [sender, message] : std::exchange(early_, {}))
     std::visit(
         [&, who = sender](auto& m) {
-          if (!hand_over(m, who) && of_second(m.group) && !reported_) early_.emplace_back(who, std::move(m));
+          if (!hand_over(m, who) && of_second(m.group) && !reported_)
+            early_.emplace_back(who, std::move(m));
         },
         message);
   leave_if_idle();
@@ -187,11 +208,13 @@ void group_actor::begin_second() {
   const auto size = begun_->members.size();
   auto group = *begun_;
   group.group = second_group(begun_->group);
-  group.boundaries.assign(begun_->boundaries.begin() + static_cast<std::ptrdiff_t>(size + 1), begun_->boundaries.end());
+  group.boundaries.assign(begun_->boundaries.begin() + static_cast<std::ptrdiff_t>(size + 1),
+                          begun_->boundaries.end());
   auto request = request_;
   request.values = request_.second.values(first_mean_);
   request.codecs = request_.second.codecs;
-  SHOAL_CHECK(request.values.size() == 4 * request_.second.value_count, "a contribution of the second round's length");
+  SHOAL_CHECK(request.values.size() == 4 * request_.second.value_count,
+              "a contribution of the second round's length");
   const auto lost = rounds_.front().round->lost_members();
   begin_round(std::move(request), std::move(group));
   for (const auto& [member, why] : lost) rounds_.back().round->leave_out_member(member, why);
@@ -199,8 +222,9 @@ void group_actor::begin_second() {
 
 void group_actor::conclude(round_result result) {
   here().observe(round_ended{result.group, result.epoch, result.member,
-                             static_cast<std::uint32_t>(result.members.size()), result.outcome, result.reason,
-                             result.parts, result.values, static_cast<std::uint64_t>(result.started.count())});
+                             static_cast<std::uint32_t>(result.members.size()), result.outcome,
+                             result.reason, result.parts, result.values,
+                             static_cast<std::uint64_t>(result.started.count())});
   if (has_second() && rounds_.size() == 1) {
     if (result.succeeded()) {
       first_mean_ = result.values;
@@ -244,7 +268,14 @@ void group_actor::matchmaking_failed(reason why) {
   result.epoch = request_.epoch;
   result.reason = why;
   result.started = now();
-  here().observe(round_ended{{}, request_.epoch, 0, 0, outcome::failed, why, {}, {},
+  here().observe(round_ended{{},
+                             request_.epoch,
+                             0,
+                             0,
+                             outcome::failed,
+                             why,
+                             {},
+                             {},
                              static_cast<std::uint64_t>(now().count())});
   reported_ = true;
   send(owner_, round_report{std::make_shared<const round_result>(std::move(result))});
@@ -252,7 +283,9 @@ void group_actor::matchmaking_failed(reason why) {
 }
 
 void group_actor::leave_if_idle() {
-  if (reported_ && !rounds_.empty() && std::all_of(rounds_.begin(), rounds_.end(), [](const running_round& one) { return one.round->idle(); }))
+  if (reported_ && !rounds_.empty() &&
+      std::all_of(rounds_.begin(), rounds_.end(),
+                  [](const running_round& one) { return one.round->idle(); }))
     end();
 }
 
@@ -263,20 +296,31 @@ void group_actor::end() {
 void group_actor::on_down(const caf::actor_addr& whom) {
   std::erase(watched_, whom);
   matchmaking_->on_down(whom);
-  for (std::size_t i = 0; i < rounds_.size(); ++i) rounds_[i].round->on_down(whom);   // the first may begin the second
+  for (std::size_t i = 0; i < rounds_.size(); ++i)
+    rounds_[i].round->on_down(whom); // the first may begin the second
   leave_if_idle();
 }
 
-void group_actor::send_to(const caf::actor& to, caf::message content) { send(to, std::move(content)); }
+void group_actor::send_to(const caf::actor& to, caf::message content) {
+  send(to, std::move(content));
+}
 void group_actor::watch(const caf::actor& whom) {
   auto address = caf::actor_cast<caf::actor_addr>(whom);
   if (std::find(watched_.begin(), watched_.end(), address) != watched_.end()) return;
   watched_.push_back(address);
   monitor(whom);
 }
-void group_actor::probe(std::string_view point) { here().probe(point); }
-bool group_actor::rare(std::string_view branch) { return here().rare(branch); }
-duration group_actor::time() const { return now(); }
-void group_actor::suspect(peer_id culprit, std::string why) { misbehaviour(culprit, std::move(why)); }
+void group_actor::probe(std::string_view point) {
+  here().probe(point);
+}
+bool group_actor::rare(std::string_view branch) {
+  return here().rare(branch);
+}
+duration group_actor::time() const {
+  return now();
+}
+void group_actor::suspect(peer_id culprit, std::string why) {
+  misbehaviour(culprit, std::move(why));
+}
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -2,28 +2,32 @@
 // (matchmaking), runs the all-reduce (butterfly), reports the result to its owner, and stays until
 // no member needs anything from it. Messages of a group that arrive before group_begun are kept.
 //
-// Two rounds of one group (PowerSGD): where the first one ended well a member begins the second at once, with the same members and the
-//   parts that the leader cut for it, and what it gives to it made from the mean of the first. The second round has a group id of its own,
-//   which follows from the group's, so that no message is taken for one of the other round; those that come too early are kept. Who is lost
-//   in the first round is lost in the second. For whom the first one failed says so (member_declined): it has no vote in the second. At
-//   most one mean of the first round ever has a majority, so all who are in the second hold the same one.
-// One report: of the second round, with the values of both, or of the first, if that failed. Each round may take round_timeout.
+// Two rounds of one group (PowerSGD): where the first one ended well a member begins the second at
+// once, with the same members and the
+//   parts that the leader cut for it, and what it gives to it made from the mean of the first. The
+//   second round has a group id of its own, which follows from the group's, so that no message is
+//   taken for one of the other round; those that come too early are kept. Who is lost in the first
+//   round is lost in the second. For whom the first one failed says so (member_declined): it has no
+//   vote in the second. At most one mean of the first round ever has a majority, so all who are in
+//   the second hold the same one.
+// One report: of the second round, with the values of both, or of the first, if that failed. Each
+// round may take round_timeout.
 #pragma once
-
-#include <deque>
-#include <memory>
-#include <variant>
-#include <vector>
 
 #include "actors/averaging/butterfly.hpp"
 #include "actors/averaging/matchmaking.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/protocol_actor.hpp"
 
+#include <deque>
+#include <memory>
+#include <variant>
+#include <vector>
+
 namespace shoal::actors {
 
 class group_actor final : public protocol_actor, private round_io {
- public:
+public:
   /// `owner` is a local actor; it gets one round_report. A tick{cancel} from it gives the round up.
   group_actor(caf::actor_config& config, host& on, caf::actor owner, averaging_config options,
               round_request request);
@@ -33,10 +37,18 @@ class group_actor final : public protocol_actor, private round_io {
   caf::behavior make_behavior() override;
   void on_exit() override;
 
- private:
-  using early_message = std::variant<member_declined, part_chunk, reduced_chunk, part_query, part_claim, member_ready,
-                                     member_finished>;
-  enum timer : std::uint32_t { poll, deadline, last_deadline, give_up, round_over, look_at_senders, leave };
+private:
+  using early_message = std::variant<member_declined, part_chunk, reduced_chunk, part_query,
+                                     part_claim, member_ready, member_finished>;
+  enum timer : std::uint32_t {
+    poll,
+    deadline,
+    last_deadline,
+    give_up,
+    round_over,
+    look_at_senders,
+    leave
+  };
   struct running_round {
     round_request request;
     std::optional<butterfly> round;
@@ -52,7 +64,9 @@ class group_actor final : public protocol_actor, private round_io {
   void report(round_result result);
   void decline_second();
   bool has_second() const { return request_.second.value_count > 0; }
-  bool of_second(const group_id& group) const { return has_second() && begun_ && group == second_group(begun_->group); }
+  bool of_second(const group_id& group) const {
+    return has_second() && begun_ && group == second_group(begun_->group);
+  }
   bool finished() const { return !rounds_.empty() && rounds_.back().round->finished(); }
   void matchmaking_failed(reason why);
   void leave_if_idle();
@@ -79,12 +93,12 @@ class group_actor final : public protocol_actor, private round_io {
   std::string key_;
   std::optional<matchmaking> matchmaking_;
   std::optional<group_begun> begun_;
-  std::deque<running_round> rounds_;           // those that have begun: one, or both
+  std::deque<running_round> rounds_; // those that have begun: one, or both
   payload first_mean_;
   std::vector<std::pair<caf::strong_actor_ptr, early_message>> early_;
   std::vector<caf::actor_addr> watched_;
-  bool last_deadline_ = false;                 // patience is all of matchmaking_time
+  bool last_deadline_ = false; // patience is all of matchmaking_time
   bool reported_ = false;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,21 +1,21 @@
 #include "actors/averaging/matchmaking.hpp"
 
+#include "actors/probes.hpp"
+#include "actors/rare.hpp"
+#include "kernels/averaging_plan.hpp"
+#include "kernels/balanced_shares.hpp"
+#include "kernels/part_boundaries.hpp"
+
+#include <caf/actor_addr.hpp>
+#include <caf/actor_cast.hpp>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <limits>
 #include <span>
 #include <utility>
-
-#include <caf/actor_addr.hpp>
-#include <caf/actor_cast.hpp>
-#include <fmt/format.h>
-
-#include "actors/probes.hpp"
-#include "actors/rare.hpp"
-#include "kernels/averaging_plan.hpp"
-#include "kernels/balanced_shares.hpp"
-#include "kernels/part_boundaries.hpp"
 
 namespace shoal::actors {
 
@@ -25,10 +25,16 @@ bool is(const caf::actor& address, const caf::strong_actor_ptr& sender) {
   return sender && address && caf::actor_cast<caf::strong_actor_ptr>(address) == sender;
 }
 
-/// Who takes nothing gives nothing; and nobody is reached better than by all, or all parts would be its.
-bool possible(const member_info& who) { return (who.takes != 0 || who.weight == 0) && who.reached <= static_cast<std::uint8_t>(reached_by::all); }
+/// Who takes nothing gives nothing; and nobody is reached better than by all, or all parts would be
+/// its.
+bool possible(const member_info& who) {
+  return (who.takes != 0 || who.weight == 0) &&
+         who.reached <= static_cast<std::uint8_t>(reached_by::all);
+}
 
-std::uint64_t chunk_bytes(const averaging_config& config) { return std::max<std::uint64_t>(4, config.chunk_bytes / 4 * 4); }
+std::uint64_t chunk_bytes(const averaging_config& config) {
+  return std::max<std::uint64_t>(4, config.chunk_bytes / 4 * 4);
+}
 
 std::optional<peer_id> parse_id(const std::string& text) {
   peer_id out = 0;
@@ -37,11 +43,12 @@ std::optional<peer_id> parse_id(const std::string& text) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
-matchmaking::matchmaking(const averaging_config& config, const round_request& request, member_info self, std::int64_t deadline,
-                         round_io& io, events on)
-    : config_(config), request_(request), self_(std::move(self)), io_(io), on_(std::move(on)), deadline_(deadline) {}
+matchmaking::matchmaking(const averaging_config& config, const round_request& request,
+                         member_info self, std::int64_t deadline, round_io& io, events on)
+    : config_(config), request_(request), self_(std::move(self)), io_(io), on_(std::move(on)),
+      deadline_(deadline) {}
 
 payload matchmaking::standing::pack() const {
   std::vector<std::byte> out(sizeof deadline + 1);
@@ -81,7 +88,8 @@ void matchmaking::expect(const std::vector<expected_peer>& peers, std::uint64_t 
 }
 
 bool matchmaking::is_gone(const caf::actor& address) const {
-  return std::find(gone_.begin(), gone_.end(), caf::actor_cast<caf::actor_addr>(address)) != gone_.end();
+  return std::find(gone_.begin(), gone_.end(), caf::actor_cast<caf::actor_addr>(address)) !=
+         gone_.end();
 }
 
 void matchmaking::found_peers(const std::vector<shared<record>>& records) {
@@ -89,21 +97,24 @@ void matchmaking::found_peers(const std::vector<shared<record>>& records) {
   looked_up_ = true;
   for (const auto& entry : records) {
     auto id = parse_id(entry->subkey);
-    if (id && entry->address && *id != self_.peer) learn(*id, entry->address, standing::unpack(entry->value));
+    if (id && entry->address && *id != self_.peer)
+      learn(*id, entry->address, standing::unpack(entry->value));
   }
   choose_leader();
   close_if_complete();
 }
 
-bool matchmaking::may_lead() const { return self_.reached > 0 || (ready_.empty() && expected_.empty()); }
+bool matchmaking::may_lead() const {
+  return self_.reached > 0 || (ready_.empty() && expected_.empty());
+}
 
 void matchmaking::learn(peer_id peer, const caf::actor& address, standing what) {
   if (is_gone(address)) return;
   auto& known = ready_[peer];
   known.what = what;
   if (known.address == address) return;
-  known.address = address;  // new, or it tries again with a new group actor
-  if (leader_ == peer) {  // what we asked its old one will not be answered
+  known.address = address; // new, or it tries again with a new group actor
+  if (leader_ == peer) {   // what we asked its old one will not be answered
     leader_.reset();
     accepted_ = false;
   }
@@ -116,7 +127,8 @@ void matchmaking::choose_leader() {
   std::optional<rank> first;
   if (self_.reached > 0) first = own_rank();
   for (const auto& [peer, one] : ready_)
-    if (const rank theirs{one.what.deadline, peer}; one.what.leads && (!first || theirs < *first)) first = theirs;
+    if (const rank theirs{one.what.deadline, peer}; one.what.leads && (!first || theirs < *first))
+      first = theirs;
   const auto leader = first ? std::get<peer_id>(*first) : self_.peer;
   if (leader != self_.peer) {
     if (leader_ != leader) follow(leader);
@@ -128,22 +140,26 @@ void matchmaking::choose_leader() {
 
 void matchmaking::follow(peer_id leader) {
   const auto& to = ready_.at(leader);
-  if (leader_)  // its answer may still be under way: it may count on us already
+  if (leader_) // its answer may still be under way: it may count on us already
     if (auto old = ready_.find(*leader_); old != ready_.end())
       io_.send_to(old->second.address, caf::make_message(join_withdrawn{self_.peer}));
   for (const auto& [peer, info] : joined_)
-    io_.send_to(info.address, caf::make_message(join_rejected{0, leader, to.what.deadline, to.address}));
+    io_.send_to(info.address,
+                caf::make_message(join_rejected{0, leader, to.what.deadline, to.address}));
   joined_.clear();
   leader_ = leader;
   accepted_ = false;
-  io_.send_to(to.address, caf::make_message(
-                              join_request{request_.epoch, request_.state, value_count(), request_.codecs.number(), deadline_, self_}));
+  io_.send_to(to.address,
+              caf::make_message(join_request{request_.epoch, request_.state, value_count(),
+                                             request_.codecs.number(), deadline_, self_}));
 }
 
 void matchmaking::on(const join_request& message) {
   const auto& who = message.member;
-  auto reject = [&](reason why, peer_id suggested = 0, std::int64_t deadline = 0, const caf::actor& address = {}) {
-    io_.send_to(who.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why), suggested, deadline, address}));
+  auto reject = [&](reason why, peer_id suggested = 0, std::int64_t deadline = 0,
+                    const caf::actor& address = {}) {
+    io_.send_to(who.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why),
+                                                             suggested, deadline, address}));
   };
   if (!who.address) return io_.suspect(who.peer, "join request without an address");
   if (!possible(who)) {
@@ -151,12 +167,16 @@ void matchmaking::on(const join_request& message) {
     return reject(reason::bad_message);
   }
   if (over_) return reject(late_answer_);
-  if (message.epoch != request_.epoch || message.state != request_.state) return reject(reason::out_of_sync);
-  if (message.value_count != value_count() || message.codec != request_.codecs.number() || who.peer == self_.peer) {
+  if (message.epoch != request_.epoch || message.state != request_.state)
+    return reject(reason::out_of_sync);
+  if (message.value_count != value_count() || message.codec != request_.codecs.number() ||
+      who.peer == self_.peer) {
     io_.suspect(who.peer, "join request for another vector or codec, or in our name");
     return reject(reason::bad_message);
   }
-  if (leader_) return reject(reason::none, *leader_, ready_.at(*leader_).what.deadline, ready_.at(*leader_).address);
+  if (leader_)
+    return reject(reason::none, *leader_, ready_.at(*leader_).what.deadline,
+                  ready_.at(*leader_).address);
   if (!may_lead() && joined_.empty() && who.reached == 0) return reject(reason::cancelled);
   if (who.reached > 0 && (rank{message.deadline, who.peer} < own_rank() || self_.reached == 0)) {
     // It should lead; it will find out, and so do we as soon as the DHT names it.
@@ -164,7 +184,9 @@ void matchmaking::on(const join_request& message) {
     choose_leader();
     return reject(reason::none, who.peer, message.deadline, who.address);
   }
-  if (!joined_.contains(who.peer) && (joined_.size() + 1 >= config_.group_size || io_.rare(rare::full))) return reject(reason::group_closed);
+  if (!joined_.contains(who.peer) &&
+      (joined_.size() + 1 >= config_.group_size || io_.rare(rare::full)))
+    return reject(reason::group_closed);
   learn(who.peer, who.address, {message.deadline, who.reached > 0});
   joined_.insert_or_assign(who.peer, who);
   gathered_ = io_.time() - started_;
@@ -181,7 +203,8 @@ void matchmaking::on(const join_accepted&, const caf::strong_actor_ptr& sender) 
 void matchmaking::on(const join_rejected& message, const caf::strong_actor_ptr& sender) {
   if (over_ || !leader_ || !is(ready_.at(*leader_).address, sender)) return;
   auto why = static_cast<reason>(std::min<std::size_t>(message.why, reason_names.size() - 1));
-  if (why == reason::cancelled) {  // an attempt of the past; its owner will be back under a new address
+  if (why ==
+      reason::cancelled) { // an attempt of the past; its owner will be back under a new address
     forget(caf::actor_cast<caf::actor_addr>(sender), false);
     choose_leader();
     return close_if_complete();
@@ -191,9 +214,10 @@ void matchmaking::on(const join_rejected& message, const caf::strong_actor_ptr& 
   const rank refused_by{refuser.what.deadline, *leader_};
   leader_.reset();
   accepted_ = false;
-  // Only ever one before it in the order: nobody can be sent in a circle. Else what we know of it is not what it knows: it does not
-  // lead us until the next look-up.
-  if (message.suggested && rank{message.suggested_deadline, message.suggested_peer} < refused_by && message.suggested_peer != self_.peer)
+  // Only ever one before it in the order: nobody can be sent in a circle. Else what we know of it
+  // is not what it knows: it does not lead us until the next look-up.
+  if (message.suggested && rank{message.suggested_deadline, message.suggested_peer} < refused_by &&
+      message.suggested_peer != self_.peer)
     learn(message.suggested_peer, message.suggested, {message.suggested_deadline, true});
   else
     refuser.what.leads = false;
@@ -210,25 +234,31 @@ bool matchmaking::valid(const group_begun& message) const {
   const auto& m = message.members;
   if (message.epoch != request_.epoch || message.state != request_.state) return false;
   const auto rounds = request_.second.value_count > 0 ? 2u : 1u;
-  if (m.empty() || m.size() > config_.group_size || message.boundaries.size() != rounds * (m.size() + 1)) return false;
+  if (m.empty() || m.size() > config_.group_size ||
+      message.boundaries.size() != rounds * (m.size() + 1))
+    return false;
   for (std::size_t round = 0; round < rounds; ++round) {
     const auto cuts = std::span(message.boundaries).subspan(round * (m.size() + 1), m.size() + 1);
     const auto values = round == 0 ? request_.values.size() / 4 : request_.second.value_count;
-    if (!std::is_sorted(cuts.begin(), cuts.end()) || cuts.front() != 0 || cuts.back() != values) return false;
+    if (!std::is_sorted(cuts.begin(), cuts.end()) || cuts.front() != 0 || cuts.back() != values)
+      return false;
   }
-  // All have the same configuration, and chunks of four bytes would take more memory than the vector many times over.
+  // All have the same configuration, and chunks of four bytes would take more memory than the
+  // vector many times over.
   if (message.chunk_bytes != chunk_bytes(config_)) return false;
   if (message.codec != request_.codecs.number()) return false;
   for (std::size_t i = 0; i < m.size(); ++i) {
     if (!m[i].address || !possible(m[i])) return false;
     if (i > 0 && m[i - 1].peer >= m[i].peer) return false;
   }
-  auto me = std::find_if(m.begin(), m.end(), [&](const member_info& x) { return x.peer == self_.peer; });
+  auto me =
+      std::find_if(m.begin(), m.end(), [&](const member_info& x) { return x.peer == self_.peer; });
   return me != m.end() && me->weight == self_.weight && me->samples == self_.samples;
 }
 
 void matchmaking::on(const group_begun& message, const caf::strong_actor_ptr& sender) {
-  if (over_ || !leader_ || !is(ready_.at(*leader_).address, sender)) return decline(message, sender);
+  if (over_ || !leader_ || !is(ready_.at(*leader_).address, sender))
+    return decline(message, sender);
   if (!valid(message)) {
     io_.suspect(*leader_, "group_begun that contradicts what was agreed");
     return fail(reason::bad_message);
@@ -242,9 +272,12 @@ void matchmaking::on(const group_begun& message, const caf::strong_actor_ptr& se
 void matchmaking::decline(const group_begun& message, const caf::strong_actor_ptr& sender) {
   const auto& m = message.members;
   if (message.group == begun_ || m.size() > config_.group_size) return;
-  auto me = std::find_if(m.begin(), m.end(), [&](const member_info& x) { return x.address == self_.address; });
-  auto by_member = std::any_of(m.begin(), m.end(), [&](const member_info& x) { return is(x.address, sender); });
-  if (me == m.end() || !by_member) return io_.suspect(0, "group_begun of a group that we never asked to join");
+  auto me = std::find_if(m.begin(), m.end(),
+                         [&](const member_info& x) { return x.address == self_.address; });
+  auto by_member =
+      std::any_of(m.begin(), m.end(), [&](const member_info& x) { return is(x.address, sender); });
+  if (me == m.end() || !by_member)
+    return io_.suspect(0, "group_begun of a group that we never asked to join");
   auto index = static_cast<std::uint32_t>(me - m.begin());
   for (auto other = m.begin(); other != m.end(); ++other)
     if (other != me && other->address)
@@ -259,7 +292,9 @@ void matchmaking::on_down(const caf::actor_addr& whom) {
 }
 
 void matchmaking::forget(const caf::actor_addr& whom, bool died) {
-  auto gone = [&](const caf::actor& address) { return caf::actor_cast<caf::actor_addr>(address) == whom; };
+  auto gone = [&](const caf::actor& address) {
+    return caf::actor_cast<caf::actor_addr>(address) == whom;
+  };
   gone_.push_back(whom);
   std::erase_if(expected_, [&](const auto& entry) { return gone(entry.second); });
   for (auto i = ready_.begin(); i != ready_.end();) {
@@ -281,7 +316,8 @@ void matchmaking::close_if_complete() {
   if (over_ || leader_ || !looked_up_ || !may_lead()) return;
   if (!impatient_) impatient_ = !joined_.empty() && io_.rare(rare::hurried);
   if (impatient_ && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
-  if (request_.wanted > 0 && joined_.size() + 1 < std::min(request_.wanted, config_.group_size)) return;
+  if (request_.wanted > 0 && joined_.size() + 1 < std::min(request_.wanted, config_.group_size))
+    return;
   if (request_.wanted == 0 && joined_.size() + 1 < config_.group_size) {
     auto missing = [&](const auto& entry) { return !joined_.contains(entry.first); };
     if (std::any_of(expected_.begin(), expected_.end(), missing)) return;
@@ -299,7 +335,8 @@ bool matchmaking::quorum() const {
 }
 
 std::vector<double> matchmaking::shares(const std::vector<member_info>& members) const {
-  // Who is reached best reduces: by all, else those with a relay, else (alone) even who nobody reaches.
+  // Who is reached best reduces: by all, else those with a relay, else (alone) even who nobody
+  // reaches.
   std::uint8_t best = 0;
   for (const auto& m : members) best = std::max(best, m.reached);
   std::vector<kernels::averaging_peer> peers;
@@ -307,8 +344,11 @@ std::vector<double> matchmaking::shares(const std::vector<member_info>& members)
     const auto known = request_.rate_factors.find(m.peer);
     const double factor = known == request_.rate_factors.end() ? 1 : known->second;
     // What a peer says may be anything.
-    const auto rate = [&](std::uint64_t said) { return std::clamp(factor * static_cast<double>(said), 1.0, kernels::fastest_rate); };
-    peers.push_back({rate(m.rate_up), rate(m.rate_down), m.weight > 0, m.takes != 0, m.reached == best});
+    const auto rate = [&](std::uint64_t said) {
+      return std::clamp(factor * static_cast<double>(said), 1.0, kernels::fastest_rate);
+    };
+    peers.push_back(
+        {rate(m.rate_up), rate(m.rate_down), m.weight > 0, m.takes != 0, m.reached == best});
   }
   std::vector<double> out;
   for (const auto& p : peers) out.push_back(p.reduces ? std::min(p.up, p.down) : 0);
@@ -321,8 +361,11 @@ std::vector<double> matchmaking::shares(const std::vector<member_info>& members)
     for (auto& share : out) share = share > 0 ? 1 : 0;
     return out;
   }
-  // All alike but for their lines: the closed form. Else the general one, which without pair limits is the linear program's plan.
-  if (std::all_of(peers.begin(), peers.end(), [](const auto& p) { return p.contributes && p.receives; })) return kernels::balanced_shares(out);
+  // All alike but for their lines: the closed form. Else the general one, which without pair limits
+  // is the linear program's plan.
+  if (std::all_of(peers.begin(), peers.end(),
+                  [](const auto& p) { return p.contributes && p.receives; }))
+    return kernels::balanced_shares(out);
   const auto plan = kernels::fill_lines(peers);
   return plan ? plan->shares : kernels::balanced_shares(out);
 }
@@ -336,7 +379,10 @@ void matchmaking::close() {
   begin.codec = request_.codecs.number();
   begin.chunk_bytes = chunk_bytes(config_);
   hasher id;
-  id.add(std::string_view{"group"}).add(request_.epoch).add(request_.state.high).add(request_.state.low);
+  id.add(std::string_view{"group"})
+      .add(request_.epoch)
+      .add(request_.state.high)
+      .add(request_.state.low);
   id.add(io_.time().count());
   for (const auto& [peer, info] : members) {
     begin.members.push_back(info);
@@ -357,7 +403,7 @@ void matchmaking::close() {
 }
 
 void matchmaking::on_deadline(bool last) {
-  impatient_ = true;   // also of one who leads later
+  impatient_ = true; // also of one who leads later
   if (over_ || leader_) return;
   if (may_lead() && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
   if (last) fail(may_lead() ? reason::group_too_small : reason::no_reducer);
@@ -370,8 +416,9 @@ void matchmaking::on_give_up() {
 void matchmaking::fail(reason why) {
   over_ = true;
   for (const auto& [peer, info] : joined_)
-    io_.send_to(info.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why), 0, 0, {}}));
+    io_.send_to(info.address,
+                caf::make_message(join_rejected{static_cast<std::uint8_t>(why), 0, 0, {}}));
   on_.failed(why);
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,15 +1,16 @@
-// Messages of a round: matchmaking forms a group, and a butterfly all-reduce averages its members' values.
+// Messages of a round: matchmaking forms a group, and a butterfly all-reduce averages its members'
+// values.
 #pragma once
-
-#include <cstdint>
-#include <vector>
-
-#include <caf/actor.hpp>
 
 #include "actors/ids.hpp"
 #include "actors/message_list.hpp"
 #include "actors/payload_inspect.hpp"
 #include "kernels/base/payload.hpp"
+
+#include <caf/actor.hpp>
+
+#include <cstdint>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -17,32 +18,34 @@ namespace shoal::actors {
 
 struct member_info {
   peer_id peer = 0;
-  caf::actor address;                ///< its group actor
-  std::uint64_t weight = 0;          ///< samples in its contribution
-  std::uint64_t rate_up = 0;         ///< of its line, bit/s, as it says; the rates decide its share
+  caf::actor address;        ///< its group actor
+  std::uint64_t weight = 0;  ///< samples in its contribution
+  std::uint64_t rate_up = 0; ///< of its line, bit/s, as it says; the rates decide its share
   std::uint64_t rate_down = 0;
-  std::uint8_t reached = 2;          ///< by whom it can be reached: actors/averaging/round.hpp
-  std::uint8_t takes = 1;            ///< 0: it reduces for the others and wants no result
+  std::uint8_t reached = 2; ///< by whom it can be reached: actors/averaging/round.hpp
+  std::uint8_t takes = 1;   ///< 0: it reduces for the others and wants no result
   std::vector<sample_range> samples;
-  SHOAL_MESSAGE(member_info, x.peer, x.address, x.weight, x.rate_up, x.rate_down, x.reached, x.takes, x.samples)
+  SHOAL_MESSAGE(member_info, x.peer, x.address, x.weight, x.rate_up, x.rate_down, x.reached,
+                x.takes, x.samples)
 };
 
 struct join_request {
   std::uint64_t epoch = 0;
   state_id state;
-  std::uint64_t value_count = 0;     ///< length of the vector to average, or of both rounds' vectors
-  std::uint8_t codec = 0;            ///< round_codecs::number()
-  std::int64_t deadline = 0;         ///< the sender's own, if it becomes leader: utc ns
+  std::uint64_t value_count = 0; ///< length of the vector to average, or of both rounds' vectors
+  std::uint8_t codec = 0;        ///< round_codecs::number()
+  std::int64_t deadline = 0;     ///< the sender's own, if it becomes leader: utc ns
   member_info member;
   SHOAL_MESSAGE(join_request, x.epoch, x.state, x.value_count, x.codec, x.deadline, x.member)
 };
 
 struct join_accepted {
-  group_id round;                    ///< the leader's name for the coming group
+  group_id round; ///< the leader's name for the coming group
   SHOAL_MESSAGE(join_accepted, x.round)
 };
 
-/// `why` is a reason. `suggested` is another leader, with its id and deadline, if the sender knows one.
+/// `why` is a reason. `suggested` is another leader, with its id and deadline, if the sender knows
+/// one.
 struct join_rejected {
   std::uint8_t why = 0;
   peer_id suggested_peer = 0;
@@ -57,9 +60,10 @@ struct join_withdrawn {
   SHOAL_MESSAGE(join_withdrawn, x.peer)
 };
 
-/// The group is closed: the leader's decisions for the round. Boundaries are value indices; member j reduces
-/// [boundaries[j], boundaries[j+1]) in chunks of `chunk_bytes` of values (before the codec). With two consecutive rounds, the
-/// boundaries of the second follow those of the first. The second round's messages use another id (actors/averaging/group.hpp).
+/// The group is closed: the leader's decisions for the round. Boundaries are value indices; member
+/// j reduces [boundaries[j], boundaries[j+1]) in chunks of `chunk_bytes` of values (before the
+/// codec). With two consecutive rounds, the boundaries of the second follow those of the first. The
+/// second round's messages use another id (actors/averaging/group.hpp).
 struct group_begun {
   group_id group;
   std::uint64_t epoch = 0;
@@ -67,12 +71,13 @@ struct group_begun {
   std::vector<member_info> members;
   std::vector<std::uint64_t> boundaries;
   std::uint64_t chunk_bytes = 256 * 1024;
-  std::uint8_t codec = 0;            ///< round_codecs::number()
-  SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.boundaries, x.chunk_bytes, x.codec)
+  std::uint8_t codec = 0; ///< round_codecs::number()
+  SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.boundaries, x.chunk_bytes,
+                x.codec)
 };
 
-/// Goes to every other member of a group: its leader counted on `member`, which joined another group meanwhile.
-/// The others treat `member` as dead in that round.
+/// Goes to every other member of a group: its leader counted on `member`, which joined another
+/// group meanwhile. The others treat `member` as dead in that round.
 struct member_declined {
   group_id group;
   std::uint32_t member = 0;
@@ -88,7 +93,8 @@ struct chunk_range {
   SHOAL_MESSAGE(chunk_range, x.first, x.count)
 };
 
-/// A piece of `sender`'s values for part `part`, as the codec writes them; `offset` in bytes of values from the part's start.
+/// A piece of `sender`'s values for part `part`, as the codec writes them; `offset` in bytes of
+/// values from the part's start.
 struct part_chunk {
   group_id group;
   std::uint32_t sender = 0;
@@ -104,7 +110,7 @@ struct reduced_chunk {
   std::uint32_t part = 0;
   std::uint64_t offset = 0;
   std::uint64_t weight = 0;
-  std::vector<std::uint32_t> senders;  ///< ascending
+  std::vector<std::uint32_t> senders; ///< ascending
   payload data;
   SHOAL_MESSAGE(reduced_chunk, x.group, x.part, x.offset, x.weight, x.senders, x.data)
 };
@@ -112,14 +118,14 @@ struct reduced_chunk {
 /// One chunk arrived: the receiver of this message may send another (credit window).
 struct chunk_received {
   group_id group;
-  std::uint32_t member = 0;          ///< the member that received the chunk
+  std::uint32_t member = 0; ///< the member that received the chunk
   std::uint32_t part = 0;
-  std::uint8_t reduced = 0;          ///< 0: a part_chunk, 1: a reduced_chunk
+  std::uint8_t reduced = 0; ///< 0: a part_chunk, 1: a reduced_chunk
   SHOAL_MESSAGE(chunk_received, x.group, x.member, x.part, x.reduced)
 };
 
-/// For the sender, every reducer before the receiver in the order of `part` is gone. It asks the receiver for the part
-/// from now on, and already has the chunks `held`.
+/// For the sender, every reducer before the receiver in the order of `part` is gone. It asks the
+/// receiver for the part from now on, and already has the chunks `held`.
 struct part_query {
   group_id group;
   std::uint32_t member = 0;
@@ -128,8 +134,9 @@ struct part_query {
   SHOAL_MESSAGE(part_query, x.group, x.member, x.part, x.held)
 };
 
-/// The sender is going to reduce `part`, since for it every reducer before it in the part's order is gone. A member that has the part
-/// from one of them, or gets it later, answers with part_answer.
+/// The sender is going to reduce `part`, since for it every reducer before it in the part's order
+/// is gone. A member that has the part from one of them, or gets it later, answers with
+/// part_answer.
 struct part_claim {
   group_id group;
   std::uint32_t member = 0;
@@ -145,7 +152,8 @@ struct part_answer {
   SHOAL_MESSAGE(part_answer, x.group, x.member, x.part)
 };
 
-/// The claimant of `part` asks for these chunks: the receiver's own values (reduced 0) or finished ones (1).
+/// The claimant of `part` asks for these chunks: the receiver's own values (reduced 0) or finished
+/// ones (1).
 struct part_wanted {
   group_id group;
   std::uint32_t member = 0;
@@ -159,12 +167,12 @@ struct part_wanted {
 struct member_ready {
   group_id group;
   std::uint32_t member = 0;
-  id128 version;                     ///< hash of the senders of every chunk
+  id128 version; ///< hash of the senders of every chunk
   SHOAL_MESSAGE(member_ready, x.group, x.member, x.version)
 };
 
-/// A member's round ended and it needs nothing more from the others. The round succeeded if the majority of the members voted for
-/// `version`; otherwise `failed` is set.
+/// A member's round ended and it needs nothing more from the others. The round succeeded if the
+/// majority of the members voted for `version`; otherwise `failed` is set.
 struct member_finished {
   group_id group;
   std::uint32_t member = 0;
@@ -173,23 +181,22 @@ struct member_finished {
   SHOAL_MESSAGE(member_finished, x.group, x.member, x.failed, x.version)
 };
 
-using averaging_messages = message_list<
-    row<member_info, traffic::control, scope::remote>,
-    row<join_request, traffic::control, scope::remote>,
-    row<join_accepted, traffic::control, scope::remote>,
-    row<join_rejected, traffic::control, scope::remote>,
-    row<join_withdrawn, traffic::control, scope::remote>,
-    row<group_begun, traffic::control, scope::remote>,
-    row<member_declined, traffic::control, scope::remote>,
-    row<part_chunk, traffic::averaging, scope::remote>,
-    row<reduced_chunk, traffic::averaging, scope::remote>,
-    row<chunk_received, traffic::control, scope::remote>,
-    row<part_query, traffic::control, scope::remote>,
-    row<part_claim, traffic::control, scope::remote>,
-    row<part_answer, traffic::control, scope::remote>,
-    row<part_wanted, traffic::control, scope::remote>,
-    row<chunk_range, traffic::control, scope::remote>,
-    row<member_ready, traffic::control, scope::remote>,
-    row<member_finished, traffic::control, scope::remote>>;
+using averaging_messages = message_list<row<member_info, traffic::control, scope::remote>,
+                                        row<join_request, traffic::control, scope::remote>,
+                                        row<join_accepted, traffic::control, scope::remote>,
+                                        row<join_rejected, traffic::control, scope::remote>,
+                                        row<join_withdrawn, traffic::control, scope::remote>,
+                                        row<group_begun, traffic::control, scope::remote>,
+                                        row<member_declined, traffic::control, scope::remote>,
+                                        row<part_chunk, traffic::averaging, scope::remote>,
+                                        row<reduced_chunk, traffic::averaging, scope::remote>,
+                                        row<chunk_received, traffic::control, scope::remote>,
+                                        row<part_query, traffic::control, scope::remote>,
+                                        row<part_claim, traffic::control, scope::remote>,
+                                        row<part_answer, traffic::control, scope::remote>,
+                                        row<part_wanted, traffic::control, scope::remote>,
+                                        row<chunk_range, traffic::control, scope::remote>,
+                                        row<member_ready, traffic::control, scope::remote>,
+                                        row<member_finished, traffic::control, scope::remote>>;
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

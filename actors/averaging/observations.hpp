@@ -1,15 +1,15 @@
 // Observations of a round: each member's contribution, and how the round ended for it.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "actors/averaging/part_outcome.hpp"
 #include "actors/ids.hpp"
 #include "actors/observe.hpp"
 #include "actors/reasons.hpp"
 #include "kernels/base/payload.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -18,19 +18,20 @@ struct contributed {
   static constexpr std::string_view observed_as = "contributed";
   group_id group;
   std::uint64_t epoch = 0;
-  std::uint32_t member = 0;        ///< index in the group
+  std::uint32_t member = 0; ///< index in the group
   std::uint32_t members = 0;
   std::uint64_t weight = 0;
   std::vector<sample_range> samples;
   payload values;
-  bool takes = true;               ///< false: it reduces for the others and wants no result
-  bool first_of_two = false;       ///< a second round of the same members follows and tells whose samples are in the result
+  bool takes = true;         ///< false: it reduces for the others and wants no result
+  bool first_of_two = false; ///< a second round of the same members follows and tells whose samples
+                             ///< are in the result
 };
 
 /// A member's round ended. `values` is the mean, empty unless ok or partial.
 struct round_ended {
   static constexpr std::string_view observed_as = "round_ended";
-  group_id group;                  ///< zero if no group formed
+  group_id group; ///< zero if no group formed
   std::uint64_t epoch = 0;
   std::uint32_t member = 0;
   std::uint32_t members = 0;
@@ -38,7 +39,7 @@ struct round_ended {
   actors::reason reason = reason::none;
   std::vector<part_outcome> parts;
   payload values;
-  std::uint64_t started_ns = 0;    ///< when the group began (virtual)
+  std::uint64_t started_ns = 0; ///< when the group began (virtual)
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

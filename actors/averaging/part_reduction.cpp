@@ -1,11 +1,11 @@
 #include "actors/averaging/part_reduction.hpp"
 
+#include "actors/conduct/conduct.hpp"
+#include "kernels/base/check.hpp"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
-
-#include "actors/conduct/conduct.hpp"
-#include "kernels/base/check.hpp"
 
 namespace shoal::actors {
 
@@ -25,7 +25,8 @@ std::optional<chunk_set> from_ranges(const std::vector<chunk_range>& ranges, std
   chunk_set out(count);
   std::uint32_t next = 0;
   for (const auto& range : ranges) {
-    if (range.first < next || range.first >= count || range.count == 0 || range.count > count - range.first)
+    if (range.first < next || range.first >= count || range.count == 0 ||
+        range.count > count - range.first)
       return std::nullopt;
     next = range.first + range.count;
     for (auto k = range.first; k < next; ++k) out[k] = true;
@@ -33,16 +34,20 @@ std::optional<chunk_set> from_ranges(const std::vector<chunk_range>& ranges, std
   return out;
 }
 
-part_reduction::part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool hollow, const averaging_config& how,
-                               duration now, float_buffer into, std::uint64_t first)
-    : grid_(grid), weights_(std::move(weights)), hollow_(hollow), how_(how.aggregator), conduct_(how.conduct), aggregator_(how_->make()),
-      chunks_(grid.count()), values_(std::move(into)), first_(values_.empty() ? 0 : first), lacking_(weights_.size()), out_(weights_.size()),
-      last_progress_(weights_.size(), now), wanted_(grid.count()) {
-  for (std::size_t m = 0; m < weights_.size(); ++m) out_[m] = weights_[m] == 0;  // it only wants the result
+part_reduction::part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool hollow,
+                               const averaging_config& how, duration now, float_buffer into,
+                               std::uint64_t first)
+    : grid_(grid), weights_(std::move(weights)), hollow_(hollow), how_(how.aggregator),
+      conduct_(how.conduct), aggregator_(how_->make()), chunks_(grid.count()),
+      values_(std::move(into)), first_(values_.empty() ? 0 : first), lacking_(weights_.size()),
+      out_(weights_.size()), last_progress_(weights_.size(), now), wanted_(grid.count()) {
+  for (std::size_t m = 0; m < weights_.size(); ++m)
+    out_[m] = weights_[m] == 0; // it only wants the result
 }
 
 bool part_reduction::has(const open_chunk& chunk, std::uint32_t member) const {
-  return std::any_of(chunk.data.begin(), chunk.data.end(), [&](const auto& entry) { return entry.first == member; });
+  return std::any_of(chunk.data.begin(), chunk.data.end(),
+                     [&](const auto& entry) { return entry.first == member; });
 }
 
 chunk_set part_reduction::open(const chunk_set& chunks, duration now) {
@@ -85,7 +90,8 @@ void part_reduction::complete(std::uint32_t number) {
     if (wanted_[k]) ready_.push_back(k);
 }
 
-part_reduction::taken part_reduction::add(std::uint32_t member, std::uint32_t number, payload data, duration now) {
+part_reduction::taken part_reduction::add(std::uint32_t member, std::uint32_t number, payload data,
+                                          duration now) {
   if (data.is_hollow() != hollow_ || weights_[member] == 0) return taken::wrong;
   auto& chunk = chunks_[number];
   if (out_[member]) return taken::too_late;
@@ -135,7 +141,8 @@ std::vector<std::uint32_t> part_reduction::behind() const {
 /// Takes the pieces of a complete chunk, in member order.
 part_reduction::pieces part_reduction::take(std::uint32_t chunk) {
   auto data = std::exchange(chunks_[chunk].data, {});
-  std::sort(data.begin(), data.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(data.begin(), data.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   return data;
 }
 
@@ -145,21 +152,27 @@ std::span<float> part_reduction::room(std::uint64_t offset, std::uint64_t bytes)
   return values_.floats().subspan(first_ + offset / 4, bytes / 4);
 }
 
-/// Writes the aggregate, and returns the members that are in it: none if no values can be had. Senders of values that cannot be
-/// aggregated are added to `refused`.
-std::vector<std::uint32_t> part_reduction::aggregate(std::vector<contribution> from, std::span<float> out, std::vector<std::uint32_t>& refused) {
+/// Writes the aggregate, and returns the members that are in it: none if no values can be had.
+/// Senders of values that cannot be aggregated are added to `refused`.
+std::vector<std::uint32_t> part_reduction::aggregate(std::vector<contribution> from,
+                                                     std::span<float> out,
+                                                     std::vector<std::uint32_t>& refused) {
   aggregator_->open(out.size(), weights_);
-  for (const auto& [member, values] : from) aggregator_->add(member, conduct_->weight_of(member, static_cast<double>(weights_[member])), values);
+  for (const auto& [member, values] : from)
+    aggregator_->add(member, conduct_->weight_of(member, static_cast<double>(weights_[member])),
+                     values);
   while (!from.empty()) {
     const auto bad = aggregator_->close(out);
     if (!bad) break;
-    const auto found = std::find_if(from.begin(), from.end(), [&](const contribution& one) { return one.member == *bad; });
+    const auto found = std::find_if(from.begin(), from.end(),
+                                    [&](const contribution& one) { return one.member == *bad; });
     SHOAL_CHECK(found != from.end(), "an aggregator refuses a member that is in it");
     from.erase(found);
     aggregator_->leave_out(*bad);
     refused.push_back(*bad);
   }
-  reduced_unit unit{out, 0, std::accumulate(weights_.begin(), weights_.end(), std::uint64_t{0}), from.size()};
+  reduced_unit unit{out, 0, std::accumulate(weights_.begin(), weights_.end(), std::uint64_t{0}),
+                    from.size()};
   std::vector<std::uint32_t> senders;
   senders.reserve(from.size());
   for (const auto& one : from) {
@@ -192,8 +205,10 @@ part_reduction::reduced part_reduction::reduce_chunk(std::uint32_t number) {
   std::vector<contribution> from;
   from.reserve(data.size());
   for (const auto& [member, piece] : data) from.push_back({member, piece.floats()});
-  out.senders = aggregate(std::move(from), room(grid_.offset(number), grid_.size(number)), out.refused);
-  if (!out.senders.empty()) out.values = values_.slice(4 * first_ + grid_.offset(number), grid_.size(number));
+  out.senders =
+      aggregate(std::move(from), room(grid_.offset(number), grid_.size(number)), out.refused);
+  if (!out.senders.empty())
+    out.values = values_.slice(4 * first_ + grid_.offset(number), grid_.size(number));
   return out;
 }
 
@@ -206,11 +221,13 @@ std::optional<part_reduction::reduced> part_reduction::next_of_part() {
   out.senders = *senders_;
   out.refused = std::exchange(refused_, {});
   if (out.senders.empty()) return out;
-  out.values = hollow_ ? payload::hollow(grid_.size(out.chunk)) : values_.slice(4 * first_ + grid_.offset(out.chunk), grid_.size(out.chunk));
+  out.values = hollow_ ? payload::hollow(grid_.size(out.chunk))
+                       : values_.slice(4 * first_ + grid_.offset(out.chunk), grid_.size(out.chunk));
   return out;
 }
 
-/// All that is to come of the part is here: each sender's pieces are put together, and aggregated as one.
+/// All that is to come of the part is here: each sender's pieces are put together, and aggregated
+/// as one.
 void part_reduction::reduce_part() {
   std::vector<pieces> chunks;
   for (std::uint32_t k = 0; k < chunks_.size(); ++k) chunks.push_back(take(k));
@@ -223,9 +240,11 @@ void part_reduction::reduce_part() {
     if (hollow_) continue;
     const auto values = whole.emplace_back(float_buffer(grid_.part_bytes / 4)).floats();
     for (std::uint32_t k = 0; k < chunks.size(); ++k) {
-      SHOAL_CHECK(i < chunks[k].size() && chunks[k][i].first == member, "a sender has delivered all chunks or none");
+      SHOAL_CHECK(i < chunks[k].size() && chunks[k][i].first == member,
+                  "a sender has delivered all chunks or none");
       const auto piece = std::exchange(chunks[k][i].second, {});
-      std::copy(piece.floats().begin(), piece.floats().end(), values.begin() + static_cast<std::ptrdiff_t>(grid_.offset(k) / 4));
+      std::copy(piece.floats().begin(), piece.floats().end(),
+                values.begin() + static_cast<std::ptrdiff_t>(grid_.offset(k) / 4));
     }
     from.push_back({member, values});
   }
@@ -234,4 +253,4 @@ void part_reduction::reduce_part() {
   for (auto member : refused_) leave_out(member);
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

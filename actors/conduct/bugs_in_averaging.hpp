@@ -3,7 +3,6 @@
 
 #include "actors/averaging/messages.hpp"
 #include "actors/conduct/conduct.hpp"
-#include "actors/averaging/messages.hpp"
 
 #include <caf/actor_cast.hpp>
 
@@ -14,10 +13,8 @@ namespace shoal::actors {
 /// Scales a reduced unit's values, which were divided by the weight of their senders.
 inline void divide_by_instead(const reduced_unit& what, double denominator) {
   const double factor = what.weight / denominator;
-  if (factor == 1.0)
-    return;
-  for (auto& x : what.values)
-    x = static_cast<float>(x * factor);
+  if (factor == 1.0) return;
+  for (auto& x : what.values) x = static_cast<float>(x * factor);
 }
 
 struct wrong_denominator final : conduct {

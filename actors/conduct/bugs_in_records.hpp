@@ -15,8 +15,7 @@ struct forgotten_commit final : conduct {
   std::span<const ledger_row> rows_to_apply(std::span<const ledger_row> rows,
                                             std::vector<ledger_row>& room) override {
     for (const auto& row : rows)
-      if (row.what != static_cast<std::uint8_t>(ledger_row_kind::committed))
-        room.push_back(row);
+      if (row.what != static_cast<std::uint8_t>(ledger_row_kind::committed)) room.push_back(row);
     return room;
   }
 };

@@ -12,22 +12,19 @@ namespace shoal::actors {
 
 struct lost_sample final : conduct {
   void count_samples(std::vector<sample_range>& samples, bool first) override {
-    if (first && --samples.back().count == 0)
-      samples.pop_back(); // its gradient is in the sum
+    if (first && --samples.back().count == 0) samples.pop_back(); // its gradient is in the sum
   }
 };
 
 struct throwing_gradient final : conduct {
   void before_gradient(std::uint64_t epoch) override {
-    if (epoch > 0)
-      throw std::runtime_error("no more gradients");
+    if (epoch > 0) throw std::runtime_error("no more gradients");
   }
 };
 
 struct throwing_step final : conduct {
   void before_step(std::uint64_t epoch) override {
-    if (epoch > 0)
-      throw std::runtime_error("no more steps");
+    if (epoch > 0) throw std::runtime_error("no more steps");
   }
 };
 

@@ -25,11 +25,12 @@ public:
   explicit replica_world(data_shard& of) : of_(of) {}
   duration now() const override { return of_.now(); }
   const caf::actor& self() override { return of_.address(); }
-  void send(const caf::actor& to, caf::message content) override { of_.send(to, std::move(content)); }
+  void send(const caf::actor& to, caf::message content) override {
+    of_.send(to, std::move(content));
+  }
   void watch(const caf::actor& whom) override { of_.monitor(whom); }
   void role_changed() override {
-    if (of_.settings_.role)
-      *of_.settings_.role = of_.replica_->role();
+    if (of_.settings_.role) *of_.settings_.role = of_.replica_->role();
     of_.clients_.clear();
     of_.owed_.clear();
     of_.publish();
@@ -43,12 +44,13 @@ public:
   void ledger_lost(std::uint64_t before) override { of_.ledger_lost(before); }
   void merged(const sample_ledger::merge_result& what) override {
     for (const auto& said : what.repeated)
-      of_.here().observe(samples_reported{"repeated: two primaries let them be used", said.peer, said.epoch, {said.range}});
+      of_.here().observe(samples_reported{
+          "repeated: two primaries let them be used", said.peer, said.epoch, {said.range}});
     if (!what.doubtful.empty())
-      of_.here().observe(samples_reported{"doubtful: two primaries leased them", 0, 0, what.doubtful});
+      of_.here().observe(
+          samples_reported{"doubtful: two primaries leased them", 0, 0, what.doubtful});
     of_.moved(sample_state::returned, 0, of_.ledger_->take_skipped());
-    for (const auto& loss : what.revoked)
-      of_.tell_lost(loss.peer, loss.ranges);
+    for (const auto& loss : what.revoked) of_.tell_lost(loss.peer, loss.ranges);
     of_.arm_lease_timer();
   }
   void refused(std::string why) override { of_.misbehaviour(0, std::move(why)); }
@@ -64,8 +66,7 @@ data_shard::data_shard(caf::actor_config& config, host& on, data_shard_config se
       ledger_(std::move(ledger)) {
   SHOAL_CHECK(source_ != nullptr && ledger_ != nullptr, "a shard needs a source and a ledger");
   SHOAL_CHECK(source_->sample_bytes() > 0, "samples have a size");
-  if (settings_.replication.replicas < 2)
-    return;
+  if (settings_.replication.replicas < 2) return;
   SHOAL_CHECK(settings_.dht, "replicas find each other through the DHT");
   replica_world_ = std::make_unique<replica_world>(*this);
   replica_ = std::make_unique<shard_replica>(*replica_world_, settings_.replication, *ledger_);
@@ -76,15 +77,13 @@ data_shard::~data_shard() = default;
 void data_shard::on_exit() {
   clients_.clear();
   helper_ = {};
-  if (replica_)
-    replica_->clear();
+  if (replica_) replica_->clear();
   settings_.dht = nullptr;
   protocol_actor::on_exit();
 }
 
 caf::behavior data_shard::make_behavior() {
-  if (replica_)
-    return replica_behavior();
+  if (replica_) return replica_behavior();
   publish();
   if (ledger_->territory() > 0 && ledger_->next() == ledger_->territory() * territory_size) {
     ledger_->doubt_all_before();
@@ -95,16 +94,14 @@ caf::behavior data_shard::make_behavior() {
       [this](const sample_request& what) { on_request(what); },
       [this](const samples_returned& what) { on_returned(what); },
       [this](const commit& what) {
-        on_commit(what, [this, sender = caf::actor_cast<caf::actor>(current_sender()), group = what.group] {
-          if (sender)
-            send(sender, commit_received{group});
+        on_commit(what, [this, sender = caf::actor_cast<caf::actor>(current_sender()),
+                         group = what.group] {
+          if (sender) send(sender, commit_received{group});
         });
       },
       [this](const tick& what) {
-        if (what.kind == lease_timer)
-          on_lease_timer();
-        if (what.kind == publish_timer)
-          publish();
+        if (what.kind == lease_timer) on_lease_timer();
+        if (what.kind == publish_timer) publish();
       },
       [this](const dial_request& what) { on_dial_request(what); },
       [this](const dialled& what) { on_dialled(what); },
@@ -120,25 +117,20 @@ caf::behavior data_shard::replica_behavior() {
   set_timer(duration{}, beat_timer);
   return {
       [this](const sample_request& what) {
-        if (answers())
-          return on_request(what);
-        if (what.reply_to)
-          send(what.reply_to, not_primary{replica_->known_primary()});
+        if (answers()) return on_request(what);
+        if (what.reply_to) send(what.reply_to, not_primary{replica_->known_primary()});
       },
       [this](const samples_returned& what) {
-        if (answers())
-          on_returned(what);
+        if (answers()) on_returned(what);
       },
       [this](const commit& what) {
         const auto sender = caf::actor_cast<caf::actor>(current_sender());
         if (!answers()) {
-          if (sender)
-            send(sender, not_primary{replica_->known_primary()});
+          if (sender) send(sender, not_primary{replica_->known_primary()});
           return;
         }
         on_commit(what, [this, sender, group = what.group] {
-          if (sender)
-            send(sender, commit_received{group});
+          if (sender) send(sender, commit_received{group});
         });
       },
       [this](const dial_request& what) { on_dial_request(what); },
@@ -167,31 +159,33 @@ caf::behavior data_shard::replica_behavior() {
 }
 
 void data_shard::kept(std::function<void()> then) {
-  if (!replica_)
-    return then ? then() : void();
+  if (!replica_) return then ? then() : void();
   moved(sample_state::returned, 0, ledger_->take_skipped());
   replica_->replicate();
-  if (then)
-    replica_->when_kept(std::move(then));
+  if (then) replica_->when_kept(std::move(then));
 }
 
 void data_shard::ledger_lost(std::uint64_t before) {
-  // Territories that are numbered by time (those of a cluster) begin beyond what a list of ranges can hold.
+  // Territories that are numbered by time (those of a cluster) begin beyond what a list of ranges
+  // can hold.
   if (before / territory_size > most_listed_territories)
-    return here().observe(samples_reported{fmt::format("lost: nobody is here who knew what became of samples before {}", before), 0, 0, {}});
+    return here().observe(samples_reported{
+        fmt::format("lost: nobody is here who knew what became of samples before {}", before),
+        0,
+        0,
+        {}});
   std::vector<sample_range> whose;
   append_range(whose, 0, before);
-  here().observe(samples_reported{"lost: nobody is left who knew what became of them", 0, 0, std::move(whose)});
+  here().observe(samples_reported{"lost: nobody is left who knew what became of them", 0, 0,
+                                  std::move(whose)});
 }
 
 void data_shard::on_request(const sample_request& what) {
-  if (!what.reply_to)
-    return misbehaviour(what.peer, "sample_request: nobody to reply to");
+  if (!what.reply_to) return misbehaviour(what.peer, "sample_request: nobody to reply to");
   if (what.credit > settings_.max_credit)
     return misbehaviour(what.peer, "sample_request: too much credit");
   const auto held = checked_ranges(what.held, settings_.max_ranges);
-  if (!held)
-    return misbehaviour(what.peer, "sample_request: " + held.error());
+  if (!held) return misbehaviour(what.peer, "sample_request: " + held.error());
   if (ledger_->leased_by(what.peer) + what.credit > settings_.max_leased)
     return misbehaviour(what.peer, "sample_request: too many leases");
 
@@ -201,22 +195,20 @@ void data_shard::on_request(const sample_request& what) {
   tell_lost(what.peer, std::move(renewal.lost));
   moved(sample_state::leased, what.peer, std::move(renewal.claimed));
 
-  if (what.credit > 0)
-    lease(what.peer, what.reply_to, what.credit);
+  if (what.credit > 0) lease(what.peer, what.reply_to, what.credit);
   forget_idle(what.peer);
   arm_lease_timer();
   kept();
 }
 
 void data_shard::lease(peer_id peer, const caf::actor& to, std::uint32_t credit) {
-  if (replica_)
-    replica_->want(credit);
+  if (replica_) replica_->want(credit);
   auto leased = ledger_->lease(peer, credit, now());
   report_doubtful(peer, leased);
-  for (const auto& range : leased)
-    stream(to, range);
+  for (const auto& range : leased) stream(to, range);
   if (const auto got = index_count(leased); replica_ && got < credit)
-    owed_[peer] = static_cast<std::uint32_t>(std::min<std::uint64_t>(owed_[peer] + credit - got, settings_.max_credit));
+    owed_[peer] = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(owed_[peer] + credit - got, settings_.max_credit));
   moved(sample_state::leased, peer, std::move(leased));
   kept();
   arm_lease_timer();
@@ -224,7 +216,8 @@ void data_shard::lease(peer_id peer, const caf::actor& to, std::uint32_t credit)
 
 void data_shard::report_doubtful(peer_id peer, std::span<const sample_range> ranges) {
   if (auto doubtful = ledger_->settle_doubt(ranges); !doubtful.empty())
-    here().observe(samples_reported{"doubtful: the former primary may have let them be used", peer, 0, std::move(doubtful)});
+    here().observe(samples_reported{"doubtful: the former primary may have let them be used", peer,
+                                    0, std::move(doubtful)});
 }
 
 void data_shard::stream(const caf::actor& to, const sample_range& range) {
@@ -249,8 +242,7 @@ void data_shard::stream(const caf::actor& to, const sample_range& range) {
 
 void data_shard::on_returned(const samples_returned& what) {
   const auto ranges = checked_ranges(what.ranges, settings_.max_ranges);
-  if (!ranges)
-    return misbehaviour(what.peer, "samples_returned: " + ranges.error());
+  if (!ranges) return misbehaviour(what.peer, "samples_returned: " + ranges.error());
   auto result = ledger_->give_back(what.peer, *ranges);
   accuse(what.peer, "samples_returned: samples that it never got", std::move(result.unknown));
   moved(sample_state::returned, what.peer, std::move(result.returned));
@@ -259,13 +251,10 @@ void data_shard::on_returned(const samples_returned& what) {
 }
 
 void data_shard::accuse(peer_id peer, std::string what, std::vector<sample_range> ranges) {
-  if (ledger_->may_be_anothers(ranges))
-    return;
-  if (!replica_)
-    return misbehaviour(peer, std::move(what));
+  if (ledger_->may_be_anothers(ranges)) return;
+  if (!replica_) return misbehaviour(peer, std::move(what));
   replica_->when_sure([this, peer, what = std::move(what), ranges = std::move(ranges)] {
-    if (!ledger_->may_be_anothers(ranges))
-      misbehaviour(peer, what);
+    if (!ledger_->may_be_anothers(ranges)) misbehaviour(peer, what);
   });
 }
 
@@ -274,10 +263,8 @@ void data_shard::on_commit(const commit& what, std::function<void()> then) {
     misbehaviour(0, "commit: " + std::move(why));
     kept(then); // nobody is to say it again
   };
-  if (what.parts_total == 0)
-    return refuse("a round without parts");
-  if (what.entries.size() > settings_.max_entries)
-    return refuse("too many members");
+  if (what.parts_total == 0) return refuse("a round without parts");
+  if (what.entries.size() > settings_.max_entries) return refuse("too many members");
   // All or nothing: a commit that is wrong anywhere is not trusted elsewhere.
   std::vector<std::vector<sample_range>> checked;
   checked.reserve(what.entries.size());
@@ -285,19 +272,21 @@ void data_shard::on_commit(const commit& what, std::function<void()> then) {
     if (entry.parts_included > what.parts_total)
       return refuse("more parts included than there are");
     auto ranges = checked_ranges(entry.ranges, settings_.max_ranges);
-    if (!ranges)
-      return refuse(ranges.error());
+    if (!ranges) return refuse(ranges.error());
     checked.push_back(std::move(*ranges));
   }
   bool known = true;
   for (std::size_t i = 0; replica_ && i < checked.size(); ++i)
-    known = known && ledger_->may_be_anothers(ledger_->unknown_to(what.entries[i].peer, checked[i]));
-  if (known)
-    return commit_all(what, checked, then);
-  replica_->when_sure([this, what, checked = std::move(checked), then = std::move(then)] { commit_all(what, checked, then); });
+    known =
+        known && ledger_->may_be_anothers(ledger_->unknown_to(what.entries[i].peer, checked[i]));
+  if (known) return commit_all(what, checked, then);
+  replica_->when_sure([this, what, checked = std::move(checked), then = std::move(then)] {
+    commit_all(what, checked, then);
+  });
 }
 
-void data_shard::commit_all(const commit& what, std::span<const std::vector<sample_range>> ranges, const std::function<void()>& then) {
+void data_shard::commit_all(const commit& what, std::span<const std::vector<sample_range>> ranges,
+                            const std::function<void()>& then) {
   for (std::size_t i = 0; i < ranges.size(); ++i)
     commit_one(what, what.entries[i].peer, ranges[i], what.entries[i].parts_included);
   kept(then);
@@ -307,8 +296,7 @@ void data_shard::commit_one(const commit& what, peer_id peer, std::span<const sa
                             std::uint32_t parts_included) {
   auto result =
       ledger_->commit(peer, ranges, what.epoch, what.group, parts_included, what.parts_total);
-  if (!result.unknown.empty())
-    misbehaviour(0, "commit: samples that their peer never got");
+  if (!result.unknown.empty()) misbehaviour(0, "commit: samples that their peer never got");
   moved(sample_state::committed, peer, std::move(result.committed), what, parts_included);
   moved(sample_state::partial, peer, std::move(result.partial), what, parts_included);
   if (!result.returned.empty()) {
@@ -341,8 +329,7 @@ void data_shard::on_lease_timer() {
 }
 
 void data_shard::arm_lease_timer() {
-  if (lease_timer_runs_ || !answers() || !ledger_->has_leases())
-    return;
+  if (lease_timer_runs_ || !answers() || !ledger_->has_leases()) return;
   lease_timer_runs_ = true;
   // Many peers renew at different times: looking less often than each of their leases ends is
   // enough.
@@ -351,30 +338,25 @@ void data_shard::arm_lease_timer() {
 }
 
 void data_shard::publish() {
-  if (!settings_.dht)
-    return;
+  if (!settings_.dht) return;
   store what{std::string{data_shard_key}, {}};
   // A record belongs to the node that signed it: a restarted host cannot replace that of its past.
   what.entry.subkey = fmt::format("{}#{:x}", here().name(), here().id());
   what.entry.address = address();
   what.entry.expires_utc_ns = here().utc_ns() + settings_.record_lifetime.count();
-  if (replica_)
-    what.entry.value = replica_->record().pack();
+  if (replica_) what.entry.value = replica_->record().pack();
   send(settings_.dht, std::move(what));
-  if (!replica_)
-    set_timer(settings_.record_lifetime / 2, publish_timer);
+  if (!replica_) set_timer(settings_.record_lifetime / 2, publish_timer);
 }
 
 void data_shard::tell_lost(peer_id peer, std::vector<sample_range> ranges) {
-  if (ranges.empty())
-    return;
+  if (ranges.empty()) return;
   if (const auto client = clients_.find(peer); client != clients_.end())
     send(client->second, lease_lost{std::move(ranges)});
 }
 
 void data_shard::forget_idle(peer_id peer) {
-  if (ledger_->leased_by(peer) == 0 && !owed_.contains(peer))
-    clients_.erase(peer);
+  if (ledger_->leased_by(peer) == 0 && !owed_.contains(peer)) clients_.erase(peer);
 }
 
 void data_shard::on_dial_request(const dial_request& what) {
@@ -383,13 +365,11 @@ void data_shard::on_dial_request(const dial_request& what) {
 }
 
 void data_shard::on_dialled(const dialled& what) {
-  if (const auto answer = helper_.done(what))
-    send(answer->to, answer->what);
+  if (const auto answer = helper_.done(what)) send(answer->to, answer->what);
 }
 
 void data_shard::moved(sample_state to, peer_id peer, std::vector<sample_range> ranges) {
-  if (ranges.empty())
-    return;
+  if (ranges.empty()) return;
   samples_moved what;
   what.to = to;
   what.peer = peer;
@@ -399,8 +379,7 @@ void data_shard::moved(sample_state to, peer_id peer, std::vector<sample_range> 
 
 void data_shard::moved(sample_state to, peer_id peer, std::vector<sample_range> ranges,
                        const commit& by, std::uint32_t parts_included) {
-  if (ranges.empty())
-    return;
+  if (ranges.empty()) return;
   here().observe(samples_moved{to, peer, by.epoch, by.group, std::move(ranges), parts_included,
                                by.parts_total});
 }

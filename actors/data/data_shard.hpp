@@ -10,8 +10,9 @@
 // samples_reported. Bytes on the wire: samples * sample_bytes, in ceil(samples / (chunk_bytes /
 // sample_bytes)) messages for each contiguous range.
 //
-// Of several replicas one answers, the primary; the others know what it knows and say who it is (not_primary). What they tell
-// each other: shard_replica.hpp. A shard that runs alone tells nobody anything.
+// Of several replicas one answers, the primary; the others know what it knows and say who it is
+// (not_primary). What they tell each other: shard_replica.hpp. A shard that runs alone tells nobody
+// anything.
 #pragma once
 
 #include "actors/data/messages.hpp"
@@ -31,10 +32,10 @@
 
 namespace shoal::actors {
 
-enum class sample_state : std::uint8_t;   // actors/data/observations.hpp
+enum class sample_state : std::uint8_t; // actors/data/observations.hpp
 
-/// Under this key the DHT has one record for each shard: sub-key the host's name and incarnation, the
-/// address, and of one of several replicas a replica_record.
+/// Under this key the DHT has one record for each shard: sub-key the host's name and incarnation,
+/// the address, and of one of several replicas a replica_record.
 inline constexpr std::string_view data_shard_key = "data.shard";
 
 struct data_shard_config {
@@ -47,7 +48,8 @@ struct data_shard_config {
   caf::actor dht;                      ///< node of this host; none: the shard publishes nothing
   duration record_lifetime = std::chrono::minutes{1};
   replica_config replication;
-  duration dial_patience = std::chrono::seconds{2}; ///< of a dialling that a peer wants for another (actors/reachability.hpp)
+  duration dial_patience = std::chrono::seconds{
+      2}; ///< of a dialling that a peer wants for another (actors/reachability.hpp)
   /// What the shard is just now, for whoever looks from outside; may be null.
   std::shared_ptr<std::atomic<replica_role>> role;
 };
@@ -55,9 +57,9 @@ struct data_shard_config {
 class data_shard : public protocol_actor {
 public:
   /// Whoever made `ledger` may read it when the shard does not run (to write ledger.csv). Its lease
-  /// time is the one that holds; config.lease_time is for making it. Its territory has to be a number that no shard had
-  /// before, above those of all that started earlier. Alone and above 0 it succeeds a shard whose ledger is lost: it says
-  /// that all its samples are doubtful.
+  /// time is the one that holds; config.lease_time is for making it. Its territory has to be a
+  /// number that no shard had before, above those of all that started earlier. Alone and above 0 it
+  /// succeeds a shard whose ledger is lost: it says that all its samples are doubtful.
   data_shard(caf::actor_config& config, host& on, data_shard_config settings,
              std::shared_ptr<const sample_source> source, std::shared_ptr<sample_ledger> ledger);
   ~data_shard() override;
@@ -77,15 +79,18 @@ private:
   /// What backups have to know is told, and `then` done when they know it.
   void kept(std::function<void()> then = {});
   void ledger_lost(std::uint64_t before);
-  /// Says of those of `ranges` that another primary may have issued that they are issued again, or no more known.
+  /// Says of those of `ranges` that another primary may have issued that they are issued again, or
+  /// no more known.
   void report_doubtful(peer_id peer, std::span<const sample_range> ranges);
   void on_returned(const samples_returned& what);
   /// `then` is done when what came of it is kept; not at all if we yield to another primary before.
   void on_commit(const commit& what, std::function<void()> then);
-  void commit_all(const commit& what, std::span<const std::vector<sample_range>> ranges, const std::function<void()>& then);
+  void commit_all(const commit& what, std::span<const std::vector<sample_range>> ranges,
+                  const std::function<void()>& then);
   void commit_one(const commit& what, peer_id peer, std::span<const sample_range> ranges,
                   std::uint32_t parts_included);
-  /// `peer` says that it has `ranges`, which it never got: a lie, unless another primary leased them to it.
+  /// `peer` says that it has `ranges`, which it never got: a lie, unless another primary leased
+  /// them to it.
   void accuse(peer_id peer, std::string what, std::vector<sample_range> ranges);
   void on_lease_timer();
   void publish();
@@ -110,7 +115,7 @@ private:
   std::unique_ptr<replica_world> replica_world_;
   std::unique_ptr<shard_replica> replica_; // none: alone
   dial_helper helper_;
-  std::map<peer_id, std::uint32_t> owed_;  // credit that waits for a reservation
+  std::map<peer_id, std::uint32_t> owed_; // credit that waits for a reservation
 };
 
 } // namespace shoal::actors

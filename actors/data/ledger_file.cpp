@@ -30,8 +30,7 @@ void write_ledger(std::ostream& out, const sample_ledger& ledger) {
   out << ledger_header << '\n';
   std::uint64_t next = 0;
   for (const auto& row : ledger.snapshot()) {
-    if (next < row.first)
-      out << fmt::format("{},{},unissued,,,,,\n", next, row.first - next);
+    if (next < row.first) out << fmt::format("{},{},unissued,,,,,\n", next, row.first - next);
     next = row.first + row.count;
     const auto& s = row.state;
     out << fmt::format("{},{},{},", row.first, row.count, name_of(s.state));
@@ -48,8 +47,7 @@ void write_ledger(std::ostream& out, const sample_ledger& ledger) {
                        r.what == sample_ledger::report::kind::repeated ? "repeated" : "disputed",
                        r.epoch, r.peer, r.group.hex(), r.parts_included, r.parts_total);
   interval_set doubtful = ledger.doubtful();
-  for (const auto& p : ledger.doubt().pieces())
-    doubtful.insert(p.first, p.end);
+  for (const auto& p : ledger.doubt().pieces()) doubtful.insert(p.first, p.end);
   for (const auto& p : doubtful.pieces())
     out << fmt::format("{},{},doubtful,,,,,\n", p.first, p.size());
   out << fmt::format("{},0,end,,,,,\n", ledger.high_water());
@@ -57,11 +55,9 @@ void write_ledger(std::ostream& out, const sample_ledger& ledger) {
 
 result<void> write_ledger(const std::string& path, const sample_ledger& ledger) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  if (out)
-    write_ledger(out, ledger);
+  if (out) write_ledger(out, ledger);
   out.close();
-  if (!out)
-    return failure{path + ": cannot be written"};
+  if (!out) return failure{path + ": cannot be written"};
   return {};
 }
 

@@ -1,9 +1,9 @@
 #include "actors/data/ledger_rows.hpp"
 
+#include "actors/data/sample_ranges.hpp"
+
 #include <algorithm>
 #include <limits>
-
-#include "actors/data/sample_ranges.hpp"
 
 namespace shoal::actors {
 
@@ -11,7 +11,8 @@ namespace {
 
 using kind = ledger_row_kind;
 
-// Beyond these a row is none of a correct replica's. A report is of one range of samples, and doubt of whole territories of replicas that were.
+// Beyond these a row is none of a correct replica's. A report is of one range of samples, and doubt
+// of whole territories of replicas that were.
 constexpr std::uint64_t most_reported = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t most_doubted = 4096 * territory_size;
 constexpr std::int64_t longest_lease_ns = std::int64_t{1} << 60;
@@ -25,7 +26,8 @@ ledger_row plain_row(kind what, std::uint64_t first, std::uint64_t count, peer_i
   return out;
 }
 
-ledger_row row_of(std::uint64_t first, std::uint64_t count, const index_state& state, duration now) {
+ledger_row row_of(std::uint64_t first, std::uint64_t count, const index_state& state,
+                  duration now) {
   // The kinds of states come first, in the order of index_state::kind.
   auto out = plain_row(static_cast<kind>(state.state), first, count, state.peer);
   if (state.state == index_state::kind::leased) out.remaining_ns = (state.expires - now).count();
@@ -37,8 +39,9 @@ ledger_row row_of(std::uint64_t first, std::uint64_t count, const index_state& s
 }
 
 ledger_row row_of(const sample_ledger::report& said) {
-  auto out = plain_row(said.what == sample_ledger::report::kind::repeated ? kind::repeated : kind::disputed, said.range.first,
-                       said.range.count, said.peer);
+  auto out = plain_row(said.what == sample_ledger::report::kind::repeated ? kind::repeated
+                                                                          : kind::disputed,
+                       said.range.first, said.range.count, said.peer);
   out.epoch = said.epoch;
   out.group = said.group;
   out.parts_included = said.parts_included;
@@ -46,74 +49,100 @@ ledger_row row_of(const sample_ledger::report& said) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 std::vector<ledger_row> rows_of(const sample_ledger::changes& what, duration now) {
   std::vector<ledger_row> out;
   for (const auto& p : what.states) out.push_back(row_of(p.first, p.size(), p.value, now));
-  for (const auto& [peer, had] : what.former) out.push_back(plain_row(kind::former, had.first, had.size(), peer));
+  for (const auto& [peer, had] : what.former)
+    out.push_back(plain_row(kind::former, had.first, had.size(), peer));
   for (const auto& said : what.reports) out.push_back(row_of(said));
-  for (const auto& p : what.doubtful.pieces()) out.push_back(plain_row(kind::doubtful, p.first, p.size()));
-  for (const auto& p : what.doubt.pieces()) out.push_back(plain_row(kind::doubt, p.first, p.size()));
-  for (const auto& p : what.certain.pieces()) out.push_back(plain_row(kind::certain, p.first, p.size()));
+  for (const auto& p : what.doubtful.pieces())
+    out.push_back(plain_row(kind::doubtful, p.first, p.size()));
+  for (const auto& p : what.doubt.pieces())
+    out.push_back(plain_row(kind::doubt, p.first, p.size()));
+  for (const auto& p : what.certain.pieces())
+    out.push_back(plain_row(kind::certain, p.first, p.size()));
   return out;
 }
 
 std::vector<ledger_row> rows_of(const sample_ledger& what, duration now) {
   std::vector<ledger_row> out;
-  for (const auto& row : what.snapshot()) out.push_back(row_of(row.first, row.count, row.state, now));
+  for (const auto& row : what.snapshot())
+    out.push_back(row_of(row.first, row.count, row.state, now));
   for (const auto& [peer, had] : what.former())
-    for (const auto& p : had.pieces()) out.push_back(plain_row(kind::former, p.first, p.size(), peer));
+    for (const auto& p : had.pieces())
+      out.push_back(plain_row(kind::former, p.first, p.size(), peer));
   for (const auto& said : what.reports()) out.push_back(row_of(said));
-  for (const auto& p : what.doubtful().pieces()) out.push_back(plain_row(kind::doubtful, p.first, p.size()));
-  for (const auto& p : what.doubt().pieces()) out.push_back(plain_row(kind::doubt, p.first, p.size()));
+  for (const auto& p : what.doubtful().pieces())
+    out.push_back(plain_row(kind::doubtful, p.first, p.size()));
+  for (const auto& p : what.doubt().pieces())
+    out.push_back(plain_row(kind::doubt, p.first, p.size()));
   return out;
 }
 
 result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, duration now) {
   for (const auto& row : rows) {
-    if (row.count == 0 || row.count > std::numeric_limits<std::uint64_t>::max() - row.first) return failure{"a row without indices"};
-    if (row.what > static_cast<std::uint8_t>(kind::certain)) return failure{"a row of an unknown kind"};
+    if (row.count == 0 || row.count > std::numeric_limits<std::uint64_t>::max() - row.first)
+      return failure{"a row without indices"};
+    if (row.what > static_cast<std::uint8_t>(kind::certain))
+      return failure{"a row of an unknown kind"};
     const auto what = static_cast<kind>(row.what);
-    const bool of_a_round = what == kind::committed || what == kind::partial || what == kind::repeated || what == kind::disputed;
-    if (of_a_round && (row.parts_total == 0 || row.parts_included > row.parts_total)) return failure{"a round of that many parts"};
-    if ((what == kind::repeated || what == kind::disputed) && row.count > most_reported) return failure{"a report of that many samples"};
-    if (what == kind::doubt && row.count > most_doubted) return failure{"doubt about that many samples"};
+    const bool of_a_round = what == kind::committed || what == kind::partial ||
+                            what == kind::repeated || what == kind::disputed;
+    if (of_a_round && (row.parts_total == 0 || row.parts_included > row.parts_total))
+      return failure{"a round of that many parts"};
+    if ((what == kind::repeated || what == kind::disputed) && row.count > most_reported)
+      return failure{"a report of that many samples"};
+    if (what == kind::doubt && row.count > most_doubted)
+      return failure{"doubt about that many samples"};
     const auto end = row.first + row.count;
     switch (what) {
-      case kind::leased:
-      case kind::returned:
-      case kind::committed:
-      case kind::partial: {
-        index_state state;
-        state.state = static_cast<index_state::kind>(row.what);
-        if (what != kind::returned) state.peer = row.peer;
-        if (what == kind::leased) state.expires = now + duration{std::clamp(row.remaining_ns, -longest_lease_ns, longest_lease_ns)};
-        if (of_a_round) {
-          state.epoch = row.epoch;
-          state.group = row.group;
-          state.parts_included = row.parts_included;
-          state.parts_total = row.parts_total;
-        }
-        to.apply({row.first, end, state});
-        break;
+    case kind::leased:
+    case kind::returned:
+    case kind::committed:
+    case kind::partial: {
+      index_state state;
+      state.state = static_cast<index_state::kind>(row.what);
+      if (what != kind::returned) state.peer = row.peer;
+      if (what == kind::leased)
+        state.expires =
+            now + duration{std::clamp(row.remaining_ns, -longest_lease_ns, longest_lease_ns)};
+      if (of_a_round) {
+        state.epoch = row.epoch;
+        state.group = row.group;
+        state.parts_included = row.parts_included;
+        state.parts_total = row.parts_total;
       }
-      case kind::former: to.apply_former(row.peer, row.first, end); break;
-      case kind::repeated:
-      case kind::disputed: {
-        std::vector<sample_range> ranges;
-        append_range(ranges, row.first, end);
-        for (const auto& range : ranges)
-          to.apply_report({what == kind::repeated ? sample_ledger::report::kind::repeated : sample_ledger::report::kind::disputed,
-                           range, row.epoch, row.peer, row.group, row.parts_included, row.parts_total});
-        break;
-      }
-      case kind::doubtful: to.apply_doubtful(row.first, end); break;
-      case kind::doubt: to.apply_doubt(row.first, end); break;
-      case kind::certain: to.apply_certain(row.first, end); break;
+      to.apply({row.first, end, state});
+      break;
+    }
+    case kind::former:
+      to.apply_former(row.peer, row.first, end);
+      break;
+    case kind::repeated:
+    case kind::disputed: {
+      std::vector<sample_range> ranges;
+      append_range(ranges, row.first, end);
+      for (const auto& range : ranges)
+        to.apply_report({what == kind::repeated ? sample_ledger::report::kind::repeated
+                                                : sample_ledger::report::kind::disputed,
+                         range, row.epoch, row.peer, row.group, row.parts_included,
+                         row.parts_total});
+      break;
+    }
+    case kind::doubtful:
+      to.apply_doubtful(row.first, end);
+      break;
+    case kind::doubt:
+      to.apply_doubt(row.first, end);
+      break;
+    case kind::certain:
+      to.apply_certain(row.first, end);
+      break;
     }
   }
   return {};
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,26 +1,29 @@
-// Messages of data streaming: between peers and the data shard, and between the replicas of a data shard.
+// Messages of data streaming: between peers and the data shard, and between the replicas of a data
+// shard.
 #pragma once
-
-#include <cstdint>
-#include <vector>
-
-#include <caf/actor.hpp>
 
 #include "actors/ids.hpp"
 #include "actors/message_list.hpp"
 #include "actors/payload_inspect.hpp"
 #include "kernels/base/payload.hpp"
 
+#include <caf/actor.hpp>
+
+#include <cstdint>
+#include <vector>
+
 namespace shoal::actors {
 
-// ---- between peers and the data shard ---------------------------------------------------------------
+// ---- between peers and the data shard
+// ---------------------------------------------------------------
 
 /// Asks the shard for up to `credit` further samples and renews all of the peer's leases.
 struct sample_request {
   peer_id peer = 0;
   caf::actor reply_to;
   std::uint32_t credit = 0;
-  std::vector<sample_range> held;  ///< the leases that the peer believes to hold; only these are renewed
+  std::vector<sample_range>
+      held; ///< the leases that the peer believes to hold; only these are renewed
   SHOAL_MESSAGE(sample_request, x.peer, x.reply_to, x.credit, x.held)
 };
 
@@ -42,14 +45,14 @@ struct samples_returned {
 struct commit_entry {
   peer_id peer = 0;
   std::vector<sample_range> ranges;
-  std::uint32_t parts_included = 0;  ///< the number of parts that hold its gradient
+  std::uint32_t parts_included = 0; ///< the number of parts that hold its gradient
   SHOAL_MESSAGE(commit_entry, x.peer, x.ranges, x.parts_included)
 };
 
-/// Every member of a finished round sends a commit for itself and for members that may be dead. It repeats the commit until
-/// commit_received arrives, so the same commit may arrive several times.
+/// Every member of a finished round sends a commit for itself and for members that may be dead. It
+/// repeats the commit until commit_received arrives, so the same commit may arrive several times.
 struct commit {
-  std::uint64_t epoch = 0;           ///< of the round: the epoch on which its gradients were computed, from 0
+  std::uint64_t epoch = 0; ///< of the round: the epoch on which its gradients were computed, from 0
   group_id group;
   std::uint32_t parts_total = 0;
   std::vector<commit_entry> entries;
@@ -68,20 +71,23 @@ struct lease_lost {
   SHOAL_MESSAGE(lease_lost, x.ranges)
 };
 
-// ---- between the replicas of a data shard -------------------------------------------------------------
+// ---- between the replicas of a data shard
+// -------------------------------------------------------------
 
-/// A stretch of a ledger: the content of an index_state, a former lease or a report. `what` is a ledger_row_kind.
+/// A stretch of a ledger: the content of an index_state, a former lease or a report. `what` is a
+/// ledger_row_kind.
 struct ledger_row {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
   std::uint8_t what = 0;
   peer_id peer = 0;
-  std::int64_t remaining_ns = 0;     ///< of a lease, at the time of sending
+  std::int64_t remaining_ns = 0; ///< of a lease, at the time of sending
   std::uint64_t epoch = 0;
   group_id group;
   std::uint32_t parts_included = 0;
   std::uint32_t parts_total = 0;
-  SHOAL_MESSAGE(ledger_row, x.first, x.count, x.what, x.peer, x.remaining_ns, x.epoch, x.group, x.parts_included, x.parts_total)
+  SHOAL_MESSAGE(ledger_row, x.first, x.count, x.what, x.peer, x.remaining_ns, x.epoch, x.group,
+                x.parts_included, x.parts_total)
 };
 
 struct replica_info {
@@ -90,8 +96,9 @@ struct replica_info {
   SHOAL_MESSAGE(replica_info, x.territory, x.address)
 };
 
-/// The sender is a replica in this role (a replica_role). A backup tells a primary that it has the primary's stream up to `applied`;
-/// stream 0 says that it has nothing. A primary answers that it continues the stream, with the token of the backup's hello.
+/// The sender is a replica in this role (a replica_role). A backup tells a primary that it has the
+/// primary's stream up to `applied`; stream 0 says that it has nothing. A primary answers that it
+/// continues the stream, with the token of the backup's hello.
 struct replica_hello {
   replica_info from;
   std::uint8_t role = 0;
@@ -101,17 +108,19 @@ struct replica_hello {
   SHOAL_MESSAGE(replica_hello, x.from, x.role, x.stream, x.applied, x.token)
 };
 
-/// Piece `sequence` of a stream: the whole ledger comes first, then every change. `what` is an update_kind.
+/// Piece `sequence` of a stream: the whole ledger comes first, then every change. `what` is an
+/// update_kind.
 struct ledger_update {
   replica_info from;
   std::uint64_t stream = 0;
   std::uint64_t sequence = 0;
   std::uint8_t what = 0;
-  std::uint64_t reserved = 0;        ///< the sender issues no index of its own at this one or above
+  std::uint64_t reserved = 0; ///< the sender issues no index of its own at this one or above
   std::uint64_t known_territories = 0;
   std::vector<ledger_row> rows;
   std::vector<replica_info> backups; ///< of the sender
-  SHOAL_MESSAGE(ledger_update, x.from, x.stream, x.sequence, x.what, x.reserved, x.known_territories, x.rows, x.backups)
+  SHOAL_MESSAGE(ledger_update, x.from, x.stream, x.sequence, x.what, x.reserved,
+                x.known_territories, x.rows, x.backups)
 };
 
 /// The sender has all of `stream` up to `sequence`.
@@ -121,25 +130,25 @@ struct ledger_received {
   SHOAL_MESSAGE(ledger_received, x.stream, x.sequence)
 };
 
-/// The sender is not the primary replica. The receiver should ask `primary`, which is empty if the sender knows none.
+/// The sender is not the primary replica. The receiver should ask `primary`, which is empty if the
+/// sender knows none.
 struct not_primary {
   caf::actor primary;
   SHOAL_MESSAGE(not_primary, x.primary)
 };
 
-using data_messages = message_list<
-    row<sample_request, traffic::control, scope::remote>,
-    row<samples, traffic::data, scope::remote>,
-    row<samples_returned, traffic::control, scope::remote>,
-    row<commit_entry, traffic::control, scope::remote>,
-    row<commit, traffic::control, scope::remote>,
-    row<commit_received, traffic::control, scope::remote>,
-    row<lease_lost, traffic::control, scope::remote>,
-    row<ledger_row, traffic::control, scope::remote>,
-    row<replica_info, traffic::control, scope::remote>,
-    row<replica_hello, traffic::control, scope::remote>,
-    row<ledger_update, traffic::control, scope::remote>,
-    row<ledger_received, traffic::control, scope::remote>,
-    row<not_primary, traffic::control, scope::remote>>;
+using data_messages = message_list<row<sample_request, traffic::control, scope::remote>,
+                                   row<samples, traffic::data, scope::remote>,
+                                   row<samples_returned, traffic::control, scope::remote>,
+                                   row<commit_entry, traffic::control, scope::remote>,
+                                   row<commit, traffic::control, scope::remote>,
+                                   row<commit_received, traffic::control, scope::remote>,
+                                   row<lease_lost, traffic::control, scope::remote>,
+                                   row<ledger_row, traffic::control, scope::remote>,
+                                   row<replica_info, traffic::control, scope::remote>,
+                                   row<replica_hello, traffic::control, scope::remote>,
+                                   row<ledger_update, traffic::control, scope::remote>,
+                                   row<ledger_received, traffic::control, scope::remote>,
+                                   row<not_primary, traffic::control, scope::remote>>;
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,13 +1,13 @@
 // Observations of the data shard: where each sample went.
 #pragma once
 
+#include "actors/ids.hpp"
+#include "actors/observe.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "actors/ids.hpp"
-#include "actors/observe.hpp"
 
 namespace shoal::actors {
 
@@ -32,4 +32,4 @@ struct samples_reported {
   std::vector<sample_range> samples;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -10,10 +10,10 @@
 namespace shoal::actors {
 
 rounds_recorder::contribution& rounds_recorder::round::of(std::uint32_t member) {
-  const auto at = std::lower_bound(members.begin(), members.end(), member,
-                                   [](const contribution& a, std::uint32_t b) { return a.member < b; });
-  if (at != members.end() && at->member == member)
-    return *at;
+  const auto at =
+      std::lower_bound(members.begin(), members.end(), member,
+                       [](const contribution& a, std::uint32_t b) { return a.member < b; });
+  if (at != members.end() && at->member == member) return *at;
   contribution fresh;
   fresh.member = member;
   return *members.insert(at, fresh);
@@ -29,16 +29,13 @@ void rounds_recorder::observe(peer_id who, const observation& what) {
     given.count = static_cast<std::uint32_t>(joined->samples.size());
     round.samples.insert(round.samples.end(), joined->samples.begin(), joined->samples.end());
   } else if (const auto* ended = get_if<round_ended>(&what)) {
-    if (ended->outcome == outcome::failed || ended->parts.empty())
-      return;
+    if (ended->outcome == outcome::failed || ended->parts.empty()) return;
     auto& round = rounds_[ended->group];
-    if (round.parts_total != 0)
-      return;
+    if (round.parts_total != 0) return;
     round.epoch = ended->epoch;
     round.parts_total = static_cast<std::uint32_t>(ended->parts.size());
     for (const auto& part : ended->parts)
-      for (const auto sender : part.senders)
-        ++round.of(sender).parts;
+      for (const auto sender : part.senders) ++round.of(sender).parts;
     // Nearly always everybody has contributed by now.
     round.members.shrink_to_fit();
     round.samples.shrink_to_fit();
@@ -48,23 +45,21 @@ void rounds_recorder::observe(peer_id who, const observation& what) {
 void rounds_recorder::write(std::ostream& out) const {
   std::map<std::pair<std::uint64_t, group_id>, const round*> in_order;
   for (const auto& [group, one] : rounds_)
-    if (one.parts_total != 0)
-      in_order[{one.epoch, group}] = &one;
+    if (one.parts_total != 0) in_order[{one.epoch, group}] = &one;
   out << rounds_header << '\n';
   for (const auto& [key, one] : in_order)
     for (const auto& given : one->members)
       for (std::uint32_t i = given.first; i < given.first + given.count; ++i)
-        out << fmt::format("{},{},{},{},{},{},{}\n", key.first, key.second.hex(), given.peer, one->samples[i].first,
-                           one->samples[i].count, given.parts, one->parts_total);
+        out << fmt::format("{},{},{},{},{},{},{}\n", key.first, key.second.hex(), given.peer,
+                           one->samples[i].first, one->samples[i].count, given.parts,
+                           one->parts_total);
 }
 
 result<void> rounds_recorder::write(const std::string& path) const {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  if (out)
-    write(out);
+  if (out) write(out);
   out.close();
-  if (!out)
-    return failure{path + ": cannot be written"};
+  if (!out) return failure{path + ": cannot be written"};
   return {};
 }
 

@@ -6,10 +6,10 @@
 //   1,00..2a,3,0,64,4,4      64 samples of peer 3 are in 4 of the 4 parts of a round of epoch 1
 //   1,00..2a,7,64,8,0,4      peer 7 took part and delivered nothing
 //
-// The epoch is that of the state that the gradients were computed on, as in ledger.csv: the first round
-// is of epoch 0 and makes epoch 1.
-// Rounds that no member finished (failed) are not in it. parts_total is the number of part_outcomes
-// of the first member that finished, which must be the parts_total of its commit.
+// The epoch is that of the state that the gradients were computed on, as in ledger.csv: the first
+// round is of epoch 0 and makes epoch 1. Rounds that no member finished (failed) are not in it.
+// parts_total is the number of part_outcomes of the first member that finished, which must be the
+// parts_total of its commit.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -39,7 +39,8 @@ public:
   result<void> write(const std::string& path) const;
 
 private:
-  /// Kept for as long as the run lasts, so it is small: 24 bytes a member, 16 for each range of its samples.
+  /// Kept for as long as the run lasts, so it is small: 24 bytes a member, 16 for each range of its
+  /// samples.
   struct contribution {
     peer_id peer = 0;
     std::uint32_t member = 0, parts = 0; // parts that hold its data

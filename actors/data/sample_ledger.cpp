@@ -39,8 +39,7 @@ std::vector<sample_range> sample_ledger::lease(peer_id peer, std::uint32_t count
       next_ = known.front().end;
       continue;
     }
-    if (!known.empty())
-      end = known.front().first;
+    if (!known.empty()) end = known.front().first;
     next_ = end;
     set(first, end, leased);
     append_range(out, first, end);
@@ -59,8 +58,7 @@ sample_ledger::renewal sample_ledger::renew(peer_id peer, std::span<const sample
       longer.expires = std::max(longer.expires, now + lease_time_);
       set(p.first, p.end, longer);
       append_range(out.renewed, p.first, p.end);
-      if (p.value.peer == 0)
-        append_range(out.claimed, p.first, p.end);
+      if (p.value.peer == 0) append_range(out.claimed, p.first, p.end);
     } else if (p.value.peer != peer) { // else final, by a round whose end the peer has not seen yet
       append_range(out.lost, p.first, p.end);
     }
@@ -72,12 +70,12 @@ sample_ledger::renewal sample_ledger::renew(peer_id peer, std::span<const sample
   for (const auto& range : out.unknown)
     for (const auto& known : unsure(range.first, range.end()))
       for (const auto& p : all_.pieces(known.first, known.end))
-        if (p.value.state == kind::returned) { // the other primary leased it to this peer: nobody else gets it from us
+        if (p.value.state == kind::returned) { // the other primary leased it to this peer: nobody
+                                               // else gets it from us
           set(p.first, p.end, leased);
           append_range(out.claimed, p.first, p.end);
         }
-  if (parted())
-    fill_territory();
+  if (parted()) fill_territory();
   return out;
 }
 
@@ -109,8 +107,7 @@ std::vector<sample_ledger::loss> sample_ledger::expire(duration now) {
   std::vector<loss> out;
   for (const auto& [peer, set_of] : taken) {
     loss one{peer, {}};
-    for (const auto& p : set_of.pieces())
-      append_range(one.ranges, p.first, p.end);
+    for (const auto& p : set_of.pieces()) append_range(one.ranges, p.first, p.end);
     out.push_back(std::move(one));
   }
   return out;
@@ -130,23 +127,19 @@ sample_ledger::commit(peer_id peer, std::span<const sample_range> ranges, std::u
   to.parts_included = parts_included;
   to.parts_total = parts_total;
   commit_result out;
-  for (const auto& p : owned(peer, ranges, out.unknown))
-    commit_piece(p, to, out);
+  for (const auto& p : owned(peer, ranges, out.unknown)) commit_piece(p, to, out);
   // The other primary may have leased to it what it never had from us.
   for (const auto& range : std::exchange(out.unknown, {})) {
     auto at = range.first;
     for (const auto& known : unsure(range.first, range.end()))
       for (const auto& p : all_.pieces(known.first, known.end)) {
-        if (at < p.first)
-          append_range(out.unknown, at, p.first);
+        if (at < p.first) append_range(out.unknown, at, p.first);
         at = p.end;
         commit_piece(p, to, out);
       }
-    if (at < range.end())
-      append_range(out.unknown, at, range.end());
+    if (at < range.end()) append_range(out.unknown, at, range.end());
   }
-  if (parted())
-    fill_territory();
+  if (parted()) fill_territory();
   return out;
 }
 
@@ -200,8 +193,7 @@ void sample_ledger::report_once(report::kind what, const piece& where, const ind
       if (reports_.size() < max_reports) {
         reports_.push_back({what, range, said.epoch, said.peer, said.group, said.parts_included,
                             said.parts_total});
-        if (recording_)
-          changes_.reports.push_back(reports_.back());
+        if (recording_) changes_.reports.push_back(reports_.back());
       }
   }
   if (reports_.size() < max_reports)
@@ -218,8 +210,7 @@ std::uint64_t sample_ledger::leased_by(peer_id peer) const {
 std::vector<sample_ledger::row> sample_ledger::snapshot() const {
   std::vector<row> out;
   out.reserve(all_.piece_count());
-  for (const auto& p : all_.pieces())
-    out.push_back({p.first, p.size(), p.value});
+  for (const auto& p : all_.pieces()) out.push_back({p.first, p.size(), p.value});
   return out;
 }
 
@@ -238,8 +229,7 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
   for (const auto& range : ranges) {
     auto at = range.first;
     const auto skip = [&](std::uint64_t to) {
-      if (at < to)
-        append_range(unknown, at, to);
+      if (at < to) append_range(unknown, at, to);
       at = std::max(at, to);
     };
     const auto add = [&](std::uint64_t first, std::uint64_t end, const index_state& state) {
@@ -249,8 +239,7 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
     };
     auto known = range.first;
     const auto gap = [&](std::uint64_t to) {
-      if (known < to && claimable(known, to))
-        add(known, to, nobodys);
+      if (known < to && claimable(known, to)) add(known, to, nobodys);
     };
     for (const auto& p : all_.pieces(range.first, range.end())) {
       gap(p.first);
@@ -258,8 +247,7 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
       if (is_lease_of(peer, p.value) || (p.value.peer == peer && p.value.state != kind::returned))
         add(p.first, p.end, p.value);
       else
-        for (const auto& had : once.pieces(p.first, p.end))
-          add(had.first, had.end, p.value);
+        for (const auto& had : once.pieces(p.first, p.end)) add(had.first, had.end, p.value);
     }
     gap(range.end());
     skip(range.end());
@@ -271,7 +259,8 @@ bool sample_ledger::claimable(std::uint64_t first, std::uint64_t end) const noex
   const auto territory = first / territory_size;
   if (territory == territory_) // reserved, not issued: the other primary may have
     return parted() && first >= next_ && end <= limit_;
-  // A replica may have come on the other side of a cut, and have taken over there: nobody here has heard of it.
+  // A replica may have come on the other side of a cut, and have taken over there: nobody here has
+  // heard of it.
   return (territory < known_territories_ || parted()) && (end - 1) / territory_size == territory;
 }
 
@@ -280,72 +269,59 @@ bool sample_ledger::claimable(std::uint64_t first, std::uint64_t end) const noex
 void sample_ledger::record_changes(bool on) {
   recording_ = on;
   changes_ = {};
-  if (on)
-    return;
+  if (on) return;
   for (const auto& p : all_.pieces()) // all that was held back
-    if (p.value.state == kind::returned)
-      returned_.insert(p.first, p.end);
+    if (p.value.state == kind::returned) returned_.insert(p.first, p.end);
 }
 
 void sample_ledger::release(std::span<const piece> states) {
   for (const auto& was : states)
     if (was.value.state == kind::returned)
       for (const auto& p : all_.pieces(was.first, was.end))
-        if (p.value.state == kind::returned)
-          returned_.insert(p.first, p.end);
+        if (p.value.state == kind::returned) returned_.insert(p.first, p.end);
 }
 
 void sample_ledger::part_from(std::uint64_t territory) {
   for (const auto& p : all_.pieces())
-    if (p.value.state == kind::leased || p.value.state == kind::returned)
-      add_doubt(p.first, p.end);
-  if (territory == territory_)
-    return;
+    if (p.value.state == kind::leased || p.value.state == kind::returned) add_doubt(p.first, p.end);
+  if (territory == territory_) return;
   know_territories(territory + 1);
   // It issues in ascending order: the gaps before what a peer claimed from it as well.
   const auto end = (territory + 1) * territory_size;
   auto at = territory * territory_size;
   for (const auto& p : all_.pieces(at, end)) {
-    if (at < p.first)
-      add_doubt(at, p.first);
+    if (at < p.first) add_doubt(at, p.first);
     at = p.end;
   }
-  if (at < end)
-    add_doubt(at, end);
+  if (at < end) add_doubt(at, end);
 }
 
 void sample_ledger::add_former(peer_id peer, std::uint64_t first, std::uint64_t end) {
   auto& known = former_[peer];
   if (recording_)
-    for (const auto& p : known.missing(first, end))
-      changes_.former.emplace_back(peer, p);
+    for (const auto& p : known.missing(first, end)) changes_.former.emplace_back(peer, p);
   known.insert(first, end);
 }
 
 void sample_ledger::add_doubt(std::uint64_t first, std::uint64_t end) {
   doubt_.insert(first, end);
-  if (!recording_)
-    return;
+  if (!recording_) return;
   changes_.doubt.insert(first, end);
   changes_.certain.erase(first, end);
 }
 
 void sample_ledger::end_doubt(std::uint64_t first, std::uint64_t end) {
   const auto known = doubt_.pieces(first, end);
-  if (known.empty())
-    return;
+  if (known.empty()) return;
   doubt_.erase(first, end);
-  if (!recording_)
-    return;
+  if (!recording_) return;
   changes_.doubt.erase(first, end);
-  for (const auto& p : known)
-    changes_.certain.insert(p.first, p.end);
+  for (const auto& p : known) changes_.certain.insert(p.first, p.end);
 }
 
 void sample_ledger::add_doubtful(std::uint64_t first, std::uint64_t end) {
   doubtful_.insert(first, end);
-  if (recording_)
-    changes_.doubtful.insert(first, end);
+  if (recording_) changes_.doubtful.insert(first, end);
 }
 
 void sample_ledger::take_over(std::uint64_t territory, std::uint64_t reserved, bool certain,
@@ -354,28 +330,28 @@ void sample_ledger::take_over(std::uint64_t territory, std::uint64_t reserved, b
   nobodys.state = kind::leased;
   nobodys.expires = now + lease_time_;
   for (const auto& p : all_.pieces())
-    if (p.value.state == kind::returned)
-      set(p.first, p.end, nobodys);
+    if (p.value.state == kind::returned) set(p.first, p.end, nobodys);
   if (const auto known = end_of(territory); territory != territory_ && known < reserved) {
     set(known, reserved, nobodys);
     append_range(skipped_, known, reserved);
   }
-  if (!certain)
-    part_from(territory);
+  if (!certain) part_from(territory);
 }
 
-std::vector<interval_set::piece> sample_ledger::unsure(std::uint64_t first, std::uint64_t end) const {
-  if (parted())
-    return {{first, end, {}}};
+std::vector<interval_set::piece> sample_ledger::unsure(std::uint64_t first,
+                                                       std::uint64_t end) const {
+  if (parted()) return {{first, end, {}}};
   return doubtful_.pieces(first, end);
 }
 
 bool sample_ledger::may_be_anothers(std::span<const sample_range> ranges) const {
-  return std::all_of(ranges.begin(), ranges.end(),
-                     [this](const auto& range) { return parted() || doubtful_.covers(range.first, range.end()); });
+  return std::all_of(ranges.begin(), ranges.end(), [this](const auto& range) {
+    return parted() || doubtful_.covers(range.first, range.end());
+  });
 }
 
-std::vector<sample_range> sample_ledger::unknown_to(peer_id peer, std::span<const sample_range> ranges) const {
+std::vector<sample_range> sample_ledger::unknown_to(peer_id peer,
+                                                    std::span<const sample_range> ranges) const {
   std::vector<sample_range> out;
   (void)owned(peer, ranges, out);
   return out;
@@ -385,29 +361,27 @@ std::vector<std::uint64_t> sample_ledger::unmet() const {
   // Numbers may be far apart: looked for where doubt is.
   std::vector<std::uint64_t> out;
   for (const auto& p : doubt_.pieces())
-    for (auto territory = p.first / territory_size; (territory + 1) * territory_size <= p.end && territory < known_territories_; ++territory)
-      if (territory != territory_)
-        out.push_back(territory);
+    for (auto territory = p.first / territory_size;
+         (territory + 1) * territory_size <= p.end && territory < known_territories_; ++territory)
+      if (territory != territory_) out.push_back(territory);
   return out;
 }
 
 void sample_ledger::end_doubt_with(const sample_ledger& other) {
-  // Whom it has not parted from it has met, or knows to be dead with nothing that it does not know; or it reports all of them.
+  // Whom it has not parted from it has met, or knows to be dead with nothing that it does not know;
+  // or it reports all of them.
   const auto doubted = other.unmet();
   for (const auto territory : unmet())
     if (std::find(doubted.begin(), doubted.end(), territory) == doubted.end())
       end_doubt(end_of(territory), (territory + 1) * territory_size);
-  if (unmet().empty())
-    end_doubt(0, std::numeric_limits<std::uint64_t>::max());
+  if (unmet().empty()) end_doubt(0, std::numeric_limits<std::uint64_t>::max());
 }
 
 void sample_ledger::fill_territory() {
   const auto limit = std::min(limit_, (territory_ + 1) * territory_size);
-  if (limit <= next_)
-    return;
+  if (limit <= next_) return;
   const auto known = all_.pieces(next_, limit);
-  if (known.empty())
-    return;
+  if (known.empty()) return;
   for (const auto& p : known) {
     if (next_ < p.first) {
       set(next_, p.first, {});
@@ -424,18 +398,15 @@ std::uint64_t sample_ledger::end_of(std::uint64_t territory) const {
 }
 
 void sample_ledger::doubt_all_before() {
-  if (territory_ > 0)
-    doubtful_.insert(0, territory_ * territory_size);
+  if (territory_ > 0) doubtful_.insert(0, territory_ * territory_size);
   know_territories(territory_);
 }
 
 std::vector<sample_range> sample_ledger::settle_doubt(std::span<const sample_range> ranges) {
   std::vector<sample_range> out;
-  if (doubt_.empty())
-    return out;
+  if (doubt_.empty()) return out;
   for (const auto& range : ranges)
-    for (const auto& p : doubt_.pieces(range.first, range.end()))
-      append_range(out, p.first, p.end);
+    for (const auto& p : doubt_.pieces(range.first, range.end())) append_range(out, p.first, p.end);
   for (const auto& range : out) {
     end_doubt(range.first, range.end());
     add_doubtful(range.first, range.end());
@@ -483,7 +454,8 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
     std::sort(at.begin(), at.end());
     at.erase(std::unique(at.begin(), at.end()), at.end());
     for (std::size_t i = 0; i + 1 < at.size(); ++i)
-      merge_piece({at[i], at[i + 1], theirs.value}, !other.doubt_.pieces(at[i], at[i + 1]).empty(), conflicts, revoked, out);
+      merge_piece({at[i], at[i + 1], theirs.value}, !other.doubt_.pieces(at[i], at[i + 1]).empty(),
+                  conflicts, revoked, out);
   }
   for (const auto& p : conflicts.pieces())
     for (const auto& fresh : doubtful_.missing(p.first, p.end))
@@ -492,18 +464,14 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
         add_doubtful(said.first, said.end);
       }
   for (const auto& [peer, had] : other.former_)
-    for (const auto& p : had.pieces())
-      add_former(peer, p.first, p.end);
-  for (const auto& said : other.reports_)
-    apply_report(said);
-  for (const auto& p : other.doubtful_.pieces())
-    add_doubtful(p.first, p.end);
+    for (const auto& p : had.pieces()) add_former(peer, p.first, p.end);
+  for (const auto& said : other.reports_) apply_report(said);
+  for (const auto& p : other.doubtful_.pieces()) add_doubtful(p.first, p.end);
   end_doubt_with(other);
   fill_territory();
   for (const auto& [peer, what] : revoked) {
     loss one{peer, {}};
-    for (const auto& p : what.pieces())
-      append_range(one.ranges, p.first, p.end);
+    for (const auto& p : what.pieces()) append_range(one.ranges, p.first, p.end);
     out.revoked.push_back(std::move(one));
   }
   know_territories(std::max(other.known_territories_, other.territory_ + 1));
@@ -518,25 +486,21 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
   if (known.empty()) {
     // It gave what we might have issued to nobody, and we have not issued it.
     const bool free = nobodys_there && first >= next_ && first / territory_size == territory_;
-    if (free)
-      append_range(skipped_, first, end);
+    if (free) append_range(skipped_, first, end);
     return set(first, end, free ? index_state{} : said);
   }
   const auto mine = known.front().value;
-  if (mine == said)
-    return;
-  // What is final and in doubt has become final since we parted. What is not was issued to nobody else since; but its lease may have been
-  // renewed, claimed, given back or ended.
+  if (mine == said) return;
+  // What is final and in doubt has become final since we parted. What is not was issued to nobody
+  // else since; but its lease may have been renewed, claimed, given back or ended.
   const bool unchanged_here = !mine.is_final() && !doubt_.pieces(first, end).empty();
   unchanged_there = unchanged_there && !said.is_final();
   if (said.is_final()) {
-    if (unchanged_here)
-      return set(first, end, said);
+    if (unchanged_here) return set(first, end, said);
     commit_result result;
     commit_piece(known.front(), said, result);
     for (const auto& lost : result.revoked)
-      for (const auto& range : lost.ranges)
-        revoked[lost.peer].insert(range.first, range.end());
+      for (const auto& range : lost.ranges) revoked[lost.peer].insert(range.first, range.end());
     for (const auto& range : result.repeated)
       out.repeated.push_back({report::kind::repeated, range, said.epoch, said.peer, said.group,
                               said.parts_included, said.parts_total});
@@ -544,53 +508,48 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
   }
   const bool theirs_counts = unchanged_here && !unchanged_there;
   // Whom a third one leased it to since one of us last heard of it, neither of us may know.
-  const auto peers = [](const index_state& state) { return state.state == kind::leased && state.peer != 0; };
+  const auto peers = [](const index_state& state) {
+    return state.state == kind::leased && state.peer != 0;
+  };
   const bool nobodys_here = mine.state == kind::leased && mine.peer == 0;
-  if ((unchanged_here && nobodys_there && peers(mine)) || (unchanged_there && nobodys_here && peers(said)))
+  if ((unchanged_here && nobodys_there && peers(mine)) ||
+      (unchanged_there && nobodys_here && peers(said)))
     conflicts.insert(first, end);
   if (said.state != kind::leased || nobodys_there) {
     // A peer's lease is the safe one of two: if it was given back over there, it ends with time.
-    if (theirs_counts && (mine.state != kind::leased || mine.peer == 0))
-      set(first, end, said);
+    if (theirs_counts && (mine.state != kind::leased || mine.peer == 0)) set(first, end, said);
     return;
   }
   const bool same = mine.peer == said.peer;
-  if (mine.state == kind::returned || (mine.state == kind::leased && (mine.peer == 0 || (same && mine.expires < said.expires))))
+  if (mine.state == kind::returned ||
+      (mine.state == kind::leased && (mine.peer == 0 || (same && mine.expires < said.expires))))
     return set(first, end, said);
-  if (same)
-    return;
+  if (same) return;
   // Of two peers.
   add_former(theirs_counts ? mine.peer : said.peer, first, end);
   conflicts.insert(first, end);
-  if (theirs_counts)
-    set(first, end, said);
+  if (theirs_counts) set(first, end, said);
 }
 
 void sample_ledger::set(std::uint64_t first, std::uint64_t end, const index_state& to) {
   for (const auto& p : all_.pieces(first, end)) {
     const auto& from = p.value;
     counts_[static_cast<std::size_t>(from.state)] -= p.size();
-    if (from.state == kind::returned)
-      returned_.erase(p.first, p.end);
-    if (from.state != kind::leased)
-      continue;
+    if (from.state == kind::returned) returned_.erase(p.first, p.end);
+    if (from.state != kind::leased) continue;
     const auto due = by_expiry_.find(from.expires);
     due->second.erase(p.first, p.end);
-    if (due->second.empty())
-      by_expiry_.erase(due);
+    if (due->second.empty()) by_expiry_.erase(due);
     const auto held = leased_.find(from.peer);
     held->second -= p.size();
-    if (held->second == 0)
-      leased_.erase(held);
+    if (held->second == 0) leased_.erase(held);
     if (from.peer != to.peer || to.state == kind::returned)
       former_[from.peer].insert(p.first, p.end);
   }
   all_.assign(first, end, to);
   counts_[static_cast<std::size_t>(to.state)] += end - first;
-  if (to.state == kind::returned && !recording_)
-    returned_.insert(first, end);
-  if (recording_)
-    changes_.states.push_back({first, end, to});
+  if (to.state == kind::returned && !recording_) returned_.insert(first, end);
+  if (recording_) changes_.states.push_back({first, end, to});
   if (to.state == kind::leased) {
     by_expiry_[to.expires].insert(first, end);
     leased_[to.peer] += end - first;

@@ -15,12 +15,14 @@
 // are final already are reported as repeated; the same commit again (several members send it)
 // changes nothing.
 //
-// Of several replicas of a shard each has such a ledger, and fresh indices of its own: replica incarnation t issues from its
-// territory, [t, t + 1) * territory_size, so that no two ever issue the same one, whatever they know of each other. Who takes
-// over goes on with what the former primary told it (take_over). What that one had not told yet belongs to
-// nobody, `leased` to peer 0, until its peer claims it by renewing, returning or committing it; unclaimed, it expires like
-// any lease. `doubt` is what the former primary may still change, if it may be alive: indices of it that are issued again are
-// reported. Those that are committed here stay in doubt, too, until we meet it or for good: over there another round may have used them.
+// Of several replicas of a shard each has such a ledger, and fresh indices of its own: replica
+// incarnation t issues from its territory, [t, t + 1) * territory_size, so that no two ever issue
+// the same one, whatever they know of each other. Who takes over goes on with what the former
+// primary told it (take_over). What that one had not told yet belongs to nobody, `leased` to peer
+// 0, until its peer claims it by renewing, returning or committing it; unclaimed, it expires like
+// any lease. `doubt` is what the former primary may still change, if it may be alive: indices of it
+// that are issued again are reported. Those that are committed here stay in doubt, too, until we
+// meet it or for good: over there another round may have used them.
 #pragma once
 
 #include "actors/data/ledger_states.hpp"
@@ -41,7 +43,8 @@
 
 namespace shoal::actors {
 
-/// Indices that one incarnation of a replica may issue; the first of one that runs alone are 0, 1, ...
+/// Indices that one incarnation of a replica may issue; the first of one that runs alone are 0, 1,
+/// ...
 inline constexpr std::uint64_t territory_size = std::uint64_t{1} << 32;
 
 class sample_ledger {
@@ -74,8 +77,9 @@ public:
     std::vector<sample_range>
         repeated; ///< final elsewhere, or also leased to another; not said before
     std::vector<sample_range> disputed; ///< the same round, other parts; the first word stands
-    std::vector<sample_range> unknown;  ///< never leased to that peer, nor by another primary: nothing changed
-    std::vector<loss> revoked;          ///< leases that others lost to this commit
+    std::vector<sample_range>
+        unknown; ///< never leased to that peer, nor by another primary: nothing changed
+    std::vector<loss> revoked; ///< leases that others lost to this commit
   };
 
   /// What verification needs to explain an index that two rounds may hold, or a round's members see
@@ -100,7 +104,8 @@ public:
   explicit sample_ledger(duration lease_time, std::uint64_t territory = 0)
       : lease_time_(lease_time), territory_(territory), next_(territory * territory_size) {}
 
-  /// Leases `count` indices to `peer` until now + lease time, fewer if no more are free and reserved. Ascending.
+  /// Leases `count` indices to `peer` until now + lease time, fewer if no more are free and
+  /// reserved. Ascending.
   std::vector<sample_range> lease(peer_id peer, std::uint32_t count, duration now);
 
   // `ranges` below: as checked_ranges() returns them (ascending, disjoint).
@@ -143,16 +148,19 @@ public:
     std::vector<report> reports;
     interval_set doubtful;       ///< now reported
     interval_set doubt, certain; ///< in doubt from now on; not any more
-    std::vector<std::pair<peer_id, interval_set::piece>> former; ///< leases that another primary knew of
+    std::vector<std::pair<peer_id, interval_set::piece>>
+        former; ///< leases that another primary knew of
     bool empty() const noexcept {
-      return states.empty() && reports.empty() && doubtful.empty() && doubt.empty() && certain.empty() && former.empty();
+      return states.empty() && reports.empty() && doubtful.empty() && doubt.empty() &&
+             certain.empty() && former.empty();
     }
   };
   /// From now on; indices that are returned meanwhile are leased again only after release().
   void record_changes(bool on);
   changes take_changes() { return std::exchange(changes_, {}); }
-  /// Indices that are to be issued, since the last call, without having been issued here: those of our territory in which another primary
-  /// had a say meanwhile, and those that a primary whose place we took had reserved (when a lease's time has passed, and nobody claims them).
+  /// Indices that are to be issued, since the last call, without having been issued here: those of
+  /// our territory in which another primary had a say meanwhile, and those that a primary whose
+  /// place we took had reserved (when a lease's time has passed, and nobody claims them).
   std::vector<sample_range> take_skipped() { return std::exchange(skipped_, {}); }
   void release(std::span<const piece> states);
 
@@ -162,24 +170,28 @@ public:
   /// The next fresh index.
   std::uint64_t next() const noexcept { return next_; }
   /// Indices of territories below this one that nobody knows here belong to whoever claims them.
-  void know_territories(std::uint64_t below) { known_territories_ = std::max(known_territories_, below); }
+  void know_territories(std::uint64_t below) {
+    known_territories_ = std::max(known_territories_, below);
+  }
   std::uint64_t known_territories() const noexcept { return known_territories_; }
 
-  /// The replica of that territory cannot be reached, and may go on without us: all that is not final is in doubt, and all that
-  /// it may issue.
+  /// The replica of that territory cannot be reached, and may go on without us: all that is not
+  /// final is in doubt, and all that it may issue.
   void part_from(std::uint64_t territory);
-  /// The former primary, of that territory, is gone. It may have issued indices below `reserved`, and
-  /// have leased again what was returned: those are nobody's now. Not `certain`: part_from(), too.
+  /// The former primary, of that territory, is gone. It may have issued indices below `reserved`,
+  /// and have leased again what was returned: those are nobody's now. Not `certain`: part_from(),
+  /// too.
   void take_over(std::uint64_t territory, std::uint64_t reserved, bool certain, duration now);
-  /// Whoever knew what became of the indices of all territories below ours is gone: they are doubtful, and stay so.
+  /// Whoever knew what became of the indices of all territories below ours is gone: they are
+  /// doubtful, and stay so.
   void doubt_all_before();
   /// Those of `ranges` in doubt, which are in doubt no more, but reported.
   std::vector<sample_range> settle_doubt(std::span<const sample_range> ranges);
-  /// Another primary may be there whom we have not met since we parted: what we know is not all. A commit of what its peer never had
-  /// from us is believed, and reported if somebody else has it.
+  /// Another primary may be there whom we have not met since we parted: what we know is not all. A
+  /// commit of what its peer never had from us is believed, and reported if somebody else has it.
   bool parted() const noexcept { return !doubt_.empty(); }
-  /// Whether each of `ranges` may have been leased to anybody by a primary of which we do not know everything: who says that it had
-  /// them is no liar.
+  /// Whether each of `ranges` may have been leased to anybody by a primary of which we do not know
+  /// everything: who says that it had them is no liar.
   bool may_be_anothers(std::span<const sample_range> ranges) const;
   /// Those of `ranges` that `peer` never got from us.
   std::vector<sample_range> unknown_to(peer_id peer, std::span<const sample_range> ranges) const;
@@ -188,7 +200,9 @@ public:
 
   // What another replica says.
   void apply(const piece& what) { set(what.first, what.end, what.value); }
-  void apply_former(peer_id peer, std::uint64_t first, std::uint64_t end) { former_[peer].insert(first, end); }
+  void apply_former(peer_id peer, std::uint64_t first, std::uint64_t end) {
+    former_[peer].insert(first, end);
+  }
   void apply_report(const report& what);
   void apply_doubt(std::uint64_t first, std::uint64_t end) { doubt_.insert(first, end); }
   void apply_certain(std::uint64_t first, std::uint64_t end) { doubt_.erase(first, end); }
@@ -198,14 +212,16 @@ public:
   void replace_by(sample_ledger other);
 
   struct merge_result {
-    std::vector<report> repeated; ///< used by a round of each
-    std::vector<loss> revoked;    ///< leases of ours that end
+    std::vector<report> repeated;       ///< used by a round of each
+    std::vector<loss> revoked;          ///< leases of ours that end
     std::vector<sample_range> doubtful; ///< of two peers, one by each, and not reported before
   };
-  /// Takes in what `other`, of another primary that went on without us, has. Final states come first, then leases of peers, then what belongs
-  /// to nobody. Doubt says what was issued to nobody since we parted: of two peers' leases, that of who is not in doubt where it is known, else ours,
-  /// and the index is doubtful if nobody has reported it yet. What of our territory we have not issued, and it gave to
-  /// nobody, is free. Ends all doubt, unless there is a third one that we parted from, and the other one has not met it either.
+  /// Takes in what `other`, of another primary that went on without us, has. Final states come
+  /// first, then leases of peers, then what belongs to nobody. Doubt says what was issued to nobody
+  /// since we parted: of two peers' leases, that of who is not in doubt where it is known, else
+  /// ours, and the index is doubtful if nobody has reported it yet. What of our territory we have
+  /// not issued, and it gave to nobody, is free. Ends all doubt, unless there is a third one that
+  /// we parted from, and the other one has not met it either.
   merge_result merge(const sample_ledger& other);
 
 private:
@@ -232,7 +248,8 @@ private:
   void add_doubtful(std::uint64_t first, std::uint64_t end);
   /// `other` has told what became of what we doubt.
   void end_doubt_with(const sample_ledger& other);
-  /// What another primary issued instead of us, of what is reserved, counts as issued, and what is below it as returned.
+  /// What another primary issued instead of us, of what is reserved, counts as issued, and what is
+  /// below it as returned.
   void fill_territory();
   void set(std::uint64_t first, std::uint64_t end, const index_state& to);
   void commit_piece(const piece& from, const index_state& to, commit_result& out);

@@ -18,12 +18,10 @@ result<std::vector<sample_range>> checked_ranges(std::span<const sample_range> r
   out.reserve(sorted.size());
   std::uint64_t free_from = 0;
   for (const auto& range : sorted) {
-    if (range.count == 0)
-      return failure{"a sample range is empty"};
+    if (range.count == 0) return failure{"a sample range is empty"};
     if (range.first > std::numeric_limits<std::uint64_t>::max() - range.count)
       return failure{"a sample range leaves 64 bits"};
-    if (range.first < free_from)
-      return failure{"two sample ranges of one list overlap"};
+    if (range.first < free_from) return failure{"two sample ranges of one list overlap"};
     append_range(out, range.first, range.end());
     free_from = range.end();
   }
@@ -46,8 +44,7 @@ void append_range(std::vector<sample_range>& to, std::uint64_t first, std::uint6
 
 std::uint64_t index_count(std::span<const sample_range> ranges) noexcept {
   std::uint64_t sum = 0;
-  for (const auto& range : ranges)
-    sum += range.count;
+  for (const auto& range : ranges) sum += range.count;
   return sum;
 }
 

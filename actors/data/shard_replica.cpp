@@ -1,14 +1,14 @@
 #include "actors/data/shard_replica.hpp"
 
+#include "actors/data/ledger_rows.hpp"
+#include "actors/data/sample_ranges.hpp"
+
+#include <caf/actor_cast.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
-
-#include <caf/actor_cast.hpp>
-
-#include "actors/data/ledger_rows.hpp"
-#include "actors/data/sample_ranges.hpp"
 
 namespace shoal::actors {
 
@@ -17,14 +17,17 @@ namespace {
 using role = replica_role;
 using packed = std::array<std::uint64_t, 2>;
 
-caf::actor_addr address_of(const caf::actor& whom) { return caf::actor_cast<caf::actor_addr>(whom); }
+caf::actor_addr address_of(const caf::actor& whom) {
+  return caf::actor_cast<caf::actor_addr>(whom);
+}
 
 constexpr std::int64_t most_stalled_beats = 8;
 
 /// The last territory whose indices fit into 64 bits.
-constexpr std::uint64_t last_territory = std::numeric_limits<std::uint64_t>::max() / territory_size - 1;
+constexpr std::uint64_t last_territory =
+    std::numeric_limits<std::uint64_t>::max() / territory_size - 1;
 
-}  // namespace
+} // namespace
 
 payload replica_record::pack() const {
   packed words{territory, static_cast<std::uint64_t>(role)};
@@ -37,7 +40,8 @@ std::optional<replica_record> replica_record::unpack(const payload& bytes) {
   packed words;
   if (bytes.size() != sizeof words || bytes.is_hollow()) return std::nullopt;
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
-  if (words[0] > last_territory || words[1] > static_cast<std::uint64_t>(role::yielding)) return std::nullopt;
+  if (words[0] > last_territory || words[1] > static_cast<std::uint64_t>(role::yielding))
+    return std::nullopt;
   return replica_record{words[0], static_cast<actors::replica_role>(words[1])};
 }
 
@@ -88,7 +92,8 @@ void shard_replica::turn(replica_role to) {
     ledger_.reserve(kept_reservation_);
   } else if (to != role::backup) {
     ledger_.record_changes(false);
-    for (const auto& [territory, f] : followers_) known_.insert_or_assign(address_of(f.address), territory);
+    for (const auto& [territory, f] : followers_)
+      known_.insert_or_assign(address_of(f.address), territory);
     followers_.clear();
     waiting_.clear();
     expected_.clear();
@@ -97,13 +102,17 @@ void shard_replica::turn(replica_role to) {
   world_.role_changed();
 }
 
-// -- seeking and following --------------------------------------------------------------------------
+// -- seeking and following
+// --------------------------------------------------------------------------
 
 void shard_replica::greet(const caf::actor& whom, std::uint64_t stream, std::uint64_t token) {
   if (!whom) return;
   const auto now = static_cast<std::uint64_t>(world_.now().count());
-  world_.send(whom, caf::make_message(replica_hello{{ledger_.territory(), world_.self()}, static_cast<std::uint8_t>(role_), stream,
-                                                    order_.taken(), primary() ? token : now}));
+  world_.send(whom, caf::make_message(replica_hello{{ledger_.territory(), world_.self()},
+                                                    static_cast<std::uint8_t>(role_),
+                                                    stream,
+                                                    order_.taken(),
+                                                    primary() ? token : now}));
 }
 
 void shard_replica::forget_stream() {
@@ -129,9 +138,11 @@ void shard_replica::found(const std::vector<shared<actors::record>>& records) {
   for (const auto& each : records) {
     const auto& r = *each;
     const auto what = replica_record::unpack(r.value);
-    if (!what || !r.address || r.address == world_.self() || dead_.contains(address_of(r.address))) continue;
+    if (!what || !r.address || r.address == world_.self() || dead_.contains(address_of(r.address)))
+      continue;
     ledger_.know_territories(what->territory + 1);
-    const bool ours = std::any_of(followers_.begin(), followers_.end(), [&](const auto& f) { return f.second.address == r.address; });
+    const bool ours = std::any_of(followers_.begin(), followers_.end(),
+                                  [&](const auto& f) { return f.second.address == r.address; });
     if (ours || (role_ != role::primary && (role_ != role::seeking || primary_))) continue;
     known_.insert_or_assign(address_of(r.address), what->territory);
     if (watched_.insert(address_of(r.address)).second) world_.watch(r.address);
@@ -143,26 +154,27 @@ bool shard_replica::beat() {
   const auto now = world_.now();
   ++beats_;
   switch (role_) {
-    case role::primary: {
-      // Not before a cut is noticed: we would not part from who serves behind it.
-      const auto patience = std::max(most_stalled_beats, config_.detection_time / config_.beat + 2);
-      for (auto at = followers_.begin(); at != followers_.end();) {
-        auto& f = at->second;
-        f.stalled = f.acked < f.sent && f.acked == f.acked_at_beat ? f.stalled + 1 : 0;
-        f.acked_at_beat = f.acked;
-        // Something that it was told was lost on the way; its next greeting makes it a new one.
-        at = f.stalled > patience ? followers_.erase(at) : std::next(at);
-      }
-      sweep();
-      return followers_.size() + 1 < config_.replicas && beats_ % 2 == 0;
+  case role::primary: {
+    // Not before a cut is noticed: we would not part from who serves behind it.
+    const auto patience = std::max(most_stalled_beats, config_.detection_time / config_.beat + 2);
+    for (auto at = followers_.begin(); at != followers_.end();) {
+      auto& f = at->second;
+      f.stalled = f.acked < f.sent && f.acked == f.acked_at_beat ? f.stalled + 1 : 0;
+      f.acked_at_beat = f.acked;
+      // Something that it was told was lost on the way; its next greeting makes it a new one.
+      at = f.stalled > patience ? followers_.erase(at) : std::next(at);
     }
-    case role::backup:
-      if (primary_) greet(primary_->address, order_.stream());
-      return false;
-    case role::yielding:
-      if (now - yielding_since_ > 2 * config_.detection_time) hand_over();
-      return false;
-    case role::seeking: break;
+    sweep();
+    return followers_.size() + 1 < config_.replicas && beats_ % 2 == 0;
+  }
+  case role::backup:
+    if (primary_) greet(primary_->address, order_.stream());
+    return false;
+  case role::yielding:
+    if (now - yielding_since_ > 2 * config_.detection_time) hand_over();
+    return false;
+  case role::seeking:
+    break;
   }
   if (primary_) {
     greet(primary_->address, order_.stream());
@@ -181,12 +193,14 @@ bool shard_replica::beat() {
 }
 
 void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sender) {
-  const bool by_ours = primary_ && caf::actor_cast<caf::strong_actor_ptr>(primary_->address) == sender;
+  const bool by_ours =
+      primary_ && caf::actor_cast<caf::strong_actor_ptr>(primary_->address) == sender;
   if (role_ != role::backup && role_ != role::seeking) return;
   if (by_ours && (!what.primary || what.primary == world_.self())) {
     // It knows nobody, and does not know what we know; or it waits for us.
     if (role_ == role::seeking) return what.primary ? seek() : void();
-    std::erase_if(fellows_, [&](const replica_info& other) { return other.address == primary_->address; });
+    std::erase_if(fellows_,
+                  [&](const replica_info& other) { return other.address == primary_->address; });
     return succeed(false);
   }
   if (!what.primary || dead_.contains(address_of(what.primary))) return;
@@ -197,12 +211,16 @@ void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sen
   follow({0, what.primary}, !again);
 }
 
-// -- greetings --------------------------------------------------------------------------------------
+// -- greetings
+// --------------------------------------------------------------------------------------
 
 void shard_replica::on(const replica_hello& what) {
-  if (!what.from.address || what.from.territory == ledger_.territory()) return world_.refused("replica_hello: from nobody, or from us");
-  if (what.from.territory > last_territory) return world_.refused("replica_hello: no such territory");
-  if (what.role > static_cast<std::uint8_t>(role::yielding)) return world_.refused("replica_hello: unknown role");
+  if (!what.from.address || what.from.territory == ledger_.territory())
+    return world_.refused("replica_hello: from nobody, or from us");
+  if (what.from.territory > last_territory)
+    return world_.refused("replica_hello: no such territory");
+  if (what.role > static_cast<std::uint8_t>(role::yielding))
+    return world_.refused("replica_hello: unknown role");
   const auto theirs = static_cast<replica_role>(what.role);
   if (theirs != role::primary) unreached_.erase(what.from.territory);
   ledger_.know_territories(what.from.territory + 1);
@@ -211,16 +229,18 @@ void shard_replica::on(const replica_hello& what) {
     if (theirs == role::yielding) return;
     if (theirs == role::primary) {
       // It has served without us since it lost us.
-      if (followers_.contains(what.from.territory) || expected_.contains(what.from.territory)) part(what.from.territory);
+      if (followers_.contains(what.from.territory) || expected_.contains(what.from.territory))
+        part(what.from.territory);
       drop_follower(what.from.territory);
       if (what.from.territory < ledger_.territory()) return yield_to(what.from);
       return greet(what.from.address);
     }
     const auto known = followers_.find(what.from.territory);
-    if (known == followers_.end() || known->second.address != what.from.address || known->second.stream != what.stream) {
+    if (known == followers_.end() || known->second.address != what.from.address ||
+        known->second.stream != what.stream) {
       // Its first pieces may be under way: it greets every beat.
-      if (known != followers_.end() && known->second.address == what.from.address && known->second.acked == 0 &&
-          known->second.stalled < 2 && what.stream == 0)
+      if (known != followers_.end() && known->second.address == what.from.address &&
+          known->second.acked == 0 && known->second.stalled < 2 && what.stream == 0)
         return;
       return new_follower(what.from);
     }
@@ -230,7 +250,8 @@ void shard_replica::on(const replica_hello& what) {
   if (theirs == role::primary) {
     if (role_ == role::yielding) {
       // Whom we yield to may have yielded itself meanwhile, and does not take our ledger then.
-      if (primary_->address != what.from.address && what.from.territory < ledger_.territory() && world_.now() - yielding_since_ > config_.detection_time)
+      if (primary_->address != what.from.address && what.from.territory < ledger_.territory() &&
+          world_.now() - yielding_since_ > config_.detection_time)
         yield_to(what.from);
       return;
     }
@@ -248,16 +269,18 @@ void shard_replica::on(const replica_hello& what) {
   world_.send(what.from.address, caf::make_message(not_primary{known_primary()}));
 }
 
-// -- the stream, as its receiver ----------------------------------------------------------------------
+// -- the stream, as its receiver
+// ----------------------------------------------------------------------
 
 void shard_replica::on(const ledger_update& what) {
   if (!what.from.address) return world_.refused("ledger_update: from nobody");
-  if (what.from.territory > last_territory || what.known_territories > last_territory + 1 || what.what > static_cast<std::uint8_t>(update_kind::handover))
+  if (what.from.territory > last_territory || what.known_territories > last_territory + 1 ||
+      what.what > static_cast<std::uint8_t>(update_kind::handover))
     return world_.refused("ledger_update: no such territory, or of no kind");
   const auto kind = static_cast<update_kind>(what.what);
   if (kind == update_kind::handover) return on_handover(what);
-  if (role_ == role::primary) return greet(what.from.address);  // it takes us for its backup
-  if (role_ == role::seeking && !primary_ && what.sequence == 1) {  // it answers our greeting
+  if (role_ == role::primary) return greet(what.from.address);     // it takes us for its backup
+  if (role_ == role::seeking && !primary_ && what.sequence == 1) { // it answers our greeting
     primary_ = what.from;
     if (watched_.insert(address_of(what.from.address)).second) world_.watch(what.from.address);
   }
@@ -285,7 +308,10 @@ bool shard_replica::take(const ledger_update& what) {
     source_ = what.from;
     source_reserved_ = what.reserved;
     fellows_ = what.backups;
-    std::erase_if(fellows_, [&](const replica_info& other) { return !other.address || other.territory == ledger_.territory() || other.territory > last_territory; });
+    std::erase_if(fellows_, [&](const replica_info& other) {
+      return !other.address || other.territory == ledger_.territory() ||
+             other.territory > last_territory;
+    });
     for (const auto& other : fellows_)
       if (watched_.insert(address_of(other.address)).second) world_.watch(other.address);
     turn(role::backup);
@@ -314,8 +340,10 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
   if (const auto at = known_.find(whom); at != known_.end()) {
     const auto territory = at->second;
     known_.erase(at);
-    if (!dead && role_ == role::primary) part(territory);
-    else if (!dead) unreached_.insert(territory);
+    if (!dead && role_ == role::primary)
+      part(territory);
+    else if (!dead)
+      unreached_.insert(territory);
     expected_.erase(territory);
   }
   for (const auto& other : std::exchange(fellows_, {})) {
@@ -323,20 +351,25 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
       fellows_.push_back(other);
       continue;
     }
-    if (!dead) unreached_.insert(other.territory);
-    else if (other.territory < ledger_.territory()) gone_[other.territory] = world_.now();
+    if (!dead)
+      unreached_.insert(other.territory);
+    else if (other.territory < ledger_.territory())
+      gone_[other.territory] = world_.now();
   }
   sweep();
   if (!primary_ || address_of(primary_->address) != whom) return;
   const bool certain = dead && world_.now() - confirmed_ < config_.detection_time;
   switch (role_) {
-    case role::primary: return;
-    case role::seeking: return seek();
-    case role::backup: return succeed(certain && address_of(source_.address) == whom);
-    case role::yielding:
-      ledger_.part_from(primary_->territory);
-      turn(role::primary);
-      for (const auto& heir : std::exchange(heirs_, {})) expect(heir);
+  case role::primary:
+    return;
+  case role::seeking:
+    return seek();
+  case role::backup:
+    return succeed(certain && address_of(source_.address) == whom);
+  case role::yielding:
+    ledger_.part_from(primary_->territory);
+    turn(role::primary);
+    for (const auto& heir : std::exchange(heirs_, {})) expect(heir);
   }
 }
 
@@ -349,7 +382,9 @@ void shard_replica::part(std::uint64_t territory) {
 void shard_replica::succeed(bool certain) {
   const replica_info* first = nullptr;
   for (const auto& other : fellows_)
-    if (other.territory < ledger_.territory() && (first == nullptr || other.territory < first->territory)) first = &other;
+    if (other.territory < ledger_.territory() &&
+        (first == nullptr || other.territory < first->territory))
+      first = &other;
   if (first == nullptr) return take_over(certain);
   const auto next = *first;
   follow(next);
@@ -361,16 +396,18 @@ void shard_replica::take_over(bool certain) {
   turn(role::primary);
   ledger_.take_over(source_.territory, source_reserved_, certain, world_.now());
   for (const auto territory : std::exchange(unreached_, {})) ledger_.part_from(territory);
-  // Who died when the primary may have been dead already was the primary, perhaps, and we have not heard of it.
+  // Who died when the primary may have been dead already was the primary, perhaps, and we have not
+  // heard of it.
   for (const auto& [territory, when] : std::exchange(gone_, {}))
     if (when >= confirmed_) ledger_.part_from(territory);
-  world_.merged({});   // what the last primary had reserved and we know nothing of is said
+  world_.merged({}); // what the last primary had reserved and we know nothing of is said
   replicate();
   // If it lives, it has to know at once that we serve, too.
   if (!certain) greet(source_.address);
 }
 
-// -- two primaries ------------------------------------------------------------------------------------
+// -- two primaries
+// ------------------------------------------------------------------------------------
 
 void shard_replica::yield_to(const replica_info& whom) {
   const auto to = whom;
@@ -379,7 +416,8 @@ void shard_replica::yield_to(const replica_info& whom) {
     heirs_.clear();
     for (const auto& [territory, f] : followers_) heirs_.push_back({territory, f.address});
     for (const auto& [address, territory] : known_)
-      if (expected_.contains(territory)) heirs_.push_back({territory, caf::actor_cast<caf::actor>(address)});
+      if (expected_.contains(territory))
+        heirs_.push_back({territory, caf::actor_cast<caf::actor>(address)});
   }
   turn(role::yielding);
   primary_ = to;
@@ -393,7 +431,8 @@ void shard_replica::in_pieces(Send send) const {
   std::size_t done = 0;
   do {
     const auto count = std::min(config_.update_rows, rows.size() - done);
-    std::vector<ledger_row> piece(rows.begin() + static_cast<std::ptrdiff_t>(done), rows.begin() + static_cast<std::ptrdiff_t>(done + count));
+    std::vector<ledger_row> piece(rows.begin() + static_cast<std::ptrdiff_t>(done),
+                                  rows.begin() + static_cast<std::ptrdiff_t>(done + count));
     done += count;
     send(std::move(piece), done == rows.size());
   } while (done < rows.size());
@@ -426,7 +465,9 @@ void shard_replica::on_handover(const ledger_update& what) {
     drop_follower(territory);
   }
   auto at = arriving_.find(territory);
-  if (at == arriving_.end()) at = arriving_.emplace(territory, arrival{{}, sample_ledger(ledger_.lease_time(), territory)}).first;
+  if (at == arriving_.end())
+    at = arriving_.emplace(territory, arrival{{}, sample_ledger(ledger_.lease_time(), territory)})
+             .first;
   auto& from = at->second;
   bool whole = false;
   std::vector<replica_info> heirs;
@@ -462,14 +503,17 @@ void shard_replica::on_handover(const ledger_update& what) {
 
 /// It follows us, or is lost, before we are sure of anything.
 void shard_replica::expect(const replica_info& whom) {
-  if (!whom.address || whom.address == world_.self() || whom.territory == ledger_.territory() || whom.territory > last_territory) return;
+  if (!whom.address || whom.address == world_.self() || whom.territory == ledger_.territory() ||
+      whom.territory > last_territory)
+    return;
   if (followers_.contains(whom.territory) || dead_.contains(address_of(whom.address))) return;
   known_.insert_or_assign(address_of(whom.address), whom.territory);
   expected_.insert(whom.territory);
   if (watched_.insert(address_of(whom.address)).second) world_.watch(whom.address);
 }
 
-// -- the stream, as its sender ------------------------------------------------------------------------
+// -- the stream, as its sender
+// ------------------------------------------------------------------------
 
 std::vector<replica_info> shard_replica::followers() const {
   std::vector<replica_info> out;
@@ -479,7 +523,7 @@ std::vector<replica_info> shard_replica::followers() const {
 }
 
 void shard_replica::new_follower(const replica_info& who) {
-  replicate();  // to the others; the new one gets it with the whole
+  replicate(); // to the others; the new one gets it with the whole
   auto& f = followers_[who.territory];
   f = {};
   f.address = who.address;
@@ -498,7 +542,8 @@ void shard_replica::drop_follower(std::uint64_t territory) {
   if (followers_.erase(territory) + expected_.erase(territory) > 0) sweep();
 }
 
-void shard_replica::tell(std::uint64_t, follower& to, update_kind what, std::vector<ledger_row> rows) {
+void shard_replica::tell(std::uint64_t, follower& to, update_kind what,
+                         std::vector<ledger_row> rows) {
   ledger_update out;
   out.from = {ledger_.territory(), world_.self()};
   out.stream = to.stream;
@@ -521,7 +566,9 @@ void shard_replica::replicate() {
   when_kept([this, states = std::move(changes.states)] { ledger_.release(states); });
 }
 
-void shard_replica::when_kept(std::function<void()> action) { keep(std::move(action), {}); }
+void shard_replica::when_kept(std::function<void()> action) {
+  keep(std::move(action), {});
+}
 
 void shard_replica::keep(std::function<void()> action, std::set<std::uint64_t> expected) {
   waiting w;
@@ -550,7 +597,8 @@ void shard_replica::want(std::uint64_t count) {
 }
 
 void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr& sender) {
-  if (role_ == role::yielding && primary_ && caf::actor_cast<caf::strong_actor_ptr>(primary_->address) == sender) {
+  if (role_ == role::yielding && primary_ &&
+      caf::actor_cast<caf::strong_actor_ptr>(primary_->address) == sender) {
     if (what.stream != handover_stream_ || what.sequence != handover_pieces_) return;
     const auto to = *primary_;
     turn(role::seeking);
@@ -558,7 +606,8 @@ void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr&
     return follow(to);
   }
   for (auto& [territory, f] : followers_)
-    if (f.stream == what.stream && caf::actor_cast<caf::strong_actor_ptr>(f.address) == sender && what.sequence <= f.sent) {
+    if (f.stream == what.stream && caf::actor_cast<caf::strong_actor_ptr>(f.address) == sender &&
+        what.sequence <= f.sent) {
       const bool had_ledger = f.has_ledger();
       f.acked = std::max(f.acked, what.sequence);
       // The others have to know who may take over before or beside them.
@@ -572,11 +621,13 @@ void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr&
 void shard_replica::sweep() {
   const auto met = [this](const waiting& w) {
     const auto missing = [this](std::uint64_t territory) { return expected_.contains(territory); };
-    return std::none_of(w.expected.begin(), w.expected.end(), missing) && std::all_of(w.needs.begin(), w.needs.end(), [this](const auto& need) {
-      const auto f = followers_.find(need.first);
-      // Who is gone, or begins again, does not hold anybody up.
-      return f == followers_.end() || f->second.stream != need.second.first || f->second.acked >= need.second.second;
-    });
+    return std::none_of(w.expected.begin(), w.expected.end(), missing) &&
+           std::all_of(w.needs.begin(), w.needs.end(), [this](const auto& need) {
+             const auto f = followers_.find(need.first);
+             // Who is gone, or begins again, does not hold anybody up.
+             return f == followers_.end() || f->second.stream != need.second.first ||
+                    f->second.acked >= need.second.second;
+           });
   };
   while (!waiting_.empty() && met(waiting_.front())) {
     const auto action = std::move(waiting_.front().action);
@@ -585,4 +636,4 @@ void shard_replica::sweep() {
   }
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -65,11 +65,9 @@ template <std::size_t N>
 bool split(std::string_view line, std::array<std::string_view, N>& fields) {
   for (std::size_t i = 0; i < N; ++i) {
     const auto comma = line.find(',');
-    if ((comma == std::string_view::npos) != (i + 1 == N))
-      return false;
+    if ((comma == std::string_view::npos) != (i + 1 == N)) return false;
     fields[i] = line.substr(0, comma);
-    if (comma != std::string_view::npos)
-      line.remove_prefix(comma + 1);
+    if (comma != std::string_view::npos) line.remove_prefix(comma + 1);
   }
   return true;
 }
@@ -96,10 +94,8 @@ bool read_use(std::string_view epoch, std::string_view peer, std::string_view gr
 bool read_range(std::string_view first, std::string_view count, std::uint64_t& from,
                 std::uint64_t& to) {
   std::uint64_t n = 0;
-  if (!number(first, from) || !number(count, n))
-    return false;
-  if (n > std::numeric_limits<std::uint64_t>::max() - from)
-    return false;
+  if (!number(first, from) || !number(count, n)) return false;
+  if (n > std::numeric_limits<std::uint64_t>::max() - from) return false;
   to = from + n;
   return true;
 }
@@ -124,8 +120,7 @@ void verifier::read_ledger(std::istream& in) {
       error(where + "is not a row of a ledger");
       continue;
     }
-    if (high_water)
-      error(where + "follows the row that ends the ledger");
+    if (high_water) error(where + "follows the row that ends the ledger");
     const auto state = f[2];
     if (state == "end") {
       high_water = first;
@@ -150,8 +145,7 @@ void verifier::read_ledger(std::istream& in) {
     }
     if (is_event) {
       in_events = true;
-      if (first >= next || end > next)
-        error(where + "reports indices that were never issued");
+      if (first >= next || end > next) error(where + "reports indices that were never issued");
       if (state == "repeated") {
         repeated[key].insert(first, end);
         report.repeated_reported += end - first;
@@ -161,17 +155,14 @@ void verifier::read_ledger(std::istream& in) {
       }
       continue;
     }
-    if (in_events)
-      error(where + "is a state behind the events");
+    if (in_events) error(where + "is a state behind the events");
     if (first < next)
       error(fmt::format("{}index {} has a state already", where, first));
     else if (first > next)
       error(fmt::format("{}indices {} to {} have no state", where, next, first - 1));
-    if (end > next)
-      next = end;
+    if (end > next) next = end;
     if (state == "unissued") {
-      if (end % territory_size != 0)
-        unissued.push_back({first, end, n});
+      if (end % territory_size != 0) unissued.push_back({first, end, n});
       continue;
     }
 
@@ -181,8 +172,7 @@ void verifier::read_ledger(std::istream& in) {
     report.indices += size;
     if (state == "leased") {
       s.state = final_state::kind::leased;
-      if (!number(f[4], s.peer))
-        error(where + "does not say who leases");
+      if (!number(f[4], s.peer)) error(where + "does not say who leases");
       report.leased += size;
     } else if (state == "returned") {
       report.returned += size;
@@ -201,14 +191,16 @@ void verifier::read_ledger(std::istream& in) {
     }
     states.assign(first, end, s);
   }
-  // Of what a primary issued that is gone, single samples may have been claimed by the peers that had them.
+  // Of what a primary issued that is gone, single samples may have been claimed by the peers that
+  // had them.
   for (const auto& gap : unissued)
     if (!doubtful.covers(std::max(gap.first, gap.end / territory_size * territory_size), gap.end))
       error(fmt::format("ledger.csv:{}: does not end where a territory begins", gap.line));
   if (!high_water)
     error("ledger.csv: the last row is missing; the file was cut");
   else if (*high_water != next)
-    error(fmt::format("ledger.csv: indices up to {} were issued, the rows end at {}", *high_water, next));
+    error(fmt::format("ledger.csv: indices up to {} were issued, the rows end at {}", *high_water,
+                      next));
 }
 
 void verifier::read_rounds(std::istream& in) {
@@ -246,8 +238,7 @@ void verifier::check_uses() {
     const auto said_repeated = repeated.find(key);
     const auto said_disputed = disputed.find(key);
     for (const auto& use : ranges.pieces()) {
-      if (use.value.first == 0)
-        continue; // nothing of it was used
+      if (use.value.first == 0) continue; // nothing of it was used
       auto at = use.first;
       auto fail = [&, &key = key](std::uint64_t first, std::uint64_t end, std::string_view why) {
         for (const auto& known : doubtful.pieces(first, end))
@@ -257,17 +248,14 @@ void verifier::check_uses() {
                             describe(key, p.first, p.end), why));
       };
       for (const auto& p : states.pieces(use.first, use.end)) {
-        if (at < p.first)
-          fail(at, p.first, "does not know them");
+        if (at < p.first) fail(at, p.first, "does not know them");
         at = p.end;
         const auto& s = p.value;
         if (s.state == final_state::kind::used && s.key == key) {
-          if (s.included == use.value)
-            continue;
+          if (s.included == use.value) continue;
           const bool explained =
               said_disputed != disputed.end() && said_disputed->second.covers(p.first, p.end);
-          if (!explained)
-            fail(p.first, p.end, fmt::format("says other parts in line {}", s.line));
+          if (!explained) fail(p.first, p.end, fmt::format("says other parts in line {}", s.line));
         } else if (said_repeated != repeated.end() &&
                    said_repeated->second.covers(p.first, p.end)) {
           // used twice, and reported
@@ -278,8 +266,7 @@ void verifier::check_uses() {
           fail(p.first, p.end, fmt::format("has something else in line {}", s.line));
         }
       }
-      if (at < use.end)
-        fail(at, use.end, "does not know them");
+      if (at < use.end) fail(at, use.end, "does not know them");
     }
   }
 }
@@ -290,7 +277,8 @@ void verifier::count_doubtful() {
     for (const auto& use : ranges.pieces())
       if (use.value.first > 0)
         for (const auto& p : known_by_rounds.pieces(use.first, use.end))
-          rounds.update(p.first, p.end, [](std::uint64_t, std::uint64_t, std::uint32_t& count) { ++count; });
+          rounds.update(p.first, p.end,
+                        [](std::uint64_t, std::uint64_t, std::uint32_t& count) { ++count; });
   for (const auto& p : rounds.pieces())
     (p.value > 1 ? report.doubtful_repeated : report.doubtful_used) += p.size();
 }
@@ -298,15 +286,13 @@ void verifier::count_doubtful() {
 void verifier::check_states() {
   std::set<std::uint64_t> epochs;
   for (const auto& p : states.pieces()) {
-    if (p.value.state != final_state::kind::used)
-      continue;
+    if (p.value.state != final_state::kind::used) continue;
     epochs.insert(std::get<0>(p.value.key));
     const auto round = used.find(p.value.key);
     auto at = p.first;
     if (round != used.end())
       for (const auto& use : round->second.pieces(p.first, p.end)) {
-        if (use.value.first == 0 || use.first != at)
-          break;
+        if (use.value.first == 0 || use.first != at) break;
         at = use.end;
       }
     if (at < p.end)

@@ -1,29 +1,29 @@
-// A compute device: takes jobs one after another and makes each last as long as its profile says. With an offloaded optimizer there are
-// two queues: its state is in the host's memory, and the host's processor makes the steps while the device computes gradients.
-// The work itself runs on the host's compute threads meanwhile.
+// A compute device: takes jobs one after another and makes each last as long as its profile says.
+// With an offloaded optimizer there are two queues: its state is in the host's memory, and the
+// host's processor makes the steps while the device computes gradients. The work itself runs on the
+// host's compute threads meanwhile.
 #pragma once
+
+#include "actors/protocol_actor.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
 
 #include <array>
 #include <deque>
 #include <functional>
 #include <memory>
 
-#include <caf/allowed_unsafe_message_type.hpp>
-
-#include "actors/protocol_actor.hpp"
-
 namespace shoal::actors {
 
 struct device_profile {
-  double samples_per_second = 10;    ///< > 0
-  double jitter = 0;                 ///< standard deviation of a duration, as a fraction of it
-  duration step_time{};              ///< one optimizer step
-  bool offload = false;              ///< the host's processor makes it, beside other jobs
+  double samples_per_second = 10; ///< > 0
+  double jitter = 0;              ///< standard deviation of a duration, as a fraction of it
+  duration step_time{};           ///< one optimizer step
+  bool offload = false;           ///< the host's processor makes it, beside other jobs
 };
 
-/// Local message to a device: compute `work`, which handles `samples` samples (0: an optimizer step;
-/// `step`: and one after them).
-/// Answered by work_done{token} to `reply_to`, a local actor.
+/// Local message to a device: compute `work`, which handles `samples` samples (0: an optimizer
+/// step; `step`: and one after them). Answered by work_done{token} to `reply_to`, a local actor.
 struct compute_job {
   std::shared_ptr<std::function<void()>> work;
   std::uint64_t samples = 0;
@@ -33,21 +33,23 @@ struct compute_job {
 };
 
 class device final : public protocol_actor {
- public:
+public:
   device(caf::actor_config& config, host& on, device_profile profile);
   caf::behavior make_behavior() override;
   void on_exit() override;
 
- private:
+private:
   enum queue : std::uint64_t { on_device, on_host };
-  queue queue_of(const compute_job& job) const { return profile_.offload && job.samples == 0 ? on_host : on_device; }
+  queue queue_of(const compute_job& job) const {
+    return profile_.offload && job.samples == 0 ? on_host : on_device;
+  }
   void start_next(queue which);
 
   device_profile profile_;
   rng jitter_;
-  std::array<std::deque<compute_job>, 2> jobs_;  // the front of each is running
+  std::array<std::deque<compute_job>, 2> jobs_; // the front of each is running
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::compute_job)

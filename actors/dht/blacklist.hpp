@@ -1,18 +1,19 @@
-// Nodes that did not answer are left alone for a time that doubles with each further failure, to a minute or so, and then is a sixteenth of the
-// time for which they have been silent: after a cut of some hours its two halves find each other within minutes, and who is gone for good
-// costs a message now and then. Many requests may fail by one outage: that is one failure.
+// Nodes that did not answer are left alone for a time that doubles with each further failure, to a
+// minute or so, and then is a sixteenth of the time for which they have been silent: after a cut of
+// some hours its two halves find each other within minutes, and who is gone for good costs a
+// message now and then. Many requests may fail by one outage: that is one failure.
 #pragma once
-
-#include <algorithm>
-#include <map>
 
 #include "actors/dht/node_id.hpp"
 #include "kernels/base/units.hpp"
 
+#include <algorithm>
+#include <map>
+
 namespace shoal::actors {
 
 class blacklist {
- public:
+public:
   explicit blacklist(duration first) : first_(first) {}
 
   /// `asked`: when the request was sent that failed.
@@ -39,7 +40,7 @@ class blacklist {
   }
   std::size_t size() const noexcept { return entries_.size(); }
 
- private:
+private:
   static constexpr unsigned most_doublings = 6;
   static constexpr std::int64_t patience = 16, longest = 1024;
   static constexpr std::size_t most_entries = 4096;
@@ -48,13 +49,14 @@ class blacklist {
     unsigned failures = 0;
   };
   void forget_oldest() {
-    entries_.erase(std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
-      return a.second.until < b.second.until;
-    }));
+    entries_.erase(
+        std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+          return a.second.until < b.second.until;
+        }));
   }
 
   duration first_;
   std::map<node_id, entry> entries_;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -15,8 +15,7 @@ bootstrap::bootstrap(std::vector<caf::actor> addresses,
       started_(now), unheard_(addresses_.begin(), addresses_.end()) {}
 
 void bootstrap::refresh(const caf::actor& self) {
-  if (attempts_ > 0 && current_)
-    addresses_ = current_();
+  if (attempts_ > 0 && current_) addresses_ = current_();
   std::erase_if(addresses_, [&](const caf::actor& a) { return !a || a == self; });
 }
 
@@ -26,10 +25,8 @@ void bootstrap::begin_attempt() {
 }
 
 bool bootstrap::answered() {
-  if (open_ > 0)
-    --open_;
-  if (!is_asking())
-    return false;
+  if (open_ > 0) --open_;
+  if (!is_asking()) return false;
   phase_ = phase::searching;
   return true;
 }
@@ -50,11 +47,9 @@ void bootstrap::introduce(const caf::actor& address, std::size_t most) {
   std::erase(addresses_, address);
   std::erase(unheard_, address);
   addresses_.push_back(address);
-  if (addresses_.size() > most)
-    addresses_.erase(addresses_.begin());
+  if (addresses_.size() > most) addresses_.erase(addresses_.begin());
   unheard_.push_back(address);
-  if (is_asking())
-    ++open_;
+  if (is_asking()) ++open_;
 }
 
 void bootstrap::died(const caf::actor_addr& address) {
@@ -64,8 +59,7 @@ void bootstrap::died(const caf::actor_addr& address) {
 }
 
 std::optional<caf::actor> bootstrap::next_unheard() {
-  if (unheard_.empty())
-    return std::nullopt;
+  if (unheard_.empty()) return std::nullopt;
   unheard_.push_back(unheard_.front());
   unheard_.pop_front();
   return unheard_.front();

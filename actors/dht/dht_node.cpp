@@ -1,32 +1,28 @@
 #include "actors/dht/dht_node.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "actors/dht/observations.hpp"
 #include "actors/rare.hpp"
+
+#include <algorithm>
+#include <utility>
 
 namespace shoal::actors {
 
 dht_node::state::state(dht_config config, const identity& signer, rng random, duration now)
-    : options(std::move(config)),
-      self{signer.id(), {}},
-      draws(random),
-      table(self.id, options.bucket_size),
-      left_alone(options.blacklist_time),
-      entry(std::move(options.bootstraps), std::move(options.bootstraps_now), options.bootstrap_patience, now),
-      requests(options.slow_after, options.request_timeout),
-      store(options.limits),
-      cache(options.limits),
-      own(signer, options.limits.max_lifetime, options.memo),
+    : options(std::move(config)), self{signer.id(), {}}, draws(random),
+      table(self.id, options.bucket_size), left_alone(options.blacklist_time),
+      entry(std::move(options.bootstraps), std::move(options.bootstraps_now),
+            options.bootstrap_patience, now),
+      requests(options.slow_after, options.request_timeout), store(options.limits),
+      cache(options.limits), own(signer, options.limits.max_lifetime, options.memo),
       sets(self.id, {options.replicas, options.replicas_fresh, options.refresh}),
-      rank(self.id, options.replicas),
-      polls(self.id),
-      serves(options.serves),
+      rank(self.id, options.replicas), polls(self.id), serves(options.serves),
       next_refresh(now + options.refresh) {}
 
-dht_node::dht_node(caf::actor_config& config, host& on, dht_config options) : protocol_actor(config, on) {
-  state_.emplace(std::move(options), identity(on.random_stream("dht.identity")), on.random_stream("dht.node"), now());
+dht_node::dht_node(caf::actor_config& config, host& on, dht_config options)
+    : protocol_actor(config, on) {
+  state_.emplace(std::move(options), identity(on.random_stream("dht.identity")),
+                 on.random_stream("dht.node"), now());
 }
 
 caf::behavior dht_node::make_behavior() {
@@ -36,8 +32,10 @@ caf::behavior dht_node::make_behavior() {
     on_lost(down.source, down.reason != caf::exit_reason::unreachable);
   });
   join();
-  set_timer(from_seconds(to_seconds(state_->options.maintenance) * state_->draws.uniform(0.5, 1.0)), maintenance_timer);
-  // CAF tries one handler after the other, by comparing names: the most frequent messages are first.
+  set_timer(from_seconds(to_seconds(state_->options.maintenance) * state_->draws.uniform(0.5, 1.0)),
+            maintenance_timer);
+  // CAF tries one handler after the other, by comparing names: the most frequent messages are
+  // first.
   return {
       [this](query_answer& m) {
         note_activity();
@@ -93,30 +91,36 @@ void dht_node::on_exit() {
 
 void dht_node::on_tick(const tick& what) {
   switch (what.kind) {
-    case request_timer: return on_request_timer();
-    case join_timer: return join();
-    case flush_timer:
-      state_->flush_planned = false;
-      return write_all();
-    case maintenance_timer: return maintain();
-    case probe_timer: return probe(what.token);
-    default: return misbehaviour(0, "tick of another actor");
+  case request_timer:
+    return on_request_timer();
+  case join_timer:
+    return join();
+  case flush_timer:
+    state_->flush_planned = false;
+    return write_all();
+  case maintenance_timer:
+    return maintain();
+  case probe_timer:
+    return probe(what.token);
+  default:
+    return misbehaviour(0, "tick of another actor");
   }
 }
 
 void dht_node::note_activity() {
   const auto before = std::exchange(state_->last_handled, now());
   if (now() - before < state_->options.request_timeout / 2) return;
-  // No node spoke to this one, or it was stopped, and the others took it for lost. Its records may be old, so it does not
-  // answer from them alone. (A node that polls a replica for changes need not read all replicas for that; most of
-  // the time no node speaks to it.)
+  // No node spoke to this one, or it was stopped, and the others took it for lost. Its records may
+  // be old, so it does not answer from them alone. (A node that polls a replica for changes need
+  // not read all replicas for that; most of the time no node speaks to it.)
   state_->sets.missed_messages();
 }
 
 // -- messages of this host's actors ---------------------------------------------------------------
 
 bool dht_node::is_local() {
-  // This node signs what it is told to store: only for its own host. Others' messages come from their proxies.
+  // This node signs what it is told to store: only for its own host. Others' messages come from
+  // their proxies.
   const auto& sender = current_sender();
   if (!sender || sender->node() == node()) return true;
   misbehaviour(0, "a node stores and looks up for its own host only");
@@ -127,13 +131,15 @@ void dht_node::on_store(store& what) {
   if (!is_local()) return;
   const auto& limits = state_->options.limits;
   const auto& entry = what.entry;
-  if (what.key.empty() || what.key.size() > limits.max_key_bytes || entry.subkey.size() > limits.max_key_bytes)
+  if (what.key.empty() || what.key.size() > limits.max_key_bytes ||
+      entry.subkey.size() > limits.max_key_bytes)
     return misbehaviour(0, "store: a key is empty or too long");
   if (entry.value.size() > limits.max_value_bytes || entry.value.is_hollow())
     return misbehaviour(0, "store: the value is too large or has no bytes");
   const auto utc = here().utc_ns();
   if (entry.expires_utc_ns <= utc) return;
-  if (entry.expires_utc_ns - utc > limits.max_lifetime.count()) return misbehaviour(0, "store: the record lives too long");
+  if (entry.expires_utc_ns - utc > limits.max_lifetime.count())
+    return misbehaviour(0, "store: the record lives too long");
   publish(what.key, std::move(what.entry), false);
 }
 
@@ -221,25 +227,30 @@ void dht_node::on_put(const record_put& what) {
     return misbehaviour(0, "record_put: no records, or too many");
   state_->store.drop_expired(utc());
   keep(state_->store, what.key, what.records);
-  if (!here().rare(rare::receipt_dropped)) send(what.from.address, put_receipt{client(), what.token, here().utc_ns(), others_nearer(what.key)});
+  if (!here().rare(rare::receipt_dropped))
+    send(what.from.address,
+         put_receipt{client(), what.token, here().utc_ns(), others_nearer(what.key)});
   met(what.from, what.client != 0);
 }
 
 void dht_node::keep(record_store& in, const std::string& key, const records_of_key& records) {
   const auto utc = this->utc();
   for (const auto& what : records) {
-    const auto kept = in.put(key, what, utc, [&] { return is_genuine(key, *what, state_->options.memo.get()); });
+    const auto kept =
+        in.put(key, what, utc, [&] { return is_genuine(key, *what, state_->options.memo.get()); });
     if (!kept) misbehaviour(0, "record: " + kept.error());
   }
   in.touch(key, now());
 }
 
 bool dht_node::answers(const request& to, const query_answer& what) {
-  if (!is_valid(what.from) || !sent_by(to.to.address) || (!to.to.id.is_zero() && to.to.id != what.from.id)) {
+  if (!is_valid(what.from) || !sent_by(to.to.address) ||
+      (!to.to.id.is_zero() && to.to.id != what.from.id)) {
     misbehaviour(0, "query_answer: not from whom was asked");
     return false;
   }
-  const bool fits = to.what != kind::put && what.nearer.size() <= most_contacts && what.records.size() <= most_records &&
+  const bool fits = to.what != kind::put && what.nearer.size() <= most_contacts &&
+                    what.records.size() <= most_records &&
                     (what.records.empty() || !to.key.empty());
   if (!fits) misbehaviour(0, "query_answer: not what was asked for");
   return fits;
@@ -256,7 +267,8 @@ void dht_node::on_answer(query_answer& what) {
   if (open == nullptr) return on_late_answer(what);
   if (!answers(*open, what)) return;
   std::erase_if(what.nearer, [&](const contact& c) {
-    return c.id.is_zero() || !c.address || c.id == state_->self.id || is_left_alone(c.id) || state_->lost.is_dead(c.id);
+    return c.id.is_zero() || !c.address || c.id == state_->self.id || is_left_alone(c.id) ||
+           state_->lost.is_dead(c.id);
   });
   const auto done = close(what.token, true);
   met(what.from, what.client != 0);
@@ -270,26 +282,28 @@ void dht_node::on_answer(query_answer& what) {
       if (done.what == kind::ping) ping(other);
     }
   switch (done.what) {
-    case kind::bootstrap:
-      if (state_->entry.answered()) start_search(state_->self.id, {}, goal::join);
-      return;
-    case kind::search: {
-      const auto it = state_->searches.find(done.search);
-      if (it != state_->searches.end()) it->second.lookup.heard(what.from.id, what.nearer);
-      if (again) return query(done.to, done.search, done.key, kind::search, false);
-      if (it == state_->searches.end()) return;
-      if (it->second.what == goal::read && what.sequence == 0) it->second.lacking.insert(what.from.id);
-      it->second.lookup.answered(what.from.id);
-      return pump(done.search);
-    }
-    case kind::poll:
-      if (again) return query(done.to, 0, done.key, kind::poll, false);
-      state_->cache.fetched(done.key, now());
-      state_->polls.end(done.key);
-      answer(done.key);
-      return on_rank(done, what.others_nearer);
-    case kind::ping:
-    case kind::put: return;
+  case kind::bootstrap:
+    if (state_->entry.answered()) start_search(state_->self.id, {}, goal::join);
+    return;
+  case kind::search: {
+    const auto it = state_->searches.find(done.search);
+    if (it != state_->searches.end()) it->second.lookup.heard(what.from.id, what.nearer);
+    if (again) return query(done.to, done.search, done.key, kind::search, false);
+    if (it == state_->searches.end()) return;
+    if (it->second.what == goal::read && what.sequence == 0)
+      it->second.lacking.insert(what.from.id);
+    it->second.lookup.answered(what.from.id);
+    return pump(done.search);
+  }
+  case kind::poll:
+    if (again) return query(done.to, 0, done.key, kind::poll, false);
+    state_->cache.fetched(done.key, now());
+    state_->polls.end(done.key);
+    answer(done.key);
+    return on_rank(done, what.others_nearer);
+  case kind::ping:
+  case kind::put:
+    return;
   }
 }
 
@@ -312,7 +326,8 @@ void dht_node::on_receipt(const put_receipt& what) {
     take_overdue(what.token, what.client != 0);
     return;
   }
-  if (open->what != kind::put || !sent_by(open->to.address)) return misbehaviour(0, "put_receipt: not from whom was asked");
+  if (open->what != kind::put || !sent_by(open->to.address))
+    return misbehaviour(0, "put_receipt: not from whom was asked");
   const auto done = close(what.token, true);
   on_rank(done, what.others_nearer);
   met(done.to, what.client != 0);
@@ -326,4 +341,4 @@ void dht_node::on_rank(const request& done, std::uint8_t others_nearer) {
     send_again({done.key});
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,8 +1,8 @@
 // How a node writes and reads records, and the look-ups that find their replicas. The rules are in
 // dht_node.hpp.
 #include "actors/dht/dht_node.hpp"
-#include "actors/dht/observations.hpp"
 #include "actors/dht/merge_records.hpp"
+#include "actors/dht/observations.hpp"
 #include "actors/rare.hpp"
 
 #include <algorithm>
@@ -18,12 +18,10 @@ const replica_set* dht_node::current_replicas(const std::string& key) {
 // -- writes ---------------------------------------------------------------------------------------
 
 void dht_node::write(const std::string& key) {
-  if (!state_->entry.has_joined() || !state_->own.has_pending(key))
-    return;
+  if (!state_->entry.has_joined() || !state_->own.has_pending(key)) return;
   const bool searching = state_->search_of.contains(key); // finish() writes
   const auto* set = current_replicas(key);
-  if (set != nullptr && !searching)
-    return send_own(key, set->members, false);
+  if (set != nullptr && !searching) return send_own(key, set->members, false);
   const auto target = node_id::of_key(key);
   const auto& table = state_->table;
   if (table.size() < state_->options.bucket_size) {
@@ -31,21 +29,18 @@ void dht_node::write(const std::string& key) {
                                      [this](const node_id& id) { return is_left_alone(id); });
     send_own(key, with_us(target, known), true);
   }
-  if (!searching)
-    start_search(target, key, goal::write);
+  if (!searching) start_search(target, key, goal::write);
 }
 
 void dht_node::write_all() {
-  for (const auto& key : state_->own.keys())
-    write(key);
+  for (const auto& key : state_->own.keys()) write(key);
 }
 
 void dht_node::send_own(const std::string& key, const std::vector<contact>& members, bool guess) {
   const auto utc = here().utc_ns();
   for (const auto& member : members) {
     auto records = state_->own.take_unsent(key, member.id, utc);
-    if (records.empty())
-      continue;
+    if (records.empty()) continue;
     if (member.id == state_->self.id)
       keep(state_->store, key, records);
     else if (records.size() <= most_records)
@@ -53,33 +48,26 @@ void dht_node::send_own(const std::string& key, const std::vector<contact>& memb
     else
       put_all(member, key, records);
   }
-  if (!guess)
-    state_->own.written(key, now());
+  if (!guess) state_->own.written(key, now());
 }
 
 void dht_node::send_again(const std::vector<std::string>& keys) {
   for (const auto& key : keys)
-    if (state_->own.mark_pending(key))
-      flush_soon();
+    if (state_->own.mark_pending(key)) flush_soon();
 }
 
 void dht_node::flush_soon() {
-  if (std::exchange(state_->flush_planned, true))
-    return;
+  if (std::exchange(state_->flush_planned, true)) return;
   set_timer(std::chrono::milliseconds(100), flush_timer);
 }
 
 // -- reads ----------------------------------------------------------------------------------------
 
 void dht_node::read(const std::string& key) {
-  if (!state_->entry.has_joined() || state_->search_of.contains(key))
-    return; // finish() answers
-  if (!state_->waiting.contains(key))
-    return;
-  if (state_->cache.read(key, now(), state_->options.cache_time))
-    return answer(key);
-  if (state_->polls.contains(key))
-    return;
+  if (!state_->entry.has_joined() || state_->search_of.contains(key)) return; // finish() answers
+  if (!state_->waiting.contains(key)) return;
+  if (state_->cache.read(key, now(), state_->options.cache_time)) return answer(key);
+  if (state_->polls.contains(key)) return;
   const auto* set = current_replicas(key);
   // All replicas are read now and then: each has records that another has missed.
   if (set == nullptr || !set->merged || now() - set->since >= state_->options.replicas_fresh)
@@ -92,8 +80,7 @@ void dht_node::read(const std::string& key) {
 
 void dht_node::answer(const std::string& key) {
   const auto found_readers = state_->waiting.find(key);
-  if (found_readers == state_->waiting.end())
-    return;
+  if (found_readers == state_->waiting.end()) return;
   const auto utc = this->utc();
   const auto records = merge_records(key, state_->store, state_->cache.records(), state_->own, utc,
                                      state_->options.conduct->gives_expired_records());
@@ -106,8 +93,7 @@ void dht_node::answer(const std::string& key) {
   }
   const auto readers = std::move(found_readers->second);
   state_->waiting.erase(found_readers);
-  for (const auto& reader : readers)
-    send(reader.reply_to, found{key, reader.token, records});
+  for (const auto& reader : readers) send(reader.reply_to, found{key, reader.token, records});
 }
 
 void dht_node::poll(const std::string& key) {
@@ -118,10 +104,8 @@ void dht_node::poll(const std::string& key) {
   }
   const auto step = state_->polls.next(key, set->members,
                                        [this](const node_id& id) { return is_left_alone(id); });
-  if (step.ask)
-    return query(*step.ask, 0, key, kind::poll, false);
-  if (!step.exhausted)
-    return;
+  if (step.ask) return query(*step.ask, 0, key, kind::poll, false);
+  if (!step.exhausted) return;
   state_->sets.mark_stale(key);
   start_search(node_id::of_key(key), key, goal::read);
 }
@@ -129,8 +113,7 @@ void dht_node::poll(const std::string& key) {
 // -- look-ups -------------------------------------------------------------------------------------
 
 std::vector<contact> dht_node::with_us(const node_id& target, std::vector<contact> nearest) const {
-  if (!state_->serves)
-    return nearest;
+  if (!state_->serves) return nearest;
   return with_self(target, std::move(nearest), state_->self, state_->options.replicas);
 }
 
@@ -144,26 +127,21 @@ void dht_node::start_search(const node_id& target, const std::string& key, goal 
                                             what,
                                             {}})
                      .first->second.lookup;
-  if (!key.empty())
-    state_->search_of[key] = token;
+  if (!key.empty()) state_->search_of[key] = token;
   const auto& table = state_->table;
   auto begin = table.nearest(target, options.bucket_size,
                              [this](const node_id& id) { return is_left_alone(id); });
-  if (begin.empty())
-    begin = table.nearest(target, options.bucket_size);
-  if (begin.empty())
-    begin.assign(state_->lost.silent().begin(), state_->lost.silent().end());
+  if (begin.empty()) begin = table.nearest(target, options.bucket_size);
+  if (begin.empty()) begin.assign(state_->lost.silent().begin(), state_->lost.silent().end());
   lookup.start(begin);
   pump(token);
 }
 
 void dht_node::pump(std::uint64_t token) {
   const auto it = state_->searches.find(token);
-  if (it == state_->searches.end())
-    return;
+  if (it == state_->searches.end()) return;
   auto& s = it->second;
-  if (s.lookup.done())
-    return finish(token);
+  if (s.lookup.done()) return finish(token);
   while (const auto who = s.lookup.next())
     query(*who, token, s.what == goal::read ? s.key : std::string{}, kind::search, true);
 }
@@ -173,19 +151,15 @@ void dht_node::finish(std::uint64_t token) {
   const auto& done = node.mapped();
   if (state_->options.on_lookup)
     state_->options.on_lookup({done.lookup.hops(), done.lookup.asked(), !done.key.empty()});
-  if (done.what == goal::join)
-    return joined();
-  if (done.key.empty())
-    return;
+  if (done.what == goal::join) return joined();
+  if (done.key.empty()) return;
   state_->search_of.erase(done.key);
   auto members =
       with_us(done.lookup.target(), done.lookup.nearest_living(state_->options.replicas));
   const auto& set =
       state_->sets.renew(done.key, std::move(members), done.what == goal::read, now());
-  if (done.what == goal::republish)
-    republish(done.key, set);
-  if (done.what == goal::read)
-    finish_read(done, set);
+  if (done.what == goal::republish) republish(done.key, set);
+  if (done.what == goal::read) finish_read(done, set);
   write(done.key);
   if (done.what == goal::read)
     answer(done.key);
@@ -202,8 +176,7 @@ void dht_node::finish_read(const search& done, const replica_set& set) {
     records_of_key read;
     cache.records().for_each(done.key,
                              [&](const shared<signed_record>& what) { read.push_back(what); });
-    if (!read.empty())
-      keep(state_->store, done.key, read);
+    if (!read.empty()) keep(state_->store, done.key, read);
   }
   repair(done);
 }
@@ -213,8 +186,7 @@ dht_node::records_of_key dht_node::living(const record_store& in, const std::str
   const auto utc = this->utc();
   records_of_key out;
   in.for_each(key, [&](const shared<signed_record>& what) {
-    if (what->entry.expires_utc_ns > utc && out.size() < most)
-      out.push_back(what);
+    if (what->entry.expires_utc_ns > utc && out.size() < most) out.push_back(what);
   });
   return out;
 }
@@ -222,18 +194,15 @@ dht_node::records_of_key dht_node::living(const record_store& in, const std::str
 void dht_node::republish(const std::string& key, const replica_set& set) {
   const auto records = living(state_->store, key, std::numeric_limits<std::size_t>::max());
   for (const auto& member : set.members)
-    if (member.id != state_->self.id)
-      put_all(member, key, records);
+    if (member.id != state_->self.id) put_all(member, key, records);
 }
 
 void dht_node::repair(const search& done) {
   for (const auto& who : done.lookup.nearest(state_->options.replicas)) {
-    if (!done.lacking.contains(who.id))
-      continue;
+    if (!done.lacking.contains(who.id)) continue;
     const auto& from = state_->store.has_key(done.key) ? state_->store : state_->cache.records();
     auto records = living(from, done.key, most_records);
-    if (!records.empty())
-      put(who, done.key, std::move(records));
+    if (!records.empty()) put(who, done.key, std::move(records));
     return;
   }
 }

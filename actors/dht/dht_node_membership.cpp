@@ -20,40 +20,32 @@ constexpr auto idle_lifetime =
 
 void dht_node::join() {
   auto& entry = state_->entry;
-  if (!entry.is_asking())
-    return;
+  if (!entry.is_asking()) return;
   entry.refresh(state_->self.address);
-  if (entry.addresses().empty())
-    return joined();
+  if (entry.addresses().empty()) return joined();
   entry.begin_attempt();
-  for (const auto& address : entry.addresses())
-    ask_address(address, kind::bootstrap);
+  for (const auto& address : entry.addresses()) ask_address(address, kind::bootstrap);
 }
 
 void dht_node::joined() {
-  if (!state_->entry.join())
-    return;
+  if (!state_->entry.join()) return;
   announce();
   write_all();
   std::vector<std::string> keys;
-  for (const auto& [key, readers] : state_->waiting)
-    keys.push_back(key);
-  for (const auto& key : keys)
-    read(key);
+  for (const auto& [key, readers] : state_->waiting) keys.push_back(key);
+  for (const auto& key : keys) read(key);
 }
 
 void dht_node::announce() {
   const auto prefixes = state_->table.prefixes();
-  if (prefixes.empty())
-    return;
+  if (prefixes.empty()) return;
   for (unsigned p = 0; p < prefixes.back() && p < node_id::bits; ++p)
     start_search(random_at(state_->self.id, p, state_->draws), {}, goal::refresh);
 }
 
 void dht_node::heard_bootstrap(const contact& who) {
   // Until now this node was in a network without that one.
-  if (state_->entry.heard(who.address) && state_->entry.has_joined())
-    look_up_self();
+  if (state_->entry.heard(who.address) && state_->entry.has_joined()) look_up_self();
 }
 
 // -- other nodes ----------------------------------------------------------------------------------
@@ -64,8 +56,7 @@ void dht_node::met(const contact& who, bool client) {
   auto& table = state_->table;
   if (client) {
     const auto known = table.nearest(who.id, 1);
-    if (known.empty() || known[0].id != who.id || known[0].address != who.address)
-      return;
+    if (known.empty() || known[0].id != who.id || known[0].address != who.address) return;
     table.remove(who.id);
     return send_again(state_->sets.left(who.id));
   }
@@ -74,13 +65,11 @@ void dht_node::met(const contact& who, bool client) {
     return newcomer(who);
   case routing_table::arrival::waits: {
     const auto rival = table.stalest(who.id, now(), ping_silence);
-    if (rival && !state_->requests.asks(rival->id))
-      ping(*rival);
+    if (rival && !state_->requests.asks(rival->id)) ping(*rival);
     return;
   }
   case routing_table::arrival::known:
-    if (back)
-      newcomer(who);
+    if (back) newcomer(who);
     return;
   case routing_table::arrival::refused:
     return;
@@ -118,8 +107,7 @@ void dht_node::lost(const node_id& who, bool dead, duration asked) {
   } else {
     state_->left_alone.failed(who, asked, now());
     for (const auto& c : table.nearest(who, 1))
-      if (c.id == who)
-        state_->lost.remember(c);
+      if (c.id == who) state_->lost.remember(c);
     table.failed(who);
     probe_later(who);
   }
@@ -127,8 +115,7 @@ void dht_node::lost(const node_id& who, bool dead, duration asked) {
 }
 
 void dht_node::probe_later(const node_id& who) {
-  if (!state_->lost.needs_probe(who))
-    return;
+  if (!state_->lost.needs_probe(who)) return;
   const auto token = state_->next_token++;
   state_->lost.plan_probe(token, who);
   set_timer(std::max(state_->left_alone.until(who) - now(), duration{}), probe_timer, token);
@@ -136,8 +123,7 @@ void dht_node::probe_later(const node_id& who) {
 
 void dht_node::probe(std::uint64_t token) {
   const auto who = state_->lost.take_probe(token);
-  if (!who)
-    return;
+  if (!who) return;
   if (is_left_alone(who->id))
     probe_later(who->id);
   else
@@ -145,8 +131,7 @@ void dht_node::probe(std::uint64_t token) {
 }
 
 bool dht_node::knows_nobody() const {
-  if (state_->left_alone.size() < state_->table.size())
-    return false; // most of the time
+  if (state_->left_alone.size() < state_->table.size()) return false; // most of the time
   return state_->table
       .nearest(state_->self.id, 1, [this](const node_id& id) { return is_left_alone(id); })
       .empty();
@@ -163,8 +148,7 @@ void dht_node::maintain() {
   drop_expired_records();
   drop_own_records();
   drop_idle_keys();
-  if (!state_->entry.has_joined())
-    return;
+  if (!state_->entry.has_joined()) return;
   renew_own_records();
   republish_kept_records();
   ping_silent_nodes();
@@ -197,8 +181,7 @@ void dht_node::drop_idle_keys() {
 }
 
 void dht_node::renew_own_records() {
-  for (const auto& key : state_->own.renew(now(), state_->options.republish))
-    write(key);
+  for (const auto& key : state_->own.renew(now(), state_->options.republish)) write(key);
 }
 
 void dht_node::republish_kept_records() {
@@ -213,18 +196,15 @@ void dht_node::republish_kept_records() {
 
 void dht_node::ping_silent_nodes() {
   const auto& silent = state_->lost.silent();
-  if (silent.empty())
-    return;
+  if (silent.empty()) return;
   for (auto pings = state_->table.size() == 0 ? silent.size() : 1; pings > 0; --pings) {
     const auto& who = silent[state_->draws.below(silent.size())];
-    if (!is_left_alone(who.id))
-      ping(who);
+    if (!is_left_alone(who.id)) ping(who);
   }
 }
 
 void dht_node::ask_current_addresses() {
-  if (!knows_nobody())
-    return;
+  if (!knows_nobody()) return;
   auto& entry = state_->entry;
   const auto before = entry.addresses();
   entry.refresh(state_->self.address);
@@ -236,8 +216,7 @@ void dht_node::ask_current_addresses() {
 
 void dht_node::ask_unheard_address() {
   const auto address = state_->entry.next_unheard();
-  if (address && state_->table.size() > 0)
-    ask_address(*address, kind::ping);
+  if (address && state_->table.size() > 0) ask_address(*address, kind::ping);
 }
 
 void dht_node::ping_quiet_contacts() {
@@ -245,17 +224,14 @@ void dht_node::ping_quiet_contacts() {
   // round trip, once; in a quiet swarm of 30, pings to all silent contacts every minute were a
   // fifth of all messages.
   for (const auto& who : state_->table.silent(most_pings, now(), 3 * state_->options.refresh))
-    if (!is_left_alone(who.id))
-      ping(who);
+    if (!is_left_alone(who.id)) ping(who);
 }
 
 void dht_node::refresh_table() {
-  if (now() < state_->next_refresh)
-    return;
+  if (now() < state_->next_refresh) return;
   state_->next_refresh = now() + state_->options.refresh;
   const auto prefixes = state_->table.prefixes();
-  if (prefixes.empty())
-    return;
+  if (prefixes.empty()) return;
   const auto prefix = prefixes[state_->draws.below(prefixes.size())];
   start_search(random_at(state_->self.id, prefix, state_->draws), {}, goal::refresh);
 }

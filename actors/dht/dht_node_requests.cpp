@@ -23,8 +23,7 @@ void dht_node::ask(request what, Message message) {
   message.client = client();
   message.token = token;
   const auto to = what.to.address;
-  if (state_->requests.open(token, std::move(what), now()))
-    monitor(to);
+  if (state_->requests.open(token, std::move(what), now())) monitor(to);
   wait_for_requests();
   send(to, std::move(message));
 }
@@ -61,24 +60,19 @@ void dht_node::put_all(const contact& to, const std::string& key, const records_
 
 dht_node::request dht_node::close(std::uint64_t token, bool answered) {
   auto closed = state_->requests.close(token, now(), answered);
-  if (closed.was_last)
-    demonitor(caf::actor_cast<caf::actor_addr>(closed.what.to.address));
+  if (closed.was_last) demonitor(caf::actor_cast<caf::actor_addr>(closed.what.to.address));
   return std::move(closed.what);
 }
 
 void dht_node::wait_for_requests() {
-  if (const auto delay = state_->requests.next_timer(now()))
-    set_timer(*delay, request_timer);
+  if (const auto delay = state_->requests.next_timer(now())) set_timer(*delay, request_timer);
 }
 
 void dht_node::on_request_timer() {
   auto& requests = state_->requests;
-  if (!requests.timer_fired(now()))
-    return;
-  while (const auto token = requests.next_slow(now()))
-    on_slow(*token);
-  while (const auto token = requests.next_failed(now()))
-    on_failed(*token, false);
+  if (!requests.timer_fired(now())) return;
+  while (const auto token = requests.next_slow(now())) on_slow(*token);
+  while (const auto token = requests.next_failed(now())) on_failed(*token, false);
   wait_for_requests();
 }
 
@@ -95,8 +89,7 @@ void dht_node::on_slow(std::uint64_t token) {
 }
 
 void dht_node::on_failed(std::uint64_t token, bool dead) {
-  if (state_->requests.find(token) == nullptr)
-    return;
+  if (state_->requests.find(token) == nullptr) return;
   const bool answers_others = !dead && state_->requests.answered_since(token);
   const auto failed = close(token, false);
   if (answers_others && failed.again < most_again &&
@@ -106,8 +99,7 @@ void dht_node::on_failed(std::uint64_t token, bool dead) {
   }
   if (!answers_others && !failed.to.id.is_zero()) {
     lost(failed.to.id, dead, failed.asked);
-    if (!dead)
-      state_->requests.give_up(token, failed);
+    if (!dead) state_->requests.give_up(token, failed);
   }
   switch (failed.what) {
   case kind::bootstrap:
@@ -119,8 +111,7 @@ void dht_node::on_failed(std::uint64_t token, bool dead) {
     }
     return;
   case kind::poll:
-    if (state_->polls.failed(failed.key))
-      poll(failed.key);
+    if (state_->polls.failed(failed.key)) poll(failed.key);
     return;
   // The other replicas have the records; the next look-up finds the one that takes this node's
   // place.
@@ -133,8 +124,7 @@ void dht_node::on_failed(std::uint64_t token, bool dead) {
 
 void dht_node::on_bootstrap_failed() {
   auto& entry = state_->entry;
-  if (!entry.failed())
-    return;
+  if (!entry.failed()) return;
   if (state_->table.size() > 0) {
     // Another node has found this one meanwhile.
     entry.start_search();
@@ -151,22 +141,18 @@ void dht_node::ask_again(const request& what) {
     return query(what.to, what.search, what.key, kind::search, true, what.again + 1);
   // Other owners send their records again themselves.
   auto records = state_->own.living(what.key, here().utc_ns(), most_records);
-  if (!records.empty())
-    put(what.to, what.key, std::move(records), what.again + 1);
+  if (!records.empty()) put(what.to, what.key, std::move(records), what.again + 1);
 }
 
 void dht_node::on_lost(const caf::actor_addr& whom, bool dead) {
   const auto tokens = state_->requests.lost(whom);
-  if (dead)
-    state_->entry.died(whom);
-  for (const auto token : tokens)
-    on_failed(token, dead);
+  if (dead) state_->entry.died(whom);
+  for (const auto token : tokens) on_failed(token, dead);
 }
 
 std::optional<dht_node::request> dht_node::take_overdue(std::uint64_t token, bool client) {
   const auto* found = state_->requests.overdue(token);
-  if (found == nullptr || !sent_by(found->to.address))
-    return std::nullopt;
+  if (found == nullptr || !sent_by(found->to.address)) return std::nullopt;
   auto out = state_->requests.take_overdue(token);
   met(out.to, client);
   return out;

@@ -25,16 +25,19 @@ void iterative_lookup::heard(const node_id& from, const std::vector<contact>& ne
 }
 
 void iterative_lookup::learn(const std::vector<contact>& known, unsigned depth) {
-  for (const auto& who : known) candidates_.try_emplace(distance(target_, who.id), candidate{who, depth});
+  for (const auto& who : known)
+    candidates_.try_emplace(distance(target_, who.id), candidate{who, depth});
   // The farthest are of no use; those who were asked stay, to be told from strangers.
-  for (auto i = candidates_.end(); candidates_.size() > most_candidates_ && i != candidates_.begin();) {
+  for (auto i = candidates_.end();
+       candidates_.size() > most_candidates_ && i != candidates_.begin();) {
     --i;
     if (i->second.state == state::fresh) i = candidates_.erase(i);
   }
 }
 
 void iterative_lookup::slow(const node_id& who) {
-  if (auto* found = find(who); found != nullptr && found->state == state::asked) found->state = state::slow;
+  if (auto* found = find(who); found != nullptr && found->state == state::asked)
+    found->state = state::slow;
 }
 
 void iterative_lookup::set(const node_id& who, state to) {
@@ -49,7 +52,7 @@ iterative_lookup::candidate* iterative_lookup::find(const node_id& who) {
 
 bool iterative_lookup::done() const {
   std::size_t answered = 0, living = 0;
-  bool heard = false, open = false;   // of those that count; of all
+  bool heard = false, open = false; // of those that count; of all
   for (const auto& [d, c] : candidates_) {
     if (c.state == state::fresh || c.state == state::asked) return false;
     if (c.state == state::failed) continue;
@@ -72,7 +75,8 @@ std::vector<contact> iterative_lookup::nearest(std::size_t count) const {
 std::vector<contact> iterative_lookup::nearest_living(std::size_t count) const {
   std::vector<contact> out;
   for (const auto& [d, c] : candidates_)
-    if ((c.state == state::answered || c.state == state::slow) && out.size() < count) out.push_back(c.who);
+    if ((c.state == state::answered || c.state == state::slow) && out.size() < count)
+      out.push_back(c.who);
   return out;
 }
 
@@ -82,4 +86,4 @@ unsigned iterative_lookup::hops() const {
   return 0;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

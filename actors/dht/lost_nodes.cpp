@@ -5,8 +5,7 @@
 namespace shoal::actors {
 
 void lost_nodes::died(const node_id& who) {
-  if (dead_.insert(who).second)
-    dead_order_.push_back(who);
+  if (dead_.insert(who).second) dead_order_.push_back(who);
   if (dead_order_.size() > most_dead) {
     dead_.erase(dead_order_.front());
     dead_order_.pop_front();
@@ -15,15 +14,13 @@ void lost_nodes::died(const node_id& who) {
 }
 
 void lost_nodes::heard(const node_id& who) {
-  if (dead_.erase(who) > 0)
-    std::erase(dead_order_, who);
+  if (dead_.erase(who) > 0) std::erase(dead_order_, who);
 }
 
 void lost_nodes::remember(const contact& who) {
   forget(who.id);
   silent_.push_back(who);
-  if (silent_.size() > most_silent)
-    silent_.pop_front();
+  if (silent_.size() > most_silent) silent_.pop_front();
 }
 
 void lost_nodes::forget(const node_id& who) {
@@ -31,19 +28,16 @@ void lost_nodes::forget(const node_id& who) {
 }
 
 bool lost_nodes::needs_probe(const node_id& who) const {
-  if (find_silent(who) == nullptr)
-    return false;
+  if (find_silent(who) == nullptr) return false;
   return std::none_of(probes_.begin(), probes_.end(),
                       [&](const auto& p) { return p.second == who; });
 }
 
 std::optional<contact> lost_nodes::take_probe(std::uint64_t token) {
   const auto planned = probes_.extract(token);
-  if (planned.empty())
-    return std::nullopt;
+  if (planned.empty()) return std::nullopt;
   const auto* who = find_silent(planned.mapped());
-  if (who == nullptr)
-    return std::nullopt;
+  if (who == nullptr) return std::nullopt;
   return *who;
 }
 

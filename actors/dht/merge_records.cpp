@@ -11,13 +11,11 @@ std::vector<shared<record>> merge_records(const std::string& key, const record_s
                                           std::int64_t utc_ns, bool expired_too) {
   std::vector<const shared<signed_record>*> all;
   const auto add = [&](const shared<signed_record>& what) {
-    if (what->entry.expires_utc_ns > utc_ns || expired_too)
-      all.push_back(&what);
+    if (what->entry.expires_utc_ns > utc_ns || expired_too) all.push_back(&what);
   };
   // Each source is sorted.
   const auto merge_from = [&](std::size_t begin) {
-    if (begin == 0 || begin == all.size())
-      return;
+    if (begin == 0 || begin == all.size()) return;
     std::inplace_merge(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(begin), all.end(),
                        [](const auto* a, const auto* b) {
                          const auto order = (*a)->entry.subkey.compare((*b)->entry.subkey);
@@ -39,8 +37,7 @@ std::vector<shared<record>> merge_records(const std::string& key, const record_s
     const auto& each = **what;
     const bool newest = before == nullptr || before->entry.subkey != each.entry.subkey;
     before = &each;
-    if (newest && each.withdrawn == 0)
-      out.emplace_back(*what, each.entry);
+    if (newest && each.withdrawn == 0) out.emplace_back(*what, each.entry);
   }
   return out;
 }

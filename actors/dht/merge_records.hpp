@@ -2,9 +2,9 @@
 // read, and owns, merged.
 #pragma once
 
+#include "actors/dht/messages.hpp"
 #include "actors/dht/own_records.hpp"
 #include "actors/dht/record_store.hpp"
-#include "actors/dht/messages.hpp"
 #include "kernels/base/shared.hpp"
 
 #include <cstdint>

@@ -1,12 +1,7 @@
-// Messages of the distributed hash table: between an actor and the DHT node of its own host, and between DHT nodes.
-// In a message between nodes, `client` says that the sender cannot be dialled and must not enter a routing table.
+// Messages of the distributed hash table: between an actor and the DHT node of its own host, and
+// between DHT nodes. In a message between nodes, `client` says that the sender cannot be dialled
+// and must not enter a routing table.
 #pragma once
-
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include <caf/actor.hpp>
 
 #include "actors/dht/node_id.hpp"
 #include "actors/ids.hpp"
@@ -15,14 +10,22 @@
 #include "kernels/base/payload.hpp"
 #include "kernels/base/shared.hpp"
 
+#include <caf/actor.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
 namespace shoal::actors {
 
-// ---- between an actor and the DHT node of its own host --------------------------------------------
+// ---- between an actor and the DHT node of its own host
+// --------------------------------------------
 
-/// A value under (key, subkey) until `expires_utc_ns`. The last record that an owner stores replaces its earlier ones.
+/// A value under (key, subkey) until `expires_utc_ns`. The last record that an owner stores
+/// replaces its earlier ones.
 struct record {
   std::string subkey;
-  caf::actor address;            ///< the subject of the record; may be empty
+  caf::actor address; ///< the subject of the record; may be empty
   payload value;
   std::int64_t expires_utc_ns = 0;
   SHOAL_MESSAGE(record, x.subkey, x.address, x.value, x.expires_utc_ns)
@@ -52,7 +55,7 @@ struct lookup {
 struct found {
   std::string key;
   std::uint64_t token = 0;
-  std::vector<shared<record>> records;   ///< ascending by subkey
+  std::vector<shared<record>> records; ///< ascending by subkey
   SHOAL_MESSAGE(found, x.key, x.token, x.records)
 };
 
@@ -68,7 +71,8 @@ struct serve {
   SHOAL_MESSAGE(serve, x.others_reach_us)
 };
 
-// ---- between DHT nodes ------------------------------------------------------------------------------
+// ---- between DHT nodes
+// ------------------------------------------------------------------------------
 
 /// A node's id and its address.
 struct contact {
@@ -80,11 +84,12 @@ struct contact {
 /// A record as nodes send and keep it: actors/dht/signed_record.hpp.
 struct signed_record {
   record entry;
-  std::uint64_t version = 0;         ///< ascends with each record that the owner stores
-  std::uint8_t withdrawn = 0;        ///< the sub-key is empty until the record expires
-  key256 owner;                      ///< its public key
+  std::uint64_t version = 0;  ///< ascends with each record that the owner stores
+  std::uint8_t withdrawn = 0; ///< the sub-key is empty until the record expires
+  key256 owner;               ///< its public key
   key256 signature_r, signature_s;
-  SHOAL_MESSAGE(signed_record, x.entry, x.version, x.withdrawn, x.owner, x.signature_r, x.signature_s)
+  SHOAL_MESSAGE(signed_record, x.entry, x.version, x.withdrawn, x.owner, x.signature_r,
+                x.signature_s)
 };
 
 /// Asks for the nodes nearest to `target` that the receiver knows.
@@ -96,7 +101,8 @@ struct nodes_query {
   SHOAL_MESSAGE(nodes_query, x.from, x.client, x.token, x.target)
 };
 
-/// Asks for the changes under `key` since sequence number `after`. `nodes`: it asks for nodes nearer to the key, too.
+/// Asks for the changes under `key` since sequence number `after`. `nodes`: it asks for nodes
+/// nearer to the key, too.
 struct records_query {
   contact from;
   std::uint8_t client = 0;
@@ -107,7 +113,8 @@ struct records_query {
   SHOAL_MESSAGE(records_query, x.from, x.client, x.token, x.key, x.after, x.nodes)
 };
 
-/// Answers both queries. `sequence` is the next query's `after`, or 0 if nothing is under the key. `utc_ns` is the sender's clock.
+/// Answers both queries. `sequence` is the next query's `after`, or 0 if nothing is under the key.
+/// `utc_ns` is the sender's clock.
 struct query_answer {
   contact from;
   std::uint8_t client = 0;
@@ -116,9 +123,11 @@ struct query_answer {
   std::vector<contact> nearer;
   std::vector<shared<signed_record>> records;
   std::uint64_t sequence = 0;
-  std::uint8_t more = 0;             ///< the answer was cut to the size limit: the asker asks again at once
-  std::uint8_t others_nearer = 0;    ///< the sender knows enough nodes nearer to the key that it need not have its records
-  SHOAL_MESSAGE(query_answer, x.from, x.client, x.token, x.utc_ns, x.nearer, x.records, x.sequence, x.more, x.others_nearer)
+  std::uint8_t more = 0; ///< the answer was cut to the size limit: the asker asks again at once
+  std::uint8_t others_nearer =
+      0; ///< the sender knows enough nodes nearer to the key that it need not have its records
+  SHOAL_MESSAGE(query_answer, x.from, x.client, x.token, x.utc_ns, x.nearer, x.records, x.sequence,
+                x.more, x.others_nearer)
 };
 
 /// Asks the receiver to keep these records.
@@ -135,19 +144,15 @@ struct put_receipt {
   std::uint8_t client = 0;
   std::uint64_t token = 0;
   std::int64_t utc_ns = 0;
-  std::uint8_t others_nearer = 0;    ///< as in query_answer
+  std::uint8_t others_nearer = 0; ///< as in query_answer
   SHOAL_MESSAGE(put_receipt, x.client, x.token, x.utc_ns, x.others_nearer)
 };
 
 using dht_messages = message_list<
-    row<record, traffic::control, scope::remote>,
-    row<store, traffic::control, scope::local>,
-    row<withdraw, traffic::control, scope::local>,
-    row<lookup, traffic::control, scope::local>,
-    row<found, traffic::control, scope::local>,
-    row<serve, traffic::control, scope::local>,
-    row<introduced, traffic::control, scope::local>,
-    row<contact, traffic::control, scope::remote>,
+    row<record, traffic::control, scope::remote>, row<store, traffic::control, scope::local>,
+    row<withdraw, traffic::control, scope::local>, row<lookup, traffic::control, scope::local>,
+    row<found, traffic::control, scope::local>, row<serve, traffic::control, scope::local>,
+    row<introduced, traffic::control, scope::local>, row<contact, traffic::control, scope::remote>,
     row<signed_record, traffic::control, scope::remote>,
     row<nodes_query, traffic::control, scope::remote>,
     row<records_query, traffic::control, scope::remote>,
@@ -155,4 +160,4 @@ using dht_messages = message_list<
     row<record_put, traffic::control, scope::remote>,
     row<put_receipt, traffic::control, scope::remote>>;
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,13 +1,15 @@
 #include "actors/dht/node_id.hpp"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstring>
 
-#include <fmt/format.h>
-
 namespace shoal::actors {
 
-std::string node_id::hex() const { return fmt::format("{:016x}{:016x}{:08x}", high, middle, low); }
+std::string node_id::hex() const {
+  return fmt::format("{:016x}{:016x}{:08x}", high, middle, low);
+}
 
 node_id node_id::from(const digest& value) noexcept {
   node_id out;
@@ -49,4 +51,4 @@ node_id random_at(const node_id& of, unsigned prefix, rng& draws) {
   return out;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,14 +1,15 @@
 // Points of the DHT's identifier space: nodes and keys, 160 bits each.
-// Source: Maymounkov and Mazieres, "Kademlia: A Peer-to-peer Information System Based on the XOR Metric", IPTPS 2002.
+// Source: Maymounkov and Mazieres, "Kademlia: A Peer-to-peer Information System Based on the XOR
+// Metric", IPTPS 2002.
 #pragma once
+
+#include "kernels/base/digest.hpp"
+#include "kernels/base/rng.hpp"
 
 #include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "kernels/base/digest.hpp"
-#include "kernels/base/rng.hpp"
 
 namespace shoal::actors {
 
@@ -46,4 +47,4 @@ unsigned common_prefix(const node_id& a, const node_id& b) noexcept;
 /// A random id that has exactly `prefix` leading bits in common with `of`. Requires: prefix < 160.
 node_id random_at(const node_id& of, unsigned prefix, rng& draws);
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -22,36 +22,30 @@ void own_records::publish(const std::string& key, record entry, bool withdrawn,
 std::int64_t own_records::withdrawal_until(const std::string& key, const std::string& subkey,
                                            std::int64_t utc_ns) const {
   const auto records = records_.find(key);
-  if (records == records_.end())
-    return 0;
+  if (records == records_.end()) return 0;
   const auto found = records->second.find(subkey);
-  if (found == records->second.end() || found->second.what->withdrawn != 0)
-    return 0;
+  if (found == records->second.end() || found->second.what->withdrawn != 0) return 0;
   return found->second.longest > utc_ns ? found->second.longest : 0;
 }
 
 bool own_records::has_pending(const std::string& key) const {
   const auto found = records_.find(key);
-  if (found == records_.end())
-    return false;
+  if (found == records_.end()) return false;
   return std::any_of(found->second.begin(), found->second.end(),
                      [](const auto& e) { return e.second.pending; });
 }
 
 bool own_records::mark_pending(const std::string& key) {
   const auto found = records_.find(key);
-  if (found == records_.end())
-    return false;
-  for (auto& [subkey, one] : found->second)
-    one.pending = true;
+  if (found == records_.end()) return false;
+  for (auto& [subkey, one] : found->second) one.pending = true;
   return true;
 }
 
 std::vector<std::string> own_records::keys() const {
   std::vector<std::string> out;
   out.reserve(records_.size());
-  for (const auto& [key, records] : records_)
-    out.push_back(key);
+  for (const auto& [key, records] : records_) out.push_back(key);
   return out;
 }
 
@@ -59,8 +53,7 @@ std::vector<shared<signed_record>>
 own_records::take_unsent(const std::string& key, const node_id& member, std::int64_t utc_ns) {
   std::vector<shared<signed_record>> out;
   const auto found = records_.find(key);
-  if (found == records_.end())
-    return out;
+  if (found == records_.end()) return out;
   for (auto& [subkey, one] : found->second)
     if (one.pending && one.what->entry.expires_utc_ns > utc_ns && one.sent_to.insert(member).second)
       out.push_back(one.what);
@@ -69,11 +62,9 @@ own_records::take_unsent(const std::string& key, const node_id& member, std::int
 
 void own_records::written(const std::string& key, duration now) {
   const auto found = records_.find(key);
-  if (found == records_.end())
-    return;
+  if (found == records_.end()) return;
   for (auto& [subkey, one] : found->second) {
-    if (!one.pending)
-      continue;
+    if (!one.pending) continue;
     one.pending = false;
     one.sent_to.clear();
     one.written = now;
@@ -84,8 +75,7 @@ std::vector<shared<signed_record>> own_records::living(const std::string& key, s
                                                        std::size_t most) const {
   std::vector<shared<signed_record>> out;
   for_each(key, [&](const shared<signed_record>& what) {
-    if (what->entry.expires_utc_ns > utc_ns && out.size() < most)
-      out.push_back(what);
+    if (what->entry.expires_utc_ns > utc_ns && out.size() < most) out.push_back(what);
   });
   return out;
 }
@@ -111,8 +101,7 @@ std::vector<std::string> own_records::renew(duration now, duration republish) {
   std::vector<std::string> out;
   for (auto& [key, records] : records_)
     for (auto& [subkey, one] : records) {
-      if (now - one.written < republish)
-        continue;
+      if (now - one.written < republish) continue;
       one.pending = true;
       out.push_back(key);
     }

@@ -7,8 +7,8 @@
 // fails, and `republish` after it was written last.
 #pragma once
 
-#include "actors/dht/signed_record.hpp"
 #include "actors/dht/messages.hpp"
+#include "actors/dht/signed_record.hpp"
 #include "kernels/base/shared.hpp"
 #include "kernels/base/units.hpp"
 
@@ -53,8 +53,7 @@ public:
   template <class F>
   void for_each(const std::string& key, F f) const {
     if (const auto found = records_.find(key); found != records_.end())
-      for (const auto& [subkey, one] : found->second)
-        f(one.what);
+      for (const auto& [subkey, one] : found->second) f(one.what);
   }
 
   /// Withdrawals to publish, by key: of records that are over, and that somebody may still hold in

@@ -20,8 +20,7 @@ bool read_cache::read(const std::string& key, duration now, duration fresh) {
 
 std::uint64_t read_cache::position(const std::string& key, const node_id& replica) const {
   const auto known = views_.find(key);
-  if (known == views_.end())
-    return 0;
+  if (known == views_.end()) return 0;
   const auto found = known->second.positions.find(replica);
   return found == known->second.positions.end() ? 0 : found->second;
 }

@@ -2,8 +2,8 @@
 // number each replica was read. A plain state machine.
 #pragma once
 
-#include "actors/dht/record_store.hpp"
 #include "actors/dht/messages.hpp"
+#include "actors/dht/record_store.hpp"
 #include "kernels/base/units.hpp"
 
 #include <cstdint>
@@ -43,8 +43,7 @@ public:
   void drop_idle(duration now, duration lifetime, F in_use) {
     for (auto at = views_.begin(); at != views_.end();) {
       const bool idle = now - at->second.used > lifetime && !in_use(at->first);
-      if (idle)
-        records_.drop_key(at->first);
+      if (idle) records_.drop_key(at->first);
       at = idle ? views_.erase(at) : std::next(at);
     }
   }

@@ -1,9 +1,9 @@
 #include "actors/dht/record_store.hpp"
 
+#include "actors/dht/signed_record.hpp"
+
 #include <algorithm>
 #include <iterator>
-
-#include "actors/dht/signed_record.hpp"
 
 namespace shoal::actors {
 
@@ -14,13 +14,16 @@ record_store::place record_store::find_place(const std::string& key, const std::
   return {&in->second, old == in->second.records.end() ? nullptr : &old->second};
 }
 
-result<bool> record_store::wants(const std::string& key, const place& at, const signed_record& what, std::int64_t utc) const {
+result<bool> record_store::wants(const std::string& key, const place& at, const signed_record& what,
+                                 std::int64_t utc) const {
   const auto& entry = what.entry;
-  if (key.empty() || key.size() > limits_.max_key_bytes || entry.subkey.size() > limits_.max_key_bytes)
+  if (key.empty() || key.size() > limits_.max_key_bytes ||
+      entry.subkey.size() > limits_.max_key_bytes)
     return failure{"a key is empty or too long"};
   if (entry.value.size() > limits_.max_value_bytes) return failure{"the value is too large"};
   if (entry.value.is_hollow()) return failure{"the value has no bytes"};
-  if (entry.expires_utc_ns <= utc) return false;  // was on its way for too long: no fault of the sender's
+  if (entry.expires_utc_ns <= utc)
+    return false; // was on its way for too long: no fault of the sender's
   // A liar, or a clock that is far ahead: nobody can tell.
   if (entry.expires_utc_ns - utc > limits_.max_lifetime.count()) return false;
   if (at.in == nullptr) {
@@ -61,7 +64,8 @@ void record_store::look_at(kept& one, const expiry& when) {
   by_expiry_.insert(std::move(known));
 }
 
-record_store::changes record_store::after(const std::string& key, std::uint64_t sequence, std::size_t most) const {
+record_store::changes record_store::after(const std::string& key, std::uint64_t sequence,
+                                          std::size_t most) const {
   changes out;
   auto at = keys_.find(key);
   if (at == keys_.end()) return out;
@@ -131,4 +135,4 @@ void record_store::touch(const std::string& key, duration now) {
   if (auto at = keys_.find(key); at != keys_.end()) at->second.touched = now;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -26,21 +26,18 @@ public:
   step next(const std::string& key, const std::vector<contact>& replicas, F leave_out) {
     auto [at, fresh] = polls_.try_emplace(key);
     auto& poll = at->second;
-    if (!fresh && poll.open > 0 && poll.asked.size() >= replicas.size())
-      return {};
+    if (!fresh && poll.open > 0 && poll.asked.size() >= replicas.size()) return {};
     // Each reader begins at another replica, so that all replicas have the same work.
     const auto first =
         replicas.empty() ? 0 : static_cast<std::size_t>(self_.middle % replicas.size());
     for (std::size_t i = 0; i < replicas.size(); ++i) {
       const auto& who = replicas[(first + i) % replicas.size()];
-      if (who.id == self_ || poll.asked.contains(who.id) || leave_out(who.id))
-        continue;
+      if (who.id == self_ || poll.asked.contains(who.id) || leave_out(who.id)) continue;
       poll.asked.insert(who.id);
       ++poll.open;
       return {who, false};
     }
-    if (poll.open > 0)
-      return {};
+    if (poll.open > 0) return {};
     polls_.erase(at);
     return {std::nullopt, true};
   }
@@ -50,10 +47,8 @@ public:
   /// then.
   bool failed(const std::string& key) {
     const auto at = polls_.find(key);
-    if (at == polls_.end())
-      return false;
-    if (at->second.open > 0)
-      --at->second.open;
+    if (at == polls_.end()) return false;
+    if (at->second.open > 0) --at->second.open;
     return at->second.open == 0;
   }
   /// A replica has answered, or the replicas have to be looked up.

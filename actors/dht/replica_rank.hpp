@@ -16,12 +16,10 @@ public:
 
   /// True if `table` knows enough nodes that are nearer to the key than this one.
   bool others_nearer(const std::string& key, const routing_table& table) {
-    if (ranks_.size() >= most_keys && !ranks_.contains(key))
-      ranks_.clear();
+    if (ranks_.size() >= most_keys && !ranks_.contains(key)) ranks_.clear();
     const auto [at, fresh] = ranks_.try_emplace(key);
     auto& known = at->second;
-    if (!fresh && known.changes == table.changes())
-      return known.others_nearer;
+    if (!fresh && known.changes == table.changes()) return known.others_nearer;
     const auto target = node_id::of_key(key);
     const auto near = table.nearest(target, replicas_);
     const bool others =

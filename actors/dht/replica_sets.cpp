@@ -16,8 +16,7 @@ const replica_set* replica_sets::find(const std::string& key) const {
 
 const replica_set* replica_sets::current(const std::string& key, duration now) const {
   const auto* set = find(key);
-  if (set == nullptr || set->stale)
-    return nullptr;
+  if (set == nullptr || set->stale) return nullptr;
   const bool believed = now - set->confirmed < limits_.fresh && now - set->since < limits_.refresh;
   return believed ? set : nullptr;
 }
@@ -38,8 +37,7 @@ const replica_set& replica_sets::renew(const std::string& key, std::vector<conta
 }
 
 void replica_sets::mark_stale(const std::string& key) {
-  if (const auto found = sets_.find(key); found != sets_.end())
-    found->second.stale = true;
+  if (const auto found = sets_.find(key); found != sets_.end()) found->second.stale = true;
 }
 
 bool replica_sets::denied(const std::string& key, duration now) {
@@ -52,13 +50,11 @@ bool replica_sets::denied(const std::string& key, duration now) {
 
 void replica_sets::confirmed(const std::string& key, const node_id& by, duration now) {
   const auto found = sets_.find(key);
-  if (found == sets_.end())
-    return;
+  if (found == sets_.end()) return;
   const auto& members = found->second.members;
   const auto farthest = std::find_if(members.rbegin(), members.rend(),
                                      [&](const contact& c) { return c.id != self_; });
-  if (farthest != members.rend() && farthest->id == by)
-    found->second.confirmed = now;
+  if (farthest != members.rend() && farthest->id == by) found->second.confirmed = now;
 }
 
 std::vector<std::string> replica_sets::arrived(const node_id& who) {
@@ -66,8 +62,7 @@ std::vector<std::string> replica_sets::arrived(const node_id& who) {
   for (auto& [key, set] : sets_) {
     const auto target = node_id::of_key(key);
     const bool full = set.members.size() >= limits_.replicas;
-    if (full && distance(target, set.members.back().id) < distance(target, who))
-      continue;
+    if (full && distance(target, set.members.back().id) < distance(target, who)) continue;
     set.stale = true;
     out.push_back(key);
   }
@@ -77,8 +72,7 @@ std::vector<std::string> replica_sets::arrived(const node_id& who) {
 std::vector<std::string> replica_sets::left(const node_id& who) {
   std::vector<std::string> out;
   for (auto& [key, set] : sets_) {
-    if (std::erase_if(set.members, [&](const contact& c) { return c.id == who; }) == 0)
-      continue;
+    if (std::erase_if(set.members, [&](const contact& c) { return c.id == who; }) == 0) continue;
     set.stale = true;
     out.push_back(key);
   }
@@ -96,8 +90,7 @@ std::vector<std::string> replica_sets::role_changed() {
 
 void replica_sets::missed_messages() {
   for (auto& [key, set] : sets_)
-    if (holds(set))
-      set.merged = false;
+    if (holds(set)) set.merged = false;
 }
 
 std::vector<contact> with_self(const node_id& target, std::vector<contact> nearest,
@@ -106,8 +99,7 @@ std::vector<contact> with_self(const node_id& target, std::vector<contact> neare
     return distance(target, a.id) < distance(target, b.id);
   };
   nearest.insert(std::upper_bound(nearest.begin(), nearest.end(), self, nearer), self);
-  if (nearest.size() > most)
-    nearest.pop_back();
+  if (nearest.size() > most) nearest.pop_back();
   return nearest;
 }
 

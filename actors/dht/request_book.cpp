@@ -28,12 +28,9 @@ request_book::closed_request request_book::close(std::uint64_t token, duration n
   closed_request out{std::move(found->second), false};
   open_.erase(found);
   const auto watched = watched_.find(caf::actor_cast<caf::actor_addr>(out.what.to.address));
-  if (watched == watched_.end())
-    return out; // lost() was called
-  if (answered)
-    watched->second.answered = now;
-  if (--watched->second.open > 0)
-    return out;
+  if (watched == watched_.end()) return out; // lost() was called
+  if (answered) watched->second.answered = now;
+  if (--watched->second.open > 0) return out;
   watched_.erase(watched);
   out.was_last = true;
   return out;
@@ -41,8 +38,7 @@ request_book::closed_request request_book::close(std::uint64_t token, duration n
 
 bool request_book::answered_since(std::uint64_t token) const {
   const auto* what = find(token);
-  if (what == nullptr)
-    return false;
+  if (what == nullptr) return false;
   const auto watched = watched_.find(caf::actor_cast<caf::actor_addr>(what->to.address));
   return watched != watched_.end() && watched->second.answered >= what->asked;
 }
@@ -56,15 +52,13 @@ std::vector<std::uint64_t> request_book::lost(const caf::actor_addr& address) {
   watched_.erase(address);
   std::vector<std::uint64_t> out;
   for (const auto& [token, what] : open_)
-    if (caf::actor_cast<caf::actor_addr>(what.to.address) == address)
-      out.push_back(token);
+    if (caf::actor_cast<caf::actor_addr>(what.to.address) == address) out.push_back(token);
   return out;
 }
 
 void request_book::give_up(std::uint64_t token, const request& what) {
   overdue_.emplace(token, what);
-  if (overdue_.size() > most_overdue)
-    overdue_.erase(overdue_.begin());
+  if (overdue_.size() > most_overdue) overdue_.erase(overdue_.begin());
 }
 
 const request_book::request* request_book::overdue(std::uint64_t token) const {
@@ -81,22 +75,17 @@ request_book::request request_book::take_overdue(std::uint64_t token) {
 std::optional<duration> request_book::next_timer(duration now) {
   auto next = duration::max();
   for (auto* queue : {&slow_, &late_}) {
-    while (!queue->empty() && !open_.contains(queue->front().token))
-      queue->pop_front();
-    if (!queue->empty())
-      next = std::min(next, queue->front().at);
+    while (!queue->empty() && !open_.contains(queue->front().token)) queue->pop_front();
+    if (!queue->empty()) next = std::min(next, queue->front().at);
   }
-  if (slow_.empty() && late_.empty())
-    return std::nullopt;
-  if (timer_ && *timer_ <= next)
-    return std::nullopt;
+  if (slow_.empty() && late_.empty()) return std::nullopt;
+  if (timer_ && *timer_ <= next) return std::nullopt;
   timer_ = next;
   return std::max(next - now, duration{});
 }
 
 bool request_book::timer_fired(duration now) {
-  if (!timer_ || now < *timer_)
-    return false;
+  if (!timer_ || now < *timer_) return false;
   timer_.reset();
   return true;
 }
@@ -105,8 +94,7 @@ std::optional<std::uint64_t> request_book::next_slow(duration now) {
   while (!slow_.empty() && slow_.front().at <= now) {
     const auto token = slow_.front().token;
     slow_.pop_front();
-    if (!open_.contains(token))
-      continue;
+    if (!open_.contains(token)) continue;
     late_.push_back({now + std::max(timeout_ - slow_after_, duration{}), token});
     return token;
   }
@@ -117,8 +105,7 @@ std::optional<std::uint64_t> request_book::next_failed(duration now) {
   while (!late_.empty() && late_.front().at <= now) {
     const auto token = late_.front().token;
     late_.pop_front();
-    if (open_.contains(token))
-      return token;
+    if (open_.contains(token)) return token;
   }
   return std::nullopt;
 }

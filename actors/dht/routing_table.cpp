@@ -12,12 +12,14 @@ constexpr unsigned most_failures = 3;
 template <class Range>
 auto find_in(Range& entries, const node_id& id) {
   return std::find_if(entries.begin(), entries.end(), [&](const auto& e) {
-    if constexpr (requires { e.who; }) return e.who.id == id;
-    else return e.id == id;
+    if constexpr (requires { e.who; })
+      return e.who.id == id;
+    else
+      return e.id == id;
   });
 }
 
-}  // namespace
+} // namespace
 
 routing_table::arrival routing_table::seen(const contact& who, duration now) {
   if (who.id == self_ || !who.address) return arrival::refused;
@@ -43,7 +45,8 @@ routing_table::arrival routing_table::seen(const contact& who, duration now) {
   return arrival::waits;
 }
 
-std::optional<contact> routing_table::stalest(const node_id& beside, duration now, duration silence) const {
+std::optional<contact> routing_table::stalest(const node_id& beside, duration now,
+                                              duration silence) const {
   auto found = buckets_.find(common_prefix(self_, beside));
   if (found == buckets_.end() || found->second.members.empty()) return std::nullopt;
   const auto& first = found->second.members.front();
@@ -51,11 +54,12 @@ std::optional<contact> routing_table::stalest(const node_id& beside, duration no
   return first.who;
 }
 
-std::vector<contact> routing_table::silent(std::size_t count, duration now, duration silence) const {
+std::vector<contact> routing_table::silent(std::size_t count, duration now,
+                                           duration silence) const {
   std::vector<const entry*> all;
   for (const auto& [prefix, in] : buckets_)
     for (const auto& e : in.members) {
-      if (now - e.heard < silence) break;  // those after it were heard of later
+      if (now - e.heard < silence) break; // those after it were heard of later
       all.push_back(&e);
     }
   std::stable_sort(all.begin(), all.end(), [](auto* a, auto* b) { return a->heard < b->heard; });
@@ -91,8 +95,9 @@ void routing_table::remove(const node_id& who) {
   if (in.members.empty()) buckets_.erase(found);
 }
 
-std::vector<contact> routing_table::nearest(const node_id& target, std::size_t count,
-                                            const std::function<bool(const node_id&)>& leave_out) const {
+std::vector<contact>
+routing_table::nearest(const node_id& target, std::size_t count,
+                       const std::function<bool(const node_id&)>& leave_out) const {
   std::vector<std::pair<node_id, const contact*>> all;
   all.reserve(size_);
   for (const auto& [prefix, in] : buckets_)
@@ -110,7 +115,8 @@ std::vector<contact> routing_table::nearest(const node_id& target, std::size_t c
 
 bool routing_table::contains(const node_id& who) const {
   auto found = buckets_.find(common_prefix(self_, who));
-  return found != buckets_.end() && find_in(found->second.members, who) != found->second.members.end();
+  return found != buckets_.end() &&
+         find_in(found->second.members, who) != found->second.members.end();
 }
 
 std::vector<unsigned> routing_table::prefixes() const {
@@ -120,4 +126,4 @@ std::vector<unsigned> routing_table::prefixes() const {
   return out;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,13 +1,13 @@
 #include "actors/dht/signed_record.hpp"
 
+#include "kernels/base/check.hpp"
+
+#include <sodium.h>
+
 #include <algorithm>
 #include <cstring>
 #include <tuple>
 #include <utility>
-
-#include <sodium.h>
-
-#include "kernels/base/check.hpp"
 
 namespace shoal::actors {
 
@@ -16,7 +16,8 @@ namespace {
 void add_address(hasher& to, const caf::actor& address) {
   to.add(static_cast<std::uint8_t>(address ? 1 : 0));
   if (!address) return;
-  to.add(static_cast<std::uint64_t>(address.id())).add(std::string_view{caf::to_string(address.node())});
+  to.add(static_cast<std::uint64_t>(address.id()))
+      .add(std::string_view{caf::to_string(address.node())});
 }
 
 digest what_is_signed(std::string_view key, const signed_record& what) {
@@ -55,25 +56,30 @@ void set_signature(signed_record& of, const signature_bytes& to) {
 signature_bytes stand_in_for(const digest& text) {
   constexpr std::string_view key = "a signature that costs nothing ";
   signature_bytes out;
-  crypto_generichash(out.data(), out.size(), text.bytes.data(), text.bytes.size(), reinterpret_cast<const unsigned char*>(key.data()), key.size());
+  crypto_generichash(out.data(), out.size(), text.bytes.data(), text.bytes.size(),
+                     reinterpret_cast<const unsigned char*>(key.data()), key.size());
   return out;
 }
 
-bool same(const key256& a, const key256& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+bool same(const key256& a, const key256& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
 
 bool same(const payload& a, const payload& b) {
   if (a.same_memory(b)) return true;
-  return a.size() == b.size() && !a.is_hollow() && !b.is_hollow() && std::ranges::equal(a.bytes(), b.bytes());
+  return a.size() == b.size() && !a.is_hollow() && !b.is_hollow() &&
+         std::ranges::equal(a.bytes(), b.bytes());
 }
 
 /// All that is signed, the key and the address aside, and the signature.
 bool same(const signed_record& a, const signed_record& b) {
-  return a.version == b.version && a.withdrawn == b.withdrawn && a.entry.expires_utc_ns == b.entry.expires_utc_ns &&
-         same(a.signature_r, b.signature_r) && same(a.signature_s, b.signature_s) && same(a.owner, b.owner) &&
+  return a.version == b.version && a.withdrawn == b.withdrawn &&
+         a.entry.expires_utc_ns == b.entry.expires_utc_ns && same(a.signature_r, b.signature_r) &&
+         same(a.signature_s, b.signature_s) && same(a.owner, b.owner) &&
          a.entry.subkey == b.entry.subkey && same(a.entry.value, b.entry.value);
 }
 
-}  // namespace
+} // namespace
 
 identity::identity(rng seed) {
   SHOAL_CHECK(sodium_init() >= 0, "libsodium starts");
@@ -92,7 +98,8 @@ node_id identity::id() const {
   return node_id::from(h.finish());
 }
 
-signed_record identity::sign(std::string_view key, record entry, std::uint64_t version, bool withdrawn, signature_memo* memo) const {
+signed_record identity::sign(std::string_view key, record entry, std::uint64_t version,
+                             bool withdrawn, signature_memo* memo) const {
   signed_record out;
   out.entry = std::move(entry);
   out.version = version;
@@ -103,7 +110,8 @@ signed_record identity::sign(std::string_view key, record entry, std::uint64_t v
   if (memo != nullptr && memo->how() == signature_memo::signing::stand_in)
     signature = stand_in_for(text);
   else
-    crypto_sign_detached(signature.data(), nullptr, text.bytes.data(), text.bytes.size(), secret_.data());
+    crypto_sign_detached(signature.data(), nullptr, text.bytes.data(), text.bytes.size(),
+                         secret_.data());
   set_signature(out, signature);
   if (memo != nullptr) memo->add(key, out);
   return out;
@@ -115,7 +123,8 @@ bool signature_memo::knows(std::string_view key, const signed_record& what) cons
     if (const auto found = one->find(what.signature_r.a); found != one->end()) {
       const auto& [its_key, its, number, node] = found->second;
       const auto& address = what.entry.address;
-      return its_key == key && number == (address ? address.id() : 0) && (!address || node == address.node()) && same(its, what);
+      return its_key == key && number == (address ? address.id() : 0) &&
+             (!address || node == address.node()) && same(its, what);
     }
   return false;
 }
@@ -142,7 +151,9 @@ bool is_genuine(std::string_view key, const signed_record& what, signature_memo*
     if (signature != stand_in_for(text)) return false;
   } else {
     const auto owner = bytes_of(what.owner);
-    if (crypto_sign_verify_detached(signature.data(), text.bytes.data(), text.bytes.size(), owner.data()) != 0) return false;
+    if (crypto_sign_verify_detached(signature.data(), text.bytes.data(), text.bytes.size(),
+                                    owner.data()) != 0)
+      return false;
   }
   if (memo != nullptr) memo->add(key, what);
   return true;
@@ -153,4 +164,4 @@ bool is_newer(const signed_record& a, const signed_record& b) {
          std::tuple(b.version, b.entry.expires_utc_ns, b.withdrawn);
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

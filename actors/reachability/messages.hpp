@@ -1,16 +1,17 @@
 // Messages by which a peer learns how others reach it: actors/reachability.hpp.
 #pragma once
 
-#include <cstdint>
-
-#include <caf/actor.hpp>
-
 #include "actors/ids.hpp"
 #include "actors/message_list.hpp"
 
+#include <caf/actor.hpp>
+
+#include <cstdint>
+
 namespace shoal::actors {
 
-/// Asks which address the receiver sees. It also has `third` dial `reply_to`, if there is a third peer.
+/// Asks which address the receiver sees. It also has `third` dial `reply_to`, if there is a third
+/// peer.
 struct address_query {
   caf::actor reply_to;
   caf::actor third;
@@ -25,7 +26,8 @@ struct address_answer {
   SHOAL_MESSAGE(address_answer, x.token, x.seen)
 };
 
-/// Opens a connection to a reachable peer, so that this peer can reach the sender. It gets no answer.
+/// Opens a connection to a reachable peer, so that this peer can reach the sender. It gets no
+/// answer.
 struct greeting {
   peer_id peer = 0;
   SHOAL_MESSAGE(greeting, x.peer)
@@ -46,11 +48,10 @@ struct dial_answer {
   SHOAL_MESSAGE(dial_answer, x.token, x.opened)
 };
 
-using reachability_messages = message_list<
-    row<address_query, traffic::control, scope::remote>,
-    row<address_answer, traffic::control, scope::remote>,
-    row<dial_request, traffic::control, scope::remote>,
-    row<dial_answer, traffic::control, scope::remote>,
-    row<greeting, traffic::control, scope::remote>>;
+using reachability_messages = message_list<row<address_query, traffic::control, scope::remote>,
+                                           row<address_answer, traffic::control, scope::remote>,
+                                           row<dial_request, traffic::control, scope::remote>,
+                                           row<dial_answer, traffic::control, scope::remote>,
+                                           row<greeting, traffic::control, scope::remote>>;
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

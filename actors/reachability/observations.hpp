@@ -1,10 +1,10 @@
 // Observations of a peer that finds out how others can reach it.
 #pragma once
 
-#include <string_view>
-
 #include "actors/observe.hpp"
 #include "actors/reachability/reach.hpp"
+
+#include <string_view>
 
 namespace shoal::actors {
 
@@ -14,4 +14,4 @@ struct reach_learned {
   actors::reach reach = actors::reach::unknown;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

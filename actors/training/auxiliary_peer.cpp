@@ -4,11 +4,13 @@
 
 namespace shoal::actors {
 
-auxiliary_peer::auxiliary_peer(caf::actor_config& config, host& on, peer_config options, overlap_options swarm,
-                               std::shared_ptr<state_pool> pool, caf::actor dht)
-    : training_peer(config, on, std::move(options), {.streams_samples = false, .serves_state = false}, std::move(pool), std::move(dht)),
-      swarm_(swarm),
-      contribution_(this->pool()->shared_work(), options_.codecs) {}
+auxiliary_peer::auxiliary_peer(caf::actor_config& config, host& on, peer_config options,
+                               overlap_options swarm, std::shared_ptr<state_pool> pool,
+                               caf::actor dht)
+    : training_peer(config, on, std::move(options),
+                    {.streams_samples = false, .serves_state = false}, std::move(pool),
+                    std::move(dht)),
+      swarm_(swarm), contribution_(this->pool()->shared_work(), options_.codecs) {}
 
 void auxiliary_peer::on_exit() {
   contribution_ = {nullptr, {}};
@@ -16,7 +18,8 @@ void auxiliary_peer::on_exit() {
 }
 
 double auxiliary_peer::missing_samples() const {
-  return static_cast<double>(options_.target_batch) - others().samples_expected_on(leading(), now(), moved_);
+  return static_cast<double>(options_.target_batch) -
+         others().samples_expected_on(leading(), now(), moved_);
 }
 
 void auxiliary_peer::describe(progress& mine) const {
@@ -50,13 +53,15 @@ void auxiliary_peer::decide() {
 }
 
 bool auxiliary_peer::round_due() const {
-  if (swarm_.overlap != overlap::none) return others().contributors_to(followed_.epoch, followed_.state).count > 0;
+  if (swarm_.overlap != overlap::none)
+    return others().contributors_to(followed_.epoch, followed_.state).count > 0;
   return round_samples() >= options_.target_batch;
 }
 
 std::uint64_t auxiliary_peer::round_samples() const {
-  return swarm_.overlap == overlap::none ? others().samples_on(followed_)
-                                           : others().contributions_to(followed_.epoch, followed_.state, before_);
+  return swarm_.overlap == overlap::none
+             ? others().samples_on(followed_)
+             : others().contributions_to(followed_.epoch, followed_.state, before_);
 }
 
 void auxiliary_peer::start_round() {
@@ -75,12 +80,15 @@ void auxiliary_peer::start_round() {
 void auxiliary_peer::round_ended(const round_result& result) {
   if (current_mode() != mode::averaging) return;
   enter_silently(mode::computing);
-  // After a round that ended well the branch moves on; if it does not, that round was its last members' alone.
-  auto pause = options_.min_refresh + duration{static_cast<std::int64_t>(backoff().below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
+  // After a round that ended well the branch moves on; if it does not, that round was its last
+  // members' alone.
+  auto pause = options_.min_refresh +
+               duration{static_cast<std::int64_t>(
+                   backoff().below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
   if (result.succeeded()) pause += options_.averaging.matchmaking_time;
   not_before_ = now() + pause;
   try_again_in(pause);
   look_up_progress();
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

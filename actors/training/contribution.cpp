@@ -1,11 +1,11 @@
 #include "actors/training/contribution.hpp"
 
+#include "actors/training/low_rank_workload.hpp"
+#include "kernels/base/check.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
-
-#include "actors/training/low_rank_workload.hpp"
-#include "kernels/base/check.hpp"
 
 namespace shoal::actors {
 
@@ -25,9 +25,11 @@ std::vector<kernels::power_sgd::stretch> taken_of(const round_result& result) {
 }
 
 /// So that the round fails for us, as without PowerSGD, with `not_finite`.
-void spoil(std::vector<float>& values) { std::fill(values.begin(), values.end(), std::numeric_limits<float>::quiet_NaN()); }
+void spoil(std::vector<float>& values) {
+  std::fill(values.begin(), values.end(), std::numeric_limits<float>::quiet_NaN());
+}
 
-}  // namespace
+} // namespace
 
 payload contribution::zeros(std::uint64_t count) {
   if (work_->hollow()) return payload::hollow(4 * count);
@@ -35,7 +37,8 @@ payload contribution::zeros(std::uint64_t count) {
   return zeros_.slice(0, 4 * count);
 }
 
-void contribution::begin(const model_state& at, std::span<const double> sum, std::uint64_t samples, round_request& request) {
+void contribution::begin(const model_state& at, std::span<const double> sum, std::uint64_t samples,
+                         round_request& request) {
   const auto* how = work_->low_rank();
   request.codecs = codecs_.first;
   request.must_be_finite = how != nullptr;
@@ -43,7 +46,9 @@ void contribution::begin(const model_state& at, std::span<const double> sum, std
   if (how != nullptr) {
     request.second.value_count = how->second_round();
     request.second.codecs = codecs_.second;
-    request.second.values = [nothing = zeros(how->second_round())](const payload&) { return nothing; };
+    request.second.values = [nothing = zeros(how->second_round())](const payload&) {
+      return nothing;
+    };
   }
   if (samples == 0 || work_->hollow()) {
     request.values = zeros(how != nullptr ? how->first_round() : work_->value_count());
@@ -89,9 +94,11 @@ void contribution::averaged(const round_result& result) {
     return;
   }
   const auto sent = result.given.floats();
-  SHOAL_CHECK(sent.size() == residual_.size(), "what we gave is what the codec left of the gradient");
+  SHOAL_CHECK(sent.size() == residual_.size(),
+              "what we gave is what the codec left of the gradient");
   for (const auto& [begin, end] : taken)
-    for (auto i = begin; i < end; ++i) residual_[i] = static_cast<float>(weight * (double{ours->given[i]} - double{sent[i]}));
+    for (auto i = begin; i < end; ++i)
+      residual_[i] = static_cast<float>(weight * (double{ours->given[i]} - double{sent[i]}));
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,16 +1,17 @@
 #include "actors/training/delayed_peer.hpp"
 
-#include <utility>
-
 #include "actors/training/observations.hpp"
 #include "kernels/base/digest.hpp"
 
+#include <utility>
+
 namespace shoal::actors {
 
-delayed_peer::delayed_peer(caf::actor_config& config, host& on, peer_config options, overlap_options how, std::shared_ptr<state_pool> pool,
-                           caf::actor dht)
-    : peer(config, on, std::move(options), {.repeats_steps = true, .overlaps_rounds = how.overlap != overlap::none}, std::move(pool),
-           std::move(dht)),
+delayed_peer::delayed_peer(caf::actor_config& config, host& on, peer_config options,
+                           overlap_options how, std::shared_ptr<state_pool> pool, caf::actor dht)
+    : peer(config, on, std::move(options),
+           {.repeats_steps = true, .overlaps_rounds = how.overlap != overlap::none},
+           std::move(pool), std::move(dht)),
       how_(how) {}
 
 void delayed_peer::on_exit() {
@@ -48,7 +49,9 @@ state_ptr delayed_peer::make_empty_step() const {
   return pool()->intern(std::make_shared<const model_state>(std::move(next)));
 }
 
-bool delayed_peer::passes() const { return ahead_ && ahead_->state->id == empty_step().state; }
+bool delayed_peer::passes() const {
+  return ahead_ && ahead_->state->id == empty_step().state;
+}
 
 void delayed_peer::give_back_given() {
   give_back_contribution();
@@ -56,7 +59,8 @@ void delayed_peer::give_back_given() {
 }
 
 std::uint64_t delayed_peer::contributions_known() const {
-  return (given_ ? given_->samples : 0) + others().contributions_to(state()->epoch, state()->id, parent_);
+  return (given_ ? given_->samples : 0) +
+         others().contributions_to(state()->epoch, state()->id, parent_);
 }
 
 // -- decisions ------------------------------------------------------------------------------------
@@ -82,7 +86,7 @@ void delayed_peer::decide() {
   const bool others_crossed = have_crossed(lead);
   if (is_behind(lead) && !others_crossed) {
     if (has_group())
-      cancel_group();   // the round may be too far to be cancelled, and lead there
+      cancel_group(); // the round may be too far to be cancelled, and lead there
     else if (!next_state_ && !fetches_step())
       return start_download();
   } else if (has_group()) {
@@ -107,15 +111,18 @@ bool delayed_peer::takes_part(const branch& lead) {
   return true;
 }
 
-bool delayed_peer::round_is_open() const { return !ahead_ && !has_group() && !next_state_; }
+bool delayed_peer::round_is_open() const {
+  return !ahead_ && !has_group() && !next_state_;
+}
 
 bool delayed_peer::round_is_empty(const branch& lead) const {
   if (is_behind(lead)) return lead == empty_step();
   if (others().round_under_way(state()->epoch, state()->id)) return false;
-  // The others go on without a round before they have heard that this peer gave something, and nobody else did.
+  // The others go on without a round before they have heard that this peer gave something, and
+  // nobody else did.
   if (others().passed(state()->epoch, state()->id)) return true;
-  // Peers that have given something are gone, or this is the first round. (A peer that went over with the others before it had a sample
-  // gave nothing either.)
+  // Peers that have given something are gone, or this is the first round. (A peer that went over
+  // with the others before it had a sample gave nothing either.)
   const bool gave = given_ && given_->samples > 0;
   return !gave && samples_known() >= options_.target_batch;
 }
@@ -129,7 +136,8 @@ bool delayed_peer::must_make_up_group() const {
 }
 
 bool delayed_peer::have_crossed(const branch& lead) const {
-  return is_behind(lead) && ahead_ && (lead == branch_of(*ahead_->state) || lead.epoch > ahead_->state->epoch);
+  return is_behind(lead) && ahead_ &&
+         (lead == branch_of(*ahead_->state) || lead.epoch > ahead_->state->epoch);
 }
 
 bool delayed_peer::needs_result(const branch& lead) const {
@@ -138,13 +146,16 @@ bool delayed_peer::needs_result(const branch& lead) const {
 
 void delayed_peer::find_result() {
   if (!others().peers_through(state()->epoch, state()->id).empty())
-    fetch_step([this](std::optional<taken_step> step) { step_fetched(std::move(step)); });   // too late for that round
+    fetch_step([this](std::optional<taken_step> step) {
+      step_fetched(std::move(step));
+    }); // too late for that round
   else if (given_ && may_lead())
     average();
 }
 
 bool delayed_peer::may_compute(const branch& lead) const {
-  // When the others have gone over already and this peer makes its step, a job would keep it from following them until the job is over.
+  // When the others have gone over already and this peer makes its step, a job would keep it from
+  // following them until the job is over.
   const bool about_to_cross = is_behind(lead) && next_state_;
   const bool round_comes_first = how_.overlap == overlap::update && has_group();
   return !waiting_ && !about_to_cross && !round_comes_first;
@@ -152,7 +163,8 @@ bool delayed_peer::may_compute(const branch& lead) const {
 
 void delayed_peer::wait(bool for_round) {
   if (std::exchange(waiting_, for_round) == for_round) return;
-  here().observe(phase_changed{for_round ? peer_phase::averaging : peer_phase::computing, state()->epoch, state()->id});
+  here().observe(phase_changed{for_round ? peer_phase::averaging : peer_phase::computing,
+                               state()->epoch, state()->id});
 }
 
 // -- the round beside it --------------------------------------------------------------------------
@@ -188,8 +200,8 @@ void delayed_peer::step_done() {
   const auto next = *std::exchange(next_state_, nullptr);
   ahead_ = next_step{next, step_group_, std::exchange(fetched_, 0)};
   if (ahead_->fetched == 0) here().observe(step_made{state()->id, next->id, step_group_});
-  keep_served(state(), made_step(next));   // peers that missed the round want it now
-  if (given_) given_->sum.reset();   // its weight is still part of what the others know of this round
+  keep_served(state(), made_step(next)); // peers that missed the round want it now
+  if (given_) given_->sum.reset(); // its weight is still part of what the others know of this round
   held().end_round();
   publish();
   decide();
@@ -201,7 +213,7 @@ void delayed_peer::step_fetched(std::optional<taken_step> step) {
     try_again_in(pause_after_failure());
     return look_up_progress();
   }
-  give_back_given();   // it is not in that round, or the others know better
+  give_back_given(); // it is not in that round, or the others know better
   step_group_ = {};
   fetched_ = step->gradient.size();
   make_step(step->gradient, step->after, step->samples - state()->samples);
@@ -226,9 +238,9 @@ void delayed_peer::cross() {
   checkpoint_if_due();
   wait(false);
   enter(mode::computing);
-  decide();   // starts the round and the next job first: what is published says so
+  decide(); // starts the round and the next job first: what is published says so
   publish();
   look_up_progress();
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -17,10 +17,13 @@ std::uint64_t held_samples::ready() const {
   return out;
 }
 
-void held_samples::add_ready(const sample_range& range, const payload& data, std::uint64_t sample_bytes) {
+void held_samples::add_ready(const sample_range& range, const payload& data,
+                             std::uint64_t sample_bytes) {
   const auto held = all();
   const auto is_held = [&](std::uint64_t index) {
-    return std::any_of(held.begin(), held.end(), [index](const sample_range& r) { return r.first <= index && index < r.end(); });
+    return std::any_of(held.begin(), held.end(), [index](const sample_range& r) {
+      return r.first <= index && index < r.end();
+    });
   };
   for (std::uint64_t at = range.first; at < range.end();) {
     auto end = at;
@@ -50,7 +53,8 @@ sample_job held_samples::take(std::uint64_t most, std::uint64_t sample_bytes, du
   sample_job job;
   while (!ready_.empty() && job.samples < most) {
     auto& front = ready_.front();
-    const auto take = static_cast<std::uint32_t>(std::min<std::uint64_t>(front.range.count, most - job.samples));
+    const auto take =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(front.range.count, most - job.samples));
     job.blocks.push_back({{front.range.first, take}, front.data.slice(0, take * sample_bytes)});
     job.samples += take;
     if (take == front.range.count) {
@@ -89,8 +93,10 @@ std::vector<sample_range> held_samples::drop_computed(const std::vector<sample_r
   std::vector<sample_range> dropped;
   for (auto* list : {&computed_, &in_round_})
     for (const auto& range : std::exchange(*list, {})) {
-      for (const auto& piece : gone.pieces(range.first, range.end())) append_range(dropped, piece.first, piece.end);
-      for (const auto& piece : gone.missing(range.first, range.end())) append_range(*list, piece.first, piece.end);
+      for (const auto& piece : gone.pieces(range.first, range.end()))
+        append_range(dropped, piece.first, piece.end);
+      for (const auto& piece : gone.missing(range.first, range.end()))
+        append_range(*list, piece.first, piece.end);
     }
   return dropped;
 }
@@ -105,4 +111,4 @@ std::vector<sample_range> held_samples::all() const {
   return out;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

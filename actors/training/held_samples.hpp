@@ -1,7 +1,14 @@
-// The samples that a peer has a lease on, from their arrival until a round has averaged them. A plain state machine.
-//   ready --take, start--> running --end_job, add_computed--> computed --begin_round--> in the round --end_round--> not held
-// A round that fails puts its samples back to `computed` (retry_round). A peer that changes its state gives all of them back (give_up).
+// The samples that a peer has a lease on, from their arrival until a round has averaged them. A
+// plain state machine.
+//   ready --take, start--> running --end_job, add_computed--> computed --begin_round--> in the
+//   round --end_round--> not held
+// A round that fails puts its samples back to `computed` (retry_round). A peer that changes its
+// state gives all of them back (give_up).
 #pragma once
+
+#include "actors/ids.hpp"
+#include "kernels/base/payload.hpp"
+#include "kernels/base/units.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,10 +16,6 @@
 #include <optional>
 #include <utility>
 #include <vector>
-
-#include "actors/ids.hpp"
-#include "kernels/base/payload.hpp"
-#include "kernels/base/units.hpp"
 
 namespace shoal::actors {
 
@@ -25,17 +28,18 @@ struct sample_job {
   std::vector<block> blocks;
   std::uint64_t samples = 0;
   duration started{};
-  bool discard = false;  ///< the peer has left the state that the job computes with
+  bool discard = false; ///< the peer has left the state that the job computes with
 
   std::vector<sample_range> ranges() const;
 };
 
 class held_samples {
- public:
+public:
   // Ready: streamed by the shard, and not computed yet.
   std::uint64_t ready() const;
   bool none_ready() const noexcept { return ready_.empty(); }
-  /// `data` has `sample_bytes` for each sample of `range`. Samples that are held already are left out.
+  /// `data` has `sample_bytes` for each sample of `range`. Samples that are held already are left
+  /// out.
   void add_ready(const sample_range& range, const payload& data, std::uint64_t sample_bytes);
   /// Drops each ready block that overlaps one of `ranges`.
   void drop_ready(const std::vector<sample_range>& ranges);
@@ -58,7 +62,9 @@ class held_samples {
   /// These count no more.
   void uncount(std::uint64_t count) { counted_ -= std::min(counted_, count); }
   /// The counted samples and those of a running job whose result will count.
-  std::uint64_t promised() const { return counted_ + (running_ && !running_->discard ? running_->samples : 0); }
+  std::uint64_t promised() const {
+    return counted_ + (running_ && !running_->discard ? running_->samples : 0);
+  }
 
   // In the round: part of the contribution under way.
   void begin_round() { in_round_ = std::exchange(computed_, {}); }
@@ -68,14 +74,15 @@ class held_samples {
   std::vector<sample_range> take_in_round() { return std::exchange(in_round_, {}); }
 
   // All.
-  /// Takes out the samples that are computed or in the round, and marks the running job to be discarded.
+  /// Takes out the samples that are computed or in the round, and marks the running job to be
+  /// discarded.
   std::vector<sample_range> give_up();
   /// Takes those of `ranges` out that are computed or in the round.
   std::vector<sample_range> drop_computed(const std::vector<sample_range>& ranges);
   /// All samples that are held; their leases are to be renewed.
   std::vector<sample_range> all() const;
 
- private:
+private:
   std::deque<sample_job::block> ready_;
   std::optional<sample_job> running_;
   std::vector<sample_range> computed_;
@@ -83,4 +90,4 @@ class held_samples {
   std::uint64_t counted_ = 0;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

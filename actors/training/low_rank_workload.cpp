@@ -1,10 +1,10 @@
 #include "actors/training/low_rank_workload.hpp"
 
+#include "kernels/base/check.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
-
-#include "kernels/base/check.hpp"
 
 namespace shoal::actors {
 
@@ -19,7 +19,7 @@ model_state with_q(model_state state, std::span<const float> q) {
   return state;
 }
 
-}  // namespace
+} // namespace
 
 std::span<const float> q_of(const kernels::power_sgd& how, const model_state& state) {
   const auto bytes = 4 * how.state_size();
@@ -29,7 +29,8 @@ std::span<const float> q_of(const kernels::power_sgd& how, const model_state& st
 
 payload optimizer_without_q(const kernels::power_sgd& how, const model_state& state) {
   SHOAL_CHECK(state.optimizer.size() >= 4 * how.state_size(), "a state with its Q");
-  if (state.optimizer.is_hollow()) return payload::hollow(state.optimizer.size() - 4 * how.state_size());
+  if (state.optimizer.is_hollow())
+    return payload::hollow(state.optimizer.size() - 4 * how.state_size());
   return state.optimizer.slice(0, state.optimizer.size() - 4 * how.state_size());
 }
 
@@ -46,7 +47,9 @@ model_state low_rank_workload::with_first_q(model_state state) const {
   return with_q(std::move(state), how_.first_state());
 }
 
-model_state low_rank_workload::initial() const { return with_first_q(inner_->initial()); }
+model_state low_rank_workload::initial() const {
+  return with_first_q(inner_->initial());
+}
 
 model_state low_rank_workload::step(const model_state& at, const payload& means) const {
   SHOAL_CHECK(means.size() == 4 * step_values(), "the means of both rounds");
@@ -62,4 +65,4 @@ model_state low_rank_workload::step(const model_state& at, const payload& means)
   return with_q(inner_->step(inner, payload{std::move(gradient)}), q);
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,17 +1,19 @@
-// A workload whose gradients are averaged by PowerSGD (kernels/compress/power_sgd.hpp), in two rounds. It wraps another one: a step takes
-// the means of both rounds, makes the gradient from them that they stand for, and lets the other one step with that.
-// The Q that the next step begins with is part of the state, behind the optimizer's: who downloads a state has it, as do checkpoints, and
-// what travels as a step that others repeat are the two means, which give the same bits everywhere. (docs/adr/0015)
+// A workload whose gradients are averaged by PowerSGD (kernels/compress/power_sgd.hpp), in two
+// rounds. It wraps another one: a step takes the means of both rounds, makes the gradient from them
+// that they stand for, and lets the other one step with that. The Q that the next step begins with
+// is part of the state, behind the optimizer's: who downloads a state has it, as do checkpoints,
+// and what travels as a step that others repeat are the two means, which give the same bits
+// everywhere. (docs/adr/0015)
 #pragma once
 
-#include <memory>
-
 #include "actors/training/workload.hpp"
+
+#include <memory>
 
 namespace shoal::actors {
 
 class low_rank_workload final : public workload {
- public:
+public:
   /// Requires: `how` is made for the layout of `inner`.
   low_rank_workload(std::shared_ptr<const workload> inner, kernels::power_sgd how);
 
@@ -26,13 +28,14 @@ class low_rank_workload final : public workload {
                     std::span<double> gradient_sum) const override {
     return inner_->accumulate(at, samples, count, gradient_sum);
   }
-  /// Means that give no finite gradient (nobody honest has such) are as a gradient that is not finite.
+  /// Means that give no finite gradient (nobody honest has such) are as a gradient that is not
+  /// finite.
   model_state step(const model_state& at, const payload& means) const override;
 
   /// A state of the wrapped workload with the first Q, as where training begins.
   model_state with_first_q(model_state state) const;
 
- private:
+private:
   std::shared_ptr<const workload> inner_;
   kernels::power_sgd how_;
 };
@@ -42,4 +45,4 @@ std::span<const float> q_of(const kernels::power_sgd& how, const model_state& st
 /// The optimizer's state without it.
 payload optimizer_without_q(const kernels::power_sgd& how, const model_state& state);
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,11 +1,6 @@
-// Messages of state sharing: a peer downloads an object from donors in chunks. An object is a state, named by its id, or a step,
-// named by step_object() of the state before it.
+// Messages of state sharing: a peer downloads an object from donors in chunks. An object is a
+// state, named by its id, or a step, named by step_object() of the state before it.
 #pragma once
-
-#include <cstdint>
-#include <vector>
-
-#include <caf/actor.hpp>
 
 #include "actors/data/messages.hpp"
 #include "actors/ids.hpp"
@@ -13,10 +8,16 @@
 #include "actors/payload_inspect.hpp"
 #include "kernels/base/payload.hpp"
 
+#include <caf/actor.hpp>
+
+#include <cstdint>
+#include <vector>
+
 namespace shoal::actors {
 
-/// Asks for `object`, or, if that is zero, for the state that the asked peer shares. A donor that offers the object keeps it for the
-/// asker as long as chunk requests or state_hold arrive. `reserve`: the asker wants no chunks yet.
+/// Asks for `object`, or, if that is zero, for the state that the asked peer shares. A donor that
+/// offers the object keeps it for the asker as long as chunk requests or state_hold arrive.
+/// `reserve`: the asker wants no chunks yet.
 struct state_request {
   id128 object;
   std::uint8_t reserve = 0;
@@ -24,10 +25,12 @@ struct state_request {
   SHOAL_MESSAGE(state_request, x.object, x.reserve, x.reply_to)
 };
 
-/// A donor's object: `size` bytes (parameters, then optimizer state; for a step the averaged gradient). `hashes` has the first
-/// 16 bytes of BLAKE2b-256 of each chunk. For a step, `state`, `epoch` and `samples` are those after it.
-/// `commits` are the commits of the rounds before this state that the shard has not answered yet. The asker adopts them with the
-/// state. Otherwise the samples of a round whose members are all lost would be used again although the state contains them.
+/// A donor's object: `size` bytes (parameters, then optimizer state; for a step the averaged
+/// gradient). `hashes` has the first 16 bytes of BLAKE2b-256 of each chunk. For a step, `state`,
+/// `epoch` and `samples` are those after it. `commits` are the commits of the rounds before this
+/// state that the shard has not answered yet. The asker adopts them with the state. Otherwise the
+/// samples of a round whose members are all lost would be used again although the state contains
+/// them.
 struct state_offer {
   id128 object;
   std::uint64_t epoch = 0;
@@ -35,21 +38,23 @@ struct state_offer {
   std::uint64_t step = 0;
   std::uint64_t size = 0;
   std::uint64_t parameter_bytes = 0;
-  std::uint64_t samples = 0;         ///< samples in all steps that led to this state
+  std::uint64_t samples = 0; ///< samples in all steps that led to this state
   std::uint64_t chunk_bytes = 0;
   payload hashes;
   std::vector<commit> commits;
-  SHOAL_MESSAGE(state_offer, x.object, x.epoch, x.state, x.step, x.size, x.parameter_bytes, x.samples, x.chunk_bytes, x.hashes, x.commits)
+  SHOAL_MESSAGE(state_offer, x.object, x.epoch, x.state, x.step, x.size, x.parameter_bytes,
+                x.samples, x.chunk_bytes, x.hashes, x.commits)
 };
 
-/// Answers a request instead of an offer, or a reserving asker instead of a chunk. `why` is a reason: out_of_sync if the donor has no
-/// such object, busy if it serves its maximum of downloads.
+/// Answers a request instead of an offer, or a reserving asker instead of a chunk. `why` is a
+/// reason: out_of_sync if the donor has no such object, busy if it serves its maximum of downloads.
 struct state_refused {
   std::uint8_t why = 0;
   SHOAL_MESSAGE(state_refused, x.why)
 };
 
-/// Asks the donor to keep the object, since the download goes on. `done`: the sender needs no more chunks. It gets no answer.
+/// Asks the donor to keep the object, since the download goes on. `done`: the sender needs no more
+/// chunks. It gets no answer.
 struct state_hold {
   id128 object;
   std::uint8_t done = 0;
@@ -73,12 +78,11 @@ struct state_chunk {
   SHOAL_MESSAGE(state_chunk, x.object, x.offset, x.data)
 };
 
-using state_messages = message_list<
-    row<state_request, traffic::control, scope::remote>,
-    row<state_offer, traffic::state, scope::remote>,
-    row<state_refused, traffic::control, scope::remote>,
-    row<state_hold, traffic::control, scope::remote>,
-    row<state_chunk_request, traffic::control, scope::remote>,
-    row<state_chunk, traffic::state, scope::remote>>;
+using state_messages = message_list<row<state_request, traffic::control, scope::remote>,
+                                    row<state_offer, traffic::state, scope::remote>,
+                                    row<state_refused, traffic::control, scope::remote>,
+                                    row<state_hold, traffic::control, scope::remote>,
+                                    row<state_chunk_request, traffic::control, scope::remote>,
+                                    row<state_chunk, traffic::state, scope::remote>>;
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

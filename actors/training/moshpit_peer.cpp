@@ -1,29 +1,30 @@
 #include "actors/training/moshpit_peer.hpp"
 
-#include <algorithm>
-
 #include "actors/data/observations.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"
 #include "kernels/base/digest.hpp"
 
+#include <algorithm>
+
 namespace shoal::actors {
 
-moshpit_peer::moshpit_peer(caf::actor_config& config, host& on, peer_config options, moshpit_options how, std::shared_ptr<state_pool> pool,
-                           caf::actor dht)
-    : moshpit_peer(config, on, std::move(options), how, std::make_shared<delta_rule>(how.average_optimizer), 0, std::move(pool),
+moshpit_peer::moshpit_peer(caf::actor_config& config, host& on, peer_config options,
+                           moshpit_options how, std::shared_ptr<state_pool> pool, caf::actor dht)
+    : moshpit_peer(config, on, std::move(options), how,
+                   std::make_shared<delta_rule>(how.average_optimizer), 0, std::move(pool),
                    std::move(dht)) {}
 
-moshpit_peer::moshpit_peer(caf::actor_config& config, host& on, peer_config options, moshpit_options how,
-                           std::shared_ptr<const outer_rule> rule, std::uint64_t method_state_bytes, std::shared_ptr<state_pool> pool,
+moshpit_peer::moshpit_peer(caf::actor_config& config, host& on, peer_config options,
+                           moshpit_options how, std::shared_ptr<const outer_rule> rule,
+                           std::uint64_t method_state_bytes, std::shared_ptr<state_pool> pool,
                            caf::actor dht)
-    : training_peer(config, on, std::move(options),
-                    {.one_branch = false, .steps_locally = true, .method_state_bytes = method_state_bytes}, std::move(pool), std::move(dht)),
-      how_(how),
-      rule_(std::move(rule)),
-      draws_(on.random_stream("moshpit.place")),
-      coordinates_(how_.grid.dimensions - 1),
-      averaged_(this->pool()->initial()) {
+    : training_peer(
+          config, on, std::move(options),
+          {.one_branch = false, .steps_locally = true, .method_state_bytes = method_state_bytes},
+          std::move(pool), std::move(dht)),
+      how_(how), rule_(std::move(rule)), draws_(on.random_stream("moshpit.place")),
+      coordinates_(how_.grid.dimensions - 1), averaged_(this->pool()->initial()) {
   mixed_ = averaged_->epoch;
   draw_place();
 }
@@ -43,7 +44,9 @@ state_id moshpit_peer::meeting() const {
   return state_id::from(name.finish());
 }
 
-std::uint32_t moshpit_peer::any_digit() { return static_cast<std::uint32_t>(draws_.below(how_.grid.side)); }
+std::uint32_t moshpit_peer::any_digit() {
+  return static_cast<std::uint32_t>(draws_.below(how_.grid.side));
+}
 
 void moshpit_peer::draw_place() {
   for (auto& digit : coordinates_) digit = any_digit();
@@ -58,42 +61,48 @@ void moshpit_peer::move_to(std::uint32_t digit) {
 double moshpit_peer::missing_samples() const {
   const auto about = static_cast<double>(1 + others().peers_near(state()->epoch));
   const auto known = static_cast<double>(promised() + others().samples_at(state()->epoch));
-  const auto wanted = how_.local_batch ? static_cast<double>(options_.target_batch)
-                                           : static_cast<double>(how_.local_steps * options_.micro_batch) * about;
+  const auto wanted = how_.local_batch
+                          ? static_cast<double>(options_.target_batch)
+                          : static_cast<double>(how_.local_steps * options_.micro_batch) * about;
   return wanted - known;
 }
 
-/// Cut off, ahead, or alone in its line again and again: it goes no further away from the others than this, and only looks for somebody to average with.
+/// Cut off, ahead, or alone in its line again and again: it goes no further away from the others
+/// than this, and only looks for somebody to average with.
 bool moshpit_peer::exhausted() const {
-  const auto most = (how_.local_batch ? options_.target_batch / options_.micro_batch : how_.local_steps) * (1 + how_.max_staleness);
+  const auto most =
+      (how_.local_batch ? options_.target_batch / options_.micro_batch : how_.local_steps) *
+      (1 + how_.max_staleness);
   return !lone() && steps_ >= most && swarm_epoch() <= state()->epoch;
 }
 
 bool moshpit_peer::round_due() const {
   const auto swarm = swarm_epoch();
-  return swarm >= state()->epoch && (missing_samples() <= 0 || swarm > state()->epoch || exhausted()) && may_lead();
+  return swarm >= state()->epoch &&
+         (missing_samples() <= 0 || swarm > state()->epoch || exhausted()) && may_lead();
 }
 
 void moshpit_peer::decide() {
   if (draining()) return leave();
   if (!heard()) return;
   switch (current_mode()) {
-    case mode::joining:
-      if (swarm_epoch() > state()->epoch) return start_download();
-      enter(mode::computing);
-      publish();
-      break;
-    case mode::computing:
-      if (stale() && !average_ && !donors().empty()) {
-        if (!has_group()) return start_download();
-        cancel_group();
-      }
-      break;
-    default: return;
+  case mode::joining:
+    if (swarm_epoch() > state()->epoch) return start_download();
+    enter(mode::computing);
+    publish();
+    break;
+  case mode::computing:
+    if (stale() && !average_ && !donors().empty()) {
+      if (!has_group()) return start_download();
+      cancel_group();
+    }
+    break;
+  default:
+    return;
   }
   if (has_group()) {
     auto others = expected();
-    if (others.empty() && swarm_epoch() > state()->epoch)   // nobody will come here any more
+    if (others.empty() && swarm_epoch() > state()->epoch) // nobody will come here any more
       cancel_group();
     else
       tell_group(std::move(others), 0);
@@ -118,7 +127,8 @@ void moshpit_peer::step() {
     payload mean = payload::hollow(4 * work.value_count());
     if (!work.hollow()) {
       std::vector<double> sum(work.value_count());
-      for (const auto& block : blocks) out->loss_sum += work.accumulate(*at, block.data.bytes(), block.range.count, sum);
+      for (const auto& block : blocks)
+        out->loss_sum += work.accumulate(*at, block.data.bytes(), block.range.count, sum);
       mean = mean_gradient(sum, count);
     }
     auto next = work.step(*at, mean);
@@ -128,7 +138,8 @@ void moshpit_peer::step() {
   };
   const auto count = job.samples;
   held().start(std::move(job));
-  compute(std::move(work), count, [this] { step_done(); }, true);
+  compute(
+      std::move(work), count, [this] { step_done(); }, true);
   request_samples();
   announce();
 }
@@ -136,12 +147,12 @@ void moshpit_peer::step() {
 void moshpit_peer::step_done() {
   auto job = finished_job();
   auto result = std::exchange(next_, nullptr);
-  if (!job) {   // of a state that we gave up while it ran; the average is of the one that we have now
+  if (!job) { // of a state that we gave up while it ran; the average is of the one that we have now
     if (average_) apply();
     return decide();
   }
   auto next = *result->state;
-  next.epoch = state()->epoch;   // a round may have ended meanwhile
+  next.epoch = state()->epoch; // a round may have ended meanwhile
   next.id = state()->id;
   set_state(std::make_shared<const model_state>(std::move(next)));
   auto ranges = job->ranges();
@@ -157,7 +168,7 @@ void moshpit_peer::step_done() {
 }
 
 void moshpit_peer::discard_work() {
-  if (averaged_) set_state(averaged_);   // its samples are given back: they must not be in it
+  if (averaged_) set_state(averaged_); // its samples are given back: they must not be in it
   average_.reset();
   contributed_.reset();
   samples_before_ = 0;
@@ -169,7 +180,8 @@ std::vector<expected_peer> moshpit_peer::expected() const {
   std::vector<expected_peer> out;
   const auto where = meeting();
   for (const auto& [id, entry] : others().entries())
-    if (entry.what.epoch == state()->epoch && entry.what.state == where && entry.what.arriving == 0) out.push_back({id, entry.address});
+    if (entry.what.epoch == state()->epoch && entry.what.state == where && entry.what.arriving == 0)
+      out.push_back({id, entry.address});
   return out;
 }
 
@@ -195,19 +207,22 @@ void moshpit_peer::start_round() {
 }
 
 void moshpit_peer::round_ended(const round_result& result) {
-  if (!contributed_) return;   // we have given back what was in it
+  if (!contributed_) return; // we have given back what was in it
   if (result.succeeded()) {
     send_commit(result);
     note_round(result);
     held().end_round();
     steps_ = 0;
-    // One offset for the whole group: its members go apart, and the groups that they go to fill evenly.
-    average_ = average{std::exchange(contributed_, nullptr), result.values, result.group,
-                       static_cast<std::uint32_t>((result.member + result.group.low) % how_.grid.side)};
+    // One offset for the whole group: its members go apart, and the groups that they go to fill
+    // evenly.
+    average_ =
+        average{std::exchange(contributed_, nullptr), result.values, result.group,
+                static_cast<std::uint32_t>((result.member + result.group.low) % how_.grid.side)};
     if (!held().running()) apply();
     return;
   }
-  if (result.reason == reason::not_finite) {   // we have gone astray: what was averaged last is what all others took
+  if (result.reason ==
+      reason::not_finite) { // we have gone astray: what was averaged last is what all others took
     steps_ = 0;
     give_back_work();
     return skip_round();
@@ -215,9 +230,11 @@ void moshpit_peer::round_ended(const round_result& result) {
   // Its steps are in our parameters, and in the next round.
   contributed_.reset();
   held().retry_round();
-  if (result.reason == reason::cancelled && (draining() || swarm_epoch() == state()->epoch)) return decide();
+  if (result.reason == reason::cancelled && (draining() || swarm_epoch() == state()->epoch))
+    return decide();
   if (!exhausted()) return skip_round();
-  // If everybody is, nobody computes what would make the next round due: they look for each other in this one, elsewhere.
+  // If everybody is, nobody computes what would make the next round due: they look for each other
+  // in this one, elsewhere.
   move_to(any_digit());
   samples_before_ = 0;
   here().observe(phase_changed{peer_phase::computing, state()->epoch, state()->id});
@@ -241,9 +258,13 @@ void moshpit_peer::apply() {
   if (applying_) return;
   applying_ = true;
   hasher id;
-  id.add(averaged_->id.high).add(averaged_->id.low).add(average_->group.high).add(average_->group.low);
+  id.add(averaged_->id.high)
+      .add(averaged_->id.low)
+      .add(average_->group.high)
+      .add(average_->group.low);
   next_ = std::make_shared<job_result>();
-  auto work = [pool = pool(), rule = rule_, now = state(), shared = averaged_, what = *average_, after = state_id::from(id.finish()), out = next_] {
+  auto work = [pool = pool(), rule = rule_, now = state(), shared = averaged_, what = *average_,
+               after = state_id::from(id.finish()), out = next_] {
     auto next = rule->after({*now, *what.from, *shared, what.values}, pool->work());
     for (auto* each : {&next.shared, &next.own}) {
       each->epoch = now->epoch + 1;
@@ -258,7 +279,7 @@ void moshpit_peer::apply() {
 void moshpit_peer::applied() {
   applying_ = false;
   auto result = std::exchange(next_, nullptr);
-  if (!average_) return decide();   // given up meanwhile
+  if (!average_) return decide(); // given up meanwhile
   const auto what = *std::exchange(average_, std::nullopt);
   const auto before = averaged_->id;
   keep_served(averaged_);
@@ -293,4 +314,4 @@ void moshpit_peer::state_adopted() {
   draw_place();
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

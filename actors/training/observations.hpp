@@ -1,13 +1,13 @@
 // Observations of a peer in training: what it computed, its steps, its downloads, and its phase.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "actors/ids.hpp"
 #include "actors/observe.hpp"
 #include "actors/reasons.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -31,13 +31,13 @@ struct phase_changed {
 /// A peer took an optimizer step: from one state to the next.
 struct stepped {
   static constexpr std::string_view observed_as = "stepped";
-  std::uint64_t epoch = 0;         ///< the new epoch
+  std::uint64_t epoch = 0; ///< the new epoch
   state_id before, after;
   group_id group;
 };
 
-/// With overlap: a peer computed the step that follows from a round's result. The peer goes over to the new state later, unless it dies
-/// before; other peers may download it until then.
+/// With overlap: a peer computed the step that follows from a round's result. The peer goes over to
+/// the new state later, unless it dies before; other peers may download it until then.
 struct step_made {
   static constexpr std::string_view observed_as = "step_made";
   state_id before, after;
@@ -50,19 +50,21 @@ struct adopted {
   std::uint64_t epoch = 0;
   state_id state;
   std::uint64_t bytes = 0;
-  bool of_step = false;            ///< with overlap: it repeated a step, and may be the first peer in that state
-  bool beside = false;             ///< it computed meanwhile and keeps the result
+  bool of_step =
+      false; ///< with overlap: it repeated a step, and may be the first peer in that state
+  bool beside = false; ///< it computed meanwhile and keeps the result
 };
 
-/// The download of a state, or of a missed step, ended. For a resumed download the numbers count only what was new.
+/// The download of a state, or of a missed step, ended. For a resumed download the numbers count
+/// only what was new.
 struct download_ended {
   static constexpr std::string_view observed_as = "download_ended";
   bool step = false;
-  std::uint64_t epoch = 0;         ///< of the state; of a step the epoch after it; 0: nobody offered it
+  std::uint64_t epoch = 0; ///< of the state; of a step the epoch after it; 0: nobody offered it
   actors::reason reason = reason::none;
-  std::uint64_t bytes = 0;         ///< of the chunks that arrived
-  std::uint64_t rejected = 0;      ///< of these, the bytes of chunks with a wrong hash
-  std::uint32_t donors = 0;        ///< the number of donors that sent at least one chunk
+  std::uint64_t bytes = 0;    ///< of the chunks that arrived
+  std::uint64_t rejected = 0; ///< of these, the bytes of chunks with a wrong hash
+  std::uint32_t donors = 0;   ///< the number of donors that sent at least one chunk
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -11,11 +11,12 @@ namespace {
 payload shifted(const payload& now, const payload& from, payload to) {
   if (now.is_hollow() || now.empty() || now.bytes().data() == from.bytes().data()) return to;
   std::vector<float> out(now.floats().begin(), now.floats().end());
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = to.floats()[i] + (out[i] - from.floats()[i]);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = to.floats()[i] + (out[i] - from.floats()[i]);
   return payload{std::move(out)};
 }
 
-}  // namespace
+} // namespace
 
 payload delta_rule::contribution(const model_state& own, const model_state&) const {
   if (!with_optimizer_ || own.optimizer.empty()) return own.parameters;
@@ -30,10 +31,13 @@ payload delta_rule::contribution(const model_state& own, const model_state&) con
 outer_rule::result delta_rule::after(const averaged_round& round, const workload& work) const {
   auto next = round.now;
   const auto split = round.now.parameters.size();
-  next.parameters = shifted(round.now.parameters, round.contributed.parameters, round.mean.slice(0, split));
-  // The optimizer's state becomes its mean: a difference of second moments on top could make them negative.
-  if (round.mean.size() > split) next.optimizer = work.mended(round.mean.slice(split, round.mean.size() - split));
+  next.parameters =
+      shifted(round.now.parameters, round.contributed.parameters, round.mean.slice(0, split));
+  // The optimizer's state becomes its mean: a difference of second moments on top could make them
+  // negative.
+  if (round.mean.size() > split)
+    next.optimizer = work.mended(round.mean.slice(split, round.mean.size() - split));
   return {next, next};
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

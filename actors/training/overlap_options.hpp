@@ -1,4 +1,5 @@
-// Whether a peer of the synchronous method computes while the swarm averages (actors/training/delayed_peer.hpp).
+// Whether a peer of the synchronous method computes while the swarm averages
+// (actors/training/delayed_peer.hpp).
 #pragma once
 
 #include <array>
@@ -10,16 +11,17 @@ namespace shoal::actors {
 /// What goes on while the next batch is computed, whose gradients are then one step old.
 enum class overlap : std::uint8_t {
   none,
-  update,     ///< the optimizer's step (delayed parameter updates)
-  averaging,  ///< the round of averaging, too (delayed gradient averaging)
+  update,    ///< the optimizer's step (delayed parameter updates)
+  averaging, ///< the round of averaging, too (delayed gradient averaging)
 };
 
 constexpr auto names_of(overlap) {
-  return std::array{std::pair{overlap::none, "none"}, std::pair{overlap::update, "update"}, std::pair{overlap::averaging, "averaging"}};
+  return std::array{std::pair{overlap::none, "none"}, std::pair{overlap::update, "update"},
+                    std::pair{overlap::averaging, "averaging"}};
 }
 
 struct overlap_options {
   actors::overlap overlap = overlap::none;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

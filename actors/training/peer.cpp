@@ -1,11 +1,11 @@
 #include "actors/training/peer.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"
+
+#include <algorithm>
+#include <cmath>
 
 namespace shoal::actors {
 
@@ -14,7 +14,9 @@ void peer::on_exit() {
   training_peer::on_exit();
 }
 
-std::uint64_t peer::samples_known() const { return promised() + others().samples_on(own_branch()); }
+std::uint64_t peer::samples_known() const {
+  return promised() + others().samples_on(own_branch());
+}
 
 double peer::missing_samples() const {
   return static_cast<double>(options_.target_batch) - static_cast<double>(promised()) -
@@ -25,8 +27,10 @@ std::uint64_t peer::next_job_samples() const {
   const auto missing = missing_samples();
   if (missing <= 0) return 0;
   auto own = speed();
-  auto share = own > 0 ? missing * own / (own + others().samples_per_second_near(state()->epoch)) : missing;
-  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share)), 1, options_.micro_batch);
+  auto share =
+      own > 0 ? missing * own / (own + others().samples_per_second_near(state()->epoch)) : missing;
+  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share)), 1,
+                                   options_.micro_batch);
 }
 
 void peer::decide() {
@@ -35,28 +39,29 @@ void peer::decide() {
   auto lead = others().leading(own_branch());
   if (!options_.conduct->follows(lead, own_branch())) lead = own_branch();
   switch (current_mode()) {
-    case mode::joining:
-      if (lead == own_branch()) {
-        enter(mode::computing);
-        publish();
-      } else {
-        return start_download();
-      }
-      break;
-    case mode::computing:
-      if (lead != own_branch()) return start_download();
-      break;
-    case mode::averaging:
-      // Somebody went ahead without us: no use waiting for a group that will not come.
-      if (!has_group()) return;
-      if (lead != own_branch())
-        cancel_group();
-      else
-        tell_group(expected(), samples_known());
-      return;
-    case mode::stepping:
-    case mode::downloading:
-    case mode::stopped: return;
+  case mode::joining:
+    if (lead == own_branch()) {
+      enter(mode::computing);
+      publish();
+    } else {
+      return start_download();
+    }
+    break;
+  case mode::computing:
+    if (lead != own_branch()) return start_download();
+    break;
+  case mode::averaging:
+    // Somebody went ahead without us: no use waiting for a group that will not come.
+    if (!has_group()) return;
+    if (lead != own_branch())
+      cancel_group();
+    else
+      tell_group(expected(), samples_known());
+    return;
+  case mode::stepping:
+  case mode::downloading:
+  case mode::stopped:
+    return;
   }
   if (now() < not_before_) return;
   if (options_.epochs != 0 && state()->epoch >= options_.epochs) return enter(mode::stopped);
@@ -74,19 +79,21 @@ void peer::compute_next() {
   if (held().running() || current_mode() != mode::computing) return;
   if (held().none_ready()) return request_samples();
   auto wanted = next_job_samples();
-  if (wanted == 0) {  // what is missing is being computed; the next records will say so
+  if (wanted == 0) { // what is missing is being computed; the next records will say so
     if (!idle_) announce();
     idle_ = true;
     return;
   }
   idle_ = false;
   auto job = take_samples(wanted);
-  auto work = [pool = pool(), at = state(), sum = sum_, blocks = job.blocks, conduct = options_.conduct] {
+  auto work = [pool = pool(), at = state(), sum = sum_, blocks = job.blocks,
+               conduct = options_.conduct] {
     conduct->before_gradient(at->epoch);
     if (pool->work().hollow()) return;
     sum->values.resize(pool->work().value_count());
     for (const auto& block : blocks)
-      sum->loss_sum += pool->work().accumulate(*at, block.data.bytes(), block.range.count, sum->values);
+      sum->loss_sum +=
+          pool->work().accumulate(*at, block.data.bytes(), block.range.count, sum->values);
   };
   auto samples = job.samples;
   held().start(std::move(job));
@@ -117,14 +124,17 @@ void peer::gradient_done() {
 
 // -- averaging ------------------------------------------------------------------------------------
 
-/// A peer that has begun a job comes when the job is over; the gathering times of earlier rounds do not tell.
+/// A peer that has begun a job comes when the job is over; the gathering times of earlier rounds do
+/// not tell.
 duration peer::others_jobs() const {
   double longest = 0;
   for (const auto& one : expected()) {
-    const auto speed = static_cast<double>(others().at(one.peer).what.millisamples_per_second) / 1000;
+    const auto speed =
+        static_cast<double>(others().at(one.peer).what.millisamples_per_second) / 1000;
     if (speed > 0) longest = std::max(longest, static_cast<double>(options_.micro_batch) / speed);
   }
-  return from_seconds(std::min(longest, to_seconds(options_.averaging.matchmaking_time))) + 4 * options_.averaging.poll_interval;
+  return from_seconds(std::min(longest, to_seconds(options_.averaging.matchmaking_time))) +
+         4 * options_.averaging.poll_interval;
 }
 
 void peer::start_round() {
@@ -161,8 +171,10 @@ void peer::round_ended(const round_result& result) {
 }
 
 duration peer::pause_after_failure() {
-  auto pause = options_.min_refresh * (1 + static_cast<std::int64_t>(std::min<std::uint64_t>(round_attempts_, 8)));
-  pause += duration{static_cast<std::int64_t>(backoff().below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
+  auto pause = options_.min_refresh *
+               (1 + static_cast<std::int64_t>(std::min<std::uint64_t>(round_attempts_, 8)));
+  pause += duration{static_cast<std::int64_t>(
+      backoff().below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};
   not_before_ = now() + pause;
   return pause;
 }
@@ -183,7 +195,8 @@ void peer::start_step(const round_result& result) {
 void peer::make_step(const payload& gradient, const state_id& after, std::uint64_t weight) {
   step_gradient_ = gradient;
   next_state_ = std::make_shared<state_ptr>();
-  auto work = [pool = pool(), before = state(), gradient, after, weight, out = next_state_, conduct = options_.conduct] {
+  auto work = [pool = pool(), before = state(), gradient, after, weight, out = next_state_,
+               conduct = options_.conduct] {
     conduct->before_step(before->epoch);
     *out = pool->step(before, gradient, after, weight);
   };
@@ -191,7 +204,8 @@ void peer::make_step(const payload& gradient, const state_id& after, std::uint64
 }
 
 taken_step peer::made_step(const state_ptr& next) {
-  return {next->epoch, next->id, next->samples, pool()->gradient_between(state(), next, std::exchange(step_gradient_, {}))};
+  return {next->epoch, next->id, next->samples,
+          pool()->gradient_between(state(), next, std::exchange(step_gradient_, {}))};
 }
 
 void peer::step_done() {
@@ -212,9 +226,9 @@ void peer::step_done() {
   here().observe(stepped{state()->epoch, before, state()->id, step_group_});
   checkpoint_if_due();
   enter(mode::computing);
-  decide();   // starts the next job first, so that what is published promises its samples
+  decide(); // starts the next job first, so that what is published promises its samples
   publish();
   look_up_progress();
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

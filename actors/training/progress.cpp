@@ -12,10 +12,12 @@ namespace {
 
 using packed = std::array<std::uint64_t, 9>;
 
-// The flags: bit 0 arriving, bit 1 unreachable, bits 2 and 3 part, bits 8 to 15 reach, from bit 16 computes_for_ms.
+// The flags: bit 0 arriving, bit 1 unreachable, bits 2 and 3 part, bits 8 to 15 reach, from bit 16
+// computes_for_ms.
 constexpr std::uint64_t most_ms = 0xffffffffffffu;
 std::uint64_t flags_of(const progress& p) {
-  return (p.arriving != 0 ? 1 : 0) | (p.unreachable != 0 ? 2 : 0) | static_cast<std::uint64_t>(p.part) << 2 | static_cast<std::uint64_t>(p.reach) << 8 |
+  return (p.arriving != 0 ? 1 : 0) | (p.unreachable != 0 ? 2 : 0) |
+         static_cast<std::uint64_t>(p.part) << 2 | static_cast<std::uint64_t>(p.reach) << 8 |
          std::min(p.computes_for_ms, most_ms) << 16;
 }
 
@@ -23,12 +25,15 @@ bool on(const progress& what, const branch& which) {
   return what.epoch == which.epoch && what.state == which.state;
 }
 
-bool before(const std::pair<peer_id, progress_table::entry>& one, peer_id peer) { return one.first < peer; }
+bool before(const std::pair<peer_id, progress_table::entry>& one, peer_id peer) {
+  return one.first < peer;
+}
 
-}  // namespace
+} // namespace
 
 payload progress::pack() const {
-  packed words{epoch, state.high, state.low, history, samples, millisamples_per_second, rate_up, flags_of(*this), contribution};
+  packed words{epoch,   state.high,      state.low,   history, samples, millisamples_per_second,
+               rate_up, flags_of(*this), contribution};
   std::vector<std::byte> bytes(sizeof words);
   std::memcpy(bytes.data(), words.data(), sizeof words);
   return payload{std::move(bytes)};
@@ -38,9 +43,20 @@ std::optional<progress> progress::unpack(const payload& bytes) {
   packed words;
   if (bytes.size() != sizeof words || bytes.is_hollow()) return std::nullopt;
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
-  return progress{words[0], {words[1], words[2]}, words[3], words[4], words[5], words[6], words[7] & 1, words[7] >> 1 & 1,
-                  (words[7] >> 8 & 0xff) < reach_names.size() ? static_cast<actors::reach>(words[7] >> 8 & 0xff) : actors::reach::unknown,
-                  words[7] >> 16, words[8], static_cast<round_part>(words[7] >> 2 & 3)};
+  return progress{words[0],
+                  {words[1], words[2]},
+                  words[3],
+                  words[4],
+                  words[5],
+                  words[6],
+                  words[7] & 1,
+                  words[7] >> 1 & 1,
+                  (words[7] >> 8 & 0xff) < reach_names.size()
+                      ? static_cast<actors::reach>(words[7] >> 8 & 0xff)
+                      : actors::reach::unknown,
+                  words[7] >> 16,
+                  words[8],
+                  static_cast<round_part>(words[7] >> 2 & 3)};
 }
 
 const progress_table::entry* progress_table::find(peer_id peer) const {
@@ -48,14 +64,17 @@ const progress_table::entry* progress_table::find(peer_id peer) const {
   return at == entries_.end() || at->first != peer ? nullptr : &at->second;
 }
 
-void progress_table::replace(const std::vector<shared<record>>& records, peer_id self, duration now) {
+void progress_table::replace(const std::vector<shared<record>>& records, peer_id self,
+                             duration now) {
   ++looks_;
   looked_ = now;
   for (const auto& each : records) {
     const auto& r = *each;
     peer_id id = 0;
     auto [end, error] = std::from_chars(r.subkey.data(), r.subkey.data() + r.subkey.size(), id, 16);
-    if (error != std::errc{} || end != r.subkey.data() + r.subkey.size() || id == self || !r.address) continue;
+    if (error != std::errc{} || end != r.subkey.data() + r.subkey.size() || id == self ||
+        !r.address)
+      continue;
     auto what = progress::unpack(r.value);
     if (!what) continue;
     auto at = std::lower_bound(entries_.begin(), entries_.end(), id, before);
@@ -87,7 +106,8 @@ std::uint64_t progress_table::samples_on(const branch& which) const {
   return sum;
 }
 
-double progress_table::samples_expected_on(const branch& which, duration now, duration stepped) const {
+double progress_table::samples_expected_on(const branch& which, duration now,
+                                           duration stepped) const {
   constexpr double spare_seconds = 1;
   double sum = 0;
   for (const auto& [peer, e] : entries_) {
@@ -97,7 +117,8 @@ double progress_table::samples_expected_on(const branch& which, duration now, du
     // Who is still a step behind for us will compute, though it says that it does not.
     const auto reckoned = here ? static_cast<double>(e.what.computes_for_ms) / 1000 : 0;
     // It was silent for too long when we looked last; what it has said since then we cannot know.
-    const bool silent = to_seconds(looked_ - said) > reckoned + spare_seconds || (here && e.what.computes_for_ms == 0);
+    const bool silent = to_seconds(looked_ - said) > reckoned + spare_seconds ||
+                        (here && e.what.computes_for_ms == 0);
     const auto since = silent ? 0 : to_seconds(now - said);
     sum += (here ? static_cast<double>(e.what.samples) : 0.0) +
            since * static_cast<double>(e.what.millisamples_per_second) / 1000;
@@ -113,7 +134,8 @@ double progress_table::samples_per_second_near(std::uint64_t epoch) const {
   return sum;
 }
 
-std::uint64_t progress_table::contributions_to(std::uint64_t epoch, const state_id& state, const state_id& parent) const {
+std::uint64_t progress_table::contributions_to(std::uint64_t epoch, const state_id& state,
+                                               const state_id& parent) const {
   std::uint64_t sum = 0;
   for (const auto& [peer, e] : entries_) {
     if (e.what.epoch == epoch && e.what.state == state) sum += e.what.contribution;
@@ -125,14 +147,18 @@ std::uint64_t progress_table::contributions_to(std::uint64_t epoch, const state_
 bool progress_table::round_under_way(std::uint64_t epoch, const state_id& state) const {
   return std::any_of(entries_.begin(), entries_.end(), [&](const auto& one) {
     const auto& what = one.second.what;
-    return what.epoch == epoch && what.state == state && (what.contribution > 0 || what.part == round_part::has_result);
+    return what.epoch == epoch && what.state == state &&
+           (what.contribution > 0 || what.part == round_part::has_result);
   });
 }
 
-progress_table::contributors progress_table::contributors_to(std::uint64_t epoch, const state_id& state) const {
+progress_table::contributors progress_table::contributors_to(std::uint64_t epoch,
+                                                             const state_id& state) const {
   contributors out;
   for (const auto& [peer, e] : entries_) {
-    if (e.what.epoch != epoch || e.what.state != state || e.what.contribution == 0 || e.what.part != round_part::takes_part) continue;
+    if (e.what.epoch != epoch || e.what.state != state || e.what.contribution == 0 ||
+        e.what.part != round_part::takes_part)
+      continue;
     ++out.count;
     out.reachable += e.what.unreachable == 0 ? 1 : 0;
   }
@@ -146,10 +172,12 @@ bool progress_table::passed(std::uint64_t epoch, const state_id& state) const {
   });
 }
 
-std::vector<peer_id> progress_table::peers_through(std::uint64_t epoch, const state_id& state) const {
+std::vector<peer_id> progress_table::peers_through(std::uint64_t epoch,
+                                                   const state_id& state) const {
   std::vector<peer_id> out;
   for (const auto& [peer, e] : entries_)
-    if (e.what.epoch == epoch && e.what.state == state && e.what.part == round_part::has_result) out.push_back(peer);
+    if (e.what.epoch == epoch && e.what.state == state && e.what.part == round_part::has_result)
+      out.push_back(peer);
   return out;
 }
 
@@ -161,9 +189,11 @@ std::uint64_t progress_table::samples_at(std::uint64_t epoch) const {
 }
 
 std::size_t progress_table::peers_near(std::uint64_t epoch) const {
-  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& one) {
-    return one.second.what.arriving == 0 && one.second.what.epoch + 1 >= epoch && one.second.what.epoch <= epoch + 1;
-  }));
+  return static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [&](const auto& one) {
+        return one.second.what.arriving == 0 && one.second.what.epoch + 1 >= epoch &&
+               one.second.what.epoch <= epoch + 1;
+      }));
 }
 
 std::uint64_t progress_table::median_epoch(std::uint64_t own) const {
@@ -189,14 +219,16 @@ std::vector<peer_id> progress_table::peers_on(const branch& which) const {
   return out;
 }
 
-std::vector<expected_peer> progress_table::expected_on(std::uint64_t epoch, const state_id& state, const state_id& parent) const {
+std::vector<expected_peer> progress_table::expected_on(std::uint64_t epoch, const state_id& state,
+                                                       const state_id& parent) const {
   std::vector<expected_peer> out;
   for (const auto& [id, entry] : entries_) {
-    const bool here = entry.what.epoch == epoch && entry.what.state == state && entry.what.part == round_part::takes_part;
+    const bool here = entry.what.epoch == epoch && entry.what.state == state &&
+                      entry.what.part == round_part::takes_part;
     const bool stepping = entry.what.epoch + 1 == epoch && entry.what.state == parent;
     if (here || stepping) out.push_back({id, entry.address});
   }
   return out;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

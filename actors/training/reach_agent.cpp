@@ -6,15 +6,17 @@ reached_by reach_agent::reached(bool has_relay) const {
   const auto verdict = known();
   if (verdict == reach::open) return reached_by::all;
   if (!has_relay) return reached_by::nobody;
-  // A relay's signals are enough for most connections with a cone; with the others it would carry every byte.
+  // A relay's signals are enough for most connections with a cone; with the others it would carry
+  // every byte.
   return verdict == reach::cone ? reached_by::all : reached_by::relay;
 }
 
-reach_agent::queries reach_agent::look(const progress_table& others, const caf::actor& self, const std::vector<caf::actor>& shards,
-                                       duration now) {
+reach_agent::queries reach_agent::look(const progress_table& others, const caf::actor& self,
+                                       const std::vector<caf::actor>& shards, duration now) {
   if (!due(now)) return {};
   std::vector<reachability::other> candidates;
-  for (const auto& [id, entry] : others.entries()) candidates.push_back({entry.address, entry.what.reach == reach::open});
+  for (const auto& [id, entry] : others.entries())
+    candidates.push_back({entry.address, entry.what.reach == reach::open});
   // The first records name few peers, and a look that asks one peer learns nothing.
   if (!candidates.empty() && first_look_ == duration{}) first_look_ = now + config_.patience / 4;
   if (now < first_look_) return {};
@@ -27,8 +29,10 @@ std::vector<caf::actor> reach_agent::to_greet(const progress_table& others, bool
   std::erase_if(greeted_, [&](peer_id id) { return !others.find(id); });
   std::vector<caf::actor> out;
   for (const auto& [id, entry] : others.entries())
-    if ((entry.what.unreachable == 0 || entry.what.reach == reach::unknown) && greeted_.insert(id).second) out.push_back(entry.address);
+    if ((entry.what.unreachable == 0 || entry.what.reach == reach::unknown) &&
+        greeted_.insert(id).second)
+      out.push_back(entry.address);
   return out;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,6 +1,11 @@
-// A peer's side of finding out how others can reach it (actors/reachability.hpp): when it looks, whom it asks, whom it greets so that they
-// can reach it, and what it does for others that look. A plain state machine; the actor that owns it sends the messages.
+// A peer's side of finding out how others can reach it (actors/reachability.hpp): when it looks,
+// whom it asks, whom it greets so that they can reach it, and what it does for others that look. A
+// plain state machine; the actor that owns it sends the messages.
 #pragma once
+
+#include "actors/averaging/round.hpp"
+#include "actors/reachability.hpp"
+#include "actors/training/progress.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -8,15 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "actors/averaging/round.hpp"
-#include "actors/reachability.hpp"
-#include "actors/training/progress.hpp"
-
 namespace shoal::actors {
 
 class reach_agent {
- public:
-  reach_agent(const reachability_config& config, rng draws) : config_(config), rules_(config, draws) {}
+public:
+  reach_agent(const reachability_config& config, rng draws)
+      : config_(config), rules_(config, draws) {}
 
   bool enabled() const noexcept { return config_.enabled; }
   reach known() const noexcept { return rules_.known(); }
@@ -27,11 +29,15 @@ class reach_agent {
 
   // Looking.
   /// Whether a look may begin.
-  bool due(duration now) const { return config_.enabled && !rules_.looking() && now >= rules_.next_look(); }
+  bool due(duration now) const {
+    return config_.enabled && !rules_.looking() && now >= rules_.next_look();
+  }
   using queries = std::vector<std::pair<caf::actor, address_query>>;
-  /// Begins a look if it is due; the queries to send. None: no look has begun. The look is over after `patience`, and the queries are to
-  /// be repeated once after `repeat_after`; both timers carry token().
-  queries look(const progress_table& others, const caf::actor& self, const std::vector<caf::actor>& shards, duration now);
+  /// Begins a look if it is due; the queries to send. None: no look has begun. The look is over
+  /// after `patience`, and the queries are to be repeated once after `repeat_after`; both timers
+  /// carry token().
+  queries look(const progress_table& others, const caf::actor& self,
+               const std::vector<caf::actor>& shards, duration now);
   duration patience() const noexcept { return config_.patience; }
   duration repeat_after() const noexcept { return config_.patience / 4; }
   std::uint64_t token() const noexcept { return rules_.token(); }
@@ -47,13 +53,14 @@ class reach_agent {
   /// Ends the look. True: what is known has changed.
   bool conclude(duration now) { return rules_.conclude(now); }
 
-  /// The peers to greet: a peer that nobody can reach dials those that can be reached, so that they reach it. Each is named once.
+  /// The peers to greet: a peer that nobody can reach dials those that can be reached, so that they
+  /// reach it. Each is named once.
   std::vector<caf::actor> to_greet(const progress_table& others, bool has_relay);
 
   // For others that look.
   dial_helper& helper() noexcept { return helper_; }
 
- private:
+private:
   reachability_config config_;
   reachability rules_;
   dial_helper helper_;
@@ -61,4 +68,4 @@ class reach_agent {
   std::set<peer_id> greeted_;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

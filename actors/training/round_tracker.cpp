@@ -13,7 +13,9 @@ void round_tracker::prepare(round_request& request, averaging_config& how) const
   // Over long lines the configured time may be too short for any group, ever.
   how.matchmaking_time *= std::clamp(missed_groups_, 1, most_patience);
   request.rate_factors = rates_.factors();
-  request.patience = missed_groups_ > 1 ? how.matchmaking_time : std::min(std::max(gathering_.value(), request.patience), how.matchmaking_time);
+  request.patience = missed_groups_ > 1 ? how.matchmaking_time
+                                        : std::min(std::max(gathering_.value(), request.patience),
+                                                   how.matchmaking_time);
 }
 
 void round_tracker::learn(const round_result& result, duration now) {
@@ -23,10 +25,12 @@ void round_tracker::learn(const round_result& result, duration now) {
     rates_.measured(reducers, result.part_times, result.line_times);
   else if (result.reason == reason::reducer_timeout)
     rates_.timed_out(reducers, result.part_times, result.line_times, now - result.started);
-  else  // a reducer that waits for a silent sender, or takes over a lost part, is late for that reason
+  else // a reducer that waits for a silent sender, or takes over a lost part, is late for that
+       // reason
     rates_.unmeasured();
   if (result.gathered > duration{}) gathering_.measured(result.gathered);
-  const bool missed = result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout;
+  const bool missed =
+      result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout;
   if (missed) gathering_.ran_out();
   if (result.succeeded())
     missed_groups_ = std::max(missed_groups_ - 1, 0);
@@ -34,4 +38,4 @@ void round_tracker::learn(const round_result& result, duration now) {
     missed_groups_ = std::min(missed_groups_ + 1, most_patience);
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,5 +1,5 @@
-// Lessons of a peer's past rounds for its next one: the rates of the others' lines, and how long a group needs to
-// gather. A plain state machine.
+// Lessons of a peer's past rounds for its next one: the rates of the others' lines, and how long a
+// group needs to gather. A plain state machine.
 #pragma once
 
 #include "actors/averaging/deadline.hpp"
@@ -9,17 +9,19 @@
 namespace shoal::actors {
 
 class round_tracker {
- public:
-  explicit round_tracker(const averaging_config& config) : gathering_(4 * config.poll_interval, config.matchmaking_time) {}
+public:
+  explicit round_tracker(const averaging_config& config)
+      : gathering_(4 * config.poll_interval, config.matchmaking_time) {}
 
-  /// Sets what is known of lines and waiting times. The method's own `request.patience` is the least that a leader waits.
+  /// Sets what is known of lines and waiting times. The method's own `request.patience` is the
+  /// least that a leader waits.
   void prepare(round_request& request, averaging_config& how) const;
   void learn(const round_result& result, duration now);
 
- private:
+private:
   rate_book rates_;
-  adaptive_deadline gathering_;  // how long a group that this peer leads may take to gather
-  int missed_groups_ = 0;        // lately; with each the peer looks for a group for longer
+  adaptive_deadline gathering_; // how long a group that this peer leads may take to gather
+  int missed_groups_ = 0;       // lately; with each the peer looks for a group for longer
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

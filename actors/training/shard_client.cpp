@@ -1,13 +1,13 @@
 #include "actors/training/shard_client.hpp"
 
-#include <algorithm>
-#include <tuple>
-#include <utility>
+#include "actors/rare.hpp"
+#include "actors/training/state_object.hpp"
 
 #include <caf/actor_cast.hpp>
 
-#include "actors/rare.hpp"
-#include "actors/training/state_object.hpp"
+#include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -18,7 +18,9 @@ constexpr unsigned most_referrals = 4;
 constexpr std::uint32_t small_group = 32;
 constexpr std::uint32_t neighbours = 4;
 
-caf::actor_addr weak(const caf::actor& whom) { return caf::actor_cast<caf::actor_addr>(whom); }
+caf::actor_addr weak(const caf::actor& whom) {
+  return caf::actor_cast<caf::actor_addr>(whom);
+}
 
 template <class List>
 bool contains(const List& list, const caf::actor_addr& whom) {
@@ -32,7 +34,7 @@ void remember(std::deque<caf::actor_addr>& list, const caf::actor_addr& whom) {
   if (list.size() > most_lost_shards) list.pop_front();
 }
 
-}  // namespace
+} // namespace
 
 std::vector<caf::actor> shard_client::addresses() const {
   std::vector<caf::actor> out;
@@ -43,8 +45,10 @@ std::vector<caf::actor> shard_client::addresses() const {
 // -- finding a shard ------------------------------------------------------------------------------
 
 void shard_client::look_up(duration now) {
-  // The death of a shard that still has a record is reported at once: that record is not to be read again at once.
-  if (looked_up_ > duration::min() && now - looked_up_ < config_.min_refresh) return plan_look_up(looked_up_ + config_.min_refresh - now);
+  // The death of a shard that still has a record is reported at once: that record is not to be read
+  // again at once.
+  if (looked_up_ > duration::min() && now - looked_up_ < config_.min_refresh)
+    return plan_look_up(looked_up_ + config_.min_refresh - now);
   looked_up_ = now;
   io_.look_up_shards();
 }
@@ -65,25 +69,32 @@ void shard_client::found(const std::vector<shared<record>>& records, duration no
     const auto& r = *each;
     if (!r.address) continue;
     if (auto replica = replica_record::unpack(r.value)) shards_.push_back({r.address, replica});
-    // A shard that runs alone may have records of several incarnations: the one with the latest record is taken.
-    else if (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns) newest = &r;
+    // A shard that runs alone may have records of several incarnations: the one with the latest
+    // record is taken.
+    else if (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns)
+      newest = &r;
   }
   if (shards_.empty() && newest != nullptr) shards_.push_back({newest->address, std::nullopt});
   if (!shard_) choose(true, now);
 }
 
 bool shard_client::has_replicas() const {
-  return std::any_of(shards_.begin(), shards_.end(), [](const shard_record& one) { return one.replica.has_value(); });
+  return std::any_of(shards_.begin(), shards_.end(),
+                     [](const shard_record& one) { return one.replica.has_value(); });
 }
 
 void shard_client::choose(bool desperate, duration now) {
   const auto rank = [this](const shard_record& one) {
     const auto lost = std::find(lost_.begin(), lost_.end(), weak(one.address));
-    // Of the lost ones the longest lost comes first: it may be back. Then primaries, and the longest serving.
+    // Of the lost ones the longest lost comes first: it may be back. Then primaries, and the
+    // longest serving.
     const auto when = lost == lost_.end() ? -1 : lost - lost_.begin();
-    return std::tuple{when, one.replica && one.replica->role != replica_role::primary, one.replica ? one.replica->territory : 0};
+    return std::tuple{when, one.replica && one.replica->role != replica_role::primary,
+                      one.replica ? one.replica->territory : 0};
   };
-  const auto best = std::min_element(shards_.begin(), shards_.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  const auto best =
+      std::min_element(shards_.begin(), shards_.end(),
+                       [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   if (best == shards_.end() || (!desperate && std::get<0>(rank(*best)) >= 0)) return;
   adopt(best->address, now);
 }
@@ -95,8 +106,11 @@ void shard_client::adopt(const caf::actor& shard, duration now) {
   if (has_replicas() && !stopped_) {
     last_samples_ = now;
     const auto have = held_.ready();
-    requested_ = have >= config_.prefetch_samples ? 0 : static_cast<std::uint32_t>(config_.prefetch_samples - have);
-    io_.send(shard_, caf::make_message(sample_request{config_.self, io_.self(), requested_, held_.all()}));
+    requested_ = have >= config_.prefetch_samples
+                     ? 0
+                     : static_cast<std::uint32_t>(config_.prefetch_samples - have);
+    io_.send(shard_,
+             caf::make_message(sample_request{config_.self, io_.self(), requested_, held_.all()}));
   } else {
     request(now);
   }
@@ -106,7 +120,7 @@ void shard_client::adopt(const caf::actor& shard, duration now) {
 
 void shard_client::leave() {
   remember(former_, weak(std::exchange(shard_, nullptr)));
-  requested_ = 0;  // nobody will honour that credit
+  requested_ = 0; // nobody will honour that credit
 }
 
 void shard_client::down(const caf::actor_addr& whom, duration now) {
@@ -119,16 +133,18 @@ void shard_client::down(const caf::actor_addr& whom, duration now) {
 }
 
 void shard_client::on(const not_primary& what, const caf::strong_actor_ptr& sender, duration now) {
-  if (!is_current(sender)) return;  // the peer has left that replica
+  if (!is_current(sender)) return; // the peer has left that replica
   io_.unwatch(shard_);
   leave();
   const auto primary = weak(what.primary);
   if (what.primary && !contains(lost_, primary)) {
-    if (std::none_of(shards_.begin(), shards_.end(), [&](const shard_record& one) { return one.address == what.primary; }))
+    if (std::none_of(shards_.begin(), shards_.end(),
+                     [&](const shard_record& one) { return one.address == what.primary; }))
       shards_.push_back({what.primary, replica_record{}});
     return adopt(what.primary, now);
   }
-  // The replica has not heard of that loss yet, or nobody is the primary now. If it insists, the lost primary is back.
+  // The replica has not heard of that loss yet, or nobody is the primary now. If it insists, the
+  // lost primary is back.
   if (what.primary && ++referrals_ >= most_referrals) {
     std::erase(lost_, primary);
     referrals_ = 0;
@@ -143,7 +159,8 @@ bool shard_client::is_current(const caf::strong_actor_ptr& sender) const {
 }
 
 bool shard_client::is_known(const caf::strong_actor_ptr& sender) const {
-  if (is_current(sender) || contains(former_, caf::actor_cast<caf::actor_addr>(sender))) return true;
+  if (is_current(sender) || contains(former_, caf::actor_cast<caf::actor_addr>(sender)))
+    return true;
   return std::any_of(shards_.begin(), shards_.end(), [&](const shard_record& one) {
     return one.address && caf::actor_cast<caf::strong_actor_ptr>(one.address) == sender;
   });
@@ -158,7 +175,8 @@ void shard_client::request(duration now) {
   if (credit * 4 < config_.prefetch_samples && now - last_samples_ < config_.max_refresh) return;
   if (requested_ == 0) last_samples_ = now;
   requested_ += static_cast<std::uint32_t>(credit);
-  io_.send(shard_, caf::make_message(sample_request{config_.self, io_.self(), static_cast<std::uint32_t>(credit), held_.all()}));
+  io_.send(shard_, caf::make_message(sample_request{
+                       config_.self, io_.self(), static_cast<std::uint32_t>(credit), held_.all()}));
 }
 
 void shard_client::samples_came(std::uint32_t count, duration now) {
@@ -168,7 +186,8 @@ void shard_client::samples_came(std::uint32_t count, duration now) {
 }
 
 void shard_client::give_back(std::vector<sample_range> ranges) {
-  if (shard_ && !ranges.empty()) io_.send(shard_, caf::make_message(samples_returned{config_.self, std::move(ranges)}));
+  if (shard_ && !ranges.empty())
+    io_.send(shard_, caf::make_message(samples_returned{config_.self, std::move(ranges)}));
 }
 
 // -- commits --------------------------------------------------------------------------------------
@@ -181,7 +200,9 @@ void shard_client::hand_in(commit round) {
 }
 
 void shard_client::hand_in_once(const commit& round) {
-  if (std::none_of(unanswered_.begin(), unanswered_.end(), [&](const commit& known) { return known.group == round.group; })) hand_in(round);
+  if (std::none_of(unanswered_.begin(), unanswered_.end(),
+                   [&](const commit& known) { return known.group == round.group; }))
+    hand_in(round);
 }
 
 bool shard_client::on(const commit_received& what, const caf::strong_actor_ptr& sender) {
@@ -215,4 +236,4 @@ commit commit_of(const round_result& result, std::uint32_t speaks_for) {
   return out;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -8,25 +8,32 @@ namespace shoal::actors {
 namespace {
 
 constexpr unsigned most_states_in_vain = 3;
-constexpr std::uint64_t most_further_behind = 4;  // epochs, while the peer repeats steps
-constexpr double longest_queue_seconds = 0.5;     // of chunks that were asked for: the round trip, and a queue on the peer's line
-constexpr std::size_t far_reserves = 3;           // of a download that the swarm does not wait for
+constexpr std::uint64_t most_further_behind = 4; // epochs, while the peer repeats steps
+constexpr double longest_queue_seconds =
+    0.5; // of chunks that were asked for: the round trip, and a queue on the peer's line
+constexpr std::size_t far_reserves = 3; // of a download that the swarm does not wait for
 
-std::uint64_t steps_behind(const branch& own, const branch& leading) { return leading.epoch - std::min(leading.epoch, own.epoch); }
+std::uint64_t steps_behind(const branch& own, const branch& leading) {
+  return leading.epoch - std::min(leading.epoch, own.epoch);
+}
 
-}  // namespace
+} // namespace
 
 // -- beginning ------------------------------------------------------------------------------------
 
 fetch_config state_catch_up::fetch_on(std::uint64_t rate_down) const {
   auto fetch = how_.fetch;
-  const auto chunk_seconds = 8 * static_cast<double>(fetch.chunk_bytes) / static_cast<double>(rate_down);
-  fetch.window_total = static_cast<std::uint32_t>(std::clamp(longest_queue_seconds / chunk_seconds, 1.0, 65536.0));
-  fetch.window_chunks = std::max(fetch.window_chunks, static_cast<std::uint32_t>(fetch.window_total / fetch.donors));
+  const auto chunk_seconds =
+      8 * static_cast<double>(fetch.chunk_bytes) / static_cast<double>(rate_down);
+  fetch.window_total =
+      static_cast<std::uint32_t>(std::clamp(longest_queue_seconds / chunk_seconds, 1.0, 65536.0));
+  fetch.window_chunks =
+      std::max(fetch.window_chunks, static_cast<std::uint32_t>(fetch.window_total / fetch.donors));
   return fetch;
 }
 
-/// Steps are downloaded if they are smaller than a state, or if a state would be as old as they are when it is here.
+/// Steps are downloaded if they are smaller than a state, or if a state would be as old as they are
+/// when it is here.
 bool state_catch_up::downloads_step(const situation& at, std::uint64_t behind) const {
   return how_.repeats_steps && behind > 0 && at.state.id != no_step_from_ &&
          (catching_up_ || behind * how_.step_bytes < at.state.bytes());
@@ -36,7 +43,8 @@ state_catch_up::plan state_catch_up::give_up(duration now) {
   states_in_vain_ = 0;
   catching_up_ = false;
   download_.reset();
-  plan out{verdict::too_slow, 16 * how_.max_refresh * (1 << std::min(pauses_++, 6u)), {}, {}, {}, false};
+  plan out{
+      verdict::too_slow, 16 * how_.max_refresh * (1 << std::min(pauses_++, 6u)), {}, {}, {}, false};
   not_before_ = now + out.pause;
   return out;
 }
@@ -49,17 +57,20 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
   if (falls_behind || (!step && states_in_vain_ >= most_states_in_vain)) return give_up(now);
 
   plan out{verdict::download, {}, fetch_on(at.rate_down), {}, {}, false};
-  const bool resumes = !step && download_ && download_->begun() && !step_ && !download_->object().is_zero() &&
+  const bool resumes = !step && download_ && download_->begun() && !step_ &&
+                       !download_->object().is_zero() &&
                        download_->offer().epoch <= at.leading.epoch;
   const auto bytes = step ? behind * how_.step_bytes : at.state.bytes();
   // The bytes that the peer's line brings in half of the time that the others wait with a round.
-  const auto waited_for = static_cast<double>(at.rate_down) * to_seconds(how_.matchmaking_time) / 16;
+  const auto waited_for =
+      static_cast<double>(at.rate_down) * to_seconds(how_.matchmaking_time) / 16;
   out.arrives_soon = static_cast<double>(bytes) < waited_for;
   if (!out.arrives_soon && how_.repeats_steps) {
     out.fetch.reserves = far_reserves;
     out.fetch.announce_bytes = static_cast<std::uint64_t>(waited_for);
   }
-  out.donors = choose(resumes ? at.others.peers_from(download_->offer().epoch) : donors(at.others, at.leading),
+  out.donors = choose(resumes ? at.others.peers_from(download_->offer().epoch)
+                              : donors(at.others, at.leading),
                       out.fetch.donors + out.fetch.reserves, at);
   if (out.donors.empty()) {
     tried_.clear();
@@ -68,42 +79,50 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
   }
   step_ = step;
   if (step)
-    download_ = std::make_shared<state_download>(step_object(at.state.id), how_.step_bytes, 0, how_.hollow);
+    download_ =
+        std::make_shared<state_download>(step_object(at.state.id), how_.step_bytes, 0, how_.hollow);
   else if (!resumes)
-    download_ = std::make_shared<state_download>(at.leading.state, at.state.parameters.size(), at.state.optimizer.size(), how_.hollow,
-                                                 how_.method_bytes);
+    download_ =
+        std::make_shared<state_download>(at.leading.state, at.state.parameters.size(),
+                                         at.state.optimizer.size(), how_.hollow, how_.method_bytes);
   out.download = download_;
-  // The others wait with the next round for a peer that is nearly here: otherwise a joiner that is always just too late would catch up for
-  // ever. Nobody should wait for a peer that is not.
+  // The others wait with the next round for a peer that is nearly here: otherwise a joiner that is
+  // always just too late would catch up for ever. Nobody should wait for a peer that is not.
   arriving_ = out.arrives_soon ? std::optional(at.leading) : std::nullopt;
   return out;
 }
 
 state_catch_up::plan state_catch_up::begin_step(const situation& at) {
   plan out{verdict::download, {}, fetch_on(at.rate_down), {}, {}, false};
-  out.donors = choose(at.others.peers_through(at.state.epoch, at.state.id), how_.fetch.donors + how_.fetch.reserves, at);
+  out.donors = choose(at.others.peers_through(at.state.epoch, at.state.id),
+                      how_.fetch.donors + how_.fetch.reserves, at);
   if (out.donors.empty()) {
     tried_.clear();
     return {verdict::nobody, {}, {}, {}, {}, false};
   }
   aside_ = true;
-  out.download = download_ = std::make_shared<state_download>(step_object(at.state.id), how_.step_bytes, 0, how_.hollow);
+  out.download = download_ =
+      std::make_shared<state_download>(step_object(at.state.id), how_.step_bytes, 0, how_.hollow);
   return out;
 }
 
-std::vector<peer_id> state_catch_up::donors(const progress_table& others, const branch& leading) const {
+std::vector<peer_id> state_catch_up::donors(const progress_table& others,
+                                            const branch& leading) const {
   return how_.one_branch ? others.peers_on(leading) : others.peers_from(leading.epoch);
 }
 
-std::vector<expected_peer> state_catch_up::choose(std::vector<peer_id> ids, std::size_t most, const situation& at) {
+std::vector<expected_peer> state_catch_up::choose(std::vector<peer_id> ids, std::size_t most,
+                                                  const situation& at) {
   const auto rank = [&](peer_id id) {
     const bool holds = std::find(holders_.begin(), holders_.end(), id) != holders_.end();
     return std::pair(!holds, ~at.others.at(id).what.rate_up);
   };
   std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) { return rank(a) < rank(b); });
-  // Records outlive their peers: a donor that could not deliver is not asked again before the others.
+  // Records outlive their peers: a donor that could not deliver is not asked again before the
+  // others.
   std::erase_if(ids, [&](peer_id id) { return tried_.contains(id) || faulty_.contains(id); });
-  // A donor that cannot be reached answers only peers that it has dialled. The others ask it when nobody else is left.
+  // A donor that cannot be reached answers only peers that it has dialled. The others ask it when
+  // nobody else is left.
   const auto reachable = [&](peer_id id) { return at.others.at(id).what.unreachable == 0; };
   if (at.needs_reachable_donors || std::any_of(ids.begin(), ids.end(), reachable))
     std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
@@ -114,10 +133,12 @@ std::vector<expected_peer> state_catch_up::choose(std::vector<peer_id> ids, std:
   return out;
 }
 
-std::vector<expected_peer> state_catch_up::more_donors_for(const donors_wanted& what, const situation& at) {
+std::vector<expected_peer> state_catch_up::more_donors_for(const donors_wanted& what,
+                                                           const situation& at) {
   if (aside_) return choose(at.others.peers_through(at.state.epoch, at.state.id), what.count, at);
   // Peers that have gone on since may have kept it.
-  auto ids = how_.repeats_steps && what.epoch ? at.others.peers_from(*what.epoch) : donors(at.others, at.leading);
+  auto ids = how_.repeats_steps && what.epoch ? at.others.peers_from(*what.epoch)
+                                              : donors(at.others, at.leading);
   return choose(std::move(ids), what.count, at);
 }
 
@@ -136,7 +157,8 @@ std::optional<taken_step> state_catch_up::take_step_aside(const download_report&
   return got->step();
 }
 
-std::variant<std::monostate, taken_step, model_state> state_catch_up::take_result(const download_report& report, const state_id& own) {
+std::variant<std::monostate, taken_step, model_state>
+state_catch_up::take_result(const download_report& report, const state_id& own) {
   if (report.why == reason::none) {
     holders_ = report.holders;
     const auto got = std::exchange(download_, nullptr);
@@ -157,7 +179,8 @@ void state_catch_up::adopted(bool whole) {
   tried_.clear();
 }
 
-bool state_catch_up::goes_on(const progress_table& others, const branch& own, const branch& leading) {
+bool state_catch_up::goes_on(const progress_table& others, const branch& own,
+                             const branch& leading) {
   if (own != leading && how_.repeats_steps) {
     if (!std::exchange(catching_up_, true)) behind_at_first_ = steps_behind(own, leading);
     return true;
@@ -172,4 +195,4 @@ void state_catch_up::arrived() {
   states_in_vain_ = pauses_ = 0;
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,9 +1,9 @@
 #include "actors/training/state_fetcher.hpp"
 
-#include <algorithm>
-
 #include <caf/actor_addr.hpp>
 #include <caf/actor_cast.hpp>
+
+#include <algorithm>
 
 namespace shoal::actors {
 
@@ -11,13 +11,11 @@ namespace {
 constexpr std::uint32_t look_timer = 1;
 }
 
-state_fetcher::state_fetcher(caf::actor_config& config, host& on, caf::actor owner, fetch_config options,
-                             std::vector<expected_peer> donors, std::shared_ptr<state_download> download)
-    : protocol_actor(config, on),
-      owner_(std::move(owner)),
-      options_(options),
-      first_(std::move(donors)),
-      download_(std::move(download)) {}
+state_fetcher::state_fetcher(caf::actor_config& config, host& on, caf::actor owner,
+                             fetch_config options, std::vector<expected_peer> donors,
+                             std::shared_ptr<state_download> download)
+    : protocol_actor(config, on), owner_(std::move(owner)), options_(options),
+      first_(std::move(donors)), download_(std::move(download)) {}
 
 caf::behavior state_fetcher::make_behavior() {
   if (download_->begun()) offers_[download_->chosen()] = download_->offer();
@@ -46,19 +44,22 @@ void state_fetcher::on_exit() {
 }
 
 void state_fetcher::add(const expected_peer& who) {
-  const bool known = std::any_of(donors_.begin(), donors_.end(), [&](const donor& d) { return d.address == who.address; });
+  const bool known = std::any_of(donors_.begin(), donors_.end(),
+                                 [&](const donor& d) { return d.address == who.address; });
   if (known) return;
   const bool reserve = living(false) >= options_.donors;
   donors_.push_back({who.peer, who.address, reserve, {}, {}, {}, false, false, now()});
   monitor(who.address);
-  send(who.address, state_request{download_->object(), static_cast<std::uint8_t>(reserve ? 1 : 0), address()});
+  send(who.address,
+       state_request{download_->object(), static_cast<std::uint8_t>(reserve ? 1 : 0), address()});
 }
 
 std::size_t state_fetcher::living(bool reserves) const {
-  return static_cast<std::size_t>(std::count_if(donors_.begin(), donors_.end(), [&](const donor& d) {
-    const bool may_deliver = !d.gone && (!d.offered || *d.offered == download_->chosen());
-    return may_deliver && (reserves || !d.reserve);
-  }));
+  return static_cast<std::size_t>(
+      std::count_if(donors_.begin(), donors_.end(), [&](const donor& d) {
+        const bool may_deliver = !d.gone && (!d.offered || *d.offered == download_->chosen());
+        return may_deliver && (reserves || !d.reserve);
+      }));
 }
 
 state_fetcher::donor* state_fetcher::sender_donor() {
@@ -72,7 +73,8 @@ void state_fetcher::on_offer(const state_offer& offer) {
   if (!from) return misbehaviour(0, "state offer by a stranger");
   if (from->gone) return;
   if (from->offered) {
-    // It was asked once. Each version that is offered is kept, so there is no end to those that one donor could make up.
+    // It was asked once. Each version that is offered is kept, so there is no end to those that one
+    // donor could make up.
     if (*from->offered == state_download::version(offer)) return;
     misbehaviour(from->peer, "a second state offer");
     return drop(*from, reason::bad_message);
@@ -90,7 +92,8 @@ void state_fetcher::on_offer(const state_offer& offer) {
     if (download_->complete()) return report(reason::none);
   }
   choose();
-  // Another one's state, worth having if this one's donors are lost; or a lie. A reserve may have to take its place.
+  // Another one's state, worth having if this one's donors are lost; or a lie. A reserve may have
+  // to take its place.
   if (*from->offered != download_->chosen()) return fill_up();
   ask();
 }
@@ -125,13 +128,17 @@ void state_fetcher::ask() {
     more = false;
     for (auto& d : donors_) {
       if (under_way >= options_.window_total) return;
-      if (d.gone || d.reserve || d.offered != download_->chosen() || d.asked.size() >= options_.window_chunks) continue;
+      if (d.gone || d.reserve || d.offered != download_->chosen() ||
+          d.asked.size() >= options_.window_chunks)
+        continue;
       const auto at = download_->take();
       if (!at) return;
       if (d.asked.empty()) d.last_progress = now();
       d.asked.insert(*at);
       ++under_way;
-      send(d.address, state_chunk_request{download_->offer().object, *at, static_cast<std::uint32_t>(download_->size_at(*at)), address()});
+      send(d.address,
+           state_chunk_request{download_->offer().object, *at,
+                               static_cast<std::uint32_t>(download_->size_at(*at)), address()});
       more = true;
     }
   }
@@ -139,7 +146,8 @@ void state_fetcher::ask() {
 
 void state_fetcher::on_chunk(const state_chunk& chunk) {
   auto* from = sender_donor();
-  if (!from || !from->asked.contains(chunk.offset) || chunk.object != download_->offer().object) return;  // too late
+  if (!from || !from->asked.contains(chunk.offset) || chunk.object != download_->offer().object)
+    return; // too late
   if (chunk.data.empty()) return drop(*from, reason::out_of_sync);
   report_.bytes += chunk.data.size();
   if (!download_->add(chunk.offset, chunk.data)) {
@@ -192,7 +200,9 @@ void state_fetcher::fill_up() {
 /// Where each has a state of its own, any of them will do.
 void state_fetcher::turn_to_another() {
   if (!download_->begun() || !download_->object().is_zero()) return;
-  const auto next = std::find_if(donors_.begin(), donors_.end(), [&](const donor& d) { return !d.gone && d.offered && d.offered != download_->chosen(); });
+  const auto next = std::find_if(donors_.begin(), donors_.end(), [&](const donor& d) {
+    return !d.gone && d.offered && d.offered != download_->chosen();
+  });
   if (next == donors_.end()) return;
   next->reserve = false;
   next->last_progress = now();
@@ -216,9 +226,10 @@ void state_fetcher::look() {
       drop(d, reason::donors_lost);
       if (!owner_) return;
     }
-    if (!d.gone && d.reserve && d.offered) send(d.address, state_hold{download_->offer().object, 0, address()});
+    if (!d.gone && d.reserve && d.offered)
+      send(d.address, state_hold{download_->offer().object, 0, address()});
   }
-  owner_knows_nobody_ = false;  // somebody may have come since
+  owner_knows_nobody_ = false; // somebody may have come since
   if (living(false) < options_.donors) fill_up();
 }
 
@@ -234,7 +245,8 @@ void state_fetcher::report(reason why) {
     // Who is gone by now may have been the last one that knew of a round.
     if (d.offered && *d.offered == download_->chosen())
       for (auto& one : d.commits)
-        if (std::none_of(report_.commits.begin(), report_.commits.end(), [&](const commit& known) { return known.group == one.group; }))
+        if (std::none_of(report_.commits.begin(), report_.commits.end(),
+                         [&](const commit& known) { return known.group == one.group; }))
           report_.commits.push_back(std::move(one));
     if (d.gone) continue;
     if (d.offered && *d.offered == download_->chosen()) report_.holders.push_back(d.peer);
@@ -246,4 +258,4 @@ void state_fetcher::report(reason why) {
   quit();
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

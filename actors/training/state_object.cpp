@@ -1,11 +1,11 @@
 #include "actors/training/state_object.hpp"
 
+#include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
-
-#include "kernels/base/check.hpp"
-#include "kernels/base/digest.hpp"
 
 namespace shoal::actors {
 
@@ -26,25 +26,33 @@ payload tail_of(const model_state& state) {
   if (state.method_state.is_hollow()) return payload::hollow(size);
   std::vector<std::byte> out;
   out.reserve(size);
-  for (const auto* part : {&state.optimizer, &state.method_state}) out.insert(out.end(), part->bytes().begin(), part->bytes().end());
+  for (const auto* part : {&state.optimizer, &state.method_state})
+    out.insert(out.end(), part->bytes().begin(), part->bytes().end());
   return payload{std::move(out)};
 }
 
-}  // namespace
+} // namespace
 
 id128 step_object(const state_id& before) {
-  return id128::from(hasher{}.add(std::string_view{"step"}).add(before.high).add(before.low).finish());
+  return id128::from(
+      hasher{}.add(std::string_view{"step"}).add(before.high).add(before.low).finish());
 }
 
 // -- the donor's side -----------------------------------------------------------------------------
 
-shared_object::shared_object(const model_state& state, std::uint64_t chunk_bytes) : head_(state.parameters), tail_(tail_of(state)) {
-  offer_ = {state.id, state.epoch, state.id, state.step, state.bytes(), state.parameters.size(), state.samples, chunk_bytes, {}, {}};
+shared_object::shared_object(const model_state& state, std::uint64_t chunk_bytes)
+    : head_(state.parameters), tail_(tail_of(state)) {
+  offer_ = {
+      state.id,      state.epoch, state.id, state.step, state.bytes(), state.parameters.size(),
+      state.samples, chunk_bytes, {},       {}};
   hash_chunks();
 }
 
-shared_object::shared_object(const state_id& before, const taken_step& step, std::uint64_t chunk_bytes) : head_(step.gradient) {
-  offer_ = {step_object(before), step.epoch, step.after, 0, step.gradient.size(), step.gradient.size(), step.samples, chunk_bytes, {}, {}};
+shared_object::shared_object(const state_id& before, const taken_step& step,
+                             std::uint64_t chunk_bytes)
+    : head_(step.gradient) {
+  offer_ = {step_object(before),  step.epoch,   step.after,  0,  step.gradient.size(),
+            step.gradient.size(), step.samples, chunk_bytes, {}, {}};
   hash_chunks();
 }
 
@@ -69,33 +77,42 @@ payload shared_object::bytes(std::uint64_t offset, std::uint64_t count) const {
   if (end <= head_.size()) return head_.slice(offset, count);
   if (offset >= head_.size()) return tail_.slice(offset - head_.size(), count);
   if (head_.is_hollow()) return payload::hollow(count);
-  std::vector<std::byte> out(count);  // the one chunk across the seam
+  std::vector<std::byte> out(count); // the one chunk across the seam
   const auto head = head_.slice(offset, head_.size() - offset);
   std::copy(head.bytes().begin(), head.bytes().end(), out.begin());
   const auto tail = tail_.slice(0, end - head_.size());
-  std::copy(tail.bytes().begin(), tail.bytes().end(), out.begin() + static_cast<std::ptrdiff_t>(head.size()));
+  std::copy(tail.bytes().begin(), tail.bytes().end(),
+            out.begin() + static_cast<std::ptrdiff_t>(head.size()));
   return payload{std::move(out)};
 }
 
 // -- the joiner's side ----------------------------------------------------------------------------
 
-state_download::state_download(id128 object, std::uint64_t parameter_bytes, std::uint64_t optimizer_bytes, bool hollow,
+state_download::state_download(id128 object, std::uint64_t parameter_bytes,
+                               std::uint64_t optimizer_bytes, bool hollow,
                                std::uint64_t method_bytes)
-    : object_(object), parameter_bytes_(parameter_bytes), optimizer_bytes_(optimizer_bytes), method_bytes_(method_bytes), hollow_(hollow) {}
+    : object_(object), parameter_bytes_(parameter_bytes), optimizer_bytes_(optimizer_bytes),
+      method_bytes_(method_bytes), hollow_(hollow) {}
 
 bool state_download::sensible(const state_offer& offer, std::uint64_t most_bytes) const {
   const auto least = parameter_bytes_ + optimizer_bytes_;
-  return offer.parameter_bytes == parameter_bytes_ && (offer.size == least || offer.size == least + method_bytes_) && offer.size <= most_bytes &&
+  return offer.parameter_bytes == parameter_bytes_ &&
+         (offer.size == least || offer.size == least + method_bytes_) && offer.size <= most_bytes &&
          offer.chunk_bytes > 0 && offer.chunk_bytes <= max_payload_bytes &&
          offer.hashes.size() == chunks_in(offer.size, offer.chunk_bytes) * hash_bytes &&
-         (offer.hashes.empty() || offer.hashes.is_hollow() == hollow_) && (object_.is_zero() || offer.object == object_) &&
-         offer.commits.size() <= most_commits;
+         (offer.hashes.empty() || offer.hashes.is_hollow() == hollow_) &&
+         (object_.is_zero() || offer.object == object_) && offer.commits.size() <= most_commits;
 }
 
 id128 state_download::version(const state_offer& offer) {
   hasher h;
   for (const auto* id : {&offer.object, &offer.state}) h.add(id->high).add(id->low);
-  h.add(offer.epoch).add(offer.step).add(offer.size).add(offer.parameter_bytes).add(offer.samples).add(offer.chunk_bytes);
+  h.add(offer.epoch)
+      .add(offer.step)
+      .add(offer.size)
+      .add(offer.parameter_bytes)
+      .add(offer.samples)
+      .add(offer.chunk_bytes);
   if (!offer.hashes.empty() && !offer.hashes.is_hollow()) h.add(offer.hashes.bytes());
   return id128::from(h.finish());
 }
@@ -117,13 +134,18 @@ std::optional<std::uint64_t> state_download::take() {
   return missing_.extract(missing_.begin()).value();
 }
 
-std::uint64_t state_download::size_at(std::uint64_t offset) const { return std::min(offer_.chunk_bytes, offer_.size - offset); }
+std::uint64_t state_download::size_at(std::uint64_t offset) const {
+  return std::min(offer_.chunk_bytes, offer_.size - offset);
+}
 
 bool state_download::add(std::uint64_t offset, const payload& data) {
   if (data.size() != size_at(offset) || data.is_hollow() != hollow_) return false;
   if (!hollow_) {
     const auto hash = short_hash_of(data.bytes());
-    if (std::memcmp(hash.data(), offer_.hashes.bytes().data() + offset / offer_.chunk_bytes * hash_bytes, hash_bytes) != 0) return false;
+    if (std::memcmp(hash.data(),
+                    offer_.hashes.bytes().data() + offset / offer_.chunk_bytes * hash_bytes,
+                    hash_bytes) != 0)
+      return false;
     std::memcpy(bytes_.data() + offset, data.bytes().data(), data.size());
   }
   ++verified_;
@@ -149,6 +171,8 @@ model_state state_download::state() {
   return out;
 }
 
-taken_step state_download::step() { return {offer_.epoch, offer_.state, offer_.samples, all()}; }
+taken_step state_download::step() {
+  return {offer_.epoch, offer_.state, offer_.samples, all()};
+}
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,8 +1,8 @@
 #include "actors/training/state_pool.hpp"
 
-#include <tuple>
-
 #include "kernels/base/digest.hpp"
+
+#include <tuple>
 
 namespace shoal::actors {
 
@@ -10,7 +10,8 @@ namespace {
 constexpr std::size_t kept_steps = 8;
 }
 
-state_pool::state_pool(std::shared_ptr<const workload> work, bool share, std::optional<model_state> start)
+state_pool::state_pool(std::shared_ptr<const workload> work, bool share,
+                       std::optional<model_state> start)
     : work_(std::move(work)), share_(share), start_(std::move(start)) {}
 
 state_ptr state_pool::initial() {
@@ -19,7 +20,8 @@ state_ptr state_pool::initial() {
     auto fresh = start_ ? *start_ : work_->initial();
     if (!start_) {
       auto content = content_of(fresh);
-      fresh.id = id128::from(hasher{}.add(std::string_view{"initial"}).add(content.high).add(content.low).finish());
+      fresh.id = id128::from(
+          hasher{}.add(std::string_view{"initial"}).add(content.high).add(content.low).finish());
     }
     initial_ = std::make_shared<const model_state>(std::move(fresh));
     known_[initial_->id] = initial_;
@@ -27,8 +29,8 @@ state_ptr state_pool::initial() {
   return initial_;
 }
 
-state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient, const state_id& after,
-                           std::uint64_t weight) {
+state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient,
+                           const state_id& after, std::uint64_t weight) {
   auto compute = [&] {
     auto next = work_->step(*before, mean_gradient);
     next.epoch = before->epoch + 1;
@@ -47,8 +49,8 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
   key which{before->id, after, gradient};
   std::unique_lock lock(mutex_);
   if (auto found = steps_.find(which); found != steps_.end()) {
-    // Whoever computes it has started already and waits for nobody, so this ends. The entry itself may
-    // be gone when we wake.
+    // Whoever computes it has started already and waits for nobody, so this ends. The entry itself
+    // may be gone when we wake.
     auto step = found->second;
     computed_.wait(lock, [&] { return !step->computing(); });
     if (step->thrown) std::rethrow_exception(step->thrown);
@@ -91,7 +93,9 @@ payload state_pool::gradient_between(const state_ptr& before, const state_ptr& a
 }
 
 void state_pool::remember(const state_ptr& state) {
-  auto rank = [](const model_state& s) { return std::tuple(s.epoch, s.samples, ~s.id.high, ~s.id.low); };
+  auto rank = [](const model_state& s) {
+    return std::tuple(s.epoch, s.samples, ~s.id.high, ~s.id.low);
+  };
   if (!best_ || rank(*state) > rank(*best_)) best_ = state;
 }
 
@@ -112,8 +116,11 @@ state_ptr state_pool::intern(state_ptr state) {
   if (found == known_.end()) return state;
   auto pooled = found->second.lock();
   if (!pooled || content_of(*pooled) != content_of(*state)) return state;
-  if (pooled->epoch == state->epoch && pooled->step == state->step && pooled->samples == state->samples) return pooled;
-  // Who skips a round of Moshpit goes on with the same state in the next epoch: only the bytes are the same.
+  if (pooled->epoch == state->epoch && pooled->step == state->step &&
+      pooled->samples == state->samples)
+    return pooled;
+  // Who skips a round of Moshpit goes on with the same state in the next epoch: only the bytes are
+  // the same.
   auto same = *state;
   same.parameters = pooled->parameters;
   same.optimizer = pooled->optimizer;
@@ -121,4 +128,4 @@ state_ptr state_pool::intern(state_ptr state) {
   return std::make_shared<const model_state>(std::move(same));
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

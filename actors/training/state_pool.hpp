@@ -3,6 +3,8 @@
 // shared: a joiner has paid for every byte before it may ask for a state here.
 #pragma once
 
+#include "actors/training/workload.hpp"
+
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -10,15 +12,14 @@
 #include <optional>
 #include <utility>
 
-#include "actors/training/workload.hpp"
-
 namespace shoal::actors {
 
 /// Thread safety: all functions.
 class state_pool {
- public:
+public:
   /// `start`: what peers begin with, instead of the workload's initial state.
-  explicit state_pool(std::shared_ptr<const workload> work, bool share = true, std::optional<model_state> start = {});
+  explicit state_pool(std::shared_ptr<const workload> work, bool share = true,
+                      std::optional<model_state> start = {});
 
   const workload& work() const noexcept { return *work_; }
   const std::shared_ptr<const workload>& shared_work() const noexcept { return work_; }
@@ -26,24 +27,26 @@ class state_pool {
   /// The state that peers begin with; one copy.
   state_ptr initial();
 
-  /// workload::step, with epoch, id and samples set. Equal (before, gradient bits) give one result. Throws what
-  /// the workload throws, to everybody who waits for the same step.
+  /// workload::step, with epoch, id and samples set. Equal (before, gradient bits) give one result.
+  /// Throws what the workload throws, to everybody who waits for the same step.
   state_ptr step(const state_ptr& before, const payload& mean_gradient, const state_id& after,
                  std::uint64_t weight);
 
-  /// The gradient that led from `before` to `after`: one copy for all who hold these two, else `own`.
+  /// The gradient that led from `before` to `after`: one copy for all who hold these two, else
+  /// `own`.
   payload gradient_between(const state_ptr& before, const state_ptr& after, payload own);
 
   /// A state that a peer has reached on its own.
   void offer(const state_ptr& state);
 
-  /// The best state that was ever reached by a step, or offered: highest epoch, most samples, smallest id.
+  /// The best state that was ever reached by a step, or offered: highest epoch, most samples,
+  /// smallest id.
   state_ptr best();
 
   /// `state` in the bytes of the pooled one with these bits if there is one, else itself.
   state_ptr intern(state_ptr state);
 
- private:
+private:
   struct key {
     state_id before, after;
     id128 gradient;
@@ -65,8 +68,8 @@ class state_pool {
     bool computing() const noexcept { return !state && !thrown; }
   };
   std::map<key, std::shared_ptr<slot>> steps_;
-  std::deque<key> order_;                      // oldest first
+  std::deque<key> order_; // oldest first
   std::map<state_id, std::weak_ptr<const model_state>> known_;
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

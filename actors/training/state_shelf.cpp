@@ -1,9 +1,9 @@
 #include "actors/training/state_shelf.hpp"
 
+#include <caf/actor_cast.hpp>
+
 #include <algorithm>
 #include <limits>
-
-#include <caf/actor_cast.hpp>
 
 namespace shoal::actors {
 
@@ -14,11 +14,15 @@ void state_shelf::put(state_ptr before, std::optional<taken_step> step, duration
   trim(now);
 }
 
-std::shared_ptr<const shared_object> state_shelf::find(const id128& object, const state_ptr& current, std::uint64_t chunk_bytes) {
+std::shared_ptr<const shared_object>
+state_shelf::find(const id128& object, const state_ptr& current, std::uint64_t chunk_bytes) {
   const auto& wanted = object.is_zero() ? current->id : object;
   // A state may be ours longer than one epoch.
-  const auto fresh = [&](const shared_object& made) { return wanted != current->id || made.offer().epoch == current->epoch; };
-  if (auto known = cut_.find(wanted); known != cut_.end() && fresh(*known->second)) return known->second;
+  const auto fresh = [&](const shared_object& made) {
+    return wanted != current->id || made.offer().epoch == current->epoch;
+  };
+  if (auto known = cut_.find(wanted); known != cut_.end() && fresh(*known->second))
+    return known->second;
   const auto cut = [&](auto&&... from) {
     return cut_[wanted] = std::make_shared<const shared_object>(from..., chunk_bytes);
   };
@@ -33,23 +37,27 @@ std::shared_ptr<const shared_object> state_shelf::find(const id128& object, cons
 
 state_shelf::lease* state_shelf::find_lease(const caf::actor& who) {
   const auto address = caf::actor_cast<caf::actor_addr>(who);
-  const auto found = std::find_if(leases_.begin(), leases_.end(), [&](const lease& l) { return l.who == address; });
+  const auto found = std::find_if(leases_.begin(), leases_.end(),
+                                  [&](const lease& l) { return l.who == address; });
   return found == leases_.end() ? nullptr : &*found;
 }
 
 std::uint64_t state_shelf::uploads(duration now) {
   expire(now);
-  return static_cast<std::uint64_t>(std::count_if(leases_.begin(), leases_.end(), [](const lease& l) { return l.uploading; }));
+  return static_cast<std::uint64_t>(
+      std::count_if(leases_.begin(), leases_.end(), [](const lease& l) { return l.uploading; }));
 }
 
-bool state_shelf::admit(const caf::actor& who, const shared_object& object, bool reserve, duration now) {
+bool state_shelf::admit(const caf::actor& who, const shared_object& object, bool reserve,
+                        duration now) {
   expire(now);
   auto* known = find_lease(who);
   const bool has_place = known != nullptr && known->uploading;
   if (!reserve && !has_place && uploads(now) >= bounds_.uploads) return false;
   if (known == nullptr) {
     if (leases_.size() >= bounds_.leases) {
-      const auto idle = std::find_if(leases_.begin(), leases_.end(), [](const lease& l) { return !l.uploading; });
+      const auto idle =
+          std::find_if(leases_.begin(), leases_.end(), [](const lease& l) { return !l.uploading; });
       if (idle == leases_.end()) return false;
       leases_.erase(idle);
     }
@@ -84,7 +92,8 @@ void state_shelf::trim(duration now) {
   auto oldest = std::numeric_limits<std::uint64_t>::max();
   for (const auto& l : leases_) oldest = std::min(oldest, l.epoch);
   const auto leased = [&](const state_id& id) {
-    return std::any_of(leases_.begin(), leases_.end(), [&](const lease& l) { return l.object == id; });
+    return std::any_of(leases_.begin(), leases_.end(),
+                       [&](const lease& l) { return l.object == id; });
   };
   // From the oldest on: who has been at it for long loses what it has last.
   std::size_t pinned = 0;
@@ -92,7 +101,8 @@ void state_shelf::trim(duration now) {
   for (std::size_t i = 0; i < old; ++i) {
     auto& e = entries_[i];
     if (e.state && (!leased(e.id) || ++pinned > bounds_.pinned)) e.state.reset();
-    if (e.step && (e.epoch < oldest || i + bounds_.recent + bounds_.steps < entries_.size())) e.step.reset();
+    if (e.step && (e.epoch < oldest || i + bounds_.recent + bounds_.steps < entries_.size()))
+      e.step.reset();
   }
   std::erase_if(entries_, [](const entry& e) { return !e.state && !e.step; });
   std::erase_if(cut_, [&](const auto& one) {
@@ -108,4 +118,4 @@ void state_shelf::clear() {
   cut_.clear();
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,9 +1,5 @@
 #include "actors/training/training_peer.hpp"
 
-#include <algorithm>
-
-#include <caf/actor_cast.hpp>
-
 #include "actors/averaging/group.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/probes.hpp"
@@ -12,6 +8,10 @@
 #include "actors/training/observations.hpp"
 #include "actors/training/training_peer_parts.hpp"
 
+#include <caf/actor_cast.hpp>
+
+#include <algorithm>
+
 namespace shoal::actors {
 
 void training_peer::shard_effects::look_up_shards() {
@@ -19,27 +19,24 @@ void training_peer::shard_effects::look_up_shards() {
 }
 
 training_peer::parts::parts(training_peer& of, std::shared_ptr<state_pool> with, caf::actor node)
-    : pool(std::move(with)),
-      dht(std::move(node)),
-      effects(of),
+    : pool(std::move(with)), dht(std::move(node)), effects(of),
       shard(effects,
-            {of.here().id(), of.traits_.streams_samples, of.options_.prefetch_samples, of.options_.min_refresh, of.options_.max_refresh},
+            {of.here().id(), of.traits_.streams_samples, of.options_.prefetch_samples,
+             of.options_.min_refresh, of.options_.max_refresh},
             held),
       records({of.options_.min_refresh, of.options_.max_refresh, of.options_.record_lifetime}),
       reach(of.options_.reachability, of.here().random_stream("peer.reachability")),
       rounds(of.options_.averaging),
-      catch_up({of.options_.fetch, of.options_.max_refresh, of.options_.averaging.matchmaking_time, of.traits_.one_branch,
-                of.traits_.repeats_steps, 4 * pool->work().step_values(), of.traits_.method_state_bytes, pool->work().hollow()}),
+      catch_up({of.options_.fetch, of.options_.max_refresh, of.options_.averaging.matchmaking_time,
+                of.traits_.one_branch, of.traits_.repeats_steps, 4 * pool->work().step_values(),
+                of.traits_.method_state_bytes, pool->work().hollow()}),
       shelf({.uploads = of.options_.max_uploads, .lease = 2 * of.options_.fetch.donor_timeout}) {}
 
-training_peer::training_peer(caf::actor_config& config, host& on, peer_config options, method_traits traits,
-                             std::shared_ptr<state_pool> pool, caf::actor dht)
-    : protocol_actor(config, on),
-      options_(std::move(options)),
-      traits_(traits),
+training_peer::training_peer(caf::actor_config& config, host& on, peer_config options,
+                             method_traits traits, std::shared_ptr<state_pool> pool, caf::actor dht)
+    : protocol_actor(config, on), options_(std::move(options)), traits_(traits),
       parts_(std::make_unique<parts>(*this, std::move(pool), std::move(dht))),
-      backoff_(on.random_stream("peer.backoff")),
-      speed_(0.2) {}
+      backoff_(on.random_stream("peer.backoff")), speed_(0.2) {}
 
 training_peer::~training_peer() = default;
 
@@ -52,12 +49,15 @@ caf::behavior training_peer::make_behavior() {
   set_timer(options_.max_refresh, data_timer);
   auto& parts = *parts_;
   return {
-      [this](found& m) { on_found(m); },   // the most frequent message comes first, here and in the other actors
+      [this](found& m) {
+        on_found(m);
+      }, // the most frequent message comes first, here and in the other actors
       [this](tick& m) { on_tick(m); },
       [this](samples& m) { on_samples(m); },
       [this](lease_lost& m) { on_lease_lost(m); },
       [this, &parts](commit_received& m) {
-        if (!parts.shard.on(m, current_sender())) misbehaviour(0, "commit_received: from a stranger");
+        if (!parts.shard.on(m, current_sender()))
+          misbehaviour(0, "commit_received: from a stranger");
       },
       [this, &parts](not_primary& m) { parts.shard.on(m, current_sender(), now()); },
       [this](work_done& m) { on_work_done(m); },
@@ -77,7 +77,8 @@ caf::behavior training_peer::make_behavior() {
         if (parts.reach.on(m, current_sender())) looked();
       },
       [this, &parts](dial_request& m) {
-        if (!parts.reach.helper().dial(m, here(), caf::actor_cast<caf::actor>(this), options_.reachability.patience / 2))
+        if (!parts.reach.helper().dial(m, here(), caf::actor_cast<caf::actor>(this),
+                                       options_.reachability.patience / 2))
           misbehaviour(0, "dial request without an address");
       },
       [this](dial_answer& m) { on_dial_answer(m); },
@@ -91,27 +92,30 @@ caf::behavior training_peer::make_behavior() {
 void training_peer::on_tick(const tick& message) {
   auto& reach = parts_->reach;
   switch (message.kind) {
-    case refresh_timer:
-      if (parts_->records.is_due(message.token)) refresh();
-      return;
-    case retry_timer: return decide();
-    case data_timer:
-      request_samples();
-      return set_timer(options_.max_refresh, data_timer);
-    case shard_timer: return parts_->shard.look_up_due(now());
-    case look_timer:
-      if (reach.looking(message.token)) looked();
-      return;
-    case look_again_timer:
-      if (!reach.looking(message.token)) return;
-      for (auto& [to, query] : reach.again()) send(to, std::move(query));
-      return;
-    case drain:
-      draining_ = true;
-      if (has_group()) cancel_group();
-      if (parts_->fetcher) send_exit(parts_->fetcher, caf::exit_reason::user_shutdown);
-      return leave();
-    default: return;
+  case refresh_timer:
+    if (parts_->records.is_due(message.token)) refresh();
+    return;
+  case retry_timer:
+    return decide();
+  case data_timer:
+    request_samples();
+    return set_timer(options_.max_refresh, data_timer);
+  case shard_timer:
+    return parts_->shard.look_up_due(now());
+  case look_timer:
+    if (reach.looking(message.token)) looked();
+    return;
+  case look_again_timer:
+    if (!reach.looking(message.token)) return;
+    for (auto& [to, query] : reach.again()) send(to, std::move(query));
+    return;
+  case drain:
+    draining_ = true;
+    if (has_group()) cancel_group();
+    if (parts_->fetcher) send_exit(parts_->fetcher, caf::exit_reason::user_shutdown);
+    return leave();
+  default:
+    return;
   }
 }
 
@@ -122,12 +126,24 @@ void training_peer::on_exit() {
   protocol_actor::on_exit();
 }
 
-const state_ptr& training_peer::state() const { return parts_->state; }
-void training_peer::set_state(state_ptr next) { parts_->state = std::move(next); }
-const std::shared_ptr<state_pool>& training_peer::pool() const { return parts_->pool; }
-const progress_table& training_peer::others() const { return parts_->others; }
-held_samples& training_peer::held() { return parts_->held; }
-const held_samples& training_peer::held() const { return parts_->held; }
+const state_ptr& training_peer::state() const {
+  return parts_->state;
+}
+void training_peer::set_state(state_ptr next) {
+  parts_->state = std::move(next);
+}
+const std::shared_ptr<state_pool>& training_peer::pool() const {
+  return parts_->pool;
+}
+const progress_table& training_peer::others() const {
+  return parts_->others;
+}
+held_samples& training_peer::held() {
+  return parts_->held;
+}
+const held_samples& training_peer::held() const {
+  return parts_->held;
+}
 
 void training_peer::enter(mode next) {
   if (next != mode_) entered_ = now();
@@ -153,7 +169,8 @@ void training_peer::leave() {
 
 progress training_peer::own_record() const {
   progress mine;
-  if (mode_ == mode::joining) {   // on no branch: the record is only for those who have to dial this peer first
+  if (mode_ == mode::joining) { // on no branch: the record is only for those who have to dial this
+                                // peer first
     mine.arriving = 1;
   } else if (mode_ == mode::downloading) {
     const auto& where = *parts_->catch_up.arriving();
@@ -187,7 +204,8 @@ void training_peer::publish() {
   if (mode_ == mode::downloading && !parts_->catch_up.arriving()) return;
   auto mine = own_record();
   if (!parts_->records.is_news(mine, now())) return;
-  if (held().running()) mine.computes_for_ms = static_cast<std::uint64_t>(to_seconds(next_refresh()) * 1000) + 1;
+  if (held().running())
+    mine.computes_for_ms = static_cast<std::uint64_t>(to_seconds(next_refresh()) * 1000) + 1;
   record entry;
   entry.subkey = fmt::format("{:016x}", here().id());
   entry.address = address();
@@ -196,7 +214,9 @@ void training_peer::publish() {
   send(parts_->dht, store{progress_key, std::move(entry)});
 }
 
-void training_peer::withdraw_record() { send(parts_->dht, withdraw{progress_key, fmt::format("{:016x}", here().id())}); }
+void training_peer::withdraw_record() {
+  send(parts_->dht, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+}
 
 void training_peer::announce() {
   if (!parts_->records.may_announce(now())) return;
@@ -204,9 +224,13 @@ void training_peer::announce() {
   look_up_progress();
 }
 
-void training_peer::look_up_progress() { send(parts_->dht, lookup{progress_key, address(), progress_token}); }
+void training_peer::look_up_progress() {
+  send(parts_->dht, lookup{progress_key, address(), progress_token});
+}
 
-double training_peer::swarm_speed() const { return speed() + others().samples_per_second_near(position().epoch); }
+double training_peer::swarm_speed() const {
+  return speed() + others().samples_per_second_near(position().epoch);
+}
 
 duration training_peer::next_refresh() const {
   progress_publisher::outlook outlook;
@@ -227,14 +251,17 @@ void training_peer::refresh() {
   refresh_in(here().rare(rare::looks_late) ? options_.max_refresh : next_refresh());
 }
 
-void training_peer::refresh_in(duration wait) { set_timer(wait, refresh_timer, parts_->records.plan(wait, now())); }
+void training_peer::refresh_in(duration wait) {
+  set_timer(wait, refresh_timer, parts_->records.plan(wait, now()));
+}
 
 void training_peer::on_found(const found& answer) {
   if (answer.token == shard_token) return parts_->shard.found(answer.records, now());
   heard_ = true;
   parts_->others.replace(answer.records, here().id(), now());
   look_around();
-  for (const auto& whom : parts_->reach.to_greet(others(), here().has_relay())) send(whom, greeting{here().id()});
+  for (const auto& whom : parts_->reach.to_greet(others(), here().has_relay()))
+    send(whom, greeting{here().id()});
   decide();
   // The time of the next reading follows from what was known before.
   if (const auto wait = next_refresh(); parts_->records.sooner(wait, now())) refresh_in(wait);
@@ -242,19 +269,27 @@ void training_peer::on_found(const found& answer) {
 
 // -- data and computing ---------------------------------------------------------------------------
 
-bool training_peer::has_shard() const { return parts_->shard.connected(); }
-void training_peer::on_down(const caf::actor_addr& whom) { parts_->shard.down(whom, now()); }
-void training_peer::request_samples() { parts_->shard.request(now()); }
+bool training_peer::has_shard() const {
+  return parts_->shard.connected();
+}
+void training_peer::on_down(const caf::actor_addr& whom) {
+  parts_->shard.down(whom, now());
+}
+void training_peer::request_samples() {
+  parts_->shard.request(now());
+}
 
 void training_peer::on_samples(const samples& message) {
   auto& shard = parts_->shard;
   const auto& work = pool()->work();
   if (!shard.is_current(current_sender())) {
-    // A shard that the peer took for dead, or that is not the primary any more, takes these leases back.
+    // A shard that the peer took for dead, or that is not the primary any more, takes these leases
+    // back.
     if (shard.is_known(current_sender())) return;
     return misbehaviour(0, "samples that nobody asked for");
   }
-  if (message.range.count == 0 || message.data.size() != message.range.count * work.sample_bytes() ||
+  if (message.range.count == 0 ||
+      message.data.size() != message.range.count * work.sample_bytes() ||
       (message.data.is_hollow() && !work.hollow()))
     return misbehaviour(0, "samples that nobody asked for");
   shard.samples_came(message.range.count, now());
@@ -266,18 +301,22 @@ void training_peer::on_lease_lost(const lease_lost& message) {
   if (!parts_->shard.is_current(current_sender())) return;
   held().drop_ready(message.ranges);
   if (!traits_.steps_locally) return;
-  // Others have committed these samples, or have them now. They stay in the peer's parameters, but it does not account for them any more.
+  // Others have committed these samples, or have them now. They stay in the peer's parameters, but
+  // it does not account for them any more.
   if (auto repeated = held().drop_computed(message.ranges); !repeated.empty())
-    here().observe(samples_reported{"repeated: in the parameters of a peer that lost their lease", here().id(), state()->epoch,
-                                    std::move(repeated)});
+    here().observe(samples_reported{"repeated: in the parameters of a peer that lost their lease",
+                                    here().id(), state()->epoch, std::move(repeated)});
 }
 
-sample_job training_peer::take_samples(std::uint64_t most) { return held().take(most, pool()->work().sample_bytes(), now()); }
+sample_job training_peer::take_samples(std::uint64_t most) {
+  return held().take(most, pool()->work().sample_bytes(), now());
+}
 
-void training_peer::compute(std::function<void()> work, std::uint64_t samples, std::function<void()> then, bool is_step) {
+void training_peer::compute(std::function<void()> work, std::uint64_t samples,
+                            std::function<void()> then, bool is_step) {
   parts_->jobs[++last_job_] = std::move(then);
-  send(parts_->device, compute_job{std::make_shared<std::function<void()>>(std::move(work)), samples, last_job_,
-                                   caf::actor_cast<caf::actor>(this), is_step});
+  send(parts_->device, compute_job{std::make_shared<std::function<void()>>(std::move(work)),
+                                   samples, last_job_, caf::actor_cast<caf::actor>(this), is_step});
 }
 
 void training_peer::on_work_done(const work_done& message) {
@@ -302,13 +341,21 @@ void training_peer::give_back_work() {
   parts_->shard.give_back(std::move(ranges));
 }
 
-void training_peer::give_back_contribution() { parts_->shard.give_back(held().take_in_round()); }
+void training_peer::give_back_contribution() {
+  parts_->shard.give_back(held().take_in_round());
+}
 
 // -- averaging ------------------------------------------------------------------------------------
 
-reached_by training_peer::reached() const { return parts_->reach.reached(here().has_relay()); }
-bool training_peer::may_lead() const { return parts_->reach.settled() || others().entries().empty(); }
-bool training_peer::has_group() const { return static_cast<bool>(parts_->group); }
+reached_by training_peer::reached() const {
+  return parts_->reach.reached(here().has_relay());
+}
+bool training_peer::may_lead() const {
+  return parts_->reach.settled() || others().entries().empty();
+}
+bool training_peer::has_group() const {
+  return static_cast<bool>(parts_->group);
+}
 
 void training_peer::start_group(round_request request, averaging_config how) {
   parts_->rounds.prepare(request, how);
@@ -318,14 +365,17 @@ void training_peer::start_group(round_request request, averaging_config how) {
   request.reached = reached();
   request.samples = held().in_round();
   request.dht = parts_->dht;
-  parts_->group = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how, std::move(request));
+  parts_->group = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how,
+                                     std::move(request));
 }
 
 void training_peer::tell_group(std::vector<expected_peer> expected, std::uint64_t known_samples) {
   send(parts_->group, expected_now{std::move(expected), known_samples});
 }
 
-void training_peer::cancel_group() { send(parts_->group, tick{group_actor::cancel, 0}); }
+void training_peer::cancel_group() {
+  send(parts_->group, tick{group_actor::cancel, 0});
+}
 
 void training_peer::send_commit(const round_result& result) {
   parts_->shard.hand_in(commit_of(result, members_spoken_for(result, parts_->reach.enabled())));
@@ -339,7 +389,8 @@ void training_peer::note_round(const round_result& round) {
 
 void training_peer::checkpoint_if_due() {
   const auto shared = shared_state();
-  if (options_.checkpoint_every > 0 && shared->epoch % options_.checkpoint_every == 0 && options_.on_checkpoint)
+  if (options_.checkpoint_every > 0 && shared->epoch % options_.checkpoint_every == 0 &&
+      options_.on_checkpoint)
     options_.on_checkpoint(shared, data_from_);
 }
 
@@ -368,16 +419,19 @@ void training_peer::looked() {
 
 void training_peer::on_address_query(const address_query& message) {
   // A peer asks in its own name only: it cannot have others dialled.
-  if (!message.reply_to || caf::actor_cast<caf::strong_actor_ptr>(message.reply_to) != current_sender())
+  if (!message.reply_to ||
+      caf::actor_cast<caf::strong_actor_ptr>(message.reply_to) != current_sender())
     return misbehaviour(0, "address query in another's name");
   send(message.reply_to, address_answer{message.token, here().seen_address(message.reply_to)});
-  if (auto request = parts_->reach.helper().asked(message, address(), now(), parts_->reach.patience()))
+  if (auto request =
+          parts_->reach.helper().asked(message, address(), now(), parts_->reach.patience()))
     send(message.third, std::move(*request));
 }
 
 void training_peer::on_dial_answer(const dial_answer& message) {
-  if (auto answer = parts_->reach.helper().passed_on(message, current_sender())) return send(answer->to, answer->what);
+  if (auto answer = parts_->reach.helper().passed_on(message, current_sender()))
+    return send(answer->to, answer->what);
   if (parts_->reach.on(message, current_sender())) looked();
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

@@ -1,10 +1,6 @@
-// The parts of a training peer: the state machines that decide for it, its helpers' handles, and the states it keeps. One object, so that
-// a peer that ends drops all of it at once.
+// The parts of a training peer: the state machines that decide for it, its helpers' handles, and
+// the states it keeps. One object, so that a peer that ends drops all of it at once.
 #pragma once
-
-#include <map>
-
-#include <fmt/format.h>
 
 #include "actors/data/data_shard.hpp"
 #include "actors/training/progress_publisher.hpp"
@@ -14,13 +10,19 @@
 #include "actors/training/state_shelf.hpp"
 #include "actors/training/training_peer.hpp"
 
+#include <fmt/format.h>
+
+#include <map>
+
 namespace shoal::actors {
 
 /// Carries out what the shard client asks for.
 class training_peer::shard_effects final : public shard_client::io {
- public:
+public:
   explicit shard_effects(training_peer& of) : of_(of) {}
-  void send(const caf::actor& to, caf::message content) override { of_.send(to, std::move(content)); }
+  void send(const caf::actor& to, caf::message content) override {
+    of_.send(to, std::move(content));
+  }
   const caf::actor& self() override { return of_.address(); }
   void watch(const caf::actor& whom) override { of_.monitor(whom); }
   void unwatch(const caf::actor& whom) override { of_.demonitor(whom); }
@@ -28,7 +30,7 @@ class training_peer::shard_effects final : public shard_client::io {
   void look_up_shards_in(duration wait) override { of_.set_timer(wait, shard_timer); }
   bool rare(std::string_view branch) override { return of_.here().rare(branch); }
 
- private:
+private:
   training_peer& of_;
 };
 
@@ -46,9 +48,9 @@ struct training_peer::parts {
   reach_agent reach;
   round_tracker rounds;
   state_catch_up catch_up;
-  state_shelf shelf;                                                // for those who download
-  std::map<std::uint64_t, std::function<void()>> jobs;              // what follows each job of the device
-  std::function<void(std::optional<taken_step>)> step_fetched;      // what follows fetch_step()
+  state_shelf shelf;                                   // for those who download
+  std::map<std::uint64_t, std::function<void()>> jobs; // what follows each job of the device
+  std::function<void(std::optional<taken_step>)> step_fetched; // what follows fetch_step()
 };
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

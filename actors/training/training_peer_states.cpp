@@ -1,15 +1,16 @@
-// How a training peer moves states: the downloads that state_catch_up plans, and what it sends to those who download from it.
-#include <algorithm>
-#include <utility>
-
-#include <caf/actor_cast.hpp>
-
+// How a training peer moves states: the downloads that state_catch_up plans, and what it sends to
+// those who download from it.
 #include "actors/data/observations.hpp"
 #include "actors/probes.hpp"
 #include "actors/rare.hpp"
 #include "actors/reachability/observations.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/training_peer_parts.hpp"
+
+#include <caf/actor_cast.hpp>
+
+#include <algorithm>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -18,23 +19,31 @@ namespace shoal::actors {
 state_catch_up::situation training_peer::situation() const {
   const auto& reach = parts_->reach;
   const bool unreached = reach.known() != reach::unknown && reached() == reached_by::nobody;
-  return {others(), own_branch(), leading(), *state(), here().rate_down(), unreached || !reach.settled()};
+  return {others(), own_branch(),       leading(),
+          *state(), here().rate_down(), unreached || !reach.settled()};
 }
 
-std::vector<peer_id> training_peer::donors() const { return parts_->catch_up.donors(others(), leading()); }
+std::vector<peer_id> training_peer::donors() const {
+  return parts_->catch_up.donors(others(), leading());
+}
 
 void training_peer::start_download() {
   auto plan = parts_->catch_up.begin(situation(), now());
   switch (plan.what) {
-    case state_catch_up::verdict::not_yet: return;
-    case state_catch_up::verdict::too_slow: return pause_download(plan);
-    case state_catch_up::verdict::nobody: return try_again_in(plan.pause);
-    case state_catch_up::verdict::download: break;
+  case state_catch_up::verdict::not_yet:
+    return;
+  case state_catch_up::verdict::too_slow:
+    return pause_download(plan);
+  case state_catch_up::verdict::nobody:
+    return try_again_in(plan.pause);
+  case state_catch_up::verdict::download:
+    break;
   }
   give_back_work();
   enter(mode::downloading);
-  parts_->fetcher = spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), plan.fetch, std::move(plan.donors),
-                                         std::move(plan.download));
+  parts_->fetcher =
+      spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), plan.fetch,
+                           std::move(plan.donors), std::move(plan.download));
   if (plan.arrives_soon)
     publish();
   else
@@ -52,11 +61,14 @@ void training_peer::fetch_step(std::function<void(std::optional<taken_step>)> th
   auto plan = parts_->catch_up.begin_step(situation());
   if (plan.what != state_catch_up::verdict::download) return;
   parts_->step_fetched = std::move(then);
-  parts_->fetcher = spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), plan.fetch, std::move(plan.donors),
-                                         std::move(plan.download));
+  parts_->fetcher =
+      spawn<state_fetcher>(std::ref(here()), caf::actor_cast<caf::actor>(this), plan.fetch,
+                           std::move(plan.donors), std::move(plan.download));
 }
 
-bool training_peer::fetches_step() const { return parts_->catch_up.aside(); }
+bool training_peer::fetches_step() const {
+  return parts_->catch_up.aside();
+}
 
 bool training_peer::is_fetcher(const caf::strong_actor_ptr& sender) const {
   return parts_->fetcher && caf::actor_cast<caf::strong_actor_ptr>(parts_->fetcher) == sender;
@@ -121,14 +133,15 @@ void training_peer::step_repeated(taken_step step, const state_ptr& after) {
   const auto bytes = step.gradient.size();
   step.gradient = pool()->gradient_between(state(), after, std::move(step.gradient));
   keep_served(state(), std::move(step));
-  // Where rounds go on beside computing, the peers that made the step may not have gone over to it, and never do.
+  // Where rounds go on beside computing, the peers that made the step may not have gone over to it,
+  // and never do.
   adopt(after, bytes, false, traits_.overlaps_rounds);
 }
 
 void training_peer::adopt(state_ptr next, std::uint64_t bytes, bool whole, bool of_step) {
   set_state(std::move(next));
   here().observe(adopted{state()->epoch, state()->id, bytes, of_step});
-  pool()->offer(state());  // its steps were taken in other processes
+  pool()->offer(state()); // its steps were taken in other processes
   parts_->catch_up.adopted(whole);
   state_adopted();
   enter(mode::computing);
@@ -148,12 +161,18 @@ void training_peer::keep_served(const state_ptr& former, std::optional<taken_ste
 
 void training_peer::on_state_request(const state_request& message) {
   if (!message.reply_to) return misbehaviour(0, "state request without an address");
-  const auto refuse = [&](reason why) { send(message.reply_to, state_refused{static_cast<std::uint8_t>(why)}); };
-  // A peer that is out of sync has nothing worth having: the joiner had better ask somebody else at once.
-  if (mode_ == mode::downloading || mode_ == mode::joining || !traits_.serves_state) return refuse(reason::out_of_sync);
-  const auto object = parts_->shelf.find(message.object, shared_state(), options_.fetch.chunk_bytes);
+  const auto refuse = [&](reason why) {
+    send(message.reply_to, state_refused{static_cast<std::uint8_t>(why)});
+  };
+  // A peer that is out of sync has nothing worth having: the joiner had better ask somebody else at
+  // once.
+  if (mode_ == mode::downloading || mode_ == mode::joining || !traits_.serves_state)
+    return refuse(reason::out_of_sync);
+  const auto object =
+      parts_->shelf.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   if (!object) return refuse(reason::out_of_sync);
-  if (here().rare(rare::donor_busy) || !parts_->shelf.admit(message.reply_to, *object, message.reserve != 0, now()))
+  if (here().rare(rare::donor_busy) ||
+      !parts_->shelf.admit(message.reply_to, *object, message.reserve != 0, now()))
     return refuse(reason::busy);
   state_bytes_asked_ = 0;
   auto offer = object->offer();
@@ -170,12 +189,16 @@ void training_peer::on_state_hold(const state_hold& message) {
 
 void training_peer::on_chunk_request(const state_chunk_request& message) {
   if (!message.reply_to) return misbehaviour(0, "state chunk request without an address");
-  const auto object = parts_->shelf.find(message.object, shared_state(), options_.fetch.chunk_bytes);
+  const auto object =
+      parts_->shelf.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   state_chunk answer{message.object, message.offset, {}};
   if (object) {
-    const auto refuse = [&] { send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::busy)}); };
+    const auto refuse = [&] {
+      send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::busy)});
+    };
     if (!parts_->shelf.admit(message.reply_to, *object, false, now())) return refuse();
-    answer.data = object->bytes(message.offset, std::min<std::uint64_t>(message.count, max_payload_bytes));
+    answer.data =
+        object->bytes(message.offset, std::min<std::uint64_t>(message.count, max_payload_bytes));
     const auto before = std::exchange(state_bytes_asked_, state_bytes_asked_ + answer.data.size());
     if (before < object->size() / 2 && state_bytes_asked_ >= object->size() / 2) {
       here().probe(probes::state_half_sent);
@@ -185,4 +208,4 @@ void training_peer::on_chunk_request(const state_chunk_request& message) {
   send(message.reply_to, std::move(answer));
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

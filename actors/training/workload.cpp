@@ -12,18 +12,20 @@ std::vector<std::uint64_t> sizes_of(std::span<const kernels::tensor_slot> layout
 
 payload mean_gradient(std::span<const double> sum, std::uint64_t samples) {
   std::vector<float> out(sum.size());
-  for (std::size_t i = 0; i < sum.size(); ++i) out[i] = static_cast<float>(sum[i] / static_cast<double>(samples));
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    out[i] = static_cast<float>(sum[i] / static_cast<double>(samples));
   return payload{std::move(out)};
 }
 
 id128 content_of(const model_state& state) {
   hasher h;
   for (const auto* part : {&state.parameters, &state.optimizer, &state.method_state}) {
-    if (part == &state.method_state && part->empty()) continue;  // most states have none, and their hashes do not count it
+    if (part == &state.method_state && part->empty())
+      continue; // most states have none, and their hashes do not count it
     h.add(static_cast<std::uint64_t>(part->size()));
     if (!part->empty() && !part->is_hollow()) h.add(part->bytes());
   }
   return id128::from(h.finish());
 }
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

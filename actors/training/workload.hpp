@@ -2,15 +2,15 @@
 // (sizes and durations, no numbers), `quadratic` (Eigen, for averaging studies) and torch models.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "actors/ids.hpp"
 #include "kernels/base/payload.hpp"
 #include "kernels/compress/power_sgd.hpp"
 #include "kernels/layout.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -19,19 +19,22 @@ namespace shoal::actors {
 struct model_state {
   std::uint64_t epoch = 0;
   state_id id;
-  std::uint64_t step = 0;            ///< optimizer steps taken; equals epoch unless restarted
-  std::uint64_t samples = 0;         ///< samples in all steps that led here (orders branches)
-  payload parameters;                ///< value_count floats, or hollow
-  payload optimizer;                 ///< floats, or coded by the workload, or hollow, or empty
-  payload method_state;              ///< the training method's own, such as an outer momentum; empty for most methods
+  std::uint64_t step = 0;    ///< optimizer steps taken; equals epoch unless restarted
+  std::uint64_t samples = 0; ///< samples in all steps that led here (orders branches)
+  payload parameters;        ///< value_count floats, or hollow
+  payload optimizer;         ///< floats, or coded by the workload, or hollow, or empty
+  payload method_state; ///< the training method's own, such as an outer momentum; empty for most
+                        ///< methods
 
-  std::uint64_t bytes() const noexcept { return parameters.size() + optimizer.size() + method_state.size(); }
+  std::uint64_t bytes() const noexcept {
+    return parameters.size() + optimizer.size() + method_state.size();
+  }
 };
 using state_ptr = std::shared_ptr<const model_state>;
 
 /// Thread safety: all functions may be called from several compute threads at once.
 class workload {
- public:
+public:
   virtual ~workload() = default;
 
   /// Length of a gradient.
@@ -51,14 +54,15 @@ class workload {
 
   /// Adds the gradient of the sum of the samples' mean losses to `gradient_sum` [value_count] and
   /// returns that sum. `samples` holds count * sample_bytes() bytes.
-  virtual double accumulate(const model_state& at, std::span<const std::byte> samples, std::uint64_t count,
-                            std::span<double> gradient_sum) const = 0;
+  virtual double accumulate(const model_state& at, std::span<const std::byte> samples,
+                            std::uint64_t count, std::span<double> gradient_sum) const = 0;
 
-  /// One optimizer step with the mean gradient, or, with low_rank(), with the means of both rounds, in their order; sets
-  /// parameters, optimizer and step of the result.
+  /// One optimizer step with the mean gradient, or, with low_rank(), with the means of both rounds,
+  /// in their order; sets parameters, optimizer and step of the result.
   virtual model_state step(const model_state& at, const payload& mean_gradient) const = 0;
 
-  /// An average of optimizers' states that came through a lossy codec, made one from which a step can be taken.
+  /// An average of optimizers' states that came through a lossy codec, made one from which a step
+  /// can be taken.
   virtual payload mended(payload averaged) const { return averaged; }
 };
 
@@ -70,4 +74,4 @@ payload mean_gradient(std::span<const double> sum, std::uint64_t samples);
 /// hash of the bytes of a state; what a joiner checks its download against.
 id128 content_of(const model_state& state);
 
-}  // namespace shoal::actors
+} // namespace shoal::actors

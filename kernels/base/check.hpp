@@ -6,10 +6,10 @@ namespace shoal {
 
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const char* why);
 
-}  // namespace shoal
+} // namespace shoal
 
-#define SHOAL_CHECK(condition, why)                                         \
-  do {                                                                      \
-    if (!(condition)) [[unlikely]]                                          \
-      ::shoal::check_failed(__FILE__, __LINE__, #condition, why);           \
+#define SHOAL_CHECK(condition, why)                                                                \
+  do {                                                                                             \
+    if (!(condition)) [[unlikely]]                                                                 \
+      ::shoal::check_failed(__FILE__, __LINE__, #condition, why);                                  \
   } while (false)

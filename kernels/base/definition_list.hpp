@@ -18,8 +18,7 @@ template <class Definition>
 class definition_list {
 public:
   definition_list(std::initializer_list<Definition> built_in) {
-    for (const auto& one : built_in)
-      add(one);
+    for (const auto& one : built_in) add(one);
   }
   definition_list(const definition_list&) = delete;
   definition_list& operator=(const definition_list&) = delete;
@@ -37,8 +36,7 @@ public:
   /// Null if nothing has this name.
   const Definition* find(std::string_view name) const noexcept {
     for (const auto& one : all_)
-      if (one.name == name)
-        return &one;
+      if (one.name == name) return &one;
     return nullptr;
   }
   /// In the order of registration.

@@ -8,7 +8,7 @@
 namespace shoal {
 
 class descriptor {
- public:
+public:
   explicit descriptor(int value = -1) : value_(value) {}
   ~descriptor() {
     if (value_ >= 0) ::close(value_);
@@ -21,8 +21,8 @@ class descriptor {
   int get() const noexcept { return value_; }
   int release() noexcept { return std::exchange(value_, -1); }
 
- private:
+private:
   int value_;
 };
 
-}  // namespace shoal
+} // namespace shoal

@@ -19,8 +19,7 @@ std::string digest::hex() const {
 
 std::uint64_t digest::prefix() const noexcept {
   std::uint64_t out = 0;
-  for (std::size_t i = 8; i-- > 0;)
-    out = out << 8 | bytes[i];
+  for (std::size_t i = 8; i-- > 0;) out = out << 8 | bytes[i];
   return out;
 }
 

@@ -25,17 +25,16 @@ struct digest {
 
 /// Accumulates bytes; finish() once.
 class hasher {
- public:
+public:
   hasher();
   ~hasher();
   hasher(hasher&&) noexcept;
   hasher& operator=(hasher&&) noexcept;
 
   hasher& add(std::span<const std::byte> bytes);
-  hasher& add(std::string_view text);  ///< the length is hashed too
+  hasher& add(std::string_view text); ///< the length is hashed too
   template <class T>
-    requires(std::is_integral_v<T> || std::is_enum_v<T>)
-  hasher& add(T value) {
+  requires(std::is_integral_v<T> || std::is_enum_v<T>) hasher& add(T value) {
     return add(std::as_bytes(std::span<const T, 1>(&value, 1)));
   }
   hasher& add(const digest& value) { return add(std::as_bytes(std::span(value.bytes))); }
@@ -43,11 +42,11 @@ class hasher {
   digest current() const;
   digest finish() { return current(); }
 
- private:
+private:
   struct state;
   std::unique_ptr<state> state_;
 };
 
 digest hash_of(std::span<const std::byte> bytes);
 
-}  // namespace shoal
+} // namespace shoal

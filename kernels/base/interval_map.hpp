@@ -1,7 +1,7 @@
-// Disjoint half-open intervals of 64-bit indices, each with a value; equal neighbours are one piece.
-// What a state machine over an unbounded index space needs, without ever touching single indices:
-// memory grows with the number of changes of the value along the axis. Complexity: O(log n) to find,
-// plus the number of pieces that an interval touches; n is the number of pieces.
+// Disjoint half-open intervals of 64-bit indices, each with a value; equal neighbours are one
+// piece. What a state machine over an unbounded index space needs, without ever touching single
+// indices: memory grows with the number of changes of the value along the axis. Complexity: O(log
+// n) to find, plus the number of pieces that an interval touches; n is the number of pieces.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,7 @@ public:
 
   /// Gives [first, end) this value, whatever it had.
   void assign(std::uint64_t first, std::uint64_t end, const Value& value) {
-    if (first >= end)
-      return;
+    if (first >= end) return;
     erase(first, end);
     auto after = pieces_.lower_bound(first);
     if (after != pieces_.end() && after->first == end && after->second.second == value) {
@@ -47,19 +46,17 @@ public:
   }
 
   void erase(std::uint64_t first, std::uint64_t end) {
-    if (first >= end)
-      return;
+    if (first >= end) return;
     split(first);
     split(end);
     pieces_.erase(pieces_.lower_bound(first), pieces_.lower_bound(end));
   }
 
-  /// Calls change(first, end, Value&) for each stretch of one value in [first, end), a gap being one
-  /// of Value{}; what it leaves in the value is stored, and is a gap if it is Value{}.
+  /// Calls change(first, end, Value&) for each stretch of one value in [first, end), a gap being
+  /// one of Value{}; what it leaves in the value is stored, and is a gap if it is Value{}.
   template <class Change>
   void update(std::uint64_t first, std::uint64_t end, Change change) {
-    if (first >= end)
-      return;
+    if (first >= end) return;
     split(first);
     split(end);
     auto next = pieces_.lower_bound(first);
@@ -71,12 +68,10 @@ public:
         change(at, stop, value);
         next = value == Value{} ? pieces_.erase(next) : std::next(next);
       } else {
-        if (next != pieces_.end())
-          stop = std::min(end, next->first);
+        if (next != pieces_.end()) stop = std::min(end, next->first);
         Value value{};
         change(at, stop, value);
-        if (!(value == Value{}))
-          pieces_.emplace_hint(next, at, std::pair{stop, value});
+        if (!(value == Value{})) pieces_.emplace_hint(next, at, std::pair{stop, value});
       }
       at = stop;
     }
@@ -88,13 +83,10 @@ public:
   template <class See>
   void visit(std::uint64_t first, std::uint64_t end, See see) const {
     auto next = pieces_.upper_bound(first);
-    if (next != pieces_.begin() && std::prev(next)->second.first > first)
-      --next;
+    if (next != pieces_.begin() && std::prev(next)->second.first > first) --next;
     for (std::uint64_t at = first; at < end; ++next) {
-      if (next == pieces_.end() || next->first >= end)
-        return see(at, end, Value{});
-      if (next->first > at)
-        see(at, next->first, Value{});
+      if (next == pieces_.end() || next->first >= end) return see(at, end, Value{});
+      if (next->first > at) see(at, next->first, Value{});
       const std::uint64_t from = std::max(at, next->first);
       at = std::min(end, next->second.first);
       see(from, at, next->second.second);
@@ -104,8 +96,7 @@ public:
   /// The value at `index`; Value{} in a gap.
   Value at(std::uint64_t index) const {
     auto next = pieces_.upper_bound(index);
-    if (next == pieces_.begin() || (--next)->second.first <= index)
-      return Value{};
+    if (next == pieces_.begin() || (--next)->second.first <= index) return Value{};
     return next->second.second;
   }
 
@@ -113,8 +104,7 @@ public:
   std::vector<piece> pieces(std::uint64_t first, std::uint64_t end) const {
     std::vector<piece> out;
     auto at = pieces_.upper_bound(first);
-    if (at != pieces_.begin() && std::prev(at)->second.first > first)
-      --at;
+    if (at != pieces_.begin() && std::prev(at)->second.first > first) --at;
     for (; at != pieces_.end() && at->first < end; ++at)
       out.push_back({at->first < first ? first : at->first,
                      at->second.first > end ? end : at->second.first, at->second.second});
@@ -124,8 +114,7 @@ public:
   std::vector<piece> pieces() const {
     std::vector<piece> out;
     out.reserve(pieces_.size());
-    for (const auto& [first, rest] : pieces_)
-      out.push_back({first, rest.first, rest.second});
+    for (const auto& [first, rest] : pieces_) out.push_back({first, rest.first, rest.second});
     return out;
   }
 
@@ -135,8 +124,7 @@ public:
 
   bool covers(std::uint64_t first, std::uint64_t end) const {
     for (const auto& p : pieces(first, end)) {
-      if (p.first != first)
-        return false;
+      if (p.first != first) return false;
       first = p.end;
     }
     return first >= end;
@@ -152,11 +140,9 @@ private:
   // Makes `at` a border between pieces, if it is inside one.
   void split(std::uint64_t at) {
     auto after = pieces_.lower_bound(at);
-    if (after == pieces_.begin())
-      return;
+    if (after == pieces_.begin()) return;
     auto before = std::prev(after);
-    if (before->second.first <= at)
-      return;
+    if (before->second.first <= at) return;
     pieces_.emplace_hint(after, at, before->second);
     before->second.first = at;
   }
@@ -164,8 +150,7 @@ private:
   // Makes equal neighbours one, from the piece before `first` to the one at `end`.
   void merge(std::uint64_t first, std::uint64_t end) {
     auto left = pieces_.lower_bound(first);
-    if (left != pieces_.begin())
-      --left;
+    if (left != pieces_.begin()) --left;
     while (left != pieces_.end() && left->first <= end) {
       auto right = std::next(left);
       if (right != pieces_.end() && left->second.first == right->first &&
@@ -194,12 +179,10 @@ public:
   std::vector<piece> missing(std::uint64_t first, std::uint64_t end) const {
     std::vector<piece> out;
     for (const auto& p : pieces(first, end)) {
-      if (first < p.first)
-        out.push_back({first, p.first, {}});
+      if (first < p.first) out.push_back({first, p.first, {}});
       first = p.end;
     }
-    if (first < end)
-      out.push_back({first, end, {}});
+    if (first < end) out.push_back({first, end, {}});
     return out;
   }
 };

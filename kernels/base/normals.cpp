@@ -1,3 +1,4 @@
+#include "kernels/base/portable_series.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/base/wider.hpp"
 
@@ -7,10 +8,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "kernels/base/portable_series.hpp"
-
-// rng::normal for many at once: what portable::log and portable::cos_turns do to one value, without their branches, so that the
-// compiler may take several values at a time. Each operation is theirs, in their order: the bits are the same.
+// rng::normal for many at once: what portable::log and portable::cos_turns do to one value, without
+// their branches, so that the compiler may take several values at a time. Each operation is theirs,
+// in their order: the bits are the same.
 namespace shoal {
 
 namespace {
@@ -25,7 +25,8 @@ SHOAL_WIDER void box_muller(const double* radius, const double* turn, double* ou
     const auto bits = std::bit_cast<std::uint64_t>(radius[i]);
     // The exponent as a number: 2^52 + e has the bits of e below its own.
     const double biased = std::bit_cast<double>((bits >> 52) | 0x4330000000000000U) - 0x1p52;
-    const double half = std::bit_cast<double>((bits & 0x000fffffffffffffU) | 0x3fe0000000000000U);   // in [0.5, 1)
+    const double half =
+        std::bit_cast<double>((bits & 0x000fffffffffffffU) | 0x3fe0000000000000U); // in [0.5, 1)
     const bool low = half < 0.5 * std::numbers::sqrt2;
     const double k = biased - (low ? 1023.0 : 1022.0);
     const double f = (low ? half * 2 : half) - 1;
@@ -34,7 +35,8 @@ SHOAL_WIDER void box_muller(const double* radius, const double* turn, double* ou
     const double r = z * horner(portable::log_series, z);
     const double log = k * portable::ln2_high - ((s * (f - r) - k * portable::ln2_low) - f);
 
-    const double quarter = (turn[i] >= 0.125 ? 1.0 : 0.0) + (turn[i] >= 0.375 ? 1.0 : 0.0) + (turn[i] >= 0.625 ? 1.0 : 0.0) + (turn[i] >= 0.875 ? 1.0 : 0.0);
+    const double quarter = (turn[i] >= 0.125 ? 1.0 : 0.0) + (turn[i] >= 0.375 ? 1.0 : 0.0) +
+                           (turn[i] >= 0.625 ? 1.0 : 0.0) + (turn[i] >= 0.875 ? 1.0 : 0.0);
     const double t = 2 * std::numbers::pi * (turn[i] - quarter / 4);
     const double square = t * t;
     const double cosine = 1 + square * horner(portable::cosine_series, square);
@@ -44,11 +46,11 @@ SHOAL_WIDER void box_muller(const double* radius, const double* turn, double* ou
   }
 }
 
-}  // namespace
+} // namespace
 
 void rng::normals(std::span<double> out) {
   std::array<double, block> radius, turn;
-  rng here = *this;   // in registers
+  rng here = *this; // in registers
   for (std::size_t at = 0; at < out.size(); at += block) {
     const auto n = std::min(block, out.size() - at);
     for (std::size_t i = 0; i < n; ++i) {
@@ -60,4 +62,4 @@ void rng::normals(std::span<double> out) {
   *this = here;
 }
 
-}  // namespace shoal
+} // namespace shoal

@@ -69,8 +69,7 @@ payload payload::slice(std::size_t offset, std::size_t count) const {
 
 float_buffer::float_buffer(std::size_t count) : size_(count) {
   constexpr std::size_t huge = 2 << 20;
-  if (count == 0)
-    return;
+  if (count == 0) return;
   const std::size_t bytes = 4 * count;
   void* memory = nullptr;
   if (bytes < 2 * huge) {
@@ -80,12 +79,10 @@ float_buffer::float_buffer(std::size_t count) : size_(count) {
     memory = std::aligned_alloc(huge, whole);
 #ifdef MADV_HUGEPAGE
     // Only advice: without it, or where it is not taken, pages are small.
-    if (memory != nullptr)
-      (void)madvise(memory, whole, MADV_HUGEPAGE);
+    if (memory != nullptr) (void)madvise(memory, whole, MADV_HUGEPAGE);
 #endif
   }
-  if (memory == nullptr)
-    throw std::bad_alloc{};
+  if (memory == nullptr) throw std::bad_alloc{};
   data_ = std::shared_ptr<float>(static_cast<float*>(memory), [](float* p) { std::free(p); });
 }
 

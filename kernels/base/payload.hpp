@@ -13,11 +13,12 @@
 namespace shoal {
 
 class payload {
- public:
+public:
   payload() = default;
   /// Takes over `bytes`.
   explicit payload(std::vector<std::byte> bytes);
-  /// Takes over `values` and presents them as bytes in the machine's order (little-endian hosts only).
+  /// Takes over `values` and presents them as bytes in the machine's order (little-endian hosts
+  /// only).
   explicit payload(std::vector<float> values);
   /// A payload of `size` bytes that holds none.
   static payload hollow(std::size_t size);
@@ -42,46 +43,50 @@ class payload {
     return data_ == other.data_ && size_ == other.size_;
   }
 
- private:
+private:
   friend class float_buffer;
   std::shared_ptr<const void> owner_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
 
-/// A serializer that takes large payloads as they are, beside the bytes that it writes. Payloads know it by a cast.
+/// A serializer that takes large payloads as they are, beside the bytes that it writes. Payloads
+/// know it by a cast.
 class payload_sink {
- public:
+public:
   virtual ~payload_sink() = default;
   virtual void take(const payload& what) = 0;
 };
 
 /// A deserializer that has payloads beside its bytes.
 class payload_source {
- public:
+public:
   virtual ~payload_source() = default;
   /// The next one, of `size` bytes. False if there is none.
   virtual bool give(std::size_t size, bool hollow, payload& into) = 0;
 };
 
-/// Payloads of at least so many bytes are given to a payload_sink; smaller ones are written like anything else.
+/// Payloads of at least so many bytes are given to a payload_sink; smaller ones are written like
+/// anything else.
 inline constexpr std::size_t beside_bytes = 4096;
 
-/// Memory for floats that are written piece by piece and then travel in payloads, each piece as soon as it is
-/// written. Not zeroed, and of huge pages where the system gives them: for large vectors that is most of the cost.
-/// Requires of who uses it: no element is written after a payload shows it. Thread safety: as that of a vector.
+/// Memory for floats that are written piece by piece and then travel in payloads, each piece as
+/// soon as it is written. Not zeroed, and of huge pages where the system gives them: for large
+/// vectors that is most of the cost. Requires of who uses it: no element is written after a payload
+/// shows it. Thread safety: as that of a vector.
 class float_buffer {
- public:
+public:
   float_buffer() = default;
   explicit float_buffer(std::size_t count);
   bool empty() const noexcept { return size_ == 0; }
   std::span<float> floats() noexcept { return {data_.get(), size_}; }
-  /// `count` bytes from `offset`, both multiples of 4. Shares the memory of all. Requires: they are within it.
+  /// `count` bytes from `offset`, both multiples of 4. Shares the memory of all. Requires: they are
+  /// within it.
   payload slice(std::size_t offset, std::size_t count) const;
 
- private:
+private:
   std::shared_ptr<float> data_;
   std::size_t size_ = 0;
 };
 
-}  // namespace shoal
+} // namespace shoal

@@ -23,12 +23,9 @@ double small_cosine(double t) {
 } // namespace
 
 double log(double x) {
-  if (std::isnan(x) || x < 0)
-    return std::numeric_limits<double>::quiet_NaN();
-  if (x == 0)
-    return -infinity;
-  if (x == infinity)
-    return infinity;
+  if (std::isnan(x) || x < 0) return std::numeric_limits<double>::quiet_NaN();
+  if (x == 0) return -infinity;
+  if (x == infinity) return infinity;
   int exponent = 0;
   double m = std::frexp(x, &exponent);
   if (m < 0.5 * std::numbers::sqrt2) {
@@ -44,12 +41,9 @@ double log(double x) {
 }
 
 double exp(double x) {
-  if (std::isnan(x))
-    return x;
-  if (x > 709.79)
-    return infinity;
-  if (x < -745.2)
-    return 0;
+  if (std::isnan(x)) return x;
+  if (x > 709.79) return infinity;
+  if (x < -745.2) return 0;
   const double k = std::floor(x / std::numbers::ln2 + 0.5);
   const double r = (x - k * ln2_high) - k * ln2_low;
   const double value = 1 + (r + r * r * horner(exp_series, r));
@@ -57,10 +51,8 @@ double exp(double x) {
 }
 
 double pow(double x, double y) {
-  if (y == 0)
-    return 1;
-  if (x == 0)
-    return y > 0 ? 0 : infinity;
+  if (y == 0) return 1;
+  if (x == 0) return y > 0 ? 0 : infinity;
   return exp(y * log(x));
 }
 

@@ -2,12 +2,12 @@
 // result<T>; exceptions of libraries are caught where the library is called.
 #pragma once
 
+#include "kernels/base/check.hpp"
+
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
-
-#include "kernels/base/check.hpp"
 
 namespace shoal {
 
@@ -18,9 +18,9 @@ struct failure {
 
 template <class T>
 class [[nodiscard]] result {
- public:
-  result(T value) : state_(std::move(value)) {}            // NOLINT: conversions are the point
-  result(failure why) : state_(std::move(why)) {}          // NOLINT
+public:
+  result(T value) : state_(std::move(value)) {}   // NOLINT: conversions are the point
+  result(failure why) : state_(std::move(why)) {} // NOLINT
 
   bool ok() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return ok(); }
@@ -50,15 +50,15 @@ class [[nodiscard]] result {
     return std::get<1>(state_).message;
   }
 
- private:
+private:
   std::variant<T, failure> state_;
 };
 
 template <>
 class [[nodiscard]] result<void> {
- public:
+public:
   result() = default;
-  result(failure why) : why_(std::move(why)) {}            // NOLINT
+  result(failure why) : why_(std::move(why)) {} // NOLINT
 
   bool ok() const noexcept { return !why_.has_value(); }
   explicit operator bool() const noexcept { return ok(); }
@@ -67,8 +67,8 @@ class [[nodiscard]] result<void> {
     return why_->message;
   }
 
- private:
+private:
   std::optional<failure> why_;
 };
 
-}  // namespace shoal
+} // namespace shoal

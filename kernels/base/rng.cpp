@@ -22,16 +22,14 @@ std::uint64_t splitmix64(std::uint64_t& state) {
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;
 }
 
 } // namespace
 
 rng::rng(std::uint64_t seed) {
-  for (auto& word : state_)
-    word = splitmix64(seed);
+  for (auto& word : state_) word = splitmix64(seed);
 }
 
 // Source: Lemire, "Fast random integer generation in an interval", ACM TOMACS 29 (2019).

@@ -17,7 +17,7 @@
 namespace shoal {
 
 class rng {
- public:
+public:
   explicit rng(std::uint64_t seed);
 
   std::uint64_t next() {
@@ -62,11 +62,11 @@ class rng {
     for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
   }
 
- private:
+private:
   std::array<std::uint64_t, 4> state_;
 };
 
 /// The stream named (name, a, b) of a run. Equal arguments give equal streams.
 rng stream(std::uint64_t seed, std::string_view name, std::uint64_t a = 0, std::uint64_t b = 0);
 
-}  // namespace shoal
+} // namespace shoal

@@ -1,5 +1,6 @@
-// A value that is made once and held by many: a copy is a pointer, and nobody can change what others hold. In messages it is the value itself.
-// Thread safety: immutable after construction, may be shared between threads.
+// A value that is made once and held by many: a copy is a pointer, and nobody can change what
+// others hold. In messages it is the value itself. Thread safety: immutable after construction, may
+// be shared between threads.
 #pragma once
 
 #include <memory>
@@ -10,9 +11,11 @@ namespace shoal {
 
 template <class T>
 class shared {
- public:
+public:
   shared() : value_(nothing()) {}
-  shared(T value) : value_(std::make_shared<const T>(std::move(value))) {}  // NOLINT(google-explicit-constructor): it is that value
+  shared(T value)
+      : value_(std::make_shared<const T>(std::move(value))) {
+  } // NOLINT(google-explicit-constructor): it is that value
   /// Shows `part` of what `whole` holds, all of which lives as long.
   template <class U>
   shared(const shared<U>& whole, const T& part) : value_(whole.value_, &part) {}
@@ -20,7 +23,7 @@ class shared {
   const T& operator*() const noexcept { return *value_; }
   const T* operator->() const noexcept { return value_.get(); }
 
- private:
+private:
   template <class U>
   friend class shared;
   static const std::shared_ptr<const T>& nothing() {
@@ -28,10 +31,11 @@ class shared {
     return out;
   }
 
-  std::shared_ptr<const T> value_;  // null only when moved from
+  std::shared_ptr<const T> value_; // null only when moved from
 };
 
-/// An inspector sees the value. One that may change it (all that do not say they only read) gets a copy, which takes its place.
+/// An inspector sees the value. One that may change it (all that do not say they only read) gets a
+/// copy, which takes its place.
 template <class Inspector, class T>
 typename Inspector::result_type inspect(Inspector& f, shared<T>& x) {
   constexpr bool only_reads = [] {
@@ -55,4 +59,4 @@ typename Inspector::result_type inspect(Inspector& f, shared<T>& x) {
   }
 }
 
-}  // namespace shoal
+} // namespace shoal

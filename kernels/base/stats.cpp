@@ -30,25 +30,21 @@ double quantile(std::span<const double> values, double q) {
   const double position = q * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(position);
   const double part = position - static_cast<double>(below);
-  if (part == 0 || below + 1 == sorted.size())
-    return sorted[below];
+  if (part == 0 || below + 1 == sorted.size()) return sorted[below];
   return sorted[below] + part * (sorted[below + 1] - sorted[below]);
 }
 
 double mean(std::span<const double> values) {
-  if (values.empty())
-    return std::numeric_limits<double>::quiet_NaN();
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   double sum = 0;
-  for (const double value : values)
-    sum += value;
+  for (const double value : values) sum += value;
   return sum / static_cast<double>(values.size());
 }
 
 double variance(std::span<const double> values) {
   const double center = mean(values);
   double sum = 0;
-  for (const double value : values)
-    sum += (value - center) * (value - center);
+  for (const double value : values) sum += (value - center) * (value - center);
   return sum / static_cast<double>(values.size());
 }
 

@@ -29,7 +29,8 @@ double student_t_975(std::size_t degrees) {
   if (degrees > 200) {
     // The expansion of the quantile about that of the normal distribution.
     const double x = 1.959963984540054, x2 = x * x;
-    const double g1 = x * (x2 + 1) / 4, g2 = x * ((5 * x2 + 16) * x2 + 3) / 96, g3 = x * (((3 * x2 + 19) * x2 + 17) * x2 - 15) / 384,
+    const double g1 = x * (x2 + 1) / 4, g2 = x * ((5 * x2 + 16) * x2 + 3) / 96,
+                 g3 = x * (((3 * x2 + 19) * x2 + 17) * x2 - 15) / 384,
                  g4 = x * ((((79 * x2 + 776) * x2 + 1482) * x2 - 1920) * x2 - 945) / 92160;
     return x + (g1 + (g2 + (g3 + g4 / n) / n) / n) / n;
   }

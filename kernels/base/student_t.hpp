@@ -1,13 +1,15 @@
 // Student's t, for confidence intervals of means of few values.
-// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4; above 200 degrees of freedom 26.7.5.
+// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4; above 200
+// degrees of freedom 26.7.5.
 #pragma once
 
 #include <cstddef>
 
 namespace shoal {
 
-/// t with P(|T| < t) = 0.95 for Student's t with so many degrees of freedom: half the width of a 95 % confidence interval of a mean, in standard
-/// errors. Error: below 1e-9 of the value. Requires: degrees > 0.
+/// t with P(|T| < t) = 0.95 for Student's t with so many degrees of freedom: half the width of a 95
+/// % confidence interval of a mean, in standard errors. Error: below 1e-9 of the value. Requires:
+/// degrees > 0.
 double student_t_975(std::size_t degrees);
 
 } // namespace shoal

@@ -29,8 +29,7 @@ bool is_digit(char c) {
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out)
-    if (c >= 'A' && c <= 'Z')
-      c = static_cast<char>(c - 'A' + 'a');
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return out;
 }
 
@@ -43,11 +42,9 @@ std::size_t utf8_length(std::string_view text) {
                              : lead < 0xf0 ? 3
                              : lead < 0xf5 ? 4
                                            : 0;
-  if (length == 0 || length > text.size())
-    return 0;
+  if (length == 0 || length > text.size()) return 0;
   for (std::size_t i = 1; i < length; ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80)
-      return 0;
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
   return length;
 }
 
@@ -90,30 +87,25 @@ result<quantity> split(std::string_view text, std::string_view noun, std::string
   std::size_t at = 0;
   const auto digits = [&] {
     const std::size_t begin = at;
-    while (at < text.size() && is_digit(text[at]))
-      ++at;
+    while (at < text.size() && is_digit(text[at])) ++at;
     return text.substr(begin, at - begin);
   };
   quantity out;
   out.text = text;
   out.whole = digits();
-  if (out.whole.empty())
-    return malformed(text, noun, help);
+  if (out.whole.empty()) return malformed(text, noun, help);
   if (at < text.size() && text[at] == '.') {
     ++at;
     out.fraction = digits();
-    if (out.fraction.empty())
-      return malformed(text, noun, help);
+    if (out.fraction.empty()) return malformed(text, noun, help);
   }
   out.number = text.substr(0, at);
-  while (at < text.size() && text[at] == ' ')
-    ++at;
+  while (at < text.size() && text[at] == ' ') ++at;
   out.unit = text.substr(at);
   const bool dangling = out.unit.empty() && at != out.number.size();
   const bool has_number = !out.unit.empty() && (is_digit(out.unit[0]) || out.unit[0] == '.' ||
                                                 out.unit[0] == ',' || out.unit[0] == '_');
-  if (dangling || has_number)
-    return malformed(text, noun, help);
+  if (dangling || has_number) return malformed(text, noun, help);
   if (out.unit.size() > 1 && (out.unit[0] == 'e' || out.unit[0] == 'E') &&
       (is_digit(out.unit[1]) || out.unit[1] == '-' || out.unit[1] == '+'))
     return failure{quoted(text) + " has an exponent: write the number out, or use a larger unit"};
@@ -143,8 +135,7 @@ failure unknown_unit(const quantity& q, std::string_view units) {
 
 /// The number divided by eight, for messages that turn bits into bytes.
 std::string eighth(std::string_view number) {
-  if (number.size() > 24)
-    return "...";
+  if (number.size() > 24) return "...";
   double value = 0;
   std::from_chars(number.data(), number.data() + number.size(), value);
   char buffer[64];
@@ -157,8 +148,7 @@ std::string eighth(std::string_view number) {
 std::optional<char> prefix_before(std::string_view text, std::span<const std::string_view> ends) {
   const std::string word = lower(text);
   for (const std::string_view end : ends) {
-    if (word == end)
-      return '\0';
+    if (word == end) return '\0';
     if (word.size() == end.size() + 1 && word.ends_with(end) &&
         std::string_view("kmgt").find(word[0]) != std::string_view::npos)
       return word[0];
@@ -168,8 +158,7 @@ std::optional<char> prefix_before(std::string_view text, std::span<const std::st
 
 /// Decimal prefixes as they are written: k, M, G, T.
 std::string decimal_prefix(char c) {
-  if (c == '\0')
-    return "";
+  if (c == '\0') return "";
   return std::string(1, c == 'k' ? 'k' : static_cast<char>(c - 'a' + 'A'));
 }
 std::string binary_prefix(char c) {
@@ -183,8 +172,7 @@ std::variant<std::uint64_t, inexact> exact_product(const quantity& q, std::uint6
   std::uint64_t carry = 0;
   for (std::size_t i = q.fraction.size(); i-- > 0;) {
     const std::uint64_t sum = static_cast<std::uint64_t>(q.fraction[i] - '0') * scale + carry;
-    if (sum % 10 != 0)
-      return inexact::fraction_left;
+    if (sum % 10 != 0) return inexact::fraction_left;
     carry = sum / 10;
   }
   std::uint64_t value = 0;
@@ -201,17 +189,14 @@ std::variant<std::uint64_t, inexact> exact_product(const quantity& q, std::uint6
 
 result<duration> parse_duration(std::string_view text) {
   const auto q = split(text, "duration", duration_help);
-  if (!q)
-    return failure{q.error()};
+  if (!q) return failure{q.error()};
   if (q->unit.empty()) {
-    if (q->is_zero())
-      return duration::zero();
+    if (q->is_zero()) return duration::zero();
     return no_unit(*q, "ms", "s");
   }
   std::uint64_t scale = q->unit == "m" ? 60 * second : 0;
   for (const unit& u : duration_units)
-    if (q->unit == u.name)
-      scale = u.scale;
+    if (q->unit == u.name) scale = u.scale;
   if (scale == 0) {
     constexpr std::pair<std::string_view, std::string_view> habits[] = {
         {"sec", "s"},     {"secs", "s"},       {"second", "s"},    {"seconds", "s"},
@@ -221,11 +206,9 @@ result<duration> parse_duration(std::string_view text) {
         {"millis", "ms"}, {"\xc2\xb5s", "us"}, {"\xce\xbcs", "us"}};
     const std::string word = lower(q->unit);
     for (const auto& [habit, right] : habits)
-      if (word == habit)
-        return misspelt(*q, right);
+      if (word == habit) return misspelt(*q, right);
     for (const unit& u : duration_units)
-      if (word == u.name)
-        return misspelt(*q, u.name);
+      if (word == u.name) return misspelt(*q, u.name);
     return unknown_unit(*q, "ns, us, ms, s, min, h, d");
   }
   const auto product = exact_product(*q, scale);
@@ -239,17 +222,14 @@ result<duration> parse_duration(std::string_view text) {
 
 result<data_rate> parse_rate(std::string_view text) {
   const auto q = split(text, "rate", rate_help);
-  if (!q)
-    return failure{q.error()};
+  if (!q) return failure{q.error()};
   if (q->unit.empty()) {
-    if (q->is_zero())
-      return data_rate{0};
+    if (q->is_zero()) return data_rate{0};
     return no_unit(*q, "Mbit", "MB/s");
   }
   const rate_unit* found = nullptr;
   for (const rate_unit& u : rate_units)
-    if (q->unit == u.name)
-      found = &u;
+    if (q->unit == u.name) found = &u;
   if (found == nullptr) {
     const std::string number = shown(q->number);
     for (const unit& u : size_units)
@@ -264,8 +244,7 @@ result<data_rate> parse_rate(std::string_view text) {
     }
     const std::string word = lower(q->unit);
     for (const rate_unit& u : rate_units)
-      if (word == lower(u.name) || word == lower(u.name) + "s")
-        return misspelt(*q, u.name);
+      if (word == lower(u.name) || word == lower(u.name) + "s") return misspelt(*q, u.name);
     return unknown_unit(*q,
                         "bit, kbit, Mbit, Gbit, Tbit, B/s, kB/s, KiB/s, MB/s, MiB/s, GB/s, GiB/s");
   }
@@ -280,17 +259,14 @@ result<data_rate> parse_rate(std::string_view text) {
 
 result<data_size> parse_size(std::string_view text) {
   const auto q = split(text, "size", size_help);
-  if (!q)
-    return failure{q.error()};
+  if (!q) return failure{q.error()};
   if (q->unit.empty()) {
-    if (q->is_zero())
-      return data_size{0};
+    if (q->is_zero()) return data_size{0};
     return no_unit(*q, "KiB", "MiB");
   }
   std::uint64_t scale = 0;
   for (const unit& u : size_units)
-    if (q->unit == u.name)
-      scale = u.scale;
+    if (q->unit == u.name) scale = u.scale;
   if (scale == 0) {
     const std::string number = shown(q->number);
     constexpr std::string_view bits[] = {"bit", "bits"};
@@ -308,16 +284,13 @@ result<data_size> parse_size(std::string_view text) {
                      "B (powers of 1000) or " + number + binary_prefix(*prefix) +
                      "B (powers of 1024)"};
     const std::string word = lower(q->unit);
-    if (word == "byte" || word == "bytes")
-      return misspelt(*q, "B");
+    if (word == "byte" || word == "bytes") return misspelt(*q, "B");
     for (const unit& u : size_units)
-      if (word == lower(u.name))
-        return misspelt(*q, u.name);
+      if (word == lower(u.name)) return misspelt(*q, u.name);
     return unknown_unit(*q, "B, kB, KiB, MB, MiB, GB, GiB, TB, TiB");
   }
   const auto product = exact_product(*q, scale);
-  if (const auto* value = std::get_if<std::uint64_t>(&product))
-    return data_size{*value};
+  if (const auto* value = std::get_if<std::uint64_t>(&product)) return data_size{*value};
   if (std::get<inexact>(product) == inexact::fraction_left)
     return failure{quoted(text) + " is not a whole number of bytes"};
   return failure{quoted(text) + " is too large: the largest size is 18446744073709551615B"};
@@ -330,8 +303,7 @@ result<double> parse_fraction(std::string_view text) {
   const bool percent = number.ends_with('%');
   if (percent) {
     number.remove_suffix(1);
-    while (number.ends_with(' '))
-      number.remove_suffix(1);
+    while (number.ends_with(' ')) number.remove_suffix(1);
   }
   if (number.empty() || !is_digit(number[0]) || !is_digit(number.back()))
     return malformed(text, "fraction", fraction_help);
@@ -342,8 +314,7 @@ result<double> parse_fraction(std::string_view text) {
   const auto read = std::from_chars(decimal.data(), end, value);
   if (read.ec == std::errc::result_out_of_range)
     return failure{quoted(text) + " is out of range for a fraction"};
-  if (read.ec != std::errc() || read.ptr != end)
-    return malformed(text, "fraction", fraction_help);
+  if (read.ec != std::errc() || read.ptr != end) return malformed(text, "fraction", fraction_help);
   return value;
 }
 

@@ -1,15 +1,15 @@
-// Quantities with units as people write them in scenarios: '100Mbit', '80ms', '512KiB', '2h', '10%'.
-// A space before the unit is allowed. Units are case-sensitive; ambiguous spellings are refused
-// with the reason (is 'mbps' megabits or megabytes?).
+// Quantities with units as people write them in scenarios: '100Mbit', '80ms', '512KiB', '2h',
+// '10%'. A space before the unit is allowed. Units are case-sensitive; ambiguous spellings are
+// refused with the reason (is 'mbps' megabits or megabytes?).
 #pragma once
+
+#include "kernels/base/result.hpp"
 
 #include <chrono>
 #include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "kernels/base/result.hpp"
 
 namespace shoal {
 
@@ -45,8 +45,9 @@ result<data_size> parse_size(std::string_view text);
 result<double> parse_fraction(std::string_view text);
 
 /// Shortest text that parses back to the same value and does not begin with '0.' (100ms, not 0.1s),
-/// by digits in durations (10min, not 600s); on ties the larger unit. Rates are in bits unless KiB/s
-/// and the like are shorter. A negative or infinite value gets a text too, which does not parse.
+/// by digits in durations (10min, not 600s); on ties the larger unit. Rates are in bits unless
+/// KiB/s and the like are shorter. A negative or infinite value gets a text too, which does not
+/// parse.
 std::string to_string(duration value);
 std::string to_string(data_rate value);
 std::string to_string(data_size value);
@@ -58,4 +59,4 @@ constexpr double to_seconds(duration value) noexcept {
 /// Rounds to the nearest nanosecond. Requires: finite, |seconds| < 9e9.
 duration from_seconds(double seconds);
 
-}  // namespace shoal
+} // namespace shoal

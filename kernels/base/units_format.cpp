@@ -17,11 +17,9 @@ namespace {
 std::optional<std::string> quotient(std::uint64_t value, std::uint64_t scale) {
   std::string out = std::to_string(value / scale);
   std::uint64_t rest = value % scale;
-  if (rest != 0)
-    out += '.';
+  if (rest != 0) out += '.';
   for (int decimals = 0; rest != 0; ++decimals) {
-    if (decimals == 18)
-      return std::nullopt;
+    if (decimals == 18) return std::nullopt;
     rest *= 10;
     out += static_cast<char>('0' + rest / scale);
     rest %= scale;
@@ -31,23 +29,19 @@ std::optional<std::string> quotient(std::uint64_t value, std::uint64_t scale) {
 
 /// Whether `text` should be shown rather than `best`, which has a smaller unit.
 bool better(std::string_view text, std::string_view best) {
-  if (best.empty())
-    return true;
+  if (best.empty()) return true;
   const bool small = text.starts_with("0."), best_small = best.starts_with("0.");
-  if (small != best_small)
-    return best_small;
+  if (small != best_small) return best_small;
   return text.size() <= best.size();
 }
 
 std::string shortest(std::uint64_t value, std::span<const unit> units) {
   std::string best;
   for (const unit& u : units) {
-    if (value == 0 && !best.empty())
-      break;
+    if (value == 0 && !best.empty()) break;
     if (auto number = quotient(value, u.scale)) {
       number->append(u.name);
-      if (better(*number, best))
-        best = std::move(*number);
+      if (better(*number, best)) best = std::move(*number);
     }
   }
   return best;
@@ -56,11 +50,9 @@ std::string shortest(std::uint64_t value, std::span<const unit> units) {
 /// The decimal number digits * 10^exponent without an exponent: ("125", -1) is "12.5".
 std::string plain(std::string_view digits, int exponent) {
   std::string out(digits);
-  if (exponent >= 0)
-    return out.append(static_cast<std::size_t>(exponent), '0');
+  if (exponent >= 0) return out.append(static_cast<std::size_t>(exponent), '0');
   const auto decimals = static_cast<std::size_t>(-exponent);
-  if (out.size() <= decimals)
-    out.insert(0, decimals + 1 - out.size(), '0');
+  if (out.size() <= decimals) out.insert(0, decimals + 1 - out.size(), '0');
   return out.insert(out.size() - decimals, ".");
 }
 
@@ -70,11 +62,11 @@ std::string roundest(std::uint64_t value) {
   std::size_t best_digits = 0;
   for (const unit& u : duration_units) {
     auto number = quotient(value, u.scale);
-    if (!number || (!best.empty() && number->starts_with("0.")))
-      continue;
+    if (!number || (!best.empty() && number->starts_with("0."))) continue;
     const std::size_t digits = number->size();
     number->append(u.name);
-    if (!best.empty() && (digits > best_digits || (digits == best_digits && number->size() > best.size())))
+    if (!best.empty() &&
+        (digits > best_digits || (digits == best_digits && number->size() > best.size())))
       continue;
     best = std::move(*number);
     best_digits = digits;
@@ -86,10 +78,8 @@ std::string roundest(std::uint64_t value) {
 
 std::string to_string(duration value) {
   const auto count = static_cast<std::uint64_t>(value.count());
-  if (value.count() == 0)
-    return "0s";
-  if (value.count() < 0)
-    return "-" + roundest(0 - count);
+  if (value.count() == 0) return "0s";
+  if (value.count() < 0) return "-" + roundest(0 - count);
   return roundest(count);
 }
 
@@ -99,14 +89,10 @@ std::string to_string(data_size value) {
 
 std::string to_string(data_rate value) {
   const double bits = value.bits_per_second;
-  if (bits < 0)
-    return "-" + to_string(data_rate{-bits});
-  if (std::isnan(bits))
-    return "nanbit";
-  if (std::isinf(bits))
-    return "infbit";
-  if (bits == 0)
-    return "0bit";
+  if (bits < 0) return "-" + to_string(data_rate{-bits});
+  if (std::isnan(bits)) return "nanbit";
+  if (std::isinf(bits)) return "infbit";
+  if (bits == 0) return "0bit";
   char buffer[400];
   // Shortest digits that read back as the same double, "d.ddde+xx", moved by each prefix.
   const auto end =
@@ -114,8 +100,7 @@ std::string to_string(data_rate value) {
   const std::string_view text(buffer, static_cast<std::size_t>(end.ptr - buffer));
   const std::size_t e = text.find('e');
   std::string digits(text.substr(0, 1));
-  if (e > 2)
-    digits += text.substr(2, e - 2);
+  if (e > 2) digits += text.substr(2, e - 2);
   int exponent = 0;
   const char* exponent_begin = text.data() + e + (text[e + 1] == '+' ? 2 : 1);
   std::from_chars(exponent_begin, end.ptr, exponent);
@@ -123,21 +108,17 @@ std::string to_string(data_rate value) {
 
   std::string best;
   for (const rate_unit& u : rate_units) {
-    if (u.factor != 1 || u.name.ends_with("/s"))
-      continue;
+    if (u.factor != 1 || u.name.ends_with("/s")) continue;
     std::string candidate = plain(digits, exponent - u.exponent) + std::string(u.name);
-    if (better(candidate, best))
-      best = std::move(candidate);
+    if (better(candidate, best)) best = std::move(candidate);
   }
   // Networks are spoken of in bits; bytes only where they are shorter because of powers of two.
   for (const rate_unit& u : rate_units) {
-    if (u.factor <= 8 || bits < u.factor)
-      continue;
+    if (u.factor <= 8 || bits < u.factor) continue;
     const auto last =
         std::to_chars(buffer, buffer + sizeof buffer, bits / u.factor, std::chars_format::fixed);
     std::string candidate = std::string(buffer, last.ptr) + std::string(u.name);
-    if (candidate.size() < best.size())
-      best = std::move(candidate);
+    if (candidate.size() < best.size()) best = std::move(candidate);
   }
   return best;
 }

@@ -1,12 +1,13 @@
-// Whole numbers out of JSON that somebody else wrote. nlohmann turns any number into what is asked for, and 1e73 into nothing that is defined.
+// Whole numbers out of JSON that somebody else wrote. nlohmann turns any number into what is asked
+// for, and 1e73 into nothing that is defined.
 #pragma once
+
+#include <nlohmann/json.hpp>
 
 #include <concepts>
 #include <cstdint>
 #include <string>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 namespace shoal {
 
@@ -15,13 +16,18 @@ template <std::integral T, class Json>
 T whole_number(const Json& from) {
   const auto held = [](auto value) { return std::in_range<T>(value); };
   if (from.is_number_unsigned()) {
-    if (const auto value = from.template get<std::uint64_t>(); held(value)) return static_cast<T>(value);
+    if (const auto value = from.template get<std::uint64_t>(); held(value))
+      return static_cast<T>(value);
   } else if (from.is_number_integer()) {
-    if (const auto value = from.template get<std::int64_t>(); held(value)) return static_cast<T>(value);
+    if (const auto value = from.template get<std::int64_t>(); held(value))
+      return static_cast<T>(value);
   }
   // Arrays in arrays would be written by recursion, as deep as a stranger likes.
-  if (from.is_structured()) throw nlohmann::json::other_error::create(501, std::string("no whole number: an ") + from.type_name(), &from);
-  throw nlohmann::json::other_error::create(501, "no whole number, or too large a one: " + from.dump(), &from);
+  if (from.is_structured())
+    throw nlohmann::json::other_error::create(
+        501, std::string("no whole number: an ") + from.type_name(), &from);
+  throw nlohmann::json::other_error::create(
+      501, "no whole number, or too large a one: " + from.dump(), &from);
 }
 
-}  // namespace shoal
+} // namespace shoal

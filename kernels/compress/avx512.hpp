@@ -1,5 +1,6 @@
-// The one set of wide instructions that is worth functions of its own: registers of 64 bytes and look-ups in them (Intel since Ice Lake, AMD since Zen 4).
-// Functions marked SHOAL_AVX512 are called only where has_avx512(); everything also has a plain version, which gives the same bits.
+// The one set of wide instructions that is worth functions of its own: registers of 64 bytes and
+// look-ups in them (Intel since Ice Lake, AMD since Zen 4). Functions marked SHOAL_AVX512 are
+// called only where has_avx512(); everything also has a plain version, which gives the same bits.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -13,8 +14,10 @@
 namespace shoal::kernels {
 
 inline bool has_avx512() {
-  static const bool out = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
+  static const bool out = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") &&
+                          __builtin_cpu_supports("avx512vl") &&
+                          __builtin_cpu_supports("avx512vbmi");
   return out;
 }
 

@@ -28,23 +28,21 @@ constexpr auto values = [] {
 
 SHOAL_WIDER std::uint32_t largest_magnitude(const float* x, std::size_t n) {
   std::uint32_t out = 0;
-  for (std::size_t i = 0; i < n; ++i)
-    out = std::max(out, magnitude_bits(x[i]));
+  for (std::size_t i = 0; i < n; ++i) out = std::max(out, magnitude_bits(x[i]));
   return out;
 }
 
-/// Of floats that are not negative, NaN included, larger bits are larger numbers; those of negative ones are larger still, -0 as well.
+/// Of floats that are not negative, NaN included, larger bits are larger numbers; those of negative
+/// ones are larger still, -0 as well.
 SHOAL_WIDER std::uint32_t largest_bits(const float* x, std::size_t n) {
   std::uint32_t out = 0;
-  for (std::size_t i = 0; i < n; ++i)
-    out = std::max(out, std::bit_cast<std::uint32_t>(x[i]));
+  for (std::size_t i = 0; i < n; ++i) out = std::max(out, std::bit_cast<std::uint32_t>(x[i]));
   return out;
 }
 
 failure not_unsigned(std::span<const float> x) {
   for (const float value : x)
-    if (!std::isfinite(value))
-      return not_finite(x);
+    if (!std::isfinite(value)) return not_finite(x);
   return failure{"a value is negative, which the unsigned code cannot represent"};
 }
 
@@ -69,15 +67,18 @@ const std::array<float, 256>& blockwise8_unsigned_values() {
 namespace {
 
 struct coding {
-  std::uint32_t (*largest)(const float*, std::size_t); // as bits; from not_finite_from on the block cannot be encoded
+  std::uint32_t (*largest)(
+      const float*, std::size_t); // as bits; from not_finite_from on the block cannot be encoded
   void (*quantize)(const float*, std::size_t, float, std::uint8_t*);
   failure (*refusal)(std::span<const float>);
   std::uint32_t zero;
   const std::array<float, 256>* values;
 };
 
-constexpr coding as_signed{largest_magnitude, blockwise8_quantize, not_finite, blockwise8_zero, &values};
-constexpr coding as_unsigned{largest_bits, blockwise8_quantize_unsigned, not_unsigned, 0, &unsigned_values};
+constexpr coding as_signed{largest_magnitude, blockwise8_quantize, not_finite, blockwise8_zero,
+                           &values};
+constexpr coding as_unsigned{largest_bits, blockwise8_quantize_unsigned, not_unsigned, 0,
+                             &unsigned_values};
 
 result<void> encode_with(const coding& how, std::span<const float> x, std::span<std::byte> bytes) {
   SHOAL_CHECK(bytes.size() == blockwise8_bytes(x.size()), "room for what is encoded");
@@ -87,8 +88,7 @@ result<void> encode_with(const coding& how, std::span<const float> x, std::span<
     const auto block = x.subspan(b * blockwise8_block,
                                  std::min(blockwise8_block, x.size() - b * blockwise8_block));
     const std::uint32_t largest = how.largest(block.data(), block.size());
-    if (largest >= not_finite_from)
-      return how.refusal(x);
+    if (largest >= not_finite_from) return how.refusal(x);
     store(bytes.data(), b, largest);
     if (largest == 0)
       code.fill(static_cast<std::uint8_t>(how.zero));
@@ -108,15 +108,16 @@ result<void> decode_with(const coding& how, std::span<const std::byte> bytes, st
     const auto absmax = load<float>(bytes.data(), b);
     if (std::bit_cast<std::uint32_t>(absmax) >= not_finite_from) // with the sign it is larger still
       return bad_absmax(b);
-    for (std::size_t c = 0; c < scaled.size(); ++c)
-      scaled[c] = (*how.values)[c] * absmax;
-    const std::size_t begin = b * blockwise8_block, end = std::min(x.size(), begin + blockwise8_block);
+    for (std::size_t c = 0; c < scaled.size(); ++c) scaled[c] = (*how.values)[c] * absmax;
+    const std::size_t begin = b * blockwise8_block,
+                      end = std::min(x.size(), begin + blockwise8_block);
     look_up(scaled, codes + begin, x.subspan(begin, end - begin));
   }
   return {};
 }
 
-result<void> encode_reference_with(const coding& how, std::span<const float> x, std::span<std::byte> bytes) {
+result<void> encode_reference_with(const coding& how, std::span<const float> x,
+                                   std::span<std::byte> bytes) {
   const auto& values = *how.values;
   SHOAL_CHECK(bytes.size() == blockwise8_bytes(x.size()), "room for what is encoded");
   std::byte* const codes = bytes.data() + blocks_of(x.size()) * sizeof(float);
@@ -124,8 +125,7 @@ result<void> encode_reference_with(const coding& how, std::span<const float> x, 
     const std::size_t end = std::min(x.size(), (b + 1) * blockwise8_block);
     float absmax = 0;
     for (std::size_t i = b * blockwise8_block; i < end; ++i) {
-      if (!std::isfinite(x[i]) || (how.zero == 0 && std::signbit(x[i])))
-        return how.refusal(x);
+      if (!std::isfinite(x[i]) || (how.zero == 0 && std::signbit(x[i]))) return how.refusal(x);
       absmax = std::max(absmax, std::fabs(x[i]));
     }
     store(bytes.data(), b, absmax);
@@ -144,14 +144,14 @@ result<void> encode_reference_with(const coding& how, std::span<const float> x, 
   return {};
 }
 
-result<void> decode_reference_with(const coding& how, std::span<const std::byte> bytes, std::span<float> x) {
+result<void> decode_reference_with(const coding& how, std::span<const std::byte> bytes,
+                                   std::span<float> x) {
   if (bytes.size() != blockwise8_bytes(x.size()))
     return wrong_length(bytes.size(), blockwise8_bytes(x.size()), x.size());
   const std::byte* const codes = bytes.data() + blocks_of(x.size()) * sizeof(float);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const auto absmax = load<float>(bytes.data(), i / blockwise8_block);
-    if (!std::isfinite(absmax) || std::signbit(absmax))
-      return bad_absmax(i / blockwise8_block);
+    if (!std::isfinite(absmax) || std::signbit(absmax)) return bad_absmax(i / blockwise8_block);
     x[i] = (*how.values)[load<std::uint8_t>(codes, i)] * absmax;
   }
   return {};
@@ -178,10 +178,12 @@ result<void> encode_blockwise8_unsigned(std::span<const float> x, std::span<std:
 result<void> decode_blockwise8_unsigned(std::span<const std::byte> bytes, std::span<float> x) {
   return decode_with(as_unsigned, bytes, x);
 }
-result<void> encode_blockwise8_unsigned_reference(std::span<const float> x, std::span<std::byte> bytes) {
+result<void> encode_blockwise8_unsigned_reference(std::span<const float> x,
+                                                  std::span<std::byte> bytes) {
   return encode_reference_with(as_unsigned, x, bytes);
 }
-result<void> decode_blockwise8_unsigned_reference(std::span<const std::byte> bytes, std::span<float> x) {
+result<void> decode_blockwise8_unsigned_reference(std::span<const std::byte> bytes,
+                                                  std::span<float> x) {
   return decode_reference_with(as_unsigned, bytes, x);
 }
 

@@ -12,13 +12,16 @@
 // Error: |x'[i] - x[i]| <= (0.9 / 128 + 2^-22) absmax[b] + 2^-149: half of the widest gap.
 // Idempotent where the largest magnitude of each block is a positive value's and at least 2^-100:
 // 1 keeps absmax as it is. A negative one is decoded to 0.993 of it, which is the next absmax.
-// The unsigned code is for values that are not negative, such as second moments: twice as many values in each decade,
-//   values = 0, 1 and, for i = 0..6 and j = 0..2^(i + 1) - 1, 10^(i - 6) (0.1 + 0.9 (j + 1/2) / 2^(i + 1)); ascending
-// so that the code of 0 is 0 and the error at most (0.9 / 256 + 2^-22) absmax[b] + 2^-149. It is idempotent where the largest value of
-// each block is at least 2^-100. The smallest value above 0 is 3.25e-7: below half of that share of absmax is 0.
-// Source: Dettmers et al., "8-bit Optimizers via Block-wise Quantization", arXiv:2110.02861,
-// section 2; Dettmers, "8-Bit Approximations for Parallelism in Deep Learning", arXiv:1511.04561.
-// The values are those of bitsandbytes' create_dynamic_map, rounded to float once, not in each step.
+// The unsigned code is for values that are not negative, such as second moments: twice as many
+// values in each decade,
+//   values = 0, 1 and, for i = 0..6 and j = 0..2^(i + 1) - 1, 10^(i - 6) (0.1 + 0.9 (j + 1/2) /
+//   2^(i + 1)); ascending
+// so that the code of 0 is 0 and the error at most (0.9 / 256 + 2^-22) absmax[b] + 2^-149. It is
+// idempotent where the largest value of each block is at least 2^-100. The smallest value above 0
+// is 3.25e-7: below half of that share of absmax is 0. Source: Dettmers et al., "8-bit Optimizers
+// via Block-wise Quantization", arXiv:2110.02861, section 2; Dettmers, "8-Bit Approximations for
+// Parallelism in Deep Learning", arXiv:1511.04561. The values are those of bitsandbytes'
+// create_dynamic_map, rounded to float once, not in each step.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -55,7 +58,9 @@ const std::array<float, 256>& blockwise8_unsigned_values();
 /// The same with the unsigned code. Errors: as above; encoding refuses negative values, and -0.
 result<void> encode_blockwise8_unsigned(std::span<const float> x, std::span<std::byte> bytes);
 result<void> decode_blockwise8_unsigned(std::span<const std::byte> bytes, std::span<float> x);
-result<void> encode_blockwise8_unsigned_reference(std::span<const float> x, std::span<std::byte> bytes);
-result<void> decode_blockwise8_unsigned_reference(std::span<const std::byte> bytes, std::span<float> x);
+result<void> encode_blockwise8_unsigned_reference(std::span<const float> x,
+                                                  std::span<std::byte> bytes);
+result<void> decode_blockwise8_unsigned_reference(std::span<const std::byte> bytes,
+                                                  std::span<float> x);
 
 } // namespace shoal::kernels

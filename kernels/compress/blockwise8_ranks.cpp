@@ -11,10 +11,10 @@ namespace shoal::kernels {
 
 namespace {
 
-// The rank by one look-up: a float's exponent and the first 23 - LowBits bits of its fraction name a cell with
-// at most one threshold in it. An entry is (rank << LowBits) + (2^LowBits - 1 - the threshold's low bits):
-// adding the low bits of a float carries into the rank exactly if the float is larger than the
-// threshold.
+// The rank by one look-up: a float's exponent and the first 23 - LowBits bits of its fraction name
+// a cell with at most one threshold in it. An entry is (rank << LowBits) + (2^LowBits - 1 - the
+// threshold's low bits): adding the low bits of a float carries into the rank exactly if the float
+// is larger than the threshold.
 template <int Finer, std::uint32_t LowBits>
 struct ranks {
   static constexpr auto magnitudes = blockwise8_magnitudes<Finer>();
@@ -31,7 +31,8 @@ struct ranks {
   }
 
   static constexpr std::uint32_t low_mask = (1U << LowBits) - 1;
-  static constexpr std::uint32_t first_cell = (std::bit_cast<std::uint32_t>(threshold(0)) >> LowBits) - 1;
+  static constexpr std::uint32_t first_cell =
+      (std::bit_cast<std::uint32_t>(threshold(0)) >> LowBits) - 1;
   static constexpr std::uint32_t last_cell = std::bit_cast<std::uint32_t>(1.0F) >> LowBits;
 
   static constexpr auto cells = [] {
@@ -39,8 +40,7 @@ struct ranks {
     std::uint32_t rank = 0;
     for (std::uint32_t cell = 0; cell < out.size(); ++cell) {
       out[cell] = rank << LowBits;
-      if (rank == last)
-        continue;
+      if (rank == last) continue;
       const std::uint32_t bits = std::bit_cast<std::uint32_t>(threshold(rank));
       if (bits >> LowBits == first_cell + cell)
         out[cell] = (rank++ << LowBits) + (low_mask - (bits & low_mask));
@@ -50,7 +50,8 @@ struct ranks {
   }();
   static_assert(cells.back() == last << LowBits, "no cell holds two thresholds");
 
-  /// The rank nearest to a float at most 1, given its bits without the sign; of two as near the lower.
+  /// The rank nearest to a float at most 1, given its bits without the sign; of two as near the
+  /// lower.
   [[gnu::always_inline]] static inline std::uint32_t nearest(std::uint32_t bits) {
     const std::uint32_t cell = std::max(bits >> LowBits, first_cell) - first_cell;
     return (cells[cell] + (bits & low_mask)) >> LowBits;
@@ -75,13 +76,15 @@ SHOAL_WIDER void plain(const float* x, std::size_t n, float absmax, std::uint8_t
 
 #ifdef SHOAL_AVX512
 
-// The rank without look-ups in memory, and without a division: within a decade it grows evenly. Where the quotient is so near to a threshold that
-// rounding matters, `plain` decides. The first decade is rank 0 alone, the last one the rank of 1.
+// The rank without look-ups in memory, and without a division: within a decade it grows evenly.
+// Where the quotient is so near to a threshold that rounding matters, `plain` decides. The first
+// decade is rank 0 alone, the last one the rank of 1.
 template <int Finer>
 struct alignas(64) decades {
   using exact = ranks<Finer, 17 - Finer>;
 
-  // By the exponent's lowest five bits: the decade in which it begins, and the largest float of that decade if it ends within.
+  // By the exponent's lowest five bits: the decade in which it begins, and the largest float of
+  // that decade if it ends within.
   std::array<std::int32_t, 32> decade{};
   std::array<float, 32> end{};
   // By decade: rank = slope y + first, and at most last.
@@ -116,10 +119,12 @@ struct alignas(64) decades {
 
 constexpr float least_wide = 0x1p-100F, most_wide = 0x1p100F;
 
-/// The largest floats whose quotient by absmax, as a float, is at most `thresholds`. Their products are at most two floats away.
+/// The largest floats whose quotient by absmax, as a float, is at most `thresholds`. Their products
+/// are at most two floats away.
 SHOAL_AVX512 inline __m512 scaled(__m512 thresholds, __m512 absmax) {
   const __m512i one = _mm512_set1_epi32(1);
-  __m512i out = _mm512_sub_epi32(_mm512_castps_si512(_mm512_mul_ps(thresholds, absmax)), _mm512_set1_epi32(2));
+  __m512i out = _mm512_sub_epi32(_mm512_castps_si512(_mm512_mul_ps(thresholds, absmax)),
+                                 _mm512_set1_epi32(2));
   for (int k = 0; k < 4; ++k) {
     const __m512i next = _mm512_add_epi32(out, one);
     const __m512 quotient = _mm512_div_ps(_mm512_castsi512_ps(next), absmax);
@@ -128,20 +133,25 @@ SHOAL_AVX512 inline __m512 scaled(__m512 thresholds, __m512 absmax) {
   return _mm512_castsi512_ps(out);
 }
 
-/// As many as are a multiple of 16; how many that were. Requires: absmax from least_wide to most_wide, so that neither its inverse nor a threshold is
-/// subnormal.
+/// As many as are a multiple of 16; how many that were. Requires: absmax from least_wide to
+/// most_wide, so that neither its inverse nor a threshold is subnormal.
 template <int Finer>
 SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
   static constexpr decades<Finer> tables;
   const __m512 divisor = _mm512_set1_ps(absmax), inverse = _mm512_set1_ps(1 / absmax);
-  const __m512i decade_low = _mm512_load_si512(tables.decade.data()), decade_high = _mm512_load_si512(tables.decade.data() + 16);
-  const __m512 end_low = scaled(_mm512_load_ps(tables.end.data()), divisor), end_high = scaled(_mm512_load_ps(tables.end.data() + 16), divisor);
-  const __m512 slope = _mm512_load_ps(tables.slope.data()), first = _mm512_load_ps(tables.first.data());
+  const __m512i decade_low = _mm512_load_si512(tables.decade.data()),
+                decade_high = _mm512_load_si512(tables.decade.data() + 16);
+  const __m512 end_low = scaled(_mm512_load_ps(tables.end.data()), divisor),
+               end_high = scaled(_mm512_load_ps(tables.end.data() + 16), divisor);
+  const __m512 slope = _mm512_load_ps(tables.slope.data()),
+               first = _mm512_load_ps(tables.first.data());
   const __m512i last = _mm512_load_si512(tables.last.data());
   const __m512 least = _mm512_set1_ps(0x1p-24F); // rank 0, and its exponent is in the tables
-  // A rank takes four roundings, each of at most 2^-24 of less than 300, and thresholds are rounded, too.
+  // A rank takes four roundings, each of at most 2^-24 of less than 300, and thresholds are
+  // rounded, too.
   const __m512 spare = _mm512_set1_ps(2e-4F), most = _mm512_set1_ps(1 - 4e-4F);
-  const __m512i one = _mm512_set1_epi32(1), zero = _mm512_set1_epi32(static_cast<int>(blockwise8_zero));
+  const __m512i one = _mm512_set1_epi32(1),
+                zero = _mm512_set1_epi32(static_cast<int>(blockwise8_zero));
   std::size_t at = 0;
   for (; at + 16 <= n; at += 16) {
     // The next block comes from memory meanwhile.
@@ -150,13 +160,16 @@ SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, float absmax, std::
     const __m512 y = _mm512_max_ps(_mm512_mul_ps(magnitude, inverse), least);
     const __m512i exponent = _mm512_srli_epi32(_mm512_castps_si512(y), 23);
     const __m512i begins = _mm512_permutex2var_epi32(decade_low, exponent, decade_high);
-    const __mmask16 beyond = _mm512_cmp_ps_mask(magnitude, _mm512_permutex2var_ps(end_low, exponent, end_high), _CMP_GT_OQ);
+    const __mmask16 beyond = _mm512_cmp_ps_mask(
+        magnitude, _mm512_permutex2var_ps(end_low, exponent, end_high), _CMP_GT_OQ);
     const __m512i decade = _mm512_mask_add_epi32(begins, beyond, begins, one);
-    const __m512 ascends = _mm512_fmadd_ps(y, _mm512_permutexvar_ps(decade, slope), _mm512_permutexvar_ps(decade, first));
+    const __m512 ascends = _mm512_fmadd_ps(y, _mm512_permutexvar_ps(decade, slope),
+                                           _mm512_permutexvar_ps(decade, first));
     const __m512i rank = _mm512_cvttps_epi32(ascends);
     const __m512 above = _mm512_sub_ps(_mm512_sub_ps(ascends, _mm512_cvtepi32_ps(rank)), spare);
     // As integers: what is below 0 is above all that are positive.
-    if (_mm512_cmp_epu32_mask(_mm512_castps_si512(above), _mm512_castps_si512(most), _MM_CMPINT_NLT) != 0) [[unlikely]] {
+    if (_mm512_cmp_epu32_mask(_mm512_castps_si512(above), _mm512_castps_si512(most),
+                              _MM_CMPINT_NLT) != 0) [[unlikely]] {
       plain<Finer>(x + at, 16, absmax, code + at);
       continue;
     }

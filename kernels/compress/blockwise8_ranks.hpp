@@ -1,4 +1,5 @@
-// What blockwise8 (blockwise8.hpp) rounds to, and the rounding of a block's floats. An internal part of that codec.
+// What blockwise8 (blockwise8.hpp) rounds to, and the rounding of a block's floats. An internal
+// part of that codec.
 #pragma once
 
 #include <array>
@@ -10,8 +11,9 @@ namespace shoal::kernels {
 /// Of the signed code; 0 has the code 0 in the unsigned one.
 inline constexpr std::uint32_t blockwise8_zero = 127;
 
-/// 0, the midpoints of 2^(i + Finer) pieces of each decade, and 1, ascending. An index among them is a rank. Signed (Finer 0):
-/// code blockwise8_zero + rank, or blockwise8_zero - rank for negative values. Unsigned (Finer 1): the rank is the code.
+/// 0, the midpoints of 2^(i + Finer) pieces of each decade, and 1, ascending. An index among them
+/// is a rank. Signed (Finer 0): code blockwise8_zero + rank, or blockwise8_zero - rank for negative
+/// values. Unsigned (Finer 1): the rank is the code.
 template <int Finer>
 constexpr auto blockwise8_magnitudes() {
   std::array<float, (std::size_t{127} << Finer) + 2> out{};

@@ -25,8 +25,7 @@ struct row {
 
 SHOAL_WIDER bool any_not_finite(const float* x, std::size_t n) {
   std::uint32_t worst = 0;
-  for (std::size_t i = 0; i < n; ++i)
-    worst = std::max(worst, magnitude_bits(x[i]));
+  for (std::size_t i = 0; i < n; ++i) worst = std::max(worst, magnitude_bits(x[i]));
   return worst >= not_finite_from;
 }
 
@@ -34,19 +33,15 @@ std::size_t plain_bytes(std::size_t n) {
   return n * sizeof(float);
 }
 result<void> encode_plain(std::span<const float> x, std::span<std::byte> bytes) {
-  if (any_not_finite(x.data(), x.size()))
-    return not_finite(x);
-  if (!x.empty())
-    std::memcpy(bytes.data(), x.data(), bytes.size());
+  if (any_not_finite(x.data(), x.size())) return not_finite(x);
+  if (!x.empty()) std::memcpy(bytes.data(), x.data(), bytes.size());
   return {};
 }
 result<void> decode_plain(std::span<const std::byte> bytes, std::span<float> x) {
   if (bytes.size() != plain_bytes(x.size()))
     return wrong_length(bytes.size(), plain_bytes(x.size()), x.size());
-  if (!x.empty())
-    std::memcpy(x.data(), bytes.data(), bytes.size());
-  if (any_not_finite(x.data(), x.size()))
-    return failure{"a value that came is not finite"};
+  if (!x.empty()) std::memcpy(x.data(), bytes.data(), bytes.size());
+  if (any_not_finite(x.data(), x.size())) return failure{"a value that came is not finite"};
   return {};
 }
 
@@ -67,8 +62,8 @@ const row& row_for(codec which, std::size_t n) {
 } // namespace
 
 std::string_view to_string(codec which) {
-  constexpr std::string_view names[] = {"none",     "float16",    "bfloat16",
-                                        "uniform8", "blockwise8", "size_adaptive", "top_k"};
+  constexpr std::string_view names[] = {"none",       "float16",       "bfloat16", "uniform8",
+                                        "blockwise8", "size_adaptive", "top_k"};
   SHOAL_CHECK(static_cast<std::size_t>(which) < std::size(names), "a codec of the enum");
   return names[static_cast<std::size_t>(which)];
 }
@@ -78,18 +73,15 @@ result<codec> parse_codec(std::string_view name) {
   why += name;
   why += "' is not a codec; there are ";
   for (const codec which : all_codecs) {
-    if (to_string(which) == name)
-      return which;
-    if (which != all_codecs[0])
-      why += ", ";
+    if (to_string(which) == name) return which;
+    if (which != all_codecs[0]) why += ", ";
     why += to_string(which);
   }
   return failure{why};
 }
 
 codec codec_for(codec which, std::size_t n) {
-  if (which != codec::size_adaptive)
-    return which;
+  if (which != codec::size_adaptive) return which;
   return n >= size_adaptive_threshold ? codec::blockwise8 : codec::float16;
 }
 
@@ -117,7 +109,9 @@ double smallest_loss(codec which) {
 }
 
 double largest_value(codec which) {
-  return which == codec::float16 || which == codec::size_adaptive ? 65504 : std::numeric_limits<double>::infinity();
+  return which == codec::float16 || which == codec::size_adaptive
+             ? 65504
+             : std::numeric_limits<double>::infinity();
 }
 
 std::size_t encoded_bytes(codec which, std::size_t n) {
@@ -127,8 +121,7 @@ std::size_t encoded_bytes(codec which, std::size_t n) {
 result<std::vector<std::byte>> encode(codec which, std::span<const float> x) {
   const row& how = row_for(which, x.size());
   std::vector<std::byte> bytes(how.bytes(x.size()));
-  if (auto done = how.encode(x, bytes); !done)
-    return failure{done.error()};
+  if (auto done = how.encode(x, bytes); !done) return failure{done.error()};
   return bytes;
 }
 

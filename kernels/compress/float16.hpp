@@ -1,5 +1,6 @@
 // Float vectors as IEEE 754 binary16: 1 bit of sign, 5 of exponent, 10 of fraction.
-//   bytes[2 i .. 2 i + 1] = the binary16 nearest to x[i], the even one on a tie, <= 65504 in magnitude
+//   bytes[2 i .. 2 i + 1] = the binary16 nearest to x[i], the even one on a tie, <= 65504 in
+//   magnitude
 // Shapes: x [n], bytes [2 n]. The sign of a zero is kept.
 // Error: |x'[i] - x[i]| <= 2^-11 |x[i]| for 2^-14 <= |x[i]| <= 65504, <= 2^-25 below,
 // |x[i]| - 65504 above (a clamped value keeps its sign; infinity would spoil everybody's mean).

@@ -11,11 +11,12 @@ namespace shoal::kernels {
 
 /// A sign, an exponent and a fraction in 16 bits, whose values ascend with the bits.
 struct half_format {
-  std::uint32_t infinity;                                        ///< its bits, without a sign
-  double (*value_of)(std::uint32_t bits);                        ///< by definition; bits < infinity
-  bool (*encode_all)(const float* x, std::byte* bytes, std::size_t n); ///< whether one is not finite
+  std::uint32_t infinity;                 ///< its bits, without a sign
+  double (*value_of)(std::uint32_t bits); ///< by definition; bits < infinity
+  bool (*encode_all)(const float* x, std::byte* bytes,
+                     std::size_t n); ///< whether one is not finite
   bool (*decode_all)(const std::byte* bytes, float* x, std::size_t n); ///< the same
-  const char* not_finite_came;                                   ///< what a decoder says then
+  const char* not_finite_came;                                         ///< what a decoder says then
 };
 
 // As encode_float16 and so on: see there.

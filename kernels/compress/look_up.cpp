@@ -9,8 +9,7 @@ namespace shoal::kernels {
 namespace {
 
 void one_by_one(const std::array<float, 256>& table, const std::byte* codes, std::span<float> x) {
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = table[std::to_integer<std::size_t>(codes[i])];
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = table[std::to_integer<std::size_t>(codes[i])];
 }
 
 #ifdef SHOAL_AVX512
@@ -27,9 +26,11 @@ constexpr std::array<std::uint8_t, step> places = [] {
   return out;
 }();
 
-// The table is 4 tables of bytes, each in 4 registers: two instructions look up 64 bytes in 128 each, and the code's highest bit chooses.
-// The bytes are interleaved to floats in each lane of 128 bits: so the codes are put in the order that makes the floats stand right.
-SHOAL_AVX512 void by_registers(const std::array<float, 256>& table, const std::byte* codes, std::span<float> x) {
+// The table is 4 tables of bytes, each in 4 registers: two instructions look up 64 bytes in 128
+// each, and the code's highest bit chooses. The bytes are interleaved to floats in each lane of 128
+// bits: so the codes are put in the order that makes the floats stand right.
+SHOAL_AVX512 void by_registers(const std::array<float, 256>& table, const std::byte* codes,
+                               std::span<float> x) {
   std::array<std::array<std::uint8_t, 256>, 4> bytes;
   for (std::size_t entry = 0; entry < 256; entry += 16) {
     const __m512i words = _mm512_loadu_si512(table.data() + entry);
@@ -43,8 +44,7 @@ SHOAL_AVX512 void by_registers(const std::array<float, 256>& table, const std::b
   }
   __m512i t[4][4];
   for (std::size_t b = 0; b < 4; ++b)
-    for (std::size_t k = 0; k < 4; ++k)
-      t[b][k] = _mm512_loadu_si512(bytes[b].data() + step * k);
+    for (std::size_t k = 0; k < 4; ++k) t[b][k] = _mm512_loadu_si512(bytes[b].data() + step * k);
   const __m512i order = _mm512_loadu_si512(places.data());
   std::size_t at = 0;
   for (; at + step <= x.size(); at += step) {

@@ -28,8 +28,7 @@ using partial_sums = std::array<double, lanes>;
 
 double in_order(const partial_sums& sums) {
   double out = 0;
-  for (const double sum : sums)
-    out += sum;
+  for (const double sum : sums) out += sum;
   return out;
 }
 
@@ -50,8 +49,7 @@ SHOAL_WIDER bool add_all(const float* x, std::size_t n, partial_sums& sums) {
   return worst >= not_finite_from;
 }
 
-SHOAL_WIDER void add_squares(const float* x, std::size_t n, double mu,
-                                      partial_sums& sums) {
+SHOAL_WIDER void add_squares(const float* x, std::size_t n, double mu, partial_sums& sums) {
   double* const s = sums.data();
   std::size_t at = 0;
   for (; at + lanes <= n; at += lanes)
@@ -77,18 +75,21 @@ SHOAL_WIDER void plain(const float* x, std::size_t n, double mu, double inverse,
 }
 
 #ifdef SHOAL_AVX512
-/// As many as are a multiple of 16; how many that were. No element is farther from the mean than sqrt(n) standard deviations, so integers of 32 bits
-/// hold what is cut to 8 when it is packed.
-SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, double mu, double inverse, std::uint8_t* q) {
+/// As many as are a multiple of 16; how many that were. No element is farther from the mean than
+/// sqrt(n) standard deviations, so integers of 32 bits hold what is cut to 8 when it is packed.
+SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, double mu, double inverse,
+                              std::uint8_t* q) {
   const __m512d middle = _mm512_set1_pd(mu), factor = _mm512_set1_pd(inverse);
   const __m128i sign = _mm_set1_epi8(static_cast<char>(0x80));
   std::size_t at = 0;
   for (; at + 16 <= n; at += 16) {
     __m256i rounded[2];
     for (std::size_t half = 0; half < 2; ++half)
-      rounded[half] = _mm512_cvtpd_epi32(_mm512_mul_pd(_mm512_sub_pd(_mm512_cvtps_pd(_mm256_loadu_ps(x + at + 8 * half)), middle), factor));
+      rounded[half] = _mm512_cvtpd_epi32(_mm512_mul_pd(
+          _mm512_sub_pd(_mm512_cvtps_pd(_mm256_loadu_ps(x + at + 8 * half)), middle), factor));
     const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(rounded[0]), rounded[1], 1);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + at), _mm_xor_si128(_mm512_cvtsepi32_epi8(both), sign));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + at),
+                     _mm_xor_si128(_mm512_cvtsepi32_epi8(both), sign));
   }
   return at;
 }
@@ -97,14 +98,13 @@ SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, double mu, double i
 void quantize(const float* x, std::size_t n, double mu, double inverse, std::uint8_t* q) {
   std::size_t done = 0;
 #ifdef SHOAL_AVX512
-  if (has_avx512())
-    done = wide(x, n, mu, inverse, q);
+  if (has_avx512()) done = wide(x, n, mu, inverse, q);
 #endif
   plain(x + done, n - done, mu, inverse, q + done);
 }
 
-/// Equal neighbours would wait for each other's addition: so four tables take turns. Sum and count of a bucket are neighbours, which one
-/// instruction adds to.
+/// Equal neighbours would wait for each other's addition: so four tables take turns. Sum and count
+/// of a bucket are neighbours, which one instruction adds to.
 struct histogram {
   struct alignas(16) entry {
     double sum = 0, count = 0;
@@ -118,10 +118,8 @@ struct histogram {
   void add(const float* x, const std::uint8_t* q, std::size_t n) {
     std::size_t i = 0;
     for (; i + tables <= n; i += tables)
-      for (std::size_t k = 0; k < tables; ++k)
-        entries[k][q[i + k]].add(x[i + k]);
-    for (std::size_t k = 0; i + k < n; ++k)
-      entries[k][q[i + k]].add(x[i + k]);
+      for (std::size_t k = 0; k < tables; ++k) entries[k][q[i + k]].add(x[i + k]);
+    for (std::size_t k = 0; i + k < n; ++k) entries[k][q[i + k]].add(x[i + k]);
   }
 
   float mean(std::size_t b) const {
@@ -130,8 +128,7 @@ struct histogram {
       sum += entries[k][b].sum;
       count += entries[k][b].count;
     }
-    if (count == 0)
-      return 0;
+    if (count == 0) return 0;
     // The mean of the largest floats must not round to infinity.
     constexpr double most = std::numeric_limits<float>::max();
     return static_cast<float>(std::clamp(sum / count, -most, most));
@@ -160,11 +157,9 @@ result<void> read_codebook(std::span<const std::byte> bytes, std::span<const flo
 
 result<void> encode_uniform8(std::span<const float> x, std::span<std::byte> bytes) {
   SHOAL_CHECK(bytes.size() == uniform8_bytes(x.size()), "room for what is encoded");
-  if (x.empty())
-    return {};
+  if (x.empty()) return {};
   partial_sums sums{}, squares{};
-  if (add_all(x.data(), x.size(), sums))
-    return not_finite(x);
+  if (add_all(x.data(), x.size(), sums)) return not_finite(x);
   const double mu = in_order(sums) / static_cast<double>(x.size());
   add_squares(x.data(), x.size(), mu, squares);
   const double inverse = inverse_scale(in_order(squares), x.size());
@@ -174,24 +169,24 @@ result<void> encode_uniform8(std::span<const float> x, std::span<std::byte> byte
   for (std::size_t at = 0; at < x.size(); at += block_size) {
     const std::size_t n = std::min(block_size, x.size() - at);
     quantize(x.data() + at, n, mu, inverse, q.data());
-    // Meanwhile the next block comes from memory: to count keeps the processor busy, to quantize does not.
+    // Meanwhile the next block comes from memory: to count keeps the processor busy, to quantize
+    // does not.
     constexpr std::size_t turn = 128, line = 64 / sizeof(float);
     for (std::size_t i = 0; i < n; i += turn) {
-      for (std::size_t ahead = at + block_size + i; ahead < std::min(x.size(), at + block_size + i + turn); ahead += line)
+      for (std::size_t ahead = at + block_size + i;
+           ahead < std::min(x.size(), at + block_size + i + turn); ahead += line)
         __builtin_prefetch(x.data() + ahead);
       seen.add(x.data() + at + i, q.data() + i, std::min(turn, n - i));
     }
     std::memcpy(bytes.data() + codebook_bytes + at, q.data(), n);
   }
-  for (std::size_t b = 0; b < buckets; ++b)
-    store(bytes.data(), b, seen.mean(b));
+  for (std::size_t b = 0; b < buckets; ++b) store(bytes.data(), b, seen.mean(b));
   return {};
 }
 
 result<void> decode_uniform8(std::span<const std::byte> bytes, std::span<float> x) {
   std::array<float, buckets> codebook;
-  if (auto read = read_codebook(bytes, x, codebook.data()); !read)
-    return read;
+  if (auto read = read_codebook(bytes, x, codebook.data()); !read) return read;
   const std::byte* const q = bytes.data() + (x.empty() ? 0 : codebook_bytes);
   look_up(codebook, q, x);
   return {};
@@ -200,12 +195,10 @@ result<void> decode_uniform8(std::span<const std::byte> bytes, std::span<float> 
 result<void> encode_uniform8_reference(std::span<const float> x, std::span<std::byte> bytes) {
   SHOAL_CHECK(bytes.size() == uniform8_bytes(x.size()), "room for what is encoded");
   const std::size_t n = x.size();
-  if (n == 0)
-    return {};
+  if (n == 0) return {};
   partial_sums sums{};
   for (std::size_t i = 0; i < n; ++i) {
-    if (!std::isfinite(x[i]))
-      return not_finite(x);
+    if (!std::isfinite(x[i])) return not_finite(x);
     sums[i % lanes] += double{x[i]};
   }
   const double mu = in_order(sums) / static_cast<double>(n);
@@ -235,8 +228,7 @@ result<void> encode_uniform8_reference(std::span<const float> x, std::span<std::
 
 result<void> decode_uniform8_reference(std::span<const std::byte> bytes, std::span<float> x) {
   std::vector<float> codebook(buckets);
-  if (auto read = read_codebook(bytes, x, codebook.data()); !read)
-    return read;
+  if (auto read = read_codebook(bytes, x, codebook.data()); !read) return read;
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = codebook[load<std::uint8_t>(bytes.data() + codebook_bytes, i)];
   return {};

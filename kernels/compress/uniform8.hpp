@@ -1,4 +1,5 @@
-// Float vectors in 8 bits by 256 buckets of equal width about the mean, and the mean of each bucket.
+// Float vectors in 8 bits by 256 buckets of equal width about the mean, and the mean of each
+// bucket.
 //   mu = mean(x), sd = sqrt(sum_i (x[i] - mu)^2 / (n - 1)), scale = 6 sd / 256
 //   q[i] = clamp(round((x[i] - mu) / scale) + 128, 0, 255), ties to even
 //   codebook[b] = mean of the x[i] with q[i] = b, 0 if there are none
@@ -13,8 +14,8 @@
 // The mean of x' is that of x but for rounding.
 // Not idempotent: bucket means have a smaller sd than the data, which moves the buckets. Vectors of
 // one value are.
-// Source: hivemind, compression/quantization.py, Uniform8BitQuantization, there in float32; it has no
-// value for n = 1.
+// Source: hivemind, compression/quantization.py, Uniform8BitQuantization, there in float32; it has
+// no value for n = 1.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -1,10 +1,12 @@
-// How a piece of the vector that a group averages is written: by one codec, or, with size_adaptive, by the one that
-// suits the tensor that each value is of. A vector is one long row of tensors, and a piece may begin and end anywhere.
-//   Runs: neighbouring tensors that size_adaptive writes alike are one run (a tensor's whole size decides, wherever it is
-//   cut); any other codec has one run. A piece is the codec's bytes of each run that it touches, one after the other.
+// How a piece of the vector that a group averages is written: by one codec, or, with size_adaptive,
+// by the one that suits the tensor that each value is of. A vector is one long row of tensors, and
+// a piece may begin and end anywhere.
+//   Runs: neighbouring tensors that size_adaptive writes alike are one run (a tensor's whole size
+//   decides, wherever it is cut); any other codec has one run. A piece is the codec's bytes of each
+//   run that it touches, one after the other.
 // Bytes: sum over those runs of encoded_bytes(codec, values of it in the piece).
-//   top_k keeps of each piece of n values the max(1, ceil(fraction n)) largest, in 8 bytes each. A piece says itself how many it holds, so
-//   that who reads it need not know the fraction.
+//   top_k keeps of each piece of n values the max(1, ceil(fraction n)) largest, in 8 bytes each. A
+//   piece says itself how many it holds, so that who reads it need not know the fraction.
 // Thread safety: immutable.
 #pragma once
 
@@ -18,10 +20,11 @@ namespace shoal::kernels {
 
 class vector_codec {
 public:
-  /// `tensors`: sizes in values, in their order; size_adaptive alone looks at them. What is behind them
-  /// (or everything, if there are none) is one more tensor. Requires: their sum fits 64 bits.
+  /// `tensors`: sizes in values, in their order; size_adaptive alone looks at them. What is behind
+  /// them (or everything, if there are none) is one more tensor. Requires: their sum fits 64 bits.
   /// `fraction`: of the values that top_k keeps, in (0, 1].
-  explicit vector_codec(codec which, std::span<const std::uint64_t> tensors = {}, double fraction = 0.01);
+  explicit vector_codec(codec which, std::span<const std::uint64_t> tensors = {},
+                        double fraction = 0.01);
 
   codec which() const noexcept { return which_; }
   /// Exactly what encode gives for the values [begin, begin + n).
@@ -33,7 +36,8 @@ public:
   /// `x`: the values [begin, begin + x.size()). Errors: a value that is not finite.
   result<std::vector<std::byte>> encode(std::uint64_t begin, std::span<const float> x) const;
   /// Requires: no aliasing. Errors: another length, or as codec.hpp says; then `out` is of no use.
-  result<void> decode(std::uint64_t begin, std::span<const std::byte> bytes, std::span<float> out) const;
+  result<void> decode(std::uint64_t begin, std::span<const std::byte> bytes,
+                      std::span<float> out) const;
 
 private:
   struct run {

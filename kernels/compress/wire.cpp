@@ -4,8 +4,7 @@ namespace shoal::kernels {
 
 failure not_finite(std::span<const float> x) {
   std::size_t i = 0;
-  while (i < x.size() && magnitude_bits(x[i]) < not_finite_from)
-    ++i;
+  while (i < x.size() && magnitude_bits(x[i]) < not_finite_from) ++i;
   return failure{"element " + std::to_string(i) + " of " + std::to_string(x.size()) +
                  " to compress is not finite"};
 }

@@ -47,8 +47,7 @@ baseline_result train_baseline(const model& model, const kernels::optimizer_conf
   result.first_loss = model.mean_loss(initial, held_out, held_out_count);
 
   std::vector<lane> lanes(options.lanes);
-  for (auto& l : lanes)
-    l.gradient.resize(initial.size());
+  for (auto& l : lanes) l.gradient.resize(initial.size());
   std::vector<std::byte> batch(options.target_batch * sample_bytes);
   const auto threads = std::clamp<std::size_t>(options.threads, 1, options.lanes);
   for (std::int64_t k = 0; k < options.steps; ++k) {
@@ -61,8 +60,7 @@ baseline_result train_baseline(const model& model, const kernels::optimizer_conf
     };
     {
       std::vector<std::jthread> others;
-      for (std::size_t thread = 1; thread < threads; ++thread)
-        others.emplace_back(work, thread);
+      for (std::size_t thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
       work(0);
     }
     double loss = 0;
@@ -70,16 +68,13 @@ baseline_result train_baseline(const model& model, const kernels::optimizer_conf
     for (std::size_t l = 0; l < lanes.size(); ++l) {
       loss += lanes[l].loss;
       if (l > 0)
-        for (std::size_t i = 0; i < gradient.size(); ++i)
-          gradient[i] += lanes[l].gradient[i];
+        for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] += lanes[l].gradient[i];
     }
     const auto samples = static_cast<float>(options.target_batch);
-    for (auto& g : gradient)
-      g /= samples;
+    for (auto& g : gradient) g /= samples;
     step(optimizer, k + 1, gradient, result.parameters, std::span(result.state), model.layout());
     result.losses.push_back(loss / static_cast<double>(options.target_batch));
-    if (options.on_step && !options.on_step(k + 1, result.losses.back()))
-      break;
+    if (options.on_step && !options.on_step(k + 1, result.losses.back())) break;
   }
   result.final_loss = model.mean_loss(result.parameters, held_out, held_out_count);
   return result;

@@ -5,8 +5,8 @@
 // not: the bits are the same for any number of threads.
 #pragma once
 
-#include "kernels/optimizer.hpp"
 #include "kernels/learn/model.hpp"
+#include "kernels/optimizer.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +38,8 @@ struct baseline_result {
 using sample_source = std::function<void(std::uint64_t index, std::span<std::byte> out)>;
 
 /// Trains `initial` for options.steps steps and measures both losses on `held_out` [n x
-/// model.sample_bytes()]. Requires: validate(optimizer), initial.size() == model.parameter_count(), target_batch,
-/// micro_batch, lanes >= 1, all samples pass model.check_samples().
+/// model.sample_bytes()]. Requires: validate(optimizer), initial.size() == model.parameter_count(),
+/// target_batch, micro_batch, lanes >= 1, all samples pass model.check_samples().
 baseline_result train_baseline(const model& model, const kernels::optimizer_config& optimizer,
                                std::span<const float> initial, const sample_source& sample,
                                std::span<const std::byte> held_out,

@@ -36,7 +36,8 @@ constexpr std::array<const char*, 4> sections{"header", "parameters", "optimizer
                                               "whole file"};
 constexpr std::size_t trailer = sections.size() * sizeof(digest::bytes);
 
-constexpr int deepest_description = 16; // objects in objects; what is written is written by recursion
+constexpr int deepest_description =
+    16; // objects in objects; what is written is written by recursion
 
 std::size_t aligned(std::size_t size) {
   return (size + alignment - 1) / alignment * alignment;
@@ -48,8 +49,7 @@ json to_json(const checkpoint& c) {
   for (const auto& tensor : c.tensors)
     tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
   json model = nullptr;
-  if (!c.model.empty())
-    model = json::parse(c.model, nullptr, false);
+  if (!c.model.empty()) model = json::parse(c.model, nullptr, false);
   SHOAL_CHECK(c.model.empty() || model.is_object(), "a model's description is a JSON object");
   return {{"workload", c.workload},
           {"tensors", tensors},
@@ -80,7 +80,8 @@ json to_json(const checkpoint& c) {
 }
 
 /// Bytes of a state that one can go on from.
-std::size_t whole_state(const kernels::optimizer_config& optimizer, std::size_t parameters, std::uint64_t q) {
+std::size_t whole_state(const kernels::optimizer_config& optimizer, std::size_t parameters,
+                        std::uint64_t q) {
   return state_bytes(optimizer, parameters) + q * sizeof(float);
 }
 
@@ -89,11 +90,9 @@ bool fits(const std::vector<std::int64_t>& shape, std::uint64_t most) {
   std::uint64_t values = 1;
   bool none = false;
   for (const auto extent : shape) {
-    if (extent < 0)
-      return false;
+    if (extent < 0) return false;
     none = none || extent == 0;
-    if (extent > 0 && values > most / static_cast<std::uint64_t>(extent))
-      return false;
+    if (extent > 0 && values > most / static_cast<std::uint64_t>(extent)) return false;
     values *= extent > 0 ? static_cast<std::uint64_t>(extent) : 1;
   }
   return none || values <= most;
@@ -106,9 +105,10 @@ void get_whole(const json& from, T& into) {
 
 /// Whether no value lies in more than `levels` objects and arrays.
 bool at_most_deep(const json& value, int levels) {
-  if (!value.is_structured())
-    return true;
-  return levels > 0 && std::all_of(value.begin(), value.end(), [&](const json& inner) { return at_most_deep(inner, levels - 1); });
+  if (!value.is_structured()) return true;
+  return levels > 0 && std::all_of(value.begin(), value.end(), [&](const json& inner) {
+           return at_most_deep(inner, levels - 1);
+         });
 }
 
 /// `most`: its parameters. Throws json::exception where a key is missing or of another type.
@@ -123,20 +123,21 @@ result<checkpoint> from_json(const json& header, std::uint64_t most) {
       slot.shape.push_back(whole_number<std::int64_t>(extent));
     // Sums of sizes that do not fit would wrap around to one that does.
     if (!fits(slot.shape, most - offset))
-      return failure{"makes no sense: its tensor '" + slot.name + "' has a shape that no tensor in this file can have"};
+      return failure{"makes no sense: its tensor '" + slot.name +
+                     "' has a shape that no tensor in this file can have"};
     slot.offset = offset;
     offset += slot.size();
     c.tensors.push_back(std::move(slot));
   }
   if (const auto model = header.find("model"); model != header.end() && !model->is_null()) {
     if (!model->is_object() || !at_most_deep(*model, deepest_description))
-      return failure{"makes no sense: the description of its model is no JSON object, or one of too many levels"};
+      return failure{"makes no sense: the description of its model is no JSON object, or one of "
+                     "too many levels"};
     c.model = model->dump();
   }
   const auto& o = header.at("optimizer");
   const auto kind = kernels::parse_optimizer_kind(o.at("kind").get<std::string>());
-  if (!kind)
-    return failure{"has an optimizer that this program does not know: " + kind.error()};
+  if (!kind) return failure{"has an optimizer that this program does not know: " + kind.error()};
   c.optimizer.kind = *kind;
   o.at("learning_rate").get_to(c.optimizer.learning_rate);
   o.at("momentum").get_to(c.optimizer.momentum);
@@ -164,15 +165,13 @@ result<checkpoint> from_json(const json& header, std::uint64_t most) {
 struct descriptor {
   int fd;
   ~descriptor() {
-    if (fd >= 0)
-      ::close(fd);
+    if (fd >= 0) ::close(fd);
   }
 };
 
 std::size_t size_of(const std::vector<kernels::tensor_slot>& tensors) {
   std::size_t out = 0;
-  for (const auto& tensor : tensors)
-    out += tensor.size();
+  for (const auto& tensor : tensors) out += tensor.size();
   return out;
 }
 
@@ -187,8 +186,7 @@ std::array<digest, 4> digests_of(std::string_view head, std::span<const float> p
   all.add(std::as_bytes(std::span(head)));
   all.add(std::as_bytes(parameters));
   all.add(optimizer_state);
-  for (std::size_t i = 0; i < 3; ++i)
-    all.add(out[i]);
+  for (std::size_t i = 0; i < 3; ++i) all.add(out[i]);
   out[3] = all.finish();
   return out;
 }
@@ -197,10 +195,8 @@ bool write_all(int fd, const void* data, std::size_t size) {
   auto* bytes = static_cast<const char*>(data);
   while (size > 0) {
     const auto written = ::write(fd, bytes, size);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      return false;
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
     bytes += written;
     size -= static_cast<std::size_t>(written);
   }
@@ -213,7 +209,8 @@ std::vector<kernels::tensor_slot> one_tensor(std::string name, std::size_t n) {
   return {{std::move(name), 0, {static_cast<std::int64_t>(n)}}};
 }
 
-bool same_tensors(const std::vector<kernels::tensor_slot>& a, const std::vector<kernels::tensor_slot>& b) {
+bool same_tensors(const std::vector<kernels::tensor_slot>& a,
+                  const std::vector<kernels::tensor_slot>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
     return x.name == y.name && x.shape == y.shape;
   });
@@ -224,7 +221,8 @@ std::string shape_text(const checkpoint& of) {
   if (const auto model = json::parse(of.model, nullptr, false); model.is_object()) {
     bool first = true;
     for (const auto& [key, value] : model.items()) {
-      out += (first ? "" : ", ") + key + " " + (value.is_string() ? value.get<std::string>() : value.dump());
+      out += (first ? "" : ", ") + key + " " +
+             (value.is_string() ? value.get<std::string>() : value.dump());
       first = false;
     }
     return out;
@@ -240,7 +238,8 @@ std::string shape_text(const checkpoint& of) {
 }
 
 result<void> continues(const checkpoint& saved, const checkpoint& wanted) {
-  if (saved.workload != wanted.workload || saved.model != wanted.model || !same_tensors(saved.tensors, wanted.tensors))
+  if (saved.workload != wanted.workload || saved.model != wanted.model ||
+      !same_tensors(saved.tensors, wanted.tensors))
     return failure{"is of another model: it has " + shape_text(saved) + "; the scenario has " +
                    shape_text(wanted)};
   const auto kind = [](const checkpoint& of) {
@@ -252,7 +251,8 @@ result<void> continues(const checkpoint& saved, const checkpoint& wanted) {
   if (kind(saved) != kind(wanted))
     return failure{"is of another optimizer: it has " + kind(saved) + "; the scenario has " +
                    kind(wanted)};
-  if (saved.optimizer_state.size() != whole_state(wanted.optimizer, size_of(wanted.tensors), saved.power_sgd_values))
+  if (saved.optimizer_state.size() !=
+      whole_state(wanted.optimizer, size_of(wanted.tensors), saved.power_sgd_values))
     return failure{"has no optimizer state: it is a model to use, not to go on training"};
   return {};
 }
@@ -261,12 +261,14 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
   SHOAL_CHECK(state.parameters.size() == size_of(state.tensors),
               "the parameters have the tensors' size");
   SHOAL_CHECK(state.optimizer_state.empty() ||
-                  state.optimizer_state.size() == whole_state(state.optimizer, state.parameters.size(), state.power_sgd_values),
+                  state.optimizer_state.size() ==
+                      whole_state(state.optimizer, state.parameters.size(), state.power_sgd_values),
               "the state is that of the optimizer");
   SHOAL_CHECK(state.method_state.size() % sizeof(float) == 0, "the method's state is whole floats");
   // Invalid UTF-8 in a note is replaced, not thrown about.
   auto described = to_json(state);
-  if (state.power_sgd_rank > 0) described["power_sgd"] = {{"rank", state.power_sgd_rank}, {"values", state.power_sgd_values}};
+  if (state.power_sgd_rank > 0)
+    described["power_sgd"] = {{"rank", state.power_sgd_rank}, {"values", state.power_sgd_values}};
   std::span<const std::byte> tail = state.optimizer_state;
   std::vector<std::byte> with_method;
   if (!state.method_state.empty()) {
@@ -295,16 +297,14 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
   {
     const descriptor file{
         ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    if (file.fd < 0)
-      return failed("create");
+    if (file.fd < 0) return failed("create");
     if (!write_all(file.fd, head.data(), head.size()) ||
         !write_all(file.fd, state.parameters.data(), state.parameters.size() * sizeof(float)) ||
         !write_all(file.fd, tail.data(), tail.size()) ||
         !write_all(file.fd, checks.data(), trailer) || ::fsync(file.fd) != 0)
       return failed("write");
   }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0)
-    return failed("replace");
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return failed("replace");
   return {};
 }
 
@@ -313,17 +313,13 @@ result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
     return failure{"checkpoint: '" + path.string() + "' " + why};
   };
   std::error_code error;
-  if (!std::filesystem::exists(path, error))
-    return refuse("does not exist");
-  if (!std::filesystem::is_regular_file(path, error))
-    return refuse("is not a file");
+  if (!std::filesystem::exists(path, error)) return refuse("does not exist");
+  if (!std::filesystem::is_regular_file(path, error)) return refuse("is not a file");
   const auto size = std::filesystem::file_size(path, error);
-  if (error)
-    return refuse("cannot be read: " + error.message());
+  if (error) return refuse("cannot be read: " + error.message());
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  if (!in)
-    return refuse(std::string("cannot be opened: ") + std::strerror(errno));
+  if (!in) return refuse(std::string("cannot be opened: ") + std::strerror(errno));
   return read_checkpoint(in, size, path.string());
 }
 
@@ -342,14 +338,12 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
     return refuse("has checkpoint format " + std::to_string(version) +
                   "; this program reads format " + std::to_string(format_version));
   const auto head_size = aligned(preamble + std::size_t{header_size});
-  if (head_size + trailer > size)
-    return refuse("is truncated in its header");
+  if (head_size + trailer > size) return refuse("is truncated in its header");
 
   std::string head(head_size, '\0');
   std::memcpy(head.data(), front, preamble);
   in.read(head.data() + preamble, static_cast<std::streamsize>(head_size - preamble));
-  if (!in)
-    return refuse("ended while it was read");
+  if (!in) return refuse("ended while it was read");
   const std::uint64_t floats = (size - head_size - trailer) / sizeof(float);
   checkpoint c;
   std::uint64_t n = 0, m = 0, of_method = 0;
@@ -359,8 +353,10 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
     get_whole(header.at("parameters"), n);
     get_whole(header.at("optimizer_state"), m);
     if (n > floats || m > floats || size != head_size + (n + m) * sizeof(float) + trailer)
-      return refuse("is truncated or has bytes too many (" + std::to_string(size) + "): its header speaks of " + std::to_string(n) +
-                    " parameters and " + std::to_string(m) + " times 4 bytes of optimizer state; copy it again, or take another one");
+      return refuse("is truncated or has bytes too many (" + std::to_string(size) +
+                    "): its header speaks of " + std::to_string(n) + " parameters and " +
+                    std::to_string(m) +
+                    " times 4 bytes of optimizer state; copy it again, or take another one");
     if (auto described = from_json(header, n))
       c = *std::move(described);
     else
@@ -375,7 +371,8 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
     const std::string_view why = e.what();
     const auto words = why.find("] ");
     return refuse("is damaged: it has a header that cannot be understood (" +
-                  std::string(why.substr(words == why.npos ? 0 : words + 2)) + "); take another one");
+                  std::string(why.substr(words == why.npos ? 0 : words + 2)) +
+                  "); take another one");
   }
   c.parameters.resize(n);
   c.optimizer_state.resize(m * sizeof(float));
@@ -385,23 +382,22 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
   in.read(reinterpret_cast<char*>(c.optimizer_state.data()),
           static_cast<std::streamsize>(c.optimizer_state.size()));
   in.read(reinterpret_cast<char*>(stored.data()), trailer);
-  if (!in)
-    return refuse("ended while it was read");
+  if (!in) return refuse("ended while it was read");
   const auto found = digests_of(head, c.parameters, c.optimizer_state);
   for (std::size_t i = 0; i < sections.size(); ++i)
     if (found[i] != stored[i])
       return refuse(std::string("is damaged: the hash of its ") + sections[i] + " should be " +
-                    stored[i].hex() + " and is " + found[i].hex() + "; copy it again, or take another one");
+                    stored[i].hex() + " and is " + found[i].hex() +
+                    "; copy it again, or take another one");
 
   // What has these hashes was written so.
-  if (!nonsense.empty())
-    return refuse(nonsense);
-  if (auto fine = validate(c.optimizer); !fine)
-    return refuse("makes no sense: " + fine.error());
+  if (!nonsense.empty()) return refuse(nonsense);
+  if (auto fine = validate(c.optimizer); !fine) return refuse("makes no sense: " + fine.error());
   if (n != size_of(c.tensors))
     return refuse("makes no sense: its parameters do not fit its tensors");
   if (of_method > m)
-    return refuse("makes no sense: the state of its training method is larger than all that it remembers");
+    return refuse(
+        "makes no sense: the state of its training method is larger than all that it remembers");
   m -= of_method;
   const auto moments = c.optimizer_state.begin() + static_cast<std::ptrdiff_t>(m * sizeof(float));
   c.method_state.assign(moments, c.optimizer_state.end());
@@ -409,7 +405,8 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
   // No matrix has fewer values than its Q.
   if (c.power_sgd_values > n)
     return refuse("makes no sense: its Q of PowerSGD is larger than the model");
-  if (m != 0 && (c.power_sgd_values > m || m * sizeof(float) != whole_state(c.optimizer, n, c.power_sgd_values)))
+  if (m != 0 && (c.power_sgd_values > m ||
+                 m * sizeof(float) != whole_state(c.optimizer, n, c.power_sgd_values)))
     return refuse("makes no sense: its state does not fit its optimizer");
   return c;
 }

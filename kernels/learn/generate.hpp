@@ -1,4 +1,5 @@
-// Tokens or text from a trained model, one token at a time; the model sees the last of what there is so far.
+// Tokens or text from a trained model, one token at a time; the model sees the last of what there
+// is so far.
 #pragma once
 
 #include "kernels/base/rng.hpp"
@@ -15,13 +16,16 @@
 namespace shoal::learn {
 
 /// `count` tokens that follow `prompt`, without the prompt.
-/// Requires: parameters.size() == model.parameter_count(), validate(options), prompt not empty, its tokens in the vocabulary.
-std::vector<token_id> generate(const language_model& model, std::span<const float> parameters, std::span<const token_id> prompt,
-                               std::size_t count, const sampling_options& options, rng& random);
+/// Requires: parameters.size() == model.parameter_count(), validate(options), prompt not empty, its
+/// tokens in the vocabulary.
+std::vector<token_id> generate(const language_model& model, std::span<const float> parameters,
+                               std::span<const token_id> prompt, std::size_t count,
+                               const sampling_options& options, rng& random);
 
 /// The same for text: `count` tokens that follow `prompt` (a line feed if empty), as text.
 /// Requires: as above, codec.vocabulary() == model.vocabulary().
-std::string generate(const language_model& model, std::span<const float> parameters, const text_codec& codec, std::string_view prompt,
-                     std::size_t count, const sampling_options& options, rng& random);
+std::string generate(const language_model& model, std::span<const float> parameters,
+                     const text_codec& codec, std::string_view prompt, std::size_t count,
+                     const sampling_options& options, rng& random);
 
 } // namespace shoal::learn

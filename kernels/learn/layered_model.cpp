@@ -41,8 +41,7 @@ result<std::vector<float>> gather(const slots& whole, std::span<const float> val
         std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(from.offset), from.size(),
                     out.begin() + static_cast<std::ptrdiff_t>(part.offset));
       });
-  if (!done)
-    return failure{done.error()};
+  if (!done) return failure{done.error()};
   return out;
 }
 

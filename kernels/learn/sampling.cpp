@@ -32,8 +32,7 @@ std::size_t choose(std::span<const float> logits, const sampling_options& option
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return value(a) > value(b); });
   const double best = value(order.front());
-  if (options.temperature == 0 || !std::isfinite(best))
-    return order.front();
+  if (options.temperature == 0 || !std::isfinite(best)) return order.front();
 
   auto kept = options.top_k == 0 ? order.size() : std::min(options.top_k, order.size());
   std::vector<double> weights(kept);
@@ -43,13 +42,11 @@ std::size_t choose(std::span<const float> logits, const sampling_options& option
   double mass = 0;
   for (std::size_t i = 0; i < kept; ++i) {
     mass += weights[i];
-    if (mass >= options.top_p * total)
-      kept = i + 1;
+    if (mass >= options.top_p * total) kept = i + 1;
   }
   double left = random.uniform() * mass;
   for (std::size_t i = 0; i < kept; ++i)
-    if ((left -= weights[i]) < 0)
-      return order[i];
+    if ((left -= weights[i]) < 0) return order[i];
   return order[kept - 1];
 }
 

@@ -39,10 +39,8 @@ result<std::vector<found_file>> expand(const std::string& pattern) {
     for (; !error && entry != end; entry.increment(error))
       if (std::error_code ignored; fs::is_regular_file(entry->status(ignored)))
         found.push_back({entry->path()});
-    if (error)
-      return failure{"data: cannot list " + quoted(pattern) + ": " + error.message()};
-    if (found.empty())
-      return failure{"data: the folder " + quoted(pattern) + " holds no files"};
+    if (error) return failure{"data: cannot list " + quoted(pattern) + ": " + error.message()};
+    if (found.empty()) return failure{"data: the folder " + quoted(pattern) + " holds no files"};
     return found;
   }
   if (fs::exists(status)) {
@@ -58,11 +56,9 @@ result<std::vector<found_file>> expand(const std::string& pattern) {
   glob_t matches{};
   if (glob(pattern.c_str(), 0, nullptr, &matches) == 0)
     for (std::size_t i = 0; i < matches.gl_pathc; ++i)
-      if (fs::is_regular_file(matches.gl_pathv[i], error))
-        found.push_back({matches.gl_pathv[i]});
+      if (fs::is_regular_file(matches.gl_pathv[i], error)) found.push_back({matches.gl_pathv[i]});
   globfree(&matches);
-  if (found.empty())
-    return failure{"data: no file matches " + quoted(pattern)};
+  if (found.empty()) return failure{"data: no file matches " + quoted(pattern)};
   return found;
 }
 
@@ -105,7 +101,8 @@ std::uint64_t permute(std::uint64_t index, std::uint64_t n, std::uint64_t key) {
   return index;
 }
 
-std::uint64_t buffered(std::uint64_t index, std::uint64_t n, std::uint64_t size, std::uint64_t key) {
+std::uint64_t buffered(std::uint64_t index, std::uint64_t n, std::uint64_t size,
+                       std::uint64_t key) {
   SHOAL_CHECK(index < n && size > 0, "the index is inside the range that is shuffled");
   // The first buffer is of a drawn size, so that its borders lie elsewhere in each pass.
   const auto head = std::min(n, size - mix(key ^ 0x9e3779b97f4a7c15ULL) % size);
@@ -117,16 +114,14 @@ std::uint64_t buffered(std::uint64_t index, std::uint64_t n, std::uint64_t size,
 
 result<text_corpus> text_corpus::load(std::span<const std::string> patterns,
                                       const text_options& options) {
-  if (patterns.empty())
-    return failure{"data: no files were given"};
+  if (patterns.empty()) return failure{"data: no files were given"};
   std::set<fs::path> seen;
   std::set<digest> contents;
   std::vector<text_file> files;
   std::uint64_t room = options.max_bytes;
   for (const auto& pattern : patterns) {
     auto found = expand(pattern);
-    if (!found)
-      return failure{found.error()};
+    if (!found) return failure{found.error()};
     std::sort(found->begin(), found->end(),
               [](const auto& a, const auto& b) { return a.path < b.path; });
     for (const auto& [path, named] : *found) {
@@ -134,24 +129,19 @@ result<text_corpus> text_corpus::load(std::span<const std::string> patterns,
       const auto real = fs::canonical(path, error);
       if (error)
         return failure{"data: cannot resolve " + quoted(path.string()) + ": " + error.message()};
-      if (!seen.insert(real).second)
-        continue;
+      if (!seen.insert(real).second) continue;
       auto bytes = read_text_file(real.string(), options.field, room);
-      if (!bytes)
-        return failure{bytes.error()};
+      if (!bytes) return failure{bytes.error()};
       if (bytes->empty()) {
-        if (named)
-          return failure{"data: the file " + quoted(path.string()) + " is empty"};
+        if (named) return failure{"data: the file " + quoted(path.string()) + " is empty"};
         continue;
       }
-      if (!contents.insert(hash_of(std::as_bytes(std::span(*bytes)))).second)
-        continue;
+      if (!contents.insert(hash_of(std::as_bytes(std::span(*bytes)))).second) continue;
       room -= bytes->size();
       files.push_back({real.filename().string(), std::move(*bytes)});
     }
   }
-  if (files.empty())
-    return failure{"data: all files that were found are empty"};
+  if (files.empty()) return failure{"data: all files that were found are empty"};
   return from_files(std::move(files), options);
 }
 
@@ -198,8 +188,7 @@ result<text_corpus> text_corpus::from_files(std::vector<text_file> files,
 
 std::size_t text_corpus::total_bytes() const noexcept {
   std::size_t total = 0;
-  for (const auto& file : files_)
-    total += file.bytes.size();
+  for (const auto& file : files_) total += file.bytes.size();
   return total;
 }
 
@@ -246,8 +235,7 @@ std::vector<std::byte> text_corpus::held_out_samples() const {
 
 std::vector<std::span<const std::uint8_t>> text_corpus::train_segments() const {
   std::vector<std::span<const std::uint8_t>> segments;
-  for (const auto& file : files_)
-    segments.push_back(file.train());
+  for (const auto& file : files_) segments.push_back(file.train());
   return segments;
 }
 

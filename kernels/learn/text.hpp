@@ -3,10 +3,11 @@
 // p = i / windows() every window comes once, in an order that a keyed permutation gives, so a shard
 // needs no state and its replica yields the same bytes. Windows of one pass never overlap in what
 // they predict, never cross the end of a file, and start at an offset drawn per pass and file, so
-// that the model sees no fixed cuts. With a shuffle buffer of B windows a pass goes through the files in order, and only the
-// windows of one buffer are permuted: who streams them holds B windows, and none comes more than B - 1 places early or late.
-// Source: permutation: Luby and Rackoff's Feistel network with
-// cycle walking (Black and Rogaway, CT-RSA 2002). Thread safety: immutable after loading.
+// that the model sees no fixed cuts. With a shuffle buffer of B windows a pass goes through the
+// files in order, and only the windows of one buffer are permuted: who streams them holds B
+// windows, and none comes more than B - 1 places early or late. Source: permutation: Luby and
+// Rackoff's Feistel network with cycle walking (Black and Rogaway, CT-RSA 2002). Thread safety:
+// immutable after loading.
 #pragma once
 
 #include "kernels/base/digest.hpp"
@@ -21,9 +22,9 @@
 namespace shoal::learn {
 
 struct text_options {
-  std::int64_t context = 64; ///< a sample is context + 1 bytes
-  double holdout = 0.1;      ///< the fraction at the end of each file that is never trained on
-  std::uint64_t seed = 1;    ///< of the order of the samples
+  std::int64_t context = 64;  ///< a sample is context + 1 bytes
+  double holdout = 0.1;       ///< the fraction at the end of each file that is never trained on
+  std::uint64_t seed = 1;     ///< of the order of the samples
   std::string field = "text"; ///< of each object in files of JSON lines (text_file.hpp)
   /// Windows are drawn from among so many that follow each other; 0: from among all.
   std::uint64_t shuffle_buffer = 0;
@@ -48,8 +49,8 @@ public:
   /// 'texts/*.txt'. Symbolic links are followed; a file that is reached twice, or whose content
   /// another file has too, counts once. Empty files are an error where they are named, and are left
   /// out of folders and globs. Files are sorted by name and content. Errors: a pattern that matches
-  /// nothing, a file that cannot be read or unpacked (read_text_file()), more than max_bytes, options out of range, a corpus too
-  /// short for one training and one held-out window.
+  /// nothing, a file that cannot be read or unpacked (read_text_file()), more than max_bytes,
+  /// options out of range, a corpus too short for one training and one held-out window.
   static result<text_corpus> load(std::span<const std::string> patterns,
                                   const text_options& options);
   /// The same from memory (names and bytes).
@@ -100,8 +101,8 @@ private:
 /// A bijection of [0, n) chosen by `key`. Requires: index < n.
 std::uint64_t permute(std::uint64_t index, std::uint64_t n, std::uint64_t key);
 
-/// One that moves no index by `size` or more: blocks of `size`, the first a drawn part of that, are each permuted.
-/// Requires: index < n, size > 0.
+/// One that moves no index by `size` or more: blocks of `size`, the first a drawn part of that, are
+/// each permuted. Requires: index < n, size > 0.
 std::uint64_t buffered(std::uint64_t index, std::uint64_t n, std::uint64_t size, std::uint64_t key);
 
 } // namespace shoal::learn

@@ -13,8 +13,7 @@ public:
   std::vector<token_id> encode(std::string_view text) const override {
     std::vector<token_id> out;
     out.reserve(text.size());
-    for (const char c : text)
-      out.push_back(static_cast<unsigned char>(c));
+    for (const char c : text) out.push_back(static_cast<unsigned char>(c));
     return out;
   }
 
@@ -39,8 +38,7 @@ const text_codec& byte_codec() {
 std::string printable(std::string_view bytes) {
   std::string text(bytes);
   for (char& c : text)
-    if (c != '\n' && c != '\t' && (c < ' ' || c > '~'))
-      c = '?';
+    if (c != '\n' && c != '\t' && (c < ' ' || c > '~')) c = '?';
   return text;
 }
 

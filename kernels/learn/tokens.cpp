@@ -44,8 +44,7 @@ result<void> check_tokens(std::span<const std::byte> bytes, std::int64_t vocabul
       }
     }
   });
-  if (wrong == bytes.size())
-    return {};
+  if (wrong == bytes.size()) return {};
   return failure{"tokens: number " + std::to_string(wrong / width) + " is " +
                  std::to_string(found) + "; the vocabulary has " + std::to_string(vocabulary)};
 }

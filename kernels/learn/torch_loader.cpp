@@ -28,8 +28,7 @@ torch_module load() {
   const char* name = "libshoal_torch.so";
   torch_module out;
   for (const auto& path : {here / name, here.parent_path() / "lib" / "shoal" / name}) {
-    if (!fs::exists(path, error))
-      continue;
+    if (!fs::exists(path, error)) continue;
     void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (!handle) {
       out.error = std::string("libtorch cannot be loaded: ") + dlerror();
@@ -39,8 +38,7 @@ torch_module load() {
     out.use_one_thread =
         reinterpret_cast<decltype(out.use_one_thread)>(dlsym(handle, "shoal_use_one_thread"));
     in_use = out.make && out.use_one_thread;
-    if (!in_use)
-      out.error = path.string() + " is of another version of Shoal";
+    if (!in_use) out.error = path.string() + " is of another version of Shoal";
     return out;
   }
   out.error = std::string(name) + ", which calls libtorch, is neither in " + here.string() +
@@ -55,22 +53,19 @@ const torch_module& module() {
 }
 
 const torch_module& needed_module() {
-  if (!module().error.empty())
-    throw std::runtime_error(module().error);
+  if (!module().error.empty()) throw std::runtime_error(module().error);
   return module();
 }
 
 } // namespace
 
 result<void> load_torch() {
-  if (!module().error.empty())
-    return failure{module().error};
+  if (!module().error.empty()) return failure{module().error};
   return {};
 }
 
 void use_one_thread() {
-  if (in_use)
-    module().use_one_thread();
+  if (in_use) module().use_one_thread();
 }
 
 std::shared_ptr<const transformer_math> make_transformer_math(const transformer_shape& shape) {

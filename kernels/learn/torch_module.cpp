@@ -1,7 +1,7 @@
-// All of Shoal that calls libtorch: a module of its own, which torch_loader loads when the first transformer is made.
-#include "kernels/learn/transformer_math.hpp"
-
+// All of Shoal that calls libtorch: a module of its own, which torch_loader loads when the first
+// transformer is made.
 #include "kernels/learn/torch_pch.hpp"
+#include "kernels/learn/transformer_math.hpp"
 
 #include <dlfcn.h>
 
@@ -27,8 +27,7 @@ void use_one_thread() {
       set(1);
   });
   static thread_local bool done = false;
-  if (done)
-    return;
+  if (done) return;
   at::set_num_threads(1);
   done = true;
 }
@@ -40,9 +39,9 @@ struct tables {
 
   /// The same for sequences of `time` tokens.
   tables upto(std::int64_t time) const {
-    if (time == cosine.size(0))
-      return *this;
-    return {cosine.narrow(0, 0, time), sine.narrow(0, 0, time), mask.narrow(0, 0, time).narrow(1, 0, time)};
+    if (time == cosine.size(0)) return *this;
+    return {cosine.narrow(0, 0, time), sine.narrow(0, 0, time),
+            mask.narrow(0, 0, time).narrow(1, 0, time)};
   }
 };
 
@@ -105,7 +104,8 @@ tables tables_of(const kernels::transformer_config& config) {
 
 constexpr std::size_t tensors_of_layer = 6;
 
-/// The parts of a forward pass over [samples, time] of tokens; x is [samples * time, dim] throughout.
+/// The parts of a forward pass over [samples, time] of tokens; x is [samples * time, dim]
+/// throughout.
 struct forward_pass {
   const kernels::transformer_config& config;
   std::int64_t n, t; // samples, time
@@ -137,49 +137,53 @@ struct forward_pass {
   }
 };
 
-/// A pass through layers, and back. Between the two it keeps the graph of all of them, or with `again` no more than each layer's
-/// input: then the way back computes each layer again. The results are the same, to the last bit.
+/// A pass through layers, and back. Between the two it keeps the graph of all of them, or with
+/// `again` no more than each layer's input: then the way back computes each layer again. The
+/// results are the same, to the last bit.
 class block_pass {
- public:
+public:
   /// `leaves`: the layers' tensors, in the order of the layout.
-  block_pass(const forward_pass& pass, std::span<const Tensor> leaves, bool again) : pass_(pass), leaves_(leaves), again_(again) {}
+  block_pass(const forward_pass& pass, std::span<const Tensor> leaves, bool again)
+      : pass_(pass), leaves_(leaves), again_(again) {}
 
   /// What comes out of the last layer, without a graph.
   Tensor forward(Tensor x) {
     entered_.push_back(x.detach().set_requires_grad(true));
     if (!again_) {
       out_ = entered_.back();
-      for (std::size_t i = 0; i < layers(); ++i)
-        out_ = pass_.layer(out_, layer(i).data());
+      for (std::size_t i = 0; i < layers(); ++i) out_ = pass_.layer(out_, layer(i).data());
       return out_.detach();
     }
     at::NoGradGuard without_graph;
     for (std::size_t i = 0; i < layers(); ++i) {
       x = pass_.layer(x, layer(i).data());
-      if (i + 1 < layers())
-        entered_.push_back(x);
+      if (i + 1 < layers()) entered_.push_back(x);
     }
     return x;
   }
 
-  /// The gradient of the input, and the leaves' in `into`. `upstream`: that of the output. Requires: forward was called, once.
+  /// The gradient of the input, and the leaves' in `into`. `upstream`: that of the output.
+  /// Requires: forward was called, once.
   Tensor backward(Tensor upstream, std::span<Tensor> into) {
-    if (!again_)
-      return gradients(std::exchange(out_, {}), leaves_, std::move(upstream), into);
+    if (!again_) return gradients(std::exchange(out_, {}), leaves_, std::move(upstream), into);
     for (auto i = layers(); i-- > 0;) {
       entered_.back().set_requires_grad(true);
-      upstream = gradients(pass_.layer(entered_.back(), layer(i).data()), layer(i), std::move(upstream),
-                           into.subspan(tensors_of_layer * i, tensors_of_layer));
+      upstream =
+          gradients(pass_.layer(entered_.back(), layer(i).data()), layer(i), std::move(upstream),
+                    into.subspan(tensors_of_layer * i, tensors_of_layer));
       entered_.pop_back();
     }
     return upstream;
   }
 
- private:
+private:
   std::size_t layers() const { return leaves_.size() / tensors_of_layer; }
-  std::span<const Tensor> layer(std::size_t i) const { return leaves_.subspan(tensors_of_layer * i, tensors_of_layer); }
+  std::span<const Tensor> layer(std::size_t i) const {
+    return leaves_.subspan(tensors_of_layer * i, tensors_of_layer);
+  }
 
-  Tensor gradients(Tensor out, std::span<const Tensor> leaves, Tensor upstream, std::span<Tensor> into) const {
+  Tensor gradients(Tensor out, std::span<const Tensor> leaves, Tensor upstream,
+                   std::span<Tensor> into) const {
     std::vector<Tensor> wanted{entered_.back()};
     wanted.insert(wanted.end(), leaves.begin(), leaves.end());
     auto found = torch::autograd::grad({std::move(out)}, wanted, {std::move(upstream)});
@@ -190,13 +194,15 @@ class block_pass {
   const forward_pass& pass_;
   std::span<const Tensor> leaves_;
   bool again_;
-  std::vector<Tensor> entered_; // what went into each layer; or into the first only, where the graph has the others
-  Tensor out_;                  // with its graph
+  std::vector<Tensor>
+      entered_; // what went into each layer; or into the first only, where the graph has the others
+  Tensor out_;  // with its graph
 };
 
 /// The sum over the samples of their mean losses. `targets` [samples * time].
 Tensor loss_of(const forward_pass& pass, const Tensor& logits, const Tensor& targets) {
-  return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum) * (1.0 / static_cast<double>(pass.t));
+  return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum) *
+         (1.0 / static_cast<double>(pass.t));
 }
 
 /// A loss, and its gradients.
@@ -205,7 +211,8 @@ struct head_pass {
   Tensor x, gain, embedding;
 };
 
-head_pass back_from_loss(const forward_pass& pass, Tensor x, const Tensor& gain, const Tensor& embedding, const Tensor& targets) {
+head_pass back_from_loss(const forward_pass& pass, Tensor x, const Tensor& gain,
+                         const Tensor& embedding, const Tensor& targets) {
   x.set_requires_grad(true);
   const auto loss = loss_of(pass, pass.predict(x, gain, embedding), targets);
   auto found = torch::autograd::grad({loss}, {x, gain, embedding});
@@ -214,19 +221,20 @@ head_pass back_from_loss(const forward_pass& pass, Tensor x, const Tensor& gain,
 
 /// The gradient of the embedding, as the input of the first layer.
 Tensor back_from_input(const forward_pass& pass, const Tensor& inputs, const Tensor& upstream) {
-  return at::embedding_dense_backward(upstream, inputs.reshape({-1}), pass.config.vocabulary, -1, false);
+  return at::embedding_dense_backward(upstream, inputs.reshape({-1}), pass.config.vocabulary, -1,
+                                      false);
 }
 
 class torch_math final : public transformer_math {
- public:
+public:
   explicit torch_math(const transformer_shape& shape)
       : config_(shape.config), checkpoint_(shape.checkpoint), layout_(shape.layout) {
     use_one_thread();
     tables_ = tables_of(config_);
   }
 
-  double accumulate_gradient(std::span<const float> parameters, std::span<const token_id> tokens, std::size_t samples,
-                             std::span<float> gradient_sum) const override {
+  double accumulate_gradient(std::span<const float> parameters, std::span<const token_id> tokens,
+                             std::size_t samples, std::span<float> gradient_sum) const override {
     use_one_thread();
     at::AutoGradMode with_gradient(true);
     const auto leaves = leaves_of(parameters, 0, layout_.size());
@@ -239,11 +247,13 @@ class torch_math final : public transformer_math {
     double loss = 0;
     {
       block_pass block(pass, std::span(leaves).subspan(1, leaves.size() - 2), checkpoint_);
-      auto head = back_from_loss(pass, block.forward(embed(pass, leaves[0], inputs)), leaves.back(), leaves[0], targets);
+      auto head = back_from_loss(pass, block.forward(embed(pass, leaves[0], inputs)), leaves.back(),
+                                 leaves[0], targets);
       loss = head.loss;
       gradients.back() = std::move(head.gain);
       gradients[0] = std::move(head.embedding);
-      const auto upstream = block.backward(std::move(head.x), std::span(gradients).subspan(1, leaves.size() - 2));
+      const auto upstream =
+          block.backward(std::move(head.x), std::span(gradients).subspan(1, leaves.size() - 2));
       // The embedding is the output matrix, too.
       gradients[0] = gradients[0] + back_from_input(pass, inputs, upstream);
     }
@@ -252,16 +262,20 @@ class torch_math final : public transformer_math {
     return loss;
   }
 
-  double sum_of_losses(std::span<const float> parameters, std::span<const token_id> tokens, std::size_t samples) const override {
+  double sum_of_losses(std::span<const float> parameters, std::span<const token_id> tokens,
+                       std::size_t samples) const override {
     use_one_thread();
     at::NoGradGuard without_gradient;
     const auto count = static_cast<std::int64_t>(samples);
     const auto all = view_of(tokens, count, config_.context + 1);
     const auto logits = whole(parameters, all.narrow(1, 0, config_.context));
-    return at::cross_entropy_loss(logits, all.narrow(1, 1, config_.context).reshape({-1}), {}, at::Reduction::Sum).item<double>();
+    return at::cross_entropy_loss(logits, all.narrow(1, 1, config_.context).reshape({-1}), {},
+                                  at::Reduction::Sum)
+        .item<double>();
   }
 
-  std::vector<float> next_logits(std::span<const float> parameters, std::span<const token_id> prompt) const override {
+  std::vector<float> next_logits(std::span<const float> parameters,
+                                 std::span<const token_id> prompt) const override {
     use_one_thread();
     at::NoGradGuard without_gradient;
     const auto t = static_cast<std::int64_t>(prompt.size());
@@ -269,23 +283,29 @@ class torch_math final : public transformer_math {
     return {last.data_ptr<float>(), last.data_ptr<float>() + last.numel()};
   }
 
-  void embed(std::span<const float> parameters, std::span<const token_id> tokens, std::span<float> out) const override {
+  void embed(std::span<const float> parameters, std::span<const token_id> tokens,
+             std::span<float> out) const override {
     use_one_thread();
     at::NoGradGuard without_gradient;
     const auto count = static_cast<std::int64_t>(tokens.size());
-    view_of(out, count, config_.dim).copy_(at::embedding(view_of(parameters, layout_[0]), view_of(tokens, count, 1).reshape({-1})));
+    view_of(out, count, config_.dim)
+        .copy_(at::embedding(view_of(parameters, layout_[0]),
+                             view_of(tokens, count, 1).reshape({-1})));
   }
 
-  void embed_backward(std::span<const token_id> tokens, std::span<const float> gradient_out, std::span<float> gradient_sum) const override {
+  void embed_backward(std::span<const token_id> tokens, std::span<const float> gradient_out,
+                      std::span<float> gradient_sum) const override {
     use_one_thread();
     at::NoGradGuard without_gradient;
     const auto count = static_cast<std::int64_t>(tokens.size());
     const auto pass = pass_of(1, 1);
-    view_of(gradient_sum, layout_[0]).add_(back_from_input(pass, view_of(tokens, count, 1), view_of(gradient_out, count, config_.dim)));
+    view_of(gradient_sum, layout_[0])
+        .add_(back_from_input(pass, view_of(tokens, count, 1),
+                              view_of(gradient_out, count, config_.dim)));
   }
 
-  void forward(layer_range block, std::span<const float> parameters, pass_shape shape, std::span<const float> in,
-               std::span<float> out) const override {
+  void forward(layer_range block, std::span<const float> parameters, pass_shape shape,
+               std::span<const float> in, std::span<float> out) const override {
     use_one_thread();
     at::NoGradGuard without_gradient;
     const auto pass = pass_of(shape.samples, shape.time);
@@ -296,8 +316,9 @@ class torch_math final : public transformer_math {
     activations(out, shape).copy_(x);
   }
 
-  void backward(layer_range block, std::span<const float> parameters, pass_shape shape, std::span<const float> in,
-                std::span<const float> gradient_out, std::span<float> gradient_in, std::span<float> gradient_sum) const override {
+  void backward(layer_range block, std::span<const float> parameters, pass_shape shape,
+                std::span<const float> in, std::span<const float> gradient_out,
+                std::span<float> gradient_in, std::span<float> gradient_sum) const override {
     use_one_thread();
     at::AutoGradMode with_gradient(true);
     const auto pass = pass_of(shape.samples, shape.time);
@@ -306,7 +327,8 @@ class torch_math final : public transformer_math {
     std::vector<Tensor> gradients(leaves.size());
     block_pass there(pass, leaves, checkpoint_);
     there.forward(activations(in, shape));
-    activations(gradient_in, shape).copy_(there.backward(activations(gradient_out, shape), gradients));
+    activations(gradient_in, shape)
+        .copy_(there.backward(activations(gradient_out, shape), gradients));
     for (std::size_t i = begin; i < end; ++i)
       view_of(gradient_sum, layout_[i], layout_[begin].offset).add_(gradients[i - begin]);
   }
@@ -316,15 +338,19 @@ class torch_math final : public transformer_math {
     use_one_thread();
     at::NoGradGuard without_gradient;
     const auto pass = pass_of(shape.samples, shape.time);
-    const auto logits = pass.predict(activations(in, shape), head_gain(parameters), view_of(parameters, layout_[0]));
-    return loss_of(pass, logits, view_of(targets, shape.samples, shape.time).reshape({-1})).item<double>();
+    const auto logits = pass.predict(activations(in, shape), head_gain(parameters),
+                                     view_of(parameters, layout_[0]));
+    return loss_of(pass, logits, view_of(targets, shape.samples, shape.time).reshape({-1}))
+        .item<double>();
   }
 
-  double loss_backward(std::span<const float> parameters, pass_shape shape, std::span<const float> in, std::span<const token_id> targets,
+  double loss_backward(std::span<const float> parameters, pass_shape shape,
+                       std::span<const float> in, std::span<const token_id> targets,
                        std::span<float> gradient_in, std::span<float> gradient_sum) const override {
     use_one_thread();
     at::AutoGradMode with_gradient(true);
-    const auto head = back_from_loss(pass_of(shape.samples, shape.time), activations(in, shape), head_gain(parameters).set_requires_grad(true),
+    const auto head = back_from_loss(pass_of(shape.samples, shape.time), activations(in, shape),
+                                     head_gain(parameters).set_requires_grad(true),
                                      view_of(parameters, layout_[0]).set_requires_grad(true),
                                      view_of(targets, shape.samples, shape.time).reshape({-1}));
     activations(gradient_in, shape).copy_(head.x);
@@ -333,25 +359,36 @@ class torch_math final : public transformer_math {
     return head.loss;
   }
 
-  void logits(std::span<const float> parameters, pass_shape shape, std::span<const float> in, std::span<float> out) const override {
+  void logits(std::span<const float> parameters, pass_shape shape, std::span<const float> in,
+              std::span<float> out) const override {
     use_one_thread();
     at::NoGradGuard without_gradient;
-    const auto last = activations(in, shape).view({shape.samples, shape.time, config_.dim}).select(1, shape.time - 1);
+    const auto last = activations(in, shape)
+                          .view({shape.samples, shape.time, config_.dim})
+                          .select(1, shape.time - 1);
     view_of(out, shape.samples, config_.vocabulary)
-        .copy_(pass_of(shape.samples, 1).predict(last, head_gain(parameters), view_of(parameters, layout_[0])));
+        .copy_(pass_of(shape.samples, 1)
+                   .predict(last, head_gain(parameters), view_of(parameters, layout_[0])));
   }
 
- private:
-  forward_pass pass_of(std::int64_t samples, std::int64_t time) const { return {config_, samples, time, tables_.upto(time)}; }
+private:
+  forward_pass pass_of(std::int64_t samples, std::int64_t time) const {
+    return {config_, samples, time, tables_.upto(time)};
+  }
 
   /// Of the layout: the embedding stands before all layers.
-  static std::size_t first_tensor(std::int64_t layer) { return 1 + tensors_of_layer * static_cast<std::size_t>(layer); }
+  static std::size_t first_tensor(std::int64_t layer) {
+    return 1 + tensors_of_layer * static_cast<std::size_t>(layer);
+  }
 
-  /// The tensors [begin, end) of the layout, as what gradients are wanted of. The first one lies at the beginning of `parameters`.
-  std::vector<Tensor> leaves_of(std::span<const float> parameters, std::size_t begin, std::size_t end) const {
+  /// The tensors [begin, end) of the layout, as what gradients are wanted of. The first one lies at
+  /// the beginning of `parameters`.
+  std::vector<Tensor> leaves_of(std::span<const float> parameters, std::size_t begin,
+                                std::size_t end) const {
     std::vector<Tensor> out;
     for (auto i = begin; i < end; ++i)
-      out.push_back(view_of(parameters, layout_[i], layout_[begin].offset).set_requires_grad(at::GradMode::is_enabled()));
+      out.push_back(view_of(parameters, layout_[i], layout_[begin].offset)
+                        .set_requires_grad(at::GradMode::is_enabled()));
     return out;
   }
 
@@ -376,7 +413,8 @@ class torch_math final : public transformer_math {
 
   /// The head's parameters are the embedding and, behind it, the gain of the last norm.
   Tensor head_gain(std::span<const float> parameters) const {
-    return at::from_blob(const_cast<float*>(parameters.data()) + config_.vocabulary * config_.dim, layout_.back().shape, at::kFloat);
+    return at::from_blob(const_cast<float*>(parameters.data()) + config_.vocabulary * config_.dim,
+                         layout_.back().shape, at::kFloat);
   }
 
   kernels::transformer_config config_;
@@ -391,9 +429,12 @@ class torch_math final : public transformer_math {
 
 extern "C" {
 
-shoal::learn::transformer_math* shoal_make_transformer_math(const shoal::learn::transformer_shape& shape) {
+shoal::learn::transformer_math*
+shoal_make_transformer_math(const shoal::learn::transformer_shape& shape) {
   return new shoal::learn::torch_math(shape);
 }
 
-void shoal_use_one_thread() { shoal::learn::use_one_thread(); }
+void shoal_use_one_thread() {
+  shoal::learn::use_one_thread();
+}
 }

@@ -7,12 +7,14 @@
 namespace shoal::learn {
 
 transformer::transformer(const kernels::transformer_config& config, bool checkpoint)
-    : config_(config), layout_(layout_of(config)), parameter_count_(kernels::parameter_count(config)),
+    : config_(config), layout_(layout_of(config)),
+      parameter_count_(kernels::parameter_count(config)),
       math_(make_transformer_math({config, checkpoint, layout_})) {}
 
 result<void> transformer::check_samples(std::span<const std::byte> samples) const {
   if (samples.size() % sample_bytes() != 0)
-    return failure{"samples: " + std::to_string(samples.size()) + " bytes are no samples of " + std::to_string(sample_bytes()) + " each"};
+    return failure{"samples: " + std::to_string(samples.size()) + " bytes are no samples of " +
+                   std::to_string(sample_bytes()) + " each"};
   return check_tokens(samples, config_.vocabulary);
 }
 
@@ -25,7 +27,8 @@ void transformer::by_chunks(std::span<const std::byte> samples, std::size_t coun
   for (std::size_t first = 0; first < count; first += chunk) {
     const auto now = std::min(chunk, count - first);
     const auto into = std::span(tokens).first(now * tokens_of_sample);
-    decode_tokens(samples.subspan(first * sample_bytes(), now * sample_bytes()), config_.vocabulary, into);
+    decode_tokens(samples.subspan(first * sample_bytes(), now * sample_bytes()), config_.vocabulary,
+                  into);
     check_ids(into);
     use(std::span<const token_id>(into), now);
   }
@@ -33,10 +36,12 @@ void transformer::by_chunks(std::span<const std::byte> samples, std::size_t coun
 
 void transformer::check_ids(std::span<const token_id> tokens) const {
   const auto known = [&](token_id id) { return id >= 0 && id < config_.vocabulary; };
-  SHOAL_CHECK(std::all_of(tokens.begin(), tokens.end(), known), "strangers' samples are checked before they are used");
+  SHOAL_CHECK(std::all_of(tokens.begin(), tokens.end(), known),
+              "strangers' samples are checked before they are used");
 }
 
-double transformer::accumulate_gradient(std::span<const float> parameters, std::span<const std::byte> samples, std::size_t count,
+double transformer::accumulate_gradient(std::span<const float> parameters,
+                                        std::span<const std::byte> samples, std::size_t count,
                                         std::span<float> gradient_sum) const {
   SHOAL_CHECK(parameters.size() == parameter_count_ && gradient_sum.size() == parameter_count_,
               "parameters and gradient have the model's size");
@@ -47,7 +52,8 @@ double transformer::accumulate_gradient(std::span<const float> parameters, std::
   return total;
 }
 
-double transformer::mean_loss(std::span<const float> parameters, std::span<const std::byte> samples, std::size_t count) const {
+double transformer::mean_loss(std::span<const float> parameters, std::span<const std::byte> samples,
+                              std::size_t count) const {
   SHOAL_CHECK(parameters.size() == parameter_count_, "parameters have the model's size");
   double total = 0;
   by_chunks(samples, count, [&](std::span<const token_id> tokens, std::size_t now) {
@@ -56,7 +62,8 @@ double transformer::mean_loss(std::span<const float> parameters, std::span<const
   return count == 0 ? 0 : total / static_cast<double>(config_.context) / static_cast<double>(count);
 }
 
-std::vector<float> transformer::next_logits(std::span<const float> parameters, std::span<const token_id> prompt) const {
+std::vector<float> transformer::next_logits(std::span<const float> parameters,
+                                            std::span<const token_id> prompt) const {
   SHOAL_CHECK(parameters.size() == parameter_count_, "parameters have the model's size");
   SHOAL_CHECK(!prompt.empty(), "a prediction needs at least one token before it");
   const auto seen = prompt.last(std::min(prompt.size(), context()));

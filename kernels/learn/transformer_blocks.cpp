@@ -67,8 +67,7 @@ public:
 
 private:
   void wrong(std::string what) {
-    if (why_.empty())
-      why_ = std::move(what);
+    if (why_.empty()) why_ = std::move(what);
   }
 
   std::string why_;
@@ -110,8 +109,7 @@ public:
 
   result<std::vector<float>> embed(std::span<const float> parameters, pass_shape shape,
                                    std::span<const token_id> tokens) const override {
-    if (const auto check = input(parameters, shape, tokens); !check.ok())
-      return check.why();
+    if (const auto check = input(parameters, shape, tokens); !check.ok()) return check.why();
     return guarded([&] {
       std::vector<float> out(activations(shape));
       math_->embed(parameters, tokens, out);
@@ -126,8 +124,7 @@ public:
     if (check.ok())
       check.size("gradient of the activations", gradient_out.size(), activations(shape))
           .size("sum", gradient_sum.size(), parameters.size());
-    if (!check.ok())
-      return check.why();
+    if (!check.ok()) return check.why();
     const auto done = guarded([&] {
       math_->embed_backward(tokens, gradient_out, gradient_sum);
       return true;
@@ -137,8 +134,7 @@ public:
 
   result<std::vector<float>> forward(layer_range block, std::span<const float> parameters,
                                      pass_shape shape, std::span<const float> in) const override {
-    if (const auto check = between(block, parameters, shape, in); !check.ok())
-      return check.why();
+    if (const auto check = between(block, parameters, shape, in); !check.ok()) return check.why();
     return guarded([&] {
       std::vector<float> out(in.size());
       math_->forward(block, parameters, shape, in, out);
@@ -153,8 +149,7 @@ public:
     auto check = between(block, parameters, shape, in);
     check.size("gradient of the activations", gradient_out.size(), in.size())
         .size("sum", gradient_sum.size(), parameters.size());
-    if (!check.ok())
-      return check.why();
+    if (!check.ok()) return check.why();
     return guarded([&] {
       std::vector<float> gradient_in(in.size());
       math_->backward(block, parameters, shape, in, gradient_out, gradient_in, gradient_sum);
@@ -167,8 +162,7 @@ public:
     auto check = end(parameters, shape, in);
     if (check.ok())
       check.size("list of targets", targets.size(), shape.tokens()).tokens(targets, vocabulary());
-    if (!check.ok())
-      return check.why();
+    if (!check.ok()) return check.why();
     return guarded([&] { return math_->loss(parameters, shape, in, targets); });
   }
 
@@ -180,8 +174,7 @@ public:
       check.size("list of targets", targets.size(), shape.tokens())
           .tokens(targets, vocabulary())
           .size("sum", gradient_sum.size(), parameters.size());
-    if (!check.ok())
-      return check.why();
+    if (!check.ok()) return check.why();
     return guarded([&] {
       head_gradient out{0, std::vector<float>(in.size())};
       out.loss =
@@ -192,8 +185,7 @@ public:
 
   result<std::vector<float>> logits(std::span<const float> parameters, pass_shape shape,
                                     std::span<const float> in) const override {
-    if (const auto check = end(parameters, shape, in); !check.ok())
-      return check.why();
+    if (const auto check = end(parameters, shape, in); !check.ok()) return check.why();
     return guarded([&] {
       std::vector<float> out(static_cast<std::size_t>(shape.samples * vocabulary()));
       math_->logits(parameters, shape, in, out);
@@ -255,10 +247,8 @@ private:
 
 result<std::unique_ptr<const layered_model>>
 make_transformer_blocks(const kernels::transformer_config& config, bool checkpoint) {
-  if (auto valid = validate(config); !valid)
-    return failure{valid.error()};
-  if (auto loaded = load_torch(); !loaded)
-    return failure{loaded.error()};
+  if (auto valid = validate(config); !valid) return failure{valid.error()};
+  if (auto loaded = load_torch(); !loaded) return failure{loaded.error()};
   return std::unique_ptr<const layered_model>(
       std::make_unique<const transformer_blocks>(config, checkpoint));
 }

@@ -43,8 +43,7 @@ result<kernels::transformer_config> transformer_of(const checkpoint& saved) {
     return failure{"makes no sense: its model has no layers, heads, dim, context and vocabulary "
                    "that are whole numbers"};
   }
-  if (auto fine = validate(config); !fine)
-    return failure{"makes no sense: " + fine.error()};
+  if (auto fine = validate(config); !fine) return failure{"makes no sense: " + fine.error()};
   if (!same_tensors(saved.tensors, layout_of(config)))
     return failure{"makes no sense: its tensors are not those of its model"};
   return config;

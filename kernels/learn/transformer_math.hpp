@@ -1,5 +1,6 @@
-// The border between Shoal and libtorch. To load libtorch takes most of a second, which commands and swarms without a
-// transformer need not wait for, so all that calls it is a module (torch_module.cpp) that is loaded when it is needed.
+// The border between Shoal and libtorch. To load libtorch takes most of a second, which commands
+// and swarms without a transformer need not wait for, so all that calls it is a module
+// (torch_module.cpp) that is loaded when it is needed.
 #pragma once
 
 #include "kernels/layout.hpp"
@@ -18,43 +19,55 @@ inline constexpr std::size_t transformer_chunk = 16;
 
 struct transformer_shape {
   kernels::transformer_config config;
-  bool checkpoint = false; ///< a backward pass keeps each layer's input only, and computes the rest again
+  bool checkpoint =
+      false; ///< a backward pass keeps each layer's input only, and computes the rest again
   std::vector<kernels::tensor_slot> layout;
 };
 
-/// The functions of `transformer` and `transformer_blocks`, which say what they do, and check sizes and tokens.
+/// The functions of `transformer` and `transformer_blocks`, which say what they do, and check sizes
+/// and tokens.
 class transformer_math {
- public:
+public:
   virtual ~transformer_math() = default;
 
-  /// The whole model over one chunk; `tokens` [samples, context + 1]. Returns the sum of the samples' losses.
-  virtual double accumulate_gradient(std::span<const float> parameters, std::span<const token_id> tokens, std::size_t samples,
+  /// The whole model over one chunk; `tokens` [samples, context + 1]. Returns the sum of the
+  /// samples' losses.
+  virtual double accumulate_gradient(std::span<const float> parameters,
+                                     std::span<const token_id> tokens, std::size_t samples,
                                      std::span<float> gradient_sum) const = 0;
   /// The sum of the losses of all predictions of one chunk.
-  virtual double sum_of_losses(std::span<const float> parameters, std::span<const token_id> tokens, std::size_t samples) const = 0;
+  virtual double sum_of_losses(std::span<const float> parameters, std::span<const token_id> tokens,
+                               std::size_t samples) const = 0;
   /// Requires: 1 <= prompt.size() <= context.
-  virtual std::vector<float> next_logits(std::span<const float> parameters, std::span<const token_id> prompt) const = 0;
+  virtual std::vector<float> next_logits(std::span<const float> parameters,
+                                         std::span<const token_id> prompt) const = 0;
 
   /// The pieces of layered_model.
-  virtual void embed(std::span<const float> parameters, std::span<const token_id> tokens, std::span<float> out) const = 0;
+  virtual void embed(std::span<const float> parameters, std::span<const token_id> tokens,
+                     std::span<float> out) const = 0;
   virtual void embed_backward(std::span<const token_id> tokens, std::span<const float> gradient_out,
                               std::span<float> gradient_sum) const = 0;
-  virtual void forward(layer_range block, std::span<const float> parameters, pass_shape shape, std::span<const float> in,
-                       std::span<float> out) const = 0;
-  virtual void backward(layer_range block, std::span<const float> parameters, pass_shape shape, std::span<const float> in,
-                        std::span<const float> gradient_out, std::span<float> gradient_in, std::span<float> gradient_sum) const = 0;
-  virtual double loss(std::span<const float> parameters, pass_shape shape, std::span<const float> in,
-                      std::span<const token_id> targets) const = 0;
-  virtual double loss_backward(std::span<const float> parameters, pass_shape shape, std::span<const float> in,
-                               std::span<const token_id> targets, std::span<float> gradient_in, std::span<float> gradient_sum) const = 0;
-  virtual void logits(std::span<const float> parameters, pass_shape shape, std::span<const float> in, std::span<float> out) const = 0;
+  virtual void forward(layer_range block, std::span<const float> parameters, pass_shape shape,
+                       std::span<const float> in, std::span<float> out) const = 0;
+  virtual void backward(layer_range block, std::span<const float> parameters, pass_shape shape,
+                        std::span<const float> in, std::span<const float> gradient_out,
+                        std::span<float> gradient_in, std::span<float> gradient_sum) const = 0;
+  virtual double loss(std::span<const float> parameters, pass_shape shape,
+                      std::span<const float> in, std::span<const token_id> targets) const = 0;
+  virtual double loss_backward(std::span<const float> parameters, pass_shape shape,
+                               std::span<const float> in, std::span<const token_id> targets,
+                               std::span<float> gradient_in,
+                               std::span<float> gradient_sum) const = 0;
+  virtual void logits(std::span<const float> parameters, pass_shape shape,
+                      std::span<const float> in, std::span<float> out) const = 0;
 };
 
-}  // namespace shoal::learn
+} // namespace shoal::learn
 
 // What the module exports; found by name.
 extern "C" {
 /// The caller owns what is returned.
-shoal::learn::transformer_math* shoal_make_transformer_math(const shoal::learn::transformer_shape& shape);
+shoal::learn::transformer_math*
+shoal_make_transformer_math(const shoal::learn::transformer_shape& shape);
 void shoal_use_one_thread();
 }

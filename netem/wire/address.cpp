@@ -11,7 +11,10 @@
 namespace shoal::netem::wire {
 
 result<address> parse_address(std::string_view text) {
-  const auto wrong = [&](std::string why) { return failure{"'" + std::string(text) + "' " + why + "; write it as host:port, as in 10.0.0.5:7000"}; };
+  const auto wrong = [&](std::string why) {
+    return failure{"'" + std::string(text) + "' " + why +
+                   "; write it as host:port, as in 10.0.0.5:7000"};
+  };
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return wrong("has no port");
   auto host = text.substr(0, colon);
@@ -22,11 +25,15 @@ result<address> parse_address(std::string_view text) {
   else if (host.find(':') != std::string_view::npos)
     return wrong("is an IPv6 address without brackets");
   if (host.empty()) return wrong("has no host");
-  const auto in_no_name = [](char c) { return (c >= 0 && c <= ' ') || c == 0x7F || std::string_view("/@[]").find(c) != std::string_view::npos; };
+  const auto in_no_name = [](char c) {
+    return (c >= 0 && c <= ' ') || c == 0x7F ||
+           std::string_view("/@[]").find(c) != std::string_view::npos;
+  };
   if (std::any_of(host.begin(), host.end(), in_no_name)) return wrong("is no address");
   unsigned number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (error != std::errc{} || end != port.data() + port.size() || number > 65535) return wrong("has no port between 0 and 65535");
+  if (error != std::errc{} || end != port.data() + port.size() || number > 65535)
+    return wrong("has no port between 0 and 65535");
   return address{std::string(host), static_cast<std::uint16_t>(number)};
 }
 
@@ -39,10 +46,12 @@ result<address> resolve(const address& what) {
     return failure{"cannot resolve '" + what.host + "': " + gai_strerror(code)};
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner{found, freeaddrinfo};
   char number[INET6_ADDRSTRLEN] = "";
-  const void* bytes = found->ai_family == AF_INET ? static_cast<const void*>(&reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr)
-                                                  : &reinterpret_cast<sockaddr_in6*>(found->ai_addr)->sin6_addr;
+  const void* bytes =
+      found->ai_family == AF_INET
+          ? static_cast<const void*>(&reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr)
+          : &reinterpret_cast<sockaddr_in6*>(found->ai_addr)->sin6_addr;
   inet_ntop(found->ai_family, bytes, number, sizeof(number));
   return address{number, what.port};
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

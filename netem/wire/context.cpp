@@ -45,18 +45,15 @@ void context::add_counts(wire_counts& into) const {
   into.links_open = linked;
   into.held_back = held_back;
   into.unhandled_bytes = unhandled;
-  for (const auto name : gate_refusal_names)
-    into.connections_refused[std::string(name)] = 0;
+  for (const auto name : gate_refusal_names) into.connections_refused[std::string(name)] = 0;
   std::lock_guard guard(mutex_);
   const auto of = [this](std::string_view name) {
     const auto found = refused_.find(std::string(name));
     return found == refused_.end() ? 0 : found->second;
   };
   for (const auto name : refusal_names)
-    if (name != "none")
-      into.connections_refused[std::string(name)] = of(name);
-  for (const auto name : frame_refusal_names)
-    into.frames_refused[std::string(name)] = of(name);
+    if (name != "none") into.connections_refused[std::string(name)] = of(name);
+  for (const auto name : frame_refusal_names) into.frames_refused[std::string(name)] = of(name);
 }
 
 node_key key_of(const caf::node_id& node) {

@@ -8,8 +8,7 @@
 namespace shoal::netem::wire {
 
 bool open_requests::add(std::shared_ptr<pipe> through, duration now) {
-  if (stopped_ || open_.size() >= most_control_requests)
-    return false;
+  if (stopped_ || open_.size() >= most_control_requests) return false;
   const auto* key = through.get();
   open_.emplace(key, request{std::move(through), now});
   return true;
@@ -17,38 +16,32 @@ bool open_requests::add(std::shared_ptr<pipe> through, duration now) {
 
 std::shared_ptr<pipe> open_requests::take_question(const pipe* through) {
   const auto found = open_.find(through);
-  if (found == open_.end() || std::exchange(found->second.asked, true))
-    return nullptr;
+  if (found == open_.end() || std::exchange(found->second.asked, true)) return nullptr;
   return found->second.through;
 }
 
 std::vector<std::shared_ptr<pipe>> open_requests::overdue(duration now, duration limit) const {
   std::vector<std::shared_ptr<pipe>> out;
   for (const auto& [through, each] : open_)
-    if (now - each.since > limit)
-      out.push_back(each.through);
+    if (now - each.since > limit) out.push_back(each.through);
   return out;
 }
 
 std::vector<std::shared_ptr<pipe>> open_requests::stop() {
   stopped_ = true;
   std::vector<std::shared_ptr<pipe>> out;
-  for (const auto& [through, each] : open_)
-    out.push_back(each.through);
+  for (const auto& [through, each] : open_) out.push_back(each.through);
   return out;
 }
 
 refusal control_requests::identify(const pipe& through, visitor& who, std::string& detail) const {
   who.operates = true;
-  if (!around_.answer)
-    return refusal::not_ours;
-  if (!around_.admits)
-    return refusal::none;
+  if (!around_.answer) return refusal::not_ours;
+  if (!around_.admits) return refusal::none;
   who.operates = false;
   const auto certificate = through.certificate();
   const auto why = around_.admits->check(certificate, around_.utc_ns(), who.name, detail);
-  if (why == refusal::none)
-    who.operates = read_certificate(certificate)->operates;
+  if (why == refusal::none) who.operates = read_certificate(certificate)->operates;
   return why;
 }
 
@@ -56,21 +49,16 @@ void control_requests::incoming(std::shared_ptr<pipe> made, duration now) {
   visitor who;
   std::string detail;
   const auto refused = identify(*made, who, detail);
-  if (!requests_.lock()->add(made, now))
-    return reject(made);
-  if (refused != refusal::none)
-    around_.count_refusal(name_of(refused));
+  if (!requests_.lock()->add(made, now)) return reject(made);
+  if (refused != refusal::none) around_.count_refusal(name_of(refused));
   made->start(
       [weak = weak_from_this(), who, through = made.get()](payload bytes) {
-        if (auto self = weak.lock())
-          self->asked(through, who, bytes);
+        if (auto self = weak.lock()) self->asked(through, who, bytes);
       },
       [weak = weak_from_this(), through = made.get()](const std::string&) {
-        if (auto self = weak.lock())
-          self->requests_.lock()->remove(through);
+        if (auto self = weak.lock()) self->requests_.lock()->remove(through);
       });
-  if (refused == refusal::none)
-    return;
+  if (refused == refusal::none) return;
   made->send(to_frame(
       visit_answer{false, std::string(name_of(refused)) + (detail.empty() ? "" : ", " + detail)}));
   made->finish();
@@ -78,8 +66,7 @@ void control_requests::incoming(std::shared_ptr<pipe> made, duration now) {
 
 void control_requests::asked(const pipe* through, const visitor& who, const payload& bytes) {
   const auto to = requests_.lock()->take_question(through);
-  if (!to)
-    return;
+  if (!to) return;
   if (bytes.size() > longest_question) {
     around_.count_refusal("bad_frame");
     return to->close();
@@ -91,14 +78,12 @@ void control_requests::asked(const pipe* through, const visitor& who, const payl
 
 void control_requests::close_overdue(duration now, duration limit) {
   const auto late = requests_.lock()->overdue(now, limit);
-  for (const auto& each : late)
-    each->close();
+  for (const auto& each : late) each->close();
 }
 
 void control_requests::close() {
   const auto open = requests_.lock()->stop();
-  for (const auto& each : open)
-    each->close();
+  for (const auto& each : open) each->close();
 }
 
 void reject(const std::shared_ptr<pipe>& made) {

@@ -1,35 +1,39 @@
 #include "netem/wire/credentials.hpp"
 
-#include <chrono>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <mutex>
+#include "netem/wire/certificates.hpp"
+#include "netem/wire/key_files.hpp"
+#include "netem/wire/node_keys.hpp"
+#include "netem/wire/signed_text.hpp"
 
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
-#include "netem/wire/certificates.hpp"
-#include "netem/wire/key_files.hpp"
-#include "netem/wire/node_keys.hpp"
-#include "netem/wire/signed_text.hpp"
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <mutex>
 
 namespace shoal::netem::wire {
 
 namespace {
 
 std::int64_t utc_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 class moderated final : public admission {
- public:
+public:
   moderated(std::filesystem::path list, std::string ca, revocation_list revoked)
-      : list_(std::move(list)), ca_(std::move(ca)), revoked_(std::move(revoked)), read_at_(changed_at()) {}
+      : list_(std::move(list)), ca_(std::move(ca)), revoked_(std::move(revoked)),
+        read_at_(changed_at()) {}
 
-  refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name, std::string& detail) const override {
+  refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name,
+                std::string& detail) const override {
     const auto facts = read_certificate(certificate);
     if (!facts) {
       detail = facts.error();
@@ -38,7 +42,9 @@ class moderated final : public admission {
     if (const auto issued = check_issued(certificate, ca_, utc_ns); !issued) {
       detail = issued.error();
       // Only its time is over?
-      const bool was_good = facts->not_after_utc_ns < utc_ns && check_issued(certificate, ca_, facts->not_after_utc_ns - 1'000'000'000).ok();
+      const bool was_good =
+          facts->not_after_utc_ns < utc_ns &&
+          check_issued(certificate, ca_, facts->not_after_utc_ns - 1'000'000'000).ok();
       return was_good ? refusal::expired : refusal::not_admitted;
     }
     std::lock_guard guard(mutex_);
@@ -65,7 +71,8 @@ class moderated final : public admission {
     if (!list) return list_news::forged;
     std::lock_guard guard(mutex_);
     read_again();
-    if (list->number() <= revoked_.number()) return list->number() == revoked_.number() ? list_news::known : list_news::old;
+    if (list->number() <= revoked_.number())
+      return list->number() == revoked_.number() ? list_news::known : list_news::old;
     revoked_ = std::move(*list);
     // Who cannot keep it heeds it nevertheless.
     if (const auto kept = write_text(list_, pem); !kept) detail = kept.error();
@@ -73,7 +80,7 @@ class moderated final : public admission {
     return list_news::taken;
   }
 
- private:
+private:
   std::filesystem::file_time_type changed_at() const {
     std::error_code failed;
     return std::filesystem::last_write_time(list_, failed);
@@ -85,20 +92,22 @@ class moderated final : public admission {
     std::ifstream in(list_, std::ios::binary);
     const std::string pem{std::istreambuf_iterator<char>(in), {}};
     // An older list, or one that is being written, changes nothing.
-    if (auto list = revocation_list::read(pem, ca_); list && list->number() > revoked_.number()) revoked_ = std::move(*list);
+    if (auto list = revocation_list::read(pem, ca_); list && list->number() > revoked_.number())
+      revoked_ = std::move(*list);
   }
 
   const std::filesystem::path list_;
   const std::string ca_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_; // guards what follows
   mutable revocation_list revoked_;
   mutable std::filesystem::file_time_type read_at_;
 };
 
-}  // namespace
+} // namespace
 
 result<credentials> load_credentials(const std::filesystem::path& folder) {
-  // No TLS 1.2: none of its suites that are left goes with an Ed25519 certificate. gRPC reads this once, before its first handshake.
+  // No TLS 1.2: none of its suites that are left goes with an Ed25519 certificate. gRPC reads this
+  // once, before its first handshake.
   setenv("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384", 1);
   auto keys = load_node_keys(folder, utc_now());
   if (!keys) return failure{keys.error()};
@@ -107,26 +116,32 @@ result<credentials> load_credentials(const std::filesystem::path& folder) {
   credentials out;
   out.name = keys->name;
   const std::string key(keys->key_pem.view());
-  grpc::SslServerCredentialsOptions server(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
+  grpc::SslServerCredentialsOptions server(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
   server.pem_root_certs = keys->ca_pem;
   server.pem_key_cert_pairs.push_back({key, keys->certificate_pem});
   out.server = grpc::SslServerCredentials(server);
   grpc::experimental::TlsChannelCredentialsOptions channel;
-  channel.set_certificate_provider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
-      keys->ca_pem, std::vector<grpc::experimental::IdentityKeyCertPair>{{key, keys->certificate_pem}}));
+  channel.set_certificate_provider(
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+          keys->ca_pem,
+          std::vector<grpc::experimental::IdentityKeyCertPair>{{key, keys->certificate_pem}}));
   channel.watch_root_certs();
   channel.watch_identity_key_cert_pairs();
-  // The moderator vouches for names of nodes, not of hosts: who answers is looked at when it has said its name.
+  // The moderator vouches for names of nodes, not of hosts: who answers is looked at when it has
+  // said its name.
   channel.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
   channel.set_check_call_host(false);
   out.channel = grpc::experimental::TlsCredentials(channel);
   const auto own = signing_key::read(keys->key_pem.view());
   if (!own) return failure{own.error()};
-  out.sign = [own = *own, certificate = keys->certificate_pem](std::string_view kind, std::string_view text) {
+  out.sign = [own = *own, certificate = keys->certificate_pem](std::string_view kind,
+                                                               std::string_view text) {
     return sign_text(kind, text, own, certificate);
   };
-  out.admits = std::make_shared<moderated>(folder / revocation_list_file, keys->ca_pem, std::move(*revoked));
+  out.admits =
+      std::make_shared<moderated>(folder / revocation_list_file, keys->ca_pem, std::move(*revoked));
   return out;
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

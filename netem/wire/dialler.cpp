@@ -15,8 +15,7 @@ duration back_off_after(unsigned attempts) {
 }
 
 void reconnect::begin(duration now) {
-  if (trying_)
-    return;
+  if (trying_) return;
   trying_ = true;
   since_ = next_ = now;
   attempts_ = 0;
@@ -41,16 +40,14 @@ std::vector<std::size_t> join_list::due(duration now,
 
 std::optional<join_list::attempt> join_list::begin(std::size_t entry, duration now,
                                                    duration patience) {
-  if (entry >= entries_.size() || entries_[entry].dialling)
-    return {};
+  if (entry >= entries_.size() || entries_[entry].dialling) return {};
   entries_[entry].next_try = now + patience;
   return attempt{entries_[entry].where, &entries_[entry].dialling};
 }
 
 void join_list::connected(const host_link& link, host_index host) {
   for (auto& each : entries_) {
-    if (each.dialling.get() != &link)
-      continue;
+    if (each.dialling.get() != &link) continue;
     each.dialling = nullptr;
     each.found = host;
     each.attempts = 0;
@@ -61,14 +58,11 @@ void join_list::connected(const host_link& link, host_index host) {
 bool join_list::lost(const host_link& link, refusal refused, duration now, duration limit) {
   bool for_good = false;
   for (auto& each : entries_) {
-    if (each.dialling.get() != &link)
-      continue;
+    if (each.dialling.get() != &link) continue;
     each.dialling = nullptr;
     each.next_try = now + back_off_after(++each.attempts);
-    if (refused != refusal::name_taken)
-      continue;
-    if (!each.name_taken_since)
-      each.name_taken_since = now;
+    if (refused != refusal::name_taken) continue;
+    if (!each.name_taken_since) each.name_taken_since = now;
     for_good = now - *each.name_taken_since > limit;
   }
   return for_good;
@@ -76,8 +70,7 @@ bool join_list::lost(const host_link& link, refusal refused, duration now, durat
 
 void join_list::forget(host_index host) {
   for (auto& each : entries_)
-    if (each.found == host)
-      each.found = no_host;
+    if (each.found == host) each.found = no_host;
 }
 
 } // namespace shoal::netem::wire

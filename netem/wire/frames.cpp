@@ -7,7 +7,11 @@ namespace shoal::netem::wire {
 
 frame to_frame(const hello& what) {
   frame_writer out(frame_kind::hello);
-  out.put(hello::magic).put(hello::version).put(what.link).put(std::string_view(what.name)).put(what.incarnation);
+  out.put(hello::magic)
+      .put(hello::version)
+      .put(what.link)
+      .put(std::string_view(what.name))
+      .put(what.incarnation);
   out.put(std::string_view(what.address)).put(what.utc_ns);
   for (const auto byte : what.scenario) out.put(byte);
   out.put(what.service);
@@ -17,7 +21,9 @@ frame to_frame(const hello& what) {
 std::optional<hello> read_hello(std::span<const std::byte> bytes, bool& other_version) {
   other_version = false;
   frame_reader in(bytes);
-  if (in.get<std::uint8_t>() != static_cast<std::uint8_t>(frame_kind::hello) || in.get<std::uint32_t>() != hello::magic) return {};
+  if (in.get<std::uint8_t>() != static_cast<std::uint8_t>(frame_kind::hello) ||
+      in.get<std::uint32_t>() != hello::magic)
+    return {};
   if (in.get<std::uint32_t>() != hello::version) {
     other_version = in.ok();
     return {};
@@ -58,7 +64,14 @@ std::optional<relayed_head> read_relayed_head(std::span<const std::byte> bytes) 
 
 void write(const message_head& what, std::vector<char>& into) {
   frame_writer out(frame_kind::message);
-  out.put(what.more).put(std::uint16_t{0}).put(what.to).put(what.from).put(what.binary).put(what.wire_bytes).put(std::uint32_t{0}).put(what.beside);
+  out.put(what.more)
+      .put(std::uint16_t{0})
+      .put(what.to)
+      .put(what.from)
+      .put(what.binary)
+      .put(what.wire_bytes)
+      .put(std::uint32_t{0})
+      .put(what.beside);
   auto bytes = out.done().head;
   into.insert(into.end(), bytes.begin(), bytes.end());
 }
@@ -83,10 +96,12 @@ std::optional<message_head> read_message_head(std::span<const std::byte> bytes) 
 bool message_assembly::begin(const payload& frame, std::optional<whole>& out) {
   out.reset();
   const auto head = read_message_head(frame.bytes());
-  if (!head || head_ || head->binary > max_binary_bytes || head->body() > max_message_bytes) return false;
+  if (!head || head_ || head->binary > max_binary_bytes || head->body() > max_message_bytes)
+    return false;
   if (head->more == 0) {
     if (frame.size() != message_head::bytes + head->body()) return false;
-    out = whole{*head, frame.slice(message_head::bytes, frame.size() - message_head::bytes), frame.size()};
+    out = whole{*head, frame.slice(message_head::bytes, frame.size() - message_head::bytes),
+                frame.size()};
     return true;
   }
   head_ = head;
@@ -109,10 +124,12 @@ bool message_assembly::append(std::span<const std::byte> part, std::optional<who
   return true;
 }
 
-bool split_frames(std::shared_ptr<const void> owner, std::span<const std::byte> bytes, std::vector<payload>& into) {
+bool split_frames(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                  std::vector<payload>& into) {
   // Slices of a connection's buffer can begin anywhere.
   const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 == 0;
-  const auto all = aligned ? payload::shared(std::move(owner), bytes) : payload{std::vector<std::byte>(bytes.begin(), bytes.end())};
+  const auto all = aligned ? payload::shared(std::move(owner), bytes)
+                           : payload{std::vector<std::byte>(bytes.begin(), bytes.end())};
   for (std::size_t at = 0; at < all.size();) {
     std::uint32_t length = 0;
     if (all.size() - at < frame_prefix_bytes) return false;
@@ -133,4 +150,4 @@ first_bytes look_at_first(std::string_view bytes, bool tls) {
   return have < wanted.size() ? first_bytes::too_few : first_bytes::ours;
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

@@ -1,8 +1,7 @@
 #include "netem/wire/grpc_pipe.hpp"
 
-#include <array>
-#include <bit>
-#include <cstring>
+#include "kernels/base/check.hpp"
+#include "netem/wire/frames.hpp"
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
@@ -10,8 +9,9 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 
-#include "kernels/base/check.hpp"
-#include "netem/wire/frames.hpp"
+#include <array>
+#include <bit>
+#include <cstring>
 
 namespace shoal::netem::wire {
 
@@ -23,10 +23,11 @@ constexpr std::size_t together_bytes = std::size_t{64} << 10;
 grpc::Slice slice_of(const payload& part) {
   if (part.is_hollow()) return grpc::Slice{std::string(part.size(), '\0')};
   auto* keeps = new payload(part);
-  return {const_cast<std::byte*>(part.bytes().data()), part.size(), [](void* owner) { delete static_cast<payload*>(owner); }, keeps};
+  return {const_cast<std::byte*>(part.bytes().data()), part.size(),
+          [](void* owner) { delete static_cast<payload*>(owner); }, keeps};
 }
 
-}  // namespace
+} // namespace
 
 grpc::ByteBuffer to_grpc(std::deque<frame>& from, std::size_t& bytes) {
   std::vector<grpc::Slice> slices;
@@ -58,7 +59,8 @@ grpc::ByteBuffer to_grpc(std::deque<frame>& from, std::size_t& bytes) {
 
 bool from_grpc(const grpc::ByteBuffer& message, std::vector<payload>& into) {
   auto whole = std::make_shared<grpc::Slice>();
-  if (!message.TrySingleSlice(whole.get()).ok() && !message.DumpToSingleSlice(whole.get()).ok()) return false;
+  if (!message.TrySingleSlice(whole.get()).ok() && !message.DumpToSingleSlice(whole.get()).ok())
+    return false;
   const auto bytes = std::as_bytes(std::span(whole->begin(), whole->size()));
   return split_frames(std::move(whole), bytes, into);
 }
@@ -71,7 +73,8 @@ std::string certificate_of(const std::shared_ptr<const grpc::AuthContext>& conte
 
 // -- both ends ------------------------------------------------------------------------------------
 
-void grpc_pipe::go(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed) {
+void grpc_pipe::go(std::function<void(payload)> on_frame,
+                   std::function<void(const std::string&)> on_closed) {
   std::unique_lock lock(mutex_);
   on_frame_ = std::move(on_frame);
   on_closed_ = std::move(on_closed);
@@ -99,7 +102,8 @@ void grpc_pipe::write_next(std::unique_lock<std::mutex>& lock) {
 }
 
 void grpc_pipe::idle_if_so(std::unique_lock<std::mutex>& lock) {
-  const bool now = started_ && closing_ && !reading_ && !writing_ && !std::exchange(idle_told_, true);
+  const bool now =
+      started_ && closing_ && !reading_ && !writing_ && !std::exchange(idle_told_, true);
   lock.unlock();
   if (now) idle();
 }
@@ -183,7 +187,7 @@ void grpc_pipe::write_done(bool ok) {
 void grpc_pipe::ended(const std::string& why) {
   in_callback(this);
   std::function<void(const std::string&)> tell;
-  std::function<void(payload)> none_come;   // what both hold goes with them, and not under the lock
+  std::function<void(payload)> none_come; // what both hold goes with them, and not under the lock
   {
     std::lock_guard lock(mutex_);
     closing_ = true;
@@ -201,41 +205,48 @@ namespace {
 
 using stub = grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-/// A call that is never started, of a channel that never connects. gRPC ends the thread of its callbacks with the last channel that has calls, and
-/// begins another one with the next: of two at the same time one aborts (1.51), and on that thread no channel can be given up.
+/// A call that is never started, of a channel that never connects. gRPC ends the thread of its
+/// callbacks with the last channel that has calls, and begins another one with the next: of two at
+/// the same time one aborts (1.51), and on that thread no channel can be given up.
 void keep_callback_thread() {
   struct keeper final : grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
     stub calls{grpc::CreateChannel("localhost:1", grpc::InsecureChannelCredentials())};
     grpc::ClientContext context;
     keeper() { calls.PrepareBidiStreamingCall(&context, "/shoal/keeper", {}, this); }
   };
-  // For as long as the process lives. Volatile, or the compiler drops the only pointer to it, and who looks for leaks finds one.
+  // For as long as the process lives. Volatile, or the compiler drops the only pointer to it, and
+  // who looks for leaks finds one.
   [[maybe_unused]] static const keeper* volatile kept = new keeper;
 }
 
-class client_pipe final : public grpc_pipe, public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
- public:
-  client_pipe(const std::string& address, const std::string& kind, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+class client_pipe final : public grpc_pipe,
+                          public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+public:
+  client_pipe(const std::string& address, const std::string& kind,
+              const std::shared_ptr<grpc::ChannelCredentials>& credentials,
               const pipe_options& options)
       : grpc_pipe(kind, options) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(static_cast<int>(max_grpc_bytes));
     arguments.SetMaxSendMessageSize(-1);
-    // Connections are not shared: bulk and control each have one, and after a cut nobody waits for an old one's retransmission.
+    // Connections are not shared: bulk and control each have one, and after a cut nobody waits for
+    // an old one's retransmission.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(options.lookahead_bytes));
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+                     static_cast<int>(options.lookahead_bytes));
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
     arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
     channel_ = grpc::CreateCustomChannel(address, credentials, arguments);
     stub_ = std::make_unique<stub>(channel_);
   }
 
-  void start(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed) override {
+  void start(std::function<void(payload)> on_frame,
+             std::function<void(const std::string&)> on_closed) override {
     self_ = std::static_pointer_cast<client_pipe>(keep_.lock());
     stub_->PrepareBidiStreamingCall(&context_, "/shoal/" + kind(), {}, this);
-    AddHold();  // frames are sent from anywhere
+    AddHold(); // frames are sent from anywhere
     StartCall();
     go(std::move(on_frame), std::move(on_closed));
   }
@@ -244,7 +255,7 @@ class client_pipe final : public grpc_pipe, public grpc::ClientBidiReactor<grpc:
   std::string certificate() const override { return certificate_of(context_.auth_context()); }
   std::string peer() const override { return context_.peer(); }
 
- private:
+private:
   void start_read(grpc::ByteBuffer* into) override { grpc_goes_on(), StartRead(into); }
   void start_write(const grpc::ByteBuffer* what) override { grpc_goes_on(), StartWrite(what); }
   void start_finish() override { grpc_goes_on(), StartWritesDone(); }
@@ -262,17 +273,18 @@ class client_pipe final : public grpc_pipe, public grpc::ClientBidiReactor<grpc:
   std::unique_ptr<stub> stub_;
   grpc::ClientContext context_;
   std::weak_ptr<client_pipe> keep_;
-  std::shared_ptr<client_pipe> self_;   // until the stream is over
+  std::shared_ptr<client_pipe> self_; // until the stream is over
 };
 
-}  // namespace
+} // namespace
 
 std::shared_ptr<pipe> open_pipe(const std::string& address, const std::string& kind,
-                                const std::shared_ptr<grpc::ChannelCredentials>& credentials, const pipe_options& options) {
+                                const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                                const pipe_options& options) {
   keep_callback_thread();
   auto out = std::make_shared<client_pipe>(address, kind, credentials, options);
   out->keep(out);
   return out;
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

@@ -1,19 +1,21 @@
-// What both ends of a gRPC stream have in common: the queue of frames to write, and reading as long as the window allows.
+// What both ends of a gRPC stream have in common: the queue of frames to write, and reading as long
+// as the window allows.
 #pragma once
+
+#include "netem/thread_sanitizer.hpp"
+#include "netem/wire/pipe.hpp"
+
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <atomic>
 #include <deque>
 #include <mutex>
 
-#include <grpcpp/security/auth_context.h>
-#include <grpcpp/support/byte_buffer.h>
-
-#include "netem/thread_sanitizer.hpp"
-#include "netem/wire/pipe.hpp"
-
 namespace shoal::netem::wire {
 
-/// Some frames as one gRPC message. Takes as many from the front as go together; at least one. Requires: there is one.
+/// Some frames as one gRPC message. Takes as many from the front as go together; at least one.
+/// Requires: there is one.
 grpc::ByteBuffer to_grpc(std::deque<frame>& from, std::size_t& bytes);
 /// The frames of a gRPC message; false if it is not made of frames.
 bool from_grpc(const grpc::ByteBuffer& message, std::vector<payload>& into);
@@ -22,8 +24,9 @@ bool from_grpc(const grpc::ByteBuffer& message, std::vector<payload>& into);
 std::string certificate_of(const std::shared_ptr<const grpc::AuthContext>& context);
 
 class grpc_pipe : public pipe, public receive_window {
- public:
-  grpc_pipe(std::string kind, const pipe_options& options) : kind_(std::move(kind)), options_(options) {}
+public:
+  grpc_pipe(std::string kind, const pipe_options& options)
+      : kind_(std::move(kind)), options_(options) {}
 
   void send(frame what) final;
   void finish() final;
@@ -36,7 +39,7 @@ class grpc_pipe : public pipe, public receive_window {
   void add(std::size_t bytes) final { unhandled_ += bytes; }
   void remove(std::size_t bytes) final;
 
- protected:
+protected:
   /// Begins to read, and to write what was queued meanwhile.
   void go(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed);
   void read_done(bool ok);
@@ -52,10 +55,11 @@ class grpc_pipe : public pipe, public receive_window {
   virtual void start_finish() = 0;
   /// Makes what is being read and written fail.
   virtual void cancel() = 0;
-  /// Neither reading nor writing goes on, and nothing will be started any more. May come while cancel() is called.
+  /// Neither reading nor writing goes on, and nothing will be started any more. May come while
+  /// cancel() is called.
   virtual void idle() = 0;
 
- private:
+private:
   void write_next(std::unique_lock<std::mutex>& lock);
   void idle_if_so(std::unique_lock<std::mutex>& lock);
 
@@ -67,8 +71,9 @@ class grpc_pipe : public pipe, public receive_window {
   std::deque<frame> queue_;
   std::atomic<std::size_t> queued_{0}, unhandled_{0};
   std::atomic<bool> held_back_{false}, malformed_{false};
-  bool started_ = false, reading_ = false, writing_ = false, closing_ = false, finishing_ = false, finished_ = false, idle_told_ = false;
+  bool started_ = false, reading_ = false, writing_ = false, closing_ = false, finishing_ = false,
+       finished_ = false, idle_told_ = false;
   grpc::ByteBuffer in_, out_;
 };
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

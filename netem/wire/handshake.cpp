@@ -3,12 +3,9 @@
 namespace shoal::netem::wire {
 
 frame_step step_of(const link_phase& phase, frame_kind kind, std::size_t bytes) {
-  if (phase.over)
-    return frame_step::drop;
-  if (phase.up)
-    return frame_step::handle;
-  if (kind == frame_kind::refused)
-    return frame_step::refused;
+  if (phase.over) return frame_step::drop;
+  if (phase.up) return frame_step::handle;
+  if (kind == frame_kind::refused) return frame_step::refused;
   if (kind == frame_kind::hello && bytes <= longest_hello && !phase.hello_came)
     return frame_step::hello;
   return frame_step::wrong;
@@ -22,8 +19,7 @@ verdict check_hello(const handshake_rules& rules, const hello& theirs,
     return {refusal::borrowed_name,
             "the certificate is " + attested.certificate_name + "'s, not " + theirs.name + "'s"};
   if (theirs.name == rules.name) {
-    if (theirs.incarnation == rules.incarnation)
-      return {refusal::ourselves, ""};
+    if (theirs.incarnation == rules.incarnation) return {refusal::ourselves, ""};
     return {refusal::name_taken, "there is a host with the name " + theirs.name};
   }
   const auto off = duration(theirs.utc_ns - utc_ns);
@@ -31,8 +27,7 @@ verdict check_hello(const handshake_rules& rules, const hello& theirs,
     return {refusal::clock_off, "its clock is " + to_string(off > duration{} ? off : -off) +
                                     (off > duration{} ? " ahead of" : " behind") + " that of " +
                                     rules.name};
-  if (theirs.scenario != rules.scenario)
-    return {refusal::other_scenario, rules.scenario_text};
+  if (theirs.scenario != rules.scenario) return {refusal::other_scenario, rules.scenario_text};
   return {};
 }
 

@@ -16,8 +16,7 @@ std::optional<duration> frame_rate::count(duration now, std::uint64_t most_frame
     counted_from_ = now;
     frames_ = 0;
   }
-  if (++frames_ < most_frames)
-    return {};
+  if (++frames_ < most_frames) return {};
   // The rest of this batch counts for the next second.
   frames_ = 0;
   counted_from_ += std::chrono::seconds(1);
@@ -31,19 +30,16 @@ void host_link::send(bool bulk, frame what, duration now) {
 }
 
 void host_link::measure(duration now) {
-  if (asked > duration{} && now - asked < measured_every)
-    return;
+  if (asked > duration{} && now - asked < measured_every) return;
   asked = now;
   send(false, frame_writer(frame_kind::ping).put(static_cast<std::uint64_t>(asked.count())).done(),
        now);
   lately.push_back({now, sent, received});
-  while (lately.front().when < now - rates_over)
-    lately.pop_front();
+  while (lately.front().when < now - rates_over) lately.pop_front();
 }
 
 void host_link::pong_came(std::uint64_t stamp, duration now) {
-  if (stamp != static_cast<std::uint64_t>(asked.count()))
-    return;
+  if (stamp != static_cast<std::uint64_t>(asked.count())) return;
   const auto took = now - asked;
   round_trip = round_trip == duration{} ? took : (7 * round_trip + took) / 8;
 }
@@ -58,12 +54,10 @@ host_link::bit_rates host_link::rates(duration now) const {
 bool host_link::keep_alive(duration now, duration limit, bool stopped) {
   for (int i = 0; i < 2; ++i) {
     auto& direction = pipes[i];
-    if (stopped)
-      direction.heard = std::max(direction.heard, now - limit / 2);
+    if (stopped) direction.heard = std::max(direction.heard, now - limit / 2);
     if (now - last_sent[i].load() >= limit / 4)
       send(i == 1, frame_writer(frame_kind::ping).done(), now);
-    if (now - direction.heard > limit && !direction.through->held_back())
-      return true;
+    if (now - direction.heard > limit && !direction.through->held_back()) return true;
   }
   return false;
 }

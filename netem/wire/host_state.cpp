@@ -36,8 +36,7 @@ hello host_state::own_hello(std::uint64_t token) const {
 void host_state::introduce(std::uint64_t service, duration now) {
   service_ = service;
   for (const auto& each : links.all())
-    if (each->up)
-      each->send(false, frame_writer(frame_kind::introduce).put(service).done(), now);
+    if (each->up) each->send(false, frame_writer(frame_kind::introduce).put(service).done(), now);
 }
 
 std::vector<std::shared_ptr<pipe>> host_state::leave(duration now) {
@@ -63,18 +62,15 @@ std::vector<std::shared_ptr<pipe>> host_state::close() {
     const auto pipes = pipes_of(*each);
     out.insert(out.end(), pipes.begin(), pipes.end());
   }
-  for (auto& [host, r] : hosts)
-    use(r, nullptr);
+  for (auto& [host, r] : hosts) use(r, nullptr);
   hosts.clear();
   joins.clear();
   return out;
 }
 
 void host_state::use(remote& r, link_ptr through) {
-  if (through && !r.up)
-    ++all_.linked;
-  if (!through && r.up)
-    --all_.linked;
+  if (through && !r.up) ++all_.linked;
+  if (!through && r.up) --all_.linked;
   r.up = std::move(through);
 }
 
@@ -89,12 +85,10 @@ void host_state::put_own(host_link& to, bool bulk, frame what, duration now) {
 
 void host_state::send(host_index to, std::vector<frame> frames, bool bulk, duration now,
                       deferred& later) {
-  if (!is_open())
-    return;
+  if (!is_open()) return;
   auto& r = hosts.of(to);
   if (r.up) {
-    for (auto& each : frames)
-      put_own(*r.up, bulk, std::move(each), now);
+    for (auto& each : frames) put_own(*r.up, bulk, std::move(each), now);
     if (r.up->waiting_bytes + r.up->pipes[bulk ? 1 : 0].through->queued_bytes() <=
         all_.options.most_queued)
       return pump(now, later);
@@ -114,21 +108,16 @@ void host_state::send(host_index to, std::vector<frame> frames, bool bulk, durat
 }
 
 void host_state::send_waiting(remote& to, host_link& over, duration now) {
-  for (const auto ordinal : to.watching)
-    over.send(false, watch_of(ordinal), now);
-  for (auto& each : to.outbox)
-    put_own(over, each.bulk, std::move(each.what), now);
+  for (const auto ordinal : to.watching) over.send(false, watch_of(ordinal), now);
+  for (auto& each : to.outbox) put_own(over, each.bulk, std::move(each.what), now);
   to.clear_outbox();
 }
 
 void host_state::watch(endpoint of, duration now, deferred& later) {
-  if (closed_)
-    return;
+  if (closed_) return;
   auto& r = hosts.of(of.host);
-  if (!r.watching.insert(of.ordinal).second)
-    return;
-  if (r.up)
-    return r.up->send(false, watch_of(of.ordinal), now);
+  if (!r.watching.insert(of.ordinal).second) return;
+  if (r.up) return r.up->send(false, watch_of(of.ordinal), now);
   // The frame is sent when there is a link.
   reach(r, now, later);
 }
@@ -140,10 +129,8 @@ void host_state::actor_ended(std::uint32_t ordinal, duration now) {
 }
 
 void host_state::pump(duration now, deferred& later) {
-  if (closed_)
-    return;
-  if (const auto when = pace_.pump(links.all(), now))
-    later.pump_at = when;
+  if (closed_) return;
+  if (const auto when = pace_.pump(links.all(), now)) later.pump_at = when;
 }
 
 void host_state::pump_turn(duration now, deferred& later) {
@@ -175,10 +162,8 @@ void host_state::learn_where(const host_link& from, const node_at_frame& told, d
     r->relay = from.host;
   else
     r->address = told.address;
-  if (r->name.empty())
-    r->name = told.name;
-  if (!r->attempts.trying() || r->up || r->dialling)
-    return;
+  if (r->name.empty()) r->name = told.name;
+  if (!r->attempts.trying() || r->up || r->dialling) return;
   r->attempts.try_at(now);
   reach(*r, now, later);
 }
@@ -187,25 +172,21 @@ void host_state::learn_where(const host_link& from, const node_at_frame& told, d
 
 void host_state::reach(remote& r, duration now, deferred& later) {
   r.attempts.begin(now);
-  if (r.dialling || !r.attempts.due(now))
-    return;
+  if (r.dialling || !r.attempts.due(now)) return;
   r.attempts.attempted(now);
-  if (!r.address.empty())
-    return dial(r.address, r.dialling, now, later);
+  if (!r.address.empty()) return dial(r.address, r.dialling, now, later);
   if (const auto* relay = hosts.find(r.relay); relay != nullptr && relay->up)
     return dial_over(relay->up, r, now, later);
   // The host was named by another one, so one of them knows it.
   for (const auto& each : links.all())
-    if (each->up)
-      each->send(false, frame_writer(frame_kind::where_is).put(r.node).done(), now);
+    if (each->up) each->send(false, frame_writer(frame_kind::where_is).put(r.node).done(), now);
 }
 
 void host_state::dial(const std::string& where, link_ptr& slot, duration now, deferred& later) {
   auto made = std::make_shared<host_link>();
   made->token = tokens_.next();
   made->target = where;
-  for (int i = 0; i < 2; ++i)
-    made->pipes[i].through = around_.open_pipe(where, i);
+  for (int i = 0; i < 2; ++i) made->pipes[i].through = around_.open_pipe(where, i);
   dialled(made, slot, now, later);
 }
 
@@ -236,17 +217,14 @@ host_state::due_work host_state::tick(duration now) {
   const bool stopped = is_stopped(now);
   for (const auto& each : links.all()) {
     if (!each->up) {
-      if (now - each->since > all_.options.hello_time)
-        out.over.emplace_back(each, "no answer");
+      if (now - each->since > all_.options.hello_time) out.over.emplace_back(each, "no answer");
       continue;
     }
     each->measure(now);
-    if (each->keep_alive(now, silence, stopped))
-      out.over.emplace_back(each, "it has been silent");
+    if (each->keep_alive(now, silence, stopped)) out.over.emplace_back(each, "it has been silent");
   }
   for (auto& [host, r] : hosts) {
-    if (!r.attempts.trying() || r.up)
-      continue;
+    if (!r.attempts.trying() || r.up) continue;
     if (r.attempts.expired(now, silence)) {
       out.given_up.emplace_back(host, r.outbox.size());
       r.attempts.stop();

@@ -8,27 +8,23 @@ host_state::frame_target host_state::frame_came(const link_ptr& of, int which, f
   auto& direction = link->pipes[which];
   const link_phase phase{link->up, link->closed || link->refused_by_us, direction.hello};
   const auto step = step_of(phase, kind, bytes);
-  if (step != frame_step::drop)
-    direction.heard = now;
+  if (step != frame_step::drop) direction.heard = now;
   return {std::move(link), step};
 }
 
 bool host_state::take_hello(host_link& of, hello theirs) {
-  if (of.up || of.closed)
-    return false;
+  if (of.up || of.closed) return false;
   of.theirs = std::move(theirs);
   return true;
 }
 
 verdict host_state::check_name(const hello& theirs, duration now) const {
-  if (faults.is_banned(theirs.name, now))
-    return {refusal::banned, "it sent what no host sends"};
+  if (faults.is_banned(theirs.name, now)) return {refusal::banned, "it sent what no host sends"};
   return hosts.check_name(theirs, now, all_.options.detection_time);
 }
 
 std::optional<host_state::refused_link> host_state::refuse(host_link& of, duration now) {
-  if (std::exchange(of.refused_by_us, true))
-    return {};
+  if (std::exchange(of.refused_by_us, true)) return {};
   of.since = now; // from when the other side has to hang up
   return refused_link{pipes_of(of), of.theirs.name};
 }
@@ -37,21 +33,17 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
                                           const caf::node_id& id, caf::actor service,
                                           std::optional<std::uint64_t> list_number, duration now) {
   connected out;
-  if (closed_ || of->closed)
-    return out;
+  if (closed_ || of->closed) return out;
   out.done = true;
   of->host = host;
   of->node = id;
   of->up = true;
-  for (auto& direction : of->pipes)
-    direction.heard = now;
-  for (auto& sent : of->last_sent)
-    sent = now;
+  for (auto& direction : of->pipes) direction.heard = now;
+  for (auto& sent : of->last_sent) sent = now;
   // The hello is sent first of all, and once the link is up: the other side may answer at once.
   if (!of->dialled) {
     of->said_service = service_;
-    for (const bool bulk : {false, true})
-      of->send(bulk, to_frame(own_hello(of->token)), now);
+    for (const bool bulk : {false, true}) of->send(bulk, to_frame(own_hello(of->token)), now);
   }
   ++all_.made;
   if (list_number)
@@ -61,36 +53,29 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
     of->send(false, frame_writer(frame_kind::introduce).put(service_).done(), now);
   auto& r = hosts.of(host);
   r.name = of->theirs.name;
-  if (!of->theirs.address.empty())
-    r.address = of->theirs.address;
-  if (service)
-    r.service = std::move(service);
+  if (!of->theirs.address.empty()) r.address = of->theirs.address;
+  if (service) r.service = std::move(service);
   // A side that dials again has lost the older link. Two links that were dialled from both sides
   // may both be in use.
-  if (r.up && r.up->dialled == of->dialled)
-    out.replaced = r.up;
+  if (r.up && r.up->dialled == of->dialled) out.replaced = r.up;
   if (!r.up || out.replaced) {
     const bool first = !r.up;
     use(r, of);
     r.attempts.stop();
-    if (first)
-      out.first = r.as_neighbour(now);
+    if (first) out.first = r.as_neighbour(now);
     send_waiting(r, *of, now);
   }
-  if (r.dialling == of)
-    r.dialling = nullptr;
+  if (r.dialling == of) r.dialling = nullptr;
   joins.connected(*of, host);
   for (const auto& [other, old] : hosts)
-    if (other != host && old.name == of->theirs.name)
-      out.dead.push_back(other);
+    if (other != host && old.name == of->theirs.name) out.dead.push_back(other);
   return out;
 }
 
 std::optional<neighbour> host_state::introduced(const host_link& of, caf::actor service,
                                                 duration now) {
   auto* r = hosts.find(of.host);
-  if (r == nullptr)
-    return {};
+  if (r == nullptr) return {};
   r->service = std::move(service);
   return r->as_neighbour(now);
 }
@@ -101,8 +86,7 @@ std::pair<host_state::link_ptr, host_state::pipe_end> host_state::pipe_over(cons
   of->pipes[which].over = true;
   const auto& other = of->pipes[1 - which];
   const bool more = other.through && !other.over && !of->closed;
-  if (of->refused_by_us && more)
-    return {std::move(of), pipe_end::wait};
+  if (of->refused_by_us && more) return {std::move(of), pipe_end::wait};
   const bool leaves = of->up && !of->closed && (of->pipes[which].left || other.left);
   const auto end = !leaves ? pipe_end::lost : more && !other.left ? pipe_end::wait : pipe_end::left;
   return {std::move(of), end};
@@ -117,8 +101,7 @@ bool host_state::goodbye_came(host_link& of, int which) {
 host_state::removed host_state::remove(const link_ptr& given, duration now) {
   removed out;
   const auto of = links.close(given);
-  if (!of)
-    return out;
+  if (!of) return out;
   out.link = of;
   out.pipes = pipes_of(*of);
   if (!of->dialled && !of->up && !of->refused_by_us && is_open())
@@ -135,16 +118,13 @@ host_state::removed host_state::remove(const link_ptr& given, duration now) {
     }
   }
   for (auto& [host, r] : hosts) {
-    if (r.dialling != of)
-      continue;
+    if (r.dialling != of) continue;
     r.dialling = nullptr;
-    if (of->refused != refusal::none)
-      r.attempts.try_at(now + longest_back_off);
+    if (of->refused != refusal::none) r.attempts.try_at(now + longest_back_off);
   }
   out.name_taken_for_good = joins.lost(*of, of->refused, now, 3 * all_.options.detection_time);
   out.orphans = links.over(of);
-  if (passing_.offered() && out.lost)
-    relay_lost(hosts.of(out.lost->host).node, now);
+  if (passing_.offered() && out.lost) relay_lost(hosts.of(out.lost->host).node, now);
   return out;
 }
 

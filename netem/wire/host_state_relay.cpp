@@ -17,17 +17,14 @@ frame end_of(const node_key& other, std::uint64_t link) {
 host_state::relayed_target host_state::relayed_came(const link_ptr& of, const relayed_head& head,
                                                     const payload& inner, duration now,
                                                     deferred& later) {
-  if (auto known = links.over(of, head.other, head.link))
-    return {std::move(known)};
-  if (head.other == own_.node)
-    return {}; // of a link that is over
+  if (auto known = links.over(of, head.other, head.link)) return {std::move(known)};
+  if (head.other == own_.node) return {}; // of a link that is over
   if (passing_.offered()) {
     const bool fits = passing_.fits(inner.size());
     const auto to = fits ? hosts.direct_link(head.other) : nullptr;
     const bool bulk = head.which == 1;
     if (to == nullptr || to->pipes[head.which].through->queued_bytes() > most_relayed) {
-      if (!fits)
-        all_.count("relay_spent");
+      if (!fits) all_.count("relay_spent");
       of->send(bulk, end_of(head.other, head.link), now);
       return {};
     }
@@ -39,8 +36,7 @@ host_state::relayed_target host_state::relayed_came(const link_ptr& of, const re
     pump(now, later);
     return {};
   }
-  if (own_.listens)
-    return {}; // others can dial this host, so nobody needs a relay
+  if (own_.listens) return {}; // others can dial this host, so nobody needs a relay
   // A new link begins with a hello, in both pipes.
   if (std::to_integer<std::uint8_t>(inner.bytes()[0]) !=
       static_cast<std::uint8_t>(frame_kind::hello))
@@ -53,10 +49,8 @@ host_state::relayed_target host_state::relayed_came(const link_ptr& of, const re
 
 host_state::link_ptr host_state::relay_ended(const link_ptr& of, int which,
                                              const relay_end_frame& what, duration now) {
-  if (auto own = links.over(of, what.other, what.link))
-    return own;
-  if (!passing_.offered())
-    return nullptr;
+  if (auto own = links.over(of, what.other, what.link)) return own;
+  if (!passing_.offered()) return nullptr;
   const auto from = hosts.of(of->host).node;
   passing_.ended(from, what.other, what.link);
   if (const auto to = hosts.direct_link(what.other))
@@ -67,8 +61,7 @@ host_state::link_ptr host_state::relay_ended(const link_ptr& of, int which,
 void host_state::relay_lost(const node_key& node, duration now) {
   for (const auto& each : passing_.lost(node))
     if (const auto to = hosts.direct_link(each.host))
-      for (const bool bulk : {false, true})
-        to->send(bulk, end_of(node, each.link), now);
+      for (const bool bulk : {false, true}) to->send(bulk, end_of(node, each.link), now);
 }
 
 } // namespace shoal::netem::wire

@@ -1,16 +1,16 @@
 #include "netem/wire/key_files.hpp"
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <system_error>
-#include <utility>
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+#include <utility>
 
 namespace shoal::netem::wire {
 
@@ -26,7 +26,7 @@ failure cannot(const char* what, const fs::path& path, int code) {
 }
 
 class descriptor {
- public:
+public:
   explicit descriptor(int number) : number_(number) {}
   ~descriptor() {
     if (number_ >= 0) ::close(number_);
@@ -36,7 +36,7 @@ class descriptor {
   int get() const noexcept { return number_; }
   int release() noexcept { return std::exchange(number_, -1); }
 
- private:
+private:
   int number_;
 };
 
@@ -45,21 +45,23 @@ result<secret_text> read(const fs::path& path, bool secret) {
   // Not blocking: whoever can put a pipe there must not be able to stop us.
   const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return cannot("open", path, errno);
-  struct stat facts{};
+  struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) return cannot("read", path, errno);
   if (!S_ISREG(facts.st_mode)) return failure{fmt::format("'{}' is not a file", path.string())};
   if (secret && (facts.st_mode & 077) != 0)
-    return failure{fmt::format("'{}' is a secret, and its mode {:04o} lets others in; 'chmod 600 {}' makes it yours alone", path.string(),
-                               static_cast<unsigned>(facts.st_mode & 07777), path.string())};
+    return failure{fmt::format(
+        "'{}' is a secret, and its mode {:04o} lets others in; 'chmod 600 {}' makes it yours alone",
+        path.string(), static_cast<unsigned>(facts.st_mode & 07777), path.string())};
   if (static_cast<std::uintmax_t>(facts.st_size) > largest_file_bytes)
-    return failure{fmt::format("'{}' has {} bytes; what is expected there has no more than {}", path.string(), facts.st_size,
-                               largest_file_bytes)};
+    return failure{fmt::format("'{}' has {} bytes; what is expected there has no more than {}",
+                               path.string(), facts.st_size, largest_file_bytes)};
   secret_text out(static_cast<std::size_t>(facts.st_size));
   for (std::size_t got = 0; got < out.size();) {
     const ssize_t count = ::read(file.get(), out.bytes().data() + got, out.size() - got);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return cannot("read", path, errno);
-    if (count == 0) return failure{fmt::format("'{}' became shorter while it was read", path.string())};
+    if (count == 0)
+      return failure{fmt::format("'{}' became shorter while it was read", path.string())};
     got += static_cast<std::size_t>(count);
   }
   return out;
@@ -80,7 +82,7 @@ result<void> write_new(const fs::path& path, std::string_view text, mode_t mode)
   return {};
 }
 
-}  // namespace
+} // namespace
 
 result<std::string> read_text(const fs::path& path) {
   auto out = read(path, false);
@@ -88,17 +90,22 @@ result<std::string> read_text(const fs::path& path) {
   return std::string(out->view());
 }
 
-result<secret_text> read_wiped(const fs::path& path) { return read(path, false); }
+result<secret_text> read_wiped(const fs::path& path) {
+  return read(path, false);
+}
 
-result<secret_text> read_secret(const fs::path& path) { return read(path, true); }
+result<secret_text> read_secret(const fs::path& path) {
+  return read(path, true);
+}
 
 result<void> write_text(const fs::path& path, std::string_view text) {
   fs::path partial = path;
   partial += ".partial";
   std::error_code ignored;
-  fs::remove(partial, ignored);   // of an attempt that was killed
+  fs::remove(partial, ignored); // of an attempt that was killed
   auto written = write_new(partial, text, public_mode);
-  if (written && std::rename(partial.c_str(), path.c_str()) != 0) written = cannot("rename to", path, errno);
+  if (written && std::rename(partial.c_str(), path.c_str()) != 0)
+    written = cannot("rename to", path, errno);
   if (!written) fs::remove(partial, ignored);
   return written;
 }
@@ -111,16 +118,20 @@ result<new_folder> new_folder::create(const fs::path& wanted) {
   if (status.type() == fs::file_type::directory) {
     if (!fs::is_empty(path, error)) {
       if (error) return failure{fmt::format("cannot use '{}': {}", path.string(), error.message())};
-      return failure{fmt::format("'{}' exists and is not empty; name a folder that does not exist yet", path.string())};
+      return failure{fmt::format(
+          "'{}' exists and is not empty; name a folder that does not exist yet", path.string())};
     }
     if (fs::equivalent(path, ".", error))
-      return failure{fmt::format("'{}' is the folder you are in; name one that does not exist yet", path.string())};
+      return failure{fmt::format("'{}' is the folder you are in; name one that does not exist yet",
+                                 path.string())};
   } else if (status.type() != fs::file_type::not_found) {
     return failure{fmt::format("'{}' exists and is not a folder", path.string())};
   }
   if (path.has_parent_path()) {
     fs::create_directories(path.parent_path(), error);
-    if (error) return failure{fmt::format("cannot create '{}': {}", path.parent_path().string(), error.message())};
+    if (error)
+      return failure{
+          fmt::format("cannot create '{}': {}", path.parent_path().string(), error.message())};
   }
   std::string partial = path.string() + ".partial-XXXXXX";
   if (::mkdtemp(partial.data()) == nullptr) return cannot("create", path, errno);
@@ -132,11 +143,14 @@ new_folder::~new_folder() {
   if (!partial_.empty()) fs::remove_all(partial_, ignored);
 }
 
-new_folder::new_folder(new_folder&& other) noexcept : path_(std::move(other.path_)), partial_(std::move(other.partial_)) {
+new_folder::new_folder(new_folder&& other) noexcept
+    : path_(std::move(other.path_)), partial_(std::move(other.partial_)) {
   other.partial_.clear();
 }
 
-result<void> new_folder::write(std::string_view name, std::string_view text) { return write_new(partial_ / name, text, public_mode); }
+result<void> new_folder::write(std::string_view name, std::string_view text) {
+  return write_new(partial_ / name, text, public_mode);
+}
 
 result<void> new_folder::write(std::string_view name, const secret_text& secret) {
   return write_new(partial_ / name, secret.view(), secret_mode);
@@ -161,6 +175,7 @@ folder_lock::~folder_lock() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-folder_lock::folder_lock(folder_lock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+folder_lock::folder_lock(folder_lock&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

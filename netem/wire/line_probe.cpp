@@ -1,5 +1,12 @@
 #include "netem/wire/line_probe.hpp"
 
+#include "netem/wire/listener.hpp"
+#include "netem/wire/pipe.hpp"
+
+#include <fmt/format.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
@@ -9,20 +16,14 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
-
-#include "netem/wire/listener.hpp"
-#include "netem/wire/pipe.hpp"
-
 namespace shoal::netem::wire {
 
 namespace {
 
 constexpr const char* probe_kind = "probe";
 constexpr std::size_t piece_bytes = std::size_t{64} << 10;
-constexpr std::uint64_t most_wanted = std::uint64_t{64} << 20;  // bytes that are sent to somebody for one wish
+constexpr std::uint64_t most_wanted = std::uint64_t{64}
+                                      << 20; // bytes that are sent to somebody for one wish
 
 // The first byte of a frame: what it is.
 enum class word : std::uint8_t { echo = 1, bulk, received, want };
@@ -30,7 +31,9 @@ enum class word : std::uint8_t { echo = 1, bulk, received, want };
 using wall_clock = std::chrono::steady_clock;
 
 std::int64_t utc_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 frame frame_of(word what, std::uint64_t value, const payload& behind = {}) {
@@ -56,36 +59,44 @@ std::optional<heard> read(const payload& bytes) {
   return out;
 }
 
-/// How much may be on its way after so much has come: little on a slow line, enough for a fast one far away soon after.
-std::uint64_t on_its_way(std::uint64_t came) { return std::min<std::uint64_t>((256u << 10) + came / 4, 16u << 20); }
+/// How much may be on its way after so much has come: little on a slow line, enough for a fast one
+/// far away soon after.
+std::uint64_t on_its_way(std::uint64_t came) {
+  return std::min<std::uint64_t>((256u << 10) + came / 4, 16u << 20);
+}
 
 /// Bytes over time since the line was full: of counts by time, what came after the first third.
 class meter {
- public:
+public:
   void add(std::uint64_t so_far) { counts_.emplace_back(wall_clock::now(), so_far); }
   double bits_per_second() const {
     if (counts_.size() < 3) return 0;
     const auto begin = counts_.front().first, end = counts_.back().first;
-    const auto from = std::find_if(counts_.begin(), counts_.end(), [&](const auto& c) { return c.first - begin >= (end - begin) / 3; });
+    const auto from = std::find_if(counts_.begin(), counts_.end(), [&](const auto& c) {
+      return c.first - begin >= (end - begin) / 3;
+    });
     const auto seconds = std::chrono::duration<double>(end - from->first).count();
-    return seconds > 0 ? 8 * static_cast<double>(counts_.back().second - from->second) / seconds : 0;
+    return seconds > 0 ? 8 * static_cast<double>(counts_.back().second - from->second) / seconds
+                       : 0;
   }
 
- private:
+private:
   std::vector<std::pair<wall_clock::time_point, std::uint64_t>> counts_;
 };
 
 class answerer final : public line_answerer, public std::enable_shared_from_this<answerer> {
- public:
-  result<void> open(const address& at, std::shared_ptr<grpc::ServerCredentials> credentials, std::shared_ptr<const admission> admits) {
+public:
+  result<void> open(const address& at, std::shared_ptr<grpc::ServerCredentials> credentials,
+                    std::shared_ptr<const admission> admits) {
     admits_ = std::move(admits);
     listener_options options;
     options.at = at;
     options.tls = credentials != nullptr;
     options.credentials = credentials ? std::move(credentials) : grpc::InsecureServerCredentials();
-    options.on_pipe = [weak = std::weak_ptr<answerer>(shared_from_this())](std::shared_ptr<pipe> made) {
-      if (auto self = weak.lock()) self->answer(std::move(made));
-    };
+    options.on_pipe =
+        [weak = std::weak_ptr<answerer>(shared_from_this())](std::shared_ptr<pipe> made) {
+          if (auto self = weak.lock()) self->answer(std::move(made));
+        };
     auto made = listener::open(std::move(options));
     if (!made) return failure{made.error()};
     listener_ = std::move(*made);
@@ -94,30 +105,36 @@ class answerer final : public line_answerer, public std::enable_shared_from_this
   address at() const override { return listener_->at(); }
   void close() { listener_->close(); }
 
- private:
+private:
   void answer(std::shared_ptr<pipe> made) {
     std::string name, detail;
     auto* const through = made.get();
-    bool taken = made->kind() == probe_kind && (!admits_ || admits_->check(made->certificate(), utc_now(), name, detail) == refusal::none);
+    bool taken =
+        made->kind() == probe_kind &&
+        (!admits_ || admits_->check(made->certificate(), utc_now(), name, detail) == refusal::none);
     {
       std::lock_guard guard(mutex_);
       taken = taken && asking_.size() < most_at_once;
       if (taken) asking_.emplace(through, made);
     }
     made->start(
-        [through, count = std::uint64_t{0}, noise = payload{std::vector<std::byte>(piece_bytes)}](payload bytes) mutable {
+        [through, count = std::uint64_t{0},
+         noise = payload{std::vector<std::byte>(piece_bytes)}](payload bytes) mutable {
           const auto what = read(bytes);
           if (!what) return through->close();
           switch (what->what) {
-            case word::echo: return through->send(frame_of(word::echo, what->value));
-            case word::bulk:
-              count += what->bulk;
-              return through->send(frame_of(word::received, count));
-            case word::want:
-              for (std::uint64_t sent = 0; sent < std::min(what->value, most_wanted); sent += piece_bytes)
-                through->send(frame_of(word::bulk, 0, noise));
-              return;
-            default: return through->close();
+          case word::echo:
+            return through->send(frame_of(word::echo, what->value));
+          case word::bulk:
+            count += what->bulk;
+            return through->send(frame_of(word::received, count));
+          case word::want:
+            for (std::uint64_t sent = 0; sent < std::min(what->value, most_wanted);
+                 sent += piece_bytes)
+              through->send(frame_of(word::bulk, 0, noise));
+            return;
+          default:
+            return through->close();
           }
         },
         [weak = weak_from_this(), through](const std::string&) {
@@ -131,31 +148,34 @@ class answerer final : public line_answerer, public std::enable_shared_from_this
 
   std::shared_ptr<const admission> admits_;
   std::unique_ptr<listener> listener_;
-  std::mutex mutex_;                   // guards asking_
+  std::mutex mutex_; // guards asking_
   std::map<pipe*, std::shared_ptr<pipe>> asking_;
 };
 
 /// Callbacks may refer to it after its owner is gone.
 class owner final : public line_answerer {
- public:
+public:
   explicit owner(std::shared_ptr<answerer> of) : of_(std::move(of)) {}
   ~owner() override { of_->close(); }
   address at() const override { return of_->at(); }
 
- private:
+private:
   std::shared_ptr<answerer> of_;
 };
 
-}  // namespace
+} // namespace
 
-result<std::unique_ptr<line_answerer>> line_answerer::open(const address& at, std::shared_ptr<grpc::ServerCredentials> credentials,
-                                                           std::shared_ptr<const admission> admits) {
+result<std::unique_ptr<line_answerer>>
+line_answerer::open(const address& at, std::shared_ptr<grpc::ServerCredentials> credentials,
+                    std::shared_ptr<const admission> admits) {
   auto made = std::make_shared<answerer>();
-  if (auto done = made->open(at, std::move(credentials), std::move(admits)); !done) return failure{done.error()};
+  if (auto done = made->open(at, std::move(credentials), std::move(admits)); !done)
+    return failure{done.error()};
   return std::unique_ptr<line_answerer>(new owner(std::move(made)));
 }
 
-result<line_facts> measure_line(const address& to, const std::shared_ptr<grpc::ChannelCredentials>& channel,
+result<line_facts> measure_line(const address& to,
+                                const std::shared_ptr<grpc::ChannelCredentials>& channel,
                                 const std::shared_ptr<const admission>& admits, duration time) {
   struct conversation {
     std::mutex mutex;
@@ -164,20 +184,26 @@ result<line_facts> measure_line(const address& to, const std::shared_ptr<grpc::C
     std::optional<std::string> over;
   };
   auto with = std::make_shared<conversation>();
-  auto through = open_pipe(to.text(), probe_kind, channel ? channel : grpc::InsecureChannelCredentials(), {});
+  auto through =
+      open_pipe(to.text(), probe_kind, channel ? channel : grpc::InsecureChannelCredentials(), {});
   through->start(
       [with](payload bytes) {
         const auto what = read(bytes);
         std::lock_guard guard(with->mutex);
-        if (!what) with->over = "it answers something else";
-        else if (what->what == word::echo) ++with->echoes;
-        else if (what->what == word::received) with->received = what->value;
-        else if (what->what == word::bulk) with->came += what->bulk;
+        if (!what)
+          with->over = "it answers something else";
+        else if (what->what == word::echo)
+          ++with->echoes;
+        else if (what->what == word::received)
+          with->received = what->value;
+        else if (what->what == word::bulk)
+          with->came += what->bulk;
         with->changed.notify_all();
       },
       [with](const std::string& why) {
         std::lock_guard guard(with->mutex);
-        with->over = why.empty() ? "it does not answer measurements: run 'shoal probe --listen' there" : why;
+        with->over =
+            why.empty() ? "it does not answer measurements: run 'shoal probe --listen' there" : why;
         with->changed.notify_all();
       });
   const auto fail = [&](const std::string& why) {
@@ -187,7 +213,9 @@ result<line_facts> measure_line(const address& to, const std::shared_ptr<grpc::C
   // True once `done` is; false if it is over, or nothing came for ten seconds.
   std::unique_lock lock(with->mutex);
   const auto wait = [&](auto done) {
-    return with->changed.wait_for(lock, std::chrono::seconds(10), [&] { return done() || with->over; }) && !with->over;
+    return with->changed.wait_for(lock, std::chrono::seconds(10), [&] {
+      return done() || with->over;
+    }) && !with->over;
   };
   const auto lost = [&] { return fail(with->over.value_or("no answer in 10 s")); };
 
@@ -197,10 +225,14 @@ result<line_facts> measure_line(const address& to, const std::shared_ptr<grpc::C
     const auto begun = wall_clock::now();
     through->send(frame_of(word::echo, i));
     if (!wait([&] { return with->echoes == i; })) return lost();
-    if (i > 1) out.round_trip = std::min(out.round_trip, std::chrono::duration_cast<duration>(wall_clock::now() - begun));  // the first one connects
+    if (i > 1)
+      out.round_trip =
+          std::min(out.round_trip, std::chrono::duration_cast<duration>(
+                                       wall_clock::now() - begun)); // the first one connects
     if (i == 1 && admits) {
       std::string detail;
-      if (const auto why = admits->check(through->certificate(), utc_now(), out.name, detail); why != refusal::none)
+      if (const auto why = admits->check(through->certificate(), utc_now(), out.name, detail);
+          why != refusal::none)
         return fail(fmt::format("is not one of the swarm: {}, {}", name_of(why), detail));
     }
   }
@@ -210,7 +242,8 @@ result<line_facts> measure_line(const address& to, const std::shared_ptr<grpc::C
   meter up, down;
   std::uint64_t sent = 0;
   for (const auto begun = wall_clock::now(); wall_clock::now() - begun < limit;) {
-    for (; sent < with->received + on_its_way(with->received); sent += piece_bytes) through->send(frame_of(word::bulk, 0, noise));
+    for (; sent < with->received + on_its_way(with->received); sent += piece_bytes)
+      through->send(frame_of(word::bulk, 0, noise));
     const auto before = with->received;
     if (!wait([&] { return with->received > before; })) return lost();
     up.add(with->received);
@@ -219,7 +252,8 @@ result<line_facts> measure_line(const address& to, const std::shared_ptr<grpc::C
   // Down: the same wishes, from the other side.
   std::uint64_t wanted = 0;
   for (const auto begun = wall_clock::now(); wall_clock::now() - begun < limit;) {
-    for (; wanted < with->came + on_its_way(with->came); wanted += piece_bytes) through->send(frame_of(word::want, piece_bytes));
+    for (; wanted < with->came + on_its_way(with->came); wanted += piece_bytes)
+      through->send(frame_of(word::want, piece_bytes));
     const auto before = with->came;
     if (!wait([&] { return with->came > before; })) return lost();
     down.add(with->came);
@@ -231,4 +265,4 @@ result<line_facts> measure_line(const address& to, const std::shared_ptr<grpc::C
   return out;
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

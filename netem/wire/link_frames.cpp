@@ -11,8 +11,7 @@ constexpr std::size_t longest_name = 63, longest_address = 300;
 std::optional<link_frame> read(frame_kind kind, frame_reader& in) {
   switch (kind) {
   case frame_kind::ping:
-    if (in.left() == 0)
-      return ping_frame{};
+    if (in.left() == 0) return ping_frame{};
     return ping_frame{in.get<std::uint64_t>()};
   case frame_kind::pong:
     return pong_frame{in.get<std::uint64_t>()};
@@ -52,10 +51,8 @@ std::optional<link_frame> read(frame_kind kind, frame_reader& in) {
 
 std::optional<link_frame> read_link_frame(frame_kind kind, std::span<const std::byte> bytes) {
   // Their contents were read, or are not wanted any more.
-  if (kind == frame_kind::hello)
-    return late_hello{};
-  if (kind == frame_kind::refused)
-    return late_refusal{};
+  if (kind == frame_kind::hello) return late_hello{};
+  if (kind == frame_kind::refused) return late_refusal{};
   frame_reader in(bytes);
   in.get<std::uint8_t>();
   auto out = read(kind, in);

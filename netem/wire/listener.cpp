@@ -1,7 +1,15 @@
 #include "netem/wire/listener.hpp"
 
+#include "kernels/base/descriptor.hpp"
+#include "netem/wire/frames.hpp"
+#include "netem/wire/grpc_pipe.hpp"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,15 +26,6 @@
 #include <map>
 #include <thread>
 
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/resource_quota.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
-
-#include "kernels/base/descriptor.hpp"
-#include "netem/wire/frames.hpp"
-#include "netem/wire/grpc_pipe.hpp"
-
 namespace shoal::netem::wire {
 
 namespace {
@@ -34,14 +33,14 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 class server_pipe final : public grpc_pipe, public grpc::ServerGenericBidiReactor {
- public:
-  server_pipe(grpc::GenericCallbackServerContext* context, std::string kind, const pipe_options& options)
-      : grpc_pipe(std::move(kind), options),
-        context_(context),
-        peer_(context->peer()),
+public:
+  server_pipe(grpc::GenericCallbackServerContext* context, std::string kind,
+              const pipe_options& options)
+      : grpc_pipe(std::move(kind), options), context_(context), peer_(context->peer()),
         certificate_(certificate_of(context->auth_context())) {}
 
-  void start(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed) override {
+  void start(std::function<void(payload)> on_frame,
+             std::function<void(const std::string&)> on_closed) override {
     go(std::move(on_frame), std::move(on_closed));
   }
   /// Must come before gRPC can be done with it.
@@ -50,7 +49,7 @@ class server_pipe final : public grpc_pipe, public grpc::ServerGenericBidiReacto
   std::string certificate() const override { return certificate_; }
   std::string peer() const override { return peer_; }
 
- private:
+private:
   void start_read(grpc::ByteBuffer* into) override { grpc_goes_on(), StartRead(into); }
   void start_write(const grpc::ByteBuffer* what) override { grpc_goes_on(), StartWrite(what); }
   void start_finish() override { end(grpc::Status::OK); }
@@ -75,17 +74,19 @@ class server_pipe final : public grpc_pipe, public grpc::ServerGenericBidiReacto
   }
 
   std::mutex context_mutex_;
-  grpc::GenericCallbackServerContext* context_;  // gRPC's, until OnDone
+  grpc::GenericCallbackServerContext* context_; // gRPC's, until OnDone
   const std::string peer_, certificate_;
   std::atomic<bool> finished_{false};
-  std::shared_ptr<server_pipe> self_;            // until the stream is over
+  std::shared_ptr<server_pipe> self_; // until the stream is over
 };
 
 class service final : public grpc::CallbackGenericService {
- public:
-  service(pipe_options pipes, std::function<void(std::shared_ptr<pipe>)> on_pipe) : pipes_(pipes), on_pipe_(std::move(on_pipe)) {}
+public:
+  service(pipe_options pipes, std::function<void(std::shared_ptr<pipe>)> on_pipe)
+      : pipes_(pipes), on_pipe_(std::move(on_pipe)) {}
 
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
+  grpc::ServerGenericBidiReactor*
+  CreateReactor(grpc::GenericCallbackServerContext* context) override {
     constexpr std::string_view prefix = "/shoal/";
     std::string kind = context->method();
     kind = kind.starts_with(prefix) ? kind.substr(prefix.size()) : std::string{};
@@ -96,26 +97,30 @@ class service final : public grpc::CallbackGenericService {
     return out;
   }
 
- private:
+private:
   pipe_options pipes_;
   std::function<void(std::shared_ptr<pipe>)> on_pipe_;
 };
 
 std::string key_of(const sockaddr_storage& from) {
-  const auto* bytes = from.ss_family == AF_INET ? reinterpret_cast<const char*>(&reinterpret_cast<const sockaddr_in&>(from).sin_addr)
-                                                : reinterpret_cast<const char*>(&reinterpret_cast<const sockaddr_in6&>(from).sin6_addr);
+  const auto* bytes =
+      from.ss_family == AF_INET
+          ? reinterpret_cast<const char*>(&reinterpret_cast<const sockaddr_in&>(from).sin_addr)
+          : reinterpret_cast<const char*>(&reinterpret_cast<const sockaddr_in6&>(from).sin6_addr);
   return {bytes, from.ss_family == AF_INET ? sizeof(in_addr) : sizeof(in6_addr)};
 }
 
 std::uint16_t port_of(const sockaddr_storage& from) {
-  return ntohs(from.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(from).sin_port : reinterpret_cast<const sockaddr_in6&>(from).sin6_port);
+  return ntohs(from.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(from).sin_port
+                                         : reinterpret_cast<const sockaddr_in6&>(from).sin6_port);
 }
 
 failure cannot_listen(const address& at) {
   const int code = errno;
   std::string why = std::strerror(code);
   if (code == EADDRINUSE) why = "another program uses that port; choose another one, or stop it";
-  if (code == EADDRNOTAVAIL) why = "this machine has no such address; 0.0.0.0 listens on all that it has";
+  if (code == EADDRNOTAVAIL)
+    why = "this machine has no such address; 0.0.0.0 listens on all that it has";
   if (code == EACCES) why = "ports below 1024 are for root";
   return failure{"cannot listen on " + at.text() + ": " + why};
 }
@@ -140,13 +145,14 @@ result<descriptor> bound_to(const address& at) {
 }
 
 class gate final : public listener {
- public:
+public:
   explicit gate(listener_options options)
       : options_(std::move(options)), service_(options_.pipes,
-                 [this](std::shared_ptr<pipe> made) {
-                   shook_hands(made->peer());
-                   options_.on_pipe(std::move(made));
-                 }), bell_(eventfd(0, EFD_CLOEXEC)), poll_(epoll_create1(EPOLL_CLOEXEC)) {}
+                                               [this](std::shared_ptr<pipe> made) {
+                                                 shook_hands(made->peer());
+                                                 options_.on_pipe(std::move(made));
+                                               }),
+        bell_(eventfd(0, EFD_CLOEXEC)), poll_(epoll_create1(EPOLL_CLOEXEC)) {}
   ~gate() override { close(); }
 
   result<void> open() {
@@ -163,16 +169,21 @@ class gate final : public listener {
     builder.RegisterCallbackGenericService(&service_);
     builder.SetMaxReceiveMessageSize(static_cast<int>(max_grpc_bytes));
     builder.SetMaxSendMessageSize(-1);
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, static_cast<int>(options_.patience.count()));
-    // Of those who shake hands and then open no stream, or keep a connection when its stream is over.
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, static_cast<int>(options_.patience.count()));
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(options_.pipes.lookahead_bytes));
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                               static_cast<int>(options_.patience.count()));
+    // Of those who shake hands and then open no stream, or keep a connection when its stream is
+    // over.
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                               static_cast<int>(options_.patience.count()));
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+                               static_cast<int>(options_.pipes.lookahead_bytes));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 4);
     builder.SetResourceQuota(grpc::ResourceQuota("shoal").Resize(options_.memory_bytes));
     acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, options_.credentials);
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        options_.credentials);
     server_ = builder.BuildAndStart();
     if (!server_) return failure{"cannot start the server on " + options_.at.text()};
     watch(socket_.get(), EPOLLIN);
@@ -182,7 +193,9 @@ class gate final : public listener {
   }
 
   const address& at() const noexcept override { return options_.at; }
-  refused_connections refused() const noexcept override { return {silent_, garbage_, too_many_, handshake_}; }
+  refused_connections refused() const noexcept override {
+    return {silent_, garbage_, too_many_, handshake_};
+  }
 
   void close() override {
     if (closing_.exchange(true)) return;
@@ -197,7 +210,7 @@ class gate final : public listener {
     }
   }
 
- private:
+private:
   struct waiting {
     descriptor socket;
     steady::time_point since;
@@ -214,11 +227,15 @@ class gate final : public listener {
   /// `peer` as gRPC writes it: ipv4:10.0.0.5:41234, or ipv6:%5B::1%5D:41234.
   void shook_hands(const std::string& peer) {
     const auto colon = peer.rfind(':');
-    const auto port = colon == std::string::npos ? 0 : std::strtoul(peer.c_str() + colon + 1, nullptr, 10);
+    const auto port =
+        colon == std::string::npos ? 0 : std::strtoul(peer.c_str() + colon + 1, nullptr, 10);
     std::lock_guard guard(mutex_);
-    const auto found = std::find_if(in_handshake_.begin(), in_handshake_.end(), [&](const handshaking& each) {
-      return each.port == port && (each.from.size() != sizeof(in_addr) || peer.find(':' + numbers_of(each.from) + ':') != std::string::npos);
-    });
+    const auto found =
+        std::find_if(in_handshake_.begin(), in_handshake_.end(), [&](const handshaking& each) {
+          return each.port == port &&
+                 (each.from.size() != sizeof(in_addr) ||
+                  peer.find(':' + numbers_of(each.from) + ':') != std::string::npos);
+        });
     if (found != in_handshake_.end()) in_handshake_.erase(found);
   }
   static std::string numbers_of(const std::string& ipv4) {
@@ -236,7 +253,8 @@ class gate final : public listener {
   void serve() {
     std::array<epoll_event, 64> events;
     while (!closing_) {
-      const int count = epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), waiting_.empty() ? 1000 : 50);
+      const int count = epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()),
+                                   waiting_.empty() ? 1000 : 50);
       for (int i = 0; i < count && !closing_; ++i) {
         const int which = events[static_cast<std::size_t>(i)].data.fd;
         if (which == socket_.get())
@@ -248,13 +266,16 @@ class gate final : public listener {
       while (!order_.empty() && order_.front().first <= late) {
         const auto which = order_.front();
         order_.pop_front();
-        if (const auto found = waiting_.find(which.second); found != waiting_.end() && found->second.since == which.first) {
+        if (const auto found = waiting_.find(which.second);
+            found != waiting_.end() && found->second.since == which.first) {
           ++silent_;
           drop(found);
         }
       }
       std::lock_guard guard(mutex_);
-      for (; !in_handshake_.empty() && in_handshake_.front().since <= late; in_handshake_.pop_front()) ++handshake_;
+      for (; !in_handshake_.empty() && in_handshake_.front().since <= late;
+           in_handshake_.pop_front())
+        ++handshake_;
     }
   }
 
@@ -262,7 +283,8 @@ class gate final : public listener {
     for (;;) {
       sockaddr_storage from{};
       socklen_t length = sizeof(from);
-      descriptor made(accept4(socket_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      descriptor made(accept4(socket_.get(), reinterpret_cast<sockaddr*>(&from), &length,
+                              SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (made.get() < 0) {
         // Out of descriptors: those that wait longest go.
         if ((errno == EMFILE || errno == ENFILE) && make_room({})) continue;
@@ -283,7 +305,9 @@ class gate final : public listener {
   /// Closes the connection that has waited longest, of those from `key` if it is given.
   bool make_room(const std::string& key) {
     for (const auto& [since, which] : order_)
-      if (const auto found = waiting_.find(which); found != waiting_.end() && found->second.since == since && (key.empty() || found->second.from == key)) {
+      if (const auto found = waiting_.find(which); found != waiting_.end() &&
+                                                   found->second.since == since &&
+                                                   (key.empty() || found->second.from == key)) {
         ++too_many_;
         drop(found);
         return true;
@@ -293,10 +317,12 @@ class gate final : public listener {
 
   void drop(std::map<int, waiting>::iterator which) {
     forget(which->second.from);
-    waiting_.erase(which);  // closing takes it out of epoll as well
+    waiting_.erase(which); // closing takes it out of epoll as well
   }
   void forget(const std::string& from) {
-    if (const auto found = per_address_.find(from); found != per_address_.end() && --found->second == 0) per_address_.erase(found);
+    if (const auto found = per_address_.find(from);
+        found != per_address_.end() && --found->second == 0)
+      per_address_.erase(found);
   }
 
   void look_at(int which) {
@@ -314,12 +340,14 @@ class gate final : public listener {
       ++garbage_;
       return drop(found);
     }
-    if (says == first_bytes::too_few) return;  // the rest comes, or patience ends
+    if (says == first_bytes::too_few) return; // the rest comes, or patience ends
     {
       std::lock_guard guard(mutex_);
       const auto& from = found->second.from;
-      const auto of_one = std::count_if(in_handshake_.begin(), in_handshake_.end(), [&](const handshaking& each) { return each.from == from; });
-      if (in_handshake_.size() >= options_.most_in_handshake || static_cast<std::size_t>(of_one) >= options_.most_in_handshake_from_one) {
+      const auto of_one = std::count_if(in_handshake_.begin(), in_handshake_.end(),
+                                        [&](const handshaking& each) { return each.from == from; });
+      if (in_handshake_.size() >= options_.most_in_handshake ||
+          static_cast<std::size_t>(of_one) >= options_.most_in_handshake_from_one) {
         ++too_many_;
         return drop(found);
       }
@@ -344,15 +372,15 @@ class gate final : public listener {
   std::thread thread_;
   std::atomic<bool> closing_{false};
   std::atomic<std::uint64_t> silent_{0}, garbage_{0}, too_many_{0}, handshake_{0};
-  std::mutex mutex_;                           // guards in_handshake_
-  std::deque<handshaking> in_handshake_;       // in the order of their coming
+  std::mutex mutex_;                     // guards in_handshake_
+  std::deque<handshaking> in_handshake_; // in the order of their coming
   // The thread's alone.
   std::map<int, waiting> waiting_;
   std::deque<std::pair<steady::time_point, int>> order_;
   std::map<std::string, std::size_t> per_address_;
 };
 
-}  // namespace
+} // namespace
 
 result<void> check_can_listen(const address& at) {
   if (auto bound = bound_to(at); !bound) return failure{bound.error()};
@@ -365,4 +393,4 @@ result<std::unique_ptr<listener>> listener::open(listener_options options) {
   return std::unique_ptr<listener>{std::move(out)};
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

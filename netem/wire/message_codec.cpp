@@ -1,6 +1,7 @@
 #include "netem/wire/message_codec.hpp"
 
-#include <cstring>
+#include "kernels/base/check.hpp"
+#include "netem/fabric.hpp"
 
 #include <caf/deserializer.hpp>
 #include <caf/detail/dynamic_message_data.hpp>
@@ -12,26 +13,25 @@
 #include <caf/stream_serializer.hpp>
 #include <caf/streambuf.hpp>
 
-#include "kernels/base/check.hpp"
-#include "netem/fabric.hpp"
+#include <cstring>
 
 namespace shoal::netem::wire {
 
 namespace {
 
 class outgoing final : public caf::stream_serializer<caf::vectorbuf>, public payload_sink {
- public:
+public:
   outgoing(caf::execution_unit* context, encoded_message& into)
       : caf::stream_serializer<caf::vectorbuf>(context, into.binary), into_(into) {}
   void take(const payload& what) override { into_.beside.push_back(what); }
 
- private:
+private:
   encoded_message& into_;
 };
 
 // CAF's own binary deserializer is final, and its others make room for strings that never come.
 class incoming final : public caf::deserializer, public payload_source {
- public:
+public:
   incoming(caf::execution_unit* context, std::span<const std::byte> bytes, const payload& beside)
       : caf::deserializer(context), left_(bytes), beside_(beside) {}
 
@@ -72,7 +72,7 @@ class incoming final : public caf::deserializer, public payload_source {
     return caf::none;
   }
 
- protected:
+protected:
   caf::error apply_impl(std::int8_t& x) override { return apply_raw(1, &x); }
   caf::error apply_impl(std::uint8_t& x) override { return apply_raw(1, &x); }
   caf::error apply_impl(std::int16_t& x) override { return number(x); }
@@ -94,7 +94,7 @@ class incoming final : public caf::deserializer, public payload_source {
     return apply_raw(size, x.data());
   }
 
- private:
+private:
   template <class T>
   caf::error number(T& x) {
     std::make_unsigned_t<T> raw = 0;
@@ -110,7 +110,7 @@ class incoming final : public caf::deserializer, public payload_source {
 
 // Turns the addresses of a message into those that the fabric has.
 class addresses final : public caf::proxy_registry::backend {
- public:
+public:
   addresses(fabric& net, std::size_t* unheard) : net_(net), unheard_(unheard) {}
   caf::strong_actor_ptr make_proxy(caf::node_id node, caf::actor_id number) override {
     const bool known = unheard_ == nullptr || net_.knows(node);
@@ -120,12 +120,12 @@ class addresses final : public caf::proxy_registry::backend {
   }
   void set_last_hop(caf::node_id*) override {}
 
- private:
+private:
   fabric& net_;
   std::size_t* unheard_;
 };
 
-}  // namespace
+} // namespace
 
 encoded_message encode(caf::actor_system& system, const caf::type_erased_tuple& content) {
   SHOAL_CHECK(content.size() == 1, "messages between hosts have one element");
@@ -137,12 +137,16 @@ encoded_message encode(caf::actor_system& system, const caf::type_erased_tuple& 
     if (auto err = sink(name)) return err;
     return content.save(0, sink);
   }();
-  if (failed) check_failed(__FILE__, __LINE__, "every message can be serialized", content.stringify(0).c_str());
+  if (failed)
+    check_failed(__FILE__, __LINE__, "every message can be serialized",
+                 content.stringify(0).c_str());
   return out;
 }
 
-result<caf::message> decode(caf::actor_system& system, fabric& net, std::span<const std::byte> binary, const payload& beside,
-                            const std::function<bool(std::string_view)>& acceptable, std::size_t* unheard) {
+result<caf::message> decode(caf::actor_system& system, fabric& net,
+                            std::span<const std::byte> binary, const payload& beside,
+                            const std::function<bool(std::string_view)>& acceptable,
+                            std::size_t* unheard) {
   addresses known{net, unheard};
   caf::proxy_registry registry{system, known};
   caf::scoped_execution_unit context{&system};
@@ -157,7 +161,8 @@ result<caf::message> decode(caf::actor_system& system, fabric& net, std::span<co
   if (!source.finished()) return failure{"a message with more bytes than it has"};
   std::vector<caf::type_erased_value_ptr> elements;
   elements.push_back(std::move(value));
-  return caf::message{caf::message::data_ptr{caf::make_counted<caf::detail::dynamic_message_data>(std::move(elements))}};
+  return caf::message{caf::message::data_ptr{
+      caf::make_counted<caf::detail::dynamic_message_data>(std::move(elements))}};
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

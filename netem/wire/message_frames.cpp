@@ -20,8 +20,7 @@ std::vector<frame> frames_of(message_head head, encoded_message what, std::size_
   }
   const auto bytes = std::as_bytes(std::span(what.binary));
   std::vector<payload> parts;
-  if (!bytes.empty())
-    parts.emplace_back(std::vector<std::byte>(bytes.begin(), bytes.end()));
+  if (!bytes.empty()) parts.emplace_back(std::vector<std::byte>(bytes.begin(), bytes.end()));
   parts.insert(parts.end(), what.beside.begin(), what.beside.end());
   std::size_t room = piece - message_head::bytes;
   for (const auto& part : parts)

@@ -1,10 +1,10 @@
 #include "netem/wire/moderator_folder.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace shoal::netem::wire {
 
@@ -17,7 +17,8 @@ constexpr std::string_view header = "name,serial,from,until\n";
 std::string text_of(const std::vector<admitted>& everybody) {
   std::string out(header);
   for (const admitted& one : everybody)
-    out += fmt::format("{},{},{},{}\n", one.name, one.serial, utc_text(one.from_utc_ns), utc_text(one.until_utc_ns));
+    out += fmt::format("{},{},{},{}\n", one.name, one.serial, utc_text(one.from_utc_ns),
+                       utc_text(one.until_utc_ns));
   return out;
 }
 
@@ -30,7 +31,8 @@ result<admitted> read_row(std::string_view line) {
     line.remove_prefix(std::min(end + 1, line.size()));
   }
   if (auto fine = check_name(fields[0]); !fine) return failure{fine.error()};
-  if (fields[1].empty() || fields[1].size() > 40 || fields[1].find_first_not_of("0123456789abcdef") != std::string_view::npos)
+  if (fields[1].empty() || fields[1].size() > 40 ||
+      fields[1].find_first_not_of("0123456789abcdef") != std::string_view::npos)
     return failure{"the serial is not one of up to 40 hexadecimal digits"};
   const auto from = parse_utc(fields[2]), until = parse_utc(fields[3]);
   if (!from || !until) return failure{from ? until.error() : from.error()};
@@ -38,13 +40,18 @@ result<admitted> read_row(std::string_view line) {
 }
 
 bool same_but_for_capitals(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-failure in(const fs::path& path, const std::string& why) { return {fmt::format("'{}': {}", path.string(), why)}; }
+failure in(const fs::path& path, const std::string& why) {
+  return {fmt::format("'{}': {}", path.string(), why)};
+}
 
-}  // namespace
+} // namespace
 
 result<std::vector<admitted>> read_admitted(std::string_view csv) {
   if (!csv.starts_with(header)) return failure{"line 1: expected 'name,serial,from,until'"};
@@ -61,13 +68,15 @@ result<std::vector<admitted>> read_admitted(std::string_view csv) {
   return out;
 }
 
-result<void> moderator_folder::make(const fs::path& path, std::string_view swarm, std::int64_t utc_ns, duration validity) {
+result<void> moderator_folder::make(const fs::path& path, std::string_view swarm,
+                                    std::int64_t utc_ns, duration validity) {
   const auto keys = moderator::make(swarm, utc_ns, validity);
   if (!keys) return failure{keys.error()};
   auto folder = new_folder::create(path);
   if (!folder) return failure{folder.error()};
   if (auto done = folder->write(moderator_key_file, keys->key_pem()); !done) return done;
-  if (auto done = folder->write(swarm_certificate_file, keys->certificate_pem()); !done) return done;
+  if (auto done = folder->write(swarm_certificate_file, keys->certificate_pem()); !done)
+    return done;
   if (auto done = folder->write(revocation_list_file, keys->first_list(utc_ns)); !done) return done;
   if (auto done = folder->write(admitted_file, text_of({})); !done) return done;
   return folder->commit();
@@ -75,9 +84,12 @@ result<void> moderator_folder::make(const fs::path& path, std::string_view swarm
 
 result<moderator_folder> moderator_folder::open(const fs::path& path, std::int64_t utc_ns) {
   std::error_code error;
-  for (const std::string_view name : {moderator_key_file, swarm_certificate_file, revocation_list_file, admitted_file})
+  for (const std::string_view name :
+       {moderator_key_file, swarm_certificate_file, revocation_list_file, admitted_file})
     if (!fs::exists(path / name, error) && !error)
-      return failure{fmt::format("'{}' is not a moderator's folder: it has no {}; 'shoal keys init DIR' makes one", path.string(), name)};
+      return failure{fmt::format(
+          "'{}' is not a moderator's folder: it has no {}; 'shoal keys init DIR' makes one",
+          path.string(), name)};
   auto lock = folder_lock::take(path);
   if (!lock) return failure{lock.error()};
   const auto key = read_secret(path / moderator_key_file);
@@ -94,28 +106,28 @@ result<moderator_folder> moderator_folder::open(const fs::path& path, std::int64
   if (!csv) return failure{csv.error()};
   auto everybody = read_admitted(*csv);
   if (!everybody) return in(path / admitted_file, everybody.error());
-  return moderator_folder(path, *std::move(lock), *std::move(keys), *std::move(revoked), *std::move(everybody));
+  return moderator_folder(path, *std::move(lock), *std::move(keys), *std::move(revoked),
+                          *std::move(everybody));
 }
 
-moderator_folder::moderator_folder(fs::path path, folder_lock lock, moderator keys, revocation_list revoked,
-                                   std::vector<admitted> everybody)
-    : path_(std::move(path)),
-      lock_(std::move(lock)),
-      moderator_(std::move(keys)),
-      revoked_(std::move(revoked)),
-      admitted_(std::move(everybody)) {}
+moderator_folder::moderator_folder(fs::path path, folder_lock lock, moderator keys,
+                                   revocation_list revoked, std::vector<admitted> everybody)
+    : path_(std::move(path)), lock_(std::move(lock)), moderator_(std::move(keys)),
+      revoked_(std::move(revoked)), admitted_(std::move(everybody)) {}
 
-result<std::string> moderator_folder::admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns,
-                                            duration validity, bool operates) {
+result<std::string> moderator_folder::admit(std::string_view name, const public_key_bytes& key,
+                                            std::int64_t utc_ns, duration validity, bool operates) {
   for (const admitted& one : admitted_)
     if (one.name != name && same_but_for_capitals(one.name, name))
-      return failure{
-          fmt::format("'{}' differs from '{}', who is admitted, in capitals alone: TLS takes them for the same", name, one.name)};
+      return failure{fmt::format(
+          "'{}' differs from '{}', who is admitted, in capitals alone: TLS takes them for the same",
+          name, one.name)};
   auto pem = moderator_.admit(name, key, utc_ns, validity, operates);
   if (!pem) return failure{pem.error()};
   const auto facts = read_certificate(*pem);
   SHOAL_CHECK(facts.ok(), "a new certificate cannot be read");
-  admitted_.push_back({facts->name, facts->serial, facts->not_before_utc_ns, facts->not_after_utc_ns});
+  admitted_.push_back(
+      {facts->name, facts->serial, facts->not_before_utc_ns, facts->not_after_utc_ns});
   if (auto written = write_text(path_ / admitted_file, text_of(admitted_)); !written) {
     admitted_.pop_back();
     return failure{written.error()};
@@ -123,7 +135,8 @@ result<std::string> moderator_folder::admit(std::string_view name, const public_
   return pem;
 }
 
-result<void> moderator_folder::revoke(const std::vector<std::string>& serials, std::int64_t utc_ns) {
+result<void> moderator_folder::revoke(const std::vector<std::string>& serials,
+                                      std::int64_t utc_ns) {
   const auto pem = moderator_.revoke(revoked_, serials, utc_ns);
   if (!pem) return failure{pem.error()};
   if (auto written = write_text(path_ / revocation_list_file, *pem); !written) return written;
@@ -133,4 +146,4 @@ result<void> moderator_folder::revoke(const std::vector<std::string>& serials, s
   return {};
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

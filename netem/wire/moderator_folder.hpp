@@ -1,17 +1,17 @@
-// A moderator's folder: its key and certificate, the newest revocation list, and whom it admitted. One program at a
-// time changes it; each file of it is there whole at any moment.
+// A moderator's folder: its key and certificate, the newest revocation list, and whom it admitted.
+// One program at a time changes it; each file of it is there whole at any moment.
 #pragma once
+
+#include "kernels/base/result.hpp"
+#include "kernels/base/units.hpp"
+#include "netem/wire/key_files.hpp"
+#include "netem/wire/moderator.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "kernels/base/result.hpp"
-#include "kernels/base/units.hpp"
-#include "netem/wire/key_files.hpp"
-#include "netem/wire/moderator.hpp"
 
 namespace shoal::netem::wire {
 
@@ -25,12 +25,13 @@ struct admitted {
 result<std::vector<admitted>> read_admitted(std::string_view csv);
 
 class moderator_folder {
- public:
+public:
   /// Makes the folder. Errors: as new_folder and moderator::make().
-  static result<void> make(const std::filesystem::path& path, std::string_view swarm, std::int64_t utc_ns, duration validity);
+  static result<void> make(const std::filesystem::path& path, std::string_view swarm,
+                           std::int64_t utc_ns, duration validity);
 
-  /// Waits for another program that changes the folder. Errors: a file that is missing, damaged or of another moderator; a
-  /// key that group or others may read; an expired moderator.
+  /// Waits for another program that changes the folder. Errors: a file that is missing, damaged or
+  /// of another moderator; a key that group or others may read; an expired moderator.
   static result<moderator_folder> open(const std::filesystem::path& path, std::int64_t utc_ns);
 
   const moderator& keys() const noexcept { return moderator_; }
@@ -38,16 +39,20 @@ class moderator_folder {
   /// In the order in which they were admitted.
   const std::vector<admitted>& everybody() const noexcept { return admitted_; }
 
-  /// Issues a certificate (PEM) and writes down that it did; first the latter, so that none is unknown. Whoever was admitted
-  /// before may be again. Errors: as moderator::admit(); a name that differs from an admitted one in capitals alone, which
-  /// TLS takes for the same; a file that cannot be written.
-  result<std::string> admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns, duration validity, bool operates = false);
+  /// Issues a certificate (PEM) and writes down that it did; first the latter, so that none is
+  /// unknown. Whoever was admitted before may be again. Errors: as moderator::admit(); a name that
+  /// differs from an admitted one in capitals alone, which TLS takes for the same; a file that
+  /// cannot be written.
+  result<std::string> admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns,
+                            duration validity, bool operates = false);
 
-  /// Writes the next revocation list. Errors: as moderator::revoke(); a file that cannot be written.
+  /// Writes the next revocation list. Errors: as moderator::revoke(); a file that cannot be
+  /// written.
   result<void> revoke(const std::vector<std::string>& serials, std::int64_t utc_ns);
 
- private:
-  moderator_folder(std::filesystem::path path, folder_lock lock, moderator keys, revocation_list revoked, std::vector<admitted> everybody);
+private:
+  moderator_folder(std::filesystem::path path, folder_lock lock, moderator keys,
+                   revocation_list revoked, std::vector<admitted> everybody);
 
   std::filesystem::path path_;
   folder_lock lock_;
@@ -56,4 +61,4 @@ class moderator_folder {
   std::vector<admitted> admitted_;
 };
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

@@ -1,16 +1,18 @@
 #include "netem/wire/network.hpp"
 
-#include <thread>
-
 #include "netem/coordinator.hpp"
 #include "netem/wire/context.hpp"
 #include "netem/wire/station.hpp"
+
+#include <thread>
 
 namespace shoal::netem::wire {
 
 network::network(wire_options options) : shared_(std::make_shared<context>(std::move(options))) {}
 
-network::~network() { close(); }
+network::~network() {
+  close();
+}
 
 void network::use(caf::actor_system& system, fabric& net) {
   shared_->system = &system;
@@ -56,8 +58,10 @@ void network::leave(host_index host) {
   if (!at) return;
   at->leave();
   // A process that ends takes its queued frames with it, and then the others would wait for it.
-  const auto limit = std::chrono::steady_clock::now() + std::min<duration>(shared_->options.detection_time, std::chrono::seconds(2));
-  while (at->has_links() && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const auto limit = std::chrono::steady_clock::now() +
+                     std::min<duration>(shared_->options.detection_time, std::chrono::seconds(2));
+  while (at->has_links() && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 std::vector<neighbour> network::neighbours(host_index host) const {
   const auto at = station_of(host);
@@ -75,7 +79,8 @@ wire_counts network::counts() const {
   return out;
 }
 
-void network::carry(netem::endpoint from, netem::endpoint to, caf::mailbox_element_ptr element, std::uint64_t bytes, bool bulk) {
+void network::carry(netem::endpoint from, netem::endpoint to, caf::mailbox_element_ptr element,
+                    std::uint64_t bytes, bool bulk) {
   if (const auto at = station_of(from.host)) at->carry(from, to, std::move(element), bytes, bulk);
 }
 void network::watch(host_index from, netem::endpoint of) {
@@ -96,4 +101,4 @@ void network::killed(host_index host, kill_scope scope) {
   at->close();
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

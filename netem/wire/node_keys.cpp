@@ -1,12 +1,12 @@
 #include "netem/wire/node_keys.hpp"
 
-#include <utility>
-
-#include <fmt/format.h>
-
 #include "netem/wire/certificates.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/signing_key.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
 
 namespace shoal::netem::wire {
 
@@ -14,11 +14,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* admit_help = "the moderator makes it with 'shoal keys admit', for a node's name or request";
+constexpr const char* admit_help =
+    "the moderator makes it with 'shoal keys admit', for a node's name or request";
 
 result<void> check_there(const fs::path& path, const char* help) {
   std::error_code error;
-  if (fs::exists(path, error) || error) return {};   // what is wrong with one that exists is said on reading it
+  if (fs::exists(path, error) || error)
+    return {}; // what is wrong with one that exists is said on reading it
   return failure{fmt::format("'{}' is missing: {}", path.string(), help)};
 }
 
@@ -27,18 +29,25 @@ result<std::string> read_there(const fs::path& path) {
   return read_text(path);
 }
 
-failure in(const fs::path& path, const std::string& why) { return {fmt::format("'{}': {}", path.string(), why)}; }
+failure in(const fs::path& path, const std::string& why) {
+  return {fmt::format("'{}': {}", path.string(), why)};
+}
 
-}  // namespace
+} // namespace
 
 result<node_keys> load_node_keys(const fs::path& folder, std::int64_t utc_ns) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
-    return failure{fmt::format("'{}' is not a folder of keys: 'shoal keys request NAME -o DIR' makes a node's key, and {}", folder.string(),
-                               "'shoal keys admit' its certificate")};
-  const fs::path key_path = folder / node_key_file, certificate_path = folder / node_certificate_file;
-  const fs::path ca_path = folder / swarm_certificate_file, list_path = folder / revocation_list_file;
-  if (auto there = check_there(key_path, "'shoal keys request NAME -o DIR' makes a key and a request to be admitted"); !there)
+    return failure{fmt::format(
+        "'{}' is not a folder of keys: 'shoal keys request NAME -o DIR' makes a node's key, and {}",
+        folder.string(), "'shoal keys admit' its certificate")};
+  const fs::path key_path = folder / node_key_file,
+                 certificate_path = folder / node_certificate_file;
+  const fs::path ca_path = folder / swarm_certificate_file,
+                 list_path = folder / revocation_list_file;
+  if (auto there = check_there(
+          key_path, "'shoal keys request NAME -o DIR' makes a key and a request to be admitted");
+      !there)
     return failure{there.error()};
   node_keys out;
   auto secret = read_secret(key_path);
@@ -47,7 +56,9 @@ result<node_keys> load_node_keys(const fs::path& folder, std::int64_t utc_ns) {
   const auto key = signing_key::read(out.key_pem.view());
   if (!key) return in(key_path, "not a private key: " + key.error());
   const std::pair<const fs::path*, std::string*> files[] = {
-      {&certificate_path, &out.certificate_pem}, {&ca_path, &out.ca_pem}, {&list_path, &out.crl_pem}};
+      {&certificate_path, &out.certificate_pem},
+      {&ca_path, &out.ca_pem},
+      {&list_path, &out.crl_pem}};
   for (const auto& [path, text] : files) {
     auto found = read_there(*path);
     if (!found) return failure{found.error()};
@@ -57,14 +68,20 @@ result<node_keys> load_node_keys(const fs::path& folder, std::int64_t utc_ns) {
   if (!facts) return in(certificate_path, facts.error());
   out.name = facts->name;
   if (facts->public_key != key->public_key())
-    return in(key_path, fmt::format("not the key of the certificate of '{}' beside it: one of them is another node's", facts->name));
+    return in(key_path,
+              fmt::format(
+                  "not the key of the certificate of '{}' beside it: one of them is another node's",
+                  facts->name));
   if (auto fine = check_moderator(out.ca_pem, utc_ns); !fine) return in(ca_path, fine.error());
-  if (auto fine = check_issued(out.certificate_pem, out.ca_pem, utc_ns); !fine) return in(certificate_path, fine.error());
+  if (auto fine = check_issued(out.certificate_pem, out.ca_pem, utc_ns); !fine)
+    return in(certificate_path, fine.error());
   const auto revoked = revocation_list::read(out.crl_pem, out.ca_pem);
   if (!revoked) return in(list_path, revoked.error());
   if (revoked->revoked(facts->serial))
-    return in(certificate_path, fmt::format("the certificate of '{}' is revoked; ask the moderator of '{}'", facts->name, facts->issuer));
+    return in(certificate_path,
+              fmt::format("the certificate of '{}' is revoked; ask the moderator of '{}'",
+                          facts->name, facts->issuer));
   return out;
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

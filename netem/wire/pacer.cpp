@@ -13,21 +13,18 @@ constexpr duration catch_up = std::chrono::milliseconds(5);
 } // namespace
 
 void pacer::put(host_link& to, bool bulk, frame what, duration now) {
-  if (!bulk || !paces())
-    return to.send(bulk, std::move(what), now);
+  if (!bulk || !paces()) return to.send(bulk, std::move(what), now);
   to.waiting_bytes += what.size();
   to.waiting.push_back(std::move(what));
 }
 
 std::optional<duration> pacer::pump(std::vector<std::shared_ptr<host_link>>& links, duration now) {
-  if (!paces() || planned_)
-    return {};
+  if (!paces() || planned_) return {};
   line_free_ = std::max(line_free_, now - catch_up);
   while (line_free_ <= now) {
     const auto next =
         std::find_if(links.begin(), links.end(), [](const auto& l) { return !l->waiting.empty(); });
-    if (next == links.end())
-      return {};
+    if (next == links.end()) return {};
     const auto to = *next;
     auto what = std::move(to->waiting.front());
     to->waiting.pop_front();

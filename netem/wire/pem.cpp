@@ -1,16 +1,16 @@
 #include "netem/wire/pem.hpp"
 
+#include "netem/wire/certificates.hpp"
+
+#include <fmt/format.h>
+#include <openssl/pem.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <ctime>
 #include <limits>
 #include <utility>
-
-#include <fmt/format.h>
-#include <openssl/pem.h>
-
-#include "netem/wire/certificates.hpp"
 
 namespace shoal::netem::wire::pem {
 
@@ -57,13 +57,14 @@ std::string written(const Object& what, Write write) {
   return text_of(*memory);
 }
 
-}  // namespace
+} // namespace
 
 result<secret_text> block(std::string_view text, std::string_view label, std::size_t most) {
   constexpr std::string_view begin = "-----BEGIN ";
   if (text.size() > most) return failure{fmt::format("larger than {} bytes, no {}", most, label)};
   const std::size_t first = text.find(begin);
-  if (first == std::string_view::npos) return failure{fmt::format("no PEM block: expected '{}{}-----'", begin, label)};
+  if (first == std::string_view::npos)
+    return failure{fmt::format("no PEM block: expected '{}{}-----'", begin, label)};
   if (text.find(begin, first + 1) != std::string_view::npos)
     return failure{fmt::format("more than one PEM block: expected one {}", label)};
   const quiet errors;
@@ -71,17 +72,22 @@ result<secret_text> block(std::string_view text, std::string_view label, std::si
   must(memory != nullptr, "OpenSSL has no memory");
   secret_block found;
   // The flag makes OpenSSL wipe its own buffers, too.
-  if (PEM_read_bio_ex(memory.get(), &found.name, &found.header, &found.data, &found.size, PEM_FLAG_SECURE) != 1)
+  if (PEM_read_bio_ex(memory.get(), &found.name, &found.header, &found.data, &found.size,
+                      PEM_FLAG_SECURE) != 1)
     return failure{fmt::format("a damaged PEM block: expected a {}", label)};
   const std::string_view name = found.name;
   if (name == "ENCRYPTED PRIVATE KEY" || *found.header != '\0')
-    return failure{"encrypted with a passphrase, which is not supported: the file's mode is what protects a key"};
+    return failure{"encrypted with a passphrase, which is not supported: the file's mode is what "
+                   "protects a key"};
   if (name != label) {
     // The word is a stranger's: none of it that a terminal would obey.
-    const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == ' '; });
-    return failure{fmt::format("expected a {}, not {}", label, plain && name.size() < 40 ? fmt::format("a {}", name) : "this")};
+    const bool plain = std::all_of(name.begin(), name.end(),
+                                   [](char c) { return (c >= 'A' && c <= 'Z') || c == ' '; });
+    return failure{fmt::format("expected a {}, not {}", label,
+                               plain && name.size() < 40 ? fmt::format("a {}", name) : "this")};
   }
-  return secret_text(std::string_view(reinterpret_cast<const char*>(found.data), static_cast<std::size_t>(found.size)));
+  return secret_text(std::string_view(reinterpret_cast<const char*>(found.data),
+                                      static_cast<std::size_t>(found.size)));
 }
 
 result<certificate> read_certificate(std::string_view text) {
@@ -98,17 +104,25 @@ result<revoked_list> read_revoked_list(std::string_view text) {
 
 result<key> read_key(std::string_view text) {
   auto out = read_object<key>(text, "PRIVATE KEY", largest_certificate_bytes, d2i_AutoPrivateKey);
-  if (out && !public_key(out->get())) return failure{"a key of another type: expected an Ed25519 key"};
+  if (out && !public_key(out->get()))
+    return failure{"a key of another type: expected an Ed25519 key"};
   return out;
 }
 
-std::string write(const X509& what) { return written(what, PEM_write_bio_X509); }
-std::string write(const X509_REQ& what) { return written(what, PEM_write_bio_X509_REQ); }
-std::string write(const X509_CRL& what) { return written(what, PEM_write_bio_X509_CRL); }
+std::string write(const X509& what) {
+  return written(what, PEM_write_bio_X509);
+}
+std::string write(const X509_REQ& what) {
+  return written(what, PEM_write_bio_X509_REQ);
+}
+std::string write(const X509_CRL& what) {
+  return written(what, PEM_write_bio_X509_CRL);
+}
 
 secret_text write(const EVP_PKEY& what) {
-  const bio memory(BIO_new(BIO_s_secmem()));   // wiped when it is freed
-  must(memory != nullptr && PEM_write_bio_PKCS8PrivateKey(memory.get(), &what, nullptr, nullptr, 0, nullptr, nullptr) == 1,
+  const bio memory(BIO_new(BIO_s_secmem())); // wiped when it is freed
+  must(memory != nullptr && PEM_write_bio_PKCS8PrivateKey(memory.get(), &what, nullptr, nullptr, 0,
+                                                          nullptr, nullptr) == 1,
        "OpenSSL cannot write a key");
   char* data = nullptr;
   const long size = BIO_get_mem_data(memory.get(), &data);
@@ -118,7 +132,8 @@ secret_text write(const EVP_PKEY& what) {
 result<std::string> common_name(const X509_NAME& name) {
   if (X509_NAME_entry_count(&name) != 1) return failure{"the name is not a common name (CN) alone"};
   const X509_NAME_ENTRY* entry = X509_NAME_get_entry(&name, 0);
-  if (OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry)) != NID_commonName) return failure{"the name is not a common name (CN)"};
+  if (OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry)) != NID_commonName)
+    return failure{"the name is not a common name (CN)"};
   unsigned char* utf8 = nullptr;
   const int size = ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(entry));
   if (size < 0) return failure{"the common name (CN) is no text"};
@@ -129,14 +144,17 @@ result<std::string> common_name(const X509_NAME& name) {
 }
 
 void set_common_name(X509_NAME& name, std::string_view text) {
-  must(X509_NAME_add_entry_by_NID(&name, NID_commonName, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(text.data()),
+  must(X509_NAME_add_entry_by_NID(&name, NID_commonName, MBSTRING_UTF8,
+                                  reinterpret_cast<const unsigned char*>(text.data()),
                                   static_cast<int>(text.size()), -1, 0) == 1,
        "OpenSSL cannot write a name");
 }
 
 std::optional<std::string> serial_text(const ASN1_INTEGER& serial) {
   const big_number number(ASN1_INTEGER_to_BN(&serial, nullptr));
-  if (number == nullptr || BN_is_negative(number.get()) || BN_is_zero(number.get()) || BN_num_bytes(number.get()) > 20) return std::nullopt;
+  if (number == nullptr || BN_is_negative(number.get()) || BN_is_zero(number.get()) ||
+      BN_num_bytes(number.get()) > 20)
+    return std::nullopt;
   char* digits = BN_bn2hex(number.get());
   must(digits != nullptr, "OpenSSL has no memory");
   std::string out = digits;
@@ -147,7 +165,9 @@ std::optional<std::string> serial_text(const ASN1_INTEGER& serial) {
 }
 
 integer serial_from(std::string_view text) {
-  if (text.empty() || text.size() > 40 || text.find_first_not_of("0123456789abcdef") != std::string_view::npos) return nullptr;
+  if (text.empty() || text.size() > 40 ||
+      text.find_first_not_of("0123456789abcdef") != std::string_view::npos)
+    return nullptr;
   BIGNUM* number = nullptr;
   must(BN_hex2bn(&number, std::string(text).c_str()) > 0, "OpenSSL cannot read a number");
   const big_number owner(number);
@@ -161,7 +181,8 @@ result<std::int64_t> utc_ns(const ASN1_TIME& when) {
   std::tm parts{};
   if (ASN1_TIME_to_tm(&when, &parts) != 1) return failure{"a time that is none"};
   const sys_days day = year(parts.tm_year + 1900) / (parts.tm_mon + 1) / parts.tm_mday;
-  const auto at = sys_seconds(day) + hours(parts.tm_hour) + minutes(parts.tm_min) + seconds(parts.tm_sec);
+  const auto at =
+      sys_seconds(day) + hours(parts.tm_hour) + minutes(parts.tm_min) + seconds(parts.tm_sec);
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 1'000'000'000;
   return std::clamp<std::int64_t>(at.time_since_epoch().count(), -most, most) * 1'000'000'000;
 }
@@ -177,9 +198,10 @@ std::optional<std::array<std::byte, 32>> public_key(const EVP_PKEY* key) {
   std::array<std::byte, 32> out{};
   std::size_t size = out.size();
   if (key == nullptr || EVP_PKEY_get_id(key) != EVP_PKEY_ED25519 ||
-      EVP_PKEY_get_raw_public_key(key, reinterpret_cast<unsigned char*>(out.data()), &size) != 1 || size != out.size())
+      EVP_PKEY_get_raw_public_key(key, reinterpret_cast<unsigned char*>(out.data()), &size) != 1 ||
+      size != out.size())
     return std::nullopt;
   return out;
 }
 
-}  // namespace shoal::netem::wire::pem
+} // namespace shoal::netem::wire::pem

@@ -1,6 +1,16 @@
-// OpenSSL's objects as values, and PEM blocks, names, serials and times between them and ours. For the
-// files about certificates only: what they offer to others needs no OpenSSL.
+// OpenSSL's objects as values, and PEM blocks, names, serials and times between them and ours. For
+// the files about certificates only: what they offer to others needs no OpenSSL.
 #pragma once
+
+#include "kernels/base/check.hpp"
+#include "kernels/base/result.hpp"
+#include "netem/wire/secret_text.hpp"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <array>
 #include <cstddef>
@@ -9,16 +19,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include <openssl/bio.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/x509.h>
-#include <openssl/x509v3.h>
-
-#include "kernels/base/check.hpp"
-#include "kernels/base/result.hpp"
-#include "netem/wire/secret_text.hpp"
 
 namespace shoal::netem::wire::pem {
 
@@ -40,9 +40,10 @@ using request = std::unique_ptr<X509_REQ, freed_by<X509_REQ_free>>;
 using revoked_list = std::unique_ptr<X509_CRL, freed_by<X509_CRL_free>>;
 using extension = std::unique_ptr<X509_EXTENSION, freed_by<X509_EXTENSION_free>>;
 
-/// Takes back what OpenSSL adds to this thread's queue of errors: TLS on the same thread reads it, too.
+/// Takes back what OpenSSL adds to this thread's queue of errors: TLS on the same thread reads it,
+/// too.
 class quiet {
- public:
+public:
   quiet() { ERR_set_mark(); }
   ~quiet() { ERR_pop_to_mark(); }
   quiet(const quiet&) = delete;
@@ -50,14 +51,17 @@ class quiet {
 };
 
 /// For calls that fail only if memory or the source of randomness does.
-inline void must(bool done, const char* what) { SHOAL_CHECK(done, what); }
+inline void must(bool done, const char* what) {
+  SHOAL_CHECK(done, what);
+}
 
 inline constexpr std::size_t largest_certificate_bytes = 64 << 10;
 inline constexpr std::size_t largest_revocation_list_bytes = 16 << 20;
 
-/// The DER bytes of the only block in `text`, which is a `label` ("CERTIFICATE"). Text before and after the block is
-/// allowed, as `openssl x509 -text` writes it; a second block is not: TLS would trust a second certificate, too.
-/// Errors: none, more than one, another label, encrypted, damaged, more than `most` bytes.
+/// The DER bytes of the only block in `text`, which is a `label` ("CERTIFICATE"). Text before and
+/// after the block is allowed, as `openssl x509 -text` writes it; a second block is not: TLS would
+/// trust a second certificate, too. Errors: none, more than one, another label, encrypted, damaged,
+/// more than `most` bytes.
 result<secret_text> block(std::string_view text, std::string_view label, std::size_t most);
 
 /// Each of them refuses bytes after the object. Errors: as block(), and DER that is none.
@@ -72,12 +76,14 @@ std::string write(const X509_REQ& what);
 std::string write(const X509_CRL& what);
 secret_text write(const EVP_PKEY& what);
 
-/// The common name, which must be the only part of `name`. Errors: other parts, or not as check_name() wants it.
+/// The common name, which must be the only part of `name`. Errors: other parts, or not as
+/// check_name() wants it.
 result<std::string> common_name(const X509_NAME& name);
 /// Requires: check_name(name).
 void set_common_name(X509_NAME& name, std::string_view text);
 
-/// Lower-case hexadecimal digits. Nothing if it is not positive or longer than 20 bytes (RFC 5280, section 4.1.2.2).
+/// Lower-case hexadecimal digits. Nothing if it is not positive or longer than 20 bytes (RFC 5280,
+/// section 4.1.2.2).
 std::optional<std::string> serial_text(const ASN1_INTEGER& serial);
 /// Nothing if `text` is no such serial.
 integer serial_from(std::string_view text);
@@ -89,4 +95,4 @@ time time_from(std::int64_t utc_ns);
 /// Nothing if `key` is no Ed25519 key.
 std::optional<std::array<std::byte, 32>> public_key(const EVP_PKEY* key);
 
-}  // namespace shoal::netem::wire::pem
+} // namespace shoal::netem::wire::pem

@@ -1,18 +1,19 @@
-// One ordered stream of frames between two processes, both ways. A link has two of them, each on a connection of its own, so that
-// what is small never waits behind tensors. Made by a listener (listener.hpp) or by open_pipe(); over gRPC, which brings flow
-// control, limits before allocation and TLS.
+// One ordered stream of frames between two processes, both ways. A link has two of them, each on a
+// connection of its own, so that what is small never waits behind tensors. Made by a listener
+// (listener.hpp) or by open_pipe(); over gRPC, which brings flow control, limits before allocation
+// and TLS.
 //
-// A frame is some bytes of head and payloads behind it, none of which is copied on its way out. Several small frames travel in one
-// gRPC message; a frame is never larger than `max_frame_bytes`.
+// A frame is some bytes of head and payloads behind it, none of which is copied on its way out.
+// Several small frames travel in one gRPC message; a frame is never larger than `max_frame_bytes`.
 #pragma once
+
+#include "kernels/base/payload.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "kernels/base/payload.hpp"
 
 namespace grpc {
 class ChannelCredentials;
@@ -36,10 +37,10 @@ struct frame {
   }
 };
 
-/// How much of what came is not handled yet. Reading stops while it is too much, and so does the sender, a flow-control window later.
-/// Thread safety: all.
+/// How much of what came is not handled yet. Reading stops while it is too much, and so does the
+/// sender, a flow-control window later. Thread safety: all.
 class receive_window {
- public:
+public:
   virtual ~receive_window() = default;
   virtual void add(std::size_t bytes) = 0;
   virtual void remove(std::size_t bytes) = 0;
@@ -47,12 +48,14 @@ class receive_window {
 
 /// Thread safety: all. Callbacks come one at a time, on threads of gRPC's; they may call the pipe.
 class pipe {
- public:
+public:
   virtual ~pipe() = default;
 
-  /// Called once before anything else, by whom the pipe is given to. `on_frame` is given frames that start at a multiple of eight bytes;
-  /// `on_closed` comes once, with what gRPC says of the reason, and is the last call.
-  virtual void start(std::function<void(payload)> on_frame, std::function<void(const std::string& why)> on_closed) = 0;
+  /// Called once before anything else, by whom the pipe is given to. `on_frame` is given frames
+  /// that start at a multiple of eight bytes; `on_closed` comes once, with what gRPC says of the
+  /// reason, and is the last call.
+  virtual void start(std::function<void(payload)> on_frame,
+                     std::function<void(const std::string& why)> on_closed) = 0;
   /// Queues it. Nothing happens if the pipe is closed.
   virtual void send(frame what) = 0;
   /// Sends what is queued, and then closes. on_closed still comes.
@@ -76,12 +79,15 @@ class pipe {
 };
 
 struct pipe_options {
-  std::size_t window_bytes = std::size_t{8} << 20;      ///< what may be unhandled
-  std::size_t lookahead_bytes = std::size_t{4} << 20;   ///< HTTP/2's window: what may be on its way beyond that
+  std::size_t window_bytes = std::size_t{8} << 20; ///< what may be unhandled
+  std::size_t lookahead_bytes = std::size_t{4}
+                                << 20; ///< HTTP/2's window: what may be on its way beyond that
 };
 
-/// Opens one to `address` (host:port). It connects while it is used; a failure to is told by on_closed.
+/// Opens one to `address` (host:port). It connects while it is used; a failure to is told by
+/// on_closed.
 std::shared_ptr<pipe> open_pipe(const std::string& address, const std::string& kind,
-                                const std::shared_ptr<grpc::ChannelCredentials>& credentials, const pipe_options& options);
+                                const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                                const pipe_options& options);
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

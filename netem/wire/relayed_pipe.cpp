@@ -12,16 +12,14 @@ void relayed_pipe::start(std::function<void(payload)> on_frame,
 }
 
 void relayed_pipe::send(frame what) {
-  if (closed_)
-    return;
+  if (closed_) return;
   auto wrapped = to_bytes(head_);
   wrapped.insert(wrapped.end(), what.head.begin(), what.head.end());
   over_->send(head_.which == 1, {std::move(wrapped), std::move(what.behind)}, now_());
 }
 
 void relayed_pipe::finish() {
-  if (closed_.exchange(true))
-    return;
+  if (closed_.exchange(true)) return;
   over_->send(head_.which == 1,
               frame_writer(frame_kind::relay_end).put(head_.other).put(head_.link).done(), now_());
   tell_closed("it was ended");
@@ -33,8 +31,7 @@ void relayed_pipe::came(payload bytes) {
     std::lock_guard guard(mutex_);
     to = on_frame_;
   }
-  if (to && !closed_)
-    to(std::move(bytes));
+  if (to && !closed_) to(std::move(bytes));
 }
 
 void relayed_pipe::tell_closed(const std::string& why) {
@@ -44,8 +41,7 @@ void relayed_pipe::tell_closed(const std::string& why) {
     tell = std::exchange(on_closed_, {});
     on_frame_ = {};
   }
-  if (tell)
-    tell(why);
+  if (tell) tell(why);
 }
 
 std::shared_ptr<host_link> link_over(const std::shared_ptr<host_link>& relay, const node_key& other,

@@ -16,8 +16,7 @@ void relays::ended(const node_key& one, const node_key& other, std::uint64_t lin
 std::vector<relays::far_end> relays::lost(const node_key& node) {
   std::vector<far_end> out;
   std::erase_if(passing_, [&](const passing& each) {
-    if (each.from != node && each.to != node)
-      return false;
+    if (each.from != node && each.to != node) return false;
     out.push_back({each.from == node ? each.to : each.from, each.link});
     return true;
   });

@@ -9,10 +9,8 @@ void remote::clear_outbox() {
 
 neighbour remote::as_neighbour(duration now) const {
   neighbour out{host, name, address, service, {}, {}, 0, 0};
-  if (!up)
-    return out;
-  if (const auto over = up->relay.lock())
-    out.relay = over->theirs.name;
+  if (!up) return out;
+  if (const auto over = up->relay.lock()) out.relay = over->theirs.name;
   out.round_trip = up->round_trip;
   const auto rates = up->rates(now);
   out.sends = rates.sends;
@@ -37,8 +35,7 @@ remote* remote_hosts::find(host_index host) {
 
 remote* remote_hosts::find(const node_key& node) {
   for (auto& [host, each] : hosts_)
-    if (each.node == node)
-      return &each;
+    if (each.node == node) return &each;
   return nullptr;
 }
 
@@ -55,15 +52,13 @@ bool remote_hosts::is_up(host_index host) const {
 std::vector<neighbour> remote_hosts::neighbours(duration now) const {
   std::vector<neighbour> out;
   for (const auto& [host, each] : hosts_)
-    if (each.up)
-      out.push_back(each.as_neighbour(now));
+    if (each.up) out.push_back(each.as_neighbour(now));
   return out;
 }
 
 verdict remote_hosts::check_name(const hello& theirs, duration now, duration detection_time) const {
   for (const auto& [host, each] : hosts_) {
-    if (each.name != theirs.name || each.node.incarnation == theirs.incarnation)
-      continue;
+    if (each.name != theirs.name || each.node.incarnation == theirs.incarnation) continue;
     const bool lives = each.up && now - each.up->pipes[0].heard < detection_time;
     if (each.node.incarnation > theirs.incarnation || lives)
       return {refusal::name_taken, "there is a host with the name " + theirs.name +

@@ -23,8 +23,7 @@ std::optional<std::string> revocation::revoked(const std::string& certificate,
 
 std::optional<frame> revocation::list_frame() const {
   const auto pem = admits_->list();
-  if (pem.size() > longest_list)
-    return {};
+  if (pem.size() > longest_list) return {};
   return frame_writer(frame_kind::list).put(std::string_view(pem)).done();
 }
 

@@ -1,9 +1,9 @@
 #include "netem/wire/secret_text.hpp"
 
+#include <openssl/crypto.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <openssl/crypto.h>
 
 namespace shoal::netem::wire {
 
@@ -32,4 +32,4 @@ void secret_text::wipe() noexcept {
   size_ = 0;
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

@@ -1,5 +1,5 @@
-// Text that must not outlive its use: a private key. Its memory is overwritten before it is given back, it cannot be
-// copied by accident, and nothing formats it.
+// Text that must not outlive its use: a private key. Its memory is overwritten before it is given
+// back, it cannot be copied by accident, and nothing formats it.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace shoal::netem::wire {
 
 class secret_text {
- public:
+public:
   secret_text() = default;
   /// `size` zero bytes, to be filled in place.
   explicit secret_text(std::size_t size);
@@ -30,9 +30,9 @@ class secret_text {
   /// Overwrites and forgets the text.
   void wipe() noexcept;
 
- private:
+private:
   std::unique_ptr<char[]> data_;
   std::size_t size_ = 0;
 };
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

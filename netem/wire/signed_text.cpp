@@ -1,10 +1,10 @@
 #include "netem/wire/signed_text.hpp"
 
+#include "netem/wire/certificates.hpp"
+
 #include <array>
 #include <optional>
 #include <vector>
-
-#include "netem/wire/certificates.hpp"
 
 namespace shoal::netem::wire {
 
@@ -34,9 +34,10 @@ std::optional<signature_bytes> signature_of(std::string_view hex) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
-std::string sign_text(std::string_view kind, std::string_view text, const signing_key& key, std::string_view certificate_pem) {
+std::string sign_text(std::string_view kind, std::string_view text, const signing_key& key,
+                      std::string_view certificate_pem) {
   std::string out(text);
   out += mark;
   for (const auto each : key.sign(what_is_signed(kind, text)))
@@ -46,10 +47,12 @@ std::string sign_text(std::string_view kind, std::string_view text, const signin
   return out;
 }
 
-result<signed_text> read_signed_text(std::string_view file, std::string_view kind, std::string_view ca_pem, std::int64_t utc_ns) {
+result<signed_text> read_signed_text(std::string_view file, std::string_view kind,
+                                     std::string_view ca_pem, std::int64_t utc_ns) {
   // The last one: the text may have anything in it.
   const auto at = file.rfind(std::string("\n") + std::string(mark));
-  if (at == std::string_view::npos) return failure{"it is not signed: no line begins with 'signature: '"};
+  if (at == std::string_view::npos)
+    return failure{"it is not signed: no line begins with 'signature: '"};
   signed_text out;
   out.text = file.substr(0, at + 1);
   const auto rest = file.substr(at + 1 + mark.size());
@@ -59,11 +62,13 @@ result<signed_text> read_signed_text(std::string_view file, std::string_view kin
   const auto certificate = rest.substr(end + 1);
   const auto facts = read_certificate(certificate);
   if (!facts) return failure{"the certificate in it: " + facts.error()};
-  if (auto fine = check_issued(certificate, ca_pem, utc_ns); !fine) return failure{"the certificate in it: " + fine.error()};
-  if (!verify(facts->public_key, what_is_signed(kind, out.text), *signature)) return failure{"it was changed after '" + facts->name + "' signed it, or is something else"};
+  if (auto fine = check_issued(certificate, ca_pem, utc_ns); !fine)
+    return failure{"the certificate in it: " + fine.error()};
+  if (!verify(facts->public_key, what_is_signed(kind, out.text), *signature))
+    return failure{"it was changed after '" + facts->name + "' signed it, or is something else"};
   out.name = facts->name;
   out.serial = facts->serial;
   return out;
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

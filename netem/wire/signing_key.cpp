@@ -1,10 +1,10 @@
 #include "netem/wire/signing_key.hpp"
 
-#include <memory>
+#include "netem/wire/pem.hpp"
 
 #include <openssl/evp.h>
 
-#include "netem/wire/pem.hpp"
+#include <memory>
 
 namespace shoal::netem::wire {
 
@@ -12,9 +12,11 @@ namespace {
 
 using context = std::unique_ptr<EVP_MD_CTX, pem::freed_by<EVP_MD_CTX_free>>;
 
-const unsigned char* data_of(std::span<const std::byte> bytes) { return reinterpret_cast<const unsigned char*>(bytes.data()); }
+const unsigned char* data_of(std::span<const std::byte> bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
 
-}  // namespace
+} // namespace
 
 signing_key::signing_key(evp_pkey_st* key) : key_(key, EVP_PKEY_free) {
   const auto bytes = pem::public_key(key);
@@ -39,22 +41,30 @@ signature_bytes signing_key::sign(std::span<const std::byte> bytes) const {
   signature_bytes out{};
   std::size_t size = out.size();
   const context state(EVP_MD_CTX_new());
-  pem::must(state != nullptr && EVP_DigestSignInit(state.get(), nullptr, nullptr, nullptr, key_.get()) == 1 &&
-                EVP_DigestSign(state.get(), reinterpret_cast<unsigned char*>(out.data()), &size, data_of(bytes), bytes.size()) == 1 &&
+  pem::must(state != nullptr &&
+                EVP_DigestSignInit(state.get(), nullptr, nullptr, nullptr, key_.get()) == 1 &&
+                EVP_DigestSign(state.get(), reinterpret_cast<unsigned char*>(out.data()), &size,
+                               data_of(bytes), bytes.size()) == 1 &&
                 size == out.size(),
             "OpenSSL cannot sign");
   return out;
 }
 
-secret_text signing_key::pem() const { return pem::write(*key_); }
-
-bool verify(const public_key_bytes& public_key, std::span<const std::byte> bytes, std::span<const std::byte> signature) {
-  if (signature.size() != std::tuple_size_v<signature_bytes>) return false;
-  const pem::quiet errors;
-  const pem::key key(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, data_of(public_key), public_key.size()));
-  const context state(EVP_MD_CTX_new());
-  return key != nullptr && state != nullptr && EVP_DigestVerifyInit(state.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
-         EVP_DigestVerify(state.get(), data_of(signature), signature.size(), data_of(bytes), bytes.size()) == 1;
+secret_text signing_key::pem() const {
+  return pem::write(*key_);
 }
 
-}  // namespace shoal::netem::wire
+bool verify(const public_key_bytes& public_key, std::span<const std::byte> bytes,
+            std::span<const std::byte> signature) {
+  if (signature.size() != std::tuple_size_v<signature_bytes>) return false;
+  const pem::quiet errors;
+  const pem::key key(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, data_of(public_key),
+                                                 public_key.size()));
+  const context state(EVP_MD_CTX_new());
+  return key != nullptr && state != nullptr &&
+         EVP_DigestVerifyInit(state.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
+         EVP_DigestVerify(state.get(), data_of(signature), signature.size(), data_of(bytes),
+                          bytes.size()) == 1;
+}
+
+} // namespace shoal::netem::wire

@@ -70,11 +70,9 @@ result<void> station::open() {
         reject(made);
     };
     auto made = listener::open(std::move(at));
-    if (!made)
-      return failure{made.error()};
+    if (!made) return failure{made.error()};
     listener_ = std::move(*made);
-    if (options_.advertise.empty())
-      options_.advertise = listener_->at().text();
+    if (options_.advertise.empty()) options_.advertise = listener_->at().text();
     state_.lock()->set_own_address(options_.advertise);
     all_->set_address(host_, options_.advertise);
   }
@@ -92,11 +90,9 @@ std::shared_ptr<pipe> station::dial(const std::string& where, int which) const {
 
 void station::close() {
   const auto pipes = state_.lock()->close();
-  for (const auto& each : pipes)
-    each->close();
+  for (const auto& each : pipes) each->close();
   requests_->close();
-  if (listener_)
-    listener_->close();
+  if (listener_) listener_->close();
 }
 
 void station::introduce(const caf::actor& service) {
@@ -111,13 +107,11 @@ void station::join(const address& where) {
 
 void station::leave() {
   const auto pipes = state_.lock()->leave(now());
-  for (const auto& each : pipes)
-    each->finish();
+  for (const auto& each : pipes) each->finish();
 }
 
 void station::add_counts(wire_counts& into) const {
-  if (!listener_)
-    return;
+  if (!listener_) return;
   const auto gate = listener_->refused();
   const std::uint64_t counts[] = {gate.silent, gate.garbage, gate.too_many, gate.handshake};
   for (std::size_t i = 0; i < gate_refusal_names.size(); ++i)
@@ -126,8 +120,7 @@ void station::add_counts(wire_counts& into) const {
 
 void station::carry(endpoint from, endpoint to, caf::mailbox_element_ptr element,
                     std::uint64_t bytes, bool bulk) {
-  if (silent_)
-    return;
+  if (silent_) return;
   message_head head;
   head.to = to.ordinal;
   head.from = element->sender ? from.ordinal : no_sender;
@@ -140,8 +133,7 @@ void station::carry(endpoint from, endpoint to, caf::mailbox_element_ptr element
 }
 
 void station::watch(endpoint of) {
-  if (silent_)
-    return;
+  if (silent_) return;
   apply([&](host_state& state, deferred& later) { state.watch(of, now(), later); });
 }
 
@@ -154,43 +146,36 @@ void station::perform(const deferred& work) {
   if (work.pump_at)
     all_->clock->at(*work.pump_at, [weak = weak_from_this()] {
       const auto self = weak.lock();
-      if (!self)
-        return;
+      if (!self) return;
       self->apply([&](host_state& state, deferred& later) { state.pump_turn(self->now(), later); });
     });
-  if (work.overfull)
-    end(work.overfull, "it takes nothing");
+  if (work.overfull) end(work.overfull, "it takes nothing");
 }
 
 void station::schedule_tick() {
   all_->clock->at(now() + tick_, [weak = weak_from_this()] {
     const auto self = weak.lock();
-    if (!self)
-      return;
+    if (!self) return;
     self->tick();
     self->schedule_tick();
   });
 }
 
 void station::tick() {
-  if (!silent_ && revoked_.is_behind())
-    list_changed(nullptr, "was put into the folder of keys");
+  if (!silent_ && revoked_.is_behind()) list_changed(nullptr, "was put into the folder of keys");
   host_state::due_work due;
   {
     const auto state = state_.lock();
-    if (state->is_closed() || silent_)
-      return;
+    if (state->is_closed() || silent_) return;
     due = state->tick(now());
   }
   requests_->close_overdue(now(), all_->options.hello_time);
-  for (const auto& [each, why] : due.over)
-    end(each, why);
+  for (const auto& [each, why] : due.over) end(each, why);
   for (const auto& [host, messages] : due.given_up) {
     all_->messages_lost += messages;
     all_->net->gone(host_, host, {}, false);
   }
-  if (due.hosts.empty() && due.joins.empty())
-    return;
+  if (due.hosts.empty() && due.joins.empty()) return;
   apply([&](host_state& state, deferred& later) { state.dial_due(due, now(), later); });
 }
 

@@ -19,12 +19,10 @@ constexpr std::size_t most_answers = std::size_t{64}
 } // namespace
 
 void station::frame_came(const link_ptr& given, int which, const payload& bytes) {
-  if (silent_ || bytes.empty())
-    return;
+  if (silent_ || bytes.empty()) return;
   const auto kind = static_cast<frame_kind>(std::to_integer<std::uint8_t>(bytes.bytes()[0]));
   const auto [of, step] = state_.lock()->frame_came(given, which, kind, bytes.size(), now());
-  if (step == frame_step::drop)
-    return;
+  if (step == frame_step::drop) return;
   ++all_->frames_in;
   all_->bytes_in += bytes.size();
   of->received += bytes.size();
@@ -40,8 +38,7 @@ void station::frame_came(const link_ptr& given, int which, const payload& bytes)
   case frame_step::handle:
     break;
   }
-  if (!handle(of, which, kind, bytes))
-    misbehaved(of, "bad_frame");
+  if (!handle(of, which, kind, bytes)) misbehaved(of, "bad_frame");
   bound_rate(*of, which);
 }
 
@@ -50,14 +47,12 @@ void station::refused_came(const link_ptr& of, const payload& bytes) {
   in.get<std::uint8_t>();
   const auto why = in.get<std::uint8_t>();
   auto text = in.text(longest_list);
-  if (!in.finished() || why == 0 || why >= refusal_names.size())
-    return end(of, "it refused us");
+  if (!in.finished() || why == 0 || why >= refusal_names.size()) return end(of, "it refused us");
   const auto refused = static_cast<refusal>(why);
   if (refused == refusal::other_scenario && all_->options.difference)
     text = all_->options.difference(all_->options.scenario, text);
   const auto state = state_.lock();
-  if (of->refused != refusal::none)
-    return;
+  if (of->refused != refusal::none) return;
   of->refused = refused;
   of->refused_text = std::move(text);
 }
@@ -65,12 +60,10 @@ void station::refused_came(const link_ptr& of, const payload& bytes) {
 /// After too many frames in a second, reading waits for its end, as if the window were full. The
 /// relay's pipe counts relayed frames.
 void station::bound_rate(host_link& of, int which) {
-  if (of.relayed)
-    return;
+  if (of.relayed) return;
   auto& direction = of.pipes[which];
   const auto goes_on = direction.rate.count(now(), all_->options.most_frames);
-  if (!goes_on)
-    return;
+  if (!goes_on) return;
   // A listener has one window size for both pipes.
   const auto full =
       std::max(all_->options.control.window_bytes, all_->options.bulk.window_bytes) + 1;
@@ -83,8 +76,7 @@ void station::bound_rate(host_link& of, int which) {
 bool station::handle(const link_ptr& of, int which, frame_kind kind, const payload& bytes) {
   if (kind == frame_kind::message || kind == frame_kind::piece)
     return message_part_came(of, which, kind, bytes);
-  if (kind == frame_kind::relayed)
-    return relayed_came(of, which, bytes);
+  if (kind == frame_kind::relayed) return relayed_came(of, which, bytes);
   const auto what = read_link_frame(kind, bytes.bytes());
   return what && std::visit([&](const auto& each) { return on(of, which, each); }, *what);
 }
@@ -97,10 +89,8 @@ bool station::message_part_came(const link_ptr& of, int which, frame_kind kind,
   std::optional<message_assembly::whole> whole;
   const bool good = kind == frame_kind::message ? direction.messages.begin(bytes, whole)
                                                 : direction.messages.piece(bytes, whole);
-  if (!good)
-    return false;
-  if (!whole)
-    return true;
+  if (!good) return false;
+  if (!whole) return true;
   direction.through->window().add(whole->bytes);
   message_came(of, which, whole->head, whole->body, whole->bytes);
   return true;
@@ -131,20 +121,16 @@ void station::message_came(const link_ptr& of, int which, const message_head& he
 
 bool station::relayed_came(const link_ptr& of, int which, const payload& bytes) {
   const auto head = read_relayed_head(bytes.bytes());
-  if (!head || head->which != which || of->relayed)
-    return false;
+  if (!head || head->which != which || of->relayed) return false;
   const auto inner = bytes.slice(relayed_head::bytes, bytes.size() - relayed_head::bytes);
-  if (inner.empty())
-    return false;
+  if (inner.empty()) return false;
   host_state::relayed_target to;
   apply([&](host_state& state, deferred& later) {
     to = state.relayed_came(of, *head, inner, now(), later);
   });
-  if (!to.link)
-    return true;
+  if (!to.link) return true;
   if (to.fresh)
-    for (int i = 0; i < 2; ++i)
-      start(to.link, i);
+    for (int i = 0; i < 2; ++i) start(to.link, i);
   static_cast<relayed_pipe&>(*to.link->pipes[which].through).came(inner);
   return true;
 }
@@ -152,8 +138,7 @@ bool station::relayed_came(const link_ptr& of, int which, const payload& bytes) 
 // -- the other frames of a link that is up ----
 
 bool station::on(const link_ptr& of, int which, const ping_frame& what) {
-  if (!what.stamp)
-    return true;
+  if (!what.stamp) return true;
   const auto state = state_.lock();
   // A host that asks and does not read gets no answer.
   if (of->pipes[which].through->queued_bytes() < most_answers)
@@ -178,20 +163,17 @@ bool station::on(const link_ptr&, int, const late_refusal&) {
 bool station::on(const link_ptr& of, int, const watch_frame& what) {
   {
     const auto state = state_.lock();
-    if (of->watched.size() >= most_watched)
-      return false;
+    if (of->watched.size() >= most_watched) return false;
     of->watched.insert(what.ordinal);
   }
-  if (!all_->net->lives({host_, what.ordinal}))
-    actor_ended(what.ordinal);
+  if (!all_->net->lives({host_, what.ordinal})) actor_ended(what.ordinal);
   return true;
 }
 
 bool station::on(const link_ptr& of, int, const ended_frame& what) {
   {
     const auto state = state_.lock();
-    if (auto* r = state->hosts.find(of->host))
-      r->watching.erase(what.ordinal);
+    if (auto* r = state->hosts.find(of->host)) r->watching.erase(what.ordinal);
   }
   all_->net->gone(host_, of->host, what.ordinal, true);
   return true;
@@ -210,35 +192,29 @@ bool station::on(const link_ptr& of, int, const node_at_frame& what) {
 bool station::on(const link_ptr& of, int, const introduce_frame& what) {
   auto service = caf::actor_cast<caf::actor>(all_->net->address_at(of->node, what.service));
   const auto told = state_.lock()->introduced(*of, std::move(service), now());
-  if (told && all_->options.on_up)
-    all_->options.on_up(host_, *told);
+  if (told && all_->options.on_up) all_->options.on_up(host_, *told);
   return true;
 }
 
 bool station::on(const link_ptr& of, int which, const leaving_frame&) {
-  if (state_.lock()->goodbye_came(*of, which))
-    left(of);
+  if (state_.lock()->goodbye_came(*of, which)) left(of);
   return true;
 }
 
 bool station::on(const link_ptr& of, int which, const relay_end_frame& what) {
-  if (of->relayed)
-    return false;
+  if (of->relayed) return false;
   const auto ended = state_.lock()->relay_ended(of, which, what, now());
-  if (ended)
-    end(ended, "the relay says that it is over");
+  if (ended) end(ended, "the relay says that it is over");
   return true;
 }
 
 bool station::on(const link_ptr& of, int, const list_number_frame& what) {
-  if (revoked_.is_news_to(what.number))
-    send_list(of);
+  if (revoked_.is_news_to(what.number)) send_list(of);
   return true;
 }
 
 bool station::on(const link_ptr& of, int, const list_frame& what) {
-  if (revoked_.enabled())
-    list_came(of, what.pem);
+  if (revoked_.enabled()) list_came(of, what.pem);
   return true;
 }
 

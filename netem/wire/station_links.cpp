@@ -9,22 +9,18 @@ void station::start(const link_ptr& of, int which) {
   const auto through = of->pipes[which].through;
   through->start(
       [weak = weak_from_this(), of, which](payload bytes) {
-        if (auto self = weak.lock())
-          self->frame_came(of, which, bytes);
+        if (auto self = weak.lock()) self->frame_came(of, which, bytes);
       },
       [weak = weak_from_this(), of, which, through = through.get()](const std::string& why) {
         auto self = weak.lock();
-        if (!self)
-          return;
-        if (through->malformed())
-          self->malformed(of);
+        if (!self) return;
+        if (through->malformed()) self->malformed(of);
         self->pipe_over(of, which, why);
       });
 }
 
 void station::incoming(std::shared_ptr<pipe> made) {
-  if (made->kind() == visit_kind)
-    return requests_->incoming(std::move(made), now());
+  if (made->kind() == visit_kind) return requests_->incoming(std::move(made), now());
   const int which = made->kind() == pipe_kinds[0] ? 0 : made->kind() == pipe_kinds[1] ? 1 : -1;
   auto refused = which < 0 ? refusal::not_ours : refusal::none;
   std::string name, detail;
@@ -38,14 +34,11 @@ void station::incoming(std::shared_ptr<pipe> made) {
   {
     const auto state = state_.lock();
     open = state->is_open();
-    if (open)
-      state->links.add(fresh);
+    if (open) state->links.add(fresh);
   }
   start(fresh, std::max(which, 0));
-  if (!open)
-    return made->close();
-  if (refused != refusal::none)
-    refuse(fresh, refused, detail);
+  if (!open) return made->close();
+  if (refused != refusal::none) refuse(fresh, refused, detail);
 }
 
 // -- hellos ----
@@ -56,25 +49,20 @@ void station::hello_came(const link_ptr& of, int which, const payload& bytes) {
   if (!theirs)
     return refuse(of, other_version ? refusal::other_version : refusal::not_ours,
                   other_version ? "it speaks another version" : "");
-  if (of->dialled)
-    return greeted(of, std::move(*theirs));
-  if (const auto whole = state_.lock()->links.hello_came(of, which, *theirs))
-    decide(whole);
+  if (of->dialled) return greeted(of, std::move(*theirs));
+  if (const auto whole = state_.lock()->links.hello_came(of, which, *theirs)) decide(whole);
 }
 
 void station::greeted(const link_ptr& of, hello theirs) {
   std::lock_guard one_at_a_time(of->greeting);
-  if (!state_.lock()->take_hello(*of, std::move(theirs)))
-    return;
+  if (!state_.lock()->take_hello(*of, std::move(theirs))) return;
   if (rules_.keys && !of->relayed)
     for (const auto& direction : of->pipes) {
       std::string detail;
       const auto why = all_->options.admits->check(direction.through->certificate(), utc(),
                                                    of->certificate_name, detail);
-      if (why != refusal::none)
-        return refuse(of, why, detail);
-      if (of->certificate_name != of->theirs.name)
-        break; // decide() refuses it
+      if (why != refusal::none) return refuse(of, why, detail);
+      if (of->certificate_name != of->theirs.name) break; // decide() refuses it
     }
   decide(of);
 }
@@ -103,27 +91,21 @@ void station::connect(const link_ptr& of) {
   auto service = caf::actor_cast<caf::actor>(all_->net->address_at(id, theirs.service));
   const auto number = revoked_.enabled() ? std::optional(revoked_.number()) : std::nullopt;
   const auto now_up = state_.lock()->connect(of, host, id, std::move(service), number, now());
-  if (!now_up.done)
-    return;
-  for (const auto other : now_up.dead)
-    remove_host(other);
-  if (now_up.replaced)
-    end(now_up.replaced, "another link took its place");
+  if (!now_up.done) return;
+  for (const auto other : now_up.dead) remove_host(other);
+  if (now_up.replaced) end(now_up.replaced, "another link took its place");
   apply([&](host_state& state, deferred& later) { state.pump(now(), later); });
-  if (now_up.first && all_->options.on_up)
-    all_->options.on_up(host_, *now_up.first);
+  if (now_up.first && all_->options.on_up) all_->options.on_up(host_, *now_up.first);
   // A list may have come since the certificate was checked.
   end_if_revoked(of);
 }
 
 void station::refuse(const link_ptr& of, refusal why, const std::string& text) {
   auto refused = state_.lock()->refuse(*of, now());
-  if (!refused)
-    return;
+  if (!refused) return;
   all_->count(name_of(why));
   auto& [pipes, who] = *refused;
-  if (who.empty() && !pipes.empty())
-    who = pipes[0]->peer();
+  if (who.empty() && !pipes.empty()) who = pipes[0]->peer();
   if (all_->options.on_refused)
     all_->options.on_refused(host_, who, why, why == refusal::other_scenario ? std::string{} : text,
                              false);
@@ -140,36 +122,27 @@ void station::refuse(const link_ptr& of, refusal why, const std::string& text) {
 
 void station::pipe_over(const link_ptr& given, int which, const std::string& why) {
   const auto [of, result] = state_.lock()->pipe_over(given, which);
-  if (result == host_state::pipe_end::left)
-    return left(of);
-  if (result == host_state::pipe_end::lost)
-    end(of, why);
+  if (result == host_state::pipe_end::left) return left(of);
+  if (result == host_state::pipe_end::lost) end(of, why);
 }
 
 void station::left(const link_ptr& of) {
   remove_host(of->host);
-  if (all_->options.on_left)
-    all_->options.on_left(host_, of->theirs.name);
+  if (all_->options.on_left) all_->options.on_left(host_, of->theirs.name);
 }
 
 void station::end(const link_ptr& given, const std::string& why) {
   const auto gone = state_.lock()->remove(given, now());
-  if (!gone.link)
-    return;
-  for (const auto& each : gone.orphans)
-    end(each, "the relay is gone");
-  for (const auto& each : gone.pipes)
-    each->close();
-  if (gone.lost)
-    all_->net->gone(host_, gone.lost->host, {}, false);
-  if (gone.lost && all_->options.on_down)
-    all_->options.on_down(host_, *gone.lost, why);
+  if (!gone.link) return;
+  for (const auto& each : gone.orphans) end(each, "the relay is gone");
+  for (const auto& each : gone.pipes) each->close();
+  if (gone.lost) all_->net->gone(host_, gone.lost->host, {}, false);
+  if (gone.lost && all_->options.on_down) all_->options.on_down(host_, *gone.lost, why);
   tell_failed(*gone.link, why, gone.name_taken_for_good);
 }
 
 void station::tell_failed(const host_link& of, const std::string& why, bool name_taken_for_good) {
-  if (!of.dialled || of.up || !all_->options.on_refused)
-    return;
+  if (!of.dialled || of.up || !all_->options.on_refused) return;
   const bool fatal = name_taken_for_good || is_permanent(of.refused);
   all_->options.on_refused(host_, of.target, of.refused,
                            of.refused == refusal::none ? why : of.refused_text, fatal);
@@ -177,16 +150,14 @@ void station::tell_failed(const host_link& of, const std::string& why, bool name
 
 void station::remove_host(host_index host) {
   const auto links = state_.lock()->links.with(host);
-  for (const auto& each : links)
-    end(each, "it has ended");
+  for (const auto& each : links) end(each, "it has ended");
   state_.lock()->forget(host);
   all_->net->gone(host_, host, {}, true);
   all_->net->remote_died(host);
 }
 
 void station::misbehaved(const link_ptr& of, const char* why) {
-  if (of->misbehaved.exchange(true))
-    return; // at the same time, in the other pipe
+  if (of->misbehaved.exchange(true)) return; // at the same time, in the other pipe
   all_->count(why);
   state_.lock()->faults.ban(of->theirs.name, now() + all_->options.ban_time);
   end(of, "it sent what no host sends");
@@ -198,11 +169,9 @@ void station::malformed(const link_ptr& given) {
     const auto state = state_.lock();
     of = state->links.whole(given);
     // The sender has not proved its name before the link is up, so that name is not banned.
-    if (!of->up && (of->closed || std::exchange(of->refused_by_us, true)))
-      return;
+    if (!of->up && (of->closed || std::exchange(of->refused_by_us, true))) return;
   }
-  if (of->up)
-    return misbehaved(of, "bad_frame");
+  if (of->up) return misbehaved(of, "bad_frame");
   all_->count(name_of(refusal::not_ours));
 }
 

@@ -5,18 +5,15 @@
 namespace shoal::netem::wire {
 
 void station::end_if_revoked(const link_ptr& of) {
-  if (of->relayed)
-    return;
+  if (of->relayed) return;
   const auto why = revoked_.revoked(of->pipes[0].through->certificate(), utc());
-  if (!why)
-    return;
+  if (!why) return;
   all_->count(name_of(refusal::revoked));
   end(of, *why);
 }
 
 void station::send_list(const link_ptr& to) {
-  if (auto list = revoked_.list_frame())
-    to->send(false, std::move(*list), now());
+  if (auto list = revoked_.list_frame()) to->send(false, std::move(*list), now());
 }
 
 void station::list_changed(const link_ptr& from, const std::string& text) {
@@ -24,11 +21,9 @@ void station::list_changed(const link_ptr& from, const std::string& text) {
   const auto links = state_.lock()->links.up();
   if (all_->options.on_list)
     all_->options.on_list(host_, fmt::format("revocation list {} {}", revoked_.number(), text));
+  for (const auto& each : links) end_if_revoked(each);
   for (const auto& each : links)
-    end_if_revoked(each);
-  for (const auto& each : links)
-    if (each != from && each->up && !each->closed)
-      send_list(each);
+    if (each != from && each->up && !each->closed) send_list(each);
 }
 
 void station::list_came(const link_ptr& of, const std::string& pem) {

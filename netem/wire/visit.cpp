@@ -1,10 +1,10 @@
 #include "netem/wire/visit.hpp"
 
-#include <atomic>
-#include <future>
-
 #include <fmt/format.h>
 #include <grpcpp/security/credentials.h>
+
+#include <atomic>
+#include <future>
 
 namespace shoal::netem::wire {
 
@@ -18,11 +18,15 @@ frame to_frame(const visit_answer& what) {
 
 std::optional<visit_answer> read_visit_answer(std::span<const std::byte> bytes) {
   if (bytes.empty()) return {};
-  return visit_answer{std::to_integer<int>(bytes[0]) == 1, std::string(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1)};
+  return visit_answer{
+      std::to_integer<int>(bytes[0]) == 1,
+      std::string(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1)};
 }
 
-result<std::string> visit(const address& where, const std::string& name, const std::shared_ptr<grpc::ChannelCredentials>& channel,
-                          const std::shared_ptr<const admission>& admits, const std::string& question, std::chrono::milliseconds patience) {
+result<std::string> visit(const address& where, const std::string& name,
+                          const std::shared_ptr<grpc::ChannelCredentials>& channel,
+                          const std::shared_ptr<const admission>& admits,
+                          const std::string& question, std::chrono::milliseconds patience) {
   // Both callbacks may come after we have given up.
   struct outcome {
     std::promise<result<std::string>> said;
@@ -33,7 +37,8 @@ result<std::string> visit(const address& where, const std::string& name, const s
   };
   auto out = std::make_shared<outcome>();
   auto answer = out->said.get_future();
-  auto through = open_pipe(where.text(), visit_kind, channel ? channel : grpc::InsecureChannelCredentials(), {});
+  auto through = open_pipe(where.text(), visit_kind,
+                           channel ? channel : grpc::InsecureChannelCredentials(), {});
   const auto at = where.text();
   through->start(
       [out, admits, at, name, weak = std::weak_ptr<pipe>(through)](payload bytes) {
@@ -42,22 +47,30 @@ result<std::string> visit(const address& where, const std::string& name, const s
         if (!self || !said) return out->tell(failure{fmt::format("{}: its answer is damaged", at)});
         if (admits) {
           std::string who, detail;
-          const auto utc = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-          if (const auto why = admits->check(self->certificate(), utc, who, detail); why != refusal::none)
-            return out->tell(failure{fmt::format("{} is not one of the swarm: {}, {}", at, name_of(why), detail)});
-          if (!name.empty() && who != name) return out->tell(failure{fmt::format("{} is '{}', not '{}'", at, who, name)});
+          const auto utc = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+          if (const auto why = admits->check(self->certificate(), utc, who, detail);
+              why != refusal::none)
+            return out->tell(failure{
+                fmt::format("{} is not one of the swarm: {}, {}", at, name_of(why), detail)});
+          if (!name.empty() && who != name)
+            return out->tell(failure{fmt::format("{} is '{}', not '{}'", at, who, name)});
         }
         if (!said->done) return out->tell(failure{fmt::format("{}: {}", at, said->text)});
         out->tell(std::move(said->text));
       },
-      [out, at](const std::string& why) { out->tell(failure{fmt::format("{}: {}", at, why.empty() ? "it hung up" : why)}); });
+      [out, at](const std::string& why) {
+        out->tell(failure{fmt::format("{}: {}", at, why.empty() ? "it hung up" : why)});
+      });
   frame asked;
   asked.head.assign(question.begin(), question.end());
   through->send(std::move(asked));
-  if (answer.wait_for(patience) != std::future_status::ready) out->tell(failure{fmt::format("{}: no answer in {} s", at, patience.count() / 1000.0)});
+  if (answer.wait_for(patience) != std::future_status::ready)
+    out->tell(failure{fmt::format("{}: no answer in {} s", at, patience.count() / 1000.0)});
   auto said = answer.get();
   through->close();
   return said;
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

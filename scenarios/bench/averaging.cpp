@@ -1,19 +1,19 @@
 #include "scenarios/bench/averaging.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <numeric>
-
-#include <caf/send.hpp>
-#include <fmt/format.h>
-
 #include "actors/dht/dht_node.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/observe.hpp"
 #include "kernels/balanced_shares.hpp"
 #include "kernels/part_boundaries.hpp"
 #include "scenarios/stage/world.hpp"
+
+#include <caf/send.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
 
 namespace shoal::scenarios {
 
@@ -22,19 +22,23 @@ namespace {
 using namespace std::chrono_literals;
 using actors::averaging_strategy;
 
-constexpr std::size_t most_at_once = 256;       // peers whose groups run side by side, where groups are given: they fit the caches
-constexpr auto joining_gap = 10ms;             // between two nodes that join the DHT
+constexpr std::size_t most_at_once =
+    256; // peers whose groups run side by side, where groups are given: they fit the caches
+constexpr auto joining_gap = 10ms; // between two nodes that join the DHT
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-bool by_groups(averaging_strategy s) { return s != averaging_strategy::gossip && s != averaging_strategy::push_sum; }
+bool by_groups(averaging_strategy s) {
+  return s != averaging_strategy::gossip && s != averaging_strategy::push_sum;
+}
 
 /// Answers nobody: only the actor that asks a DHT node needs an address to be answered at.
 class joiner final : public actors::protocol_actor {
- public:
-  joiner(caf::actor_config& config, actors::host& on, std::size_t& ready) : protocol_actor(config, on), ready_(ready) {}
+public:
+  joiner(caf::actor_config& config, actors::host& on, std::size_t& ready)
+      : protocol_actor(config, on), ready_(ready) {}
   caf::behavior make_behavior() override {
     return {[this](const actors::found&) {
       ++ready_;
@@ -42,7 +46,7 @@ class joiner final : public actors::protocol_actor {
     }};
   }
 
- private:
+private:
   std::size_t& ready_;
 };
 
@@ -52,7 +56,7 @@ struct round_without_end {
 };
 
 class bench {
- public:
+public:
   explicit bench(const averaging_bench& what) : what_(what) {
     world_options options;
     options.seed = what.seed;
@@ -84,7 +88,7 @@ class bench {
     return std::move(out_);
   }
 
- private:
+private:
   bool proceed(const std::string& doing) {
     if (what_.progress && !what_.progress(doing)) out_.stopped = true;
     return !out_.stopped;
@@ -104,13 +108,18 @@ class bench {
     std::size_t ready = 0;
     auto draws = stream(what_.seed, "bootstraps");
     actors::dht_config options;
-    options.memo = std::make_shared<actors::signature_memo>(16 * what_.peers, actors::signature_memo::signing::stand_in);
+    options.memo = std::make_shared<actors::signature_memo>(
+        16 * what_.peers, actors::signature_memo::signing::stand_in);
     for (std::size_t i = 0; i < what_.peers; ++i) {
-      auto& host = in_->boot(net.add_machine({.name = fmt::format("p-{}", i), .region = region_, .up = {what_.rate}, .down = {what_.rate}}));
+      auto& host = in_->boot(net.add_machine({.name = fmt::format("p-{}", i),
+                                              .region = region_,
+                                              .up = {what_.rate},
+                                              .down = {what_.rate}}));
       hosts_.push_back(in_->index_of(host));
       if (dht) {
         options.bootstraps.clear();
-        for (int b = 0; b < 3 && i > 0; ++b) options.bootstraps.push_back(nodes_[draws.below(nodes_.size())]);
+        for (int b = 0; b < 3 && i > 0; ++b)
+          options.bootstraps.push_back(nodes_[draws.below(nodes_.size())]);
         nodes_.push_back(in_->spawn<actors::dht_node>(host, options));
         auto asks = in_->spawn<joiner>(host, ready);
         tell(i, nodes_.back(), actors::lookup{"ready", asks, 0});
@@ -119,7 +128,8 @@ class bench {
       everyone->push_back(in_->spawn<actors::averager>(host, config_for(i)));
       if (i % 1024 == 0 && !proceed(fmt::format("{} of {} peers", i, what_.peers))) return false;
     }
-    for (auto until = in_->clock().now() + 10min; dht && ready < what_.peers && in_->clock().now() < until;)
+    for (auto until = in_->clock().now() + 10min;
+         dht && ready < what_.peers && in_->clock().now() < until;)
       in_->clock().run(in_->clock().now() + 1s);
     in_->clock().settle();
     return true;
@@ -131,28 +141,39 @@ class bench {
     out.index = static_cast<std::uint32_t>(i);
     out.everyone = everyone_;
     if (!nodes_.empty()) out.dht = nodes_.back();
-    // Waits adapt; these are their bounds. Everything that a member sends, and gets, twice: a long vector takes its time.
+    // Waits adapt; these are their bounds. Everything that a member sends, and gets, twice: a long
+    // vector takes its time.
     const auto exchange = from_seconds(4 * 32 * static_cast<double>(what_.vector) / what_.rate);
     out.round.matchmaking_time = 5s;
     out.round.sender_timeout = 5s + exchange;
     out.round.round_timeout = 60s + 2 * exchange;
     out.round.poll_interval = 250ms;
-    const bool all = what_.strategy == averaging_strategy::all_reduce || what_.strategy == averaging_strategy::parameter_server;
-    out.round.group_size = static_cast<std::uint32_t>(all ? what_.peers : what_.strategy == averaging_strategy::moshpit ? most_in_line() : 2 * what_.group_size);
-    if (what_.strategy == averaging_strategy::all_reduce) out.round.min_group_size = static_cast<std::uint32_t>(what_.peers);
+    const bool all = what_.strategy == averaging_strategy::all_reduce ||
+                     what_.strategy == averaging_strategy::parameter_server;
+    out.round.group_size = static_cast<std::uint32_t>(
+        all                                             ? what_.peers
+        : what_.strategy == averaging_strategy::moshpit ? most_in_line()
+                                                        : 2 * what_.group_size);
+    if (what_.strategy == averaging_strategy::all_reduce)
+      out.round.min_group_size = static_cast<std::uint32_t>(what_.peers);
     out.on_made = [this](std::uint32_t index, const actors::averager& made) {
       if (averagers_.size() <= index) averagers_.resize(index + 1);
       averagers_[index] = &made;
     };
     out.on_done = [this](std::uint32_t, const actors::averaging_done& done) {
-      ++(done.outcome == actors::outcome::ok ? out_.ok : done.outcome == actors::outcome::partial ? out_.partial : out_.failed);
+      ++(done.outcome == actors::outcome::ok        ? out_.ok
+         : done.outcome == actors::outcome::partial ? out_.partial
+                                                    : out_.failed);
       last_done_ = in_->clock().now();
       if (++done_ == awaited_) in_->clock().request_stop();
     };
     return out;
   }
-  /// Peers that may share a line of the grid: some cells hold more than one if there are more peers than cells.
-  std::size_t most_in_line() const { return what_.grid.side * ((what_.peers + what_.grid.cells() - 1) / what_.grid.cells()); }
+  /// Peers that may share a line of the grid: some cells hold more than one if there are more peers
+  /// than cells.
+  std::size_t most_in_line() const {
+    return what_.grid.side * ((what_.peers + what_.grid.cells() - 1) / what_.grid.cells());
+  }
 
   template <class Message>
   void tell(std::size_t peer, const caf::actor& whom, Message message) {
@@ -172,14 +193,17 @@ class bench {
 
   void restart(unsigned number) {
     averaging_curve curve;
-    auto values = stream(what_.seed, "values", number), places = stream(what_.seed, "places", number);
+    auto values = stream(what_.seed, "values", number),
+         places = stream(what_.seed, "places", number);
     for (std::size_t i = 0; i < what_.peers; ++i) {
       std::vector<float> mine(what_.vector);
-      values.for_each_normal(mine.size(), [&](std::size_t j, double z) { mine[j] = static_cast<float>(z); });
+      values.for_each_normal(mine.size(),
+                             [&](std::size_t j, double z) { mine[j] = static_cast<float>(z); });
       tell(i, (*everyone_)[i], actors::hold_values{payload{std::move(mine)}});
     }
     in_->clock().settle();
-    if (what_.strategy == averaging_strategy::moshpit) cells_ = kernels::place(what_.grid, what_.peers, places);
+    if (what_.strategy == averaging_strategy::moshpit)
+      cells_ = kernels::place(what_.grid, what_.peers, places);
     away_ = stream(what_.seed, "away", number);
     partition_ = stream(what_.seed, "partition", number);
     const auto mean = measure(curve, {});
@@ -187,7 +211,8 @@ class bench {
     const auto bytes_before = bytes_sent();
     const auto note = [&] {
       curve.seconds.push_back(seconds);
-      curve.bytes.push_back(static_cast<double>(bytes_sent() - bytes_before) / static_cast<double>(what_.peers));
+      curve.bytes.push_back(static_cast<double>(bytes_sent() - bytes_before) /
+                            static_cast<double>(what_.peers));
     };
     note();
     for (unsigned t = 1; t <= what_.rounds; ++t) {
@@ -195,7 +220,9 @@ class bench {
       seconds += round(number, t);
       measure(curve, mean);
       note();
-      if (!proceed(fmt::format("restart {} of {}, round {}: {:.1e}", number + 1, what_.restarts, t, curve.distortion.back()))) break;
+      if (!proceed(fmt::format("restart {} of {}, round {}: {:.1e}", number + 1, what_.restarts, t,
+                               curve.distortion.back())))
+        break;
     }
     out_.restarts.push_back(std::move(curve));
   }
@@ -213,11 +240,13 @@ class bench {
       begins[i].available = here[i];
     }
     if (by_groups(what_.strategy)) {
-      std::vector<std::uint32_t> size(meeting.empty() ? 1 : *std::max_element(meeting.begin(), meeting.end()) + 1);
+      std::vector<std::uint32_t> size(
+          meeting.empty() ? 1 : *std::max_element(meeting.begin(), meeting.end()) + 1);
       for (auto group : meeting) ++size[group];
       std::vector<actors::state_id> name(size.size());
       for (std::size_t group = 0; group < name.size(); ++group)
-        name[group] = actors::id128::from(hasher{}.add(std::string_view{"bench"}).add(number).add(std::uint64_t{group}).finish());
+        name[group] = actors::id128::from(
+            hasher{}.add(std::string_view{"bench"}).add(number).add(std::uint64_t{group}).finish());
       for (std::size_t i = 0; i < what_.peers; ++i) {
         begins[i].meeting = name[meeting[i]];
         begins[i].wanted = size[meeting[i]];
@@ -227,11 +256,14 @@ class bench {
     return start(begins, 0, what_.peers, {});
   }
 
-  /// Starts those of `order` (all, if it is empty) from `first` on; those that are away hear of it, too.
-  double start(std::vector<actors::averaging_round>& begins, std::size_t first, std::size_t last, const std::vector<std::uint32_t>& order) {
+  /// Starts those of `order` (all, if it is empty) from `first` on; those that are away hear of it,
+  /// too.
+  double start(std::vector<actors::averaging_round>& begins, std::size_t first, std::size_t last,
+               const std::vector<std::uint32_t>& order) {
     done_ = awaited_ = 0;
     const auto begun = last_done_ = in_->clock().now();
-    for (auto at = first; at < last; ++at) awaited_ += begins[order.empty() ? at : order[at]].available ? 1 : 0;
+    for (auto at = first; at < last; ++at)
+      awaited_ += begins[order.empty() ? at : order[at]].available ? 1 : 0;
     for (auto at = first; at < last; ++at) {
       const auto i = order.empty() ? at : order[at];
       tell(i, (*everyone_)[i], std::move(begins[i]));
@@ -241,16 +273,21 @@ class bench {
     return to_seconds(last_done_ - begun);
   }
 
-  /// Groups of one round share no host and no line: that they run in batches changes nothing but the memory.
-  double given_round(std::vector<actors::averaging_round>& begins, const std::vector<std::uint32_t>& meeting) {
+  /// Groups of one round share no host and no line: that they run in batches changes nothing but
+  /// the memory.
+  double given_round(std::vector<actors::averaging_round>& begins,
+                     const std::vector<std::uint32_t>& meeting) {
     std::vector<std::uint32_t> order(what_.peers);
     std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return meeting[a] < meeting[b]; });
-    const bool some_away = std::any_of(begins.begin(), begins.end(), [](const auto& b) { return !b.available; });
-    const bool in_vain = (what_.strategy == averaging_strategy::all_reduce && some_away) ||
-                         (what_.strategy == averaging_strategy::parameter_server && !begins[0].available);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return meeting[a] < meeting[b]; });
+    const bool some_away =
+        std::any_of(begins.begin(), begins.end(), [](const auto& b) { return !b.available; });
+    const bool in_vain =
+        (what_.strategy == averaging_strategy::all_reduce && some_away) ||
+        (what_.strategy == averaging_strategy::parameter_server && !begins[0].available);
     if (in_vain) {
-      for (auto& b : begins) b.available = false;   // the others wait for who is missing
+      for (auto& b : begins) b.available = false; // the others wait for who is missing
       start(begins, 0, what_.peers, {});
       return to_seconds(config_for(0).round.matchmaking_time);
     }
@@ -270,30 +307,41 @@ class bench {
     return std::max(longest, start(begins, first, order.size(), order));
   }
 
-  std::shared_ptr<const actors::group_begun> group_of(const std::vector<actors::averaging_round>& begins,
-                                                       const std::vector<std::uint32_t>& order, std::size_t from, std::size_t to) {
+  std::shared_ptr<const actors::group_begun>
+  group_of(const std::vector<actors::averaging_round>& begins,
+           const std::vector<std::uint32_t>& order, std::size_t from, std::size_t to) {
     auto out = std::make_shared<actors::group_begun>();
     out->epoch = begins[order[from]].number;
     out->state = out->group = begins[order[from]].meeting;
     std::vector<double> rates;
-    for (auto at = from; at < to; ++at) {   // ascending ids: order is stable
+    for (auto at = from; at < to; ++at) { // ascending ids: order is stable
       const auto i = order[at];
       if (!begins[i].available) continue;
       const bool reduces = what_.strategy != averaging_strategy::parameter_server || i == 0;
-      out->members.push_back({in_->host_at(hosts_[i]).id(), (*everyone_)[i], 1, reduces ? static_cast<std::uint64_t>(what_.rate) : 0, {}, 2, 1, {}});
+      out->members.push_back({in_->host_at(hosts_[i]).id(),
+                              (*everyone_)[i],
+                              1,
+                              reduces ? static_cast<std::uint64_t>(what_.rate) : 0,
+                              {},
+                              2,
+                              1,
+                              {}});
       rates.push_back(reduces ? 1 : 0);
     }
-    if (!rates.empty()) out->boundaries = kernels::part_boundaries(what_.vector, kernels::balanced_shares(rates));
+    if (!rates.empty())
+      out->boundaries = kernels::part_boundaries(what_.vector, kernels::balanced_shares(rates));
     return out;
   }
 
   /// The number of the group of each peer in round t.
   std::vector<std::uint32_t> meetings(unsigned t) {
     std::vector<std::uint32_t> out(what_.peers, 0);
-    if (what_.strategy == averaging_strategy::random_groups) return kernels::random_groups(what_.peers, what_.group_size, partition_);
+    if (what_.strategy == averaging_strategy::random_groups)
+      return kernels::random_groups(what_.peers, what_.group_size, partition_);
     if (what_.strategy == averaging_strategy::moshpit)
       for (std::size_t i = 0; i < what_.peers; ++i)
-        out[i] = static_cast<std::uint32_t>(kernels::line_of(what_.grid, cells_[i], kernels::axis_of(what_.grid, t)));
+        out[i] = static_cast<std::uint32_t>(
+            kernels::line_of(what_.grid, cells_[i], kernels::axis_of(what_.grid, t)));
     return out;
   }
 
@@ -315,13 +363,15 @@ class bench {
     double distortion = 0, from_mean = 0;
     for (const auto* peer : averagers_) {
       const auto values = peer->values().floats();
-      for (std::size_t k = 0; k < mean.size(); ++k) distortion += (values[k] - mean[k]) * (values[k] - mean[k]);
+      for (std::size_t k = 0; k < mean.size(); ++k)
+        distortion += (values[k] - mean[k]) * (values[k] - mean[k]);
     }
     distortion /= n * v;
     if (initial_mean.empty()) {
       curve.initial = distortion;
     } else {
-      for (std::size_t k = 0; k < mean.size(); ++k) from_mean += (mean[k] - initial_mean[k]) * (mean[k] - initial_mean[k]) / v;
+      for (std::size_t k = 0; k < mean.size(); ++k)
+        from_mean += (mean[k] - initial_mean[k]) * (mean[k] - initial_mean[k]) / v;
     }
     const double scale = curve.initial > 0 ? curve.initial : 1;
     curve.distortion.push_back(distortion / scale);
@@ -339,13 +389,20 @@ class bench {
     for (std::size_t t = 0; t < longest; ++t) {
       const auto times = static_cast<double>(t);
       if (what_.strategy == averaging_strategy::random_groups && what_.failure == 0)
-        out_.theory.push_back(std::pow(kernels::random_groups_factor(n, std::max(1.0, std::floor(n / static_cast<double>(what_.group_size)))), times));
-      else if (what_.strategy == averaging_strategy::moshpit && what_.failure == 0 && what_.peers == what_.grid.cells())
+        out_.theory.push_back(
+            std::pow(kernels::random_groups_factor(
+                         n, std::max(1.0, std::floor(n / static_cast<double>(what_.group_size)))),
+                     times));
+      else if (what_.strategy == averaging_strategy::moshpit && what_.failure == 0 &&
+               what_.peers == what_.grid.cells())
         out_.theory.push_back(kernels::full_grid_distortion(what_.grid, t));
       else if (what_.strategy == averaging_strategy::all_reduce)
         out_.theory.push_back(std::pow(1 - std::pow(1 - what_.failure, n), times));
-      else if (what_.strategy == averaging_strategy::gossip)   // for the exchanges that there were in a round, on average
-        out_.theory.push_back(std::pow(kernels::pair_factor(n), times * static_cast<double>(out_.ok) / static_cast<double>(rounds)));
+      else if (what_.strategy == averaging_strategy::gossip) // for the exchanges that there were in
+                                                             // a round, on average
+        out_.theory.push_back(
+            std::pow(kernels::pair_factor(n),
+                     times * static_cast<double>(out_.ok) / static_cast<double>(rounds)));
       else if (what_.strategy == averaging_strategy::parameter_server && what_.failure == 0)
         out_.theory.push_back(t == 0 ? 1 : 0);
     }
@@ -366,7 +423,7 @@ class bench {
   duration last_done_{};
 };
 
-}  // namespace
+} // namespace
 
 std::optional<unsigned> averaging_curve::rounds_to(double level) const {
   for (std::size_t t = 0; t < distortion.size(); ++t)
@@ -381,20 +438,25 @@ double averaging_figures::mean_rounds_to(double level, unsigned limit) const {
 }
 
 std::size_t averaging_figures::reached(double level) const {
-  return static_cast<std::size_t>(std::count_if(restarts.begin(), restarts.end(), [&](const auto& r) { return r.rounds_to(level).has_value(); }));
+  return static_cast<std::size_t>(
+      std::count_if(restarts.begin(), restarts.end(),
+                    [&](const auto& r) { return r.rounds_to(level).has_value(); }));
 }
 
 result<averaging_figures> run_averaging_bench(const averaging_bench& what) {
   if (what.peers < 1) return failure{"a swarm has at least one peer"};
   if (what.vector < 1) return failure{"a vector has at least one value"};
-  if (!(what.failure >= 0 && what.failure < 1)) return failure{"the probability of failure is at least 0 and less than 1"};
+  if (!(what.failure >= 0 && what.failure < 1))
+    return failure{"the probability of failure is at least 0 and less than 1"};
   if (what.restarts < 1 || what.rounds < 1) return failure{"at least one round and one restart"};
-  if (what.strategy == averaging_strategy::random_groups && what.group_size < 2) return failure{"a group has at least two peers"};
+  if (what.strategy == averaging_strategy::random_groups && what.group_size < 2)
+    return failure{"a group has at least two peers"};
   try {
     return bench(what).run();
   } catch (const round_without_end& e) {
-    return failure{fmt::format("a defect of Shoal: {} of {} peers never ended their round; seed {}", e.missing, e.awaited, what.seed)};
+    return failure{fmt::format("a defect of Shoal: {} of {} peers never ended their round; seed {}",
+                               e.missing, e.awaited, what.seed)};
   }
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

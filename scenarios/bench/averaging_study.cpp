@@ -1,10 +1,10 @@
 #include "scenarios/bench/averaging_study.hpp"
 
+#include "scenarios/schema/describe_study.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-
-#include "scenarios/schema/describe_study.hpp"
 
 namespace shoal::scenarios {
 
@@ -15,14 +15,19 @@ constexpr bool same_names() {
   const auto names = names_of(study_strategy{});
   if (names.size() != actors::averaging_strategy_names.size()) return false;
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (static_cast<std::size_t>(names[i].first) != i || names[i].second != actors::averaging_strategy_names[i]) return false;
+    if (static_cast<std::size_t>(names[i].first) != i ||
+        names[i].second != actors::averaging_strategy_names[i])
+      return false;
   return true;
 }
 static_assert(same_names());
 
-actors::averaging_strategy strategy_of(study_strategy s) { return static_cast<actors::averaging_strategy>(s); }
+actors::averaging_strategy strategy_of(study_strategy s) {
+  return static_cast<actors::averaging_strategy>(s);
+}
 
-averaging_bench bench_of(const averaging_study& from, std::uint64_t seed, study_strategy strategy, double failure) {
+averaging_bench bench_of(const averaging_study& from, std::uint64_t seed, study_strategy strategy,
+                         double failure) {
   averaging_bench out;
   out.strategy = strategy_of(strategy);
   out.peers = from.peers;
@@ -41,25 +46,29 @@ averaging_bench bench_of(const averaging_study& from, std::uint64_t seed, study_
   return out;
 }
 
-judged_expectation judge(const averaging_study& study, const study_expectation& wanted, const std::vector<study_cell>& cells) {
+judged_expectation judge(const averaging_study& study, const study_expectation& wanted,
+                         const std::vector<study_cell>& cells) {
   constexpr double usual = 0.5, standard_errors = 3, rounding = 1e-9;
   judged_expectation out{wanted, 0, wanted.within.value_or(usual), {}};
   const auto peers = static_cast<double>(study.peers), limit = static_cast<double>(study.rounds);
   out.rounds = wanted.rounds.value_or(kernels::all_reduce_rounds(peers, wanted.failure, limit));
   if (!wanted.rounds && !wanted.within)
-    out.within = rounding + standard_errors * kernels::all_reduce_deviation(peers, wanted.failure, limit) /
+    out.within = rounding + standard_errors *
+                                kernels::all_reduce_deviation(peers, wanted.failure, limit) /
                                 std::sqrt(static_cast<double>(study.restarts));
   const auto found = std::find_if(cells.begin(), cells.end(), [&](const study_cell& cell) {
-    return cell.what.strategy == strategy_of(wanted.strategy) && cell.what.failure == wanted.failure;
+    return cell.what.strategy == strategy_of(wanted.strategy) &&
+           cell.what.failure == wanted.failure;
   });
   if (found != cells.end() && !found->figures.stopped)
     out.measured = found->figures.mean_rounds_to(wanted.below, static_cast<unsigned>(study.rounds));
   return out;
 }
 
-}  // namespace
+} // namespace
 
-result<study_figures> run_averaging_study(const averaging_study& what, std::uint64_t seed, const study_hooks& hooks) {
+result<study_figures> run_averaging_study(const averaging_study& what, std::uint64_t seed,
+                                          const study_hooks& hooks) {
   study_figures out;
   for (const double failure_rate : what.failures)
     for (const auto strategy : what.strategies) {
@@ -78,4 +87,4 @@ result<study_figures> run_averaging_study(const averaging_study& what, std::uint
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,5 +1,5 @@
-// Runs a study of averaging: each of its strategies at each of its rates of failure (scenarios/bench/averaging.hpp), and
-// judges what is expected of them.
+// Runs a study of averaging: each of its strategies at each of its rates of failure
+// (scenarios/bench/averaging.hpp), and judges what is expected of them.
 #pragma once
 
 #include "scenarios/bench/averaging.hpp"
@@ -15,9 +15,11 @@ struct study_cell {
 
 struct judged_expectation {
   study_expectation wanted;
-  double rounds = 0, within = 0;           ///< what was wanted, where it follows from the closed form, too
-  std::optional<double> measured;          ///< nothing if the study was stopped before
-  bool met() const noexcept { return measured && *measured >= rounds - within && *measured <= rounds + within; }
+  double rounds = 0, within = 0;  ///< what was wanted, where it follows from the closed form, too
+  std::optional<double> measured; ///< nothing if the study was stopped before
+  bool met() const noexcept {
+    return measured && *measured >= rounds - within && *measured <= rounds + within;
+  }
 };
 
 struct study_hooks {
@@ -28,12 +30,13 @@ struct study_hooks {
 };
 
 struct study_figures {
-  std::vector<study_cell> cells;           ///< by failure, then by strategy
+  std::vector<study_cell> cells; ///< by failure, then by strategy
   std::vector<judged_expectation> expectations;
-  bool stopped = false;                    ///< by `progress`
+  bool stopped = false; ///< by `progress`
 };
 
 /// Errors: options that contradict each other; a defect of ours.
-result<study_figures> run_averaging_study(const averaging_study& what, std::uint64_t seed, const study_hooks& hooks);
+result<study_figures> run_averaging_study(const averaging_study& what, std::uint64_t seed,
+                                          const study_hooks& hooks);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

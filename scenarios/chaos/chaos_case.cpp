@@ -1,15 +1,15 @@
 #include "scenarios/chaos/chaos_case.hpp"
 
+#include "actors/probes.hpp"
+#include "kernels/base/rng.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
-
-#include <fmt/format.h>
-
-#include "actors/probes.hpp"
-#include "kernels/base/rng.hpp"
 
 namespace shoal::scenarios {
 
@@ -17,56 +17,75 @@ namespace {
 
 /// Draws from one stream of a case's seed.
 class dice {
- public:
+public:
   dice(std::uint64_t seed, std::string_view name) : random_(stream(seed, name)) {}
 
   bool chance(double probability) { return random_.uniform() < probability; }
-  std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + random_.below(high - low + 1); }
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
+    return low + random_.below(high - low + 1);
+  }
   template <class T>
   T one_of(std::initializer_list<T> from) {
     return from.begin()[random_.below(from.size())];
   }
   /// Log-uniform: faults and lines differ by orders of magnitude.
   double spread(double low, double high) { return low * std::pow(high / low, random_.uniform()); }
-  std::string seconds(double low, double high) { return fmt::format("{}ms", static_cast<std::uint64_t>(spread(low, high) * 1000)); }
+  std::string seconds(double low, double high) {
+    return fmt::format("{}ms", static_cast<std::uint64_t>(spread(low, high) * 1000));
+  }
 
- private:
+private:
   rng random_;
 };
 
-double seconds_of(duration what) { return std::chrono::duration<double>(what).count(); }
+double seconds_of(duration what) {
+  return std::chrono::duration<double>(what).count();
+}
 
-void add(std::string& to, const std::string& option) { to += (to.empty() ? "" : ", ") + option; }
+void add(std::string& to, const std::string& option) {
+  to += (to.empty() ? "" : ", ") + option;
+}
 
-/// As fmt::format, and what is drawn for it is drawn from left to right: compilers order a function's arguments as they like, those of a list not.
+/// As fmt::format, and what is drawn for it is drawn from left to right: compilers order a
+/// function's arguments as they like, those of a list not.
 struct text : std::string {
   template <class... Values>
-  text(fmt::format_string<Values...> how, Values&&... values) : std::string(fmt::format(how, std::forward<Values>(values)...)) {}
+  text(fmt::format_string<Values...> how, Values&&... values)
+      : std::string(fmt::format(how, std::forward<Values>(values)...)) {}
 };
 
-/// Real swarms make a step in minutes; a quick one meets more faults in the middle of something. All durations follow the pace: what
-/// is about computing (epochs, leases, how long faults last) like epochs, what is about the network (time-outs, records) like their square root,
-/// as scenarios/reference/ has them.
+/// Real swarms make a step in minutes; a quick one meets more faults in the middle of something.
+/// All durations follow the pace: what is about computing (epochs, leases, how long faults last)
+/// like epochs, what is about the network (time-outs, records) like their square root, as
+/// scenarios/reference/ has them.
 struct pace {
-  double epoch = 5;                  // seconds
+  double epoch = 5; // seconds
   double work() const { return epoch / 5; }
   double wait() const { return std::max(1.0, std::sqrt(work())); }
 };
 
-std::string in_seconds(double seconds) { return fmt::format("{}ms", static_cast<std::uint64_t>(std::llround(seconds * 1000))); }
+std::string in_seconds(double seconds) {
+  return fmt::format("{}ms", static_cast<std::uint64_t>(std::llround(seconds * 1000)));
+}
 
 /// What a storm leaves behind, its time-outs end; then the peers need some epochs. In seconds.
-double healing_of(const pace& p) { return 120 * p.wait() + 12 * p.epoch; }
+double healing_of(const pace& p) {
+  return 120 * p.wait() + 12 * p.epoch;
+}
 
 /// The slowest pace, in seconds an epoch, at which a swarm can heal in half of the time.
 double slowest(const chaos_options& how) {
   double out = 600;
-  while (how.length > duration{} && out > 4 && healing_of({out}) > seconds_of(how.length) / 2) out = std::max(4.0, out * 0.95);
+  while (how.length > duration{} && out > 4 && healing_of({out}) > seconds_of(how.length) / 2)
+    out = std::max(4.0, out * 0.95);
   return out;
 }
 
 chaos_times times_of(const pace& p, const chaos_options& how) {
-  const auto of = [](double seconds) { return std::chrono::duration_cast<duration>(std::chrono::milliseconds(std::llround(seconds * 1000))); };
+  const auto of = [](double seconds) {
+    return std::chrono::duration_cast<duration>(
+        std::chrono::milliseconds(std::llround(seconds * 1000)));
+  };
   chaos_times out;
   const double healing = healing_of(p);
   if (how.length == duration{}) {
@@ -81,17 +100,22 @@ chaos_times times_of(const pace& p, const chaos_options& how) {
 }
 
 std::string line(dice& d) {
-  auto out = text{"up: {}kbit, down: {}kbit", static_cast<unsigned>(d.spread(500, 50'000)), static_cast<unsigned>(d.spread(2'000, 100'000))};
+  auto out = text{"up: {}kbit, down: {}kbit", static_cast<unsigned>(d.spread(500, 50'000)),
+                  static_cast<unsigned>(d.spread(2'000, 100'000))};
   if (d.chance(0.3)) add(out, text{"delay: {}ms", d.between(1, 150)});
   if (d.chance(0.15)) add(out, text{"loss: {}%", d.between(1, 3)});
   return out;
 }
 
-/// `speed`: of all trainers together, in samples a second before they are scaled to the pace; `scale` becomes what to multiply them by.
-std::string training(dice& d, std::string& averaging, unsigned peers, double speed, const pace& p, double& scale) {
+/// `speed`: of all trainers together, in samples a second before they are scaled to the pace;
+/// `scale` becomes what to multiply them by.
+std::string training(dice& d, std::string& averaging, unsigned peers, double speed, const pace& p,
+                     double& scale) {
   const auto micro_batch = d.between(2, 16);
-  std::string out = text{"micro_batch: {}, min_refresh: {}, max_refresh: {}, record_lifetime: {}", micro_batch, in_seconds(0.5 * p.wait()),
-                                in_seconds(p.wait() * static_cast<double>(d.between(4, 10))), in_seconds(p.wait() * static_cast<double>(d.between(20, 40)))};
+  std::string out =
+      text{"micro_batch: {}, min_refresh: {}, max_refresh: {}, record_lifetime: {}", micro_batch,
+           in_seconds(0.5 * p.wait()), in_seconds(p.wait() * static_cast<double>(d.between(4, 10))),
+           in_seconds(p.wait() * static_cast<double>(d.between(20, 40)))};
   const auto method = d.one_of({0, 0, 0, 1, 2});
   auto batch = d.between(2, 12) * 16;
   if (method != 2) add(out, fmt::format("target_batch: {}", batch));
@@ -115,73 +139,113 @@ std::string training(dice& d, std::string& averaging, unsigned peers, double spe
     add(out, "average_optimizer: true, optimizer: {kind: adamw, learning_rate: 0.01}");
     return out;
   }
-  add(out, d.one_of({"optimizer: {kind: sgd, learning_rate: 0.05}", "optimizer: {kind: sgd, learning_rate: 0.05, momentum: 0.9}",
-                     "optimizer: {kind: adamw, learning_rate: 0.01}", "optimizer: {kind: lamb8, learning_rate: 0.01}"}));
+  add(out, d.one_of({"optimizer: {kind: sgd, learning_rate: 0.05}",
+                     "optimizer: {kind: sgd, learning_rate: 0.05, momentum: 0.9}",
+                     "optimizer: {kind: adamw, learning_rate: 0.01}",
+                     "optimizer: {kind: lamb8, learning_rate: 0.01}"}));
   return out;
 }
 
-/// `until`: when the storm is over. A fault that comes again and again ends then; what lasts is over before.
-std::string fault(dice& d, double until, const pace& p, const std::vector<chaos_case::group>& groups) {
-  const bool late = std::any_of(groups.begin(), groups.end(), [](const auto& each) { return each.name == "late"; });
+/// `until`: when the storm is over. A fault that comes again and again ends then; what lasts is
+/// over before.
+std::string fault(dice& d, double until, const pace& p,
+                  const std::vector<chaos_case::group>& groups) {
+  const bool late = std::any_of(groups.begin(), groups.end(),
+                                [](const auto& each) { return each.name == "late"; });
   const bool losable = late && d.chance(0.3);
   unsigned peers = 0;
   for (const auto& each : groups) peers += each.count;
-  const bool few = peers < 4;  // the other shapes need so many
+  const bool few = peers < 4; // the other shapes need so many
   std::string out, select = losable ? "late-*" : d.chance(0.2) ? "shard-0" : "*";
   // From less than a round trip takes to some epochs.
   const double lasts = d.spread(0.3, std::min(30 * std::max(1.0, p.work() / 2), until / 4));
   const auto downtime = [&] { return d.seconds(0.2, 30 * std::max(1.0, p.work() / 2)); };
   const auto both = [&] { return std::string(d.one_of({"both", "both", "to", "from"})); };
   switch (d.between(0, 9)) {
-    case 0: out = losable ? text{"kill: {}", d.one_of({"process", "machine"})} : text{"restart: {}, downtime: {}", d.one_of({"process", "machine"}), downtime()}; break;
-    case 1: out = text{"restart: {}, downtime: {}", d.one_of({"process", "machine"}), downtime()}; break;
-    case 2: out = fmt::format("pause: host, duration: {:.3f}s", lasts); break;
-    case 3: out = text{"throttle: {}, factor: {}%, duration: {:.3f}s", d.one_of({"both", "up", "down"}), d.between(2, 50), lasts}; break;
-    case 4:
-      out = text{"netem: {}, delay: {}ms, jitter: {}ms, loss: {}%, duplicate: {}%, duration: {:.3f}s", both(), d.between(100, 500), d.between(0, 100),
-                        d.between(0, 20), d.between(0, 5), lasts};
-      break;
-    case 5: {
-      const std::string_view shape = d.one_of({"minority-third", "halves", "majorities-ring"});
-      out = text{"partition: {}, duration: {:.3f}s", few ? "halves" : shape, lasts};
-      select.clear();
-      break;
-    }
-    case 6: out = text{"partition: selected, direction: {}, duration: {:.3f}s", both(), lasts}; break;
-    case 7: out = text{"blackhole: {}, duration: {:.3f}s", both(), lasts}; break;
-    case 8: out = text{"swizzle-clog: {}, duration: {:.3f}s", both(), lasts}; select.clear(); break;
-    default:
-      out = d.chance(0.5) ? text{"clock: bump, {}: {}s, duration: {:.3f}s", d.one_of({"ahead", "behind"}), d.between(1, 90), lasts}
-                          : text{"clock: skew, drift: {}%, duration: {:.3f}s", d.between(1, 10), lasts};
-      break;
+  case 0:
+    out = losable ? text{"kill: {}", d.one_of({"process", "machine"})}
+                  : text{"restart: {}, downtime: {}", d.one_of({"process", "machine"}), downtime()};
+    break;
+  case 1:
+    out = text{"restart: {}, downtime: {}", d.one_of({"process", "machine"}), downtime()};
+    break;
+  case 2:
+    out = fmt::format("pause: host, duration: {:.3f}s", lasts);
+    break;
+  case 3:
+    out = text{"throttle: {}, factor: {}%, duration: {:.3f}s", d.one_of({"both", "up", "down"}),
+               d.between(2, 50), lasts};
+    break;
+  case 4:
+    out = text{"netem: {}, delay: {}ms, jitter: {}ms, loss: {}%, duplicate: {}%, duration: {:.3f}s",
+               both(),
+               d.between(100, 500),
+               d.between(0, 100),
+               d.between(0, 20),
+               d.between(0, 5),
+               lasts};
+    break;
+  case 5: {
+    const std::string_view shape = d.one_of({"minority-third", "halves", "majorities-ring"});
+    out = text{"partition: {}, duration: {:.3f}s", few ? "halves" : shape, lasts};
+    select.clear();
+    break;
+  }
+  case 6:
+    out = text{"partition: selected, direction: {}, duration: {:.3f}s", both(), lasts};
+    break;
+  case 7:
+    out = text{"blackhole: {}, duration: {:.3f}s", both(), lasts};
+    break;
+  case 8:
+    out = text{"swizzle-clog: {}, duration: {:.3f}s", both(), lasts};
+    select.clear();
+    break;
+  default:
+    out = d.chance(0.5)
+              ? text{"clock: bump, {}: {}s, duration: {:.3f}s", d.one_of({"ahead", "behind"}),
+                     d.between(1, 90), lasts}
+              : text{"clock: skew, drift: {}%, duration: {:.3f}s", d.between(1, 10), lasts};
+    break;
   }
   if (!select.empty()) {
     add(out, fmt::format("select: \"{}\"", select));
-    if (select != "shard-0") add(out, d.one_of({"mode: one", "mode: one", "mode: random-max-percent, value: 60%", "mode: fixed, value: 2"}));
+    if (select != "shard-0")
+      add(out, d.one_of({"mode: one", "mode: one", "mode: random-max-percent, value: 60%",
+                         "mode: fixed, value: 2"}));
   }
   const double last = until - lasts - 1;
   const bool at_point = !select.empty() && select != "shard-0" && d.chance(0.4);
   if (at_point) {
     const auto& points = actors::probes::all;
     const auto point = points[d.between(0, points.size() - 1)];
-    // mode draws among the selected at a time, not at a point, where the one who reached it is struck.
+    // mode draws among the selected at a time, not at a point, where the one who reached it is
+    // struck.
     out = out.substr(0, out.find(", mode:"));
     return out + text{", on: {}, nth: {}, until: {:.3f}s", point, d.between(1, 12), last};
   }
-  if (out.starts_with("kill") || d.chance(0.5)) return out + text{", at: {:.3f}s", d.spread(2, last)};
-  return out + text{", every: {:.3f}s, at: {:.3f}s, until: {:.3f}s, probability: {}%", d.spread(lasts + 2, until / 2), d.spread(2, last / 2), last,
-                           d.between(30, 100)};
+  if (out.starts_with("kill") || d.chance(0.5))
+    return out + text{", at: {:.3f}s", d.spread(2, last)};
+  return out + text{", every: {:.3f}s, at: {:.3f}s, until: {:.3f}s, probability: {}%",
+                    d.spread(lasts + 2, until / 2), d.spread(2, last / 2), last,
+                    d.between(30, 100)};
 }
 
-/// Rounds are short, so a fault at some time hardly ever falls into one: hosts that are lost and restarted in the middle of what they do, again and
-/// again. (In 4,300 rounds of the first forty seeds without them two were partial.)
+/// Rounds are short, so a fault at some time hardly ever falls into one: hosts that are lost and
+/// restarted in the middle of what they do, again and again. (In 4,300 rounds of the first forty
+/// seeds without them two were partial.)
 std::string aimed(dice& d, double until, const pace& p) {
   const auto& points = actors::probes::all;
-  return text{"restart: {}, downtime: {}, select: \"*\", on: {}, probability: {:.2f}%, until: {:.3f}s", d.one_of({"process", "process", "machine"}),
-                     d.seconds(0.2, 20 * p.wait()), points[d.between(0, points.size() - 1)], d.spread(0.2, 6), until - 1};
+  return text{
+      "restart: {}, downtime: {}, select: \"*\", on: {}, probability: {:.2f}%, until: {:.3f}s",
+      d.one_of({"process", "process", "machine"}),
+      d.seconds(0.2, 20 * p.wait()),
+      points[d.between(0, points.size() - 1)],
+      d.spread(0.2, 6),
+      until - 1};
 }
 
-}  // namespace
+} // namespace
 
 unsigned chaos_case::peers() const {
   unsigned out = 0;
@@ -190,13 +254,16 @@ unsigned chaos_case::peers() const {
 }
 
 std::string chaos_case::text() const {
-  const auto value = [](const std::string& in, const std::string& key, const std::string& otherwise) {
+  const auto value = [](const std::string& in, const std::string& key,
+                        const std::string& otherwise) {
     const auto at = in.find(key + ": ");
     if (at == std::string::npos) return otherwise;
     const auto from = at + key.size() + 2;
     return in.substr(from, in.find_first_of(",}", from) - from);
   };
-  return fmt::format("{}, {:.0f} s an epoch, {}, {} peer{}, {} fault{}", value(training, "method", "synchronous"), epoch_seconds, value(network, "model", "tcp"), peers(), peers() == 1 ? "" : "s",
+  return fmt::format("{}, {:.0f} s an epoch, {}, {} peer{}, {} fault{}",
+                     value(training, "method", "synchronous"), epoch_seconds,
+                     value(network, "model", "tcp"), peers(), peers() == 1 ? "" : "s",
                      faults.size(), faults.size() == 1 ? "" : "s");
 }
 
@@ -204,10 +271,15 @@ std::string chaos_case::yaml() const {
   auto out = fmt::format(
       "name: chaos-{}\nseed: {}\nstop_time: {}ms\nnetwork: {{{}}}\n"
       "devices: {{{}}}\npeers:\n",
-      seed, seed, std::chrono::duration_cast<std::chrono::milliseconds>(times.storm + times.healing).count(), network, devices);
-  for (const auto& each : groups) out += fmt::format("  {}: {{count: {}, {}}}\n", each.name, each.count, each.options);
-  out += fmt::format("data: {{{}}}\nworkload: {{{}}}\ntraining: {{{}}}\naveraging: {{{}}}\nrecord: {{events: none, transfers: 0, metrics_interval: {}}}\n", data, workload, training,
-                     averaging, in_seconds(std::max(1.0, epoch_seconds / 4)));
+      seed, seed,
+      std::chrono::duration_cast<std::chrono::milliseconds>(times.storm + times.healing).count(),
+      network, devices);
+  for (const auto& each : groups)
+    out += fmt::format("  {}: {{count: {}, {}}}\n", each.name, each.count, each.options);
+  out += fmt::format("data: {{{}}}\nworkload: {{{}}}\ntraining: {{{}}}\naveraging: {{{}}}\nrecord: "
+                     "{{events: none, transfers: 0, metrics_interval: {}}}\n",
+                     data, workload, training, averaging,
+                     in_seconds(std::max(1.0, epoch_seconds / 4)));
   if (rare > 0) out += fmt::format("rare_branches: {}%\n", rare);
   if (!faults.empty()) out += "faults:\n";
   for (const auto& each : faults) out += "  - {" + each + "}\n";
@@ -222,15 +294,19 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   out.epoch_seconds = p.epoch;
   out.times = times_of(p, how);
   const double storm_seconds = seconds_of(out.times.storm);
-  out.network = text{"model: {}, default_delay: {}ms, default_jitter: {}ms, detection_time: {}s", d.one_of({"tcp", "max_min", "lv08"}), d.between(20, 120),
-                            d.between(0, 15), d.between(1, 5)};
+  out.network = text{"model: {}, default_delay: {}ms, default_jitter: {}ms, detection_time: {}s",
+                     d.one_of({"tcp", "max_min", "lv08"}), d.between(20, 120), d.between(0, 15),
+                     d.between(1, 5)};
   double speed = 0;
   const auto device = [&](std::uint64_t count) {
     const bool fast = d.chance(2.0 / 3);
     speed += static_cast<double>(count) * (fast ? 8 : 3);
     return std::string(fast ? ", device: fast" : ", device: slow");
   };
-  const auto nat = [&] { return d.chance(0.2) ? std::string(", nat: ") + d.one_of({"cone", "symmetric", "outbound_only"}) : std::string{}; };
+  const auto nat = [&] {
+    return d.chance(0.2) ? std::string(", nat: ") + d.one_of({"cone", "symmetric", "outbound_only"})
+                         : std::string{};
+  };
   const auto core = static_cast<unsigned>(d.between(2, 6));
   auto options = line(d);
   options += device(core);
@@ -244,52 +320,69 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
     add(options, text{"start_spacing: {}", d.seconds(0.01, p.epoch)});
     out.groups.push_back({"late", options, count});
   }
-  out.averaging = text{"matchmaking_time: {}, round_timeout: {}, sender_timeout: {}, chunk_size: {}KiB", in_seconds(p.wait() * static_cast<double>(d.between(1, 4))),
-                              in_seconds(p.wait() * static_cast<double>(d.between(15, 30))), in_seconds(p.wait() * static_cast<double>(d.between(3, 8))),
-                              d.one_of({2, 8, 64})};
+  out.averaging =
+      text{"matchmaking_time: {}, round_timeout: {}, sender_timeout: {}, chunk_size: {}KiB",
+           in_seconds(p.wait() * static_cast<double>(d.between(1, 4))),
+           in_seconds(p.wait() * static_cast<double>(d.between(15, 30))),
+           in_seconds(p.wait() * static_cast<double>(d.between(3, 8))), d.one_of({2, 8, 64})};
   if (d.chance(0.3)) add(out.averaging, std::string("split: ") + d.one_of({"equal", "single"}));
-  if (d.chance(0.35)) add(out.averaging, std::string("compression: ") + d.one_of({"float16", "uniform8", "blockwise8", "size_adaptive"}));
+  if (d.chance(0.35))
+    add(out.averaging, std::string("compression: ") +
+                           d.one_of({"float16", "uniform8", "blockwise8", "size_adaptive"}));
   double scale = 1;
   out.training = training(d, out.averaging, out.peers(), speed, p, scale);
-  out.devices = fmt::format("fast: {{samples_per_second: {:.4g}, jitter: 10%, step_time: {}}}, slow: {{samples_per_second: {:.4g}, jitter: 20%, step_time: {}}}", 8 * scale,
-                            in_seconds(0.02 * p.epoch), 3 * scale, in_seconds(0.08 * p.epoch));
+  out.devices =
+      fmt::format("fast: {{samples_per_second: {:.4g}, jitter: 10%, step_time: {}}}, slow: "
+                  "{{samples_per_second: {:.4g}, jitter: 20%, step_time: {}}}",
+                  8 * scale, in_seconds(0.02 * p.epoch), 3 * scale, in_seconds(0.08 * p.epoch));
   const bool synchronous = out.training.find("method: ") == std::string::npos;
   if (synchronous && out.averaging.find("power_sgd") == std::string::npos && d.chance(0.15)) {
     out.groups.push_back({"aux", "up: 50Mbit, down: 50Mbit, device: fast, role: auxiliary", 1});
     out.auxiliary = true;
   }
-  out.data = text{"prefetch_samples: {}, lease_time: {}", d.between(8, 64), in_seconds(std::max(1.0, p.work()) * static_cast<double>(d.between(20, 120)))};
+  out.data = text{"prefetch_samples: {}, lease_time: {}", d.between(8, 64),
+                  in_seconds(std::max(1.0, p.work()) * static_cast<double>(d.between(20, 120)))};
   if (d.chance(0.4)) add(out.data, text{"replicas: {}", d.between(2, 3)});
   const auto size = static_cast<std::uint64_t>(d.spread(50, 800));
   const std::string_view kind = d.one_of({"timing", "quadratic"});
-  // A sample of a quadratic is as long as its parameters: with many the swarm waits for its data and hardly ever averages.
-  out.workload = fmt::format("kind: {}, parameters: {}{}", kind, kind == "quadratic" ? size * 2 / 8 * 8 : size * 8, kind == "timing" ? ", sample_size: 64B" : "");
+  // A sample of a quadratic is as long as its parameters: with many the swarm waits for its data
+  // and hardly ever averages.
+  out.workload = fmt::format("kind: {}, parameters: {}{}", kind,
+                             kind == "quadratic" ? size * 2 / 8 * 8 : size * 8,
+                             kind == "timing" ? ", sample_size: 64B" : "");
   if (out.averaging.find("power_sgd") != std::string::npos) add(out.workload, "rows: 8");
 
   dice storm(seed, "chaos.storm");
   const auto faults = storm.between(0, 8);
-  for (std::uint64_t i = 0; i < faults; ++i) out.faults.push_back(fault(storm, storm_seconds, p, out.groups));
+  for (std::uint64_t i = 0; i < faults; ++i)
+    out.faults.push_back(fault(storm, storm_seconds, p, out.groups));
   // Only then does one replica of the shard take over from another.
   if (out.data.find("replicas") != std::string::npos && storm.chance(0.5))
-    out.faults.push_back(text{"restart: {}, downtime: {}, select: \"shard-*\", mode: one, every: {:.3f}s, until: {:.3f}s", storm.one_of({"process", "machine"}),
-                              storm.seconds(0.2, 60 * p.wait()), storm.spread(storm_seconds / 20, storm_seconds / 2), storm_seconds - 1});
-  // A cut that is longer than records live, and than some steps take, leaves two branches; hardly any that is drawn as others are is.
+    out.faults.push_back(text{
+        "restart: {}, downtime: {}, select: \"shard-*\", mode: one, every: {:.3f}s, until: {:.3f}s",
+        storm.one_of({"process", "machine"}), storm.seconds(0.2, 60 * p.wait()),
+        storm.spread(storm_seconds / 20, storm_seconds / 2), storm_seconds - 1});
+  // A cut that is longer than records live, and than some steps take, leaves two branches; hardly
+  // any that is drawn as others are is.
   const auto apart = 60 * p.wait() + storm.spread(1, 5) * p.epoch;
   if (storm.chance(0.15) && apart < storm_seconds / 2)
-    out.faults.push_back(text{"partition: halves, duration: {:.3f}s, at: {:.3f}s", apart, storm.spread(p.epoch, storm_seconds - apart - 1)});
+    out.faults.push_back(text{"partition: halves, duration: {:.3f}s, at: {:.3f}s", apart,
+                              storm.spread(p.epoch, storm_seconds - apart - 1)});
   dice rare(seed, "chaos.rare");
   if (rare.chance(0.5)) out.rare = static_cast<unsigned>(rare.between(1, 10));
   dice aim(seed, "chaos.aim");
   if (aim.chance(0.6))
     for (auto i = aim.between(1, 4); i > 0; --i) out.faults.push_back(aimed(aim, storm_seconds, p));
-  // Two branches of one epoch meet where nothing else keeps the halves from making as many steps, each with a data shard.
+  // Two branches of one epoch meet where nothing else keeps the halves from making as many steps,
+  // each with a data shard.
   dice branches(seed, "chaos.branches");
   if (branches.chance(0.08) && apart < storm_seconds / 2) {
-    out.faults = {text{"partition: halves, duration: {:.3f}s, every: {:.3f}s, at: {:.3f}s, until: {:.3f}s", apart, apart + 2 * p.epoch + 20 * p.wait(), 2 * p.epoch,
-                       storm_seconds - apart - 1}};
+    out.faults = {
+        text{"partition: halves, duration: {:.3f}s, every: {:.3f}s, at: {:.3f}s, until: {:.3f}s",
+             apart, apart + 2 * p.epoch + 20 * p.wait(), 2 * p.epoch, storm_seconds - apart - 1}};
     if (out.data.find("replicas") == std::string::npos) add(out.data, "replicas: 2");
   }
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,14 +1,5 @@
 #include "scenarios/chaos/chaos_run.hpp"
 
-#include <time.h>
-
-#include <algorithm>
-#include <cstdlib>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <prometheus/registry.h>
-
 #include "actors/host.hpp"
 #include "actors/observe.hpp"
 #include "actors/training/observations.hpp"
@@ -16,11 +7,20 @@
 #include "scenarios/schema/load.hpp"
 #include "scenarios/stage/stage.hpp"
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <prometheus/registry.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdlib>
+
 namespace shoal::scenarios {
 
 namespace {
 
-/// Epochs that a peer may be behind in the end: peers do not stop at the same moment of one, and one may be downloading.
+/// Epochs that a peer may be behind in the end: peers do not stop at the same moment of one, and
+/// one may be downloading.
 constexpr std::uint64_t most_behind = 6;
 
 double core_seconds() {
@@ -33,12 +33,12 @@ double core_seconds() {
 struct last_seen {
   bool there = false;
   std::uint64_t epoch = 0;
-  duration moved{};                  // when it last came to another state
+  duration moved{}; // when it last came to another state
   std::string phase, round = "no round yet";
 };
 
 class watcher final : public run_listener {
- public:
+public:
   std::map<std::string, last_seen, std::less<>> hosts;
   std::map<std::string, std::uint64_t> faults;
   std::uint64_t refused = 0;
@@ -55,13 +55,15 @@ class watcher final : public run_listener {
     } else if (const auto* adopted = actors::get_if<actors::adopted>(&seen)) {
       at(adopted->epoch);
     } else if (const auto* bad = actors::get_if<actors::misbehaved>(&seen)) {
-      if (refused++ == 0) first_refused = fmt::format("{} says of {:x}: {}", from.name(), bad->culprit, bad->why);
+      if (refused++ == 0)
+        first_refused = fmt::format("{} says of {:x}: {}", from.name(), bad->culprit, bad->why);
     }
   }
 
   void metrics_row(std::string_view row) override {
     // One a second, beginning with the time.
-    now_ = std::max(now_, std::chrono::duration_cast<duration>(std::chrono::duration<double>(std::strtod(row.data(), nullptr))));
+    now_ = std::max(now_, std::chrono::duration_cast<duration>(
+                              std::chrono::duration<double>(std::strtod(row.data(), nullptr))));
   }
   void host_started(duration time, std::string_view host) override {
     reach(time);
@@ -80,7 +82,8 @@ class watcher final : public run_listener {
     reach(time);
     of(what.host).round = fmt::format("{} ({})", what.outcome, what.reason);
   }
-  void fault(duration, std::uint64_t, std::string_view action, bool begins, std::span<const std::string> struck) override {
+  void fault(duration, std::uint64_t, std::string_view action, bool begins,
+             std::span<const std::string> struck) override {
     if (begins) faults[std::string(action)] += struck.size();
   }
   void begun(std::string_view) override {}
@@ -92,7 +95,7 @@ class watcher final : public run_listener {
   void traffic(std::span<const sent_bytes>) override {}
   void ended(std::string_view) override {}
 
- private:
+private:
   last_seen& of(std::string_view host) {
     const auto found = hosts.find(host);
     return found != hosts.end() ? found->second : hosts.emplace(host, last_seen{}).first->second;
@@ -102,7 +105,7 @@ class watcher final : public run_listener {
   duration now_{};
 };
 
-}  // namespace
+} // namespace
 
 chaos_result run_case(const chaos_case& what, const std::string& conduct) {
   chaos_result out;
@@ -121,7 +124,9 @@ chaos_result run_case(const chaos_case& what, const std::string& conduct) {
   options.listener = &seen;
   std::shared_ptr<prometheus::Registry> values;
   options.on_metrics = [&](const std::shared_ptr<prometheus::Registry>& them) { values = them; };
-  options.on_observation = [&](const actors::host& from, const actors::observation& what) { seen.observe(from, what); };
+  options.on_observation = [&](const actors::host& from, const actors::observation& what) {
+    seen.observe(from, what);
+  };
   options.on_rare = [&](std::string_view branch) { ++out.rare[std::string(branch)]; };
   auto made = stage::prepare(std::move(*loaded.value), std::move(options));
   if (!made) {
@@ -142,25 +147,35 @@ chaos_result run_case(const chaos_case& what, const std::string& conduct) {
   out.event_hash = summary.event_hash.value_or("");
   for (const auto& family : values->Collect())
     if (family.name == "shoal_points_reached_total")
-      for (const auto& metric : family.metric) out.points[metric.label.front().value] = static_cast<std::uint64_t>(metric.counter.value);
+      for (const auto& metric : family.metric)
+        out.points[metric.label.front().value] = static_cast<std::uint64_t>(metric.counter.value);
 
   for (const auto& [name, check] : summary.invariants)
-    if (check.violated > 0) out.problems.push_back(fmt::format("{} violated {} times, first {}", name, check.violated, check.first_violation));
-  if (seen.refused > 0) out.problems.push_back(fmt::format("{} messages of correct peers were refused, first {}", seen.refused, seen.first_refused));
+    if (check.violated > 0)
+      out.problems.push_back(fmt::format("{} violated {} times, first {}", name, check.violated,
+                                         check.first_violation));
+  if (seen.refused > 0)
+    out.problems.push_back(fmt::format("{} messages of correct peers were refused, first {}",
+                                       seen.refused, seen.first_refused));
 
   const auto from = what.times.storm + what.times.healing - what.times.bound - job;
   std::uint64_t ahead = 0;
   for (const auto& [name, who] : seen.hosts) ahead = std::max(ahead, who.epoch);
   for (const auto& [name, who] : seen.hosts) {
     if (!who.there || name.starts_with("aux-") || name.starts_with("shard-")) continue;
-    if (who.moved < from || (who.epoch + most_behind < ahead && who.moved < from + what.times.bound * 2 / 3))
-      out.problems.push_back(fmt::format("not healed: {} is at epoch {} since {:.1f} s, while others are at {}; it is {}, its last round was {}", name, who.epoch,
-                                         std::chrono::duration<double>(who.moved).count(), ahead, who.phase, who.round));
+    if (who.moved < from ||
+        (who.epoch + most_behind < ahead && who.moved < from + what.times.bound * 2 / 3))
+      out.problems.push_back(fmt::format("not healed: {} is at epoch {} since {:.1f} s, while "
+                                         "others are at {}; it is {}, its last round was {}",
+                                         name, who.epoch,
+                                         std::chrono::duration<double>(who.moved).count(), ahead,
+                                         who.phase, who.round));
   }
   return out;
 }
 
-chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>& fails, unsigned most) {
+chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>& fails,
+                  unsigned most) {
   const auto still = [&](const chaos_case& smaller) {
     if (most == 0) return false;
     --most;
@@ -177,7 +192,8 @@ chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>&
     for (std::size_t size = std::max<std::size_t>(what.faults.size() / 2, 1); size > 0; size /= 2)
       for (std::size_t at = 0; at + size <= what.faults.size();) {
         auto smaller = what;
-        smaller.faults.erase(smaller.faults.begin() + static_cast<std::ptrdiff_t>(at), smaller.faults.begin() + static_cast<std::ptrdiff_t>(at + size));
+        smaller.faults.erase(smaller.faults.begin() + static_cast<std::ptrdiff_t>(at),
+                             smaller.faults.begin() + static_cast<std::ptrdiff_t>(at + size));
         if (still(smaller)) {
           what = std::move(smaller);
           again = true;
@@ -211,9 +227,15 @@ chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>&
 }
 
 std::string to_json(const chaos_result& what) {
-  return nlohmann::ordered_json{{"problems", what.problems},   {"virtual_seconds", what.virtual_seconds}, {"core_seconds", what.core_seconds},
-                                {"epochs", what.epochs},       {"faults", what.faults},                   {"points", what.points},
-                                {"rare", what.rare},           {"reasons", what.reasons},                 {"event_hash", what.event_hash}}
+  return nlohmann::ordered_json{{"problems", what.problems},
+                                {"virtual_seconds", what.virtual_seconds},
+                                {"core_seconds", what.core_seconds},
+                                {"epochs", what.epochs},
+                                {"faults", what.faults},
+                                {"points", what.points},
+                                {"rare", what.rare},
+                                {"reasons", what.reasons},
+                                {"event_hash", what.event_hash}}
       .dump();
 }
 
@@ -236,4 +258,4 @@ result<chaos_result> chaos_result_from_json(std::string_view text) {
   }
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -19,7 +19,9 @@ using json = nlohmann::ordered_json;
 
 constexpr const char* transfers_file = "transfers.jsonl.zst";
 
-duration ns(const json& value) { return duration{value.get<std::int64_t>()}; }
+duration ns(const json& value) {
+  return duration{value.get<std::int64_t>()};
+}
 
 explained_transfer parse(const json& line) {
   explained_transfer t;
@@ -46,17 +48,15 @@ explained_transfer parse(const json& line) {
 }
 
 /// Calls `each` with every line of a log.
-result<void> read_lines(const std::filesystem::path& path, const std::function<void(const json&)>& each) {
+result<void> read_lines(const std::filesystem::path& path,
+                        const std::function<void(const json&)>& each) {
   auto reader = event_log_reader::open(path);
-  if (!reader)
-    return failure{reader.error()};
+  if (!reader) return failure{reader.error()};
   std::string line;
   for (;;) {
     auto more = reader->next(line);
-    if (!more)
-      return failure{more.error()};
-    if (!*more)
-      return {};
+    if (!more) return failure{more.error()};
+    if (!*more) return {};
     const auto parsed = json::parse(line, nullptr, false);
     if (parsed.is_discarded())
       return failure{fmt::format("cannot read '{}': a line is no JSON", path.string())};
@@ -68,23 +68,27 @@ result<void> read_lines(const std::filesystem::path& path, const std::function<v
   }
 }
 
-result<void> read_transfers(const std::filesystem::path& run, const std::function<void(explained_transfer)>& each) {
+result<void> read_transfers(const std::filesystem::path& run,
+                            const std::function<void(explained_transfer)>& each) {
   std::error_code failed;
   if (!std::filesystem::exists(run, failed))
     return failure{fmt::format("no such directory: '{}'", run.string())};
   if (!std::filesystem::exists(run / transfers_file, failed))
-    return failure{fmt::format("'{}' has no {}: run the scenario with record.transfers above 0", run.string(),
-                               transfers_file)};
+    return failure{fmt::format("'{}' has no {}: run the scenario with record.transfers above 0",
+                               run.string(), transfers_file)};
   return read_lines(run / transfers_file, [&](const json& line) { each(parse(line)); });
 }
 
-std::string machine_of(const std::string& actor) { return actor.substr(0, actor.find('#')); }
+std::string machine_of(const std::string& actor) {
+  return actor.substr(0, actor.find('#'));
+}
 
-std::string in_words(const explained_step& step) { return step.why == "link" ? step.link : limit_in_words(step.why); }
+std::string in_words(const explained_step& step) {
+  return step.why == "link" ? step.link : limit_in_words(step.why);
+}
 
 void add(std::vector<time_share>& shares, const std::string& why, duration time) {
-  if (time <= duration{})
-    return;
+  if (time <= duration{}) return;
   for (auto& share : shares)
     if (share.why == why) {
       share.time += time;
@@ -106,33 +110,34 @@ void add_shares(std::vector<time_share>& shares, const explained_transfer& t) {
   add(shares, "waiting behind earlier messages of its connection", t.begun - t.sent);
   for (std::size_t i = 0; i < t.steps.size(); ++i)
     add(shares, in_words(t.steps[i]), end_of_step(t, i) - std::max(t.steps[i].at, t.begun));
-  if (!t.cut)
-    add(shares, "delay of the path", t.arrives - t.left);
+  if (!t.cut) add(shares, "delay of the path", t.arrives - t.left);
 }
 
 /// Whether it used the link of this name: its own end's, or one that it was seen to be limited by.
 bool uses(const explained_transfer& t, const std::string& link) {
   if (link == "uplink of " + machine_of(t.from) || link == "downlink of " + machine_of(t.to))
     return true;
-  return std::any_of(t.steps.begin(), t.steps.end(), [&](const explained_step& s) { return s.link == link; });
+  return std::any_of(t.steps.begin(), t.steps.end(),
+                     [&](const explained_step& s) { return s.link == link; });
 }
 
 std::string mean_rate(const explained_transfer& t) {
   const double seconds = to_seconds(t.left - t.begun);
-  if (seconds <= 0)
-    return "at once";
+  if (seconds <= 0) return "at once";
   return fmt::format("{:.3g} Mbit", static_cast<double>(t.bytes) * 8e-6 / seconds);
 }
 
-std::string milliseconds(duration time) { return fmt::format("{:.1f} ms", to_seconds(time) * 1e3); }
+std::string milliseconds(duration time) {
+  return fmt::format("{:.1f} ms", to_seconds(time) * 1e3);
+}
 
 std::string shares_text(const std::vector<time_share>& shares) {
   duration all{};
-  for (const auto& share : shares)
-    all += share.time;
+  for (const auto& share : shares) all += share.time;
   std::string out;
   for (const auto& share : shares)
-    out += fmt::format("  {:5.1f} %  {:>10}  {}\n", 100 * to_seconds(share.time) / std::max(1e-12, to_seconds(all)),
+    out += fmt::format("  {:5.1f} %  {:>10}  {}\n",
+                       100 * to_seconds(share.time) / std::max(1e-12, to_seconds(all)),
                        milliseconds(share.time), share.why);
   return out;
 }
@@ -151,7 +156,8 @@ json shares_json(const std::vector<time_share>& shares) {
 json transfer_json(const explained_transfer& t) {
   json steps = json::array();
   for (const auto& s : t.steps) {
-    json step{{"at_seconds", to_seconds(s.at)}, {"bits_per_second", s.bits_per_second}, {"why", s.why}};
+    json step{
+        {"at_seconds", to_seconds(s.at)}, {"bits_per_second", s.bits_per_second}, {"why", s.why}};
     if (!s.link.empty()) {
       step["link"] = s.link;
       step["sharers"] = s.sharers;
@@ -179,45 +185,48 @@ result<explanation> explain_transfer(const std::filesystem::path& run, std::uint
   std::uint64_t highest = 0;
   auto read = read_transfers(run, [&](explained_transfer t) {
     highest = std::max(highest, t.number);
-    if (t.number == number)
-      found = std::move(t);
+    if (t.number == number) found = std::move(t);
   });
-  if (!read)
-    return failure{read.error()};
+  if (!read) return failure{read.error()};
   if (!found)
-    return failure{highest == 0 ? fmt::format("'{}' has no transfers", run.string())
-                                : fmt::format("no transfer {} in '{}': they are numbered 1 to {}; --round N lists "
-                                              "those of a round",
-                                              number, run.string(), highest)};
+    return failure{
+        highest == 0
+            ? fmt::format("'{}' has no transfers", run.string())
+            : fmt::format("no transfer {} in '{}': they are numbered 1 to {}; --round N lists "
+                          "those of a round",
+                          number, run.string(), highest)};
   explanation out;
   out.transfer = std::move(*found);
   add_shares(out.shares, out.transfer);
   longest_first(out.shares);
   std::string held_by;
   for (const auto& share : out.shares)
-    if (held_by.empty() && uses(out.transfer, share.why))
-      held_by = share.why;
+    if (held_by.empty() && uses(out.transfer, share.why)) held_by = share.why;
   if (!held_by.empty()) {
     auto again = read_transfers(run, [&](explained_transfer t) {
-      if (t.number != number && t.begun < out.transfer.left && t.left > out.transfer.begun && uses(t, held_by))
+      if (t.number != number && t.begun < out.transfer.left && t.left > out.transfer.begun &&
+          uses(t, held_by))
         out.others.push_back(std::move(t));
     });
-    if (!again)
-      return failure{again.error()};
+    if (!again) return failure{again.error()};
   }
   return out;
 }
 
 std::string to_text(const explanation& what) {
   const auto& t = what.transfer;
-  std::string out = fmt::format("transfer {}: {} of {} bytes, {} -> {}\n", t.number, t.type, t.bytes, t.from, t.to);
+  std::string out = fmt::format("transfer {}: {} of {} bytes, {} -> {}\n", t.number, t.type,
+                                t.bytes, t.from, t.to);
   out += fmt::format("  sent     {:>12.6f} s\n", to_seconds(t.sent));
-  out += fmt::format("  begun    {:>12.6f} s  after {}\n", to_seconds(t.begun), milliseconds(t.begun - t.sent));
-  out += fmt::format("  {} {:>12.6f} s  after {} more, {} on average\n", t.cut ? "cut off" : "left   ",
-                     to_seconds(t.left), milliseconds(t.left - t.begun), mean_rate(t));
+  out += fmt::format("  begun    {:>12.6f} s  after {}\n", to_seconds(t.begun),
+                     milliseconds(t.begun - t.sent));
+  out +=
+      fmt::format("  {} {:>12.6f} s  after {} more, {} on average\n", t.cut ? "cut off" : "left   ",
+                  to_seconds(t.left), milliseconds(t.left - t.begun), mean_rate(t));
   if (!t.cut)
-    out += fmt::format("  arrives  {:>12.6f} s  after {} more (round trip {})\n", to_seconds(t.arrives),
-                       milliseconds(t.arrives - t.left), milliseconds(t.round_trip));
+    out += fmt::format("  arrives  {:>12.6f} s  after {} more (round trip {})\n",
+                       to_seconds(t.arrives), milliseconds(t.arrives - t.left),
+                       milliseconds(t.round_trip));
   out += "\nits rate, and what limited it\n";
   constexpr std::size_t most = 40;
   for (std::size_t i = 0; i < t.steps.size(); ++i) {
@@ -227,8 +236,8 @@ std::string to_text(const explanation& what) {
     }
     const auto& s = t.steps[i];
     out += fmt::format("  {:>12.6f} s  for {:>10}  {:>9.4g} Mbit  {}{}\n", to_seconds(s.at),
-                       milliseconds(end_of_step(t, i) - s.at), s.bits_per_second * 1e-6, in_words(s),
-                       s.sharers > 1 ? fmt::format(", shared by {}", s.sharers) : "");
+                       milliseconds(end_of_step(t, i) - s.at), s.bits_per_second * 1e-6,
+                       in_words(s), s.sharers > 1 ? fmt::format(", shared by {}", s.sharers) : "");
   }
   out += "\nwhere the time went\n" + shares_text(what.shares);
   if (!what.others.empty()) {
@@ -236,8 +245,7 @@ std::string to_text(const explanation& what) {
                        what.others.size() == 1 ? "" : "s");
     for (std::size_t i = 0; i < std::min<std::size_t>(what.others.size(), 15); ++i)
       out += one_line(what.others[i]) + "\n";
-    if (what.others.size() > 15)
-      out += "  ...\n";
+    if (what.others.size() > 15) out += "  ...\n";
   }
   return out;
 }
@@ -246,21 +254,19 @@ std::string to_json(const explanation& what) {
   json out = transfer_json(what.transfer);
   out["where_the_time_went"] = shares_json(what.shares);
   out["others"] = json::array();
-  for (const auto& other : what.others)
-    out["others"].push_back(other.number);
+  for (const auto& other : what.others) out["others"].push_back(other.number);
   return out.dump(2) + "\n";
 }
 
-result<std::vector<round_explanation>> explain_round(const std::filesystem::path& run, std::uint64_t epoch) {
+result<std::vector<round_explanation>> explain_round(const std::filesystem::path& run,
+                                                     std::uint64_t epoch) {
   std::vector<round_explanation> rounds;
   std::map<std::string, std::size_t> index;
   std::optional<std::uint64_t> highest;
   auto events = read_lines(run / "events.jsonl.zst", [&](const json& line) {
-    if (line.at("what") != "round_ended")
-      return;
+    if (line.at("what") != "round_ended") return;
     highest = std::max(highest.value_or(0), line.at("epoch").get<std::uint64_t>());
-    if (line.at("epoch") != epoch)
-      return;
+    if (line.at("epoch") != epoch) return;
     const std::string group = line.at("group");
     const auto [at, fresh] = index.emplace(group, rounds.size());
     if (fresh) {
@@ -276,16 +282,18 @@ result<std::vector<round_explanation>> explain_round(const std::filesystem::path
     round.ended = std::max(round.ended, ns(line.at("time_ns")));
     round.members.push_back(line.at("host"));
   });
-  if (!events)
-    return failure{events.error()};
+  if (!events) return failure{events.error()};
   if (rounds.empty())
-    return failure{highest ? fmt::format("no round of epoch {} in '{}': they go up to {}", epoch, run.string(), *highest)
-                           : fmt::format("'{}' has no rounds (with record.events: none it cannot have)", run.string())};
+    return failure{highest
+                       ? fmt::format("no round of epoch {} in '{}': they go up to {}", epoch,
+                                     run.string(), *highest)
+                       : fmt::format("'{}' has no rounds (with record.events: none it cannot have)",
+                                     run.string())};
   auto read = read_transfers(run, [&](explained_transfer t) {
     for (auto& round : rounds) {
       const std::set<std::string> members(round.members.begin(), round.members.end());
-      if (t.begun < round.started || t.begun > round.ended || !members.contains(machine_of(t.from)) ||
-          !members.contains(machine_of(t.to)))
+      if (t.begun < round.started || t.begun > round.ended ||
+          !members.contains(machine_of(t.from)) || !members.contains(machine_of(t.to)))
         continue;
       ++round.transfers;
       round.bytes += t.bytes;
@@ -294,8 +302,7 @@ result<std::vector<round_explanation>> explain_round(const std::filesystem::path
       break;
     }
   });
-  if (!read)
-    return failure{read.error()};
+  if (!read) return failure{read.error()};
   for (auto& round : rounds) {
     longest_first(round.shares);
     round.last = round.all;
@@ -309,27 +316,28 @@ result<std::vector<round_explanation>> explain_round(const std::filesystem::path
 std::string to_text(const std::vector<round_explanation>& rounds) {
   std::string out;
   for (const auto& round : rounds) {
-    if (!out.empty())
-      out += "\n";
-    out += fmt::format("round of epoch {} (group {}): {}{}, {} members, {:.3f} s to {:.3f} s\n", round.epoch,
-                       round.group.substr(0, 8), round.outcome,
-                       round.reason == "none" ? "" : " (" + round.reason + ")", round.members.size(),
-                       to_seconds(round.started), to_seconds(round.ended));
-    out += fmt::format("  {} transfers of bulk, {:.3f} MB\n", round.transfers, static_cast<double>(round.bytes) * 1e-6);
-    if (round.transfers == 0)
-      continue;
+    if (!out.empty()) out += "\n";
+    out += fmt::format("round of epoch {} (group {}): {}{}, {} members, {:.3f} s to {:.3f} s\n",
+                       round.epoch, round.group.substr(0, 8), round.outcome,
+                       round.reason == "none" ? "" : " (" + round.reason + ")",
+                       round.members.size(), to_seconds(round.started), to_seconds(round.ended));
+    out += fmt::format("  {} transfers of bulk, {:.3f} MB\n", round.transfers,
+                       static_cast<double>(round.bytes) * 1e-6);
+    if (round.transfers == 0) continue;
     out += "\nwhere their time went, all together\n";
     constexpr std::size_t most = 12;
     std::vector<time_share> shown(round.shares.begin(),
-                                  round.shares.begin() + static_cast<long>(std::min(most, round.shares.size())));
+                                  round.shares.begin() +
+                                      static_cast<long>(std::min(most, round.shares.size())));
     out += shares_text(shown);
     out += "\nthe last to arrive; --flow N explains one\n";
     for (const auto& t : round.last) {
       std::vector<time_share> shares;
       add_shares(shares, t);
       longest_first(shares);
-      out += fmt::format("{}  at {:.3f} s, took {}, most of it: {}\n", one_line(t), to_seconds(t.arrives),
-                         milliseconds(t.arrives - t.sent), shares.empty() ? "-" : shares.front().why);
+      out += fmt::format("{}  at {:.3f} s, took {}, most of it: {}\n", one_line(t),
+                         to_seconds(t.arrives), milliseconds(t.arrives - t.sent),
+                         shares.empty() ? "-" : shares.front().why);
     }
   }
   return out;
@@ -339,8 +347,7 @@ std::string to_json(const std::vector<round_explanation>& rounds) {
   json out = json::array();
   for (const auto& round : rounds) {
     json last = json::array();
-    for (const auto& t : round.last)
-      last.push_back(transfer_json(t));
+    for (const auto& t : round.last) last.push_back(transfer_json(t));
     out.push_back({{"epoch", round.epoch},
                    {"group", round.group},
                    {"outcome", round.outcome},

@@ -19,8 +19,7 @@ using json = nlohmann::ordered_json;
 /// Whether only a log of all events has this line. The reader's own lines begin with these keys.
 bool is_fine(std::string_view line) {
   const std::size_t at = line.find(R"("what":")");
-  if (at == std::string_view::npos)
-    return false;
+  if (at == std::string_view::npos) return false;
   const std::string_view what = line.substr(at + 8);
   return what.starts_with("message\"") || what.starts_with("timer\"") || what.starts_with("down\"");
 }
@@ -37,8 +36,7 @@ public:
   result<bool> next(std::string& line) {
     for (;;) {
       auto more = reader_.next(line);
-      if (!more || !*more || (!(coarse_ && is_fine(line)) && !is_fault(line)))
-        return more;
+      if (!more || !*more || (!(coarse_ && is_fine(line)) && !is_fault(line))) return more;
     }
   }
 
@@ -50,11 +48,9 @@ private:
 result<void> rest(side& of, bool more, std::string line, std::vector<std::string>& into) {
   while (more) {
     into.push_back(line);
-    if (into.size() == context_events)
-      break;
+    if (into.size() == context_events) break;
     auto next = of.next(line);
-    if (!next)
-      return failure{next.error()};
+    if (!next) return failure{next.error()};
     more = *next;
   }
   return {};
@@ -67,13 +63,11 @@ std::string text_of(const json& value) {
 /// 'home-3#0/2' as 'home-3/2', 'home-3#1' as 'home-3 (start 2)': most hosts start once.
 std::string actor_words(const std::string& name) {
   const std::size_t hash = name.rfind('#');
-  if (hash == std::string::npos)
-    return name == "-" ? "nobody" : name;
+  if (hash == std::string::npos) return name == "-" ? "nobody" : name;
   const std::size_t slash = std::min(name.find('/', hash), name.size());
   const std::string incarnation = name.substr(hash + 1, slash - hash - 1),
                     ordinal = name.substr(slash);
-  if (incarnation == "0")
-    return name.substr(0, hash) + ordinal;
+  if (incarnation == "0") return name.substr(0, hash) + ordinal;
   return fmt::format("{}{} (incarnation {})", name.substr(0, hash), ordinal, incarnation);
 }
 
@@ -87,43 +81,34 @@ std::string field(const json& event, const char* key) {
 result<std::optional<divergence>> diff_histories(const std::filesystem::path& a,
                                                  const std::filesystem::path& b, bool coarse) {
   auto reader_a = event_log_reader::open(a);
-  if (!reader_a)
-    return failure{reader_a.error()};
+  if (!reader_a) return failure{reader_a.error()};
   auto reader_b = event_log_reader::open(b);
-  if (!reader_b)
-    return failure{reader_b.error()};
+  if (!reader_b) return failure{reader_b.error()};
   side left(std::move(*reader_a), coarse), right(std::move(*reader_b), coarse);
   divergence out;
   std::deque<std::string> before;
   for (std::string line_a, line_b;;) {
     auto more_a = left.next(line_a);
-    if (!more_a)
-      return failure{more_a.error()};
+    if (!more_a) return failure{more_a.error()};
     auto more_b = right.next(line_b);
-    if (!more_b)
-      return failure{more_b.error()};
-    if (!*more_a && !*more_b)
-      return std::optional<divergence>{};
+    if (!more_b) return failure{more_b.error()};
+    if (!*more_a && !*more_b) return std::optional<divergence>{};
     if (*more_a && *more_b && line_a == line_b) {
       ++out.common;
       before.push_back(std::move(line_a));
-      if (before.size() > context_events)
-        before.pop_front();
+      if (before.size() > context_events) before.pop_front();
       continue;
     }
     out.before.assign(before.begin(), before.end());
-    if (auto done = rest(left, *more_a, line_a, out.a); !done)
-      return failure{done.error()};
-    if (auto done = rest(right, *more_b, line_b, out.b); !done)
-      return failure{done.error()};
+    if (auto done = rest(left, *more_a, line_a, out.a); !done) return failure{done.error()};
+    if (auto done = rest(right, *more_b, line_b, out.b); !done) return failure{done.error()};
     return std::optional(std::move(out));
   }
 }
 
 std::string event_words(std::string_view line) {
   const json event = json::parse(line, nullptr, false);
-  if (!event.is_object() || !event.contains("what"))
-    return std::string(line);
+  if (!event.is_object() || !event.contains("what")) return std::string(line);
   const std::string what = field(event, "what");
   if (what == "host_started" || what == "host_killed")
     return fmt::format("{} was {}", actor_words(field(event, "host")),
@@ -157,11 +142,9 @@ std::string event_time(std::string_view line) {
 
 std::string host_changed(std::string_view line) {
   const json event = json::parse(line, nullptr, false);
-  if (!event.is_object())
-    return {};
+  if (!event.is_object()) return {};
   const std::string what = field(event, "what");
-  if (what != "host_started" && what != "host_killed")
-    return {};
+  if (what != "host_started" && what != "host_killed") return {};
   const std::string host = field(event, "host");
   return host.substr(0, host.rfind('#'));
 }

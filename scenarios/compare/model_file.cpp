@@ -18,16 +18,13 @@ result<fs::path> model_file(const fs::path& path) {
     return failure{fmt::format("'{}' does not exist", path.string())};
   if (status.type() == fs::file_type::none)
     return failure{fmt::format("cannot use '{}': {}", path.string(), error.message())};
-  if (status.type() != fs::file_type::directory)
-    return path;
+  if (status.type() != fs::file_type::directory) return path;
   const fs::path inside = path / "final.ckpt";
-  if (fs::exists(inside, error))
-    return inside;
+  if (fs::exists(inside, error)) return inside;
   if (!fs::exists(path / "run.yaml", error))
     return failure{
         fmt::format("'{}' has no final.ckpt, and is no directory of a run", path.string())};
-  if (auto run = refuse_study(path, "model"); !run)
-    return failure{run.error()};
+  if (auto run = refuse_study(path, "model"); !run) return failure{run.error()};
   if (const auto yaml = read_file(path / "run.yaml")) {
     const auto options = option_values(parse_document(*yaml));
     const auto kind = options.find("workload.kind");

@@ -28,8 +28,7 @@ auto parse_word(const std::string& word, const Names& names)
     -> result<std::decay_t<decltype(names[0].first)>> {
   std::string known;
   for (const auto& [value, name] : names) {
-    if (word == name)
-      return value;
+    if (word == name) return value;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
   }
   return failure{fmt::format("'{}' is none of {}", word, known)};
@@ -59,7 +58,8 @@ std::string workload_lines(const new_scenario& what, std::uint64_t batch) {
     out += "data:\n"
            "  files: [/usr/share/common-licenses/*]   # any text: the model learns to write it\n"
            "  holdout: 10%           # the last part of each file measures the loss\n\n";
-  out += fmt::format("workload:\n  kind: {:<16} # {}\n{}", work.name, work.starter.comment, work.starter.options);
+  out += fmt::format("workload:\n  kind: {:<16} # {}\n{}", work.name, work.starter.comment,
+                     work.starter.options);
   out += fmt::format("\ntraining:\n"
                      "  target_batch: {:<8} # samples that the whole swarm gathers for one step: "
                      "about ten seconds' worth\n"
@@ -72,8 +72,7 @@ std::string workload_lines(const new_scenario& what, std::uint64_t batch) {
 } // namespace
 
 result<const workload_definition*> parse_workload(const std::string& name) {
-  if (const auto* found = workloads().find(name))
-    return found;
+  if (const auto* found = workloads().find(name)) return found;
   return failure{fmt::format("'{}' is none of {}", name, fmt::join(workloads().names(), ", "))};
 }
 
@@ -141,7 +140,9 @@ std::string to_yaml(const new_scenario& what) {
   out += "\n" + workload_lines(what, batch);
   out +=
       "\naveraging:               # everyone in a group gets the mean of its members' gradients\n"
-      "  group_size: " + std::to_string(std::max<std::uint64_t>(256, what.peers)) + "\n"
+      "  group_size: " +
+      std::to_string(std::max<std::uint64_t>(256, what.peers)) +
+      "\n"
       "  matchmaking_time: 5s\n"
       "  round_timeout: 1min\n"
       "  sender_timeout: 8s     # a member that is silent this long is left out\n\n"
@@ -177,12 +178,9 @@ result<void> ask_one(const char* question, const std::string& initially, T& valu
                      std::istream& in, std::ostream& out) {
   for (std::string answer;;) {
     out << question << " [" << initially << "]: " << std::flush;
-    if (!std::getline(in, answer))
-      return failure{"the answers ended; nothing was written"};
-    if (answer.ends_with('\r'))
-      answer.pop_back();
-    if (answer.empty())
-      return {};
+    if (!std::getline(in, answer)) return failure{"the answers ended; nothing was written"};
+    if (answer.ends_with('\r')) answer.pop_back();
+    if (answer.empty()) return {};
     auto parsed = parse(answer);
     if (parsed) {
       value = *parsed;
@@ -207,8 +205,9 @@ result<new_scenario> ask(const std::string& name, const new_scenario_wishes& wis
         "How many peers?", std::to_string(made.peers), made.peers,
         [](const std::string& text) { return parse_count(text, most_new_peers); }, in, out);
   if (done && !wishes.workload)
-    done = ask_one(fmt::format("What is trained: {}?", fmt::join(workloads().names(), ", ")).c_str(),
-                   workload_of(made).name, made.workload, parse_workload, in, out);
+    done =
+        ask_one(fmt::format("What is trained: {}?", fmt::join(workloads().names(), ", ")).c_str(),
+                workload_of(made).name, made.workload, parse_workload, in, out);
   if (done && !wishes.churn)
     done = ask_one("Do peers come and go: none, some or heavy?", churn_name, made.churn,
                    parse_churn, in, out);
@@ -216,14 +215,12 @@ result<new_scenario> ask(const std::string& name, const new_scenario_wishes& wis
     done = ask_one(
         "How many minutes of virtual time?", std::to_string(made.minutes), made.minutes,
         [](const std::string& text) { return parse_count(text, most_new_minutes); }, in, out);
-  if (!done)
-    return failure{done.error()};
+  if (!done) return failure{done.error()};
   return made;
 }
 
 std::optional<std::string> name_error(const std::string& name) {
-  if (name.empty())
-    return "a scenario needs a name";
+  if (name.empty()) return "a scenario needs a name";
   for (const char c : name)
     if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
           c == '-' || c == '.'))

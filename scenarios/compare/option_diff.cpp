@@ -22,8 +22,7 @@ struct options {
         if (!path.empty() || !item.key.starts_with("x-"))
           add(path.empty() ? item.key : path + "." + item.key, *item.value);
     } else if (is_list_of_mappings(what)) {
-      for (const node_ptr& item : what.items)
-        lists[path].push_back(on_one_line(*item));
+      for (const node_ptr& item : what.items) lists[path].push_back(on_one_line(*item));
     } else {
       values[path] = on_one_line(what);
     }
@@ -32,8 +31,7 @@ struct options {
 
 options options_of(const document& from) {
   options out;
-  if (from.root)
-    out.add("", *from.root);
+  if (from.root) out.add("", *from.root);
   return out;
 }
 
@@ -55,8 +53,7 @@ std::string on_one_line(const node& what) {
   case node_kind::scalar:
     return what.text;
   case node_kind::sequence:
-    for (const node_ptr& item : what.items)
-      out += (out.empty() ? "" : ", ") + on_one_line(*item);
+    for (const node_ptr& item : what.items) out += (out.empty() ? "" : ", ") + on_one_line(*item);
     return "[" + out + "]";
   case node_kind::mapping:
     for (const entry& item : what.entries)

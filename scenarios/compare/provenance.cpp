@@ -13,42 +13,36 @@ namespace shoal::scenarios {
 
 std::string to_yaml(const provenance& what) {
   std::string out = fmt::format("\nx-run: {{shoal: \"{}\"", what.shoal);
-  if (!what.build.empty())
-    out += fmt::format(", build: \"{}\"", what.build);
+  if (!what.build.empty()) out += fmt::format(", build: \"{}\"", what.build);
   out += fmt::format(", data_digest: \"{}\"", what.data_digest);
-  if (what.until)
-    out += fmt::format(", until: {}", to_string(*what.until));
-  if (what.interrupted)
-    out += ", interrupted: true";
-  if (!what.node.empty())
-    out += fmt::format(", node: \"{}\"", what.node);
-  if (what.started_utc_ns)
-    out += fmt::format(", started_utc_ns: {}", *what.started_utc_ns);
-  const std::pair<const char*, const std::string*> texts[] = {
-      {"group", &what.group}, {"address", &what.address}, {"joins", &what.joins}, {"invitation", &what.invitation}};
+  if (what.until) out += fmt::format(", until: {}", to_string(*what.until));
+  if (what.interrupted) out += ", interrupted: true";
+  if (!what.node.empty()) out += fmt::format(", node: \"{}\"", what.node);
+  if (what.started_utc_ns) out += fmt::format(", started_utc_ns: {}", *what.started_utc_ns);
+  const std::pair<const char*, const std::string*> texts[] = {{"group", &what.group},
+                                                              {"address", &what.address},
+                                                              {"joins", &what.joins},
+                                                              {"invitation", &what.invitation}};
   for (const auto& [name, text] : texts)
-    if (!text->empty())
-      out += fmt::format(", {}: {}", name, json_quoted(*text));
-  if (what.insecure)
-    out += ", insecure: true";
+    if (!text->empty()) out += fmt::format(", {}: {}", name, json_quoted(*text));
+  if (what.insecure) out += ", insecure: true";
   return out + "}\n";
 }
 
 result<provenance> provenance_of(const document& run_yaml) {
   provenance out;
   const entry* found = run_yaml.root ? run_yaml.root->find("x-run") : nullptr;
-  if (found == nullptr || !found->value)
-    return out;
-  if (found->value->kind != node_kind::mapping)
-    return failure{"x-run: expected a mapping"};
-  const std::map<std::string_view, std::string*> texts{{"shoal", &out.shoal},     {"build", &out.build},     {"data_digest", &out.data_digest},
-                                                       {"node", &out.node},       {"group", &out.group},     {"address", &out.address},
-                                                       {"joins", &out.joins},     {"invitation", &out.invitation}};
+  if (found == nullptr || !found->value) return out;
+  if (found->value->kind != node_kind::mapping) return failure{"x-run: expected a mapping"};
+  const std::map<std::string_view, std::string*> texts{
+      {"shoal", &out.shoal}, {"build", &out.build},          {"data_digest", &out.data_digest},
+      {"node", &out.node},   {"group", &out.group},          {"address", &out.address},
+      {"joins", &out.joins}, {"invitation", &out.invitation}};
   for (const entry& item : found->value->entries) {
     const auto into = texts.find(item.key);
-    const bool other = item.key == "until" || item.key == "interrupted" || item.key == "insecure" || item.key == "started_utc_ns";
-    if (into == texts.end() && !other)
-      continue;
+    const bool other = item.key == "until" || item.key == "interrupted" || item.key == "insecure" ||
+                       item.key == "started_utc_ns";
+    if (into == texts.end() && !other) continue;
     // An empty text in quotes and no value at all are the same here.
     if (item.value->kind != node_kind::scalar && item.value->kind != node_kind::null)
       return failure{fmt::format("x-run.{}: expected a single value", item.key)};
@@ -61,7 +55,8 @@ result<provenance> provenance_of(const document& run_yaml) {
       std::int64_t value = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
       if (error != std::errc{} || end != text.data() + text.size())
-        return failure{fmt::format("x-run.started_utc_ns: expected a whole number, not '{}'", text)};
+        return failure{
+            fmt::format("x-run.started_utc_ns: expected a whole number, not '{}'", text)};
       out.started_utc_ns = value;
     } else if (item.key == "interrupted")
       out.interrupted = text == "true";
@@ -73,12 +68,14 @@ result<provenance> provenance_of(const document& run_yaml) {
   return out;
 }
 
-std::optional<std::string> data_differ(const provenance& a, std::string_view name_a, const provenance& b, std::string_view name_b) {
+std::optional<std::string> data_differ(const provenance& a, std::string_view name_a,
+                                       const provenance& b, std::string_view name_b) {
   if (a.data_digest == b.data_digest) return std::nullopt;
   if (!a.data_digest.empty() && !b.data_digest.empty())
     return fmt::format("{} and {} had different training data (x-run.data_digest)", name_a, name_b);
   const bool first = b.data_digest.empty();
-  return fmt::format("{} trained on data, {} had none: their losses are no measure of each other", first ? name_a : name_b, first ? name_b : name_a);
+  return fmt::format("{} trained on data, {} had none: their losses are no measure of each other",
+                     first ? name_a : name_b, first ? name_b : name_a);
 }
 
 } // namespace shoal::scenarios

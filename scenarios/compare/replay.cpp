@@ -31,20 +31,16 @@ std::string build_name(std::string_view build) {
 
 std::string indented(const std::vector<diagnostic>& errors) {
   std::string out;
-  for (const diagnostic& error : errors)
-    out += "\n" + render(error);
-  while (out.ends_with('\n'))
-    out.pop_back();
+  for (const diagnostic& error : errors) out += "\n" + render(error);
+  while (out.ends_with('\n')) out.pop_back();
   return out;
 }
 
 result<run_hashes> hashes_of(const fs::path& summary) {
   auto text = read_file(summary);
-  if (!text)
-    return failure{text.error()};
+  if (!text) return failure{text.error()};
   const auto values = summary_values_of(*text);
-  if (!values)
-    return failure{fmt::format("'{}': {}", summary.string(), values.error())};
+  if (!values) return failure{fmt::format("'{}': {}", summary.string(), values.error())};
   const auto find = [&](const char* name) -> std::optional<std::string> {
     const auto found = values->find(name);
     return found == values->end() ? std::nullopt : found->second.text;
@@ -61,16 +57,13 @@ result<replay_plan> plan_replay(const fs::path& directory, std::string_view buil
   std::error_code error;
   if (!fs::is_directory(directory, error))
     return failure{fmt::format("'{}' is no directory", directory.string())};
-  if (auto run = refuse_study(directory, "replay"); !run)
-    return failure{run.error()};
+  if (auto run = refuse_study(directory, "replay"); !run) return failure{run.error()};
   const fs::path file = directory / "run.yaml";
   auto text = read_file(file);
-  if (!text)
-    return failure{fmt::format("{}: it is no directory of a finished run", text.error())};
+  if (!text) return failure{fmt::format("{}: it is no directory of a finished run", text.error())};
   const document parsed = parse_document(*text);
   auto made_by = provenance_of(parsed);
-  if (!made_by)
-    return failure{fmt::format("'{}': {}", file.string(), made_by.error())};
+  if (!made_by) return failure{fmt::format("'{}': {}", file.string(), made_by.error())};
 
   replay_plan out;
   out.made_by = std::move(*made_by);
@@ -95,26 +88,24 @@ result<replay_plan> plan_replay(const fs::path& directory, std::string_view buil
     return failure{fmt::format("'{}' was interrupted; a replay cannot end at the same event",
                                directory.string())};
   auto hashes = hashes_of(directory / "summary.json");
-  if (!hashes)
-    return failure{hashes.error()};
+  if (!hashes) return failure{hashes.error()};
   out.recorded = std::move(*hashes);
 
   if (!other_version && out.made_by.build != build)
-    out.notes.push_back(fmt::format("the run was made by {}, and this is {}: they may behave differently",
-                                    build_name(out.made_by.build), build_name(build)));
+    out.notes.push_back(
+        fmt::format("the run was made by {}, and this is {}: they may behave differently",
+                    build_name(out.made_by.build), build_name(build)));
   if (other_version) {
     out.notes.push_back(fmt::format("the run was made by {}, and this is shoal {}: where they "
                                     "behave differently, so will the hashes",
                                     writer, version()));
-    for (std::string& note : new_options(parsed, out.what))
-      out.notes.push_back(std::move(note));
+    for (std::string& note : new_options(parsed, out.what)) out.notes.push_back(std::move(note));
   }
   return out;
 }
 
 std::optional<std::string> data_note(const provenance& made_by, const std::string& digest_now) {
-  if (made_by.data_digest == digest_now)
-    return std::nullopt;
+  if (made_by.data_digest == digest_now) return std::nullopt;
   if (made_by.data_digest.empty())
     return "the run does not say which training data it had; they may be others now";
   return fmt::format("the training data have changed since the run (digest {} then, {} now): the "

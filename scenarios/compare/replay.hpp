@@ -31,7 +31,8 @@ struct replay_plan {
 /// Errors: run.yaml or summary.json is missing or damaged; this version cannot read the scenario;
 /// the run was interrupted; it was in real time, where no two histories are alike.
 /// `build` is this program's.
-result<replay_plan> plan_replay(const std::filesystem::path& directory, std::string_view build = {});
+result<replay_plan> plan_replay(const std::filesystem::path& directory,
+                                std::string_view build = {});
 
 /// A note if the training data are not those of the run. `digest_now`: of the workload as prepared.
 std::optional<std::string> data_note(const provenance& made_by, const std::string& digest_now);

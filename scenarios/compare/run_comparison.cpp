@@ -28,23 +28,25 @@ struct figure_definition {
   std::optional<double> (*of)(const run_record&);
 };
 
-std::optional<double> some(std::uint64_t value) { return static_cast<double>(value); }
+std::optional<double> some(std::uint64_t value) {
+  return static_cast<double>(value);
+}
 
 std::optional<double> round_quantile(const run_record& of, double q) {
   const std::vector<double> seconds = of.round_seconds();
   return seconds.empty() ? std::nullopt : std::optional(quantile(seconds, q));
 }
 
-std::uint64_t sum(const summary::sent_bytes& of) { return of.data + of.averaging + of.state + of.control; }
+std::uint64_t sum(const summary::sent_bytes& of) {
+  return of.data + of.averaging + of.state + of.control;
+}
 
 /// From the first step on: when hosts were started is not part of a prediction.
 std::optional<double> seconds_of_steps(const run_record& of) {
   std::optional<double> first, last;
   for (const auto& [epoch, row] : of.by_epoch) {
-    if (epoch == 0 || !row.reached_seconds)
-      continue;
-    if (!first)
-      first = row.reached_seconds;
+    if (epoch == 0 || !row.reached_seconds) continue;
+    if (!first) first = row.reached_seconds;
     last = row.reached_seconds;
   }
   return first && *last > *first ? std::optional(*last - *first) : std::nullopt;
@@ -52,20 +54,27 @@ std::optional<double> seconds_of_steps(const run_record& of) {
 
 using run = const run_record&;
 const figure_definition definitions[] = {
-    {"rounds", "time, mean", "round", figure_unit::seconds, [](run r) { return r.rounds.mean_seconds; }},
-    {"rounds", "time, median", "median", figure_unit::seconds, [](run r) { return round_quantile(r, 0.5); }},
-    {"rounds", "time, 90th percentile", "p90", figure_unit::seconds, [](run r) { return round_quantile(r, 0.9); }},
+    {"rounds", "time, mean", "round", figure_unit::seconds,
+     [](run r) { return r.rounds.mean_seconds; }},
+    {"rounds", "time, median", "median", figure_unit::seconds,
+     [](run r) { return round_quantile(r, 0.5); }},
+    {"rounds", "time, 90th percentile", "p90", figure_unit::seconds,
+     [](run r) { return round_quantile(r, 0.9); }},
     {"rounds", "ok", "ok", figure_unit::count, [](run r) { return some(r.rounds.ok); }},
-    {"rounds", "partial", "partial", figure_unit::count, [](run r) { return some(r.rounds.partial); }},
+    {"rounds", "partial", "partial", figure_unit::count,
+     [](run r) { return some(r.rounds.partial); }},
     {"rounds", "split", "split", figure_unit::count, [](run r) { return some(r.rounds.split); }},
     {"rounds", "failed", "failed", figure_unit::count, [](run r) { return some(r.rounds.failed); }},
-    {"training", "samples/s", "rate", figure_unit::per_second, [](run r) { return r.samples_per_second(); }},
+    {"training", "samples/s", "rate", figure_unit::per_second,
+     [](run r) { return r.samples_per_second(); }},
     {"training", "samples", "samples", figure_unit::count, [](run r) { return some(r.samples); }},
     {"training", "epochs", "epochs", figure_unit::count, [](run r) { return some(r.epochs); }},
-    {"training", "first to last step", "steps", figure_unit::seconds, [](run r) { return seconds_of_steps(r); }},
+    {"training", "first to last step", "steps", figure_unit::seconds,
+     [](run r) { return seconds_of_steps(r); }},
     {"training", "loss, final", "loss", figure_unit::nats, [](run r) { return r.final_loss; }},
     {"sent", "all", "bytes", figure_unit::bytes, [](run r) { return some(sum(r.bytes)); }},
-    {"sent", "averaging", "averaging", figure_unit::bytes, [](run r) { return some(r.bytes.averaging); }},
+    {"sent", "averaging", "averaging", figure_unit::bytes,
+     [](run r) { return some(r.bytes.averaging); }},
     {"sent", "data", "data", figure_unit::bytes, [](run r) { return some(r.bytes.data); }},
     {"sent", "state", "state", figure_unit::bytes, [](run r) { return some(r.bytes.state); }},
     {"sent", "control", "control", figure_unit::bytes, [](run r) { return some(r.bytes.control); }},
@@ -73,10 +82,12 @@ const figure_definition definitions[] = {
     {"peers", "left", "left", figure_unit::count, [](run r) { return some(r.peers.left); }},
 };
 
-compared_loss compare_losses(std::string name, run predicted, run actual, std::optional<double> recorded_epoch::*loss) {
+compared_loss compare_losses(std::string name, run predicted, run actual,
+                             std::optional<double> recorded_epoch::*loss) {
   compared_loss out{std::move(name), {}};
   for (const auto& [epoch, of] : predicted.by_epoch)
-    if (const auto found = actual.by_epoch.find(epoch); found != actual.by_epoch.end() && of.*loss && found->second.*loss)
+    if (const auto found = actual.by_epoch.find(epoch);
+        found != actual.by_epoch.end() && of.*loss && found->second.*loss)
       out.points.push_back({epoch, *(of.*loss), *(found->second.*loss)});
   return out;
 }
@@ -84,18 +95,18 @@ compared_loss compare_losses(std::string name, run predicted, run actual, std::o
 /// Without a model there is nothing to learn: all losses are 0.
 bool learns(run of) {
   return of.final_loss || std::any_of(of.by_epoch.begin(), of.by_epoch.end(), [](const auto& each) {
-           return each.second.loss_train.value_or(0) != 0 || each.second.loss_held_out.value_or(0) != 0;
+           return each.second.loss_train.value_or(0) != 0 ||
+                  each.second.loss_held_out.value_or(0) != 0;
          });
 }
 
 } // namespace
 
 std::optional<double> compared_figure::error() const {
-  if (!predicted || !actual)
-    return std::nullopt;
-  if (*predicted == *actual)
-    return 0;
-  return *predicted == 0 ? std::nullopt : std::optional((*actual - *predicted) / std::abs(*predicted));
+  if (!predicted || !actual) return std::nullopt;
+  if (*predicted == *actual) return 0;
+  return *predicted == 0 ? std::nullopt
+                         : std::optional((*actual - *predicted) / std::abs(*predicted));
 }
 
 bool compared_figure::within() const {
@@ -111,7 +122,8 @@ const compared_loss::point& compared_loss::largest() const {
 }
 
 bool run_comparison::within() const {
-  return std::all_of(figures.begin(), figures.end(), [](const compared_figure& one) { return !one.judged() || one.within(); });
+  return std::all_of(figures.begin(), figures.end(),
+                     [](const compared_figure& one) { return !one.judged() || one.within(); });
 }
 
 tolerances::tolerances() : by_key_{{"round", 0.1}, {"rate", 0.1}, {"bytes", 0.1}, {"loss", 0.03}} {}
@@ -135,16 +147,13 @@ result<tolerances> tolerances::parse(std::span<const std::string> arguments) {
       continue;
     }
     const auto fraction = parse_fraction(text);
-    if (!fraction)
-      return failure{fmt::format("'{}': {}", argument, fraction.error())};
+    if (!fraction) return failure{fmt::format("'{}': {}", argument, fraction.error())};
     if (!key.empty())
       named[key] = *fraction;
     else
-      for (auto& [ignored, allowed] : out.by_key_)
-        allowed = *fraction;
+      for (auto& [ignored, allowed] : out.by_key_) allowed = *fraction;
   }
-  for (const auto& [key, allowed] : named)
-    out.by_key_[key] = allowed;
+  for (const auto& [key, allowed] : named) out.by_key_[key] = allowed;
   return out;
 }
 
@@ -155,40 +164,43 @@ std::optional<double> tolerances::of(const std::string& key) const {
 
 std::vector<std::string> figure_keys() {
   std::vector<std::string> out;
-  for (const figure_definition& one : definitions)
-    out.emplace_back(one.key);
+  for (const figure_definition& one : definitions) out.emplace_back(one.key);
   return out;
 }
 
-result<run_comparison> compare_runs(const std::filesystem::path& predicted, const std::filesystem::path& actual,
-                                    const tolerances& allowed, bool force) {
+result<run_comparison> compare_runs(const std::filesystem::path& predicted,
+                                    const std::filesystem::path& actual, const tolerances& allowed,
+                                    bool force) {
   run_comparison out;
-  for (auto [path, into] : {std::pair(&predicted, &out.predicted), std::pair(&actual, &out.actual)}) {
+  for (auto [path, into] :
+       {std::pair(&predicted, &out.predicted), std::pair(&actual, &out.actual)}) {
     auto read = read_run_record(*path);
-    if (!read)
-      return failure{read.error()};
+    if (!read) return failure{read.error()};
     *into = std::move(*read);
   }
   if (const auto difference = scenarios_differ(out.predicted.yaml, out.actual.yaml)) {
     if (!force)
-      return failure{fmt::format("'{}' and '{}' are not of one scenario: {}; --force compares all the same", out.predicted.path,
-                                 out.actual.path, *difference)};
+      return failure{
+          fmt::format("'{}' and '{}' are not of one scenario: {}; --force compares all the same",
+                      out.predicted.path, out.actual.path, *difference)};
     out.notes.push_back(fmt::format("the scenarios differ: {}", *difference));
   }
   const provenance &a = out.predicted.made_by, &b = out.actual.made_by;
-  if (const auto note = data_differ(a, fmt::format("'{}'", out.predicted.path), b, fmt::format("'{}'", out.actual.path))) out.notes.push_back(*note);
-  if (a.until != b.until)
-    out.notes.emplace_back("they were given a different --until");
+  if (const auto note = data_differ(a, fmt::format("'{}'", out.predicted.path), b,
+                                    fmt::format("'{}'", out.actual.path)))
+    out.notes.push_back(*note);
+  if (a.until != b.until) out.notes.emplace_back("they were given a different --until");
   for (const run_record* one : {&out.predicted, &out.actual}) {
     out.notes.insert(out.notes.end(), one->notes.begin(), one->notes.end());
     if (one->all_rounds.empty() && one->rounds.mean_seconds)
-      out.notes.push_back(fmt::format("'{}' recorded no single rounds (record.events), so it has no median, and its samples/s are "
-                                      "those of the whole time", one->path));
+      out.notes.push_back(fmt::format("'{}' recorded no single rounds (record.events), so it has "
+                                      "no median, and its samples/s are "
+                                      "those of the whole time",
+                                      one->path));
   }
   std::set<std::string> reasons;
   for (const run_record* one : {&out.predicted, &out.actual})
-    for (const auto& [reason, count] : one->rounds.by_reason)
-      reasons.insert(reason);
+    for (const auto& [reason, count] : one->rounds.by_reason) reasons.insert(reason);
   const auto count_of = [](const run_record& of, const std::string& reason) {
     const auto found = of.rounds.by_reason.find(reason);
     return some(found == of.rounds.by_reason.end() ? 0 : found->second);
@@ -197,25 +209,27 @@ result<run_comparison> compare_runs(const std::filesystem::path& predicted, cons
   for (const figure_definition& one : definitions) {
     // A prediction of sizes and durations alone (shoal promote) is none of a loss.
     const bool judged = std::string_view(one.key) != "loss" || learns(out.predicted);
-    out.figures.push_back(
-        {one.section, one.name, one.key, one.unit, one.of(out.predicted), one.of(out.actual), judged ? allowed.of(one.key) : std::nullopt});
-    if (std::string_view(one.key) != "failed")
-      continue;
+    out.figures.push_back({one.section, one.name, one.key, one.unit, one.of(out.predicted),
+                           one.of(out.actual), judged ? allowed.of(one.key) : std::nullopt});
+    if (std::string_view(one.key) != "failed") continue;
     for (const std::string& reason : reasons)
-      out.figures.push_back({"rounds", reason, "reason." + reason, figure_unit::count, count_of(out.predicted, reason),
-                             count_of(out.actual, reason), std::nullopt});
+      out.figures.push_back({"rounds", reason, "reason." + reason, figure_unit::count,
+                             count_of(out.predicted, reason), count_of(out.actual, reason),
+                             std::nullopt});
   }
-  out.losses.push_back(compare_losses("train", out.predicted, out.actual, &recorded_epoch::loss_train));
-  out.losses.push_back(compare_losses("held out", out.predicted, out.actual, &recorded_epoch::loss_held_out));
-  std::erase_if(out.losses, [&](const compared_loss& one) { return one.points.empty() || !both_learn; });
+  out.losses.push_back(
+      compare_losses("train", out.predicted, out.actual, &recorded_epoch::loss_train));
+  out.losses.push_back(
+      compare_losses("held out", out.predicted, out.actual, &recorded_epoch::loss_held_out));
+  std::erase_if(out.losses,
+                [&](const compared_loss& one) { return one.points.empty() || !both_learn; });
   return out;
 }
 
 namespace {
 
 std::string value_text(const std::optional<double>& value, figure_unit unit) {
-  if (!value)
-    return "-";
+  if (!value) return "-";
   switch (unit) {
   case figure_unit::seconds:
     return *value < 100 ? fmt::format("{:.3g} s", *value) : fmt::format("{:.0f} s", *value);
@@ -233,8 +247,7 @@ std::string value_text(const std::optional<double>& value, figure_unit unit) {
 
 std::string percent(double fraction) {
   const double value = 100 * fraction;
-  if (value == 0)
-    return "0 %";
+  if (value == 0) return "0 %";
   return std::abs(value) < 1000 ? fmt::format("{:+.1f} %", value) : fmt::format("{:+.3g} %", value);
 }
 
@@ -247,16 +260,17 @@ std::string run_text(const run_record& of) {
   std::string world = of.world;
   if (of.directories > 0) {
     world = of.nodes == 1 ? "1 node of a cluster" : fmt::format("a cluster of {} nodes", of.nodes);
-    if (of.directories > of.nodes)
-      world += fmt::format(", {} processes", of.directories);
+    if (of.directories > of.nodes) world += fmt::format(", {} processes", of.directories);
   }
   return fmt::format("{} ({}, seed {}, {})", of.path, of.scenario, of.seed, world);
 }
 
 std::string loss_difference(const compared_loss::point& at) {
   const double off = at.actual - at.predicted;
-  return fmt::format("{:+.4f}{} at epoch {}", off,
-                     at.predicted == 0 ? "" : fmt::format(" ({})", percent(off / std::abs(at.predicted))), at.epoch);
+  return fmt::format(
+      "{:+.4f}{} at epoch {}", off,
+      at.predicted == 0 ? "" : fmt::format(" ({})", percent(off / std::abs(at.predicted))),
+      at.epoch);
 }
 
 } // namespace
@@ -266,51 +280,50 @@ std::string to_text(const run_comparison& what, const comparison_style& style) {
   const auto coloured = [&](const std::string& text, bool good) {
     return style.colour ? fmt::format("\033[{}m{}\033[0m", good ? 32 : 31, text) : text;
   };
-  std::string out = fmt::format("predicted  {}\nactual     {}\n\n", run_text(what.predicted), run_text(what.actual));
+  std::string out = fmt::format("predicted  {}\nactual     {}\n\n", run_text(what.predicted),
+                                run_text(what.actual));
   const std::size_t name_width = wide ? 24 : 2;
-  out += fmt::format("{:<{}}{:>12}{:>12}{:>11}{:>9}\n", "", name_width, "predicted", "actual", "error", wide ? "allowed" : "");
-  while (out.ends_with(" \n"))
-    out.erase(out.size() - 2, 1);
+  out += fmt::format("{:<{}}{:>12}{:>12}{:>11}{:>9}\n", "", name_width, "predicted", "actual",
+                     "error", wide ? "allowed" : "");
+  while (out.ends_with(" \n")) out.erase(out.size() - 2, 1);
   std::string section;
   for (const compared_figure& one : what.figures) {
-    if (one.section != section)
-      out += one.section + "\n";
+    if (one.section != section) out += one.section + "\n";
     section = one.section;
     const std::string name = "  " + one.name;
-    std::string line = wide ? fmt::format("{:<{}}", name, name_width) : fmt::format("{}\n{:<{}}", name, "", name_width);
-    line += fmt::format("{:>12}{:>12}{:>11}", value_text(one.predicted, one.unit), value_text(one.actual, one.unit), error_text(one));
+    std::string line = wide ? fmt::format("{:<{}}", name, name_width)
+                            : fmt::format("{}\n{:<{}}", name, "", name_width);
+    line += fmt::format("{:>12}{:>12}{:>11}", value_text(one.predicted, one.unit),
+                        value_text(one.actual, one.unit), error_text(one));
     if (one.judged() && wide)
       line += fmt::format("{:>9}", fmt::format("{:.3g} %", 100 * *one.tolerance));
-    if (one.judged())
-      line += "  " + coloured(one.within() ? "within" : "beyond", one.within());
+    if (one.judged()) line += "  " + coloured(one.within() ? "within" : "beyond", one.within());
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
-  if (!what.losses.empty())
-    out += "\nloss at equal epochs, actual less predicted\n";
+  if (!what.losses.empty()) out += "\nloss at equal epochs, actual less predicted\n";
   for (const compared_loss& one : what.losses)
-    out += fmt::format("  {}, {} {}\n    largest  {}\n    last     {}\n", one.name, one.points.size(),
-                       one.points.size() == 1 ? "epoch" : "epochs", loss_difference(one.largest()), loss_difference(one.points.back()));
-  if (!what.notes.empty())
-    out += "\n";
-  for (const std::string& note : what.notes)
-    out += fmt::format("note: {}\n", note);
+    out += fmt::format("  {}, {} {}\n    largest  {}\n    last     {}\n", one.name,
+                       one.points.size(), one.points.size() == 1 ? "epoch" : "epochs",
+                       loss_difference(one.largest()), loss_difference(one.points.back()));
+  if (!what.notes.empty()) out += "\n";
+  for (const std::string& note : what.notes) out += fmt::format("note: {}\n", note);
   std::vector<std::string> within, beyond;
   for (const compared_figure& one : what.figures)
-    if (one.judged())
-      (one.within() ? within : beyond).push_back(one.key);
+    if (one.judged()) (one.within() ? within : beyond).push_back(one.key);
   out += "\n";
-  if (within.empty() && beyond.empty())
-    return out + "nothing was judged\n";
-  if (!within.empty())
-    out += fmt::format("within what is allowed: {}\n", fmt::join(within, ", "));
+  if (within.empty() && beyond.empty()) return out + "nothing was judged\n";
+  if (!within.empty()) out += fmt::format("within what is allowed: {}\n", fmt::join(within, ", "));
   if (!beyond.empty())
-    out += coloured(fmt::format("beyond what is allowed: {}", fmt::join(beyond, ", ")), false) + "\n";
+    out +=
+        coloured(fmt::format("beyond what is allowed: {}", fmt::join(beyond, ", ")), false) + "\n";
   return out;
 }
 
 std::string to_json(const run_comparison& what) {
-  const auto number = [](const std::optional<double>& value) { return value ? json(*value) : json(nullptr); };
+  const auto number = [](const std::optional<double>& value) {
+    return value ? json(*value) : json(nullptr);
+  };
   const auto side = [&](const run_record& of) {
     json out;
     out["path"] = of.path;
@@ -323,8 +336,14 @@ std::string to_json(const run_comparison& what) {
     if (!seconds.empty()) {
       json& to = out["round_seconds"] = json::object();
       to["count"] = seconds.size();
-      for (const auto& [name, q] : {std::pair("min", 0.0), {"p10", 0.1}, {"p25", 0.25}, {"p50", 0.5}, {"p75", 0.75}, {"p90", 0.9},
-                                    {"p99", 0.99}, {"max", 1.0}})
+      for (const auto& [name, q] : {std::pair("min", 0.0),
+                                    {"p10", 0.1},
+                                    {"p25", 0.25},
+                                    {"p50", 0.5},
+                                    {"p75", 0.75},
+                                    {"p90", 0.9},
+                                    {"p99", 0.99},
+                                    {"max", 1.0}})
         to[name] = quantile(seconds, q);
     }
     return out;
@@ -349,7 +368,9 @@ std::string to_json(const run_comparison& what) {
     json points = json::array();
     for (const auto& at : one.points)
       points.push_back({{"epoch", at.epoch}, {"predicted", at.predicted}, {"actual", at.actual}});
-    out["losses"].push_back({{"name", one.name}, {"largest_at_epoch", one.largest().epoch}, {"points", std::move(points)}});
+    out["losses"].push_back({{"name", one.name},
+                             {"largest_at_epoch", one.largest().epoch},
+                             {"points", std::move(points)}});
   }
   out["notes"] = what.notes;
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

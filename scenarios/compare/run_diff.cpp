@@ -39,8 +39,7 @@ result<recorded_run> read_run(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error))
     return failure{fmt::format("'{}' is no directory", directory.string())};
-  if (auto run = refuse_study(directory, "diff"); !run)
-    return failure{run.error()};
+  if (auto run = refuse_study(directory, "diff"); !run) return failure{run.error()};
   if (!fs::exists(directory / "run.yaml", error) && !fs::exists(directory / "summary.json", error))
     return failure{
         fmt::format("'{}' is no directory of a run: it has neither run.yaml nor summary.json",
@@ -48,15 +47,13 @@ result<recorded_run> read_run(const fs::path& directory) {
   recorded_run out;
   out.directory = directory;
   auto summary = read_file(directory / "summary.json");
-  if (!summary)
-    return failure{summary.error()};
+  if (!summary) return failure{summary.error()};
   auto values = summary_values_of(*summary);
   if (!values)
     return failure{fmt::format("'{}': {}", (directory / "summary.json").string(), values.error())};
   out.values = std::move(*values);
   auto yaml = read_file(directory / "run.yaml");
-  if (!yaml)
-    return failure{yaml.error()};
+  if (!yaml) return failure{yaml.error()};
   out.yaml = parse_document(*yaml);
   if (!out.yaml.root)
     return failure{
@@ -88,8 +85,7 @@ std::string fault_behind(const run_difference& in, bool in_b, const std::string&
     const auto& text = in_b ? option.b : option.a;
     if (option.path != "faults" || !text || !glob_match(key_of_line(*text, "select"), host))
       continue;
-    if (!found.empty())
-      return {};
+    if (!found.empty()) return {};
     found = *text;
   }
   return found;
@@ -102,8 +98,7 @@ std::string headline_of(const run_difference& of) {
   std::string out = fmt::format("{} in {} at {}, and not in {}", event_words(first.line), there,
                                 event_time(first.line), elsewhere);
   const std::string host = host_changed(first.line);
-  if (host.empty())
-    return out;
+  if (host.empty()) return out;
   if (const std::string fault = fault_behind(of, first.in_b, host); !fault.empty())
     out += fmt::format("\n  the first effect of a fault that only {} has: {}", there, fault);
   return out;
@@ -131,8 +126,7 @@ result<void> compare_histories(const recorded_run& a, const recorded_run& b, run
   out.finest = detail_a == "all" && detail_b == "all";
   auto differ = diff_histories(a.directory / "events.jsonl.zst", b.directory / "events.jsonl.zst",
                                !out.finest);
-  if (!differ)
-    return failure{differ.error()};
+  if (!differ) return failure{differ.error()};
   out.history_compared = true;
   out.history = std::move(*differ);
   const auto hash_differs =
@@ -151,11 +145,9 @@ result<void> compare_histories(const recorded_run& a, const recorded_run& b, run
 
 result<run_difference> diff_runs(const fs::path& a, const fs::path& b) {
   auto left = read_run(a);
-  if (!left)
-    return failure{left.error()};
+  if (!left) return failure{left.error()};
   auto right = read_run(b);
-  if (!right)
-    return failure{right.error()};
+  if (!right) return failure{right.error()};
   run_difference out;
   out.a = a.string();
   out.b = b.string();
@@ -164,16 +156,14 @@ result<run_difference> diff_runs(const fs::path& a, const fs::path& b) {
   if (left->made_by.shoal != right->made_by.shoal)
     out.notes.push_back(
         fmt::format("A was made by shoal {}, B by {}", left->made_by.shoal, right->made_by.shoal));
-  if (const auto note = data_differ(left->made_by, "A", right->made_by, "B")) out.notes.push_back(*note);
+  if (const auto note = data_differ(left->made_by, "A", right->made_by, "B"))
+    out.notes.push_back(*note);
   if (left->made_by.until != right->made_by.until)
     out.notes.emplace_back("A and B were given a different --until");
   for (const auto& [name, run] : {std::pair("A", &*left), std::pair("B", &*right)})
-    if (run->made_by.interrupted)
-      out.notes.push_back(fmt::format("{} was interrupted", name));
-  if (auto done = compare_histories(*left, *right, out); !done)
-    return failure{done.error()};
-  if (out.history)
-    out.headline = headline_of(out);
+    if (run->made_by.interrupted) out.notes.push_back(fmt::format("{} was interrupted", name));
+  if (auto done = compare_histories(*left, *right, out); !done) return failure{done.error()};
+  if (out.history) out.headline = headline_of(out);
   return out;
 }
 
@@ -210,16 +200,13 @@ std::string to_text(const run_difference& what) {
                        at.common == 1 ? "is" : "are");
     add_events(out, " ", at.before);
     add_events(out, "A", at.a);
-    if (at.a.empty())
-      out += "  A ends here\n";
+    if (at.a.empty()) out += "  A ends here\n";
     add_events(out, "B", at.b);
-    if (at.b.empty())
-      out += "  B ends here\n";
+    if (at.b.empty()) out += "  B ends here\n";
   } else if (what.history_compared) {
     out += fmt::format("\nthe recorded events are the same\n");
   }
-  if (!what.metrics.empty())
-    out += "\nsummary.json (A, B):\n";
+  if (!what.metrics.empty()) out += "\nsummary.json (A, B):\n";
   std::size_t checks = 0;
   for (const value_difference& one : what.metrics) {
     if (is_count_of_checks(one))
@@ -228,10 +215,8 @@ std::string to_text(const run_difference& what) {
       out += fmt::format("  {:<34} {:>16} {:>16}{}\n", one.name, short_text(one, one.a),
                          short_text(one, one.b), change(one));
   }
-  if (checks > 0)
-    out += fmt::format("  and how often {} invariants were checked\n", checks);
-  if (!what.options.empty())
-    out += "\noptions (A, B):\n";
+  if (checks > 0) out += fmt::format("  and how often {} invariants were checked\n", checks);
+  if (!what.options.empty()) out += "\noptions (A, B):\n";
   for (const option_difference& one : what.options) {
     if (one.a && one.b)
       out += fmt::format("  {:<34} {:>16} {:>16}\n", one.path, *one.a, *one.b);
@@ -239,10 +224,8 @@ std::string to_text(const run_difference& what) {
       out += fmt::format("  {:<34} only in {}: {}\n", one.path, one.a ? "A" : "B",
                          one.a ? *one.a : *one.b);
   }
-  if (!what.notes.empty())
-    out += "\n";
-  for (const std::string& note : what.notes)
-    out += fmt::format("note: {}\n", note);
+  if (!what.notes.empty()) out += "\n";
+  for (const std::string& note : what.notes) out += fmt::format("note: {}\n", note);
   out += what.same() ? "\nthe runs are the same\n" : "";
   return out;
 }
@@ -257,8 +240,7 @@ std::string to_json(const run_difference& what) {
     return out;
   };
   const auto value = [](const std::optional<summary_value>& from) -> json {
-    if (!from || (!from->number && !from->text))
-      return nullptr;
+    if (!from || (!from->number && !from->text)) return nullptr;
     return from->number ? json(*from->number) : json(*from->text);
   };
   const auto text = [](const std::optional<std::string>& from) {

@@ -20,8 +20,7 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   for (;;) {
     const std::size_t end = text.find(at);
     out.push_back(text.substr(0, end));
-    if (end == std::string_view::npos)
-      return out;
+    if (end == std::string_view::npos) return out;
     text.remove_prefix(end + 1);
   }
 }
@@ -30,19 +29,18 @@ template <class Number>
 std::optional<Number> number_of(std::string_view text) {
   Number out{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(out) : std::nullopt;
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(out)
+                                                                  : std::nullopt;
 }
 
 /// The lines that end in a newline, the header first.
 result<std::vector<std::string>> whole_lines(const fs::path& file) {
   auto text = read_file(file);
-  if (!text)
-    return failure{text.error()};
+  if (!text) return failure{text.error()};
   text->resize(text->find_last_of('\n') + 1); // npos + 1 is 0
   std::vector<std::string> out;
   for (const std::string_view line : split(*text, '\n'))
-    if (!line.empty())
-      out.emplace_back(line);
+    if (!line.empty()) out.emplace_back(line);
   return out;
 }
 
@@ -52,8 +50,7 @@ std::optional<fs::path> whole_or_partial(const fs::path& directory, std::string_
   std::error_code error;
   for (const std::string_view ending : {"", ".partial"}) {
     fs::path path = directory / (std::string(name) + std::string(ending));
-    if (fs::is_regular_file(path, error))
-      return path;
+    if (fs::is_regular_file(path, error)) return path;
   }
   return std::nullopt;
 }
@@ -61,46 +58,39 @@ std::optional<fs::path> whole_or_partial(const fs::path& directory, std::string_
 result<summary> read_summary(const fs::path& directory) {
   const auto file = directory / "summary.json";
   auto text = read_file(file);
-  if (!text)
-    return failure{text.error()};
+  if (!text) return failure{text.error()};
   auto out = summary_from_json(*text);
-  if (!out)
-    return failure{fmt::format("'{}': {}", file.string(), out.error())};
+  if (!out) return failure{fmt::format("'{}': {}", file.string(), out.error())};
   return out;
 }
 
 result<std::map<std::string, double>> last_metrics(const fs::path& directory) {
   std::map<std::string, double> out;
   const auto file = whole_or_partial(directory, "metrics.csv");
-  if (!file)
-    return out;
+  if (!file) return out;
   const auto lines = whole_lines(*file);
-  if (!lines)
-    return failure{lines.error()};
-  if (lines->size() < 2)
-    return out;
+  if (!lines) return failure{lines.error()};
+  if (lines->size() < 2) return out;
   const auto names = split(lines->front(), ','), fields = split(lines->back(), ',');
   for (std::size_t i = 0; i < std::min(names.size(), fields.size()); ++i)
-    if (const auto value = number_of<double>(fields[i]))
-      out.emplace(names[i], *value);
+    if (const auto value = number_of<double>(fields[i])) out.emplace(names[i], *value);
   return out;
 }
 
 result<std::map<std::uint64_t, recorded_epoch>> read_epochs(const fs::path& directory) {
   std::map<std::uint64_t, recorded_epoch> out;
   const auto file = whole_or_partial(directory, "epochs.csv");
-  if (!file)
-    return out;
+  if (!file) return out;
   const auto lines = whole_lines(*file);
-  if (!lines)
-    return failure{lines.error()};
+  if (!lines) return failure{lines.error()};
   for (std::size_t i = 1; i < lines->size(); ++i) {
     const auto fields = split((*lines)[i], ',');
     const auto epoch = number_of<std::uint64_t>(fields[0]);
     const auto samples = fields.size() == 5 ? number_of<std::uint64_t>(fields[2]) : std::nullopt;
     if (!epoch || !samples)
       return failure{fmt::format("'{}': line {} is no row of epochs.csv", file->string(), i + 1)};
-    out[*epoch] = {number_of<double>(fields[1]), *samples, number_of<double>(fields[3]), number_of<double>(fields[4])};
+    out[*epoch] = {number_of<double>(fields[1]), *samples, number_of<double>(fields[3]),
+                   number_of<double>(fields[4])};
   }
   return out;
 }
@@ -108,30 +98,27 @@ result<std::map<std::uint64_t, recorded_epoch>> read_epochs(const fs::path& dire
 result<bool> read_events(const fs::path& directory, const std::vector<std::string_view>& kinds,
                          const std::function<void(const nlohmann::json&)>& each) {
   std::vector<std::string> marks;
-  for (const std::string_view kind : kinds)
-    marks.push_back(fmt::format(R"("what":"{}")", kind));
+  for (const std::string_view kind : kinds) marks.push_back(fmt::format(R"("what":"{}")", kind));
   return read_json_lines(directory, "events.jsonl.zst", marks, each);
 }
 
-result<bool> read_json_lines(const fs::path& directory, std::string_view name, const std::vector<std::string>& marks,
+result<bool> read_json_lines(const fs::path& directory, std::string_view name,
+                             const std::vector<std::string>& marks,
                              const std::function<void(const nlohmann::json&)>& each) {
   const auto file = whole_or_partial(directory, name);
-  if (!file)
-    return failure{fmt::format("'{}' has no {}", directory.string(), name)};
+  if (!file) return failure{fmt::format("'{}' has no {}", directory.string(), name)};
   auto log = event_log_reader::open(*file);
-  if (!log)
-    return failure{log.error()};
+  if (!log) return failure{log.error()};
   std::string line;
   for (std::uint64_t number = 1;; ++number) {
     const auto more = log->next(line);
-    if (!more && file->extension() == ".partial")
-      return false;
-    if (!more)
-      return failure{more.error()};
-    if (!*more)
-      return true;
+    if (!more && file->extension() == ".partial") return false;
+    if (!more) return failure{more.error()};
+    if (!*more) return true;
     // Most lines of a log with every message are about something else: they are not parsed.
-    if (!marks.empty() && std::none_of(marks.begin(), marks.end(), [&](const std::string& mark) { return line.find(mark) != std::string::npos; }))
+    if (!marks.empty() && std::none_of(marks.begin(), marks.end(), [&](const std::string& mark) {
+          return line.find(mark) != std::string::npos;
+        }))
       continue;
     try {
       each(nlohmann::json::parse(line));

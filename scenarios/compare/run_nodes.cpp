@@ -51,14 +51,14 @@ struct node_run {
 actors::group_id group_of(const std::string& hex) {
   const auto half = [&](std::size_t from) {
     std::uint64_t out = 0;
-    if (hex.size() == 32)
-      std::from_chars(hex.data() + from, hex.data() + from + 16, out, 16);
+    if (hex.size() == 32) std::from_chars(hex.data() + from, hex.data() + from + 16, out, 16);
     return out;
   };
   return {half(0), half(16)};
 }
 
-/// The place of a name in a list of names, as its enum; the last one if another version wrote a name that is not there.
+/// The place of a name in a list of names, as its enum; the last one if another version wrote a
+/// name that is not there.
 template <class Enum, std::size_t N>
 Enum value_of(const std::array<std::string_view, N>& names, const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -104,27 +104,26 @@ result<node_run> open_node(const fs::path& directory) {
   node_run out;
   out.directory = directory;
   auto yaml = read_run_yaml(directory);
-  if (!yaml)
-    return failure{yaml.error()};
+  if (!yaml) return failure{yaml.error()};
   out.yaml = std::move(*yaml);
   if (out.yaml.made_by.node.empty())
-    return failure{fmt::format("'{}' is a whole run, not what a node of a cluster wrote: give its directory itself", directory.string())};
+    return failure{fmt::format(
+        "'{}' is a whole run, not what a node of a cluster wrote: give its directory itself",
+        directory.string())};
   if (!out.yaml.made_by.started_utc_ns)
-    return failure{fmt::format("'{}' does not say when it began (x-run.started_utc_ns)", (directory / "run.yaml").string())};
+    return failure{fmt::format("'{}' does not say when it began (x-run.started_utc_ns)",
+                               (directory / "run.yaml").string())};
   std::error_code error;
   if (fs::exists(directory / "summary.json", error)) {
     auto totals = read_summary(directory);
-    if (!totals)
-      return failure{totals.error()};
+    if (!totals) return failure{totals.error()};
     out.totals = std::move(*totals);
   }
   auto metrics = last_metrics(directory);
-  if (!metrics)
-    return failure{metrics.error()};
+  if (!metrics) return failure{metrics.error()};
   out.metrics = std::move(*metrics);
   auto epochs = read_epochs(directory);
-  if (!epochs)
-    return failure{epochs.error()};
+  if (!epochs) return failure{epochs.error()};
   out.epochs = std::move(*epochs);
   return out;
 }
@@ -133,14 +132,13 @@ result<void> read_log(node_run& of, actors::peer_id peer) {
   of.last_sign = of.began;
   if (const auto found = of.metrics.find("time"); found != of.metrics.end())
     of.last_sign += from_seconds(found->second);
-  if (!whole_or_partial(of.directory, "events.jsonl.zst"))
-    return {};
-  const auto log = read_events(of.directory, {"contributed", "round_ended"},
-                               [&](const nlohmann::json& line) { of.events.push_back(event_of(line, of.began, peer)); });
-  if (!log)
-    return failure{log.error()};
-  if (!of.events.empty())
-    of.last_sign = std::max(of.last_sign, of.events.back().time);
+  if (!whole_or_partial(of.directory, "events.jsonl.zst")) return {};
+  const auto log =
+      read_events(of.directory, {"contributed", "round_ended"}, [&](const nlohmann::json& line) {
+        of.events.push_back(event_of(line, of.began, peer));
+      });
+  if (!log) return failure{log.error()};
+  if (!of.events.empty()) of.last_sign = std::max(of.last_sign, of.events.back().time);
   return {};
 }
 
@@ -153,19 +151,20 @@ void count_rounds(const std::vector<node_run>& nodes, run_record& out) {
   };
   std::vector<heard> all;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    for (const node_event& event : nodes[i].events)
-      all.push_back({event.time, &event, event.peer});
-    if (nodes[i].left())
-      all.push_back({nodes[i].last_sign, nullptr, i + 1});
+    for (const node_event& event : nodes[i].events) all.push_back({event.time, &event, event.peer});
+    if (nodes[i].left()) all.push_back({nodes[i].last_sign, nullptr, i + 1});
   }
   // What one node wrote at one time stays in its order.
-  std::stable_sort(all.begin(), all.end(), [](const heard& a, const heard& b) { return a.time < b.time; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const heard& a, const heard& b) { return a.time < b.time; });
   round_book book([&](const swarm_round& round) {
-    if (round.unfinished)
-      return;
-    out.all_rounds.push_back({round.epoch, round.group.hex(), to_seconds(round.started), to_seconds(round.ended),
-                              static_cast<std::uint32_t>(round.members.size()), std::string(actors::to_string(round.outcome)),
-                              std::string(actors::to_string(round.reason)), round.first_of_two, samples_included(round)});
+    if (round.unfinished) return;
+    out.all_rounds.push_back({round.epoch, round.group.hex(), to_seconds(round.started),
+                              to_seconds(round.ended),
+                              static_cast<std::uint32_t>(round.members.size()),
+                              std::string(actors::to_string(round.outcome)),
+                              std::string(actors::to_string(round.reason)), round.first_of_two,
+                              samples_included(round)});
     out.samples += out.all_rounds.back().samples;
   });
   for (const heard& one : all) {
@@ -180,11 +179,17 @@ void count_rounds(const std::vector<node_run>& nodes, run_record& out) {
   book.finish(all.empty() ? duration{} : all.back().time);
   const round_counts& counts = book.counts();
   using actors::outcome;
-  out.rounds = {counts.of(outcome::ok), counts.of(outcome::partial), counts.of(outcome::split), counts.of(outcome::failed),
+  out.rounds = {counts.of(outcome::ok),
+                counts.of(outcome::partial),
+                counts.of(outcome::split),
+                counts.of(outcome::failed),
                 counts.by_reason,
-                counts.completed > 0 ? std::optional(counts.completed_seconds / static_cast<double>(counts.completed)) : std::nullopt};
-  std::stable_sort(out.all_rounds.begin(), out.all_rounds.end(),
-                   [](const recorded_round& a, const recorded_round& b) { return a.ended < b.ended; });
+                counts.completed > 0 ? std::optional(counts.completed_seconds /
+                                                     static_cast<double>(counts.completed))
+                                     : std::nullopt};
+  std::stable_sort(
+      out.all_rounds.begin(), out.all_rounds.end(),
+      [](const recorded_round& a, const recorded_round& b) { return a.ended < b.ended; });
 }
 
 void add_epochs(const node_run& from, std::map<std::uint64_t, recorded_epoch>& into) {
@@ -196,7 +201,8 @@ void add_epochs(const node_run& from, std::map<std::uint64_t, recorded_epoch>& i
     }
     if (of.loss_train) {
       const auto before = static_cast<double>(to.samples), more = static_cast<double>(of.samples);
-      to.loss_train = (to.loss_train.value_or(0) * before + *of.loss_train * more) / (before + more);
+      to.loss_train =
+          (to.loss_train.value_or(0) * before + *of.loss_train * more) / (before + more);
     }
     to.samples += of.samples;
     if (of.loss_held_out) // whoever measures it measures the same state
@@ -205,8 +211,8 @@ void add_epochs(const node_run& from, std::map<std::uint64_t, recorded_epoch>& i
 }
 
 void add_totals(const node_run& from, run_record& into) {
-  summary::sent_bytes bytes{from.metric("bytes_data"), from.metric("bytes_averaging"), from.metric("bytes_state"),
-                            from.metric("bytes_control")};
+  summary::sent_bytes bytes{from.metric("bytes_data"), from.metric("bytes_averaging"),
+                            from.metric("bytes_state"), from.metric("bytes_control")};
   summary::peer_totals peers{from.metric("peers_joined"), from.metric("peers_joined"), 0};
   std::uint64_t epochs = from.metric("epoch");
   if (from.totals) {
@@ -224,14 +230,14 @@ void add_totals(const node_run& from, run_record& into) {
   into.epochs = std::max(into.epochs, epochs);
 }
 
-/// The losses of the first node that began and of those that came furthest: these hold the same parameters.
+/// The losses of the first node that began and of those that came furthest: these hold the same
+/// parameters.
 void set_losses(const std::vector<node_run>& nodes, run_record& out) {
   std::optional<duration> first;
   double sum = 0;
   std::size_t count = 0;
   for (const node_run& node : nodes) {
-    if (!node.totals)
-      continue;
+    if (!node.totals) continue;
     if (node.totals->loss.first && (!first || node.began < *first)) {
       out.first_loss = node.totals->loss.first;
       first = node.began;
@@ -243,12 +249,15 @@ void set_losses(const std::vector<node_run>& nodes, run_record& out) {
   }
   if (count > 0)
     out.final_loss = sum / static_cast<double>(count);
-  else if (const auto last = std::find_if(out.by_epoch.rbegin(), out.by_epoch.rend(),
-                                          [](const auto& one) { return one.second.loss_held_out.has_value(); });
+  else if (const auto last =
+               std::find_if(out.by_epoch.rbegin(), out.by_epoch.rend(),
+                            [](const auto& one) { return one.second.loss_held_out.has_value(); });
            last != out.by_epoch.rend()) {
     out.final_loss = last->second.loss_held_out;
     if (std::none_of(nodes.begin(), nodes.end(), [](const node_run& node) { return node.running; }))
-      out.notes.push_back(fmt::format("no node that came to the end measured the loss there: that of epoch {} is taken", last->first));
+      out.notes.push_back(fmt::format(
+          "no node that came to the end measured the loss there: that of epoch {} is taken",
+          last->first));
   }
 }
 
@@ -256,12 +265,12 @@ void set_losses(const std::vector<node_run>& nodes, run_record& out) {
 
 result<run_yaml> read_run_yaml(const fs::path& directory) {
   auto text = read_file(directory / "run.yaml");
-  if (!text)
-    return failure{text.error()};
+  if (!text) return failure{text.error()};
   run_yaml out{parse_document(*text), {}};
   if (!out.options.root)
-    return failure{fmt::format("'{}': {}", (directory / "run.yaml").string(),
-                               out.options.problems.empty() ? "it is empty" : out.options.problems.front().message)};
+    return failure{fmt::format(
+        "'{}': {}", (directory / "run.yaml").string(),
+        out.options.problems.empty() ? "it is empty" : out.options.problems.front().message)};
   auto made_by = provenance_of(out.options);
   if (!made_by)
     return failure{fmt::format("'{}': {}", (directory / "run.yaml").string(), made_by.error())};
@@ -269,7 +278,8 @@ result<run_yaml> read_run_yaml(const fs::path& directory) {
   return out;
 }
 
-result<run_record> read_nodes(const fs::path& path, const std::vector<fs::path>& directories, const std::set<fs::path>& running) {
+result<run_record> read_nodes(const fs::path& path, const std::vector<fs::path>& directories,
+                              const std::set<fs::path>& running) {
   run_record out;
   out.path = path.string();
   std::vector<node_run> nodes;
@@ -279,30 +289,30 @@ result<run_record> read_nodes(const fs::path& path, const std::vector<fs::path>&
       continue;
     }
     auto node = open_node(directory);
-    if (!node)
-      return failure{node.error()};
+    if (!node) return failure{node.error()};
     node->running = running.contains(directory);
     nodes.push_back(std::move(*node));
   }
-  if (nodes.empty())
-    return failure{fmt::format("no folder in '{}' has a run.yaml", path.string())};
+  if (nodes.empty()) return failure{fmt::format("no folder in '{}' has a run.yaml", path.string())};
   for (const node_run& node : nodes)
     if (const auto difference = scenarios_differ(nodes.front().yaml.options, node.yaml.options))
-      return failure{fmt::format("'{}' and '{}' are not of one run: {}", nodes.front().directory.string(), node.directory.string(),
+      return failure{fmt::format("'{}' and '{}' are not of one run: {}",
+                                 nodes.front().directory.string(), node.directory.string(),
                                  *difference)};
-  const auto first = *std::min_element(nodes.begin(), nodes.end(), [](const node_run& a, const node_run& b) {
-                        return *a.yaml.made_by.started_utc_ns < *b.yaml.made_by.started_utc_ns;
-                      })->yaml.made_by.started_utc_ns;
+  const auto first =
+      *std::min_element(nodes.begin(), nodes.end(), [](const node_run& a, const node_run& b) {
+         return *a.yaml.made_by.started_utc_ns < *b.yaml.made_by.started_utc_ns;
+       })->yaml.made_by.started_utc_ns;
   std::set<std::string> names;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     node_run& node = nodes[i];
     node.began = duration(*node.yaml.made_by.started_utc_ns - first);
-    if (auto read = read_log(node, i + 1); !read)
-      return failure{read.error()};
+    if (auto read = read_log(node, i + 1); !read) return failure{read.error()};
     names.insert(node.yaml.made_by.node);
     if (!node.totals && !node.running)
-      out.notes.push_back(fmt::format("{} was killed, or has not ended: '{}' goes to {:.1f} s", node.yaml.made_by.node,
-                                      node.directory.string(), to_seconds(node.last_sign)));
+      out.notes.push_back(fmt::format("{} was killed, or has not ended: '{}' goes to {:.1f} s",
+                                      node.yaml.made_by.node, node.directory.string(),
+                                      to_seconds(node.last_sign)));
     add_epochs(node, out.by_epoch);
     add_totals(node, out);
   }
@@ -311,15 +321,14 @@ result<run_record> read_nodes(const fs::path& path, const std::vector<fs::path>&
   out.yaml = nodes.front().yaml.options;
   out.made_by = nodes.front().yaml.made_by;
   out.world = "cluster";
-  if (const entry* name = out.yaml.root->find("name"))
-    out.scenario = name->value->text;
+  if (const entry* name = out.yaml.root->find("name")) out.scenario = name->value->text;
   if (const entry* seed = out.yaml.root->find("seed"))
-    std::from_chars(seed->value->text.data(), seed->value->text.data() + seed->value->text.size(), out.seed);
+    std::from_chars(seed->value->text.data(), seed->value->text.data() + seed->value->text.size(),
+                    out.seed);
   count_rounds(nodes, out);
   set_losses(nodes, out);
   for (const auto& [number, of] : out.by_epoch)
-    if (of.reached_seconds)
-      out.seconds = *of.reached_seconds;
+    if (of.reached_seconds) out.seconds = *of.reached_seconds;
   return out;
 }
 

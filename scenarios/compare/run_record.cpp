@@ -35,13 +35,11 @@ result<run_record> read_whole(const fs::path& directory) {
   run_record out;
   out.path = directory.string();
   auto yaml = read_run_yaml(directory);
-  if (!yaml)
-    return failure{yaml.error()};
+  if (!yaml) return failure{yaml.error()};
   out.yaml = std::move(yaml->options);
   out.made_by = std::move(yaml->made_by);
   auto totals = read_summary(directory);
-  if (!totals)
-    return failure{totals.error()};
+  if (!totals) return failure{totals.error()};
   out.scenario = totals->scenario;
   out.world = totals->world;
   out.seed = totals->seed;
@@ -53,16 +51,16 @@ result<run_record> read_whole(const fs::path& directory) {
   out.peers = totals->peers;
   out.first_loss = totals->loss.first;
   out.final_loss = totals->loss.final;
-  if (out.made_by.interrupted)
-    out.notes.push_back(fmt::format("{} was interrupted", out.path));
-  const auto log = read_events(directory, {"round"}, [&](const nlohmann::json& line) { out.all_rounds.push_back(round_of(line)); });
-  if (!log)
-    return failure{log.error()};
-  std::stable_sort(out.all_rounds.begin(), out.all_rounds.end(),
-                   [](const recorded_round& a, const recorded_round& b) { return a.ended < b.ended; });
+  if (out.made_by.interrupted) out.notes.push_back(fmt::format("{} was interrupted", out.path));
+  const auto log = read_events(directory, {"round"}, [&](const nlohmann::json& line) {
+    out.all_rounds.push_back(round_of(line));
+  });
+  if (!log) return failure{log.error()};
+  std::stable_sort(
+      out.all_rounds.begin(), out.all_rounds.end(),
+      [](const recorded_round& a, const recorded_round& b) { return a.ended < b.ended; });
   auto epochs = read_epochs(directory);
-  if (!epochs)
-    return failure{epochs.error()};
+  if (!epochs) return failure{epochs.error()};
   out.by_epoch = std::move(*epochs);
   return out;
 }
@@ -78,8 +76,7 @@ std::vector<double> run_record::round_seconds() const {
   std::vector<double> out;
   std::map<std::uint64_t, double> first_halves; // by epoch
   for (const recorded_round& round : all_rounds) {
-    if (!round.completed())
-      continue;
+    if (!round.completed()) continue;
     const double seconds = round.ended - round.started;
     if (round.first_of_two)
       first_halves[round.epoch] += seconds;
@@ -94,27 +91,25 @@ std::optional<double> run_record::samples_per_second() const {
   double last = 0;
   std::uint64_t sum = 0;
   for (const recorded_round& round : all_rounds) {
-    if (round.samples == 0 || round.first_of_two)
-      continue;
+    if (round.samples == 0 || round.first_of_two) continue;
     if (first)
       sum += round.samples;
     else
       first = round.ended;
     last = round.ended;
   }
-  if (first && last > *first)
-    return static_cast<double>(sum) / (last - *first);
-  return samples > 0 && seconds > 0 ? std::optional(static_cast<double>(samples) / seconds) : std::nullopt;
+  if (first && last > *first) return static_cast<double>(sum) / (last - *first);
+  return samples > 0 && seconds > 0 ? std::optional(static_cast<double>(samples) / seconds)
+                                    : std::nullopt;
 }
 
 std::optional<std::string> scenarios_differ(const document& a, const document& b) {
   for (const option_difference& one : diff_options(a, b)) {
-    const bool no_matter = one.path == "world" || one.path == "name" || one.path == "description" || one.path == "data.files" ||
-                           one.path.starts_with("record.") || one.path.starts_with("expect.");
-    if (no_matter)
-      continue;
-    if (one.a && one.b)
-      return fmt::format("{} is {} and {}", one.path, *one.a, *one.b);
+    const bool no_matter = one.path == "world" || one.path == "name" || one.path == "description" ||
+                           one.path == "data.files" || one.path.starts_with("record.") ||
+                           one.path.starts_with("expect.");
+    if (no_matter) continue;
+    if (one.a && one.b) return fmt::format("{} is {} and {}", one.path, *one.a, *one.b);
     return fmt::format("only one has {}: {}", one.path, one.a ? *one.a : *one.b);
   }
   return std::nullopt;
@@ -124,22 +119,20 @@ result<run_record> read_run_record(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error))
     return failure{fmt::format("'{}' is no directory", path.string())};
-  if (auto run = refuse_study(path, "comparison"); !run)
-    return failure{run.error()};
+  if (auto run = refuse_study(path, "comparison"); !run) return failure{run.error()};
   if (is_run(path)) {
     const auto yaml = read_run_yaml(path);
-    if (!yaml)
-      return failure{yaml.error()};
+    if (!yaml) return failure{yaml.error()};
     return yaml->made_by.node.empty() ? read_whole(path) : read_nodes(path, {path});
   }
   std::vector<fs::path> directories;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-    if (entry->is_directory(error) && is_run(entry->path()))
-      directories.push_back(entry->path());
-  if (error)
-    return failure{fmt::format("cannot read '{}': {}", path.string(), error.message())};
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->is_directory(error) && is_run(entry->path())) directories.push_back(entry->path());
+  if (error) return failure{fmt::format("cannot read '{}': {}", path.string(), error.message())};
   if (directories.empty())
-    return failure{fmt::format("there is no run in '{}': neither files of one (run.yaml, summary.json) nor folders of a cluster's nodes",
+    return failure{fmt::format("there is no run in '{}': neither files of one (run.yaml, "
+                               "summary.json) nor folders of a cluster's nodes",
                                path.string())};
   std::sort(directories.begin(), directories.end());
   return read_nodes(path, directories);

@@ -1,5 +1,6 @@
-// What a run came to, in figures that mean the same in every world: read from the run directory of a whole run (sim, emulate), or put
-// together from those of the processes of a cluster (run_nodes.hpp).
+// What a run came to, in figures that mean the same in every world: read from the run directory of
+// a whole run (sim, emulate), or put together from those of the processes of a cluster
+// (run_nodes.hpp).
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -47,25 +48,28 @@ struct run_record {
   summary::peer_totals peers;
   std::optional<double> first_loss, final_loss; ///< held out
 
-  /// In the order of their ends. Empty if none were recorded (record.events: none); of a sample of peers only theirs (record.peers).
+  /// In the order of their ends. Empty if none were recorded (record.events: none); of a sample of
+  /// peers only theirs (record.peers).
   std::vector<recorded_round> all_rounds;
   std::map<std::uint64_t, recorded_epoch> by_epoch;
   std::vector<std::string> notes; ///< what is incomplete, a sentence each
 
-  /// Seconds of each step's round that somebody completed, from the group's beginning to its last member's end; two that follow each
-  /// other (PowerSGD) are one.
+  /// Seconds of each step's round that somebody completed, from the group's beginning to its last
+  /// member's end; two that follow each other (PowerSGD) are one.
   std::vector<double> round_seconds() const;
-  /// Samples of the rounds after the first one, divided by the time from that one's end to the last one's; where no rounds were
-  /// recorded, or one, all samples by all the time. Starting up is not in it. Nothing if nothing was completed.
+  /// Samples of the rounds after the first one, divided by the time from that one's end to the last
+  /// one's; where no rounds were recorded, or one, all samples by all the time. Starting up is not
+  /// in it. Nothing if nothing was completed.
   std::optional<double> samples_per_second() const;
 };
 
-/// `path`: a run directory, or a folder whose sub-folders are those of the processes of one cluster.
-/// Errors: there is no run; a file in it is damaged; the sub-folders are not of one run.
+/// `path`: a run directory, or a folder whose sub-folders are those of the processes of one
+/// cluster. Errors: there is no run; a file in it is damaged; the sub-folders are not of one run.
 result<run_record> read_run_record(const std::filesystem::path& path);
 
-/// The first option that two runs have different and that could make them come out differently; nothing if there is none. Which world it
-/// is, where the data lies, what is recorded and what is expected could not.
+/// The first option that two runs have different and that could make them come out differently;
+/// nothing if there is none. Which world it is, where the data lies, what is recorded and what is
+/// expected could not.
 std::optional<std::string> scenarios_differ(const document& a, const document& b);
 
 } // namespace shoal::scenarios

@@ -15,8 +15,9 @@ result<void> refuse_study(const std::filesystem::path& directory, std::string_vi
   if (!text) return {};
   const auto parsed = parse_document(*text);
   if (!parsed.root || !parsed.root->find("averaging_study")) return {};
-  return failure{fmt::format("'{}' is the directory of a study of averaging, of which there is no {}; 'shoal run {}' repeats the study",
+  return failure{fmt::format("'{}' is the directory of a study of averaging, of which there is no "
+                             "{}; 'shoal run {}' repeats the study",
                              directory.string(), what, file.string())};
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -41,18 +41,15 @@ void add(const std::string& path, const json& from, summary_values& out) {
 
 result<summary_values> summary_values_of(std::string_view text) {
   const json parsed = json::parse(text, nullptr, false);
-  if (parsed.is_discarded())
-    return failure{"not JSON: it is damaged or cut off"};
-  if (!parsed.is_object())
-    return failure{"not a summary: expected a mapping"};
+  if (parsed.is_discarded()) return failure{"not JSON: it is damaged or cut off"};
+  if (!parsed.is_object()) return failure{"not a summary: expected a mapping"};
   summary_values out;
   add("", parsed, out);
   return out;
 }
 
 std::optional<double> value_difference::relative() const {
-  if (!a || !b || !a->number || !b->number || *a->number == 0)
-    return std::nullopt;
+  if (!a || !b || !a->number || !b->number || *a->number == 0) return std::nullopt;
   return (*b->number - *a->number) / std::abs(*a->number);
 }
 
@@ -72,10 +69,8 @@ std::vector<value_difference> diff_values(const summary_values& a, const summary
 }
 
 std::string to_text(const std::optional<summary_value>& value) {
-  if (!value)
-    return "-";
-  if (value->number)
-    return fmt::format("{}", *value->number);
+  if (!value) return "-";
+  if (value->number) return fmt::format("{}", *value->number);
   return value->text.value_or("null");
 }
 

@@ -1,13 +1,14 @@
-// The built-in training methods, a line each. NAME_method() stands in scenarios/methods/, in the file of that method.
-#include <caf/actor.hpp>
-#include <fmt/format.h>
-
+// The built-in training methods, a line each. NAME_method() stands in scenarios/methods/, in the
+// file of that method.
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/describe.hpp"
 
-#define SHOAL_METHODS(X) \
-  X(synchronous)         \
-  X(local_updates)       \
+#include <caf/actor.hpp>
+#include <fmt/format.h>
+
+#define SHOAL_METHODS(X)                                                                           \
+  X(synchronous)                                                                                   \
+  X(local_updates)                                                                                 \
   X(moshpit)
 
 namespace shoal::scenarios {
@@ -23,12 +24,18 @@ registry<method_definition>& methods() {
   return all;
 }
 
-kind_list method_kinds() { return methods().kinds(); }
+kind_list method_kinds() {
+  return methods().kinds();
+}
 
 method_choice::method_choice() : choice(methods().standard()) {}
-const method_definition& method_choice::definition() const { return static_cast<const method_definition&>(*kind); }
+const method_definition& method_choice::definition() const {
+  return static_cast<const method_definition&>(*kind);
+}
 
-method_traits traits_of(const scenario& what) { return what.training.method.definition().traits(what); }
+method_traits traits_of(const scenario& what) {
+  return what.training.method.definition().traits(what);
+}
 
 std::uint64_t count_of(const scenario& what) {
   std::uint64_t out = 0;
@@ -43,17 +50,23 @@ kernels::grid grid_of(const scenario& what) {
 
 void check_optimizer_average(const scenario& what, bool averages_optimizer, checking& report) {
   const auto kind = what.training.optimizer.kind;
-  if (averages_optimizer && report.sound({"training.average_optimizer", "training.optimizer.kind"}) &&
+  if (averages_optimizer &&
+      report.sound({"training.average_optimizer", "training.optimizer.kind"}) &&
       (kind == kernels::optimizer_kind::adamw8 || kind == kernels::optimizer_kind::lamb8))
     report.error("training.average_optimizer",
-                 fmt::format("the state of {} is coded in 8 bits: it cannot be averaged; take {}, or let each peer keep its own", name_of(kind),
+                 fmt::format("the state of {} is coded in 8 bits: it cannot be averaged; take {}, "
+                             "or let each peer keep its own",
+                             name_of(kind),
                              kind == kernels::optimizer_kind::adamw8 ? "adamw" : "lamb"));
 }
 
 void check_micro_batch(const scenario& what, std::uint64_t target_batch, checking& report) {
-  if (report.sound({"training.micro_batch", "training.target_batch"}) && what.training.micro_batch > target_batch)
-    report.error(report.given("training.micro_batch") ? "training.micro_batch" : "training.target_batch",
-                 fmt::format("micro_batch {} is larger than target_batch {}", what.training.micro_batch, target_batch));
+  if (report.sound({"training.micro_batch", "training.target_batch"}) &&
+      what.training.micro_batch > target_batch)
+    report.error(report.given("training.micro_batch") ? "training.micro_batch"
+                                                      : "training.target_batch",
+                 fmt::format("micro_batch {} is larger than target_batch {}",
+                             what.training.micro_batch, target_batch));
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

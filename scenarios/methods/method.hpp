@@ -1,16 +1,17 @@
-// A training method, as everything that handles scenarios sees it. Each method is one file in this folder that makes a method_definition,
-// and one line in scenarios/methods/all.cpp. The checks, the runner and the observers read its traits, never its name.
+// A training method, as everything that handles scenarios sees it. Each method is one file in this
+// folder that makes a method_definition, and one line in scenarios/methods/all.cpp. The checks, the
+// runner and the observers read its traits, never its name.
 #pragma once
-
-#include <cstdint>
-#include <functional>
-#include <optional>
-
-#include <caf/fwd.hpp>
 
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/registry.hpp"
 #include "scenarios/schema/scenario.hpp"
+
+#include <caf/fwd.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
 
 namespace shoal::actors {
 struct peer_config;
@@ -18,11 +19,12 @@ struct peer_config;
 
 namespace shoal::scenarios {
 
-struct role_site;                      // scenarios/roles/role.hpp
+struct role_site; // scenarios/roles/role.hpp
 
 /// What others have to know of a method, with the options of one scenario.
 struct method_traits {
-  /// Peers average parameters of their own, with equal weights; otherwise gradients of one state, weighted by samples.
+  /// Peers average parameters of their own, with equal weights; otherwise gradients of one state,
+  /// weighted by samples.
   bool averages_parameters = false;
   /// A peer computes while its round runs, and follows the others when its job is over.
   bool computes_meanwhile = false;
@@ -42,9 +44,11 @@ struct method_traits {
 
 struct method_definition : kind_definition {
   std::function<method_traits(const scenario&)> traits;
-  /// Optimizer steps that one machine makes with what a swarm at `epoch` has used. Requires: epoch > 0.
+  /// Optimizer steps that one machine makes with what a swarm at `epoch` has used. Requires: epoch
+  /// > 0.
   std::function<std::uint64_t(const scenario&, std::uint64_t epoch)> steps_of_machine;
-  /// Reports what the descriptions of the options cannot say. Called when `training.method` could be read. May be empty.
+  /// Reports what the descriptions of the options cannot say. Called when `training.method` could
+  /// be read. May be empty.
   std::function<void(const scenario&, checking&)> check;
   /// Fills in what peers of this method are told besides what all are. May be empty.
   std::function<void(const scenario&, actors::peer_config&)> configure;
@@ -68,4 +72,4 @@ void check_optimizer_average(const scenario& what, bool averages_optimizer, chec
 /// Reports a `micro_batch` that is larger than `target_batch`.
 void check_micro_batch(const scenario& what, std::uint64_t target_batch, checking& report);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,12 +1,12 @@
-// The methods 'moshpit' and 'local_updates': optimizer steps of each peer's own, and averaged parameters; in small groups, another one each
-// time (Moshpit SGD), or in one group after each target batch (hivemind's use_local_updates).
-// Source: Ryabinin et al., arXiv:2103.03239.
-#include <caf/actor_system.hpp>
-#include <fmt/format.h>
-
+// The methods 'moshpit' and 'local_updates': optimizer steps of each peer's own, and averaged
+// parameters; in small groups, another one each time (Moshpit SGD), or in one group after each
+// target batch (hivemind's use_local_updates). Source: Ryabinin et al., arXiv:2103.03239.
 #include "actors/training/moshpit_peer.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/roles/role.hpp"
+
+#include <caf/actor_system.hpp>
+#include <fmt/format.h>
 
 namespace shoal::scenarios {
 
@@ -14,13 +14,13 @@ namespace {
 
 /// Options that both have.
 struct averaged_parameters_options {
-  std::uint64_t max_staleness = 4;     ///< a peer whose last average is more rounds old downloads
-  bool average_optimizer = false;      ///< the optimizer's state, too
+  std::uint64_t max_staleness = 4; ///< a peer whose last average is more rounds old downloads
+  bool average_optimizer = false;  ///< the optimizer's state, too
   bool operator==(const averaged_parameters_options&) const = default;
 };
 
 struct small_groups_options : averaged_parameters_options {
-  std::uint64_t local_steps = 8;       ///< optimizer steps of each peer between two rounds, on average
+  std::uint64_t local_steps = 8; ///< optimizer steps of each peer between two rounds, on average
   bool operator==(const small_groups_options&) const = default;
 };
 
@@ -31,21 +31,25 @@ struct local_updates_options : averaged_parameters_options {
 
 template <class V>
 void describe_common(V& v, averaged_parameters_options& o) {
-  v.field("max_staleness", o.max_staleness, "a peer whose last average is more rounds old than this downloads",
+  v.field("max_staleness", o.max_staleness,
+          "a peer whose last average is more rounds old than this downloads",
           {.at_least = 1, .at_most = 1e6, .hide_default = true});
-  v.field("average_optimizer", o.average_optimizer, "the optimizer's state is averaged, too", {.hide_default = true});
+  v.field("average_optimizer", o.average_optimizer, "the optimizer's state is averaged, too",
+          {.hide_default = true});
 }
 
 template <class V>
 void describe(V& v, small_groups_options& o) {
-  v.field("local_steps", o.local_steps, "optimizer steps between two rounds, on average over the peers; a round is an epoch",
+  v.field("local_steps", o.local_steps,
+          "optimizer steps between two rounds, on average over the peers; a round is an epoch",
           {.at_least = 1, .at_most = 1e9, .hide_default = true});
   describe_common(v, o);
 }
 
 template <class V>
 void describe(V& v, local_updates_options& o) {
-  v.field("target_batch", o.target_batch, "samples of the whole swarm between two rounds", {.at_least = 1, .at_most = 1e12});
+  v.field("target_batch", o.target_batch, "samples of the whole swarm between two rounds",
+          {.at_least = 1, .at_most = 1e12});
   describe_common(v, o);
 }
 
@@ -66,16 +70,22 @@ method_traits common_traits(const averaged_parameters_options& o) {
   return traits;
 }
 
-caf::actor spawn_peer(const role_site& site, const averaged_parameters_options& o, actors::moshpit_options how) {
+caf::actor spawn_peer(const role_site& site, const averaged_parameters_options& o,
+                      actors::moshpit_options how) {
   how.max_staleness = o.max_staleness;
   how.average_optimizer = o.average_optimizer;
-  return caf::actor_cast<caf::actor>(site.system.spawn<actors::moshpit_peer>(std::ref(site.on), site.config, how, site.pool, site.dht));
+  return caf::actor_cast<caf::actor>(site.system.spawn<actors::moshpit_peer>(
+      std::ref(site.on), site.config, how, site.pool, site.dht));
 }
 
-const small_groups_options& moshpit_of(const scenario& what) { return what.training.method.as<small_groups_options>(); }
-const local_updates_options& local_updates_of(const scenario& what) { return what.training.method.as<local_updates_options>(); }
+const small_groups_options& moshpit_of(const scenario& what) {
+  return what.training.method.as<small_groups_options>();
+}
+const local_updates_options& local_updates_of(const scenario& what) {
+  return what.training.method.as<local_updates_options>();
+}
 
-}  // namespace
+} // namespace
 
 method_definition moshpit_method() {
   auto out = averaged_parameters<small_groups_options>("moshpit");
@@ -88,18 +98,24 @@ method_definition moshpit_method() {
     traits.uses_grid = true;
     return traits;
   };
-  out.steps_of_machine = [](const scenario& what, std::uint64_t epoch) { return epoch * moshpit_of(what).local_steps; };
-  out.check = [](const scenario& what, checking& report) { check_optimizer_average(what, moshpit_of(what).average_optimizer, report); };
+  out.steps_of_machine = [](const scenario& what, std::uint64_t epoch) {
+    return epoch * moshpit_of(what).local_steps;
+  };
+  out.check = [](const scenario& what, checking& report) {
+    check_optimizer_average(what, moshpit_of(what).average_optimizer, report);
+  };
   out.spawn = [](const role_site& site) {
     const auto& options = moshpit_of(site.what);
-    return spawn_peer(site, options, {.local_steps = options.local_steps, .grid = grid_of(site.what)});
+    return spawn_peer(site, options,
+                      {.local_steps = options.local_steps, .grid = grid_of(site.what)});
   };
   return out;
 }
 
 method_definition local_updates_method() {
   auto out = averaged_parameters<local_updates_options>("local_updates");
-  out.meaning = "steps of each peer's own, and everybody's parameters averaged after each `target_batch`";
+  out.meaning =
+      "steps of each peer's own, and everybody's parameters averaged after each `target_batch`";
   out.traits = [](const scenario& what) {
     auto traits = common_traits(local_updates_of(what));
     traits.target_batch = traits.baseline_batch = local_updates_of(what).target_batch;
@@ -115,9 +131,10 @@ method_definition local_updates_method() {
   };
   out.spawn = [](const role_site& site) {
     return spawn_peer(site, local_updates_of(site.what),
-                      {.local_batch = true, .grid = {static_cast<std::uint32_t>(site.what.averaging.group_size), 1}});
+                      {.local_batch = true,
+                       .grid = {static_cast<std::uint32_t>(site.what.averaging.group_size), 1}});
   };
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,12 +1,12 @@
-// The method 'synchronous': the swarm fills one large batch, averages its gradients, and takes one step (DeDLOC).
-// Source: Diskin et al., arXiv:2106.10207.
-#include <caf/actor_system.hpp>
-
+// The method 'synchronous': the swarm fills one large batch, averages its gradients, and takes one
+// step (DeDLOC). Source: Diskin et al., arXiv:2106.10207.
 #include "actors/training/delayed_peer.hpp"
 #include "actors/training/overlap_options.hpp"
 #include "actors/training/peer.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/roles/role.hpp"
+
+#include <caf/actor_system.hpp>
 
 namespace shoal::scenarios {
 
@@ -18,17 +18,26 @@ struct synchronous_options {
   bool operator==(const synchronous_options&) const = default;
 };
 
-const synchronous_options& options_of(const scenario& what) { return what.training.method.as<synchronous_options>(); }
-bool overlaps(const scenario& what) { return options_of(what).overlap != actors::overlap::none; }
+const synchronous_options& options_of(const scenario& what) {
+  return what.training.method.as<synchronous_options>();
+}
+bool overlaps(const scenario& what) {
+  return options_of(what).overlap != actors::overlap::none;
+}
 
 template <class V>
 void describe(V& v, synchronous_options& o) {
-  v.field("overlap", o.overlap, "what goes on while the next batch is computed, whose gradients are then one step old. `update`: the optimizer's "
-                                "step; `averaging`: the round, too. The first epoch fills the pipeline, without a step", {.hide_default = true});
-  v.field("target_batch", o.target_batch, "samples in an epoch (one optimizer step) over the whole swarm", {.at_least = 1, .at_most = 1e12});
+  v.field("overlap", o.overlap,
+          "what goes on while the next batch is computed, whose gradients are then one step old. "
+          "`update`: the optimizer's "
+          "step; `averaging`: the round, too. The first epoch fills the pipeline, without a step",
+          {.hide_default = true});
+  v.field("target_batch", o.target_batch,
+          "samples in an epoch (one optimizer step) over the whole swarm",
+          {.at_least = 1, .at_most = 1e12});
 }
 
-}  // namespace
+} // namespace
 
 method_definition synchronous_method() {
   method_definition out;
@@ -43,18 +52,24 @@ method_definition synchronous_method() {
     return traits;
   };
   // With overlap the first epoch only fills the pipeline.
-  out.steps_of_machine = [](const scenario& what, std::uint64_t epoch) { return overlaps(what) ? epoch - 1 : epoch; };
-  out.check = [](const scenario& what, checking& report) { check_micro_batch(what, options_of(what).target_batch, report); };
+  out.steps_of_machine = [](const scenario& what, std::uint64_t epoch) {
+    return overlaps(what) ? epoch - 1 : epoch;
+  };
+  out.check = [](const scenario& what, checking& report) {
+    check_micro_batch(what, options_of(what).target_batch, report);
+  };
   out.configure = [](const scenario& what, actors::peer_config& into) {
     into.target_batch = options_of(what).target_batch;
   };
   out.spawn = [](const role_site& site) {
     if (overlaps(site.what))
       return caf::actor_cast<caf::actor>(site.system.spawn<actors::delayed_peer>(
-          std::ref(site.on), site.config, actors::overlap_options{options_of(site.what).overlap}, site.pool, site.dht));
-    return caf::actor_cast<caf::actor>(site.system.spawn<actors::peer>(std::ref(site.on), site.config, site.pool, site.dht));
+          std::ref(site.on), site.config, actors::overlap_options{options_of(site.what).overlap},
+          site.pool, site.dht));
+    return caf::actor_cast<caf::actor>(
+        site.system.spawn<actors::peer>(std::ref(site.on), site.config, site.pool, site.dht));
   };
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

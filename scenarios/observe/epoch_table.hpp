@@ -1,5 +1,5 @@
-// epochs.csv: when each epoch was reached, and what was learnt at it. A row is written once nobody is
-// expected to compute on that epoch's state any more.
+// epochs.csv: when each epoch was reached, and what was learnt at it. A row is written once nobody
+// is expected to compute on that epoch's state any more.
 //   epoch,reached_s,samples,loss_train,loss_held_out
 #pragma once
 

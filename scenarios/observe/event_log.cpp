@@ -34,10 +34,9 @@ std::vector<std::uint32_t> sample_machines(std::uint64_t seed, std::vector<std::
 }
 
 event_log::event_log(std::unique_ptr<output_file> file, event_detail detail, host_names& names,
-                     bool everyone, const std::vector<std::uint32_t>& machines,
-                     observed_view view)
-    : lines_(std::move(file)), detail_(detail), names_(names),
-      everyone_(everyone), view_(view), machines_(machines.begin(), machines.end()) {}
+                     bool everyone, const std::vector<std::uint32_t>& machines, observed_view view)
+    : lines_(std::move(file)), detail_(detail), names_(names), everyone_(everyone), view_(view),
+      machines_(machines.begin(), machines.end()) {}
 
 event_log::~event_log() = default;
 
@@ -47,14 +46,11 @@ bool event_log::watched(const netem::endpoint& where) {
 
 void event_log::on_event(const netem::delivered_event& event) {
   using netem::event_kind;
-  if (detail_ == event_detail::none)
-    return;
+  if (detail_ == event_detail::none) return;
   const bool about_host =
       event.kind == event_kind::host_started || event.kind == event_kind::host_killed;
-  if (!about_host && detail_ != event_detail::all)
-    return;
-  if (!everyone_ && !watched(event.from) && !watched(event.to))
-    return;
+  if (!about_host && detail_ != event_detail::all) return;
+  if (!everyone_ && !watched(event.from) && !watched(event.to)) return;
 
   std::string& out = current_;
   out.clear();
@@ -88,26 +84,26 @@ void event_log::on_event(const netem::delivered_event& event) {
 
 void event_log::on_fault(duration time, std::size_t number, const char* action, bool begins,
                          const std::vector<std::string>& hosts) {
-  if (detail_ == event_detail::none)
-    return;
+  if (detail_ == event_detail::none) return;
   std::string list;
-  for (const std::string& host : hosts)
-    list += (list.empty() ? "" : ",") + json_quoted(host);
+  for (const std::string& host : hosts) list += (list.empty() ? "" : ",") + json_quoted(host);
   lines_.line(fmt::format(R"({{"time_ns":{},"what":"{}","fault":{},"action":"{}","hosts":[{}]}})",
-                          time.count(), begins ? "fault_begins" : "fault_ends", number, action, list));
+                          time.count(), begins ? "fault_begins" : "fault_ends", number, action,
+                          list));
 }
 
 namespace {
 
 /// The machine in a peer's id, as world::peer_id_of makes it.
-std::uint32_t machine_of(actors::peer_id peer) { return static_cast<std::uint32_t>((peer >> 16) - 1); }
+std::uint32_t machine_of(actors::peer_id peer) {
+  return static_cast<std::uint32_t>((peer >> 16) - 1);
+}
 
 /// Whose data is in at least one part, as a field behind another one: ',"senders":[0,2]'.
 std::string senders_of(const std::vector<actors::part_outcome>& parts) {
   std::set<std::uint32_t> senders;
   for (const actors::part_outcome& part : parts)
-    if (part.begin != part.end)
-      senders.insert(part.senders.begin(), part.senders.end());
+    if (part.begin != part.end) senders.insert(part.senders.begin(), part.senders.end());
   return fmt::format(R"(,"senders":[{}])", fmt::join(senders, ","));
 }
 
@@ -116,8 +112,7 @@ struct describe {
   observed_view view;
 
   std::string operator()(const actors::contributed& x) const {
-    if (view == observed_view::whole)
-      return {};
+    if (view == observed_view::whole) return {};
     return fmt::format(
         R"("epoch":{},"group":"{}","member":{},"members":{},"weight":{},"samples":{},"takes":{},"first_of_two":{})",
         x.epoch, x.group.hex(), x.member, x.members, x.weight, actors::index_count(x.samples),
@@ -134,33 +129,30 @@ struct describe {
         view == observed_view::whole ? "" : senders_of(x.parts));
   }
   std::string operator()(const actors::stepped& x) const {
-    return fmt::format(R"("epoch":{},"before":"{}","after":"{}","group":"{}")",
-                       x.epoch, x.before.hex(), x.after.hex(), x.group.hex());
+    return fmt::format(R"("epoch":{},"before":"{}","after":"{}","group":"{}")", x.epoch,
+                       x.before.hex(), x.after.hex(), x.group.hex());
   }
   std::string operator()(const actors::adopted& x) const {
-    return fmt::format(R"("epoch":{},"state":"{}","bytes":{})", x.epoch,
-                       x.state.hex(), x.bytes);
+    return fmt::format(R"("epoch":{},"state":"{}","bytes":{})", x.epoch, x.state.hex(), x.bytes);
   }
   std::string operator()(const actors::download_ended& x) const {
-    return fmt::format(
-        R"("of":"{}","epoch":{},"reason":"{}","bytes":{},"rejected":{},"donors":{})",
-        x.step ? "step" : "state", x.epoch, actors::to_string(x.reason), x.bytes, x.rejected,
-        x.donors);
+    return fmt::format(R"("of":"{}","epoch":{},"reason":"{}","bytes":{},"rejected":{},"donors":{})",
+                       x.step ? "step" : "state", x.epoch, actors::to_string(x.reason), x.bytes,
+                       x.rejected, x.donors);
   }
   std::string operator()(const actors::phase_changed& x) const {
-    return fmt::format(R"("phase":"{}","epoch":{},"state":"{}")",
-                       phase_name(x.phase), x.epoch, x.state.hex());
+    return fmt::format(R"("phase":"{}","epoch":{},"state":"{}")", phase_name(x.phase), x.epoch,
+                       x.state.hex());
   }
   std::string operator()(const actors::misbehaved& x) const {
-    return fmt::format(R"("culprit":{},"why":{})", x.culprit,
-                       json_quoted(x.why));
+    return fmt::format(R"("culprit":{},"why":{})", x.culprit, json_quoted(x.why));
   }
   std::string operator()(const actors::reach_learned& x) const {
     return fmt::format(R"("reach":"{}")", actors::to_string(x.reach));
   }
   std::string operator()(const actors::samples_reported& x) const {
-    return fmt::format(R"("peer":{},"epoch":{},"why":{},"samples":"{}")",
-                       x.peer, x.epoch, json_quoted(x.why), ranges_text(x.samples));
+    return fmt::format(R"("peer":{},"epoch":{},"why":{},"samples":"{}")", x.peer, x.epoch,
+                       json_quoted(x.why), ranges_text(x.samples));
   }
 };
 
@@ -169,17 +161,19 @@ using field_writers = actors::observation_handlers<std::string, observed_view>;
 template <class... Observed>
 field_writers writers_of() {
   field_writers out;
-  (out.template on<Observed>([](const Observed& what, observed_view view) { return describe{view}(what); }), ...);
+  (out.template on<Observed>(
+       [](const Observed& what, observed_view view) { return describe{view}(what); }),
+   ...);
   return out;
 }
 
 /// Of a type that is not known here, the fields that it writes itself.
 std::string fields_of(const actors::observation& what, observed_view view) {
   static const field_writers writers =
-      writers_of<actors::contributed, actors::round_ended, actors::stepped, actors::adopted, actors::download_ended,
-                 actors::phase_changed, actors::misbehaved, actors::reach_learned, actors::samples_reported>();
-  if (writers.knows(what))
-    return writers(what, view);
+      writers_of<actors::contributed, actors::round_ended, actors::stepped, actors::adopted,
+                 actors::download_ended, actors::phase_changed, actors::misbehaved,
+                 actors::reach_learned, actors::samples_reported>();
+  if (writers.knows(what)) return writers(what, view);
   const auto own = what.type().logged_fields;
   return own == nullptr ? std::string() : own(what.address());
 }
@@ -188,24 +182,20 @@ std::string fields_of(const actors::observation& what, observed_view view) {
 
 void event_log::on_observation(duration time, std::optional<std::uint32_t> machine,
                                std::string_view host, const actors::observation& what) {
-  if (detail_ == event_detail::none || (machine && !watched(*machine)))
-    return;
+  if (detail_ == event_detail::none || (machine && !watched(*machine))) return;
   const std::string fields = fields_of(what, view_);
-  if (fields.empty())
-    return;
-  lines_.line(fmt::format(R"({{"time_ns":{},"host":{},"what":"{}",{}}})", time.count(), json_quoted(host),
-                          what.name(), fields));
+  if (fields.empty()) return;
+  lines_.line(fmt::format(R"({{"time_ns":{},"host":{},"what":"{}",{}}})", time.count(),
+                          json_quoted(host), what.name(), fields));
 }
 
 void event_log::on_round(const swarm_round& what) {
-  if (detail_ == event_detail::none || view_ == observed_view::local || what.unfinished)
-    return;
-  const bool logged =
-      everyone_ || std::any_of(what.members.begin(), what.members.end(), [&](const round_member& who) {
-        return who.known && watched(machine_of(who.peer));
-      });
-  if (!logged)
-    return;
+  if (detail_ == event_detail::none || view_ == observed_view::local || what.unfinished) return;
+  const bool logged = everyone_ || std::any_of(what.members.begin(), what.members.end(),
+                                               [&](const round_member& who) {
+                                                 return who.known && watched(machine_of(who.peer));
+                                               });
+  if (!logged) return;
   lines_.line(fmt::format(
       R"({{"time_ns":{},"what":"round","epoch":{},"group":"{}","members":{},"outcome":"{}","reason":"{}","started_ns":{},"first_of_two":{},"samples":{}}})",
       what.ended.count(), what.epoch, what.group.hex(), what.members.size(),
@@ -213,11 +203,17 @@ void event_log::on_round(const swarm_round& what) {
       what.first_of_two, samples_included(what)));
 }
 
-void event_log::flush() { lines_.flush(); }
+void event_log::flush() {
+  lines_.flush();
+}
 
-const std::optional<failure>& event_log::error() const noexcept { return lines_.error(); }
+const std::optional<failure>& event_log::error() const noexcept {
+  return lines_.error();
+}
 
-result<void> event_log::close() { return lines_.close(); }
+result<void> event_log::close() {
+  return lines_.close();
+}
 
 struct event_log_reader::state {
   std::filesystem::path path;
@@ -231,8 +227,7 @@ struct event_log_reader::state {
   bool frame_open = true; // an empty file is a cut-off one
 
   ~state() {
-    if (file != nullptr)
-      std::fclose(file);
+    if (file != nullptr) std::fclose(file);
     ZSTD_freeDCtx(context);
   }
 
@@ -245,17 +240,14 @@ struct event_log_reader::state {
     if (source.pos == source.size) {
       source = {in.data(), std::fread(in.data(), 1, in.size(), file), 0};
       if (source.size == 0) {
-        if (std::ferror(file) != 0)
-          return damaged(std::strerror(errno));
-        if (frame_open)
-          return damaged("it is cut off");
+        if (std::ferror(file) != 0) return damaged(std::strerror(errno));
+        if (frame_open) return damaged("it is cut off");
         return false;
       }
     }
     ZSTD_outBuffer room{out.data(), out.size(), 0};
     const std::size_t left = ZSTD_decompressStream(context, &room, &source);
-    if (ZSTD_isError(left))
-      return damaged(ZSTD_getErrorName(left));
+    if (ZSTD_isError(left)) return damaged(ZSTD_getErrorName(left));
     frame_open = left != 0;
     text.erase(0, at);
     at = 0;
@@ -273,8 +265,7 @@ result<event_log_reader> event_log_reader::open(const std::filesystem::path& pat
   auto s = std::make_unique<state>();
   s->path = path;
   s->file = std::fopen(path.c_str(), "rbe");
-  if (s->file == nullptr)
-    return s->damaged(std::strerror(errno));
+  if (s->file == nullptr) return s->damaged(std::strerror(errno));
   return event_log_reader(std::move(s));
 }
 
@@ -287,8 +278,7 @@ result<bool> event_log_reader::next(std::string& line) {
       return true;
     }
     auto more = state_->more();
-    if (!more)
-      return more;
+    if (!more) return more;
     if (!*more)
       return state_->at < state_->text.size()
                  ? result<bool>(state_->damaged("its last line is cut off"))

@@ -1,9 +1,10 @@
 // events.jsonl.zst: what happened, one JSON object a line, compressed as it is written. With
 // `rounds`: hosts that started or were killed, and the observations round_ended, stepped, adopted,
-// phase_changed, reach_learned, misbehaved and samples_reported. With `all`: each delivered event too. A sample of
-// hosts keeps the logs of large runs small. Of the whole swarm each final round is a line, too, if one of its members is logged;
-// in local view it is what the host's own member contributed and whose data came out, for whoever puts the hosts' logs together. Times are integers (virtual nanoseconds), so that two
-// logs can be compared byte by byte.
+// phase_changed, reach_learned, misbehaved and samples_reported. With `all`: each delivered event
+// too. A sample of hosts keeps the logs of large runs small. Of the whole swarm each final round is
+// a line, too, if one of its members is logged; in local view it is what the host's own member
+// contributed and whose data came out, for whoever puts the hosts' logs together. Times are
+// integers (virtual nanoseconds), so that two logs can be compared byte by byte.
 //   {"time_ns":5,"what":"message","sent_ns":1,"from":"home-3#0/2","to":"home-4#1/0","type":"part_chunk","bytes":40}
 //   {"time_ns":7,"what":"round_ended","host":"home-3","epoch":2,"group":"…","outcome":"ok","reason":"none",…}
 #pragma once
@@ -26,7 +27,7 @@
 
 namespace shoal::actors {
 class observation;
-}  // namespace shoal::actors
+} // namespace shoal::actors
 
 namespace shoal::scenarios {
 

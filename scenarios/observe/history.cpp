@@ -12,8 +12,7 @@ constexpr std::size_t fixed_bytes = 45;
 
 void history_hash::add(const netem::delivered_event& event) {
   const std::size_t length = std::strlen(event.type);
-  if (buffer_.size() - used_ < fixed_bytes + length)
-    flush();
+  if (buffer_.size() - used_ < fixed_bytes + length) flush();
   auto put = [this](auto value) {
     std::memcpy(buffer_.data() + used_, &value, sizeof(value));
     used_ += sizeof(value);
@@ -47,8 +46,7 @@ void history_hash::add(const netem::delivered_event& event) {
 }
 
 void history_hash::flush() {
-  if (used_ == 0)
-    return;
+  if (used_ == 0) return;
   hash_.add(std::span<const std::byte>(buffer_.data(), used_));
   used_ = 0;
 }

@@ -17,8 +17,7 @@ struct invariant {
 
   void check(std::uint64_t times = 1) noexcept { checked += times; }
   void violate(duration time, const std::string& text, std::uint64_t times = 1) {
-    if (violated == 0)
-      first_violation = "at " + time_text(time) + ": " + text;
+    if (violated == 0) first_violation = "at " + time_text(time) + ": " + text;
     violated += times;
   }
 };

@@ -13,10 +13,14 @@ namespace shoal::scenarios {
 
 invariants::invariants(invariant_options options)
     : mass_(options.mass), view_(options.view),
-      samples_({options.lease_time, options.settle_time, options.weights_are_samples, options.computes_meanwhile, options.name_of, options.takeovers, options.one_branch, options.view},
-                                    at(invariant_rule::samples_counted)),
-      progress_({options.max_epoch_difference, options.staleness_allowed, options.longest_cut, options.one_branch, options.name_of, options.view}, at(invariant_rule::epoch_monotonic),
-                at(invariant_rule::staleness), at(invariant_rule::state_lineage)) {}
+      samples_({options.lease_time, options.settle_time, options.weights_are_samples,
+                options.computes_meanwhile, options.name_of, options.takeovers, options.one_branch,
+                options.view},
+               at(invariant_rule::samples_counted)),
+      progress_({options.max_epoch_difference, options.staleness_allowed, options.longest_cut,
+                 options.one_branch, options.name_of, options.view},
+                at(invariant_rule::epoch_monotonic), at(invariant_rule::staleness),
+                at(invariant_rule::state_lineage)) {}
 
 void invariants::on_started(duration, actors::peer_id peer) {
   left_[peer].reset();
@@ -24,8 +28,7 @@ void invariants::on_started(duration, actors::peer_id peer) {
 
 void invariants::on_left(duration time, actors::peer_id peer) {
   std::optional<duration>& when = left_[peer];
-  if (!when)
-    when = time;
+  if (!when) when = time;
   samples_.dropped(peer);
   progress_.left(time, peer);
 }
@@ -41,10 +44,8 @@ void invariants::on_observation(duration time, actors::peer_id peer,
   } else if (const auto* x = actors::get_if<actors::round_ended>(&what)) {
     samples_.round_ended(time, peer, *x);
   } else if (const auto* x = actors::get_if<actors::phase_changed>(&what)) {
-    if (x->phase == actors::peer_phase::gone)
-      return on_left(time, peer);
-    if (x->phase == actors::peer_phase::downloading)
-      samples_.dropped(peer);
+    if (x->phase == actors::peer_phase::gone) return on_left(time, peer);
+    if (x->phase == actors::peer_phase::downloading) samples_.dropped(peer);
     progress_.phase_changed(time, peer, *x);
   } else if (const auto* x = actors::get_if<actors::stepped>(&what)) {
     progress_.stepped(time, peer, *x);
@@ -65,7 +66,8 @@ void invariants::on_observation(duration time, actors::peer_id peer,
     invariant& live = at(invariant_rule::records_live);
     live.check();
     if (x->expires_utc_ns <= x->utc_ns)
-      live.violate(time, fmt::format("the DHT node of peer {} gives a record that expired {} ago", peer, time_text(duration(x->utc_ns - x->expires_utc_ns))));
+      live.violate(time, fmt::format("the DHT node of peer {} gives a record that expired {} ago",
+                                     peer, time_text(duration(x->utc_ns - x->expires_utc_ns))));
   }
 }
 
@@ -81,12 +83,14 @@ void invariants::on_round(const swarm_round& what) {
 void invariants::finish(duration time, const leak_facts& facts,
                         const std::optional<actors::state_id>& leading) {
   progress_.advance(time);
-  samples_.finish(time, [this](actors::peer_id peer) -> std::optional<duration> {
-    const auto found = left_.find(peer);
-    if (found == left_.end())
-      return duration{}; // nobody ever heard of it
-    return found->second;
-  }, leading);
+  samples_.finish(
+      time,
+      [this](actors::peer_id peer) -> std::optional<duration> {
+        const auto found = left_.find(peer);
+        if (found == left_.end()) return duration{}; // nobody ever heard of it
+        return found->second;
+      },
+      leading);
 
   invariant& bypass = at(invariant_rule::no_bypass);
   bypass.check(std::max<std::uint64_t>(facts.messages, 1));

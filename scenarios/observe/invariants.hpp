@@ -19,7 +19,7 @@
 
 namespace shoal::actors {
 class observation;
-}  // namespace shoal::actors
+} // namespace shoal::actors
 
 namespace shoal::scenarios {
 
@@ -38,8 +38,9 @@ enum class invariant_rule : std::uint8_t {
 };
 
 inline constexpr std::array<std::string_view, 11> rule_names{
-    "same_bits", "denominator",   "mass_conserved", "samples_counted", "epoch_monotonic",
-    "staleness", "state_lineage", "records_live", "no_bypass",      "requests_end",    "no_leaks"};
+    "same_bits",       "denominator",  "mass_conserved", "samples_counted",
+    "epoch_monotonic", "staleness",    "state_lineage",  "records_live",
+    "no_bypass",       "requests_end", "no_leaks"};
 
 /// Counted by whoever owns the world, after the run.
 struct leak_facts {
@@ -58,13 +59,14 @@ struct invariant_options {
   duration settle_time = std::chrono::seconds(30);
   duration staleness_allowed = std::chrono::seconds(150);
   std::uint64_t max_epoch_difference = 1;
-  duration longest_cut{};  ///< progress_options
+  duration longest_cut{}; ///< progress_options
   bool one_branch = false;
   bool weights_are_samples = true, computes_meanwhile = false; ///< sample_book_options
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;
   bool takeovers = false; ///< the shard has replicas (sample_book_options)
-  /// Local: what takes several members to know (same_bits, denominator, mass_conserved, staleness) is neither judged nor counted.
+  /// Local: what takes several members to know (same_bits, denominator, mass_conserved, staleness)
+  /// is neither judged nor counted.
   observed_view view = observed_view::whole;
 };
 

@@ -38,8 +38,7 @@ json_lines::~json_lines() = default;
 
 void json_lines::line(std::string_view text) {
   zstd_->pending.append(text).push_back('\n');
-  if (zstd_->pending.size() > 65536)
-    zstd_->run(*file_, ZSTD_e_continue);
+  if (zstd_->pending.size() > 65536) zstd_->run(*file_, ZSTD_e_continue);
 }
 
 void json_lines::flush() {

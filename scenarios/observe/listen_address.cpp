@@ -1,11 +1,10 @@
 #include "scenarios/observe/listen_address.hpp"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 
 #include <cerrno>
 #include <charconv>
@@ -13,9 +12,13 @@
 
 namespace shoal::scenarios {
 
-std::string listen_address::text() const { return fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port); }
+std::string listen_address::text() const {
+  return fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port);
+}
 
-bool listen_address::loopback() const { return v6 ? host == "::1" : host.starts_with("127."); }
+bool listen_address::loopback() const {
+  return v6 ? host == "::1" : host.starts_with("127.");
+}
 
 unsigned listen_address::fill(sockaddr_storage& into) const {
   into = {};
@@ -34,43 +37,40 @@ unsigned listen_address::fill(sockaddr_storage& into) const {
 }
 
 result<listen_address> parse_listen_address(std::string_view text) {
-  const failure wrong{fmt::format("'{}' is no address to listen at; it looks like 127.0.0.1:9464", text)};
+  const failure wrong{
+      fmt::format("'{}' is no address to listen at; it looks like 127.0.0.1:9464", text)};
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos)
-    return wrong;
+  if (colon == std::string_view::npos) return wrong;
   listen_address out;
   out.host = text.substr(0, colon);
   if (out.host.starts_with('[') && out.host.ends_with(']')) {
     out.host = out.host.substr(1, out.host.size() - 2);
     out.v6 = true;
   }
-  if (!out.v6 && (out.host == "localhost" || out.host.empty()))
-    out.host = "127.0.0.1";
+  if (!out.v6 && (out.host == "localhost" || out.host.empty())) out.host = "127.0.0.1";
   in6_addr ignored{};
-  if (inet_pton(out.v6 ? AF_INET6 : AF_INET, out.host.c_str(), &ignored) != 1)
-    return wrong;
+  if (inet_pton(out.v6 ? AF_INET6 : AF_INET, out.host.c_str(), &ignored) != 1) return wrong;
   const std::string_view port = text.substr(colon + 1);
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), out.port);
-  if (error != std::errc{} || end != port.data() + port.size())
-    return wrong;
+  if (error != std::errc{} || end != port.data() + port.size()) return wrong;
   return out;
 }
 
 result<std::uint16_t> try_to_listen(const listen_address& at) {
   const int descriptor = socket(at.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (descriptor < 0)
-    return failure{std::strerror(errno)};
+  if (descriptor < 0) return failure{std::strerror(errno)};
   const int yes = 1;
   setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_storage storage{};
   socklen_t size = at.fill(storage);
   auto* where = reinterpret_cast<sockaddr*>(&storage);
-  const bool listens = bind(descriptor, where, size) == 0 && listen(descriptor, 1) == 0 && getsockname(descriptor, where, &size) == 0;
+  const bool listens = bind(descriptor, where, size) == 0 && listen(descriptor, 1) == 0 &&
+                       getsockname(descriptor, where, &size) == 0;
   const int code = errno;
   close(descriptor);
-  if (!listens)
-    return failure{std::strerror(code)};
-  return ntohs(at.v6 ? reinterpret_cast<sockaddr_in6&>(storage).sin6_port : reinterpret_cast<sockaddr_in&>(storage).sin_port);
+  if (!listens) return failure{std::strerror(code)};
+  return ntohs(at.v6 ? reinterpret_cast<sockaddr_in6&>(storage).sin6_port
+                     : reinterpret_cast<sockaddr_in&>(storage).sin_port);
 }
 
 } // namespace shoal::scenarios

@@ -28,8 +28,9 @@ struct listen_address {
 /// Errors: anything else.
 result<listen_address> parse_listen_address(std::string_view text);
 
-/// HTTP servers say no more than that something is wrong, so what they are about to do is tried before. Returns the port, which the
-/// system chooses for port 0. Errors: why it cannot be listened there, in the system's words.
+/// HTTP servers say no more than that something is wrong, so what they are about to do is tried
+/// before. Returns the port, which the system chooses for port 0. Errors: why it cannot be listened
+/// there, in the system's words.
 result<std::uint16_t> try_to_listen(const listen_address& at);
 
 } // namespace shoal::scenarios

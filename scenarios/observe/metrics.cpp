@@ -69,17 +69,19 @@ constexpr metric_definition definitions[] = {
      "", counter, "1", "Violations of what has to be true of every run."},
     {metric::received_data, "", "shoal_received_bytes_total", "kind", "data", counter, "bytes",
      "Bytes received from other hosts to stream samples."},
-    {metric::received_averaging, "", "shoal_received_bytes_total", "kind", "averaging", counter, "bytes",
-     "Bytes received from other hosts to average."},
+    {metric::received_averaging, "", "shoal_received_bytes_total", "kind", "averaging", counter,
+     "bytes", "Bytes received from other hosts to average."},
     {metric::received_state, "", "shoal_received_bytes_total", "kind", "state", counter, "bytes",
      "Bytes received from other hosts to download states."},
-    {metric::received_control, "", "shoal_received_bytes_total", "kind", "control", counter, "bytes",
-     "Bytes received from other hosts for everything else."},
-    {metric::links_open, "", "shoal_links_open", "", "", gauge, "links", "Hosts that this one has a connection with."},
+    {metric::received_control, "", "shoal_received_bytes_total", "kind", "control", counter,
+     "bytes", "Bytes received from other hosts for everything else."},
+    {metric::links_open, "", "shoal_links_open", "", "", gauge, "links",
+     "Hosts that this one has a connection with."},
     {metric::links_lost, "", "shoal_links_lost_total", "", "", counter, "links",
      "Links that broke, or that the other host left silent; most are made again."},
     {metric::held_back, "", "shoal_links_held_back_total", "", "", counter, "1",
-     "How often the rest of a second passed before a link was read on, because too many frames had come on it in that second."},
+     "How often the rest of a second passed before a link was read on, because too many frames had "
+     "come on it in that second."},
     {metric::bulk_window, "", "shoal_bulk_window_bytes", "", "", gauge, "bytes",
      "Bytes of bulk that came and are not handled yet, over all links."},
 };
@@ -90,32 +92,37 @@ struct definition_by_label {
 };
 constexpr definition_by_label definitions_by_label[] = {
     {metric_by_label::rounds, "shoal_round_reasons_total", "reason", "rounds",
-     "How often a round, or an attempt at one, was not `ok` for this reason (docs/architecture.md lists them)."},
+     "How often a round, or an attempt at one, was not `ok` for this reason (docs/architecture.md "
+     "lists them)."},
     {metric_by_label::handshakes_refused, "shoal_handshakes_refused_total", "reason", "connections",
      "Connections that were refused before they could carry a message."},
     {metric_by_label::frames_refused, "shoal_frames_refused_total", "reason", "frames",
      "Frames of admitted hosts that were refused; their content was not looked at."},
     {metric_by_label::points, "shoal_points_reached_total", "point", "1",
-     "How often a peer was at this point of its protocols, one of those at which `faults: on:` can strike: where rounds fail, how far they came."},
+     "How often a peer was at this point of its protocols, one of those at which `faults: on:` can "
+     "strike: where rounds fail, how far they came."},
 };
 
 constexpr std::string_view round_seconds_name = "shoal_round_seconds",
-                           round_seconds_help = "Time from closing the group to the last member's result, of rounds that somebody completed.";
-/// From a local network's rounds to those of large models on slow lines: each about twice the one before.
-const std::vector<double> round_seconds_bounds{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000};
+                           round_seconds_help = "Time from closing the group to the last member's "
+                                                "result, of rounds that somebody completed.";
+/// From a local network's rounds to those of large models on slow lines: each about twice the one
+/// before.
+const std::vector<double> round_seconds_bounds{0.1, 0.25, 0.5, 1,   2.5, 5,   10,
+                                               25,  50,   100, 250, 500, 1000};
 
 constexpr std::size_t count = std::size(definitions);
 
 constexpr bool in_order() {
   for (std::size_t i = 0; i < count; ++i)
-    if (static_cast<std::size_t>(definitions[i].id) != i)
-      return false;
+    if (static_cast<std::size_t>(definitions[i].id) != i) return false;
   return true;
 }
 static_assert(in_order(), "definitions follow the enum");
 
 std::string exposed_name(const metric_definition& d) {
-  return d.label.empty() ? std::string(d.name) : fmt::format("{}{{{}=\"{}\"}}", d.name, d.label, d.value);
+  return d.label.empty() ? std::string(d.name)
+                         : fmt::format("{}{{{}=\"{}\"}}", d.name, d.label, d.value);
 }
 
 } // namespace
@@ -125,32 +132,39 @@ std::span<const metric_definition> metric_definitions() {
 }
 
 std::string metrics_page() {
-  std::string out = "# Metrics\n\n"
-                    "Written by `shoal`; edit `scenarios/observe/metrics.cpp` instead. Each metric "
-                    "of the first table is a column of\n"
-                    "`metrics.csv`, sampled every `record.metrics_interval` of virtual time, and a "
-                    "Prometheus metric. An\n"
-                    "empty field means that the value is not known yet.\n\n"
-                    "`shoal run --metrics 127.0.0.1:9464` serves them to Prometheus while it runs, and "
-                    "`metrics.prom` holds the last\n"
-                    "ones. The catalogue is the same in every world. In a cluster each process serves what "
-                    "it sees of its own host:\n"
-                    "sums over the processes are the swarm's, but for rounds, which each of their members "
-                    "counts. No label names a\n"
-                    "peer. [prometheus/](prometheus/) has an example configuration and alert rules.\n\n"
-                    "| column | Prometheus | kind | unit | meaning |\n"
-                    "|---|---|---|---|---|\n";
-  const auto kind = [](const metric_definition& d) { return d.kind == counter ? "counter" : "gauge"; };
+  std::string out =
+      "# Metrics\n\n"
+      "Written by `shoal`; edit `scenarios/observe/metrics.cpp` instead. Each metric "
+      "of the first table is a column of\n"
+      "`metrics.csv`, sampled every `record.metrics_interval` of virtual time, and a "
+      "Prometheus metric. An\n"
+      "empty field means that the value is not known yet.\n\n"
+      "`shoal run --metrics 127.0.0.1:9464` serves them to Prometheus while it runs, and "
+      "`metrics.prom` holds the last\n"
+      "ones. The catalogue is the same in every world. In a cluster each process serves what "
+      "it sees of its own host:\n"
+      "sums over the processes are the swarm's, but for rounds, which each of their members "
+      "counts. No label names a\n"
+      "peer. [prometheus/](prometheus/) has an example configuration and alert rules.\n\n"
+      "| column | Prometheus | kind | unit | meaning |\n"
+      "|---|---|---|---|---|\n";
+  const auto kind = [](const metric_definition& d) {
+    return d.kind == counter ? "counter" : "gauge";
+  };
   for (const metric_definition& d : definitions)
     if (!d.column.empty())
-      out += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", d.column, exposed_name(d), kind(d), d.unit, d.help);
-  out += "\nThese are for Prometheus only. What a world does not have has no series there: that of connections and frames\n"
-         "only the network between real hosts has. Every `reason` and `point` is from a closed list.\n\n"
+      out += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", d.column, exposed_name(d), kind(d),
+                         d.unit, d.help);
+  out += "\nThese are for Prometheus only. What a world does not have has no series there: that of "
+         "connections and frames\n"
+         "only the network between real hosts has. Every `reason` and `point` is from a closed "
+         "list.\n\n"
          "| Prometheus | kind | unit | meaning |\n"
          "|---|---|---|---|\n";
   out += fmt::format("| `{}` | histogram | s | {} |\n", round_seconds_name, round_seconds_help);
   for (const definition_by_label& d : definitions_by_label)
-    out += fmt::format("| `{}{{{}=\"…\"}}` | counter | {} | {} |\n", d.name, d.label, d.unit, d.help);
+    out +=
+        fmt::format("| `{}{{{}=\"…\"}}` | counter | {} | {} |\n", d.name, d.label, d.unit, d.help);
   for (const metric_definition& d : definitions)
     if (d.column.empty())
       out += fmt::format("| `{}` | {} | {} | {} |\n", exposed_name(d), kind(d), d.unit, d.help);
@@ -171,12 +185,12 @@ struct metrics::handles {
 void metrics::handles::add(prometheus::Registry& to, const metric_definition& d) {
   const auto i = static_cast<std::size_t>(d.id);
   // A family is described by its first metric; registering it again finds it.
-  const auto first = std::find_if(std::begin(definitions), std::end(definitions),
-                                  [&](const metric_definition& other) { return other.name == d.name; });
+  const auto first =
+      std::find_if(std::begin(definitions), std::end(definitions),
+                   [&](const metric_definition& other) { return other.name == d.name; });
   const std::string name(d.name), help(first->help);
   std::map<std::string, std::string> labels;
-  if (!d.label.empty())
-    labels.emplace(d.label, d.value);
+  if (!d.label.empty()) labels.emplace(d.label, d.value);
   if (d.kind == counter)
     counters[i] = &prometheus::BuildCounter().Name(name).Help(help).Register(to).Add(labels);
   else
@@ -186,8 +200,7 @@ void metrics::handles::add(prometheus::Registry& to, const metric_definition& d)
 metrics::metrics()
     : registry_(std::make_shared<prometheus::Registry>()), handles_(std::make_unique<handles>()) {
   for (const metric_definition& d : definitions) {
-    if (d.column.empty())
-      continue;
+    if (d.column.empty()) continue;
     handles_->add(*registry_, d);
     const auto i = static_cast<std::size_t>(d.id);
     if (d.kind == counter)
@@ -197,10 +210,8 @@ metrics::metrics()
   }
   // Every world has rounds: a series that is there from the beginning shows its first increase.
   for (const std::string_view reason : actors::reason_names)
-    if (reason != actors::to_string(actors::reason::none))
-      set(metric_by_label::rounds, reason, 0);
-  for (const std::string_view point : actors::probes::all)
-    set(metric_by_label::points, point, 0);
+    if (reason != actors::to_string(actors::reason::none)) set(metric_by_label::rounds, reason, 0);
+  for (const std::string_view point : actors::probes::all) set(metric_by_label::points, point, 0);
   handles_->round_seconds = &prometheus::BuildHistogram()
                                  .Name(std::string(round_seconds_name))
                                  .Help(std::string(round_seconds_help))
@@ -212,21 +223,17 @@ metrics::~metrics() = default;
 
 void metrics::set(metric which, std::optional<double> value) {
   const auto i = static_cast<std::size_t>(which);
-  if (value && !std::isfinite(*value))
-    value.reset();
+  if (value && !std::isfinite(*value)) value.reset();
   if (value && handles_->counters[i] == nullptr && handles_->gauges[i] == nullptr)
     handles_->add(*registry_, definitions[i]);
   if (definitions[i].kind == counter) {
     // A round that turns out otherwise is taken back from its outcome; Prometheus counters only
     // rise.
-    if (!value)
-      return;
+    if (!value) return;
     const double before = handles_->counters[i]->Value();
-    if (*value > before)
-      handles_->counters[i]->Increment(*value - before);
+    if (*value > before) handles_->counters[i]->Increment(*value - before);
   } else {
-    if (handles_->gauges[i] != nullptr)
-      handles_->gauges[i]->Set(value.value_or(std::nan("")));
+    if (handles_->gauges[i] != nullptr) handles_->gauges[i]->Set(value.value_or(std::nan("")));
   }
   handles_->values[i] = value;
 }
@@ -244,12 +251,12 @@ void metrics::set(metric_by_label which, std::string_view label, std::uint64_t c
                                     .Register(*registry_)
                                     .Add({{std::string(d.label), std::string(label)}});
   const auto value = static_cast<double>(count);
-  if (value > series.Value())
-    series.Increment(value - series.Value());
+  if (value > series.Value()) series.Increment(value - series.Value());
 }
 
 void metrics::set(const wire_counts& counts) {
-  const metric kinds[] = {metric::received_data, metric::received_averaging, metric::received_state, metric::received_control};
+  const metric kinds[] = {metric::received_data, metric::received_averaging, metric::received_state,
+                          metric::received_control};
   for (std::size_t i = 0; i < counts.received_bytes.size(); ++i)
     set(kinds[i], static_cast<double>(counts.received_bytes[i]));
   set(metric::links_open, static_cast<double>(counts.links_open));
@@ -262,26 +269,24 @@ void metrics::set(const wire_counts& counts) {
     set(metric_by_label::frames_refused, reason, refused);
 }
 
-void metrics::add_round(double seconds) { handles_->round_seconds->Observe(seconds); }
+void metrics::add_round(double seconds) {
+  handles_->round_seconds->Observe(seconds);
+}
 
 std::string metrics::csv_header() {
   std::string out;
   for (const metric_definition& d : definitions)
-    if (!d.column.empty())
-      out += fmt::format("{}{}", out.empty() ? "" : ",", d.column);
+    if (!d.column.empty()) out += fmt::format("{}{}", out.empty() ? "" : ",", d.column);
   return out + "\n";
 }
 
 std::string metrics::csv_row() const {
   std::string out;
   for (std::size_t i = 0; i < count; ++i) {
-    if (definitions[i].column.empty())
-      continue;
-    if (i != 0)
-      out += ',';
+    if (definitions[i].column.empty()) continue;
+    if (i != 0) out += ',';
     const std::optional<double> value = handles_->values[i];
-    if (!value)
-      continue;
+    if (!value) continue;
     const double v = *value;
     if (definitions[i].id == metric::virtual_time)
       out += fmt::format("{:.9f}", v);

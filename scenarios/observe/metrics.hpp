@@ -1,6 +1,7 @@
 // The metrics of a run, each declared once: its column in metrics.csv, its name in the Prometheus
-// exposition, its line in docs/metrics.md. Values are sampled at an interval of virtual time. The catalogue is the same in every world;
-// what a world does not have has no series there. No label names a peer: there may be a million of them.
+// exposition, its line in docs/metrics.md. Values are sampled at an interval of virtual time. The
+// catalogue is the same in every world; what a world does not have has no series there. No label
+// names a peer: there may be a million of them.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -63,8 +64,9 @@ enum class metric_kind : std::uint8_t { counter, gauge };
 
 struct metric_definition {
   metric id;
-  std::string_view column;       ///< in metrics.csv; empty: only for Prometheus, and without a series until there is a value
-  std::string_view name;         ///< Prometheus
+  std::string_view column; ///< in metrics.csv; empty: only for Prometheus, and without a series
+                           ///< until there is a value
+  std::string_view name;   ///< Prometheus
   std::string_view label, value; ///< its label, if it has one
   metric_kind kind;
   std::string_view unit;
@@ -73,7 +75,8 @@ struct metric_definition {
 
 std::span<const metric_definition> metric_definitions();
 
-/// What the network between real hosts counts about itself. By traffic class: data, averaging, state, control.
+/// What the network between real hosts counts about itself. By traffic class: data, averaging,
+/// state, control.
 struct wire_counts {
   std::array<std::uint64_t, 4> received_bytes{};
   std::uint64_t links_open = 0;
@@ -97,7 +100,8 @@ public:
 
   void set(metric which, std::optional<double> value);
   std::optional<double> get(metric which) const;
-  /// How often it happened so far. Requires: `value` of the label is from a closed list, never what a peer said.
+  /// How often it happened so far. Requires: `value` of the label is from a closed list, never what
+  /// a peer said.
   void set(metric_by_label which, std::string_view value, std::uint64_t count);
   void set(const wire_counts& counts);
   /// A round ended that somebody completed.

@@ -3,20 +3,21 @@
 #include "scenarios/observe/listen_address.hpp"
 
 #include <dlfcn.h>
-#include <pthread.h>
-
 #include <fmt/format.h>
 #include <prometheus/exposer.h>
 #include <prometheus/registry.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <exception>
 
-// Debian's civetweb, which prometheus-cpp serves with, gives its threads stacks of 100 KiB. glibc puts the thread-local data of all libraries
-// there, and where libtorch is among them they do not fit: no thread begins. So nobody in this process asks for less than a mebibyte.
+// Debian's civetweb, which prometheus-cpp serves with, gives its threads stacks of 100 KiB. glibc
+// puts the thread-local data of all libraries there, and where libtorch is among them they do not
+// fit: no thread begins. So nobody in this process asks for less than a mebibyte.
 extern "C" int pthread_attr_setstacksize(pthread_attr_t* attributes, std::size_t size) noexcept {
   using function = int (*)(pthread_attr_t*, std::size_t);
-  static const auto original = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pthread_attr_setstacksize"));
+  static const auto original =
+      reinterpret_cast<function>(dlsym(RTLD_NEXT, "pthread_attr_setstacksize"));
   return original(attributes, std::max(size, std::size_t{1} << 20));
 }
 
@@ -29,8 +30,7 @@ metrics_server::~metrics_server() = default;
 
 result<std::unique_ptr<metrics_server>> metrics_server::listen(std::string_view address) {
   const auto wanted = parse_listen_address(address);
-  if (!wanted)
-    return failure{wanted.error()};
+  if (!wanted) return failure{wanted.error()};
   for (int tries = 1;; ++tries) {
     auto at = *wanted;
     const auto port = try_to_listen(at);

@@ -11,14 +11,15 @@
 namespace prometheus {
 class Exposer;
 class Registry;
-}
+} // namespace prometheus
 
 namespace shoal::scenarios {
 
 class metrics_server {
 public:
-  /// Listens at `address`: '127.0.0.1:9464', '[::1]:9464', 'localhost:9464'; port 0 takes a free one.
-  /// Errors: it is no such address; the port is in use, or not ours to take; this machine does not have the address.
+  /// Listens at `address`: '127.0.0.1:9464', '[::1]:9464', 'localhost:9464'; port 0 takes a free
+  /// one. Errors: it is no such address; the port is in use, or not ours to take; this machine does
+  /// not have the address.
   static result<std::unique_ptr<metrics_server>> listen(std::string_view address);
   ~metrics_server();
 

@@ -16,18 +16,18 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json optional_number(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
+json optional_number(const std::optional<double>& value) {
+  return value ? json(*value) : json(nullptr);
+}
 
 std::optional<double> optional_of(const json& from) {
   return from.is_null() ? std::nullopt : std::optional(from.get<double>());
 }
 
 std::map<std::string, std::uint64_t> counts_of(const json& from) {
-  if (!from.is_object())
-    throw json::other_error::create(501, "not counts by name", &from);
+  if (!from.is_object()) throw json::other_error::create(501, "not counts by name", &from);
   std::map<std::string, std::uint64_t> out;
-  for (const auto& [name, count] : from.items())
-    out[name] = whole_number<std::uint64_t>(count);
+  for (const auto& [name, count] : from.items()) out[name] = whole_number<std::uint64_t>(count);
   return out;
 }
 
@@ -130,17 +130,15 @@ void node_diary::observe(duration now, const actors::observation& what) {
       epoch_ = std::max(epoch_, moved->epoch + 1); // a shard sees no steps
   } else if (const auto* trained = actors::get_if<actors::trained>(&what)) {
     std::uint64_t count = 0;
-    for (const auto& range : trained->samples)
-      count += range.count;
+    for (const auto& range : trained->samples) count += range.count;
     samples_ += count;
     computed_.emplace_back(now, count);
-    while (computed_.front().first < now - window)
-      computed_.pop_front();
+    while (computed_.front().first < now - window) computed_.pop_front();
   } else if (const auto* ended = actors::get_if<actors::round_ended>(&what)) {
-    const auto started = ended->started_ns == 0 ? now : duration(static_cast<std::int64_t>(ended->started_ns));
+    const auto started =
+        ended->started_ns == 0 ? now : duration(static_cast<std::int64_t>(ended->started_ns));
     rounds_.push_back({ended->epoch, ended->members, ended->outcome, ended->reason, started, now});
-    if (rounds_.size() > most_rounds)
-      rounds_.pop_front();
+    if (rounds_.size() > most_rounds) rounds_.pop_front();
   }
 }
 
@@ -151,13 +149,14 @@ void node_diary::fill(duration now, node_report& into) const {
   into.up_seconds = to_seconds(now);
   std::uint64_t lately = 0;
   for (const auto& [when, count] : computed_)
-    if (when >= now - window)
-      lately += count;
-  into.samples_per_second = static_cast<double>(lately) / std::max(1.0, to_seconds(std::min(now, window)));
+    if (when >= now - window) lately += count;
+  into.samples_per_second =
+      static_cast<double>(lately) / std::max(1.0, to_seconds(std::min(now, window)));
   for (auto each = rounds_.rbegin(); each != rounds_.rend(); ++each)
-    into.last_rounds.push_back({each->epoch, each->members, std::string(actors::to_string(each->outcome)),
-                                std::string(actors::to_string(each->reason)), to_seconds(each->ended - each->started),
-                                to_seconds(now - each->ended)});
+    into.last_rounds.push_back(
+        {each->epoch, each->members, std::string(actors::to_string(each->outcome)),
+         std::string(actors::to_string(each->reason)), to_seconds(each->ended - each->started),
+         to_seconds(now - each->ended)});
 }
 
 } // namespace shoal::scenarios

@@ -1,4 +1,5 @@
-// What a process of a cluster says of itself when it is asked (shoal status), and how it comes to know: from its own actors' observations.
+// What a process of a cluster says of itself when it is asked (shoal status), and how it comes to
+// know: from its own actors' observations.
 #pragma once
 
 #include "actors/reasons.hpp"
@@ -29,14 +30,15 @@ struct node_report {
   struct neighbour {
     std::string name, address; ///< address: empty if it cannot be dialled
     std::string relay;         ///< the host that passes on between the two; empty: none
-    std::optional<double> round_trip_seconds; ///< of small frames, lately
+    std::optional<double> round_trip_seconds;                       ///< of small frames, lately
     double sends_bits_per_second = 0, receives_bits_per_second = 0; ///< over the last minute
     bool operator==(const neighbour&) const = default;
   };
 
   std::string name, scenario, version;
-  std::string role;  ///< trainer, auxiliary or shard
-  std::string phase; ///< joining, computing, averaging, downloading, gone; of a shard: serving or following
+  std::string role; ///< trainer, auxiliary or shard
+  std::string
+      phase; ///< joining, computing, averaging, downloading, gone; of a shard: serving or following
   bool leaving = false;
   double up_seconds = 0;
   std::uint64_t epoch = 0, epochs_planned = 0; ///< planned 0: only the scenario's stop_time ends it
@@ -47,7 +49,8 @@ struct node_report {
   std::map<std::string, std::uint64_t> rounds_by_outcome, rounds_by_reason;
   std::vector<round> last_rounds; ///< the newest first
   std::vector<neighbour> neighbours;
-  std::string contribution; ///< its own signed word (contribution.txt); empty without keys, or before the first
+  std::string contribution; ///< its own signed word (contribution.txt); empty without keys, or
+                            ///< before the first
   bool operator==(const node_report&) const = default;
 };
 

@@ -20,8 +20,7 @@ progress_checks::progress_checks(progress_options options, invariant& monotonic,
                                  invariant& staleness, invariant& lineage)
     : options_(std::move(options)), monotonic_(monotonic), staleness_(staleness),
       lineage_(lineage) {
-  if (!options_.name_of)
-    options_.name_of = [](peer_id id) { return fmt::format("peer {}", id); };
+  if (!options_.name_of) options_.name_of = [](peer_id id) { return fmt::format("peer {}", id); };
 }
 
 void progress_checks::reach(duration time, peer_id peer, peer_state& of, std::uint64_t epoch,
@@ -31,8 +30,7 @@ void progress_checks::reach(duration time, peer_id peer, peer_state& of, std::ui
     monotonic_.violate(time, fmt::format("{} {} at epoch {} after epoch {}", options_.name_of(peer),
                                          doing, epoch, of.epoch));
   }
-  if (epoch == of.epoch)
-    return;
+  if (epoch == of.epoch) return;
   if (of.in_sync) {
     remove(peer, of.epoch);
     place(time, peer, epoch);
@@ -45,8 +43,7 @@ void progress_checks::reach(duration time, peer_id peer, peer_state& of, std::ui
 }
 
 void progress_checks::set_in_sync(duration time, peer_id peer, peer_state& of, bool in_sync) {
-  if (of.in_sync == in_sync)
-    return;
+  if (of.in_sync == in_sync) return;
   of.in_sync = in_sync;
   if (in_sync) {
     ++in_sync_;
@@ -58,8 +55,7 @@ void progress_checks::set_in_sync(duration time, peer_id peer, peer_state& of, b
 }
 
 void progress_checks::place(duration time, peer_id peer, std::uint64_t epoch) {
-  if (options_.view == observed_view::whole)
-    staleness_.check();
+  if (options_.view == observed_view::whole) staleness_.check();
   at_epoch_[epoch].emplace(peer, time);
   // A new lead also reaches the epochs that nobody was seen at.
   for (std::uint64_t e = reached_.empty() ? epoch : reached_.rbegin()->first + 1; e <= epoch; ++e)
@@ -69,11 +65,9 @@ void progress_checks::place(duration time, peer_id peer, std::uint64_t epoch) {
 void progress_checks::remove(peer_id peer, std::uint64_t epoch) {
   complained_.erase(peer);
   const auto found = at_epoch_.find(epoch);
-  if (found == at_epoch_.end())
-    return;
+  if (found == at_epoch_.end()) return;
   found->second.erase(peer);
-  if (!found->second.empty())
-    return;
+  if (!found->second.empty()) return;
   at_epoch_.erase(found);
   // Without its leader the swarm leads from where it is: being behind counts from a new start.
   if (at_epoch_.empty()) {
@@ -86,21 +80,16 @@ void progress_checks::remove(peer_id peer, std::uint64_t epoch) {
 
 void progress_checks::look_for_stragglers(duration time) {
   next_look_ = time + options_.staleness_allowed / 8;
-  if (at_epoch_.empty())
-    return;
-  if (options_.one_branch)
-    look_for_branches(time);
+  if (at_epoch_.empty()) return;
+  if (options_.one_branch) look_for_branches(time);
   const std::uint64_t lead = at_epoch_.rbegin()->first;
   for (const auto& [epoch, peers] : at_epoch_) {
     const std::uint64_t too_far = epoch + options_.max_epoch_difference + 1;
-    if (too_far > lead)
-      return;
+    if (too_far > lead) return;
     const auto since = reached_.lower_bound(too_far);
-    if (since == reached_.end() || !too_long(time, since->second))
-      continue;
+    if (since == reached_.end() || !too_long(time, since->second)) continue;
     for (const auto& [peer, here_since] : peers) {
-      if (!too_long(time, here_since) || !complained_.insert(peer).second)
-        continue;
+      if (!too_long(time, here_since) || !complained_.insert(peer).second) continue;
       staleness_.violate(
           time, fmt::format("{} is in sync at epoch {} while others lead at {}, since {}",
                             options_.name_of(peer), epoch, lead, time_text(since->second)));
@@ -114,14 +103,16 @@ void progress_checks::look_for_branches(duration time) {
     actors::state_id state;
     for (const auto& [peer, here_since] : peers) {
       const auto& theirs = peers_.at(peer).state;
-      if (!too_long(time, here_since) || theirs.is_zero() || theirs == state)
-        continue;
+      if (!too_long(time, here_since) || theirs.is_zero() || theirs == state) continue;
       if (state.is_zero()) {
         first = peer;
         state = theirs;
       } else if (complained_.insert(peer).second) {
-        staleness_.violate(time, fmt::format("{} and {} are in sync at epoch {} on different branches, since {} at least",
-                                             options_.name_of(first), options_.name_of(peer), epoch, time_text(here_since)));
+        staleness_.violate(
+            time,
+            fmt::format(
+                "{} and {} are in sync at epoch {} on different branches, since {} at least",
+                options_.name_of(first), options_.name_of(peer), epoch, time_text(here_since)));
       }
     }
   }
@@ -129,17 +120,16 @@ void progress_checks::look_for_branches(duration time) {
 
 void progress_checks::cut(duration time) {
   if (options_.longest_cut > options_.staleness_allowed / 4)
-    all_hear_since_ = std::max(all_hear_since_, time + options_.longest_cut + options_.longest_cut / 16);  // actors::blacklist
+    all_hear_since_ = std::max(all_hear_since_, time + options_.longest_cut +
+                                                    options_.longest_cut / 16); // actors::blacklist
 }
 
 void progress_checks::know(std::uint64_t epoch, const actors::state_id& state) {
-  if (epoch + kept_epochs >= highest_)
-    states_[epoch].insert(state);
+  if (epoch + kept_epochs >= highest_) states_[epoch].insert(state);
 }
 
 void progress_checks::forget() {
-  if (highest_ < kept_epochs)
-    return;
+  if (highest_ < kept_epochs) return;
   const std::uint64_t oldest = highest_ - kept_epochs;
   states_.erase(states_.begin(), states_.lower_bound(oldest));
   origins_.erase(origins_.begin(), origins_.lower_bound(oldest));
@@ -150,8 +140,7 @@ void progress_checks::forget() {
 void progress_checks::phase_changed(duration time, peer_id peer,
                                     const actors::phase_changed& what) {
   advance(time);
-  if (what.phase == peer_phase::gone)
-    return left(time, peer);
+  if (what.phase == peer_phase::gone) return left(time, peer);
   peer_state& of = peers_[peer];
   const bool in_sync = what.phase == peer_phase::computing || what.phase == peer_phase::averaging;
   if (!in_sync)
@@ -170,13 +159,14 @@ void progress_checks::contributed(duration time, peer_id peer, const actors::con
     monotonic_.violate(time, fmt::format("{} contributes to epoch {} after epoch {}",
                                          options_.name_of(peer), what.epoch, of.epoch));
   }
-  if (!options_.one_branch || !what.takes || of.epoch != what.epoch || of.state.is_zero())
-    return;
+  if (!options_.one_branch || !what.takes || of.epoch != what.epoch || of.state.is_zero()) return;
   lineage_.check();
-  const auto& first = meetings_[what.epoch].try_emplace(what.group, meeting{of.state, peer}).first->second;
+  const auto& first =
+      meetings_[what.epoch].try_emplace(what.group, meeting{of.state, peer}).first->second;
   if (first.state != of.state)
     lineage_.violate(time, fmt::format("{} and {} contribute to group {} from different states",
-                                       options_.name_of(first.peer), options_.name_of(peer), what.group.hex()));
+                                       options_.name_of(first.peer), options_.name_of(peer),
+                                       what.group.hex()));
 }
 
 void progress_checks::stepped(duration time, peer_id peer, const actors::stepped& what) {
@@ -232,8 +222,7 @@ void progress_checks::adopted(duration time, peer_id peer, const actors::adopted
 void progress_checks::left(duration time, peer_id peer) {
   advance(time);
   const auto found = peers_.find(peer);
-  if (found == peers_.end())
-    return;
+  if (found == peers_.end()) return;
   set_in_sync(time, peer, found->second, false);
   peers_.erase(found);
 }

@@ -19,7 +19,7 @@ struct adopted;
 struct contributed;
 struct phase_changed;
 struct stepped;
-}  // namespace shoal::actors
+} // namespace shoal::actors
 
 namespace shoal::scenarios {
 
@@ -28,10 +28,10 @@ struct progress_options {
   /// How long a peer may be further behind before it has to know. It learns of the others from
   /// their records and from a round that it cannot join, so a round's time-out is part of it.
   duration staleness_allowed = std::chrono::seconds(150);
-  /// The longest time for which a fault keeps hosts from hearing of others. If it is no small part of what is allowed, that counts only
-  /// from when the last such fault is over.
+  /// The longest time for which a fault keeps hosts from hearing of others. If it is no small part
+  /// of what is allowed, that counts only from when the last such fault is over.
   duration longest_cut{};
-  bool one_branch = false;  ///< who is in sync at an epoch has the state that all others there have
+  bool one_branch = false; ///< who is in sync at an epoch has the state that all others there have
   std::function<std::string(actors::peer_id)> name_of;
   observed_view view = observed_view::whole;
 };
@@ -40,11 +40,14 @@ struct progress_options {
 /// `staleness`: a peer is in sync while its last phase is computing or averaging and it is alive.
 /// The leading epoch is the highest of the peers in sync. A peer in sync whose epoch has been more
 /// than max_epoch_difference below it, and who has been there itself, for more than
-/// staleness_allowed violates, once for each epoch. With one_branch so do two peers in sync that have been at one epoch with different
-/// states for that long: one of them should have gone over to the other one's branch. Looked at every eighth of staleness_allowed.
-/// `state_lineage`: a state that a step made has one (before, group), and one (before, group) makes
-/// one state; with one_branch who contributes to a group does so from one state; a step starts from the state that the peer is known to have; an adopted state is one
-/// that somebody had. In local view nobody is compared with others: `staleness` is not judged, nor who had an adopted state. States of the last 64 epochs are remembered.
+/// staleness_allowed violates, once for each epoch. With one_branch so do two peers in sync that
+/// have been at one epoch with different states for that long: one of them should have gone over to
+/// the other one's branch. Looked at every eighth of staleness_allowed. `state_lineage`: a state
+/// that a step made has one (before, group), and one (before, group) makes one state; with
+/// one_branch who contributes to a group does so from one state; a step starts from the state that
+/// the peer is known to have; an adopted state is one that somebody had. In local view nobody is
+/// compared with others: `staleness` is not judged, nor who had an adopted state. States of the
+/// last 64 epochs are remembered.
 class progress_checks {
 public:
   progress_checks(progress_options options, invariant& monotonic, invariant& staleness,
@@ -59,8 +62,7 @@ public:
   void cut(duration time);
   /// Time has come to `time`.
   void advance(duration time) {
-    if (time >= next_look_)
-      look_for_stragglers(time);
+    if (time >= next_look_) look_for_stragglers(time);
   }
 
   std::size_t in_sync() const noexcept { return in_sync_; }
@@ -90,7 +92,9 @@ private:
   void look_for_stragglers(duration time);
   void look_for_branches(duration time);
   /// Something that should have ended has been so since then.
-  bool too_long(duration time, duration since) const { return time - std::max(since, all_hear_since_) > options_.staleness_allowed; }
+  bool too_long(duration time, duration since) const {
+    return time - std::max(since, all_hear_since_) > options_.staleness_allowed;
+  }
   void place(duration time, actors::peer_id peer, std::uint64_t epoch);
   void remove(actors::peer_id peer, std::uint64_t epoch);
   void know(std::uint64_t epoch, const actors::state_id& state);
@@ -109,7 +113,8 @@ private:
   std::size_t in_sync_ = 0;
   std::uint64_t highest_ = 0;
   std::map<std::uint64_t, std::set<actors::state_id>> states_; // by epoch
-  std::map<std::uint64_t, std::map<actors::group_id, meeting>> meetings_;  // where the first contributor was
+  std::map<std::uint64_t, std::map<actors::group_id, meeting>>
+      meetings_; // where the first contributor was
   std::map<std::uint64_t, std::map<actors::state_id, origin>> origins_;
   std::map<std::uint64_t, std::map<std::pair<actors::state_id, actors::group_id>, actors::state_id>>
       results_;

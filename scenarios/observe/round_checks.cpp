@@ -25,8 +25,7 @@ bool is_empty(const actors::part_outcome& part) {
 void check_same_bits(const swarm_round& what, invariant& into) {
   for (std::size_t i = 0; i < what.members.size(); ++i) {
     const round_member& who = what.members[i];
-    if (!who.completed())
-      continue;
+    if (!who.completed()) continue;
     into.check();
     if (!who.same_values) {
       into.violate(what.ended,
@@ -37,8 +36,7 @@ void check_same_bits(const swarm_round& what, invariant& into) {
 }
 
 void check_denominator(const swarm_round& what, invariant& into) {
-  if (!what.completed)
-    return;
+  if (!what.completed) return;
   const auto members = static_cast<std::uint32_t>(what.members.size());
   bool complete = true; // no part lacks anybody who has weight
   bool certain = true;  // and nobody is missing whose weight is not known
@@ -51,8 +49,7 @@ void check_denominator(const swarm_round& what, invariant& into) {
     std::uint64_t weight = 0;
     for (std::size_t i = 0; i < part.senders.size(); ++i) {
       const std::uint32_t sender = part.senders[i];
-      if (i > 0 && part.senders[i - 1] >= sender)
-        wrong("lists its senders out of order");
+      if (i > 0 && part.senders[i - 1] >= sender) wrong("lists its senders out of order");
       if (sender >= members || !what.members[sender].contributed) {
         wrong(fmt::format("lists member {}, who contributed nothing", sender));
       } else {
@@ -61,12 +58,10 @@ void check_denominator(const swarm_round& what, invariant& into) {
     }
     if (weight != part.weight)
       wrong(fmt::format("was divided by {}, but its senders weigh {}", part.weight, weight));
-    if (is_empty(part))
-      continue;
+    if (is_empty(part)) continue;
     for (std::uint32_t i = 0; i < members; ++i) {
       const round_member& who = what.members[i];
-      if (std::binary_search(part.senders.begin(), part.senders.end(), i))
-        continue;
+      if (std::binary_search(part.senders.begin(), part.senders.end(), i)) continue;
       if (!who.contributed)
         certain = false;
       else if (who.weight > 0)
@@ -75,8 +70,7 @@ void check_denominator(const swarm_round& what, invariant& into) {
   }
   for (std::size_t i = 0; i < what.members.size(); ++i) {
     const round_member& who = what.members[i];
-    if (!who.completed())
-      continue;
+    if (!who.completed()) continue;
     into.check();
     if (!who.same_parts) {
       into.violate(
@@ -111,8 +105,7 @@ part_extent part_of(const swarm_round& what, const actors::part_outcome& stretch
 } // namespace
 
 void check_mass_conserved(const swarm_round& what, const mass_options& options, invariant& into) {
-  if (!what.completed)
-    return;
+  if (!what.completed) return;
   const auto wrong = [&](const std::string& text) {
     into.violate(what.ended, fmt::format("{} ({})", text, round_name(what)));
   };
@@ -135,14 +128,12 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
       return wrong(fmt::format("member {} contributed {} bytes to a mean of {}", i,
                                who.values.size(), what.mean.size()));
   }
-  if (what.mean.empty() || what.mean.is_hollow())
-    return;
+  if (what.mean.empty() || what.mean.is_hollow()) return;
 
   const actors::aggregator_definition& how = *options.aggregator;
   const std::uint64_t stride = work / std::max<std::uint64_t>(options.budget, 1) + 1;
   for (const actors::part_outcome& part : what.parts) {
-    if (is_empty(part))
-      continue;
+    if (is_empty(part)) continue;
     into.check();
     const bool whole = how.unit == actors::aggregation_unit::part;
     const auto [begin, end] = whole ? part_of(what, part) : part_extent{part.begin, part.end};
@@ -151,8 +142,7 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
       if (sender >= what.members.size() || !what.members[sender].contributed)
         continue; // see denominator
       const round_member& who = what.members[sender];
-      if (who.values.is_hollow())
-        return;
+      if (who.values.is_hollow()) return;
       claim.inputs.push_back(
           {static_cast<double>(who.weight), who.values.floats().subspan(begin, end - begin)});
     }
@@ -166,8 +156,7 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
     claim.start = what.epoch % stride;
     claim.stride = stride;
     claim.allowed = options.allowed;
-    if (const auto violation = how.verify(claim))
-      wrong(*violation);
+    if (const auto violation = how.verify(claim)) wrong(*violation);
   }
 }
 

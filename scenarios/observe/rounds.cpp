@@ -19,10 +19,8 @@ constexpr std::uint64_t kept_epochs = 16; // epochs for which retries are recogn
 
 /// Payloads of the same bits; hollow ones are as good as their sizes.
 bool same_bits(const payload& a, const payload& b) {
-  if (a.same_memory(b))
-    return true;
-  if (a.size() != b.size() || a.is_hollow() != b.is_hollow())
-    return false;
+  if (a.same_memory(b)) return true;
+  if (a.size() != b.size() || a.is_hollow() != b.is_hollow()) return false;
   return std::memcmp(a.bytes().data(), b.bytes().data(), a.size()) == 0;
 }
 
@@ -31,35 +29,31 @@ bool same_part(const actors::part_outcome& a, const actors::part_outcome& b) {
 }
 
 outcome judge(std::uint64_t completed, std::uint64_t partial, std::uint64_t failed) {
-  if (completed == 0)
-    return outcome::failed;
-  if (failed != 0)
-    return outcome::split;
+  if (completed == 0) return outcome::failed;
+  if (failed != 0) return outcome::split;
   return partial != 0 ? outcome::partial : outcome::ok;
 }
 
 /// Reasons of more weight explain those of less: whoever gave up did so because of something else.
 int weight_of(reason why) {
-  if (why == reason::none)
-    return 0;
+  if (why == reason::none) return 0;
   return why == reason::cancelled ? 1 : 2;
 }
 
 } // namespace
 
 bool is_included(const swarm_round& what, std::uint32_t index) {
-  if (!what.completed || what.outcome == outcome::failed)
-    return false;
+  if (!what.completed || what.outcome == outcome::failed) return false;
   return std::any_of(what.parts.begin(), what.parts.end(), [&](const actors::part_outcome& part) {
-    return part.begin != part.end && std::binary_search(part.senders.begin(), part.senders.end(), index);
+    return part.begin != part.end &&
+           std::binary_search(part.senders.begin(), part.senders.end(), index);
   });
 }
 
 std::uint64_t samples_included(const swarm_round& what) {
   std::uint64_t out = 0;
   for (std::uint32_t i = 0; i < what.members.size(); ++i)
-    if (is_included(what, i))
-      out += actors::index_count(what.members[i].samples);
+    if (is_included(what, i)) out += actors::index_count(what.members[i].samples);
   return out;
 }
 
@@ -76,16 +70,14 @@ round_book::open_round& round_book::find(duration time, const actors::group_id& 
     found.what.epoch = epoch;
     found.what.started = time;
   }
-  if (found.what.members.size() < members)
-    found.what.members.resize(members);
+  if (found.what.members.size() < members) found.what.members.resize(members);
   return found;
 }
 
 round_member& round_book::member(open_round& in, duration time, std::uint32_t index,
                                  actors::peer_id peer) {
   in.last_sign = time;
-  if (in.what.members.size() <= index)
-    in.what.members.resize(index + 1);
+  if (in.what.members.size() <= index) in.what.members.resize(index + 1);
   round_member& who = in.what.members[index];
   if (!who.known) {
     who.known = true;
@@ -96,10 +88,10 @@ round_member& round_book::member(open_round& in, duration time, std::uint32_t in
   return who;
 }
 
-void round_book::contributed(duration time, actors::peer_id peer, const actors::contributed& what, double loss) {
+void round_book::contributed(duration time, actors::peer_id peer, const actors::contributed& what,
+                             double loss) {
   const auto is_final = [&](const final_round& r) { return r.group == what.group; };
-  if (std::any_of(recent_.begin(), recent_.end(), is_final))
-    return;
+  if (std::any_of(recent_.begin(), recent_.end(), is_final)) return;
   open_round& in = find(time, what.group, what.epoch, what.members);
   round_member& who = member(in, time, what.member, peer);
   in.what.first_of_two = in.what.first_of_two || what.first_of_two;
@@ -112,11 +104,9 @@ void round_book::contributed(duration time, actors::peer_id peer, const actors::
 }
 
 void round_book::ended(duration time, actors::peer_id peer, const actors::round_ended& what) {
-  if (what.group.is_zero())
-    return ended_without_group(peer, what);
+  if (what.group.is_zero()) return ended_without_group(peer, what);
   const auto is_final = [&](const final_round& r) { return r.group == what.group; };
-  if (std::any_of(recent_.begin(), recent_.end(), is_final))
-    return late(what);
+  if (std::any_of(recent_.begin(), recent_.end(), is_final)) return late(what);
 
   open_round& in = find(time, what.group, what.epoch, what.members);
   round_member& who = member(in, time, what.member, peer);
@@ -143,18 +133,15 @@ void round_book::ended(duration time, actors::peer_id peer, const actors::round_
 }
 
 void round_book::ended_without_group(actors::peer_id peer, const actors::round_ended& what) {
-  if (what.reason == reason::none)
-    return;
-  if (!attempts_.emplace(what.epoch, peer).second)
-    return;
+  if (what.reason == reason::none) return;
+  if (!attempts_.emplace(what.epoch, peer).second) return;
   ++counts_.by_reason[std::string(to_string(what.reason))];
   const bool without_us = what.reason == reason::group_closed ||
                           what.reason == reason::out_of_sync || what.reason == reason::cancelled;
   if (!without_us && failed_epochs_.insert(what.epoch).second)
     ++counts_.by_outcome[static_cast<std::size_t>(outcome::failed)];
   const std::uint64_t newest = attempts_.rbegin()->first;
-  if (newest < kept_epochs)
-    return;
+  if (newest < kept_epochs) return;
   attempts_.erase(attempts_.begin(), attempts_.lower_bound({newest - kept_epochs, 0}));
   failed_epochs_.erase(failed_epochs_.begin(), failed_epochs_.lower_bound(newest - kept_epochs));
 }
@@ -171,24 +158,20 @@ void round_book::late(const actors::round_ended& what) {
     found->partial += what.outcome == outcome::partial ? 1 : 0;
   }
   found->outcome = judge(found->completed, found->partial, found->failed);
-  if (weight_of(what.reason) > weight_of(found->reason))
-    found->reason = what.reason;
+  if (weight_of(what.reason) > weight_of(found->reason)) found->reason = what.reason;
   count(*found, +1);
 }
 
 void round_book::killed(duration time, actors::peer_id peer) {
   dead_.emplace(peer, time);
   const auto found = rounds_of_.find(peer);
-  if (found == rounds_of_.end())
-    return;
+  if (found == rounds_of_.end()) return;
   const std::vector<actors::group_id> groups = found->second;
   for (const actors::group_id& group : groups) {
     const auto at = open_.find(group);
-    if (at == open_.end())
-      continue;
+    if (at == open_.end()) continue;
     for (round_member& who : at->second.what.members)
-      if (who.known && who.peer == peer)
-        who.dead = true;
+      if (who.known && who.peer == peer) who.dead = true;
     finish_if_final(at, time);
   }
 }
@@ -205,15 +188,13 @@ bool round_book::is_final(const open_round& what, duration time) const {
 }
 
 bool round_book::finish_if_final(iterator at, duration time) {
-  if (!is_final(at->second, time))
-    return false;
+  if (!is_final(at->second, time)) return false;
   close(at, false);
   return true;
 }
 
 void round_book::advance(duration time) {
-  if (time < next_sweep_)
-    return;
+  if (time < next_sweep_) return;
   next_sweep_ = time + grace_ / 4;
   for (auto at = open_.begin(); at != open_.end();) {
     const auto next = std::next(at);
@@ -240,14 +221,11 @@ void round_book::close(iterator at, bool unfinished) {
   final_round last{.group = what.group, .first_of_two = what.first_of_two};
   final_round of_dead;
   for (const round_member& who : what.members) {
-    if (!who.known)
-      continue;
+    if (!who.known) continue;
     std::erase(rounds_of_[who.peer], what.group);
-    if (rounds_of_[who.peer].empty())
-      rounds_of_.erase(who.peer);
+    if (rounds_of_[who.peer].empty()) rounds_of_.erase(who.peer);
     // Of a host that only reduces there is nobody else to say how it ended.
-    if (!who.ended || (!who.takes && view_ == observed_view::whole))
-      continue;
+    if (!who.ended || (!who.takes && view_ == observed_view::whole)) continue;
     final_round& to = who.dead ? of_dead : last;
     if (who.outcome != outcome::failed) {
       ++to.completed;
@@ -255,8 +233,7 @@ void round_book::close(iterator at, bool unfinished) {
     } else {
       ++to.failed;
     }
-    if (weight_of(who.reason) > weight_of(to.reason))
-      to.reason = who.reason;
+    if (weight_of(who.reason) > weight_of(to.reason)) to.reason = who.reason;
   }
   if (last.completed + last.failed == 0) {
     of_dead.group = what.group;
@@ -278,13 +255,11 @@ void round_book::close(iterator at, bool unfinished) {
       counts_.completed_seconds += to_seconds(what.ended - what.started);
     }
     recent_.push_back(last);
-    if (recent_.size() > kept_rounds)
-      recent_.pop_front();
+    if (recent_.size() > kept_rounds) recent_.pop_front();
   }
   const swarm_round done = std::move(what);
   open_.erase(at);
-  if (on_final_)
-    on_final_(done);
+  if (on_final_) on_final_(done);
 }
 
 void round_book::count(const final_round& what, int by) {
@@ -292,8 +267,7 @@ void round_book::count(const final_round& what, int by) {
   if (what.first_of_two && (what.outcome == outcome::ok || what.outcome == outcome::partial))
     return;
   counts_.by_outcome[static_cast<std::size_t>(what.outcome)] += static_cast<std::uint64_t>(by);
-  if (what.reason == reason::none)
-    return;
+  if (what.reason == reason::none) return;
   const std::string name(to_string(what.reason));
   if ((counts_.by_reason[name] += static_cast<std::uint64_t>(by)) == 0)
     counts_.by_reason.erase(name);

@@ -16,11 +16,12 @@
 // they count once for each epoch, and only if the swarm's round failed: `group_closed`,
 // `out_of_sync` and `cancelled` say that it took place without this peer.
 //
-// Of two rounds that follow each other (PowerSGD) the second one counts; the first one only if it did not end well, since then there is
-// no second, or one without some of the survivors.
+// Of two rounds that follow each other (PowerSGD) the second one counts; the first one only if it
+// did not end well, since then there is no second, or one without some of the survivors.
 //
-// In local view only the members of one host are ever known: a round is final when these have ended it, and its outcome and reason are
-// theirs. Whoever reads what all hosts wrote (scenarios/compare/run_nodes.hpp) puts the whole together.
+// In local view only the members of one host are ever known: a round is final when these have ended
+// it, and its outcome and reason are theirs. Whoever reads what all hosts wrote
+// (scenarios/compare/run_nodes.hpp) puts the whole together.
 //
 // Memory: bounded by the open rounds; a final round's payloads are dropped.
 #pragma once
@@ -45,7 +46,7 @@
 namespace shoal::actors {
 struct contributed;
 struct round_ended;
-}  // namespace shoal::actors
+} // namespace shoal::actors
 
 namespace shoal::scenarios {
 
@@ -65,7 +66,7 @@ struct round_member {
   actors::peer_id peer = 0;
   std::uint64_t weight = 0;
   std::vector<actors::sample_range> samples;
-  payload values; ///< its contribution
+  payload values;  ///< its contribution
   double loss = 0; ///< mean of what it computed for it; not finite: not known
   actors::outcome outcome = actors::outcome::failed;
   actors::reason reason = actors::reason::none;
@@ -88,7 +89,8 @@ struct swarm_round {
   actors::outcome outcome = actors::outcome::failed;
   actors::reason reason = actors::reason::none;
   bool unfinished = false; ///< the run ended first
-  bool first_of_two = false; ///< what it averaged is the basis of a second round of the same members
+  bool first_of_two =
+      false; ///< what it averaged is the basis of a second round of the same members
 };
 
 /// Whether the data of member `index` is in the result of a round that survivors completed.
@@ -100,8 +102,8 @@ std::uint64_t samples_included(const swarm_round& what);
 struct round_counts {
   std::array<std::uint64_t, 4> by_outcome{}; ///< by actors::outcome
   std::map<std::string, std::uint64_t> by_reason;
-  std::uint64_t completed = 0;                 ///< rounds that somebody completed
-  double completed_seconds = 0;                ///< from group_begun to their last member's end, summed
+  std::uint64_t completed = 0;  ///< rounds that somebody completed
+  double completed_seconds = 0; ///< from group_begun to their last member's end, summed
   std::uint64_t unfinished = 0;
   std::uint64_t late = 0; ///< members that ended after their round was final
   std::uint64_t of(actors::outcome which) const {
@@ -117,7 +119,8 @@ public:
                       observed_view view = observed_view::whole);
 
   /// `loss`: mean of the samples that the peer computed for it; not finite if that is not known.
-  void contributed(duration time, actors::peer_id peer, const actors::contributed& what, double loss = std::numeric_limits<double>::quiet_NaN());
+  void contributed(duration time, actors::peer_id peer, const actors::contributed& what,
+                   double loss = std::numeric_limits<double>::quiet_NaN());
   void ended(duration time, actors::peer_id peer, const actors::round_ended& what);
   void killed(duration time, actors::peer_id peer);
   /// Time has come to `time`: makes rounds final that wait for nobody who will come.

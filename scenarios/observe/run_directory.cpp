@@ -41,11 +41,9 @@ result<std::unique_ptr<output_file>> output_file::create(fs::path path) {
 }
 
 output_file::~output_file() {
-  if (file_ != nullptr)
-    std::fclose(file_);
+  if (file_ != nullptr) std::fclose(file_);
   std::error_code ignored;
-  if (!committed_)
-    fs::remove(partial_, ignored);
+  if (!committed_) fs::remove(partial_, ignored);
 }
 
 void output_file::fail(const char* doing, int code) {
@@ -55,27 +53,21 @@ void output_file::fail(const char* doing, int code) {
 
 void output_file::write(std::string_view bytes) {
   SHOAL_CHECK(file_ != nullptr, "write after commit");
-  if (error_ || bytes.empty())
-    return;
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size())
-    fail("write", errno);
+  if (error_ || bytes.empty()) return;
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail("write", errno);
 }
 
 void output_file::flush() {
   SHOAL_CHECK(file_ != nullptr, "flush after commit");
-  if (!error_ && std::fflush(file_) != 0)
-    fail("write", errno);
+  if (!error_ && std::fflush(file_) != 0) fail("write", errno);
 }
 
 result<void> output_file::commit() {
   SHOAL_CHECK(file_ != nullptr, "commit twice");
-  if (std::fflush(file_) != 0)
-    fail("write", errno);
-  if (std::fclose(file_) != 0)
-    fail("close", errno);
+  if (std::fflush(file_) != 0) fail("write", errno);
+  if (std::fclose(file_) != 0) fail("close", errno);
   file_ = nullptr;
-  if (error_)
-    return *error_;
+  if (error_) return *error_;
   if (std::rename(partial_.c_str(), path_.c_str()) != 0) {
     fail("rename to", errno);
     return *error_;
@@ -87,8 +79,7 @@ result<void> output_file::commit() {
 result<void> run_directory::check_free(const fs::path& path, bool force) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found)
-    return {};
+  if (status.type() == fs::file_type::not_found) return {};
   if (status.type() == fs::file_type::none)
     return failure{fmt::format("cannot use '{}': {}", path.string(), error.message())};
   if (status.type() != fs::file_type::directory)
@@ -99,17 +90,14 @@ result<void> run_directory::check_free(const fs::path& path, bool force) {
 }
 
 result<run_directory> run_directory::create(fs::path path, bool force) {
-  if (auto free = check_free(path, force); !free)
-    return failure{free.error()};
+  if (auto free = check_free(path, force); !free) return failure{free.error()};
   std::error_code error;
   fs::create_directories(path, error);
-  if (error)
-    return failure{fmt::format("cannot create '{}': {}", path.string(), error.message())};
+  if (error) return failure{fmt::format("cannot create '{}': {}", path.string(), error.message())};
   run_directory out(std::move(path));
   // Before anything is removed: can we write here at all?
   constexpr std::string_view probe = ".writable";
-  if (auto written = out.write(probe, "?"); !written)
-    return failure{written.error()};
+  if (auto written = out.write(probe, "?"); !written) return failure{written.error()};
   fs::remove(out.file(probe), error);
   for (const std::string_view name : known_files) {
     fs::remove(out.file(name), error);
@@ -122,8 +110,7 @@ result<run_directory> run_directory::create(fs::path path, bool force) {
   std::vector<fs::path> old;
   for (fs::directory_iterator entry(checkpoints, error), end; !error && entry != end;
        entry.increment(error))
-    if (is_checkpoint(entry->path().filename().string()))
-      old.push_back(entry->path());
+    if (is_checkpoint(entry->path().filename().string())) old.push_back(entry->path());
   for (const fs::path& file : old) {
     fs::remove(file, error);
     if (error)
@@ -143,8 +130,7 @@ result<fs::path> run_directory::folder(std::string_view name) const {
 
 result<void> run_directory::write(std::string_view name, std::string_view content) const {
   auto file = open(name);
-  if (!file)
-    return failure{file.error()};
+  if (!file) return failure{file.error()};
   (*file)->write(content);
   return (*file)->commit();
 }
@@ -164,8 +150,7 @@ result<std::string> read_file(const fs::path& path) {
   const bool bad = std::ferror(file) != 0;
   const int code = errno;
   std::fclose(file);
-  if (bad)
-    return failure{fmt::format("cannot read '{}': {}", path.string(), std::strerror(code))};
+  if (bad) return failure{fmt::format("cannot read '{}': {}", path.string(), std::strerror(code))};
   return out;
 }
 

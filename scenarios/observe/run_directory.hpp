@@ -25,7 +25,8 @@ public:
   output_file& operator=(const output_file&) = delete;
 
   void write(std::string_view bytes);
-  /// What was written is the operating system's from here on, and stays (under the name '….partial') if the process is killed.
+  /// What was written is the operating system's from here on, and stays (under the name
+  /// '….partial') if the process is killed.
   void flush();
   /// The error so far, if any: disk full, for instance.
   const std::optional<failure>& error() const noexcept { return error_; }
@@ -45,12 +46,13 @@ private:
 
 class run_directory {
 public:
-  /// What a run may write; `force` removes these and checkpoints/epoch-N.ckpt, and nothing else, from a directory that exists.
+  /// What a run may write; `force` removes these and checkpoints/epoch-N.ckpt, and nothing else,
+  /// from a directory that exists.
   static constexpr std::array<std::string_view, 16> known_files{
-      "run.yaml",   "summary.json", "metrics.csv", "metrics.prom", "events.jsonl.zst",
-      "transfers.jsonl.zst", "epochs.csv",
-      "ledger.csv", "rounds.csv",   "peers.csv",   "final.ckpt",   "report.html",
-      "curves.svg", "contributions.csv", "contribution.txt", "traffic.csv"};
+      "run.yaml",         "summary.json",        "metrics.csv",      "metrics.prom",
+      "events.jsonl.zst", "transfers.jsonl.zst", "epochs.csv",       "ledger.csv",
+      "rounds.csv",       "peers.csv",           "final.ckpt",       "report.html",
+      "curves.svg",       "contributions.csv",   "contribution.txt", "traffic.csv"};
 
   /// Whether a run may go to `path`: bad input if not.
   /// Errors: it exists and `force` is not set; it is no directory.

@@ -2,8 +2,9 @@
 // event log, rounds, invariants, metrics, and at the end the summary. Nothing here influences the
 // run. Thread safety: none; all calls come under one lock. Times never go back.
 //
-// A process of a cluster sees one host only (observer_options::view). Then rounds, samples and peers are this host's, what takes several
-// members to judge is not judged, and the logs are flushed as they grow, so that a process that is killed leaves what it knew.
+// A process of a cluster sees one host only (observer_options::view). Then rounds, samples and
+// peers are this host's, what takes several members to judge is not judged, and the logs are
+// flushed as they grow, so that a process that is killed leaves what it knew.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -33,7 +34,7 @@
 
 namespace shoal::actors {
 class observation;
-}  // namespace shoal::actors
+} // namespace shoal::actors
 
 namespace shoal::scenarios {
 
@@ -54,18 +55,20 @@ struct observer_options {
   std::function<wire_counts()> wire;
   /// What a peer's machine really is; empty where all are open.
   std::function<actors::reach(std::uint32_t machine)> true_reach;
-  /// Which region a machine of this name is in, for traffic.csv; empty: no such file. Asked once for each; may be asked from on_event.
+  /// Which region a machine of this name is in, for traffic.csv; empty: no such file. Asked once
+  /// for each; may be asked from on_event.
   std::function<std::string(std::uint32_t machine, const std::string& name)> region_of;
   /// A round with so many samples of a host's peer has ended, for each of them; may be empty.
   std::function<void(const swarm_round& round, std::uint64_t samples)> on_contribution;
   run_listener* listener = nullptr; ///< hears what the run directory gets; may be null
   invariant_options invariants;
-  std::optional<std::uint64_t> epochs_planned; ///< where training ends
+  std::optional<std::uint64_t> epochs_planned;      ///< where training ends
   duration round_grace = std::chrono::seconds(120); ///< see round_book
   observed_view view = observed_view::whole;
 };
 
-/// What the process of one host observes with, of options for the whole run: that host's peer, if it has one, and nobody else's.
+/// What the process of one host observes with, of options for the whole run: that host's peer, if
+/// it has one, and nobody else's.
 observer_options local_view_of(observer_options whole, std::optional<std::uint32_t> peer_machine);
 
 /// What only the stage knows, at the end.
@@ -107,20 +110,21 @@ public:
   /// observe too, under an id that never started; the log's sample does not leave them out.
   void on_observation(duration time, actors::peer_id peer, std::uint32_t machine,
                       std::string_view host_name, const actors::observation& what);
-  /// An incarnation of a peer's host starts or is killed. Not for hosts without a peer. `reason` is a
-  /// word for peers.csv.
-  /// `machine` and `incarnation`: as identify() has them.
-  void on_host_started(duration time, actors::peer_id peer, std::string_view host_name, std::uint32_t machine, std::uint32_t incarnation);
+  /// An incarnation of a peer's host starts or is killed. Not for hosts without a peer. `reason` is
+  /// a word for peers.csv. `machine` and `incarnation`: as identify() has them.
+  void on_host_started(duration time, actors::peer_id peer, std::string_view host_name,
+                       std::uint32_t machine, std::uint32_t incarnation);
   void on_host_killed(duration time, actors::peer_id peer, std::string_view reason = "killed");
-  /// An actor of this process reached this probe. Requires: the probe is one of actors::probes::all.
+  /// An actor of this process reached this probe. Requires: the probe is one of
+  /// actors::probes::all.
   void on_point(std::string_view point);
-  /// A fault of the scenario strikes these hosts, or its effect on them is over; `hosts` is empty if the fault is about all of them.
-  /// `cuts_off`: the fault keeps hosts from hearing of others.
+  /// A fault of the scenario strikes these hosts, or its effect on them is over; `hosts` is empty
+  /// if the fault is about all of them. `cuts_off`: the fault keeps hosts from hearing of others.
   void on_fault(duration time, std::size_t number, const char* action, bool begins, bool cuts_off,
                 const std::vector<std::string>& hosts);
   void on_held_out_loss(duration time, double loss);
-  /// Time has come to `time`. On the wall clock nothing may happen for long; whoever calls this now and then has rows and metrics all the
-  /// same.
+  /// Time has come to `time`. On the wall clock nothing may happen for long; whoever calls this now
+  /// and then has rows and metrics all the same.
   void on_time(duration time) { advance(time); }
 
   run_progress progress() const;
@@ -130,10 +134,10 @@ public:
   /// Set when a log cannot be written (disk full): the run should end, finish() returns it too.
   const std::optional<failure>& write_error() const noexcept;
 
-  /// Ends all books and writes metrics.csv, metrics.prom, epochs.csv, peers.csv, contributions.csv, traffic.csv, events.jsonl.zst
-  /// and transfers.jsonl.zst; summary.json is for
-  /// the caller to write, who may add a baseline. Call once.
-  /// Errors: a file cannot be written. The summary is in `into` all the same.
+  /// Ends all books and writes metrics.csv, metrics.prom, epochs.csv, peers.csv, contributions.csv,
+  /// traffic.csv, events.jsonl.zst and transfers.jsonl.zst; summary.json is for the caller to
+  /// write, who may add a baseline. Call once. Errors: a file cannot be written. The summary is in
+  /// `into` all the same.
   result<void> finish(const end_facts& facts, summary& into);
 
 private:
@@ -170,10 +174,10 @@ private:
     duration started{};
     bool alive = true;
     duration ended{};
-    std::string reason{}; // why it is not alive
+    std::string reason{};                         // why it is not alive
     actors::reach reach = actors::reach::unknown; // as it last believed
-    std::uint64_t computed = 0; // since its last contribution
-    double loss_sum = 0;        // of these
+    std::uint64_t computed = 0;                   // since its last contribution
+    double loss_sum = 0;                          // of these
   };
   std::unordered_map<actors::peer_id, peer_entry> peers_; // iterated only in the order of the ids
   duration now_{}, next_sample_{}, last_sample_{};
@@ -184,11 +188,11 @@ private:
   std::uint64_t computed_ = 0; // since the last row
   double loss_sum_ = 0;        // of these
   std::optional<double> train_loss_, first_held_out_, held_out_;
-  std::vector<summary::day_totals> days_;  // that are over
-  summary::day_totals before_today_;       // totals; `peers` unused
+  std::vector<summary::day_totals> days_; // that are over
+  summary::day_totals before_today_;      // totals; `peers` unused
   std::uint64_t heard_transfers_ = 0;
   duration day_began_{}, peers_counted_{};
-  double peer_seconds_ = 0;                // of today
+  double peer_seconds_ = 0; // of today
 };
 
 } // namespace shoal::scenarios

@@ -32,7 +32,8 @@ sample_book::sample_book(sample_book_options options, invariant& into)
 }
 
 void sample_book::suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,
-                          const actors::group_id& first, const actors::group_id& second, bool heals) {
+                          const actors::group_id& first, const actors::group_id& second,
+                          bool heals) {
   if (suspicions_.size() < most_suspicions) {
     suspicions_.push_back({begin, end, time, std::move(text), first, second, heals});
   } else {
@@ -46,12 +47,14 @@ void sample_book::computed(duration time, actors::peer_id peer, const actors::tr
     check_.check();
     of.computed.update(
         range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, bool& done) {
-          // What was for the round on its state it may have dropped, to repeat that round's step: a late message may bring it again.
+          // What was for the round on its state it may have dropped, to repeat that round's step: a
+          // late message may bring it again.
           if (done && options_.view == observed_view::whole)
             of.for_round.visit(begin, end, [&](std::uint64_t b, std::uint64_t e, bool dropped) {
               if (!dropped)
-                check_.violate(time, fmt::format("{} computed samples {} twice for one contribution",
-                                                 options_.name_of(peer), range_text(b, e)));
+                check_.violate(time,
+                               fmt::format("{} computed samples {} twice for one contribution",
+                                           options_.name_of(peer), range_text(b, e)));
             });
           done = true;
         });
@@ -80,11 +83,9 @@ void sample_book::contributed(duration time, actors::peer_id peer,
         });
     of.computed.visit(
         range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, bool done) {
-          if (done)
-            return;
+          if (done) return;
           of.given_back.visit(begin, end, [&](std::uint64_t b, std::uint64_t e, bool given_back) {
-            if (given_back)
-              return;
+            if (given_back) return;
             check_.violate(
                 time,
                 fmt::format("{} contributes samples {} to epoch {} without having computed them",
@@ -104,10 +105,10 @@ void sample_book::contributed(duration time, actors::peer_id peer,
         return;
       if (options_.computes_meanwhile) {
         bool again = false;
-        if (!retried) before.visit(b, e, [&](std::uint64_t, std::uint64_t, bool was) { again = again || was; });
+        if (!retried)
+          before.visit(b, e, [&](std::uint64_t, std::uint64_t, bool was) { again = again || was; });
         of.left_out.assign(b, e, true);
-        if (!again)
-          return;
+        if (!again) return;
       }
       check_.violate(time,
                      fmt::format("{} computed samples {} but does not contribute them to epoch {}",
@@ -120,10 +121,8 @@ void sample_book::contributed(duration time, actors::peer_id peer,
 
 void sample_book::round_ended(duration, actors::peer_id peer, const actors::round_ended& what) {
   const auto found = peers_.find(peer);
-  if (found == peers_.end() || found->second.group != what.group)
-    return;
-  if (what.outcome == actors::outcome::failed)
-    return; // the gradient is kept for the next attempt
+  if (found == peers_.end() || found->second.group != what.group) return;
+  if (what.outcome == actors::outcome::failed) return; // the gradient is kept for the next attempt
   peer_state& of = found->second;
   const bool included = is_sender(what.parts, what.member);
   for (const sample_range& range : of.contribution) {
@@ -138,16 +137,14 @@ void sample_book::round_ended(duration, actors::peer_id peer, const actors::roun
 }
 
 void sample_book::round_final(const swarm_round& what) {
-  if (!what.completed)
-    return;
+  if (!what.completed) return;
   split_ = split_ || what.outcome == actors::outcome::split;
   before_split_ += split_ ? 0 : 1;
   rounds_.push_back(what.group);
   const auto number = static_cast<std::uint32_t>(rounds_.size());
   for (std::uint32_t i = 0; i < what.members.size(); ++i) {
     const round_member& who = what.members[i];
-    if (!who.contributed || !is_sender(what.parts, i))
-      continue;
+    if (!who.contributed || !is_sender(what.parts, i)) continue;
     for (const sample_range& range : who.samples) {
       check_.check();
       samples_.update(
@@ -162,12 +159,10 @@ void sample_book::round_final(const swarm_round& what) {
                           "samples {} of {} are in a second completed round (epoch {}, group {})",
                           range_text(begin, end), options_.name_of(who.peer), what.epoch,
                           what.group.hex()),
-                      e.round > 0 ? rounds_[e.round - 1] : actors::group_id{},
-                      what.group);
+                      e.round > 0 ? rounds_[e.round - 1] : actors::group_id{}, what.group);
             }
             e.round = number;
-            if (e.uses < 255)
-              ++e.uses;
+            if (e.uses < 255) ++e.uses;
             e.used_ns = what.ended.count();
             settle(e);
           });
@@ -184,13 +179,13 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
         range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, entry& e) {
           const bool ours = e.shard == shard_state::leased && e.holder == what.peer;
           const bool is_final = e.is_final();
-          // By a replica that was paused or cut off, took over when it came back, and hands what it did over to the one that has committed them.
+          // By a replica that was paused or cut off, took over when it came back, and hands what it
+          // did over to the one that has committed them.
           const bool overtaken = options_.takeovers && is_final;
           const bool of_others = options_.view == observed_view::local && options_.takeovers &&
                                  e.shard == shard_state::unknown;
           const auto wrong = [&](std::string_view doing) {
-            if (of_others)
-              return;
+            if (of_others) return;
             constexpr std::string_view names[] = {"unknown", "leased", "committed", "returned",
                                                   "partial"};
             suspect(time, begin, end,
@@ -205,8 +200,7 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
           case sample_state::leased:
             if (e.shard != shard_state::unknown && e.shard != shard_state::returned && !ours)
               wrong("leases");
-            if (overtaken)
-              break;
+            if (overtaken) break;
             e.shard = shard_state::leased;
             e.holder = what.peer;
             break;
@@ -214,16 +208,14 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
             if (!ours && !(options_.takeovers && !is_final &&
                            (what.peer == 0 || e.shard == shard_state::returned)))
               wrong("takes back");
-            if (overtaken && what.peer == 0)
-              break;
+            if (overtaken && what.peer == 0) break;
             e.shard = shard_state::returned;
             e.holder = 0;
             if (of != peers_.end()) {
               interval_map<bool>& computed = of->second.computed;
               interval_map<bool>& given_back = of->second.given_back;
               computed.update(begin, end, [&](std::uint64_t b, std::uint64_t stop, bool& done) {
-                if (done)
-                  given_back.assign(b, stop, true);
+                if (done) given_back.assign(b, stop, true);
                 done = false;
               });
               of->second.left_out.erase(begin, end);
@@ -231,30 +223,27 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
             break;
           case sample_state::committed:
           case sample_state::partial:
-            if (!ours && e.shard != shard_state::returned && !overtaken)
-              wrong("commits");
+            if (!ours && e.shard != shard_state::returned && !overtaken) wrong("commits");
             e.shard =
                 what.to == sample_state::committed ? shard_state::committed : shard_state::partial;
             e.holder = 0;
             break;
           }
-          // A round that is not final yet may be what is committed, and an earlier use of the samples be lost.
-          if (e.round == 0 || what.group.is_zero() || rounds_[e.round - 1] == what.group)
-            settle(e);
+          // A round that is not final yet may be what is committed, and an earlier use of the
+          // samples be lost.
+          if (e.round == 0 || what.group.is_zero() || rounds_[e.round - 1] == what.group) settle(e);
         });
   }
 }
 
 /// To the next state: what is computed by now is for the round on that one.
 void sample_book::went_over(peer_state& of) {
-  if (options_.computes_meanwhile)
-    of.for_round = of.computed;
+  if (options_.computes_meanwhile) of.for_round = of.computed;
 }
 
 void sample_book::repeated_step(actors::peer_id peer) {
   const auto found = peers_.find(peer);
-  if (found == peers_.end())
-    return;
+  if (found == peers_.end()) return;
   peer_state& of = found->second;
   // It tells the shard so; but what others have committed meanwhile the shard does not take back.
   for (const auto& stretch : of.for_round.pieces()) {
@@ -268,7 +257,8 @@ void sample_book::repeated_step(actors::peer_id peer) {
 
 void sample_book::stepped(actors::peer_id peer, const actors::stepped& what) {
   if (what.group.is_zero())
-    repeated_step(peer);  // a step without a round: what it had for one it gives back, if it can reach the shard
+    repeated_step(peer); // a step without a round: what it had for one it gives back, if it can
+                         // reach the shard
   else if (const auto of = peers_.find(peer); of != peers_.end())
     went_over(of->second);
   last_step_ = what.after;
@@ -276,18 +266,14 @@ void sample_book::stepped(actors::peer_id peer, const actors::stepped& what) {
 }
 
 void sample_book::step_made(const actors::step_made& what) {
-  constexpr std::size_t kept = 4096;  // a split round is final, and a lost sample leased again, long before so many further steps
-  if (!origin_)
-    origin_ = what.before;
-  if (!steps_.try_emplace(what.after, step{what.before, what.group}).second)
-    return;
-  if (!options_.one_branch)
-    befores_.emplace(what.group, what.before);
-  if (split_)
-    return;
+  constexpr std::size_t kept = 4096; // a split round is final, and a lost sample leased again, long
+                                     // before so many further steps
+  if (!origin_) origin_ = what.before;
+  if (!steps_.try_emplace(what.after, step{what.before, what.group}).second) return;
+  if (!options_.one_branch) befores_.emplace(what.group, what.before);
+  if (split_) return;
   first_steps_.push_back(what.after);
-  if (first_steps_.size() <= kept)
-    return;
+  if (first_steps_.size() <= kept) return;
   const auto oldest = steps_.find(first_steps_.front());
   befores_.erase(oldest->second.group);
   steps_.erase(oldest);
@@ -299,12 +285,10 @@ void sample_book::reported(const actors::samples_reported& what) {
   for (const sample_range& range : what.samples) {
     samples_.update(range.first, range.end(),
                     [](std::uint64_t, std::uint64_t, entry& e) { e.reported = true; });
-    if (of == peers_.end())
-      continue;
+    if (of == peers_.end()) continue;
     of->second.computed.update(range.first, range.end(),
                                [&](std::uint64_t begin, std::uint64_t end, bool& done) {
-                                 if (done)
-                                   of->second.given_back.assign(begin, end, true);
+                                 if (done) of->second.given_back.assign(begin, end, true);
                                  done = false;
                                });
   }
@@ -317,9 +301,9 @@ void sample_book::finish_stretch(
   const std::uint64_t count = end - begin;
   const std::string which = range_text(begin, end);
   const bool finished = e.is_final();
-  if (e.reported || (e.round > 0 && lost(rounds_[e.round - 1])))
-    return;
-  if (options_.takeovers && e.shard == shard_state::unknown && e.uses == 0 && end % actors::territory_size == 0)
+  if (e.reported || (e.round > 0 && lost(rounds_[e.round - 1]))) return;
+  if (options_.takeovers && e.shard == shard_state::unknown && e.uses == 0 &&
+      end % actors::territory_size == 0)
     return;
   if (e.shard == shard_state::unknown) {
     if (options_.view == observed_view::whole || !options_.takeovers)
@@ -348,50 +332,46 @@ void sample_book::finish_stretch(
 }
 
 void sample_book::find_lost(const std::optional<actors::state_id>& leading) {
-  if (!leading)
-    return;
+  if (!leading) return;
   std::set<actors::group_id> led_to_it;
   std::set<actors::state_id> seen;
   actors::group_id first;
-  bool whole = true;  // all that led to it is known
+  bool whole = true; // all that led to it is known
   // A state may have been made that nobody has gone over to yet.
   std::vector<actors::state_id> open{steps_.contains(*leading) ? *leading : last_step_};
   while (!open.empty()) {
     const actors::state_id state = open.back();
     open.pop_back();
-    if (!seen.insert(state).second)
-      continue;
+    if (!seen.insert(state).second) continue;
     const auto at = steps_.find(state);
     if (at == steps_.end()) {
       whole = whole && state == origin_;
       continue;
     }
     open.push_back(at->second.before);
-    if (at->second.group.is_zero())  // an epoch that fills the pipeline
+    if (at->second.group.is_zero()) // an epoch that fills the pipeline
       continue;
     led_to_it.insert(first = at->second.group);
     // Where parameters are averaged, the states of all members led to it.
     for (auto [i, end] = befores_.equal_range(at->second.group); i != end; ++i)
       open.push_back(i->second);
   }
-  // If all who had a state died, the swarm began anew, and no round before that led to what it has now. Otherwise nobody can tell of what
-  // was before the first step that is known.
+  // If all who had a state died, the swarm began anew, and no round before that led to what it has
+  // now. Otherwise nobody can tell of what was before the first step that is known.
   auto from = rounds_.begin();
   if (!whole)
-    from = options_.one_branch ? std::find(rounds_.begin(), rounds_.end(), first) : rounds_.begin() + static_cast<std::ptrdiff_t>(before_split_);
+    from = options_.one_branch ? std::find(rounds_.begin(), rounds_.end(), first)
+                               : rounds_.begin() + static_cast<std::ptrdiff_t>(before_split_);
   for (auto at = from; at != rounds_.end(); ++at)
-    if (!led_to_it.contains(*at))
-      lost_.insert(*at);
+    if (!led_to_it.contains(*at)) lost_.insert(*at);
 }
 
-/// Samples that were used once and committed need nothing more to be known about them: stretches of them merge.
+/// Samples that were used once and committed need nothing more to be known about them: stretches of
+/// them merge.
 void sample_book::settle(entry& what) const noexcept {
-  if (what.uses != 1 || !what.is_final())
-    return;
-  if (!split_)
-    what.round = 0;
-  if (what.round == 0)
-    what.holder = 0, what.used_ns = 0, what.lost_branch = false;
+  if (what.uses != 1 || !what.is_final()) return;
+  if (!split_) what.round = 0;
+  if (what.round == 0) what.holder = 0, what.used_ns = 0, what.lost_branch = false;
 }
 
 void sample_book::finish(duration time,
@@ -399,22 +379,19 @@ void sample_book::finish(duration time,
                          const std::optional<actors::state_id>& leading) {
   find_lost(leading);
   for (const suspicion& what : suspicions_) {
-    if (lost(what.first) || lost(what.second))
-      continue;
+    if (lost(what.first) || lost(what.second)) continue;
     bool excused = true;
     samples_.visit(what.begin, what.end, [&](std::uint64_t, std::uint64_t, const entry& e) {
       excused = excused && (e.reported || (what.heals && e.is_final() && e.uses <= 1));
     });
-    if (!excused)
-      check_.violate(what.time, what.text, what.end - what.begin);
+    if (!excused) check_.violate(what.time, what.text, what.end - what.begin);
   }
   if (suspicions_dropped_ > 0) {
     check_.violate(time, fmt::format("{} further suspicions were not kept", suspicions_dropped_),
                    suspicions_dropped_);
   }
   suspicions_.clear();
-  if (!shard_seen_ || samples_.empty())
-    return; // a run without data only averages
+  if (!shard_seen_ || samples_.empty()) return; // a run without data only averages
   samples_.visit(samples_.front().first, samples_.back().end,
                  [&](std::uint64_t begin, std::uint64_t end, const entry& e) {
                    finish_stretch(time, begin, end, e, died);

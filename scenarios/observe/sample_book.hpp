@@ -17,20 +17,23 @@
 //    quarter: the shard does not look all the time);
 //  - each index of a completed round is committed or partial, unless the round completed less than
 //    `settle_time` ago (its commit may be under way); each committed index is in a completed round.
-// A round that splits the swarm makes two branches, and one of them wins (DESIGN section 4): what the other one used
-// may be used again. So does one whose members all die before anybody else hears of it. So a second use counts only if both rounds led to
-// the state that the run ends with, and only what such a round used has to be committed.
-// Indices that are reported (actors::samples_reported, at any time) are excused from double use.
-// Where replicas of the shard take over from each other, the next primary may say again what the last one had said and
-// not told it: that an index is returned, or final; and it may take back what nobody claims (peer 0). Of two primaries that do not
-// know of each other yet, one may take back or lease what the other one has committed: then it has to be final again at the end, and
-// used once. Indices that no replica issued end where a territory begins.
-// In local view the host of a peer does not hear what the shard takes back, nor the shard's what peers use: of a peer it is checked that
-// it contributes what it computed, each index once, with their number as its weight; of a shard, that each move follows the one before.
-// A replica that takes over knows its samples from others, so that their first move is not judged.
-// A peer's computed indices are forgotten when it drops its gradient: it downloads, adopts, leaves,
-// dies, or reports them; indices that it gives back may be in its next contribution or not. A peer that repeats a step beside
-// computing drops what it had for that step's round, and keeps what it has computed since it went over to the state before.
+// A round that splits the swarm makes two branches, and one of them wins (DESIGN section 4): what
+// the other one used may be used again. So does one whose members all die before anybody else hears
+// of it. So a second use counts only if both rounds led to the state that the run ends with, and
+// only what such a round used has to be committed. Indices that are reported
+// (actors::samples_reported, at any time) are excused from double use. Where replicas of the shard
+// take over from each other, the next primary may say again what the last one had said and not told
+// it: that an index is returned, or final; and it may take back what nobody claims (peer 0). Of two
+// primaries that do not know of each other yet, one may take back or lease what the other one has
+// committed: then it has to be final again at the end, and used once. Indices that no replica
+// issued end where a territory begins. In local view the host of a peer does not hear what the
+// shard takes back, nor the shard's what peers use: of a peer it is checked that it contributes
+// what it computed, each index once, with their number as its weight; of a shard, that each move
+// follows the one before. A replica that takes over knows its samples from others, so that their
+// first move is not judged. A peer's computed indices are forgotten when it drops its gradient: it
+// downloads, adopts, leaves, dies, or reports them; indices that it gives back may be in its next
+// contribution or not. A peer that repeats a step beside computing drops what it had for that
+// step's round, and keeps what it has computed since it went over to the state before.
 //
 // Actors must observe `trained` when a gradient is added to what will be contributed, not for
 // results that are thrown away.
@@ -62,18 +65,18 @@ struct samples_reported;
 struct step_made;
 struct stepped;
 struct trained;
-}  // namespace shoal::actors
+} // namespace shoal::actors
 
 namespace shoal::scenarios {
 
 struct sample_book_options {
   duration lease_time = std::chrono::seconds(60);
   duration settle_time = std::chrono::seconds(30);
-  bool weights_are_samples = true;   ///< false where parameters are averaged
+  bool weights_are_samples = true; ///< false where parameters are averaged
   /// What is computed while a round is under way is in the next one (in which it has to be).
   bool computes_meanwhile = false;
   std::function<std::string(actors::peer_id)> name_of; ///< for texts
-  bool takeovers = false; ///< replicas of the shard take over from each other
+  bool takeovers = false;  ///< replicas of the shard take over from each other
   bool one_branch = false; ///< each step leads from the state of all to the next one
   observed_view view = observed_view::whole;
 };
@@ -115,15 +118,18 @@ private:
     actors::peer_id holder = 0; // of the lease
     std::int64_t used_ns = 0;
     bool operator==(const entry&) const = default;
-    bool is_final() const noexcept { return shard == shard_state::committed || shard == shard_state::partial; }
+    bool is_final() const noexcept {
+      return shard == shard_state::committed || shard == shard_state::partial;
+    }
   };
   struct peer_state {
     interval_map<bool> computed;   // not yet used
     interval_map<bool> given_back; // computed, then returned to the shard
-    interval_map<bool> left_out;   // computed while a round was under way: has to be in the next one
-    std::uint64_t left_out_epoch = 0;  // of that round, or of its attempts
-    interval_map<bool> for_round;  // of the computed ones: for the round on its state, if it computes meanwhile
-    actors::group_id group;        // of the last contribution
+    interval_map<bool> left_out; // computed while a round was under way: has to be in the next one
+    std::uint64_t left_out_epoch = 0; // of that round, or of its attempts
+    interval_map<bool>
+        for_round; // of the computed ones: for the round on its state, if it computes meanwhile
+    actors::group_id group; // of the last contribution
     std::vector<actors::sample_range> contribution;
   };
   /// A violation unless its indices are reported before the end.
@@ -132,7 +138,7 @@ private:
     duration time;
     std::string text;
     actors::group_id first, second; // rounds, as far as they are numbered
-    bool heals = false; // none if they are final at the end, used once
+    bool heals = false;             // none if they are final at the end, used once
   };
   struct step {
     actors::state_id before;
@@ -141,7 +147,8 @@ private:
 
   void went_over(peer_state& of);
   void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,
-               const actors::group_id& first = {}, const actors::group_id& second = {}, bool heals = false);
+               const actors::group_id& first = {}, const actors::group_id& second = {},
+               bool heals = false);
   /// At the end: the round did not lead to the leading state.
   bool lost(const actors::group_id& round) const { return lost_.contains(round); }
   void find_lost(const std::optional<actors::state_id>& leading);
@@ -156,12 +163,15 @@ private:
   std::vector<suspicion> suspicions_;
   std::uint64_t suspicions_dropped_ = 0;
   bool shard_seen_ = false;
-  bool split_ = false;                            // a round has split the swarm: from then on samples are told apart by their rounds
-  std::vector<actors::group_id> rounds_;          // by number - 1
-  std::size_t before_split_ = 0;                  // how many of them
-  std::map<actors::state_id, step> steps_;        // by the state they made: the last few, all from the first split on
-  std::multimap<actors::group_id, actors::state_id> befores_;  // without one_branch: what the members of a group went from
-  std::optional<actors::state_id> origin_;        // what the first step led from
+  bool split_ =
+      false; // a round has split the swarm: from then on samples are told apart by their rounds
+  std::vector<actors::group_id> rounds_; // by number - 1
+  std::size_t before_split_ = 0;         // how many of them
+  std::map<actors::state_id, step>
+      steps_; // by the state they made: the last few, all from the first split on
+  std::multimap<actors::group_id, actors::state_id>
+      befores_; // without one_branch: what the members of a group went from
+  std::optional<actors::state_id> origin_; // what the first step led from
   std::deque<actors::state_id> first_steps_;
   actors::state_id last_step_;
   std::set<actors::group_id> lost_;

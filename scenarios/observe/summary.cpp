@@ -1,9 +1,8 @@
 #include "scenarios/observe/summary.hpp"
 
-#include "scenarios/observe/text.hpp"
-
 #include "actors/reasons.hpp"
 #include "kernels/base/units.hpp"
+#include "scenarios/observe/text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,8 +19,7 @@ using json = nlohmann::ordered_json;
 
 std::uint64_t summary::violations() const noexcept {
   std::uint64_t sum = 0;
-  for (const auto& [name, totals] : invariants)
-    sum += totals.violated;
+  for (const auto& [name, totals] : invariants) sum += totals.violated;
   return sum;
 }
 
@@ -46,19 +44,17 @@ constexpr std::array reach_fields{
     reach_field{"unknown", &summary::reach_totals::unknown},
     reach_field{"right", &summary::reach_totals::right},
     reach_field{"wrong", &summary::reach_totals::wrong}};
-constexpr std::array connection_fields{
-    reach_field{"direct", &summary::reach_totals::direct},
-    reach_field{"reversed", &summary::reach_totals::reversed},
-    reach_field{"punched", &summary::reach_totals::punched},
-    reach_field{"relayed", &summary::reach_totals::relayed}};
+constexpr std::array connection_fields{reach_field{"direct", &summary::reach_totals::direct},
+                                       reach_field{"reversed", &summary::reach_totals::reversed},
+                                       reach_field{"punched", &summary::reach_totals::punched},
+                                       reach_field{"relayed", &summary::reach_totals::relayed}};
 constexpr std::array unreachable_fields{
     reach_field{"no_relay", &summary::reach_totals::no_relay},
     reach_field{"relay_spent", &summary::reach_totals::relay_spent}};
 
 template <class Fields>
 void put(json& into, const summary::reach_totals& from, const Fields& fields) {
-  for (const auto& [name, member] : fields)
-    into[name] = from.*member;
+  for (const auto& [name, member] : fields) into[name] = from.*member;
 }
 template <class Fields>
 void take(const json& from, summary::reach_totals& into, const Fields& fields) {
@@ -83,14 +79,11 @@ json as_json(const summary& what) {
                  {"baseline", number(what.loss.baseline)},
                  {"bigram", number(what.loss.bigram)}};
   json reasons = json::object();
-  for (const auto& [name, count] : what.rounds.by_reason)
-    reasons[name] = count;
-  out["rounds"] = {{"ok", what.rounds.ok},
-                   {"partial", what.rounds.partial},
-                   {"split", what.rounds.split},
-                   {"failed", what.rounds.failed},
-                   {"by_reason", reasons},
-                   {"mean_seconds", number(what.rounds.mean_seconds)}};
+  for (const auto& [name, count] : what.rounds.by_reason) reasons[name] = count;
+  out["rounds"] = {
+      {"ok", what.rounds.ok},       {"partial", what.rounds.partial},
+      {"split", what.rounds.split}, {"failed", what.rounds.failed},
+      {"by_reason", reasons},       {"mean_seconds", number(what.rounds.mean_seconds)}};
   out["bytes_sent"] = {{"data", what.bytes_sent.data},
                        {"averaging", what.bytes_sent.averaging},
                        {"state", what.bytes_sent.state},
@@ -114,17 +107,16 @@ json as_json(const summary& what) {
                       {"samples", day.samples},
                       {"bytes_sent", day.bytes_sent}});
   }
-  if (what.epochs_planned)
-    out["epochs_planned"] = *what.epochs_planned;
+  if (what.epochs_planned) out["epochs_planned"] = *what.epochs_planned;
   json checks = json::object();
   for (const auto& [name, totals] : what.invariants) {
     json& one = checks[name] = {{"checked", totals.checked}, {"violated", totals.violated}};
-    if (!totals.first_violation.empty())
-      one["first_violation"] = totals.first_violation;
+    if (!totals.first_violation.empty()) one["first_violation"] = totals.first_violation;
   }
-  out["distortion"] = what.distortion ? json{{"late_steps", what.distortion->late_steps},
-                                            {"late_seconds", number(what.distortion->late_seconds)}}
-                                     : json(nullptr);
+  out["distortion"] = what.distortion
+                          ? json{{"late_steps", what.distortion->late_steps},
+                                 {"late_seconds", number(what.distortion->late_seconds)}}
+                          : json(nullptr);
   out["invariants"] = checks;
   return out;
 }
@@ -166,7 +158,8 @@ result<summary> summary_from_json(std::string_view from) {
                   rounds.at("split").get<std::uint64_t>(),
                   rounds.at("failed").get<std::uint64_t>(),
                   {},
-                  rounds.contains("mean_seconds") ? optional_number(rounds.at("mean_seconds")) : std::nullopt};
+                  rounds.contains("mean_seconds") ? optional_number(rounds.at("mean_seconds"))
+                                                  : std::nullopt};
     for (const auto& [name, count] : rounds.at("by_reason").items())
       out.rounds.by_reason[name] = count.get<std::uint64_t>();
     const json& bytes = in.at("bytes_sent");
@@ -176,7 +169,7 @@ result<summary> summary_from_json(std::string_view from) {
     const json& peers = in.at("peers");
     out.peers = {peers.at("joined").get<std::uint64_t>(), peers.at("left").get<std::uint64_t>(),
                  peers.at("alive").get<std::uint64_t>()};
-    if (in.contains("faults"))  // older versions did not count them
+    if (in.contains("faults")) // older versions did not count them
       out.faults_struck = in.at("faults").at("struck").get<std::uint64_t>();
     if (in.contains("reachability") && !in.at("reachability").is_null()) {
       const json& reach = in.at("reachability");
@@ -188,7 +181,8 @@ result<summary> summary_from_json(std::string_view from) {
     }
     if (in.contains("distortion") && !in.at("distortion").is_null()) {
       const json& late = in.at("distortion");
-      out.distortion = {late.at("late_steps").get<std::uint64_t>(), late.at("late_seconds").get<double>()};
+      out.distortion = {late.at("late_steps").get<std::uint64_t>(),
+                        late.at("late_seconds").get<double>()};
     }
     if (in.contains("days"))
       for (const json& day : in.at("days"))
@@ -217,8 +211,7 @@ std::optional<double> summary_number(const summary& what, std::string_view path)
   while (!rest.empty()) {
     const std::size_t dot = rest.find('.');
     const std::string key(rest.substr(0, dot));
-    if (!at->is_object())
-      return std::nullopt;
+    if (!at->is_object()) return std::nullopt;
     const auto found = at->find(key);
     if (found == at->end()) {
       const bool reason = path.starts_with("rounds.by_reason.") &&
@@ -236,8 +229,7 @@ namespace {
 
 std::string grouped(std::uint64_t value) {
   std::string out = std::to_string(value);
-  for (std::size_t at = out.size(); at > 3;)
-    out.insert(at -= 3, 1, ',');
+  for (std::size_t at = out.size(); at > 3;) out.insert(at -= 3, 1, ',');
   return out;
 }
 
@@ -247,7 +239,8 @@ constexpr std::size_t most_day_rows = 20;
 std::string days_table(const summary& what) {
   const std::size_t count = what.days.size();
   const std::size_t together = (count + most_day_rows - 1) / most_day_rows;
-  std::string out = fmt::format("  {:<12} {:>6} {:>8} {:>12} {:>14}\n", "day", "peers", "steps", "samples", "sent by a peer");
+  std::string out = fmt::format("  {:<12} {:>6} {:>8} {:>12} {:>14}\n", "day", "peers", "steps",
+                                "samples", "sent by a peer");
   for (std::size_t first = 0; first < count; first += together) {
     const std::size_t end = std::min(first + together, count);
     summary::day_totals sum;
@@ -258,14 +251,18 @@ std::string days_table(const summary& what) {
       sum.samples += day.samples;
       sum.bytes_sent += day.bytes_sent;
     }
-    const std::string name = together == 1 ? fmt::format("{}", first + 1) : fmt::format("{} to {}", first + 1, end);
+    const std::string name =
+        together == 1 ? fmt::format("{}", first + 1) : fmt::format("{} to {}", first + 1, end);
     const auto by_one = sum.peers > 0 ? static_cast<double>(sum.bytes_sent) / sum.peers : 0.0;
-    out += fmt::format("  {:<12} {:>6.1f} {:>8} {:>12} {:>14}\n", name, sum.peers, grouped(sum.epochs), grouped(sum.samples),
-                       bytes_text(static_cast<std::uint64_t>(by_one)));
+    out +=
+        fmt::format("  {:<12} {:>6.1f} {:>8} {:>12} {:>14}\n", name, sum.peers, grouped(sum.epochs),
+                    grouped(sum.samples), bytes_text(static_cast<std::uint64_t>(by_one)));
   }
   if (what.epochs_planned)
-    out += fmt::format("  {:<12} {} of {} steps ({:.1f} %)\n", "schedule", grouped(what.epochs), grouped(*what.epochs_planned),
-                       100 * static_cast<double>(what.epochs) / static_cast<double>(std::max<std::uint64_t>(*what.epochs_planned, 1)));
+    out += fmt::format("  {:<12} {} of {} steps ({:.1f} %)\n", "schedule", grouped(what.epochs),
+                       grouped(*what.epochs_planned),
+                       100 * static_cast<double>(what.epochs) /
+                           static_cast<double>(std::max<std::uint64_t>(*what.epochs_planned, 1)));
   return out;
 }
 
@@ -281,17 +278,16 @@ std::string table(const summary& what) {
       fmt::format("{} {}, computed in {}, {} of memory at most", seconds_text(what.virtual_seconds),
                   what.world == "sim" ? "virtual" : "real", seconds_text(what.wall_seconds),
                   bytes_text(what.peak_rss_bytes)));
-  row("peers", fmt::format("{} joined, {} left, {} alive{}", what.peers.joined, what.peers.left,
-                           what.peers.alive,
-                           what.faults_struck == 0 ? ""
-                                                   : fmt::format("; {} struck by faults", what.faults_struck)));
+  row("peers",
+      fmt::format(
+          "{} joined, {} left, {} alive{}", what.peers.joined, what.peers.left, what.peers.alive,
+          what.faults_struck == 0 ? "" : fmt::format("; {} struck by faults", what.faults_struck)));
   row("training",
       fmt::format("{} epochs, {} samples", grouped(what.epochs), grouped(what.samples)));
   if (what.loss.first || what.loss.final) {
     std::string text;
     const auto part = [&](std::string_view name, std::optional<double> value) {
-      if (value)
-        text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, *value);
+      if (value) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, *value);
     };
     part("first", what.loss.first);
     part("final", what.loss.final);
@@ -302,8 +298,7 @@ std::string table(const summary& what) {
   std::string reasons;
   for (const auto& [name, count] : what.rounds.by_reason)
     reasons += fmt::format("{}{} {}", reasons.empty() ? " (" : ", ", name, count);
-  if (!reasons.empty())
-    reasons += ")";
+  if (!reasons.empty()) reasons += ")";
   row("rounds", fmt::format("{} ok, {} partial, {} split, {} failed{}", what.rounds.ok,
                             what.rounds.partial, what.rounds.split, what.rounds.failed, reasons));
   row("sent", fmt::format("data {}, averaging {}, state {}, control {}",
@@ -311,16 +306,16 @@ std::string table(const summary& what) {
                           bytes_text(what.bytes_sent.state), bytes_text(what.bytes_sent.control)));
   if (what.reachability) {
     const auto& r = *what.reachability;
-    row("reach", fmt::format("{} open, {} cone, {} symmetric, {} outbound only, {} unknown ({} learned right, {} wrong); "
-                             "relayed {}, {} messages reached nobody",
-                             r.open, r.cone, r.symmetric, r.outbound_only, r.unknown, r.right, r.wrong,
-                             bytes_text(r.relayed_bytes), grouped(r.no_relay + r.relay_spent)));
+    row("reach",
+        fmt::format("{} open, {} cone, {} symmetric, {} outbound only, {} unknown ({} learned "
+                    "right, {} wrong); "
+                    "relayed {}, {} messages reached nobody",
+                    r.open, r.cone, r.symmetric, r.outbound_only, r.unknown, r.right, r.wrong,
+                    bytes_text(r.relayed_bytes), grouped(r.no_relay + r.relay_spent)));
   }
-  if (!what.days.empty())
-    out += days_table(what);
+  if (!what.days.empty()) out += days_table(what);
   std::uint64_t checked = 0;
-  for (const auto& [name, totals] : what.invariants)
-    checked += totals.checked;
+  for (const auto& [name, totals] : what.invariants) checked += totals.checked;
   row("invariants",
       fmt::format("{} of {} kinds checked {} times, {} violated",
                   std::count_if(what.invariants.begin(), what.invariants.end(),
@@ -330,17 +325,16 @@ std::string table(const summary& what) {
     if (totals.violated > 0)
       row("", fmt::format("{} violated {} times, first {}", name, grouped(totals.violated),
                           totals.first_violation));
-  if (what.event_hash)
-    row("event hash", *what.event_hash);
-  if (what.state_hash)
-    row("state hash", *what.state_hash);
+  if (what.event_hash) row("event hash", *what.event_hash);
+  if (what.state_hash) row("state hash", *what.state_hash);
   return out;
 }
 
 std::uint64_t peak_rss_bytes() {
   // Not getrusage(): its figure begins with what the process that started this one had used.
   std::ifstream status("/proc/self/status");
-  for (std::string key; status >> key; status.ignore(std::numeric_limits<std::streamsize>::max(), '\n'))
+  for (std::string key; status >> key;
+       status.ignore(std::numeric_limits<std::streamsize>::max(), '\n'))
     if (std::uint64_t kibibytes = 0; key == "VmHWM:" && status >> kibibytes)
       return kibibytes * 1024;
   return 0;

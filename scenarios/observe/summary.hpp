@@ -24,7 +24,7 @@ struct summary {
   struct round_totals {
     std::uint64_t ok = 0, partial = 0, split = 0, failed = 0;
     std::map<std::string, std::uint64_t> by_reason;
-    std::optional<double> mean_seconds;   ///< of the rounds that somebody completed
+    std::optional<double> mean_seconds; ///< of the rounds that somebody completed
     bool operator==(const round_totals&) const = default;
   };
   struct sent_bytes {
@@ -39,8 +39,10 @@ struct summary {
   };
   /// Only where some peers are behind address translation.
   struct reach_totals {
-    std::uint64_t open = 0, cone = 0, symmetric = 0, outbound_only = 0, unknown = 0; ///< what peers last believed to be
-    std::uint64_t right = 0, wrong = 0;  ///< beliefs as they came, held against what the scenario says
+    std::uint64_t open = 0, cone = 0, symmetric = 0, outbound_only = 0,
+                  unknown = 0; ///< what peers last believed to be
+    std::uint64_t right = 0,
+                  wrong = 0; ///< beliefs as they came, held against what the scenario says
     std::uint64_t direct = 0, reversed = 0, punched = 0, relayed = 0; ///< connections opened
     std::uint64_t relayed_bytes = 0;
     std::uint64_t no_relay = 0, relay_spent = 0; ///< messages that reached nobody, by reason
@@ -52,10 +54,10 @@ struct summary {
   };
   /// One virtual day; the last one may be shorter.
   struct day_totals {
-    double peers = 0;              ///< there at a time, on average
-    std::uint64_t epochs = 0;      ///< steps of the swarm
-    std::uint64_t samples = 0;     ///< in completed rounds
-    std::uint64_t bytes_sent = 0;  ///< by all hosts
+    double peers = 0;             ///< there at a time, on average
+    std::uint64_t epochs = 0;     ///< steps of the swarm
+    std::uint64_t samples = 0;    ///< in completed rounds
+    std::uint64_t bytes_sent = 0; ///< by all hosts
     bool operator==(const day_totals&) const = default;
   };
   struct check_totals {
@@ -79,8 +81,8 @@ struct summary {
   std::uint64_t faults_struck = 0; ///< hosts struck by faults, each time counted
   std::optional<reach_totals> reachability;
   std::optional<late_totals> distortion;
-  std::vector<day_totals> days;                 ///< only of runs that lasted longer than one
-  std::optional<std::uint64_t> epochs_planned;  ///< of these runs, if the scenario says it
+  std::vector<day_totals> days;                ///< only of runs that lasted longer than one
+  std::optional<std::uint64_t> epochs_planned; ///< of these runs, if the scenario says it
   std::vector<std::pair<std::string, check_totals>> invariants; ///< in the order of rule_names
 
   bool operator==(const summary&) const = default;
@@ -93,8 +95,10 @@ std::string to_json(const summary& what);
 result<summary> summary_from_json(std::string_view text);
 
 /// Metrics that a scenario's `expect` may name: paths of summary_number().
-inline constexpr std::array<std::string_view, 11> judged_metrics{"loss.final",   "loss.first",    "loss.baseline", "peers_alive", "rounds.ok",      "rounds.partial",
-                                                                 "rounds.split", "rounds.failed", "epochs",        "samples",     "virtual_seconds"};
+inline constexpr std::array<std::string_view, 11> judged_metrics{
+    "loss.final", "loss.first",     "loss.baseline",  "peers_alive",
+    "rounds.ok",  "rounds.partial", "rounds.split",   "rounds.failed",
+    "epochs",     "samples",        "virtual_seconds"};
 
 /// A number of summary.json by its path ('loss.final', 'rounds.by_reason.sender_lost',
 /// 'invariants.same_bits.violated'); nothing if there is no such number. A reason that did not

@@ -11,7 +11,7 @@
 
 namespace shoal::actors {
 enum class peer_phase : std::uint8_t;
-}  // namespace shoal::actors
+} // namespace shoal::actors
 
 namespace shoal::scenarios {
 

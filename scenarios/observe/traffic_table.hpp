@@ -1,5 +1,5 @@
-// traffic.csv: who sent how much to which region, by traffic class, over all lives of a machine. Counted where messages are delivered: a
-// process of a cluster has what came to its own host.
+// traffic.csv: who sent how much to which region, by traffic class, over all lives of a machine.
+// Counted where messages are delivered: a process of a cluster has what came to its own host.
 //   host,region,to_region,data,averaging,state,control
 #pragma once
 
@@ -19,9 +19,12 @@ public:
   using classes = std::function<std::uint8_t(const char* type)>;
   explicit traffic_table(classes class_of) : class_of_(std::move(class_of)) {}
 
-  bool knows(std::uint32_t machine) const { return machine < machines_.size() && machines_[machine].known; }
+  bool knows(std::uint32_t machine) const {
+    return machine < machines_.size() && machines_[machine].known;
+  }
   void place(std::uint32_t machine, std::string host, const std::string& region);
-  /// Complexity: O(1), some nanoseconds. Requires: both machines are known; `type` is one of a closed set of strings that stay where they are.
+  /// Complexity: O(1), some nanoseconds. Requires: both machines are known; `type` is one of a
+  /// closed set of strings that stay where they are.
   void add(std::uint32_t from, std::uint32_t to, const char* type, std::uint64_t bytes);
 
   /// Calls `each` with all that sent anything, by machine, then by region.

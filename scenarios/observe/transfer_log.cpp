@@ -13,8 +13,7 @@ transfer_log::transfer_log(std::unique_ptr<output_file> file, std::uint64_t most
     : lines_(std::move(file)), left_(most), names_(names), links_(std::move(links)) {}
 
 void transfer_log::on_transfer(const netem::transfer_record& what) {
-  if (left_ == 0)
-    return;
+  if (left_ == 0) return;
   --left_;
   std::string out;
   auto into = std::back_inserter(out);

@@ -1,8 +1,10 @@
-// transfers.jsonl.zst: every transfer of bulk when it ends, with the rates that it had and what limited them.
+// transfers.jsonl.zst: every transfer of bulk when it ends, with the rates that it had and what
+// limited them.
 //   {"transfer":7,"from":"home-3#0/2","to":"home-4#1/0","type":"part_chunk","bytes":40000,"sent_ns":1,"begun_ns":1,
 //    "left_ns":9,"arrives_ns":12,"round_trip_ns":6,"cut":false,
 //    "steps":[[1,0,"connecting"],[7,1447200,"slow_start"],[8,4000000,"link","uplink of home-3",2]]}
-// A step is [from when (ns), bits/s, why] and, where a link is the limit, its name and how many transfers use it.
+// A step is [from when (ns), bits/s, why] and, where a link is the limit, its name and how many
+// transfers use it.
 #pragma once
 
 #include "netem/events.hpp"
@@ -21,7 +23,8 @@ public:
   using link_names = std::function<std::string(netem::link_id)>;
 
   /// Keeps the first `most` transfers.
-  transfer_log(std::unique_ptr<output_file> file, std::uint64_t most, host_names& names, link_names links);
+  transfer_log(std::unique_ptr<output_file> file, std::uint64_t most, host_names& names,
+               link_names links);
 
   void on_transfer(const netem::transfer_record& what);
   const std::optional<failure>& error() const noexcept { return lines_.error(); }

@@ -46,7 +46,9 @@ result<std::string> load_page() {
         return failure{fmt::format("'{}' is not the page of shoal", place.string())};
       return text;
     }
-  return failure{fmt::format("the page was not built ('{}' is not there): that takes Node 18 and npm", places.front().string())};
+  return failure{
+      fmt::format("the page was not built ('{}' is not there): that takes Node 18 and npm",
+                  places.front().string())};
 }
 
 std::string make_report(std::string page, const std::vector<reported_run>& runs) {

@@ -1,4 +1,5 @@
-// The page as one file of HTML, which the build makes from tools/web, and reports: that file with the data of runs in it.
+// The page as one file of HTML, which the build makes from tools/web, and reports: that file with
+// the data of runs in it.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -10,11 +11,13 @@
 
 namespace shoal::scenarios {
 
-/// The text of the page: the file that SHOAL_PAGE names, else ../web/page.html or ../share/shoal/page.html from the program's folder.
-/// Errors: it was not built; says what is missing.
+/// The text of the page: the file that SHOAL_PAGE names, else ../web/page.html or
+/// ../share/shoal/page.html from the program's folder. Errors: it was not built; says what is
+/// missing.
 result<std::string> load_page();
 
-/// A run of a report. A section 'comparison' says how far it was from the first one, as `shoal compare --json` does.
+/// A run of a report. A section 'comparison' says how far it was from the first one, as `shoal
+/// compare --json` does.
 struct reported_run {
   run_place place;
   std::vector<run_view::section> sections;

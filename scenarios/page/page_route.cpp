@@ -7,31 +7,32 @@ namespace shoal::scenarios {
 namespace {
 
 bool is_ours(std::string_view host, std::string_view own_host) {
-  if (const std::size_t colon = host.rfind(':'); colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)
+  if (const std::size_t colon = host.rfind(':');
+      colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)
     host = host.substr(0, colon);
   return host == "localhost" || host == "127.0.0.1" || host == "[::1]" || host == own_host;
 }
 
 } // namespace
 
-page_route route_of(const page_request& asked, std::size_t runs, bool loopback, std::string_view own_host) {
+page_route route_of(const page_request& asked, std::size_t runs, bool loopback,
+                    std::string_view own_host) {
   using kind = page_route::kind;
   constexpr std::string_view before = "/runs/", behind = "/events";
-  if (asked.method != "GET" && asked.method != "HEAD")
-    return {kind::no_such_method};
-  if (loopback && asked.host && !is_ours(*asked.host, own_host))
-    return {kind::not_our_name};
-  if (asked.path == "/")
-    return {kind::page};
-  if (asked.path == "/runs")
-    return {kind::runs};
-  if (asked.path.size() <= before.size() + behind.size() || !asked.path.starts_with(before) || !asked.path.ends_with(behind))
+  if (asked.method != "GET" && asked.method != "HEAD") return {kind::no_such_method};
+  if (loopback && asked.host && !is_ours(*asked.host, own_host)) return {kind::not_our_name};
+  if (asked.path == "/") return {kind::page};
+  if (asked.path == "/runs") return {kind::runs};
+  if (asked.path.size() <= before.size() + behind.size() || !asked.path.starts_with(before) ||
+      !asked.path.ends_with(behind))
     return {kind::no_such_page};
   // One way to write a number: no sign, no zeros before it.
-  const std::string_view number = asked.path.substr(before.size(), asked.path.size() - before.size() - behind.size());
+  const std::string_view number =
+      asked.path.substr(before.size(), asked.path.size() - before.size() - behind.size());
   std::size_t run = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), run);
-  if (error != std::errc{} || end != number.data() + number.size() || (number.size() > 1 && number.front() == '0') || run >= runs)
+  if (error != std::errc{} || end != number.data() + number.size() ||
+      (number.size() > 1 && number.front() == '0') || run >= runs)
     return {kind::no_such_page};
   return {kind::events, run};
 }

@@ -26,7 +26,8 @@ constexpr std::size_t header_bytes = 16 * 1024;
 constexpr auto time_to_ask = std::chrono::seconds(10), time_to_take = std::chrono::seconds(60);
 
 /// The page may do what is written in it, and ask this server; nothing else.
-constexpr const char* policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+constexpr const char* policy = "default-src 'none'; script-src 'unsafe-inline'; style-src "
+                               "'unsafe-inline'; img-src data:; connect-src 'self'; "
                                "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 constexpr const char* plain = "text/plain; charset=utf-8";
@@ -39,15 +40,13 @@ void page_feed::publish(std::vector<run_view::section> sections) {
     std::lock_guard lock(guard_);
     for (run_view::section& one : sections) {
       part& mine = parts_[one.name];
-      if (mine.json && *mine.json == one.json)
-        continue;
+      if (mine.json && *mine.json == one.json) continue;
       mine.json = std::make_shared<const std::string>(std::move(one.json));
       mine.version = ++version_;
     }
     wake = on_change_;
   }
-  if (wake)
-    wake();
+  if (wake) wake();
 }
 
 void page_feed::finish() {
@@ -57,8 +56,7 @@ void page_feed::finish() {
     finished_ = true;
     wake = on_change_;
   }
-  if (wake)
-    wake();
+  if (wake) wake();
 }
 
 struct page_server::state {
@@ -72,7 +70,9 @@ struct page_server::state {
     std::size_t sent = 0; // of the first
     bool suspended = false, told_end = false;
 
-    stream(state* s, page_feed* f, MHD_Connection* c) : server(s), feed(f), connection(c) { ++feed->readers_; }
+    stream(state* s, page_feed* f, MHD_Connection* c) : server(s), feed(f), connection(c) {
+      ++feed->readers_;
+    }
     ~stream() { --feed->readers_; }
     bool collect();
   };
@@ -98,12 +98,15 @@ struct page_server::state {
   void reap();
   MHD_Result answer(MHD_Connection* to, const char* url, const char* method);
   MHD_Result read_along(MHD_Connection* to, page_feed& feed);
-  MHD_Result reply(MHD_Connection* to, unsigned status, const char* type, std::string_view text, bool keep);
+  MHD_Result reply(MHD_Connection* to, unsigned status, const char* type, std::string_view text,
+                   bool keep);
   void now(MHD_Connection* of, decltype(connection::doing) doing);
 
-  static MHD_Result on_request(void* self, MHD_Connection* to, const char* url, const char* method, const char*, const char*, size_t* upload, void** seen);
+  static MHD_Result on_request(void* self, MHD_Connection* to, const char* url, const char* method,
+                               const char*, const char*, size_t* upload, void** seen);
   static void on_completed(void* self, MHD_Connection* of, void**, MHD_RequestTerminationCode);
-  static void on_connection(void* self, MHD_Connection* of, void**, MHD_ConnectionNotificationCode what);
+  static void on_connection(void* self, MHD_Connection* of, void**,
+                            MHD_ConnectionNotificationCode what);
   static ssize_t on_read(void* of, uint64_t, char* into, size_t most);
   static void on_free(void* of);
 };
@@ -111,12 +114,13 @@ struct page_server::state {
 /// Puts what is news into `pending`. False if there is none.
 bool page_server::state::stream::collect() {
   std::lock_guard lock(feed->guard_);
-  const auto piece = [this](std::string text) { pending.push_back(std::make_shared<const std::string>(std::move(text))); };
+  const auto piece = [this](std::string text) {
+    pending.push_back(std::make_shared<const std::string>(std::move(text)));
+  };
   bool any = false;
   for (const auto& [name, part] : feed->parts_) {
     std::uint64_t& mine = has[name];
-    if (mine == part.version)
-      continue;
+    if (mine == part.version) continue;
     mine = part.version;
     piece((any ? "," : "data: {\"sections\":{") + json_quoted(name) + ":");
     pending.push_back(part.json);
@@ -134,8 +138,7 @@ ssize_t page_server::state::on_read(void* of, uint64_t, char* into, size_t most)
   auto& reader = *static_cast<stream*>(of);
   std::lock_guard lock(reader.server->guard);
   if (reader.pending.empty() && !reader.collect()) {
-    if (reader.told_end || reader.server->closing)
-      return MHD_CONTENT_READER_END_OF_STREAM;
+    if (reader.told_end || reader.server->closing) return MHD_CONTENT_READER_END_OF_STREAM;
     reader.suspended = true;
     MHD_suspend_connection(reader.connection);
     return 0;
@@ -168,8 +171,7 @@ void page_server::state::on_free(void* of) {
 void page_server::state::wake() {
   std::lock_guard lock(guard);
   for (stream* reader : streams)
-    if (std::exchange(reader->suspended, false))
-      MHD_resume_connection(reader->connection);
+    if (std::exchange(reader->suspended, false)) MHD_resume_connection(reader->connection);
 }
 
 /// Cuts off who takes too long; the daemon itself does so only with who does nothing at all.
@@ -179,7 +181,8 @@ void page_server::state::reap() {
     ends.wait_for(lock, std::chrono::seconds(1));
     for (const auto& [of, one] : connections) {
       const auto waited = steady::now() - one.since;
-      if ((one.doing == connection::asking && waited > time_to_ask) || (one.doing == connection::taking && waited > time_to_take))
+      if ((one.doing == connection::asking && waited > time_to_ask) ||
+          (one.doing == connection::taking && waited > time_to_take))
         shutdown(one.descriptor, SHUT_RDWR);
     }
   }
@@ -193,13 +196,13 @@ void page_server::state::now(MHD_Connection* of, decltype(connection::doing) doi
   }
 }
 
-void page_server::state::on_connection(void* self, MHD_Connection* of, void**, MHD_ConnectionNotificationCode what) {
+void page_server::state::on_connection(void* self, MHD_Connection* of, void**,
+                                       MHD_ConnectionNotificationCode what) {
   auto& s = *static_cast<state*>(self);
   if (what == MHD_CONNECTION_NOTIFY_STARTED) {
     const auto* info = MHD_get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
     std::lock_guard lock(s.guard);
-    if (info != nullptr)
-      s.connections[of] = {info->connect_fd, steady::now()};
+    if (info != nullptr) s.connections[of] = {info->connect_fd, steady::now()};
   } else {
     // Before its descriptor is closed, and maybe used again.
     std::lock_guard lock(s.guard);
@@ -207,14 +210,17 @@ void page_server::state::on_connection(void* self, MHD_Connection* of, void**, M
   }
 }
 
-void page_server::state::on_completed(void* self, MHD_Connection* of, void**, MHD_RequestTerminationCode) {
+void page_server::state::on_completed(void* self, MHD_Connection* of, void**,
+                                      MHD_RequestTerminationCode) {
   static_cast<state*>(self)->now(of, connection::asking);
 }
 
-MHD_Result page_server::state::reply(MHD_Connection* to, unsigned status, const char* type, std::string_view text, bool keep) {
-  MHD_Response* response = MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), keep ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY);
-  if (response == nullptr)
-    return MHD_NO;
+MHD_Result page_server::state::reply(MHD_Connection* to, unsigned status, const char* type,
+                                     std::string_view text, bool keep) {
+  MHD_Response* response =
+      MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()),
+                                      keep ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY);
+  if (response == nullptr) return MHD_NO;
   MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
   MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
   MHD_add_response_header(response, "Content-Security-Policy", policy);
@@ -229,7 +235,8 @@ MHD_Result page_server::state::reply(MHD_Connection* to, unsigned status, const 
 
 MHD_Result page_server::state::read_along(MHD_Connection* to, page_feed& feed) {
   auto* reader = new stream(this, &feed, to);
-  MHD_Response* response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024, on_read, reader, on_free);
+  MHD_Response* response =
+      MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024, on_read, reader, on_free);
   if (response == nullptr) {
     delete reader;
     return MHD_NO;
@@ -260,7 +267,9 @@ MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const
     std::lock_guard lock(guard);
     return feeds;
   }();
-  const auto route = route_of({method, url, host == nullptr ? std::nullopt : std::optional<std::string_view>(host)}, shown.size(), loopback, own_host);
+  const auto route = route_of(
+      {method, url, host == nullptr ? std::nullopt : std::optional<std::string_view>(host)},
+      shown.size(), loopback, own_host);
   switch (route.what) {
   case page_route::kind::no_such_method:
     return reply(to, MHD_HTTP_METHOD_NOT_ALLOWED, plain, "only GET and HEAD\n", true);
@@ -273,8 +282,7 @@ MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const
   case page_route::kind::runs: {
     page_text out;
     out.open('[');
-    for (const auto& feed : shown)
-      out.raw("{" + place_text(feed->place()) + "}");
+    for (const auto& feed : shown) out.raw("{" + place_text(feed->place()) + "}");
     out.close(']');
     return reply(to, MHD_HTTP_OK, "application/json", out.take(), false);
   }
@@ -284,16 +292,16 @@ MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const
   return MHD_NO;
 }
 
-MHD_Result page_server::state::on_request(void* self, MHD_Connection* to, const char* url, const char* method, const char*, const char*, size_t* upload,
-                                          void** seen) {
+MHD_Result page_server::state::on_request(void* self, MHD_Connection* to, const char* url,
+                                          const char* method, const char*, const char*,
+                                          size_t* upload, void** seen) {
   // Called first when the headers are there, then for each piece of a body: nothing here takes one.
   static int begun;
   if (*seen == nullptr && *upload == 0) {
     *seen = &begun;
     return MHD_YES;
   }
-  if (*upload != 0)
-    return MHD_NO;
+  if (*upload != 0) return MHD_NO;
   return static_cast<state*>(self)->answer(to, url, method);
 }
 
@@ -303,20 +311,19 @@ page_server::state::~state() {
     closing = true;
   }
   ends.notify_all();
-  if (reaper.joinable())
-    reaper.join();
+  if (reaper.joinable()) reaper.join();
   for (const auto& feed : feeds) {
     std::lock_guard lock(feed->guard_);
     feed->on_change_ = nullptr;
   }
-  if (daemon == nullptr)
-    return;
+  if (daemon == nullptr) return;
   // What is under way is cut off; suspended connections have to be resumed first.
   wake();
   MHD_stop_daemon(daemon);
 }
 
-page_server::page_server(std::unique_ptr<state> s, std::string url) : state_(std::move(s)), url_(std::move(url)) {}
+page_server::page_server(std::unique_ptr<state> s, std::string url)
+    : state_(std::move(s)), url_(std::move(url)) {}
 page_server::~page_server() = default;
 
 void page_server::add(std::shared_ptr<page_feed> feed) {
@@ -333,10 +340,11 @@ void page_server::drain(std::chrono::milliseconds most) {
   state_->ends.wait_for(lock, most, [this] { return state_->streams.empty(); });
 }
 
-result<std::unique_ptr<page_server>> page_server::listen(std::string_view address, std::string page, std::vector<std::shared_ptr<page_feed>> feeds) {
+result<std::unique_ptr<page_server>>
+page_server::listen(std::string_view address, std::string page,
+                    std::vector<std::shared_ptr<page_feed>> feeds) {
   const auto wanted = parse_listen_address(address);
-  if (!wanted)
-    return failure{wanted.error()};
+  if (!wanted) return failure{wanted.error()};
   auto s = std::make_unique<state>();
   s->page = std::move(page);
   s->feeds = std::move(feeds);
@@ -351,11 +359,13 @@ result<std::unique_ptr<page_server>> page_server::listen(std::string_view addres
     sockaddr_storage where{};
     at.fill(where);
     const unsigned v6 = at.v6 ? static_cast<unsigned>(MHD_USE_IPv6) : 0U;
-    s->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | v6, at.port, nullptr, nullptr, state::on_request, s.get(),
-                                 MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_CONNECTION_LIMIT, most_connections, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
-                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, header_bytes, MHD_OPTION_THREAD_STACK_SIZE, std::size_t{1} << 20,
-                                 MHD_OPTION_NOTIFY_CONNECTION, state::on_connection, s.get(), MHD_OPTION_NOTIFY_COMPLETED, state::on_completed, s.get(),
-                                 MHD_OPTION_END);
+    s->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | v6, at.port, nullptr, nullptr,
+        state::on_request, s.get(), MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_CONNECTION_LIMIT,
+        most_connections, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, header_bytes, MHD_OPTION_THREAD_STACK_SIZE,
+        std::size_t{1} << 20, MHD_OPTION_NOTIFY_CONNECTION, state::on_connection, s.get(),
+        MHD_OPTION_NOTIFY_COMPLETED, state::on_completed, s.get(), MHD_OPTION_END);
     if (s->daemon != nullptr) {
       for (const auto& feed : s->feeds) {
         std::lock_guard lock(feed->guard_);
@@ -367,7 +377,8 @@ result<std::unique_ptr<page_server>> page_server::listen(std::string_view addres
     }
     // Between the two somebody else may have taken a port that was free.
     if (wanted->port != 0 || tries == 10)
-      return failure{fmt::format("cannot serve the page at {}: the server does not start", at.text())};
+      return failure{
+          fmt::format("cannot serve the page at {}: the server does not start", at.text())};
   }
 }
 

@@ -1,10 +1,12 @@
-// Serves the page and what it shows over HTTP: `/`, `/runs` (which there are) and `/runs/N/events`, server-sent events, each
+// Serves the page and what it shows over HTTP: `/`, `/runs` (which there are) and `/runs/N/events`,
+// server-sent events, each
 //   data: {"sections":{"run":{…},…},"done":false}
-// with the sections that have changed since the event before; the first one has them all. It knows no files: any other path is 404.
-// One thread of libmicrohttpd answers everybody; the run never waits for it. Who is slow gets the newest of each section when he is
-// ready again, not all that he missed.
-// Limits: 256 connections, 64 streams of events, 16 KiB of headers; a request that is not there after 10 s, an answer that is not taken
-// within 60 s, and anybody who does nothing for 15 s, is cut off.
+// with the sections that have changed since the event before; the first one has them all. It knows
+// no files: any other path is 404. One thread of libmicrohttpd answers everybody; the run never
+// waits for it. Who is slow gets the newest of each section when he is ready again, not all that he
+// missed. Limits: 256 connections, 64 streams of events, 16 KiB of headers; a request that is not
+// there after 10 s, an answer that is not taken within 60 s, and anybody who does nothing for 15 s,
+// is cut off.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -55,7 +57,8 @@ class page_server {
 public:
   /// Serves `page` (page_file.hpp) and the feeds at `address`, as parse_listen_address() has it.
   /// Errors: it is no address; the port is in use; this machine does not have the address.
-  static result<std::unique_ptr<page_server>> listen(std::string_view address, std::string page, std::vector<std::shared_ptr<page_feed>> feeds);
+  static result<std::unique_ptr<page_server>> listen(std::string_view address, std::string page,
+                                                     std::vector<std::shared_ptr<page_feed>> feeds);
   /// Cuts off who still reads. Requires: nobody publishes meanwhile.
   ~page_server();
   /// One more run, behind those that there are.

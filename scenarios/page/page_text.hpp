@@ -33,8 +33,7 @@ public:
   page_text& null() { return put("null", false); }
   /// To six digits; null if it is not finite.
   page_text& number(double value) {
-    if (!std::isfinite(value))
-      return null();
+    if (!std::isfinite(value)) return null();
     if (value == std::floor(value) && std::abs(value) < 1e15)
       return whole(static_cast<std::int64_t>(value));
     return put(fmt::format("{:.6g}", value), false);
@@ -42,7 +41,9 @@ public:
   /// Nanoseconds as seconds, to the millisecond; below a second to the microsecond.
   page_text& seconds(std::int64_t ns) {
     const double s = 1e-9 * static_cast<double>(ns);
-    return put(std::abs(s) < 1 ? fmt::format("{:.6g}", std::round(s * 1e6) / 1e6) : fmt::format("{:.10g}", std::round(s * 1e3) / 1e3), false);
+    return put(std::abs(s) < 1 ? fmt::format("{:.6g}", std::round(s * 1e6) / 1e6)
+                               : fmt::format("{:.10g}", std::round(s * 1e3) / 1e3),
+               false);
   }
   /// JSON as it is.
   page_text& raw(std::string_view json) { return put(json, false); }
@@ -50,8 +51,7 @@ public:
 
 private:
   page_text& put(std::string_view piece, bool opens) {
-    if (comma_)
-      out_.push_back(',');
+    if (comma_) out_.push_back(',');
     out_ += piece;
     comma_ = !opens;
     return *this;

@@ -11,7 +11,8 @@ namespace {
 const node* find(const node* from, std::string_view path) {
   while (from != nullptr && !path.empty()) {
     const std::size_t dot = path.find('.');
-    const entry* found = from->kind == node_kind::mapping ? from->find(path.substr(0, dot)) : nullptr;
+    const entry* found =
+        from->kind == node_kind::mapping ? from->find(path.substr(0, dot)) : nullptr;
     from = found == nullptr ? nullptr : found->value.get();
     path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
   }
@@ -32,8 +33,7 @@ void take(const node* from, std::string_view path, std::uint64_t& into) {
 void take(const node* from, std::string_view path, data_rate& into) {
   std::string text;
   take(from, path, text);
-  if (const auto rate = parse_rate(text))
-    into = *rate;
+  if (const auto rate = parse_rate(text)) into = *rate;
 }
 
 } // namespace
@@ -48,15 +48,18 @@ run_facts facts_of(std::string_view run_yaml) {
   take(root, "seed", out.seed);
   std::string text;
   take(root, "stop_time", text);
-  if (const auto time = parse_duration(text))
-    out.stop_time = *time;
+  if (const auto time = parse_duration(text)) out.stop_time = *time;
   if (const node* regions = find(root, "network.regions"); regions != nullptr)
-    for (const node_ptr& region : regions->items)
-      out.regions.push_back(region->text);
+    for (const node_ptr& region : regions->items) out.regions.push_back(region->text);
   const std::string first_region = out.regions.empty() ? "everywhere" : out.regions.front();
   if (const node* groups = find(root, "peers"); groups != nullptr)
     for (const entry& one : groups->entries) {
-      group_facts group{.name = one.key, .region = first_region, .device = {}, .role = "trainer", .nat = "open", .count = 1};
+      group_facts group{.name = one.key,
+                        .region = first_region,
+                        .device = {},
+                        .role = "trainer",
+                        .nat = "open",
+                        .count = 1};
       const node* in = one.value.get();
       take(in, "region", group.region);
       take(in, "device", group.device);
@@ -93,8 +96,7 @@ run_facts facts_of(std::string_view run_yaml) {
   take(root, "record.transfers", text);
   out.records_transfers = text != "0";
   take(root, "record.transfers", out.most_transfers);
-  if (auto made_by = provenance_of(parsed))
-    out.made_by = std::move(*made_by);
+  if (auto made_by = provenance_of(parsed)) out.made_by = std::move(*made_by);
   return out;
 }
 

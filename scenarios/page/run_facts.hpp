@@ -1,5 +1,5 @@
-// What a page needs to know of a scenario, from the text of run.yaml. Not by loading it: the page of a run can be made where its data,
-// traces and checkpoints are not, and by another version.
+// What a page needs to know of a scenario, from the text of run.yaml. Not by loading it: the page
+// of a run can be made where its data, traces and checkpoints are not, and by another version.
 #pragma once
 
 #include "kernels/base/units.hpp"

@@ -22,8 +22,12 @@ namespace {
 namespace fs = std::filesystem;
 using json = nlohmann::json;
 
-duration ns(const json& value) { return duration{value.get<std::int64_t>()}; }
-std::string_view host_of(std::string_view actor) { return actor.substr(0, actor.find('#')); }
+duration ns(const json& value) {
+  return duration{value.get<std::int64_t>()};
+}
+std::string_view host_of(std::string_view actor) {
+  return actor.substr(0, actor.find('#'));
+}
 
 template <class Number>
 Number number_of(std::string_view text, Number otherwise) {
@@ -32,25 +36,24 @@ Number number_of(std::string_view text, Number otherwise) {
   return error == std::errc{} && end == text.data() + text.size() ? out : otherwise;
 }
 
-/// Calls `each` with the fields of each whole line of a CSV file but the header, and with the line. False if there is no such file.
-bool each_row(const fs::path& directory, std::string_view name,
-              const std::function<void(const std::vector<std::string_view>&, std::string_view)>& each) {
+/// Calls `each` with the fields of each whole line of a CSV file but the header, and with the line.
+/// False if there is no such file.
+bool each_row(
+    const fs::path& directory, std::string_view name,
+    const std::function<void(const std::vector<std::string_view>&, std::string_view)>& each) {
   const auto file = whole_or_partial(directory, name);
-  if (!file)
-    return false;
+  if (!file) return false;
   std::ifstream in(*file);
   std::string line;
   std::getline(in, line);
   std::vector<std::string_view> fields;
   while (std::getline(in, line)) {
-    if (in.eof())
-      break; // cut off: it has no newline
+    if (in.eof()) break; // cut off: it has no newline
     fields.clear();
     for (std::string_view rest = line;;) {
       const std::size_t comma = rest.find(',');
       fields.push_back(rest.substr(0, comma));
-      if (comma == std::string_view::npos)
-        break;
+      if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);
     }
     each(fields, line);
@@ -68,63 +71,90 @@ struct turn {
 std::optional<std::vector<turn>> read_lives(const fs::path& directory) {
   std::vector<turn> out;
   const bool found = each_row(directory, "peers.csv", [&](const auto& fields, std::string_view) {
-    if (fields.size() < 7)
-      return;
-    const auto at = [](std::string_view seconds) { return from_seconds(number_of<double>(seconds, 0)); };
+    if (fields.size() < 7) return;
+    const auto at = [](std::string_view seconds) {
+      return from_seconds(number_of<double>(seconds, 0));
+    };
     out.push_back({at(fields[4]), true, std::string(fields[1]), {}});
     if (!fields[5].empty())
       out.push_back({at(fields[5]), false, std::string(fields[1]), std::string(fields[6])});
   });
-  if (!found)
-    return std::nullopt;
-  std::stable_sort(out.begin(), out.end(), [](const turn& a, const turn& b) { return std::pair{a.time, a.begins} < std::pair{b.time, b.begins}; });
+  if (!found) return std::nullopt;
+  std::stable_sort(out.begin(), out.end(), [](const turn& a, const turn& b) {
+    return std::pair{a.time, a.begins} < std::pair{b.time, b.begins};
+  });
   return out;
 }
 
 result<void> read_transfers(const fs::path& directory, run_listener& into) {
   const auto read = read_json_lines(directory, "transfers.jsonl.zst", {}, [&](const json& line) {
     const std::string from = line.at("from"), to = line.at("to"), type = line.at("type");
-    heard_transfer out{line.at("transfer"), host_of(from), host_of(to), type, line.at("bytes"), ns(line.at("sent_ns")), ns(line.at("begun_ns")),
-                       ns(line.at("left_ns")), ns(line.at("arrives_ns")), line.at("cut"), {}, {}};
+    heard_transfer out{line.at("transfer"),
+                       host_of(from),
+                       host_of(to),
+                       type,
+                       line.at("bytes"),
+                       ns(line.at("sent_ns")),
+                       ns(line.at("begun_ns")),
+                       ns(line.at("left_ns")),
+                       ns(line.at("arrives_ns")),
+                       line.at("cut"),
+                       {},
+                       {}};
     std::vector<std::pair<std::string, duration>> limits;
     const json& steps = line.at("steps");
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const std::string kind = steps[i].at(2);
-      const std::string why = kind == "link" ? steps[i].at(3).get<std::string>() : limit_in_words(kind);
-      const duration end = i + 1 < steps.size() ? std::min(ns(steps[i + 1].at(0)), out.left) : out.left;
+      const std::string why =
+          kind == "link" ? steps[i].at(3).get<std::string>() : limit_in_words(kind);
+      const duration end =
+          i + 1 < steps.size() ? std::min(ns(steps[i + 1].at(0)), out.left) : out.left;
       const duration held = end - std::max(ns(steps[i].at(0)), out.begun);
-      const auto same = std::find_if(limits.begin(), limits.end(), [&](const auto& one) { return one.first == why; });
+      const auto same = std::find_if(limits.begin(), limits.end(),
+                                     [&](const auto& one) { return one.first == why; });
       if (same != limits.end())
         same->second += held;
       else
         limits.emplace_back(why, held);
     }
-    const auto longest = std::max_element(limits.begin(), limits.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto longest =
+        std::max_element(limits.begin(), limits.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
     if (longest != limits.end()) {
       out.held_back_by = longest->first;
       out.held_back = longest->second;
     }
     into.transfer(out);
   });
-  if (!read)
-    return failure{read.error()};
+  if (!read) return failure{read.error()};
   return {};
 }
 
 /// A round as the one member that a process of a cluster has saw it.
-void tell_own_round(const json& line, std::map<std::string, std::uint64_t>& contributed, run_listener& into) {
-  const std::string group = line.at("group"), outcome = line.at("outcome"), reason = line.at("reason");
-  if (group.find_first_not_of('0') == std::string::npos)
-    return;
-  heard_round round{group, line.at("epoch"), ns(line.at("started_ns")), ns(line.at("time_ns")), line.at("members"), outcome, reason, false, 0};
+void tell_own_round(const json& line, std::map<std::string, std::uint64_t>& contributed,
+                    run_listener& into) {
+  const std::string group = line.at("group"), outcome = line.at("outcome"),
+                    reason = line.at("reason");
+  if (group.find_first_not_of('0') == std::string::npos) return;
+  heard_round round{group,
+                    line.at("epoch"),
+                    ns(line.at("started_ns")),
+                    ns(line.at("time_ns")),
+                    line.at("members"),
+                    outcome,
+                    reason,
+                    false,
+                    0};
   const auto& senders = line.at("senders");
-  if (outcome != "failed" && std::find(senders.begin(), senders.end(), line.at("member")) != senders.end())
+  if (outcome != "failed" &&
+      std::find(senders.begin(), senders.end(), line.at("member")) != senders.end())
     round.samples = contributed[group];
   contributed.erase(group);
   into.round(round);
 }
 
-result<void> read_log(const fs::path& directory, bool local, run_listener& into, const teller_of_notes& note) {
+result<void> read_log(const fs::path& directory, bool local, run_listener& into,
+                      const teller_of_notes& note) {
   const auto lives = read_lives(directory);
   std::size_t next = 0;
   const auto lives_until = [&](duration time) {
@@ -142,57 +172,57 @@ result<void> read_log(const fs::path& directory, bool local, run_listener& into,
     return {};
   }
   std::map<std::string, std::uint64_t> contributed;
-  // The log has a round before the end of the member with which it became final; the run told it after.
+  // The log has a round before the end of the member with which it became final; the run told it
+  // after.
   json held;
   const auto tell_held = [&] {
-    if (held.is_null())
-      return;
-    const std::string group = held.at("group"), outcome = held.at("outcome"), reason = held.at("reason");
-    into.round({group, held.at("epoch"), ns(held.at("started_ns")), ns(held.at("time_ns")), held.at("members"), outcome, reason,
-                held.at("first_of_two"), held.at("samples")});
+    if (held.is_null()) return;
+    const std::string group = held.at("group"), outcome = held.at("outcome"),
+                      reason = held.at("reason");
+    into.round({group, held.at("epoch"), ns(held.at("started_ns")), ns(held.at("time_ns")),
+                held.at("members"), outcome, reason, held.at("first_of_two"), held.at("samples")});
     held = nullptr;
   };
-  const auto read = read_events(
-      directory, {"host_started", "host_killed", "phase_changed", "round_ended", "round", "contributed", "fault_begins", "fault_ends"},
-      [&](const json& line) {
-        const std::string what = line.at("what");
-        const duration time = ns(line.at("time_ns"));
-        const bool last_end = what == "round_ended" && !held.is_null() && held.at("group") == line.at("group");
-        if (!last_end)
-          tell_held();
-        if (what != "round")
-          lives_until(time);
-        if (what == "host_started" || what == "host_killed") {
-          const std::string actor = line.at("host");
-          const std::string_view host = host_of(actor);
-          if (lives || host.starts_with("shard-") || host.starts_with("relay."))
-            return;
-          if (what == "host_started")
-            into.host_started(time, host);
-          else
-            into.host_ended(time, host, "killed");
-        } else if (what == "phase_changed") {
-          const std::string host = line.at("host"), phase = line.at("phase");
-          if (phase == "gone" && !lives)
-            into.host_ended(time, host, "left");
-          into.phase(time, host, phase);
-        } else if (what == "round_ended") {
-          const std::string host = line.at("host"), group = line.at("group"), outcome = line.at("outcome"), reason = line.at("reason");
-          into.round_ended(time, {host, group, line.at("epoch"), outcome, reason});
-          if (local)
-            tell_own_round(line, contributed, into);
-          tell_held();
-        } else if (what == "round") {
-          held = line;
-        } else if (what == "contributed") {
-          contributed[line.at("group").get<std::string>()] = line.at("samples");
-        } else {
-          const std::vector<std::string> hosts = line.at("hosts");
-          into.fault(time, line.at("fault"), line.at("action").get<std::string>(), what == "fault_begins", hosts);
-        }
-      });
-  if (!read)
-    return failure{read.error()};
+  const auto read =
+      read_events(directory,
+                  {"host_started", "host_killed", "phase_changed", "round_ended", "round",
+                   "contributed", "fault_begins", "fault_ends"},
+                  [&](const json& line) {
+                    const std::string what = line.at("what");
+                    const duration time = ns(line.at("time_ns"));
+                    const bool last_end = what == "round_ended" && !held.is_null() &&
+                                          held.at("group") == line.at("group");
+                    if (!last_end) tell_held();
+                    if (what != "round") lives_until(time);
+                    if (what == "host_started" || what == "host_killed") {
+                      const std::string actor = line.at("host");
+                      const std::string_view host = host_of(actor);
+                      if (lives || host.starts_with("shard-") || host.starts_with("relay.")) return;
+                      if (what == "host_started")
+                        into.host_started(time, host);
+                      else
+                        into.host_ended(time, host, "killed");
+                    } else if (what == "phase_changed") {
+                      const std::string host = line.at("host"), phase = line.at("phase");
+                      if (phase == "gone" && !lives) into.host_ended(time, host, "left");
+                      into.phase(time, host, phase);
+                    } else if (what == "round_ended") {
+                      const std::string host = line.at("host"), group = line.at("group"),
+                                        outcome = line.at("outcome"), reason = line.at("reason");
+                      into.round_ended(time, {host, group, line.at("epoch"), outcome, reason});
+                      if (local) tell_own_round(line, contributed, into);
+                      tell_held();
+                    } else if (what == "round") {
+                      held = line;
+                    } else if (what == "contributed") {
+                      contributed[line.at("group").get<std::string>()] = line.at("samples");
+                    } else {
+                      const std::vector<std::string> hosts = line.at("hosts");
+                      into.fault(time, line.at("fault"), line.at("action").get<std::string>(),
+                                 what == "fault_begins", hosts);
+                    }
+                  });
+  if (!read) return failure{read.error()};
   tell_held();
   lives_until(duration::max());
   return {};
@@ -200,31 +230,35 @@ result<void> read_log(const fs::path& directory, bool local, run_listener& into,
 
 } // namespace
 
-result<void> tell_directory(const fs::path& directory, const run_facts& facts, run_listener& into, const teller_of_notes& note) {
-  each_row(directory, "metrics.csv", [&](const auto&, std::string_view line) { into.metrics_row(line); });
-  each_row(directory, "epochs.csv", [&](const auto&, std::string_view line) { into.epoch_rows(line); });
+result<void> tell_directory(const fs::path& directory, const run_facts& facts, run_listener& into,
+                            const teller_of_notes& note) {
+  each_row(directory, "metrics.csv",
+           [&](const auto&, std::string_view line) { into.metrics_row(line); });
+  each_row(directory, "epochs.csv",
+           [&](const auto&, std::string_view line) { into.epoch_rows(line); });
   if (facts.records_transfers && whole_or_partial(directory, "transfers.jsonl.zst"))
-    if (auto read = read_transfers(directory, into); !read)
-      return failure{read.error()};
+    if (auto read = read_transfers(directory, into); !read) return failure{read.error()};
   if (!facts.records_events)
-    note("record.events is 'none': a report made from the directory has no phases, rounds and faults. The report that the run itself wrote has them.");
+    note("record.events is 'none': a report made from the directory has no phases, rounds and "
+         "faults. The report that the run itself wrote has them.");
   if (auto read = read_log(directory, !facts.made_by.node.empty(), into, note); !read)
     return failure{read.error()};
   each_row(directory, "contributions.csv", [&](const auto& fields, std::string_view) {
     if (fields.size() >= 6)
-      into.contribution(from_seconds(number_of<double>(fields[0], 0)), fields[3], number_of<std::uint64_t>(fields[4], 0),
+      into.contribution(from_seconds(number_of<double>(fields[0], 0)), fields[3],
+                        number_of<std::uint64_t>(fields[4], 0),
                         number_of<double>(fields[5], std::numeric_limits<double>::quiet_NaN()));
   });
   std::vector<std::vector<std::string>> names;
   std::vector<std::array<std::uint64_t, 4>> bytes;
-  const bool traffic = each_row(directory, "traffic.csv", [&](const auto& fields, std::string_view) {
-    if (fields.size() < 7)
-      return;
-    names.push_back({std::string(fields[0]), std::string(fields[1]), std::string(fields[2])});
-    auto& row = bytes.emplace_back();
-    for (std::size_t i = 0; i < row.size(); ++i)
-      row[i] = number_of<std::uint64_t>(fields[3 + i], 0);
-  });
+  const bool traffic =
+      each_row(directory, "traffic.csv", [&](const auto& fields, std::string_view) {
+        if (fields.size() < 7) return;
+        names.push_back({std::string(fields[0]), std::string(fields[1]), std::string(fields[2])});
+        auto& row = bytes.emplace_back();
+        for (std::size_t i = 0; i < row.size(); ++i)
+          row[i] = number_of<std::uint64_t>(fields[3 + i], 0);
+      });
   if (traffic) {
     std::vector<sent_bytes> all;
     for (std::size_t i = 0; i < names.size(); ++i)
@@ -235,17 +269,18 @@ result<void> tell_directory(const fs::path& directory, const run_facts& facts, r
 }
 
 result<std::unique_ptr<run_view>> read_run_view(const fs::path& directory) {
-  if (auto run = refuse_study(directory, "page of a run"); !run)
-    return failure{run.error()};
+  if (auto run = refuse_study(directory, "page of a run"); !run) return failure{run.error()};
   auto yaml = read_file(directory / "run.yaml");
   if (!yaml && !whole_or_partial(directory, "metrics.csv"))
-    return failure{fmt::format("there is no run in '{}': neither run.yaml nor metrics.csv", directory.string())};
+    return failure{fmt::format("there is no run in '{}': neither run.yaml nor metrics.csv",
+                               directory.string())};
   auto out = std::make_unique<run_view>();
   const std::string text = yaml ? *yaml : std::string{};
   out->begun(text);
-  if (!yaml)
-    out->note("There is no run.yaml yet: it is written at the end of a run.");
-  if (auto told = tell_directory(directory, facts_of(text), *out, [&out](std::string what) { out->note(std::move(what)); }); !told)
+  if (!yaml) out->note("There is no run.yaml yet: it is written at the end of a run.");
+  if (auto told = tell_directory(directory, facts_of(text), *out,
+                                 [&out](std::string what) { out->note(std::move(what)); });
+      !told)
     return failure{told.error()};
   if (const auto summary = read_file(directory / "summary.json"))
     out->ended(*summary);

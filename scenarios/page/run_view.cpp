@@ -17,19 +17,21 @@ namespace {
 /// Members that have ended are waited for by so many groups at most.
 constexpr std::size_t most_open = 20'000;
 
-bool formed(std::string_view group) { return group.find_first_not_of('0') != std::string_view::npos; }
+bool formed(std::string_view group) {
+  return group.find_first_not_of('0') != std::string_view::npos;
+}
 
 } // namespace
 
 std::uint8_t outcome_number(std::string_view word) {
   const auto found = std::find(outcome_words.begin(), outcome_words.end(), word);
-  return static_cast<std::uint8_t>(found == outcome_words.end() ? outcome_words.size() - 1 : found - outcome_words.begin());
+  return static_cast<std::uint8_t>(found == outcome_words.end() ? outcome_words.size() - 1
+                                                                : found - outcome_words.begin());
 }
 
 std::uint32_t run_view::state::word_list::of(std::string_view word) {
   const auto found = numbers.find(word);
-  if (found != numbers.end())
-    return found->second;
+  if (found != numbers.end()) return found->second;
   const auto number = static_cast<std::uint32_t>(words.size());
   words.emplace_back(word);
   numbers.emplace(word, number);
@@ -51,19 +53,20 @@ std::uint32_t run_view::state::host_of(std::string_view name) {
     std::uint64_t number = 0;
     const std::string_view digits = name.substr(dash + 1);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    const bool plain = error == std::errc{} && end == digits.data() + digits.size() && (digits.size() == 1 || digits.front() != '0');
-    if (const auto found = group_by_name.find(name.substr(0, dash)); plain && found != group_by_name.end() && number < groups[found->second].facts.count)
+    const bool plain = error == std::errc{} && end == digits.data() + digits.size() &&
+                       (digits.size() == 1 || digits.front() != '0');
+    if (const auto found = group_by_name.find(name.substr(0, dash));
+        plain && found != group_by_name.end() && number < groups[found->second].facts.count)
       return groups[found->second].first + static_cast<std::uint32_t>(number);
   }
-  const auto [at, fresh] = other_by_name.try_emplace(std::string(name), named_hosts + static_cast<std::uint32_t>(others.size()));
-  if (fresh)
-    others.emplace_back(name);
+  const auto [at, fresh] = other_by_name.try_emplace(
+      std::string(name), named_hosts + static_cast<std::uint32_t>(others.size()));
+  if (fresh) others.emplace_back(name);
   return at->second;
 }
 
 run_view::state::host& run_view::state::at(std::uint32_t index) {
-  if (index >= hosts.size())
-    hosts.resize(index + 1);
+  if (index >= hosts.size()) hosts.resize(index + 1);
   host& out = hosts[index];
   if (!out.seen) {
     out.seen = true;
@@ -73,29 +76,27 @@ run_view::state::host& run_view::state::at(std::uint32_t index) {
 }
 
 std::uint32_t run_view::state::group_of(std::uint32_t index) const {
-  if (index >= named_hosts)
-    return static_cast<std::uint32_t>(groups.size() - 1);
-  const auto after = std::upper_bound(groups.begin(), groups.end() - 1, index, [](std::uint32_t i, const group& g) { return i < g.first; });
+  if (index >= named_hosts) return static_cast<std::uint32_t>(groups.size() - 1);
+  const auto after = std::upper_bound(groups.begin(), groups.end() - 1, index,
+                                      [](std::uint32_t i, const group& g) { return i < g.first; });
   return static_cast<std::uint32_t>(after - groups.begin() - 1);
 }
 
 std::string run_view::state::name_of(std::uint32_t index) const {
-  if (index >= named_hosts)
-    return others[index - named_hosts];
+  if (index >= named_hosts) return others[index - named_hosts];
   const group& in = groups[group_of(index)];
   return fmt::format("{}-{}", in.facts.name, index - in.first);
 }
 
 run_view::state::unit& run_view::state::unit_of(std::uint32_t index) {
-  const std::size_t number = std::min<std::size_t>(single ? index : group_of(index), most_units - 1);
-  if (number >= units.size())
-    units.resize(number + 1);
+  const std::size_t number =
+      std::min<std::size_t>(single ? index : group_of(index), most_units - 1);
+  if (number >= units.size()) units.resize(number + 1);
   return units[number];
 }
 
 std::string run_view::state::name_of_unit(std::size_t index) const {
-  if (single)
-    return name_of(static_cast<std::uint32_t>(index));
+  if (single) return name_of(static_cast<std::uint32_t>(index));
   return index < groups.size() ? groups[index].facts.name : "others";
 }
 
@@ -106,20 +107,21 @@ struct run_view::state::seen_host {
   host& who;
 
   seen_host(state& of, duration time, std::string_view name)
-      : lock(of.guard), s((of.reach(time.count()), of)), index(of.host_of(name)), who(of.at(index)) {}
+      : lock(of.guard), s((of.reach(time.count()), of)), index(of.host_of(name)),
+        who(of.at(index)) {}
 };
 
 void run_view::state::leave_phase(host& of, std::uint32_t index, std::int64_t time) {
   if (of.phase >= 0 && time > of.since)
-    unit_of(index).time.spread(axis, of.since, time, static_cast<std::size_t>(of.phase), time - of.since);
+    unit_of(index).time.spread(axis, of.since, time, static_cast<std::size_t>(of.phase),
+                               time - of.since);
   of.since = time;
 }
 
 /// Counts what goes on as if it ended now.
 void run_view::state::settle() {
   for (std::uint32_t i = 0; i < hosts.size(); ++i)
-    if (hosts[i].alive)
-      leave_phase(hosts[i], i, axis.end());
+    if (hosts[i].alive) leave_phase(hosts[i], i, axis.end());
 }
 
 run_view::run_view() : state_(std::make_unique<state>()) {
@@ -130,7 +132,11 @@ run_view::run_view() : state_(std::make_unique<state>()) {
       columns.push_back({std::string(one.column), mean ? merge_rule::mean : merge_rule::last});
     }
   state_->series.set_columns(std::move(columns));
-  state_->epochs.set_columns({{"epoch"}, {"time"}, {"samples", merge_rule::sum}, {"loss_train", merge_rule::mean}, {"loss_held_out"}});
+  state_->epochs.set_columns({{"epoch"},
+                              {"time"},
+                              {"samples", merge_rule::sum},
+                              {"loss_train", merge_rule::mean},
+                              {"loss_held_out"}});
 }
 
 run_view::~run_view() = default;
@@ -141,19 +147,33 @@ void run_view::begun(std::string_view run_yaml) {
   const bool again = !s.run_yaml.empty();
   s.run_yaml = run_yaml;
   s.facts = facts_of(run_yaml);
-  if (again)
-    return;
+  if (again) return;
   const auto add = [&s](group_facts facts, bool peers) {
     s.group_by_name.emplace(facts.name, static_cast<std::uint32_t>(s.groups.size()));
     s.groups.push_back({std::move(facts), s.named_hosts, peers});
     s.named_hosts += static_cast<std::uint32_t>(s.groups.back().facts.count);
   };
-  for (const group_facts& facts : s.facts.groups)
-    add(facts, true);
+  for (const group_facts& facts : s.facts.groups) add(facts, true);
   s.single = s.named_hosts <= state::most_single_hosts;
-  add({.name = "shard", .region = s.facts.shard_region, .device = {}, .role = "data", .nat = "open", .count = s.facts.shards, .samples_per_second = 0,
-       .up = s.facts.shard_up, .down = s.facts.shard_down}, false);
-  s.groups.push_back({{.name = "others", .region = {}, .device = {}, .role = "other", .nat = {}, .up = {}, .down = {}}, s.named_hosts, false});
+  add({.name = "shard",
+       .region = s.facts.shard_region,
+       .device = {},
+       .role = "data",
+       .nat = "open",
+       .count = s.facts.shards,
+       .samples_per_second = 0,
+       .up = s.facts.shard_up,
+       .down = s.facts.shard_down},
+      false);
+  s.groups.push_back({{.name = "others",
+                       .region = {},
+                       .device = {},
+                       .role = "other",
+                       .nat = {},
+                       .up = {},
+                       .down = {}},
+                      s.named_hosts,
+                      false});
 }
 
 void run_view::metrics_row(std::string_view row) {
@@ -161,8 +181,7 @@ void run_view::metrics_row(std::string_view row) {
   state_->series.add(row);
   double time = 0;
   const auto [end, error] = std::from_chars(row.data(), row.data() + row.size(), time);
-  if (error == std::errc{} && time >= 0 && time < 9e9)
-    state_->reach(std::llround(time * 1e9));
+  if (error == std::errc{} && time >= 0 && time < 9e9) state_->reach(std::llround(time * 1e9));
 }
 
 void run_view::epoch_rows(std::string_view rows) {
@@ -182,8 +201,7 @@ void run_view::host_started(duration time, std::string_view host) {
 void run_view::host_ended(duration time, std::string_view host, std::string_view reason) {
   state::seen_host on(*state_, time, host);
   auto& [lock, s, index, who] = on;
-  if (!who.alive)
-    return;
+  if (!who.alive) return;
   s.leave_phase(who, index, time.count());
   who.alive = false;
   who.phase = -1;
@@ -197,11 +215,11 @@ void run_view::host_ended(duration time, std::string_view host, std::string_view
 void run_view::phase(duration time, std::string_view host, std::string_view phase) {
   state::seen_host on(*state_, time, host);
   auto& [lock, s, index, who] = on;
-  if (!who.alive)
-    return;
+  if (!who.alive) return;
   s.leave_phase(who, index, time.count());
   const auto found = std::find(session_states.begin(), session_states.end(), phase);
-  who.phase = static_cast<std::int8_t>(found == session_states.end() ? -1 : found - session_states.begin());
+  who.phase =
+      static_cast<std::int8_t>(found == session_states.end() ? -1 : found - session_states.begin());
 }
 
 void run_view::round_ended(duration time, const heard_end& what) {
@@ -209,19 +227,20 @@ void run_view::round_ended(duration time, const heard_end& what) {
   state& s = *state_;
   s.reach(time.count());
   if (!formed(what.group)) {
-    if (what.reason == "none")
-      return;
-    state::attempt& of = s.attempts.try_emplace({what.epoch, std::string(what.reason)}, state::attempt{time.count(), 0, 0}).first->second;
+    if (what.reason == "none") return;
+    state::attempt& of =
+        s.attempts
+            .try_emplace({what.epoch, std::string(what.reason)}, state::attempt{time.count(), 0, 0})
+            .first->second;
     of.last = time.count();
     ++of.count;
-    if (s.attempts.size() > state::most_attempts)
-      s.attempts.erase(s.attempts.begin());
+    if (s.attempts.size() > state::most_attempts) s.attempts.erase(s.attempts.begin());
     return;
   }
   const auto [at, fresh] = s.open.try_emplace(std::string(what.group));
-  at->second.push_back({s.host_of(what.host), outcome_number(what.outcome), static_cast<std::uint16_t>(s.words.of(what.reason))});
-  if (!fresh)
-    return;
+  at->second.push_back({s.host_of(what.host), outcome_number(what.outcome),
+                        static_cast<std::uint16_t>(s.words.of(what.reason))});
+  if (!fresh) return;
   s.open_order.push_back(at->first);
   while (s.open.size() > most_open) {
     s.open.erase(s.open_order.front());
@@ -233,13 +252,12 @@ void run_view::round_ended(duration time, const heard_end& what) {
 
 void run_view::state::drop_unless_kept(std::uint64_t number) {
   const auto found = kept.find(number);
-  if (found == kept.end())
-    return;
+  if (found == kept.end()) return;
   const std::int64_t seconds = found->second.what.ended - found->second.what.started;
   const bool in = std::find(last_rounds.begin(), last_rounds.end(), number) != last_rounds.end() ||
-                  std::find(bad_rounds.begin(), bad_rounds.end(), number) != bad_rounds.end() || slow_rounds.contains({seconds, number});
-  if (!in)
-    kept.erase(found);
+                  std::find(bad_rounds.begin(), bad_rounds.end(), number) != bad_rounds.end() ||
+                  slow_rounds.contains({seconds, number});
+  if (!in) kept.erase(found);
 }
 
 void run_view::round(const heard_round& what) {
@@ -248,7 +266,11 @@ void run_view::round(const heard_round& what) {
   s.reach(what.ended.count());
   state::kept_round round;
   // All of its members died before anybody could say how it ended: its time is not known.
-  round.what = {s.rounds_seen++, what.started.count(), std::max(what.ended, what.started).count(), what.members, outcome_number(what.outcome),
+  round.what = {s.rounds_seen++,
+                what.started.count(),
+                std::max(what.ended, what.started).count(),
+                what.members,
+                outcome_number(what.outcome),
                 static_cast<std::uint16_t>(s.words.of(what.reason))};
   round.epoch = what.epoch;
   round.samples = what.samples;
@@ -260,17 +282,14 @@ void run_view::round(const heard_round& what) {
   }
   const bool ok = is_ok(round.what.outcome);
   ++s.by_outcome[round.what.outcome];
-  if (what.reason != "none")
-    ++s.by_reason[std::string(what.reason)];
+  if (what.reason != "none") ++s.by_reason[std::string(what.reason)];
 
   std::vector<state::point>& points = ok ? s.ok_points : s.bad_points;
   std::uint64_t& stride = ok ? s.ok_stride : s.bad_stride;
   std::uint64_t& seen = ok ? s.ok_seen : s.bad_seen;
-  if (seen++ % stride == 0)
-    points.push_back(round.what);
+  if (seen++ % stride == 0) points.push_back(round.what);
   if (points.size() > state::most_points) {
-    for (std::size_t i = 0; 2 * i < points.size(); ++i)
-      points[i] = points[2 * i];
+    for (std::size_t i = 0; 2 * i < points.size(); ++i) points[i] = points[2 * i];
     points.resize((points.size() + 1) / 2);
     stride *= 2;
   }
@@ -287,25 +306,23 @@ void run_view::round(const heard_round& what) {
     }
   };
   push(s.last_rounds, state::last_kept);
-  if (!ok)
-    push(s.bad_rounds, state::bad_kept);
+  if (!ok) push(s.bad_rounds, state::bad_kept);
   s.slow_rounds.insert({took, number});
   if (s.slow_rounds.size() > state::slowest_kept) {
     out.push_back(s.slow_rounds.begin()->second);
     s.slow_rounds.erase(s.slow_rounds.begin());
   }
-  for (const std::uint64_t each : out)
-    s.drop_unless_kept(each);
+  for (const std::uint64_t each : out) s.drop_unless_kept(each);
 }
 
-void run_view::contribution(duration time, std::string_view host, std::uint64_t samples, double loss) {
+void run_view::contribution(duration time, std::string_view host, std::uint64_t samples,
+                            double loss) {
   state::seen_host on(*state_, time, host);
   auto& [lock, s, index, who] = on;
   ++who.rounds;
   who.samples += samples;
   s.contributed_samples += samples;
-  if (!std::isfinite(loss) || std::abs(loss) > 1e6)
-    return;
+  if (!std::isfinite(loss) || std::abs(loss) > 1e6) return;
   const auto count = static_cast<std::int64_t>(samples);
   const std::int64_t sum = std::llround(loss * 1e6) * count;
   who.loss += sum;
@@ -315,7 +332,8 @@ void run_view::contribution(duration time, std::string_view host, std::uint64_t 
   of.loss.add(s.axis, time.count(), 1, count);
 }
 
-void run_view::fault(duration time, std::uint64_t number, std::string_view action, bool begins, std::span<const std::string> hosts) {
+void run_view::fault(duration time, std::uint64_t number, std::string_view action, bool begins,
+                     std::span<const std::string> hosts) {
   std::lock_guard lock(state_->guard);
   state& s = *state_;
   s.reach(time.count());
@@ -357,8 +375,7 @@ void run_view::transfer(const heard_transfer& what) {
   row.held = what.held_back.count();
   row.cut = what.cut;
   s.transfers.push_back(row);
-  if (what.cut)
-    return;
+  if (what.cut) return;
   const auto bytes = static_cast<std::int64_t>(what.bytes);
   s.at(row.from);
   s.at(row.to);
@@ -375,26 +392,22 @@ void run_view::traffic(std::span<const sent_bytes> all) {
   std::lock_guard lock(state_->guard);
   state& s = *state_;
   s.traffic_known = true;
-  for (state::host& one : s.hosts)
-    one.sent = {};
+  for (state::host& one : s.hosts) one.sent = {};
   s.region_bytes.clear();
   for (const sent_bytes& row : all) {
     state::host& from = s.at(s.host_of(row.host));
-    for (std::size_t i = 0; i < row.bytes.size(); ++i)
-      from.sent[i] += row.bytes[i];
+    for (std::size_t i = 0; i < row.bytes.size(); ++i) from.sent[i] += row.bytes[i];
     if (row.to_region.empty()) // it is not known who received it
       continue;
     auto& pair = s.region_bytes[{std::string(row.region), std::string(row.to_region)}];
-    for (std::size_t i = 0; i < row.bytes.size(); ++i)
-      pair[i] += row.bytes[i];
+    for (std::size_t i = 0; i < row.bytes.size(); ++i) pair[i] += row.bytes[i];
   }
 }
 
 void run_view::ended(std::string_view summary) {
   std::lock_guard lock(state_->guard);
   const auto parsed = nlohmann::ordered_json::parse(summary, nullptr, false);
-  if (parsed.is_discarded())
-    return;
+  if (parsed.is_discarded()) return;
   state_->summary_json = parsed.dump();
   state_->run_state = state_->facts.made_by.interrupted ? "interrupted" : "ended";
 }
@@ -432,23 +445,26 @@ std::vector<run_view::section> run_view::sections() {
                            {"faults", s.faults_text()},
                            {"traffic", s.traffic_text()},
                            {"links", s.links_text()}};
-  if (s.nodes)
-    out.push_back({"nodes", s.nodes_text()});
+  if (s.nodes) out.push_back({"nodes", s.nodes_text()});
   return out;
 }
 
-std::string run_view::document() { return as_object(sections()); }
+std::string run_view::document() {
+  return as_object(sections());
+}
 
 std::string place_text(const run_place& place) {
-  const auto number = [](const std::optional<std::size_t>& run) { return run ? fmt::format("{}", *run) : std::string("null"); };
-  return fmt::format("\"title\":{},\"beside\":{},\"of\":{}", json_quoted(place.title), number(place.beside), number(place.of));
+  const auto number = [](const std::optional<std::size_t>& run) {
+    return run ? fmt::format("{}", *run) : std::string("null");
+  };
+  return fmt::format("\"title\":{},\"beside\":{},\"of\":{}", json_quoted(place.title),
+                     number(place.beside), number(place.of));
 }
 
 std::string as_object(const std::vector<run_view::section>& sections) {
   page_text out;
   out.open('{');
-  for (const run_view::section& one : sections)
-    out.key(one.name).raw(one.json);
+  for (const run_view::section& one : sections) out.key(one.name).raw(one.json);
   out.close('}');
   return out.take();
 }

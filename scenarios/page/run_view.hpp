@@ -1,6 +1,7 @@
-// What a page shows of a run, kept while the run goes on, or read from its directory later: the same listener, so the same numbers.
-// Bounded whatever the run: time is in 512 bins, rows of tables are thinned, hosts beyond 300 are shown as their groups, of rounds those
-// that came last, took longest or went wrong are kept with their transfers.
+// What a page shows of a run, kept while the run goes on, or read from its directory later: the
+// same listener, so the same numbers. Bounded whatever the run: time is in 512 bins, rows of tables
+// are thinned, hosts beyond 300 are shown as their groups, of rounds those that came last, took
+// longest or went wrong are kept with their transfers.
 //
 // A view is made of sections, each a JSON value (tools/web/src/view.ts has their types):
 //   run           which run this is, how to repeat it, what it lacks
@@ -41,8 +42,10 @@ public:
   void phase(duration time, std::string_view host, std::string_view phase) override;
   void round_ended(duration time, const heard_end& what) override;
   void round(const heard_round& what) override;
-  void contribution(duration time, std::string_view host, std::uint64_t samples, double loss) override;
-  void fault(duration time, std::uint64_t number, std::string_view action, bool begins, std::span<const std::string> hosts) override;
+  void contribution(duration time, std::string_view host, std::uint64_t samples,
+                    double loss) override;
+  void fault(duration time, std::uint64_t number, std::string_view action, bool begins,
+             std::span<const std::string> hosts) override;
   void transfer(const heard_transfer& what) override;
   bool wants_traffic() override;
   void traffic(std::span<const sent_bytes> all) override;
@@ -53,14 +56,16 @@ public:
   /// One life of one host of a cluster.
   struct node {
     std::string name, group, region, address, directory;
-    std::string state; ///< 'running', 'ended', 'interrupted', or 'silent': it writes no more, and did not say why
+    std::string state; ///< 'running', 'ended', 'interrupted', or 'silent': it writes no more, and
+                       ///< did not say why
     duration began{}, last{};
     std::uint64_t epoch = 0, rounds = 0, rounds_not_ok = 0, samples = 0, bytes_sent = 0;
     double samples_per_second = 0; ///< not finite: not known
   };
   /// For the page of a whole cluster, in place of those told before.
   void set_nodes(std::vector<node> all);
-  /// The files ended before the run did (a killed process), or the run has not ended yet: 'unfinished'.
+  /// The files ended before the run did (a killed process), or the run has not ended yet:
+  /// 'unfinished'.
   void set_state(std::string state);
 
   struct section {

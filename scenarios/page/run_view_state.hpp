@@ -1,4 +1,5 @@
-// What a run_view holds. Only for its own sources: run_view.cpp takes in, run_view_text.cpp writes out.
+// What a run_view holds. Only for its own sources: run_view.cpp takes in, run_view_text.cpp writes
+// out.
 #pragma once
 
 #include "scenarios/page/run_facts.hpp"
@@ -20,11 +21,13 @@
 namespace shoal::scenarios {
 
 /// The states of sessions, in the order of the columns; whoever is gone is in none.
-inline constexpr std::array<std::string_view, 4> session_states{"joining", "computing", "averaging", "downloading"};
+inline constexpr std::array<std::string_view, 4> session_states{"joining", "computing", "averaging",
+                                                                "downloading"};
 
 struct run_view::state {
   static constexpr std::size_t most_single_hosts = 300, most_units = 600, most_transfers = 200'000;
-  static constexpr std::size_t most_points = 2048, most_ends = 2000, most_faults = 500, most_attempts = 200;
+  static constexpr std::size_t most_points = 2048, most_ends = 2000, most_faults = 500,
+                               most_attempts = 200;
   static constexpr std::size_t last_kept = 30, slowest_kept = 30, bad_kept = 80;
 
   struct group {
@@ -34,20 +37,20 @@ struct run_view::state {
   };
   struct host {
     bool seen = false, alive = false;
-    std::int8_t phase = -1;     ///< of session_states; -1: none
-    std::int64_t since = 0;     ///< of the phase
-    std::int64_t born = 0;      ///< of this life
-    std::int64_t lived = 0;     ///< in lives that are over
+    std::int8_t phase = -1; ///< of session_states; -1: none
+    std::int64_t since = 0; ///< of the phase
+    std::int64_t born = 0;  ///< of this life
+    std::int64_t lived = 0; ///< in lives that are over
     std::uint32_t lives = 0, rounds = 0;
     std::uint64_t samples = 0;
     std::int64_t loss = 0, loss_samples = 0; ///< sum over samples, in millionths of a nat
     std::array<std::uint64_t, 4> sent{};
   };
   struct unit {
-    std::uint32_t hosts = 0;    ///< that it stands for, of those seen
-    time_bins<4> time;          ///< in each state
-    time_bins<2> loss;          ///< sum over samples in millionths of a nat, samples
-    time_bins<2> bytes;         ///< of bulk, up and down
+    std::uint32_t hosts = 0; ///< that it stands for, of those seen
+    time_bins<4> time;       ///< in each state
+    time_bins<2> loss;       ///< sum over samples in millionths of a nat, samples
+    time_bins<2> bytes;      ///< of bulk, up and down
   };
   struct end {
     std::uint32_t host;
@@ -111,18 +114,18 @@ struct run_view::state {
 
   std::vector<group> groups;
   std::map<std::string, std::uint32_t, std::less<>> group_by_name;
-  std::uint32_t named_hosts = 0;                       ///< in groups; others follow
-  std::vector<std::string> others;                     ///< names of those
+  std::uint32_t named_hosts = 0;   ///< in groups; others follow
+  std::vector<std::string> others; ///< names of those
   std::map<std::string, std::uint32_t, std::less<>> other_by_name;
   std::vector<host> hosts;
-  bool single = true;                                  ///< each host is its own unit
+  bool single = true; ///< each host is its own unit
   std::vector<unit> units;
   time_axis axis;
   std::vector<end> ends;
   std::uint64_t ends_left_out = 0;
 
   thinned_rows series, epochs;
-  word_list words;                                     ///< outcomes, reasons, types of messages, links
+  word_list words; ///< outcomes, reasons, types of messages, links
   std::uint64_t rounds_seen = 0;
   std::array<std::uint64_t, 4> by_outcome{};
   std::map<std::string, std::uint64_t, std::less<>> by_reason;
@@ -130,7 +133,7 @@ struct run_view::state {
   std::uint64_t ok_stride = 1, bad_stride = 1, ok_seen = 0, bad_seen = 0;
   std::deque<std::uint64_t> last_rounds, bad_rounds;
   std::set<std::pair<std::int64_t, std::uint64_t>> slow_rounds; ///< (duration, number)
-  std::map<std::uint64_t, kept_round> kept;            ///< by number; those in one of the three
+  std::map<std::uint64_t, kept_round> kept; ///< by number; those in one of the three
   std::map<std::string, std::vector<member>, std::less<>> open; ///< members that ended, by group
   std::deque<std::string> open_order;
   std::map<std::pair<std::uint64_t, std::string>, attempt> attempts;
@@ -165,13 +168,16 @@ struct run_view::state {
   std::string faults_text() const;
   std::string traffic_text() const;
   std::string links_text() const;
-  /// When recording transfers ended because there were as many as are kept; nothing if all are there.
+  /// When recording transfers ended because there were as many as are kept; nothing if all are
+  /// there.
   std::optional<std::int64_t> transfers_until() const;
   std::string transfers_of(const kept_round& round) const;
 };
 
 /// Whether `outcome` is one of a round that nobody has to look at.
-inline bool is_ok(std::uint8_t outcome) { return outcome == 0; }
+inline bool is_ok(std::uint8_t outcome) {
+  return outcome == 0;
+}
 inline constexpr std::array<std::string_view, 4> outcome_words{"ok", "partial", "split", "failed"};
 std::uint8_t outcome_number(std::string_view word);
 

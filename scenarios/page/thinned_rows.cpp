@@ -11,16 +11,18 @@ namespace {
 double number_of(std::string_view text) {
   double out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size() ? out : std::numeric_limits<double>::quiet_NaN();
+  return error == std::errc{} && end == text.data() + text.size()
+             ? out
+             : std::numeric_limits<double>::quiet_NaN();
 }
 
 } // namespace
 
-void thinned_rows::merge(std::vector<double>& into, double rows_into, const std::vector<double>& later, double rows_later) const {
+void thinned_rows::merge(std::vector<double>& into, double rows_into,
+                         const std::vector<double>& later, double rows_later) const {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const double a = into[i], b = later[i];
-    if (std::isnan(b))
-      continue;
+    if (std::isnan(b)) continue;
     if (std::isnan(a) || columns_[i].rule == merge_rule::last)
       into[i] = b;
     else if (columns_[i].rule == merge_rule::sum)

@@ -1,4 +1,5 @@
-// Rows of a CSV file, at most a few thousand whatever comes: when there are too many, neighbours are merged.
+// Rows of a CSV file, at most a few thousand whatever comes: when there are too many, neighbours
+// are merged.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@
 namespace shoal::scenarios {
 
 enum class merge_rule : std::uint8_t {
-  last,     ///< a counter, or a state: the later one, if it is known
-  mean,     ///< of those that are known, weighted by the rows that they stand for
+  last, ///< a counter, or a state: the later one, if it is known
+  mean, ///< of those that are known, weighted by the rows that they stand for
   sum,
 };
 
@@ -31,7 +32,8 @@ public:
 
 private:
   static constexpr std::size_t most = 2048;
-  void merge(std::vector<double>& into, double rows_into, const std::vector<double>& later, double rows_later) const;
+  void merge(std::vector<double>& into, double rows_into, const std::vector<double>& later,
+             double rows_later) const;
 
   std::vector<column> columns_;
   std::vector<std::vector<double>> rows_; // each of `stride_` rows of the file, but for the last

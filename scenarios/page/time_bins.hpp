@@ -1,5 +1,6 @@
-// Time in a fixed number of bins, however long a run lasts: when it no longer fits, the bins get twice as wide and two become one. Sums
-// are of integers, so that it does not matter when that happens.
+// Time in a fixed number of bins, however long a run lasts: when it no longer fits, the bins get
+// twice as wide and two become one. Sums are of integers, so that it does not matter when that
+// happens.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,9 @@ public:
   /// The latest time so far.
   std::int64_t end() const noexcept { return end_; }
   /// Bins up to there.
-  std::size_t used() const noexcept { return static_cast<std::size_t>(end_ / width_) + (end_ % width_ != 0 ? 1 : 0); }
+  std::size_t used() const noexcept {
+    return static_cast<std::size_t>(end_ / width_) + (end_ % width_ != 0 ? 1 : 0);
+  }
 
 private:
   std::int64_t width_ = 10'000'000, end_ = 0;
@@ -42,17 +45,20 @@ public:
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const std::array<std::int64_t, K> row = rows_[i];
       rows_[i] = {};
-      for (std::size_t k = 0; k < K; ++k)
-        rows_[i / 2][k] += row[k];
+      for (std::size_t k = 0; k < K; ++k) rows_[i / 2][k] += row[k];
     }
   }
-  void add(const time_axis& axis, std::int64_t t, std::size_t which, std::int64_t value) { at(axis, t)[which] += value; }
+  void add(const time_axis& axis, std::int64_t t, std::size_t which, std::int64_t value) {
+    at(axis, t)[which] += value;
+  }
   /// Spreads `value` evenly over [from, to). Requires: axis.reach(to) was called.
-  void spread(const time_axis& axis, std::int64_t from, std::int64_t to, std::size_t which, std::int64_t value) {
-    if (to <= from)
-      return add(axis, from, which, value);
+  void spread(const time_axis& axis, std::int64_t from, std::int64_t to, std::size_t which,
+              std::int64_t value) {
+    if (to <= from) return add(axis, from, which, value);
     // By what has come until each edge, so that wider bins have the sums of narrow ones.
-    const auto until = [&](std::int64_t t) { return static_cast<std::int64_t>(static_cast<__int128>(value) * (t - from) / (to - from)); };
+    const auto until = [&](std::int64_t t) {
+      return static_cast<std::int64_t>(static_cast<__int128>(value) * (t - from) / (to - from));
+    };
     for (std::int64_t t = from; t < to;) {
       const std::int64_t edge = std::min(to, (t / axis.width() + 1) * axis.width());
       add(axis, t, which, until(edge) - until(t));
@@ -60,12 +66,13 @@ public:
     }
   }
   bool empty() const noexcept { return rows_.empty(); }
-  std::int64_t get(std::size_t bin, std::size_t which) const { return bin < rows_.size() ? rows_[bin][which] : 0; }
+  std::int64_t get(std::size_t bin, std::size_t which) const {
+    return bin < rows_.size() ? rows_[bin][which] : 0;
+  }
 
 private:
   std::array<std::int64_t, K>& at(const time_axis& axis, std::int64_t t) {
-    if (rows_.empty())
-      rows_.resize(time_axis::bins);
+    if (rows_.empty()) rows_.resize(time_axis::bins);
     return rows_[static_cast<std::size_t>(t / axis.width())];
   }
   std::vector<std::array<std::int64_t, K>> rows_;

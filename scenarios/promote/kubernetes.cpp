@@ -1,14 +1,15 @@
-#include <algorithm>
+#include "scenarios/promote/deployment.hpp"
 
 #include <fmt/format.h>
 
-#include "scenarios/promote/deployment.hpp"
+#include <algorithm>
 
 namespace shoal::scenarios {
 
 namespace {
 
-constexpr std::string_view manifests = R"~(# The swarm '@NAME@' on Kubernetes: a pod for each node. Written by 'shoal promote', to be read and changed.
+constexpr std::string_view manifests =
+    R"~(# The swarm '@NAME@' on Kubernetes: a pod for each node. Written by 'shoal promote', to be read and changed.
 #   kubectl apply -f @NAME@.yaml
 # before that: an image of the Containerfile at `image`, and@SECRETNOTE@
 apiVersion: v1
@@ -109,7 +110,8 @@ spec:
     - {port: metrics, interval: 15s}
 )~";
 
-constexpr std::string_view containerfile = R"~(# Shoal and what it needs of Debian. Build it in a clone of Shoal:
+constexpr std::string_view containerfile =
+    R"~(# Shoal and what it needs of Debian. Build it in a clone of Shoal:
 #   podman build -t shoal:latest -f Containerfile .
 FROM debian:12 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends g++ cmake ninja-build git ca-certificates
@@ -139,38 +141,53 @@ std::string indented(const std::string& text, int columns) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
-std::vector<deployed_file> kubernetes_files(const deployment& what, const std::string& scenario_yaml) {
+std::vector<deployed_file> kubernetes_files(const deployment& what,
+                                            const std::string& scenario_yaml) {
   std::string names;
   for (const auto& host : what.hosts) names += host.name + "\n";
   const auto nodes = indented(names, 4);
   const auto memory = std::max<std::uint64_t>(3 * what.memory_bytes / 2 >> 20, 256);
   // A node's key is for it alone to read, and what a Secret is mounted as others may.
-  const std::string copies = "              mkdir -p -m 0700 /tmp/keys && for file in node.key node.crt swarm.crt revoked.crl; do\n"
-                             "                install -m 0600 \"/etc/shoal-keys/$name.$file\" \"/tmp/keys/$file\"\n"
-                             "              done";
-  return {{what.name + ".yaml",
-           filled(manifests,
-                  {{"NAME", what.name},
-                   {"NODES", nodes.substr(0, nodes.size() - 1)},
-                   {"SCENARIO", indented(scenario_yaml, 4)},
-                   {"COUNT", std::to_string(what.hosts.size())},
-                   {"GRACE", fmt::format("{:.0f}", 30 + 4 * what.detection_seconds)},
-                   {"PACE", what.pace ? " --pace" : ""},
-                   {"CORES", std::to_string(what.needs_cores)},
-                   {"MEMORY", std::to_string(memory)},
-                   {"LIMIT", std::to_string(2 * memory)},
-                   {"SECRETNOTE", what.insecure ? " nothing else: anybody may take part, and read along."
-                                                : fmt::format(" the keys, of keys/NODE each:\n"
-                                                              "#   kubectl create secret generic shoal-{}-keys $(for d in keys/*; do for f in $d/*; do "
-                                                              "echo --from-file=$(basename $d).$(basename $f)=$f; done; done)",
-                                                              what.name)},
-                   {"COPYKEYS", what.insecure ? "              # without keys" : copies},
-                   {"KEYS", what.insecure ? "--insecure" : "--keys /tmp/keys"},
-                   {"KEYMOUNT", what.insecure ? "" : "\n            - {name: keys, mountPath: /etc/shoal-keys, readOnly: true}"},
-                   {"KEYVOLUME", what.insecure ? "" : fmt::format("\n        - name: keys\n          secret: {{secretName: shoal-{}-keys}}", what.name)}})},
-          {"Containerfile", std::string(containerfile)}};
+  const std::string copies =
+      "              mkdir -p -m 0700 /tmp/keys && for file in node.key node.crt swarm.crt "
+      "revoked.crl; do\n"
+      "                install -m 0600 \"/etc/shoal-keys/$name.$file\" \"/tmp/keys/$file\"\n"
+      "              done";
+  return {
+      {what.name + ".yaml",
+       filled(manifests,
+              {{"NAME", what.name},
+               {"NODES", nodes.substr(0, nodes.size() - 1)},
+               {"SCENARIO", indented(scenario_yaml, 4)},
+               {"COUNT", std::to_string(what.hosts.size())},
+               {"GRACE", fmt::format("{:.0f}", 30 + 4 * what.detection_seconds)},
+               {"PACE", what.pace ? " --pace" : ""},
+               {"CORES", std::to_string(what.needs_cores)},
+               {"MEMORY", std::to_string(memory)},
+               {"LIMIT", std::to_string(2 * memory)},
+               {"SECRETNOTE",
+                what.insecure
+                    ? " nothing else: anybody may take part, and read along."
+                    : fmt::format(" the keys, of keys/NODE each:\n"
+                                  "#   kubectl create secret generic shoal-{}-keys $(for d in "
+                                  "keys/*; do for f in $d/*; do "
+                                  "echo --from-file=$(basename $d).$(basename $f)=$f; done; done)",
+                                  what.name)},
+               {"COPYKEYS", what.insecure ? "              # without keys" : copies},
+               {"KEYS", what.insecure ? "--insecure" : "--keys /tmp/keys"},
+               {"KEYMOUNT",
+                what.insecure
+                    ? ""
+                    : "\n            - {name: keys, mountPath: /etc/shoal-keys, readOnly: true}"},
+               {"KEYVOLUME",
+                what.insecure
+                    ? ""
+                    : fmt::format(
+                          "\n        - name: keys\n          secret: {{secretName: shoal-{}-keys}}",
+                          what.name)}})},
+      {"Containerfile", std::string(containerfile)}};
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,5 +1,12 @@
 #include "scenarios/promote/measure.hpp"
 
+#include "kernels/base/rng.hpp"
+#include "scenarios/observe/summary.hpp"
+#include "scenarios/promote/promoted_scenario.hpp"
+#include "scenarios/workloads/prepared.hpp"
+#include "scenarios/workloads/workload.hpp"
+
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,14 +15,6 @@
 #include <thread>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "kernels/base/rng.hpp"
-#include "scenarios/observe/summary.hpp"
-#include "scenarios/promote/promoted_scenario.hpp"
-#include "scenarios/workloads/prepared.hpp"
-#include "scenarios/workloads/workload.hpp"
-
 namespace shoal::scenarios {
 
 namespace {
@@ -23,11 +22,15 @@ namespace {
 using wall_clock = std::chrono::steady_clock;
 
 /// So that the inventory shows it in such: rounded down.
-std::uint64_t in_mebibytes(std::uint64_t bytes) { return bytes >> 20 << 20; }
+std::uint64_t in_mebibytes(std::uint64_t bytes) {
+  return bytes >> 20 << 20;
+}
 
-duration since(wall_clock::time_point start) { return std::chrono::duration_cast<duration>(wall_clock::now() - start); }
+duration since(wall_clock::time_point start) {
+  return std::chrono::duration_cast<duration>(wall_clock::now() - start);
+}
 
-}  // namespace
+} // namespace
 
 result<std::uint64_t> values_of(const scenario& what) {
   auto work = prepare_workload(what, false);
@@ -37,7 +40,9 @@ result<std::uint64_t> values_of(const scenario& what) {
 
 result<void> measure_compute(const scenario& what, duration time, inventory_host& into) {
   if (!what.workload.definition().has_numbers)
-    return failure{fmt::format("the scenario's workload is '{}', which computes nothing: there is nothing to measure", what.workload.name())};
+    return failure{fmt::format(
+        "the scenario's workload is '{}', which computes nothing: there is nothing to measure",
+        what.workload.name())};
   auto prepared = prepare_workload(what, false);
   if (!prepared) return failure{prepared.error()};
   const auto& work = *(*prepared)->work();
@@ -51,7 +56,7 @@ result<void> measure_compute(const scenario& what, duration time, inventory_host
   // Threads of a node's kind: the libraries' own ones stay out.
   std::thread([&] {
     prepare_compute_thread();
-    for (int i = 0; i < 2; ++i) work.accumulate(state, samples, batch, gradient);  // warms up
+    for (int i = 0; i < 2; ++i) work.accumulate(state, samples, batch, gradient); // warms up
     const auto start = wall_clock::now();
     while (since(start) < time || seconds.size() < 5) {
       const auto begun = wall_clock::now();
@@ -66,17 +71,22 @@ result<void> measure_compute(const scenario& what, duration time, inventory_host
   }).join();
   double mean = 0, squares = 0;
   for (const double each : seconds) mean += each / static_cast<double>(seconds.size());
-  for (const double each : seconds) squares += (each - mean) * (each - mean) / static_cast<double>(seconds.size());
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
+  for (const double each : seconds)
+    squares += (each - mean) * (each - mean) / static_cast<double>(seconds.size());
+  std::nth_element(seconds.begin(),
+                   seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2),
+                   seconds.end());
   into.model = fingerprint_of(what);
   // As many digits as it is good for.
-  into.samples_per_second = std::stod(fmt::format("{:.4g}", static_cast<double>(batch) / seconds[seconds.size() / 2]));
+  into.samples_per_second =
+      std::stod(fmt::format("{:.4g}", static_cast<double>(batch) / seconds[seconds.size() / 2]));
   into.jitter = std::stod(fmt::format("{:.2g}", std::min(0.99, std::sqrt(squares) / mean)));
   into.step_time = std::chrono::duration_cast<std::chrono::microseconds>(into.step_time);
   into.cores = std::thread::hardware_concurrency();
-  into.memory = {in_mebibytes(static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)))};
+  into.memory = {in_mebibytes(static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                              static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)))};
   into.needs = {in_mebibytes(peak_rss_bytes()) + (1 << 20)};
   return {};
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

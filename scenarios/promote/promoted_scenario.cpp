@@ -1,13 +1,13 @@
 #include "scenarios/promote/promoted_scenario.hpp"
-#include "scenarios/roles/role.hpp"
-#include "scenarios/workloads/workload.hpp"
 
-#include <algorithm>
+#include "scenarios/observe/text.hpp"
+#include "scenarios/roles/role.hpp"
+#include "scenarios/schema/describe.hpp"
+#include "scenarios/workloads/workload.hpp"
 
 #include <fmt/format.h>
 
-#include "scenarios/observe/text.hpp"
-#include "scenarios/schema/describe.hpp"
+#include <algorithm>
 
 namespace shoal::scenarios {
 
@@ -28,7 +28,9 @@ network_options network_of(const network_options& from, const inventory& to) {
       all.push_back(round_trip / 2);
       const auto back = there->second.delays.find(name);
       // Of two measurements of one way the smaller is nearer to what the way is.
-      if (back != there->second.delays.end() && (back->second < round_trip || (back->second == round_trip && other < name))) continue;
+      if (back != there->second.delays.end() &&
+          (back->second < round_trip || (back->second == round_trip && other < name)))
+        continue;
       region_link link;
       link.from = name;
       link.to = other;
@@ -37,20 +39,25 @@ network_options network_of(const network_options& from, const inventory& to) {
     }
   }
   if (all.empty()) return out;
-  std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
+  std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2),
+                   all.end());
   out.default_delay = all[all.size() / 2];
   return out;
 }
 
-}  // namespace
+} // namespace
 
 std::string fingerprint_of(const scenario& what) {
-  return fmt::format("{}, micro_batch {}", what.workload.definition().fingerprint(what.workload), what.training.micro_batch);
+  return fmt::format("{}, micro_batch {}", what.workload.definition().fingerprint(what.workload),
+                     what.training.micro_batch);
 }
 
-std::uint64_t memory_of_node(const inventory_host& host, std::uint64_t values) { return host.needs.bytes + 4 * sizeof(float) * values; }
+std::uint64_t memory_of_node(const inventory_host& host, std::uint64_t values) {
+  return host.needs.bytes + 4 * sizeof(float) * values;
+}
 
-std::optional<promotion> promote(const scenario& from, const inventory& to, std::uint64_t values, std::vector<std::string>& errors) {
+std::optional<promotion> promote(const scenario& from, const inventory& to, std::uint64_t values,
+                                 std::vector<std::string>& errors) {
   promotion out{from, {}};
   auto& what = out.what;
   what.world = "sim";
@@ -62,7 +69,9 @@ std::optional<promotion> promote(const scenario& from, const inventory& to, std:
   what.data.region.clear();
   const auto model = fingerprint_of(from);
   for (const auto& [name, host] : to.hosts) {
-    const auto wrong = [&, who = name](const std::string& why) { errors.push_back(who + ": " + why); };
+    const auto wrong = [&, who = name](const std::string& why) {
+      errors.push_back(who + ": " + why);
+    };
     if (host.shard) {
       what.data.names.push_back(name);
       if (what.data.region.empty()) {
@@ -76,12 +85,15 @@ std::optional<promotion> promote(const scenario& from, const inventory& to, std:
       }
       continue;
     }
-    const auto like = host.group.empty() ? from.peers.begin()
-                                         : std::find_if(from.peers.begin(), from.peers.end(), [&](const peer_group& g) { return g.name == host.group; });
+    const auto like = host.group.empty()
+                          ? from.peers.begin()
+                          : std::find_if(from.peers.begin(), from.peers.end(),
+                                         [&](const peer_group& g) { return g.name == host.group; });
     if (like == from.peers.end()) {
       std::string known;
       for (const auto& group : from.peers) known += (known.empty() ? "" : ", ") + group.name;
-      wrong(fmt::format("the scenario has no group '{}' of peers; there are {}", host.group, known));
+      wrong(
+          fmt::format("the scenario has no group '{}' of peers; there are {}", host.group, known));
       continue;
     }
     peer_group group = *like;
@@ -104,14 +116,17 @@ std::optional<promotion> promote(const scenario& from, const inventory& to, std:
     group.nat = host.address.empty() ? netem::nat_class::outbound_only : netem::nat_class::open;
     if (group.role.definition().trains) {
       group.device = name;
-      what.devices[name] = {host.samples_per_second, host.jitter, host.step_time, from.devices.at(like->device).offload};
+      what.devices[name] = {host.samples_per_second, host.jitter, host.step_time,
+                            from.devices.at(like->device).offload};
       if (host.samples_per_second <= 0)
         wrong("nobody has measured how fast it computes: run 'shoal probe' there");
       else if (host.model != model)
-        wrong(fmt::format("it was measured with another model: '{}', and the scenario has '{}'", host.model, model));
+        wrong(fmt::format("it was measured with another model: '{}', and the scenario has '{}'",
+                          host.model, model));
       const auto needs = memory_of_node(host, values);
       if (host.memory.bytes > 0 && needs > host.memory.bytes)
-        wrong(fmt::format("it cannot hold the model: a node needs {}, and it has {}", bytes_text(needs), bytes_text(host.memory.bytes)));
+        wrong(fmt::format("it cannot hold the model: a node needs {}, and it has {}",
+                          bytes_text(needs), bytes_text(host.memory.bytes)));
     } else {
       group.device = like->device;
       what.devices[like->device] = from.devices.at(like->device);
@@ -119,16 +134,22 @@ std::optional<promotion> promote(const scenario& from, const inventory& to, std:
     what.peers.push_back(std::move(group));
   }
   if (what.data.names.size() != from.data.replicas)
-    errors.push_back(what.data.names.empty()
-                         ? "no host has the text: say 'shard: true' of the one that does"
-                         : fmt::format("{} hosts have the text (shard: true), and the scenario's data.replicas is {}", what.data.names.size(), from.data.replicas));
+    errors.push_back(
+        what.data.names.empty()
+            ? "no host has the text: say 'shard: true' of the one that does"
+            : fmt::format(
+                  "{} hosts have the text (shard: true), and the scenario's data.replicas is {}",
+                  what.data.names.size(), from.data.replicas));
   if (what.peers.empty()) errors.push_back("no host is left to train: all have 'shard: true'");
   if (!from.faults.empty()) out.notes.push_back("faults are for simulations, and are left out");
   what.faults.clear();
-  if (std::any_of(from.peers.begin(), from.peers.end(), [](const peer_group& g) { return g.churn != churn_options{}; }))
+  if (std::any_of(from.peers.begin(), from.peers.end(),
+                  [](const peer_group& g) { return g.churn != churn_options{}; }))
     out.notes.push_back("churn is for simulations, and is left out");
-  if (!from.network.shared_links.empty()) out.notes.push_back("shared links are part of what was measured, and are left out");
-  if (!from.network.relays.empty()) out.notes.push_back("relays: start a node with --relay for each");
+  if (!from.network.shared_links.empty())
+    out.notes.push_back("shared links are part of what was measured, and are left out");
+  if (!from.network.relays.empty())
+    out.notes.push_back("relays: start a node with --relay for each");
   what.network.relays.clear();
   if (!what.averaging.grid.empty()) {
     out.notes.push_back("averaging.grid follows from the number of hosts");
@@ -139,4 +160,4 @@ std::optional<promotion> promote(const scenario& from, const inventory& to, std:
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

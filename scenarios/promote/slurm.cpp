@@ -1,9 +1,9 @@
-#include <algorithm>
-#include <cmath>
+#include "scenarios/promote/deployment.hpp"
 
 #include <fmt/format.h>
 
-#include "scenarios/promote/deployment.hpp"
+#include <algorithm>
+#include <cmath>
 
 namespace shoal::scenarios {
 
@@ -48,26 +48,30 @@ exec @PROGRAM@ node --scenario scenario.yaml @KEYS@ --name "$name" --listen "0.0
   --join "$SHOAL_FIRST:$SHOAL_PORT"@PACE@ --quiet --out "out/$name-$(date -u +%Y%m%dT%H%M%SZ)"
 )~";
 
-}  // namespace
+} // namespace
 
-std::string slurm_time(std::uint64_t minutes) { return fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60); }
+std::string slurm_time(std::uint64_t minutes) {
+  return fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
+}
 
 std::vector<deployed_file> slurm_files(const deployment& what) {
   std::string names;
   for (const auto& host : what.hosts) names += (names.empty() ? "" : " ") + host.name;
   // Half as long again as predicted, and time to begin and to end.
   const auto minutes = static_cast<std::uint64_t>(std::ceil(1.5 * what.seconds / 60 + 5));
-  const auto per_core = std::max<std::uint64_t>((3 * what.memory_bytes / 2 >> 20) / what.needs_cores, 256);
+  const auto per_core =
+      std::max<std::uint64_t>((3 * what.memory_bytes / 2 >> 20) / what.needs_cores, 256);
   return {{"job.sbatch", filled(batch, {{"NAME", what.name},
                                         {"TASKS", std::to_string(what.hosts.size())},
                                         {"CORES", std::to_string(what.needs_cores)},
                                         {"MEMORY", std::to_string(per_core)},
                                         {"TIME", slurm_time(minutes)}})},
-          {"node", filled(node, {{"NODES", names},
-                                 {"PROGRAM", shell_word(what.program)},
-                                 {"PACE", what.pace ? " --pace" : ""},
-                                 {"KEYS", what.insecure ? "--insecure" : "--keys \"keys/$name\""}}),
+          {"node",
+           filled(node, {{"NODES", names},
+                         {"PROGRAM", shell_word(what.program)},
+                         {"PACE", what.pace ? " --pace" : ""},
+                         {"KEYS", what.insecure ? "--insecure" : "--keys \"keys/$name\""}}),
            true}};
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,6 +1,6 @@
-#include <fmt/format.h>
-
 #include "scenarios/promote/deployment.hpp"
+
+#include <fmt/format.h>
 
 namespace shoal::scenarios {
 
@@ -109,7 +109,7 @@ exit $failed
 # NAME  SSH  PORT  OPTIONS OF THE NODE
 )~";
 
-}  // namespace
+} // namespace
 
 std::vector<deployed_file> ssh_files(const deployment& what) {
   auto text = filled(launcher, {{"NAME", what.name},
@@ -118,8 +118,10 @@ std::vector<deployed_file> ssh_files(const deployment& what) {
                                 {"KEYS", what.insecure ? "--insecure" : "--keys keys"},
                                 {"STATUS_KEYS", what.insecure ? "--insecure" : "--keys \"$keys\""},
                                 {"FIRST", meeting_points(what).front()}});
-  for (const auto& host : what.hosts) text += fmt::format("# {} {} {} {}\n", host.name, host.ssh, host.ssh_port, node_options_of(what, host));
+  for (const auto& host : what.hosts)
+    text += fmt::format("# {} {} {} {}\n", host.name, host.ssh, host.ssh_port,
+                        node_options_of(what, host));
   return {{"launch", std::move(text), true}};
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

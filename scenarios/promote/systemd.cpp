@@ -1,8 +1,8 @@
-#include <cmath>
+#include "scenarios/promote/deployment.hpp"
 
 #include <fmt/format.h>
 
-#include "scenarios/promote/deployment.hpp"
+#include <cmath>
 
 namespace shoal::scenarios {
 
@@ -65,17 +65,20 @@ systemctl daemon-reload
 echo "next: the node's keys go to /etc/shoal/@NAME@/keys, owned by shoal, mode 0700; then: systemctl enable --now $unit"
 )~";
 
-}  // namespace
+} // namespace
 
 std::vector<deployed_file> systemd_files(const deployment& what) {
   std::vector<deployed_file> out;
-  const auto memory = std::max<std::uint64_t>(2 * what.memory_bytes, std::uint64_t{512} << 20) >> 20;
+  const auto memory =
+      std::max<std::uint64_t>(2 * what.memory_bytes, std::uint64_t{512} << 20) >> 20;
   for (const auto& host : what.hosts)
     out.push_back({fmt::format("shoal-{}-{}.service", what.name, host.name),
                    filled(unit, {{"NODE", host.name},
                                  {"NAME", what.name},
                                  {"PROGRAM", what.program},
-                                 {"KEYS", what.insecure ? "--insecure" : fmt::format("--keys /etc/shoal/{}/keys", what.name)},
+                                 {"KEYS", what.insecure ? "--insecure"
+                                                        : fmt::format("--keys /etc/shoal/{}/keys",
+                                                                      what.name)},
                                  {"OPTIONS", node_options_of(what, host)},
                                  {"STOP", fmt::format("{:.0f}s", 30 + 4 * what.detection_seconds)},
                                  // Twice of what was predicted: a bound, not a guess.
@@ -84,4 +87,4 @@ std::vector<deployed_file> systemd_files(const deployment& what) {
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,8 +1,8 @@
 // The built-in roles, a line each. NAME_role() stands in scenarios/roles/NAME.cpp.
 #include "scenarios/roles/role.hpp"
 
-#define SHOAL_ROLES(X) \
-  X(trainer)           \
+#define SHOAL_ROLES(X)                                                                             \
+  X(trainer)                                                                                       \
   X(auxiliary)
 
 namespace shoal::scenarios {
@@ -18,9 +18,13 @@ registry<role_definition>& roles() {
   return all;
 }
 
-kind_list role_kinds() { return roles().kinds(); }
+kind_list role_kinds() {
+  return roles().kinds();
+}
 
 role_choice::role_choice() : choice(roles().standard()) {}
-const role_definition& role_choice::definition() const { return static_cast<const role_definition&>(*kind); }
+const role_definition& role_choice::definition() const {
+  return static_cast<const role_definition&>(*kind);
+}
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

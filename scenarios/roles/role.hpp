@@ -1,24 +1,25 @@
-// The role of a host in a swarm: training, only reducing for others, and so on. Each role is one file in this folder that makes a
-// role_definition, and one line in scenarios/roles/all.cpp. The runner asks a role what to spawn and when its host is idle.
-// (Hosts of the data shard are no group of `peers`: scenarios/stage/shard_hosts.hpp.)
+// The role of a host in a swarm: training, only reducing for others, and so on. Each role is one
+// file in this folder that makes a role_definition, and one line in scenarios/roles/all.cpp. The
+// runner asks a role what to spawn and when its host is idle. (Hosts of the data shard are no group
+// of `peers`: scenarios/stage/shard_hosts.hpp.)
 #pragma once
-
-#include <cstdint>
-#include <functional>
-#include <memory>
-
-#include <caf/actor.hpp>
-#include <caf/fwd.hpp>
 
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/registry.hpp"
 #include "scenarios/schema/scenario.hpp"
 
+#include <caf/actor.hpp>
+#include <caf/fwd.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
 namespace shoal::actors {
 class host;
 class state_pool;
 struct peer_config;
-}  // namespace shoal::actors
+} // namespace shoal::actors
 
 namespace shoal::scenarios {
 
@@ -28,18 +29,20 @@ struct role_site {
   actors::host& on;
   const scenario& what;
   const peer_group& group;
-  const options_box& options;                        ///< of the role, as the group has them
-  const actors::peer_config& config;                 ///< for roles that are peers of the training method
-  std::shared_ptr<actors::state_pool> pool;          ///< states of the swarm, shared in this process
-  caf::actor dht;                                    ///< the DHT node of the host
+  const options_box& options;               ///< of the role, as the group has them
+  const actors::peer_config& config;        ///< for roles that are peers of the training method
+  std::shared_ptr<actors::state_pool> pool; ///< states of the swarm, shared in this process
+  caf::actor dht;                           ///< the DHT node of the host
 };
 
 struct role_definition : kind_definition {
   /// The host computes gradients: its device is used, and a swarm needs at least one such host.
   bool trains = false;
-  /// Actors on an idle host, its DHT node included. More than these mean that something is under way.
+  /// Actors on an idle host, its DHT node included. More than these mean that something is under
+  /// way.
   std::uint64_t idle_actors = 0;
-  /// Reports what the descriptions of the options cannot say, for one group. Called when its `role` could be read. May be empty.
+  /// Reports what the descriptions of the options cannot say, for one group. Called when its `role`
+  /// could be read. May be empty.
   std::function<void(const scenario&, const peer_group&, checking&)> check;
   /// Spawns the actor that is the role on its host, and whatever that one needs.
   std::function<caf::actor(const role_site&)> spawn;
@@ -50,4 +53,4 @@ struct role_definition : kind_definition {
 /// All roles; the first one is the default.
 registry<role_definition>& roles();
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,12 +1,13 @@
-// What has to be true of a scenario as a whole: names that exist, numbers that fit together, a target that
-// can be reached. Values that could not be read are passed over, so that one mistake is reported once.
+// What has to be true of a scenario as a whole: names that exist, numbers that fit together, a
+// target that can be reached. Values that could not be read are passed over, so that one mistake is
+// reported once.
 #pragma once
+
+#include "scenarios/schema/reader.hpp"
 
 #include <span>
 #include <string>
 #include <vector>
-
-#include "scenarios/schema/reader.hpp"
 
 namespace shoal::scenarios {
 
@@ -23,4 +24,4 @@ void check_scenario(const scenario& what, const source_map& sources, const std::
 /// `path` itself if it is absolute, else inside `folder`.
 std::string path_from(const std::string& folder, const std::string& path);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

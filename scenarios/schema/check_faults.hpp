@@ -1,10 +1,10 @@
 // The checks of `faults:`.
 #pragma once
 
-#include <vector>
-
 #include "scenarios/schema/reader.hpp"
 #include "scenarios/schema/scenario.hpp"
+
+#include <vector>
 
 namespace shoal::scenarios {
 
@@ -13,4 +13,4 @@ bool selects(const std::string& pattern, const peer_group& group);
 
 void check_faults(const scenario& what, const source_map& sources, std::vector<problem>& problems);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

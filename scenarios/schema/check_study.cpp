@@ -1,16 +1,16 @@
 #include "scenarios/schema/check_study.hpp"
 
-#include <algorithm>
+#include "scenarios/schema/checking.hpp"
+#include "scenarios/schema/values.hpp"
 
 #include <fmt/format.h>
 
-#include "scenarios/schema/checking.hpp"
-#include "scenarios/schema/values.hpp"
+#include <algorithm>
 
 namespace shoal::scenarios {
 namespace {
 
-constexpr std::uint64_t most_values = std::uint64_t{1} << 32;   // 16 GiB
+constexpr std::uint64_t most_values = std::uint64_t{1} << 32; // 16 GiB
 
 template <class T>
 bool contains(const std::vector<T>& values, const T& value) {
@@ -18,7 +18,7 @@ bool contains(const std::vector<T>& values, const T& value) {
 }
 
 class study_checker : checking {
- public:
+public:
   study_checker(const scenario& what, const source_map& sources, std::vector<problem>& problems)
       : checking(sources, problems), what_(what), s_(*what.study) {}
 
@@ -27,31 +27,38 @@ class study_checker : checking {
     list("strategies", s_.strategies, "strategy");
     list("failures", s_.failures, "probability");
     places();
-    for (std::size_t i = 0; i < s_.expect.size(); ++i) expectation(s_.expect[i], under(fmt::format("expect.{}", i)));
+    for (std::size_t i = 0; i < s_.expect.size(); ++i)
+      expectation(s_.expect[i], under(fmt::format("expect.{}", i)));
   }
 
- private:
+private:
   static std::string under(const std::string& key) { return "averaging_study." + key; }
 
   /// Nothing of a training run stands beside it.
   void alone() {
     for (const auto& [path, where] : sources_.keys) {
-      if (path.find('.') != std::string::npos || path == "averaging_study" || path == "world") continue;
+      if (path.find('.') != std::string::npos || path == "averaging_study" || path == "world")
+        continue;
       if (path == "name" || path == "description" || path == "seed") continue;
-      error_at_key(path, fmt::format("'{}' beside 'averaging_study': a study only averages, and says everything in its own section", path));
+      error_at_key(path, fmt::format("'{}' beside 'averaging_study': a study only averages, and "
+                                     "says everything in its own section",
+                                     path));
     }
     if (sound({"world"}) && what_.world != "sim")
-      error("world", fmt::format("a study of averaging runs in virtual time: 'world' cannot be {}", what_.world));
+      error("world", fmt::format("a study of averaging runs in virtual time: 'world' cannot be {}",
+                                 what_.world));
   }
 
   template <class T>
   void list(const char* key, const std::vector<T>& values, const char* one) {
     if (!sound({under(key)})) return;
-    if (values.empty()) error(under(key), fmt::format("{}: at least one {} is needed", under(key), one));
+    if (values.empty())
+      error(under(key), fmt::format("{}: at least one {} is needed", under(key), one));
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto path = fmt::format("{}.{}", under(key), i);
       if (!sound({path})) continue;
-      if (std::find(values.begin(), values.begin() + static_cast<long>(i), values[i]) != values.begin() + static_cast<long>(i))
+      if (std::find(values.begin(), values.begin() + static_cast<long>(i), values[i]) !=
+          values.begin() + static_cast<long>(i))
         error(path, fmt::format("the {} {} is named twice", one, written(values[i])));
     }
   }
@@ -59,7 +66,8 @@ class study_checker : checking {
   void places() {
     const bool groups = contains(s_.strategies, study_strategy::random_groups);
     if (sound({under("grid")}) && s_.grid.cells() > most_study_cells)
-      error(under("grid"), fmt::format("a grid of {} has {} cells: at most {} are possible", to_string(s_.grid), s_.grid.cells(), most_study_cells));
+      error(under("grid"), fmt::format("a grid of {} has {} cells: at most {} are possible",
+                                       to_string(s_.grid), s_.grid.cells(), most_study_cells));
     if (!sound({under("strategies"), under("peers")})) return;
     if (sources_.given(under("grid")) && !contains(s_.strategies, study_strategy::moshpit))
       warn(under("grid"), "no strategy uses the grid: it is of 'moshpit'");
@@ -68,34 +76,47 @@ class study_checker : checking {
     if (groups && sound({under("group")}) && s_.group > s_.peers)
       error(sources_.given(under("group")) ? under("group") : under("peers"),
             fmt::format("random groups of {}: there are only {} peers", s_.group, s_.peers));
-    if (sound({under("vector")}) && s_.peers <= most_study_peers && s_.vector > most_values / s_.peers)
+    if (sound({under("vector")}) && s_.peers <= most_study_peers &&
+        s_.vector > most_values / s_.peers)
       error(sources_.given(under("vector")) ? under("vector") : under("peers"),
-            fmt::format("vectors of {} for {} peers do not fit into memory: at most {} values in all do", s_.vector, s_.peers, most_values));
-    if (sound({under("groups")}) && s_.groups == group_assignment::dht && s_.peers > most_study_peers_with_dht)
-      error(under("peers"), fmt::format("{} peers do not find together in one process: at most {} do", s_.peers, most_study_peers_with_dht),
+            fmt::format(
+                "vectors of {} for {} peers do not fit into memory: at most {} values in all do",
+                s_.vector, s_.peers, most_values));
+    if (sound({under("groups")}) && s_.groups == group_assignment::dht &&
+        s_.peers > most_study_peers_with_dht)
+      error(under("peers"),
+            fmt::format("{} peers do not find together in one process: at most {} do", s_.peers,
+                        most_study_peers_with_dht),
             {"with 'groups: given' they are told with whom they average"});
   }
 
   void expectation(const study_expectation& e, const std::string& path) {
-    if (!sound({path, path + ".strategy", path + ".failure", path + ".rounds", under("strategies"), under("failures")})) return;
+    if (!sound({path, path + ".strategy", path + ".failure", path + ".rounds", under("strategies"),
+                under("failures")}))
+      return;
     if (!contains(s_.strategies, e.strategy))
-      error(path + ".strategy", fmt::format("the study does not run '{}': it is not one of 'strategies'", name_of(e.strategy)));
+      error(path + ".strategy",
+            fmt::format("the study does not run '{}': it is not one of 'strategies'",
+                        name_of(e.strategy)));
     if (!contains(s_.failures, e.failure))
-      error(path + ".failure", fmt::format("the study has no failure {}: it is not one of 'failures'", e.failure));
+      error(path + ".failure",
+            fmt::format("the study has no failure {}: it is not one of 'failures'", e.failure));
     if (!e.rounds && e.strategy != study_strategy::all_reduce)
-      error(path, fmt::format("missing key 'rounds' in {}: only all-reduce has a closed form", path));
+      error(path,
+            fmt::format("missing key 'rounds' in {}: only all-reduce has a closed form", path));
     if (e.rounds && sound({under("rounds")}) && *e.rounds > static_cast<double>(s_.rounds))
-      error(path + ".rounds", fmt::format("{} rounds can never be: the study ends after {}", *e.rounds, s_.rounds));
+      error(path + ".rounds",
+            fmt::format("{} rounds can never be: the study ends after {}", *e.rounds, s_.rounds));
   }
 
   const scenario& what_;
   const averaging_study& s_;
 };
 
-}  // namespace
+} // namespace
 
 void check_study(const scenario& what, const source_map& sources, std::vector<problem>& problems) {
   study_checker(what, sources, problems).run();
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

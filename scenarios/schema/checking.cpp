@@ -1,9 +1,9 @@
 #include "scenarios/schema/checking.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
-
-#include <fmt/format.h>
 
 namespace shoal::scenarios {
 
@@ -14,7 +14,8 @@ std::string seen_from_here(const std::string& path) {
 }
 
 bool checking::sound(std::initializer_list<std::string> paths) const {
-  return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) { return sources_.sound(path); });
+  return std::all_of(paths.begin(), paths.end(),
+                     [&](const std::string& path) { return sources_.sound(path); });
 }
 
 bool checking::sound_inside(std::initializer_list<std::string> paths) const {
@@ -27,12 +28,14 @@ bool checking::sound_inside(std::initializer_list<std::string> paths) const {
 void checking::quality(const path_options& q, const std::string& path) {
   if (sound({path + ".delay", path + ".jitter", path + ".distribution"}) &&
       q.distribution == netem::jitter_shape::uniform && q.jitter > q.delay)
-    error(path + ".jitter", fmt::format("the jitter {} is larger than the delay {}", to_string(q.jitter), to_string(q.delay)));
+    error(path + ".jitter", fmt::format("the jitter {} is larger than the delay {}",
+                                        to_string(q.jitter), to_string(q.delay)));
   for (const char* key : {".distribution", ".correlation"})
-    if (q.jitter == duration::zero() && sources_.given(path + key) && sound({path + key, path + ".jitter"}))
+    if (q.jitter == duration::zero() && sources_.given(path + key) &&
+        sound({path + key, path + ".jitter"}))
       error_at_key(path + key, fmt::format("'{}' needs a 'jitter'", key + 1));
   if (q.loss > 0 && sources_.given(path + ".bursts") && sound({path + ".loss", path + ".bursts"}))
     error_at_key(path + ".bursts", "'loss' and 'bursts' both say how packets are lost");
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,13 +1,13 @@
 // What the checks of a scenario share: saying what is wrong, and where it was given.
 #pragma once
 
+#include "scenarios/schema/diagnostic.hpp"
+#include "scenarios/schema/reader.hpp"
+
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "scenarios/schema/diagnostic.hpp"
-#include "scenarios/schema/reader.hpp"
 
 namespace shoal::scenarios {
 
@@ -16,7 +16,7 @@ std::string seen_from_here(const std::string& path);
 
 /// Collects what is wrong with a scenario whose options were read.
 class checking {
- public:
+public:
   /// `folder`: where the scenario's relative paths begin.
   checking(const source_map& sources, std::vector<problem>& problems, std::string folder = ".")
       : sources_(sources), problems_(problems), folder_(std::move(folder)) {}
@@ -24,7 +24,8 @@ class checking {
   void error(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
     problems_.push_back({sources_.value_at(path), std::move(message), std::move(notes)});
   }
-  void error_at_key(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
+  void error_at_key(const std::string& path, std::string message,
+                    std::vector<std::string> notes = {}) {
     problems_.push_back({sources_.key_at(path), std::move(message), std::move(notes)});
   }
   void warn(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
@@ -40,12 +41,12 @@ class checking {
   void quality(const path_options& q, const std::string& path);
   const std::string& folder() const noexcept { return folder_; }
 
- protected:
+protected:
   const source_map& sources_;
   std::vector<problem>& problems_;
 
- private:
+private:
   std::string folder_;
 };
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

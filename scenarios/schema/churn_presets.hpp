@@ -1,9 +1,9 @@
 // How measured populations come and go, by name, for `preset:` of a group's churn.
 #pragma once
 
-#include <string_view>
-
 #include "scenarios/schema/churn_options.hpp"
+
+#include <string_view>
 
 namespace shoal::scenarios {
 
@@ -19,4 +19,4 @@ inline constexpr const char* churn_preset_names =
 /// Null if there is no such preset.
 const churn_preset* find_churn_preset(std::string_view name);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

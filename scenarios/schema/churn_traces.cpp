@@ -1,12 +1,12 @@
 #include "scenarios/schema/churn_traces.hpp"
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/schema/hosts.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 namespace shoal::scenarios {
 namespace {
@@ -14,7 +14,8 @@ namespace {
 netem::trace_format format_of(trace_format_choice choice, const std::vector<std::string>& files) {
   if (choice != trace_format_choice::detect) return *netem::trace_format_of(name_of(choice));
   std::error_code failed;
-  if (files.empty() || !std::filesystem::is_regular_file(files.front(), failed)) return netem::trace_format::csv;
+  if (files.empty() || !std::filesystem::is_regular_file(files.front(), failed))
+    return netem::trace_format::csv;
   std::ifstream in(files.front(), std::ios::binary);
   std::string beginning(65536, '\0');
   in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
@@ -22,11 +23,12 @@ netem::trace_format format_of(trace_format_choice choice, const std::vector<std:
   return netem::detect_trace_format(beginning);
 }
 
-}  // namespace
+} // namespace
 
 std::vector<std::string> trace_files(const std::string& path) {
   std::error_code failed;
-  if (path.find_first_of("*?[") == std::string::npos || std::filesystem::exists(path, failed)) return {path};
+  if (path.find_first_of("*?[") == std::string::npos || std::filesystem::exists(path, failed))
+    return {path};
   return files_matching(path);
 }
 
@@ -40,11 +42,12 @@ std::vector<trace_use> trace_uses(const scenario& from, const std::string& folde
     use.how.format = format_of(c.format, use.files);
     use.how.unit = c.unit == time_unit::as_format ? "" : name_of(c.unit);
     use.how.seed = from.seed;
-    const bool named = use.how.format == netem::trace_format::csv || use.how.format == netem::trace_format::peers;
+    const bool named =
+        use.how.format == netem::trace_format::csv || use.how.format == netem::trace_format::peers;
     use.by_name = c.match == trace_match::as_format ? named : c.match == trace_match::name;
     const auto same = std::find_if(out.begin(), out.end(), [&](const trace_use& other) {
-      return other.files == use.files && other.how.format == use.how.format && other.how.unit == use.how.unit &&
-             other.by_name == use.by_name;
+      return other.files == use.files && other.how.format == use.how.format &&
+             other.how.unit == use.how.unit && other.by_name == use.by_name;
     });
     trace_use& to = same == out.end() ? out.emplace_back(std::move(use)) : *same;
     to.groups.push_back(&group);
@@ -52,4 +55,4 @@ std::vector<trace_use> trace_uses(const scenario& from, const std::string& folde
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

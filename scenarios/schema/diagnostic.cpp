@@ -1,10 +1,10 @@
 #include "scenarios/schema/diagnostic.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-
-#include <fmt/format.h>
 
 namespace shoal::scenarios {
 namespace {
@@ -13,8 +13,10 @@ namespace {
 std::string indent_like(std::string_view line, std::size_t bytes) {
   std::string out;
   for (char c : line.substr(0, std::min(bytes, line.size()))) {
-    if (c == '\t') out += '\t';
-    else if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) out += ' ';
+    if (c == '\t')
+      out += '\t';
+    else if ((static_cast<unsigned char>(c) & 0xC0) != 0x80)
+      out += ' ';
   }
   return out;
 }
@@ -29,7 +31,7 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 std::string render(const diagnostic& what, bool colour) {
   const char* bold = colour ? "\x1b[1m" : "";
@@ -46,10 +48,13 @@ std::string render(const diagnostic& what, bool colour) {
   constexpr std::size_t widest = 160;
   if (what.line > 0 && !what.source_line.empty() && what.source_line.size() <= widest) {
     const auto before = static_cast<std::size_t>(std::max(what.column - 1, 0));
-    const std::size_t room = what.source_line.size() > before ? what.source_line.size() - before : 1;
-    const auto marked = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(what.length, 1)), 1, room);
-    out += fmt::format("{}\n{}{}^{}{}\n", printable(what.source_line), indent_like(what.source_line, before),
-                       mark_colour, std::string(marked - 1, '~'), plain);
+    const std::size_t room =
+        what.source_line.size() > before ? what.source_line.size() - before : 1;
+    const auto marked =
+        std::clamp<std::size_t>(static_cast<std::size_t>(std::max(what.length, 1)), 1, room);
+    out += fmt::format("{}\n{}{}^{}{}\n", printable(what.source_line),
+                       indent_like(what.source_line, before), mark_colour,
+                       std::string(marked - 1, '~'), plain);
   }
   for (const std::string& note : what.notes)
     out += fmt::format("{}note:{} {}\n", note_colour, plain, printable(note));
@@ -62,7 +67,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      row[j] =
+          std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
@@ -81,7 +87,7 @@ std::uint64_t letters(std::string_view word) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
   if (word.size() > 64) return std::nullopt;
@@ -89,9 +95,11 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   std::size_t best_distance = 0;
   const auto ours = letters(word);
   for (const std::string& candidate : candidates) {
-    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});   // by value, not by reference
+    const auto [shorter, longer] =
+        std::minmax({word.size(), candidate.size()}); // by value, not by reference
     const std::size_t most = std::max<std::size_t>(1, longer / 3);
-    // Each letter too many, and each that the other one has not, is a change: most words need not be compared.
+    // Each letter too many, and each that the other one has not, is a change: most words need not
+    // be compared.
     const auto theirs = letters(candidate);
     const auto changes = std::max(std::popcount(ours & ~theirs), std::popcount(theirs & ~ours));
     if (longer - shorter > most || static_cast<std::size_t>(changes) > most) continue;
@@ -102,4 +110,4 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   return best;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -15,12 +15,12 @@
 namespace shoal::scenarios {
 
 struct diagnostic {
-  std::string file;            ///< or '--set a.b=c'; then line is 0
-  int line = 0, column = 0;    ///< 1-based, columns in bytes
+  std::string file;         ///< or '--set a.b=c'; then line is 0
+  int line = 0, column = 0; ///< 1-based, columns in bytes
   std::string message;
   std::vector<std::string> notes;
-  std::string source_line;     ///< without its line end; empty: not shown
-  int length = 1;              ///< bytes that the caret underlines
+  std::string source_line; ///< without its line end; empty: not shown
+  int length = 1;          ///< bytes that the caret underlines
   bool warning = false;
   bool operator==(const diagnostic&) const = default;
 };
@@ -35,4 +35,4 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 /// The candidate that was probably meant: the nearest one, unless half of its letters are wrong.
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,14 +1,14 @@
 #include "scenarios/schema/document.hpp"
 
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
 #include <algorithm>
 #include <optional>
 #include <sstream>
 #include <unordered_map>
 #include <utility>
-
-#include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
-#include <yaml-cpp/eventhandler.h>
 
 namespace shoal::scenarios {
 namespace {
@@ -19,7 +19,7 @@ struct stop_parsing {
 };
 
 class builder final : public YAML::EventHandler {
- public:
+public:
   builder(std::string_view text, int set) : text_(text), set_(set) {
     for (std::size_t at = 0; at != std::string_view::npos; at = text.find('\n', at)) {
       if (!line_starts_.empty()) ++at;
@@ -40,7 +40,10 @@ class builder final : public YAML::EventHandler {
     refuse_open_quote(mark);
     // yaml-cpp makes a single byte, which is no UTF-8, of `\_` and `\N`.
     if (first_bad_byte(value) != std::string_view::npos)
-      problems.push_back({where(mark, 1), "with its escapes this is not UTF-8 text, or has a NUL: write the characters themselves", {}});
+      problems.push_back(
+          {where(mark, 1),
+           "with its escapes this is not UTF-8 text, or has a NUL: write the characters themselves",
+           {}});
     node_ptr made = make(node_kind::scalar, mark, anchor);
     made->text = value;
     made->where.length = static_cast<int>(std::clamp<std::size_t>(value.size(), 1, 200));
@@ -51,7 +54,8 @@ class builder final : public YAML::EventHandler {
     const position here = where(mark, 1);
     const node_ptr target = anchor < anchors_.size() ? anchors_[anchor] : nullptr;
     if (!target) throw stop_parsing{{here, "alias of an unknown anchor", {}}};
-    if (target->open) throw stop_parsing{{here, "this alias is inside the value that it names", {}}};
+    if (target->open)
+      throw stop_parsing{{here, "this alias is inside the value that it names", {}}};
     count(target->weight, here);
     add(target, here);
   }
@@ -76,10 +80,10 @@ class builder final : public YAML::EventHandler {
   node_ptr root;
   std::vector<problem> problems;
 
- private:
+private:
   struct frame {
     node_ptr container;
-    std::optional<entry> key;                       // of a mapping: read, its value not yet
+    std::optional<entry> key; // of a mapping: read, its value not yet
     std::unordered_map<std::string, position> seen;
     position opened;
   };
@@ -90,23 +94,29 @@ class builder final : public YAML::EventHandler {
 
   void refuse_tag(const std::string& tag, const YAML::Mark& mark) {
     if (!tag.empty() && tag != "?" && tag != "!")
-      problems.push_back({where(mark, 1), fmt::format("tag '{}': tags are not used in scenarios", tag), {}});
+      problems.push_back(
+          {where(mark, 1), fmt::format("tag '{}': tags are not used in scenarios", tag), {}});
   }
 
   /// yaml-cpp takes the end of the file for a missing quote.
   void refuse_open_quote(const YAML::Mark& mark) const {
     if (mark.line < 0 || static_cast<std::size_t>(mark.line) >= line_starts_.size()) return;
-    std::size_t at = line_starts_[static_cast<std::size_t>(mark.line)] + static_cast<std::size_t>(std::max(mark.column, 0));
-    while (at < text_.size() && (text_[at] == '&' || text_[at] == '!')) {   // an anchor or a tag comes first
+    std::size_t at = line_starts_[static_cast<std::size_t>(mark.line)] +
+                     static_cast<std::size_t>(std::max(mark.column, 0));
+    while (at < text_.size() &&
+           (text_[at] == '&' || text_[at] == '!')) { // an anchor or a tag comes first
       at = text_.find_first_of(" \t\r\n", at);
       if (at != std::string_view::npos) at = text_.find_first_not_of(" \t\r\n", at);
     }
     if (at >= text_.size() || (text_[at] != '"' && text_[at] != '\'')) return;
     const char quote = text_[at];
     for (std::size_t i = at + 1; i < text_.size(); ++i) {
-      if (text_[i] == '\\' && quote == '"') ++i;
-      else if (text_[i] == quote && quote == '\'' && i + 1 < text_.size() && text_[i + 1] == quote) ++i;
-      else if (text_[i] == quote) return;
+      if (text_[i] == '\\' && quote == '"')
+        ++i;
+      else if (text_[i] == quote && quote == '\'' && i + 1 < text_.size() && text_[i + 1] == quote)
+        ++i;
+      else if (text_[i] == quote)
+        return;
     }
     throw stop_parsing{{where(mark, 1), "YAML syntax: this quote is never closed", {}}};
   }
@@ -114,7 +124,10 @@ class builder final : public YAML::EventHandler {
   void count(std::uint64_t weight, const position& here) {
     nodes_ += weight;
     if (nodes_ > max_nodes)
-      throw stop_parsing{{here, fmt::format("more than {} values, counting what aliases expand to", max_nodes), {}}};
+      throw stop_parsing{
+          {here,
+           fmt::format("more than {} values, counting what aliases expand to", max_nodes),
+           {}}};
   }
 
   node_ptr make(node_kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
@@ -181,7 +194,8 @@ class builder final : public YAML::EventHandler {
       if (fresh) {
         top.container->entries.push_back(std::move(done));
       } else {
-        problems.push_back({done.where, fmt::format("duplicate key '{}'", done.key),
+        problems.push_back({done.where,
+                            fmt::format("duplicate key '{}'", done.key),
                             {fmt::format("first given in line {}, column {}", first->second.line,
                                          first->second.column)}});
       }
@@ -217,7 +231,7 @@ class builder final : public YAML::EventHandler {
   std::uint64_t nodes_ = 0;
 };
 
-}  // namespace
+} // namespace
 
 const entry* node::find(std::string_view key) const {
   const auto found = std::find_if(entries.begin(), entries.end(),
@@ -228,12 +242,12 @@ const entry* node::find(std::string_view key) const {
 std::size_t first_bad_byte(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const auto lead = static_cast<unsigned char>(text[at]);
-    const std::size_t length = lead == 0                          ? 0
-                               : lead < 0x80                      ? 1
-                               : lead >= 0xC2 && lead < 0xE0      ? 2
-                               : lead >= 0xE0 && lead < 0xF0      ? 3
-                               : lead >= 0xF0 && lead < 0xF5      ? 4
-                                                                  : 0;
+    const std::size_t length = lead == 0                     ? 0
+                               : lead < 0x80                 ? 1
+                               : lead >= 0xC2 && lead < 0xE0 ? 2
+                               : lead >= 0xE0 && lead < 0xF0 ? 3
+                               : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                             : 0;
     if (length == 0 || at + length > text.size()) return at;
     for (std::size_t i = 1; i < length; ++i)
       if ((static_cast<unsigned char>(text[at + i]) & 0xC0) != 0x80) return at;
@@ -250,11 +264,14 @@ document parse_document(std::string_view text, int set) {
     return out;
   }
   if (const std::size_t wrong = first_bad_byte(text); wrong != std::string_view::npos) {
-    const auto line = static_cast<int>(std::count(text.begin(), text.begin() + static_cast<long>(wrong), '\n')) + 1;
+    const auto line =
+        static_cast<int>(std::count(text.begin(), text.begin() + static_cast<long>(wrong), '\n')) +
+        1;
     out.problems.push_back({{set, line, 1, 1}, "this is not UTF-8 text", {}});
     return out;
   }
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);   // the byte order mark of some editors
+  if (text.starts_with("\xef\xbb\xbf"))
+    text.remove_prefix(3); // the byte order mark of some editors
   builder handler(text, set);
   try {
     std::istringstream in{std::string(text)};
@@ -263,14 +280,16 @@ document parse_document(std::string_view text, int set) {
       out.root = handler.root;
       builder second(text, set);
       if (parser.HandleNextDocument(second) && second.root && second.root->kind != node_kind::null)
-        handler.problems.push_back({second.root->where, "a second document: a scenario is one document", {}});
+        handler.problems.push_back(
+            {second.root->where, "a second document: a scenario is one document", {}});
     }
   } catch (const stop_parsing& stop) {
     handler.problems.push_back(stop.why);
     out.root = nullptr;
   } catch (const YAML::Exception& error) {
     position here = start;
-    if (!error.mark.is_null()) here = {set, std::max(error.mark.line, 0) + 1, std::max(error.mark.column, 0) + 1, 1};
+    if (!error.mark.is_null())
+      here = {set, std::max(error.mark.line, 0) + 1, std::max(error.mark.column, 0) + 1, 1};
     handler.problems.push_back({here, "YAML syntax: " + error.msg, {}});
     out.root = nullptr;
   } catch (const std::exception& error) {
@@ -285,4 +304,4 @@ document parse_document(std::string_view text, int set) {
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,14 +1,14 @@
 // What was probably meant by a name that is not known, as the notes of a problem.
 #pragma once
 
+#include "scenarios/schema/diagnostic.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
-
-#include "scenarios/schema/diagnostic.hpp"
 
 namespace shoal::scenarios {
 
@@ -25,4 +25,4 @@ inline std::vector<std::string> guess(const std::string& word, std::span<const s
   return {fmt::format("known: {}", fmt::join(known, ", "))};
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

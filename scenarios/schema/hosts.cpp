@@ -9,7 +9,8 @@
 namespace shoal::scenarios {
 namespace {
 
-/// Matches the set that begins after '[' at `at`; moves `at` behind ']'. Without ']' the '[' is a plain character.
+/// Matches the set that begins after '[' at `at`; moves `at` behind ']'. Without ']' the '[' is a
+/// plain character.
 bool in_set(std::string_view pattern, std::size_t& at, char c) {
   std::size_t i = at + 1;
   const bool negated = i < pattern.size() && pattern[i] == '!';
@@ -34,7 +35,7 @@ bool in_set(std::string_view pattern, std::size_t& at, char c) {
   return found != negated;
 }
 
-}  // namespace
+} // namespace
 
 std::string host_name(const peer_group& group, std::uint64_t index) {
   return index < group.names.size() ? group.names[index] : group.name + "-" + std::to_string(index);
@@ -52,10 +53,11 @@ std::vector<host_spec> expand_hosts(const scenario& from) {
   for (const peer_group& group : from.peers) {
     for (std::uint64_t i = 0; i < group.count; ++i) {
       if (i % group.hosts_per_line == 0) ++line;
-      hosts.push_back({host_name(group, i), group.name, group.region, group.up, group.down, group.access,
-                       group.coordinates, line, &group.role.definition(), group.device,
-                       group.start + static_cast<duration::rep>(i) * group.start_spacing, group.absent,
-                       group.nat, group.conduct});
+      hosts.push_back({host_name(group, i), group.name, group.region, group.up, group.down,
+                       group.access, group.coordinates, line, &group.role.definition(),
+                       group.device,
+                       group.start + static_cast<duration::rep>(i) * group.start_spacing,
+                       group.absent, group.nat, group.conduct});
     }
   }
   return hosts;
@@ -63,7 +65,8 @@ std::vector<host_spec> expand_hosts(const scenario& from) {
 
 std::vector<std::string> shard_hosts(const scenario& from) {
   auto names = from.data.names;
-  for (std::uint64_t i = names.size(); i < from.data.replicas; ++i) names.push_back(shard_prefix + std::to_string(i));
+  for (std::uint64_t i = names.size(); i < from.data.replicas; ++i)
+    names.push_back(shard_prefix + std::to_string(i));
   return names;
 }
 
@@ -119,7 +122,8 @@ std::vector<std::string> files_matching(const std::string& pattern) {
     for (std::size_t i = 0; i < matches.gl_pathc; ++i) {
       std::error_code error;
       const auto real = std::filesystem::canonical(matches.gl_pathv[i], error);
-      if (!error && std::filesystem::is_regular_file(real, error) && !error) files.push_back(real.string());
+      if (!error && std::filesystem::is_regular_file(real, error) && !error)
+        files.push_back(real.string());
     }
   }
   ::globfree(&matches);
@@ -137,4 +141,4 @@ std::vector<std::string> data_files(const scenario& from) {
   return all;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

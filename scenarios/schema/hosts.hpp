@@ -1,21 +1,21 @@
 // The hosts that a scenario's groups stand for, and names matched against globs.
 #pragma once
 
+#include "scenarios/schema/scenario.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "scenarios/schema/scenario.hpp"
-
 namespace shoal::scenarios {
 
 struct host_spec {
-  std::string name;      ///< '<group>-<index>', or as the group names it
+  std::string name; ///< '<group>-<index>', or as the group names it
   std::string group, region;
   data_rate up, down;
   path_options access{};
   coordinate_options coordinates{};
-  std::size_t line = 0;  ///< hosts of one line have the same number
+  std::size_t line = 0; ///< hosts of one line have the same number
   const role_definition* role = nullptr;
   std::string device;
   duration start{};
@@ -47,4 +47,4 @@ bool may_overlap(std::string_view pattern, std::string_view other);
 std::vector<std::string> data_files(const scenario& from);
 std::vector<std::string> files_matching(const std::string& pattern);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,6 +1,11 @@
-// The hosts that a scenario is promoted to, as YAML: what `shoal probe` measured on each, and what the operator says of it. Described as a scenario is
-// (describe.hpp), so that a mistake in it is told with its line, too.
+// The hosts that a scenario is promoted to, as YAML: what `shoal probe` measured on each, and what
+// the operator says of it. Described as a scenario is (describe.hpp), so that a mistake in it is
+// told with its line, too.
 #pragma once
+
+#include "kernels/base/units.hpp"
+#include "scenarios/schema/diagnostic.hpp"
+#include "scenarios/schema/rule.hpp"
 
 #include <cstdint>
 #include <map>
@@ -8,28 +13,24 @@
 #include <string>
 #include <vector>
 
-#include "kernels/base/units.hpp"
-#include "scenarios/schema/diagnostic.hpp"
-#include "scenarios/schema/rule.hpp"
-
 namespace shoal::scenarios {
 
 struct inventory_host {
-  std::string address;                 ///< host:port where others dial it; empty: they cannot
-  std::string group;                   ///< of the scenario, whose other options it has; empty: the first
-  bool shard = false;                  ///< it has the text, and runs the data shard instead of a peer
+  std::string address; ///< host:port where others dial it; empty: they cannot
+  std::string group;   ///< of the scenario, whose other options it has; empty: the first
+  bool shard = false;  ///< it has the text, and runs the data shard instead of a peer
   // Measured.
-  std::string model;                   ///< what with: fingerprint_of() of the scenario's workload
-  double samples_per_second = 0;       ///< of a shard: 0
-  double jitter = 0;                   ///< standard deviation of a micro-batch's duration as a fraction of it
+  std::string model;             ///< what with: fingerprint_of() of the scenario's workload
+  double samples_per_second = 0; ///< of a shard: 0
+  double jitter = 0; ///< standard deviation of a micro-batch's duration as a fraction of it
   duration step_time{};
   std::uint64_t cores = 0;
-  data_size memory, needs;             ///< what it has, and what the process had that measured
+  data_size memory, needs; ///< what it has, and what the process had that measured
   data_rate up, down;
-  std::map<std::string, duration> delays;   ///< round trip to other hosts of the inventory
+  std::map<std::string, duration> delays; ///< round trip to other hosts of the inventory
   // Said by the operator.
-  std::string ssh;                     ///< how the launcher reaches it: [user@]host[:port]; empty: the address's host
-  double price_per_hour = 0;           ///< in whatever currency
+  std::string ssh; ///< how the launcher reaches it: [user@]host[:port]; empty: the address's host
+  double price_per_hour = 0; ///< in whatever currency
   bool operator==(const inventory_host&) const = default;
 };
 
@@ -40,21 +41,31 @@ struct inventory {
 
 template <class V>
 void describe(V& v, inventory_host& o) {
-  v.field("address", o.address, "`host:port` where others dial it; without it they cannot", {.hide_default = true});
-  v.field("group", o.group, "of the scenario, whose other options it has", {.hide_default = true, .otherwise = "the first"});
-  v.field("shard", o.shard, "it has the text, and runs the data shard instead of a peer", {.hide_default = true});
-  v.field("model", o.model, "with which the following was measured, as `shoal probe` writes it", {.hide_default = true});
-  v.field("samples_per_second", o.samples_per_second, "samples that go forward and backward in a second", {.at_least = 0, .at_most = 1e9, .hide_default = true});
-  v.field("jitter", o.jitter, "standard deviation of a micro-batch's duration as a fraction of it", {.at_least = 0, .below = 1, .fraction = true, .hide_default = true});
+  v.field("address", o.address, "`host:port` where others dial it; without it they cannot",
+          {.hide_default = true});
+  v.field("group", o.group, "of the scenario, whose other options it has",
+          {.hide_default = true, .otherwise = "the first"});
+  v.field("shard", o.shard, "it has the text, and runs the data shard instead of a peer",
+          {.hide_default = true});
+  v.field("model", o.model, "with which the following was measured, as `shoal probe` writes it",
+          {.hide_default = true});
+  v.field("samples_per_second", o.samples_per_second,
+          "samples that go forward and backward in a second",
+          {.at_least = 0, .at_most = 1e9, .hide_default = true});
+  v.field("jitter", o.jitter, "standard deviation of a micro-batch's duration as a fraction of it",
+          {.at_least = 0, .below = 1, .fraction = true, .hide_default = true});
   v.field("step_time", o.step_time, "duration of one optimizer step", {.hide_default = true});
   v.field("cores", o.cores, "of the host", {.hide_default = true});
   v.field("memory", o.memory, "of the host", {.hide_default = true});
-  v.field("needs", o.needs, "memory that the process had while it measured", {.hide_default = true});
+  v.field("needs", o.needs, "memory that the process had while it measured",
+          {.hide_default = true});
   v.field("up", o.up, "what it sends at most", {.required = true, .above = 0});
   v.field("down", o.down, "what it receives at most", {.required = true, .above = 0});
   v.field("delays", o.delays, "round trip to other hosts of the inventory");
-  v.field("ssh", o.ssh, "how the ssh launcher reaches it: `[user@]host[:port]`", {.hide_default = true, .otherwise = "the host of `address`"});
-  v.field("price_per_hour", o.price_per_hour, "in any currency", {.at_least = 0, .at_most = 1e9, .hide_default = true});
+  v.field("ssh", o.ssh, "how the ssh launcher reaches it: `[user@]host[:port]`",
+          {.hide_default = true, .otherwise = "the host of `address`"});
+  v.field("price_per_hour", o.price_per_hour, "in any currency",
+          {.at_least = 0, .at_most = 1e9, .hide_default = true});
 }
 
 template <class V>
@@ -63,15 +74,16 @@ void describe(V& v, inventory& o) {
 }
 
 struct inventory_result {
-  std::optional<inventory> value;      ///< if and only if there are no errors
+  std::optional<inventory> value; ///< if and only if there are no errors
   std::vector<diagnostic> errors, warnings;
 };
 
-/// Errors: what is wrong with the file; names that are none of hosts, two hosts of one address. Warnings: delays to hosts that it does not have.
+/// Errors: what is wrong with the file; names that are none of hosts, two hosts of one address.
+/// Warnings: delays to hosts that it does not have.
 inventory_result load_inventory(const std::string& path);
 inventory_result load_inventory_text(std::string_view text, const std::string& file_name);
 
 /// So that load_inventory_text() gives an equal one.
 std::string to_yaml(const inventory& what);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

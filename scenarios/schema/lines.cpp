@@ -17,11 +17,14 @@ path_options line(duration delay, duration jitter, netem::jitter_shape shape, do
   return out;
 }
 
-data_rate mbit(double rate) { return {rate * 1e6}; }
+data_rate mbit(double rate) {
+  return {rate * 1e6};
+}
 
-// Rates are common tiers of each technology, not averages. The delay is one way: half of the round trip that the source
-// gives for the access line. WPT: WebPageTest, connectivity.ini.sample, `latency`. Jitter and loss are round figures for a
-// line that is not saturated; a line's own queue is the transfer model's business.
+// Rates are common tiers of each technology, not averages. The delay is one way: half of the round
+// trip that the source gives for the access line. WPT: WebPageTest, connectivity.ini.sample,
+// `latency`. Jitter and loss are round figures for a line that is not saturated; a line's own queue
+// is the transfer model's business.
 const std::array presets{
     // VDSL2 (ITU-T G.993.2) 50/10; WPT "DSL": 50 ms.
     line_preset{"dsl", mbit(10), mbit(50), line(25ms, 3ms, normal, 0.001)},
@@ -29,9 +32,11 @@ const std::array presets{
     line_preset{"cable", mbit(20), mbit(100), line(14ms, 4ms, normal, 0.0005)},
     // GPON 300/150; WPT "FIOS": 4 ms.
     line_preset{"fibre", mbit(150), mbit(300), line(2ms, 500us, normal, 0.0001)},
-    // WPT "LTE": 12/12 Mbit, 70 ms; the link layer repeats what is lost, so that loss shows as a long tail of delay.
+    // WPT "LTE": 12/12 Mbit, 70 ms; the link layer repeats what is lost, so that loss shows as a
+    // long tail of delay.
     line_preset{"lte", mbit(12), mbit(12), line(35ms, 10ms, paretonormal, 0.001)},
-    // Cable behind a home's 802.11n at some distance: half of its 20 MHz channel's 72 Mbit, 2 ms more each way.
+    // Cable behind a home's 802.11n at some distance: half of its 20 MHz channel's 72 Mbit, 2 ms
+    // more each way.
     line_preset{"wifi", mbit(20), mbit(36), line(16ms, 6ms, pareto, 0.005)},
     // Geostationary, 35,786 km up: 119 ms to the satellite, as much down again.
     line_preset{"satellite_geo", mbit(3), mbit(25), line(300ms, 20ms, normal, 0.005)},
@@ -43,11 +48,12 @@ const std::array presets{
     line_preset{"data_centre", mbit(10000), mbit(10000), line(50us, 0ms, uniform, 0)},
 };
 
-}  // namespace
+} // namespace
 
 const line_preset* find_line(std::string_view name) {
-  const auto found = std::find_if(presets.begin(), presets.end(), [&](const line_preset& p) { return p.name == name; });
+  const auto found = std::find_if(presets.begin(), presets.end(),
+                                  [&](const line_preset& p) { return p.name == name; });
   return found == presets.end() ? nullptr : &*found;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,9 +1,9 @@
 // Typical access lines by name, for `line:` of a group of peers.
 #pragma once
 
-#include <string_view>
-
 #include "scenarios/schema/scenario.hpp"
+
+#include <string_view>
 
 namespace shoal::scenarios {
 
@@ -20,4 +20,4 @@ inline constexpr const char* line_names =
 /// Null if there is no such line.
 const line_preset* find_line(std::string_view name);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,14 +1,5 @@
 #include "scenarios/schema/load.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <tuple>
-
-#include <fmt/format.h>
-
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/inventory.hpp"
@@ -16,11 +7,20 @@
 #include "scenarios/schema/override.hpp"
 #include "scenarios/schema/reader.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <tuple>
+
 namespace shoal::scenarios {
 namespace {
 
 constexpr std::size_t most_diagnostics = 100;
-constexpr std::size_t longest_line = 1000;   // a longer one helps nobody
+constexpr std::size_t longest_line = 1000; // a longer one helps nobody
 
 /// What the group's `line` says and the group does not.
 void fill_line(peer_group& group, const source_map& sources) {
@@ -34,20 +34,23 @@ void fill_line(peer_group& group, const source_map& sources) {
   fill("delay", group.access.delay, preset->access.delay);
   fill("jitter", group.access.jitter, preset->access.jitter);
   fill("distribution", group.access.distribution, preset->access.distribution);
-  if (!sources.given("peers." + group.name + ".bursts")) fill("loss", group.access.loss, preset->access.loss);
+  if (!sources.given("peers." + group.name + ".bursts"))
+    fill("loss", group.access.loss, preset->access.loss);
 }
 
 void fill_defaults(scenario& what, const source_map& sources, const std::string& file_name) {
   if (what.name.empty()) what.name = std::filesystem::path(file_name).stem().string();
   if (what.study) {
-    if (what.study->grid.dimensions == 0) what.study->grid = kernels::square_grid(std::min(what.study->peers, most_study_peers));
+    if (what.study->grid.dimensions == 0)
+      what.study->grid = kernels::square_grid(std::min(what.study->peers, most_study_peers));
     return;
   }
   const std::string first = what.network.regions.empty() ? "" : what.network.regions.front();
   if (what.data.region.empty()) what.data.region = first;
   for (peer_group& group : what.peers) {
     if (group.region.empty()) group.region = first;
-    if (!sources.given("peers." + group.name + ".count") && !group.names.empty()) group.count = group.names.size();
+    if (!sources.given("peers." + group.name + ".count") && !group.names.empty())
+      group.count = group.names.size();
   }
   for (auto& [name, link] : what.network.shared_links)
     if (link.region.empty()) link.region = first;
@@ -63,8 +66,10 @@ void make_absolute(scenario& what, const std::string& folder) {
     group.churn.trace = path_from(folder, group.churn.trace);
     group.over_time.trace = path_from(folder, group.over_time.trace);
   }
-  for (region_link& link : what.network.links) link.over_time.trace = path_from(folder, link.over_time.trace);
-  for (auto& [name, link] : what.network.shared_links) link.over_time.trace = path_from(folder, link.over_time.trace);
+  for (region_link& link : what.network.links)
+    link.over_time.trace = path_from(folder, link.over_time.trace);
+  for (auto& [name, link] : what.network.shared_links)
+    link.over_time.trace = path_from(folder, link.over_time.trace);
   for (std::string& path : what.data.files) path = path_from(folder, path);
   what.training.start_from = path_from(folder, what.training.start_from);
 }
@@ -89,17 +94,19 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }
 
 void deliver(std::vector<problem> problems, std::string_view text, const std::string& file_name,
-             std::span<const std::string> sets, std::vector<diagnostic>& errors, std::vector<diagnostic>& warnings) {
+             std::span<const std::string> sets, std::vector<diagnostic>& errors,
+             std::vector<diagnostic>& warnings) {
   const auto order = [](const problem& what) {
-    return std::tuple(what.where.set, what.where.line, what.where.column, what.other_file, what.there.line,
-                      what.there.column, what.message);
+    return std::tuple(what.where.set, what.where.line, what.where.column, what.other_file,
+                      what.there.line, what.there.column, what.message);
   };
   std::stable_sort(problems.begin(), problems.end(),
                    [&](const problem& a, const problem& b) { return order(a) < order(b); });
   // What an alias repeats is said once.
-  problems.erase(std::unique(problems.begin(), problems.end(),
-                             [&](const problem& a, const problem& b) { return order(a) == order(b); }),
-                 problems.end());
+  problems.erase(
+      std::unique(problems.begin(), problems.end(),
+                  [&](const problem& a, const problem& b) { return order(a) == order(b); }),
+      problems.end());
   const std::vector<std::string_view> lines = lines_of(text);
   for (problem& what : problems) {
     auto& list = what.warning ? warnings : errors;
@@ -113,7 +120,8 @@ void deliver(std::vector<problem> problems, std::string_view text, const std::st
       made.line = what.there.line;
       made.column = what.there.column;
       made.length = what.there.length;
-      if (first_bad_byte(what.source_line) == std::string_view::npos) made.source_line = std::move(what.source_line);
+      if (first_bad_byte(what.source_line) == std::string_view::npos)
+        made.source_line = std::move(what.source_line);
     } else if (what.where.set >= 0) {
       made.file = "--set " + sets[static_cast<std::size_t>(what.where.set)];
     } else {
@@ -122,7 +130,9 @@ void deliver(std::vector<problem> problems, std::string_view text, const std::st
       made.column = what.where.column;
       made.length = what.where.length;
       const auto index = static_cast<std::size_t>(made.line - 1);
-      if (index < lines.size() && lines[index].size() <= longest_line && first_bad_byte(lines[index]) == std::string_view::npos) made.source_line = lines[index];
+      if (index < lines.size() && lines[index].size() <= longest_line &&
+          first_bad_byte(lines[index]) == std::string_view::npos)
+        made.source_line = lines[index];
     }
     list.push_back(std::move(made));
   }
@@ -130,23 +140,28 @@ void deliver(std::vector<problem> problems, std::string_view text, const std::st
 
 /// What `read` makes of a document's root, with a value unless there are errors.
 template <class Out, class Read>
-Out checked(std::string_view text, const std::string& file_name, std::span<const std::string> sets, Read read) {
+Out checked(std::string_view text, const std::string& file_name, std::span<const std::string> sets,
+            Read read) {
   Out out;
   document doc = parse_document(text);
   apply_sets(doc, sets);
   std::vector<problem> problems = std::move(doc.problems);
   if (doc.root) {
     auto made = read(*doc.root, problems);
-    if (std::all_of(problems.begin(), problems.end(), [](const problem& what) { return what.warning; })) out.value = std::move(made);
+    if (std::all_of(problems.begin(), problems.end(),
+                    [](const problem& what) { return what.warning; }))
+      out.value = std::move(made);
   }
   deliver(std::move(problems), text, file_name, sets, out.errors, out.warnings);
   return out;
 }
 
-/// Errors: what is said of the file as a whole. A file that is too long is read as far as shows that.
+/// Errors: what is said of the file as a whole. A file that is too long is read as far as shows
+/// that.
 result<std::string> text_of(const std::string& path, const char* what) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return failure{fmt::format("is a directory, expected {} file", what)};
+  if (std::filesystem::is_directory(path, error))
+    return failure{fmt::format("is a directory, expected {} file", what)};
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) return failure{fmt::format("cannot be read: {}", std::strerror(errno))};
@@ -170,55 +185,75 @@ Out loaded(const std::string& path, const char* what, Read of_text) {
 }
 
 /// What the description cannot say.
-void check_inventory(const inventory& what, const source_map& sources, std::vector<problem>& problems) {
-  const auto error = [&](const std::string& path, std::string message) { problems.push_back({sources.value_at(path), std::move(message), {}}); };
-  if (what.hosts.empty() && sources.sound("hosts")) error("hosts", "an inventory needs at least one host");
+void check_inventory(const inventory& what, const source_map& sources,
+                     std::vector<problem>& problems) {
+  const auto error = [&](const std::string& path, std::string message) {
+    problems.push_back({sources.value_at(path), std::move(message), {}});
+  };
+  if (what.hosts.empty() && sources.sound("hosts"))
+    error("hosts", "an inventory needs at least one host");
   std::map<std::string, std::string> at;
   for (const auto& [name, host] : what.hosts) {
     const auto path = "hosts." + name;
-    if (!is_plain_name(name)) problems.push_back({sources.key_at(path), fmt::format("'{}' cannot name a host: use a-z, 0-9, '_' and '-'", name), {}});
+    if (!is_plain_name(name))
+      problems.push_back({sources.key_at(path),
+                          fmt::format("'{}' cannot name a host: use a-z, 0-9, '_' and '-'", name),
+                          {}});
     if (!host.address.empty())
       if (const auto [other, fresh] = at.emplace(host.address, name); !fresh)
-        error(path + ".address", fmt::format("'{}' and '{}' have one address, {}: two nodes on one machine need two ports", other->second, name, host.address));
+        error(path + ".address",
+              fmt::format(
+                  "'{}' and '{}' have one address, {}: two nodes on one machine need two ports",
+                  other->second, name, host.address));
     for (const auto& [other, round_trip] : host.delays)
       if (!what.hosts.contains(other))
-        problems.push_back({sources.key_at(path + ".delays." + other), fmt::format("there is no host '{}' in this inventory", other), {}, true});
+        problems.push_back({sources.key_at(path + ".delays." + other),
+                            fmt::format("there is no host '{}' in this inventory", other),
+                            {},
+                            true});
   }
 }
 
-}  // namespace
+} // namespace
 
-load_result load_text(std::string_view text, const std::string& file_name, std::span<const std::string> sets) {
-  return checked<load_result>(text, file_name, sets, [&](const auto& root, std::vector<problem>& problems) {
-    scenario made;
-    source_map sources;
-    read_scenario(root, made, sources, problems);
-    fill_defaults(made, sources, file_name);
-    const std::string folder = folder_of(file_name);
-    check_scenario(made, sources, folder, problems);
-    make_absolute(made, folder);
-    // Its numbers are filled in: read again, they would count as given, and what was turned off would be back.
-    for (peer_group& group : made.peers) group.churn.preset.clear();
-    return made;
-  });
+load_result load_text(std::string_view text, const std::string& file_name,
+                      std::span<const std::string> sets) {
+  return checked<load_result>(text, file_name, sets,
+                              [&](const auto& root, std::vector<problem>& problems) {
+                                scenario made;
+                                source_map sources;
+                                read_scenario(root, made, sources, problems);
+                                fill_defaults(made, sources, file_name);
+                                const std::string folder = folder_of(file_name);
+                                check_scenario(made, sources, folder, problems);
+                                make_absolute(made, folder);
+                                // Its numbers are filled in: read again, they would count as given,
+                                // and what was turned off would be back.
+                                for (peer_group& group : made.peers) group.churn.preset.clear();
+                                return made;
+                              });
 }
 
 load_result load(const std::string& path, std::span<const std::string> sets) {
-  return loaded<load_result>(path, "a scenario", [&](const std::string& text) { return load_text(text, path, sets); });
+  return loaded<load_result>(path, "a scenario",
+                             [&](const std::string& text) { return load_text(text, path, sets); });
 }
 
 inventory_result load_inventory_text(std::string_view text, const std::string& file_name) {
-  return checked<inventory_result>(text, file_name, {}, [](const auto& root, std::vector<problem>& problems) {
-    inventory made;
-    source_map sources;
-    read_inventory(root, made, sources, problems);
-    check_inventory(made, sources, problems);
-    return made;
-  });
+  return checked<inventory_result>(text, file_name, {},
+                                   [](const auto& root, std::vector<problem>& problems) {
+                                     inventory made;
+                                     source_map sources;
+                                     read_inventory(root, made, sources, problems);
+                                     check_inventory(made, sources, problems);
+                                     return made;
+                                   });
 }
 
 inventory_result load_inventory(const std::string& path) {
-  return loaded<inventory_result>(path, "an inventory", [&](const std::string& text) { return load_inventory_text(text, path); });
+  return loaded<inventory_result>(path, "an inventory", [&](const std::string& text) {
+    return load_inventory_text(text, path);
+  });
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,9 +1,15 @@
-// Options whose struct the schema does not know: those of a registered workload, training method or role. An options_box holds such a
-// struct by value, and shows its described fields to any visitor of describe.hpp (the reader, the printer, the reference page).
+// Options whose struct the schema does not know: those of a registered workload, training method or
+// role. An options_box holds such a struct by value, and shows its described fields to any visitor
+// of describe.hpp (the reader, the printer, the reference page).
 //
-// The types of fields that cross this border are a closed list: option_visitor's. An enum crosses as a `word`, a nested struct with a
-// describe() of its own as another box.
+// The types of fields that cross this border are a closed list: option_visitor's. An enum crosses
+// as a `word`, a nested struct with a describe() of its own as another box.
 #pragma once
+
+#include "kernels/base/check.hpp"
+#include "kernels/base/units.hpp"
+#include "kernels/mixing.hpp"
+#include "scenarios/schema/rule.hpp"
 
 #include <concepts>
 #include <cstdint>
@@ -14,11 +20,6 @@
 #include <typeinfo>
 #include <utility>
 #include <vector>
-
-#include "kernels/base/check.hpp"
-#include "kernels/base/units.hpp"
-#include "kernels/mixing.hpp"
-#include "scenarios/schema/rule.hpp"
 
 namespace shoal::scenarios {
 
@@ -34,14 +35,15 @@ class options_box;
 
 /// Sees the fields of an options_box, one call each.
 class option_visitor {
- public:
+public:
   virtual ~option_visitor() = default;
 
-  /// What describe() calls. `T` is a type of the list below, an enum with names_of(), or a struct with describe().
+  /// What describe() calls. `T` is a type of the list below, an enum with names_of(), or a struct
+  /// with describe().
   template <class T>
   void field(const char* key, T& value, const char* meaning, const rule& r = {});
 
- protected:
+protected:
   virtual void visit(const char* key, bool& value, const char* meaning, const rule& r) = 0;
   virtual void visit(const char* key, std::uint64_t& value, const char* meaning, const rule& r) = 0;
   virtual void visit(const char* key, double& value, const char* meaning, const rule& r) = 0;
@@ -50,16 +52,18 @@ class option_visitor {
   virtual void visit(const char* key, data_size& value, const char* meaning, const rule& r) = 0;
   virtual void visit(const char* key, kernels::grid& value, const char* meaning, const rule& r) = 0;
   virtual void visit(const char* key, std::string& value, const char* meaning, const rule& r) = 0;
-  virtual void visit(const char* key, std::vector<std::string>& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, std::vector<std::string>& value, const char* meaning,
+                     const rule& r) = 0;
   virtual void visit(const char* key, word& value, const char* meaning, const rule& r) = 0;
   virtual void visit(const char* key, options_box& value, const char* meaning, const rule& r) = 0;
 };
 
 /// A struct with describe(), held by value without its type. An empty box has no fields.
 class options_box {
- public:
+public:
   options_box() = default;
-  /// Holds `value`. Requires: describe(option_visitor&, T&), a default constructor that gives the default options, and ==.
+  /// Holds `value`. Requires: describe(option_visitor&, T&), a default constructor that gives the
+  /// default options, and ==.
   template <class T>
   static options_box of(T value) {
     options_box out;
@@ -103,7 +107,7 @@ class options_box {
     return held_ && other.held_ ? held_->equals(*other.held_) : held_ == other.held_;
   }
 
- private:
+private:
   struct base {
     virtual ~base() = default;
     virtual std::unique_ptr<base> copy() const = 0;
@@ -137,7 +141,7 @@ void option_visitor::field(const char* key, T& value, const char* meaning, const
     }
     visit(key, as_word, meaning, r);
     value = names[as_word.chosen].first;
-  } else if constexpr (requires(option_visitor& v) { describe(v, value); }) {
+  } else if constexpr (requires(option_visitor & v) { describe(v, value); }) {
     auto box = options_box::of(value);
     visit(key, box, meaning, r);
     value = box.template as<T>();
@@ -149,28 +153,49 @@ void option_visitor::field(const char* key, T& value, const char* meaning, const
 /// Hands the fields of a box on to `V`, a visitor that takes them by their types.
 template <class V>
 class typed_visitor final : public option_visitor {
- public:
+public:
   explicit typed_visitor(V& to) : to_(to) {}
 
- private:
-  void visit(const char* k, bool& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
-  void visit(const char* k, std::uint64_t& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
-  void visit(const char* k, double& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
-  void visit(const char* k, duration& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
-  void visit(const char* k, data_rate& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
-  void visit(const char* k, data_size& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
-  void visit(const char* k, kernels::grid& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
-  void visit(const char* k, std::string& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
-  void visit(const char* k, std::vector<std::string>& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
-  void visit(const char* k, word& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
-  void visit(const char* k, options_box& x, const char* m, const rule& r) override { to_.field(k, x, m, r); }
+private:
+  void visit(const char* k, bool& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, std::uint64_t& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, double& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, duration& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, data_rate& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, data_size& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, kernels::grid& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, std::string& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, std::vector<std::string>& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, word& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, options_box& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
 
   V& to_;
 };
 
 template <class V>
-  requires(!std::derived_from<V, option_visitor>)
-void describe(V& v, options_box& o) {
+requires(!std::derived_from<V, option_visitor>) void describe(V& v, options_box& o) {
   typed_visitor<V> typed(v);
   o.describe_to(typed);
 }
@@ -180,6 +205,8 @@ template <class S>
 S fresh_of(const S&) {
   return S{};
 }
-inline options_box fresh_of(const options_box& value) { return value.fresh(); }
+inline options_box fresh_of(const options_box& value) {
+  return value.fresh();
+}
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

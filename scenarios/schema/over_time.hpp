@@ -1,10 +1,11 @@
-// Lines that change over time: `over_time` of a group, of the way between two regions, of a shared link.
+// Lines that change over time: `over_time` of a group, of the way between two regions, of a shared
+// link.
 #pragma once
+
+#include "netem/line_trace.hpp"
 
 #include <string>
 #include <vector>
-
-#include "netem/line_trace.hpp"
 
 namespace shoal::scenarios {
 
@@ -13,9 +14,9 @@ struct source_map;
 struct problem;
 
 struct over_time_options {
-  std::vector<netem::line_change> steps;   ///< in the order of their times
-  std::string trace;                       ///< or a CSV file: netem/line_trace.hpp
-  duration repeat{};                       ///< all over again after this; 0: never
+  std::vector<netem::line_change> steps; ///< in the order of their times
+  std::string trace;                     ///< or a CSV file: netem/line_trace.hpp
+  duration repeat{};                     ///< all over again after this; 0: never
   bool any() const { return !steps.empty() || !trace.empty(); }
   bool operator==(const over_time_options&) const = default;
 };
@@ -24,9 +25,10 @@ struct over_time_options {
 enum class changed_line { group, way, shared };
 
 /// The steps, of the file if there is one. Errors: the file, as 'file:line:column: error: message'.
-result<std::vector<netem::line_change>> changes_of(const over_time_options& what, const std::string& folder);
+result<std::vector<netem::line_change>> changes_of(const over_time_options& what,
+                                                   const std::string& folder);
 
 void check_over_time(const scenario& what, const source_map& sources, const std::string& folder,
                      std::vector<problem>& problems);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,9 +1,9 @@
 #include "scenarios/schema/override.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
-
-#include <fmt/format.h>
 
 namespace shoal::scenarios {
 namespace {
@@ -17,7 +17,8 @@ std::vector<std::string> split_path(std::string_view path) {
     if (dot == std::string_view::npos) break;
     start = dot + 1;
   }
-  if (steps.size() >= 3 && steps[0] == "expect" && (steps.back() == "min" || steps.back() == "max")) {
+  if (steps.size() >= 3 && steps[0] == "expect" &&
+      (steps.back() == "min" || steps.back() == "max")) {
     std::string metric = steps[1];
     for (std::size_t i = 2; i + 1 < steps.size(); ++i) metric += "." + steps[i];
     steps = {steps[0], metric, steps.back()};
@@ -41,7 +42,9 @@ node_ptr parse_value(std::string_view text, int set, std::vector<problem>& probl
 
 void apply_one(document& doc, const std::string& text, int set) {
   const position here{set, 1, 1, 1};
-  const auto fail = [&](std::string message) { doc.problems.push_back({here, std::move(message), {}}); };
+  const auto fail = [&](std::string message) {
+    doc.problems.push_back({here, std::move(message), {}});
+  };
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     return fail("expected key=value, for example peers.home.count=8");
@@ -55,7 +58,7 @@ void apply_one(document& doc, const std::string& text, int set) {
   std::string walked;
   for (const std::string& step : steps) {
     if (step.empty()) return fail("an empty step in the path");
-    *place = std::make_shared<node>(**place);   // what an alias shares must not change elsewhere
+    *place = std::make_shared<node>(**place); // what an alias shares must not change elsewhere
     node& at = **place;
     if (at.kind == node_kind::null) {
       const bool number = step.find_first_not_of("0123456789") == std::string::npos;
@@ -74,9 +77,11 @@ void apply_one(document& doc, const std::string& text, int set) {
       std::size_t index = 0;
       const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
       if (error != std::errc{} || end != step.data() + step.size())
-        return fail(fmt::format("'{}' is a list: name one of its items by its position, from 0", walked));
+        return fail(
+            fmt::format("'{}' is a list: name one of its items by its position, from 0", walked));
       if (index > at.items.size())
-        return fail(fmt::format("{}.{} does not exist: the list has {} items", walked, step, at.items.size()));
+        return fail(fmt::format("{}.{} does not exist: the list has {} items", walked, step,
+                                at.items.size()));
       if (index == at.items.size()) {
         at.items.push_back(std::make_shared<node>());
         at.items.back()->where = here;
@@ -90,11 +95,11 @@ void apply_one(document& doc, const std::string& text, int set) {
   *place = value;
 }
 
-}  // namespace
+} // namespace
 
 void apply_sets(document& doc, std::span<const std::string> sets) {
   if (!doc.root) return;
   for (std::size_t i = 0; i < sets.size(); ++i) apply_one(doc, sets[i], static_cast<int>(i));
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

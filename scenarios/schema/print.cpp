@@ -1,9 +1,9 @@
 // The resolved scenario as YAML: every option with its value, in the order of describe().
-#include <map>
-
 #include "scenarios/schema/inventory.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/schema/values.hpp"
+
+#include <map>
 
 namespace shoal::scenarios {
 namespace {
@@ -17,18 +17,20 @@ struct defaults {
     if constexpr (requires { written(value); }) text[key] = written(value);
   }
   void keyed(const char*, std::vector<peer_group>&, const char*) {}
-  void kind(const char* key, choice& value, kind_list, const char*, const rule& = {}) { text[key] = value.name(); }
+  void kind(const char* key, choice& value, kind_list, const char*, const rule& = {}) {
+    text[key] = value.name();
+  }
   void action(fault&) {}
 };
 
 class printer {
- public:
+public:
   printer(std::string& out, std::size_t indent, defaults known)
       : out_(out), indent_(indent), defaults_(std::move(known)) {}
 
   template <class S>
   static void print(std::string& out, std::size_t indent, const S& value) {
-    S fresh = fresh_of(value), copy = value;   // describe() takes mutable members, for the reader
+    S fresh = fresh_of(value), copy = value; // describe() takes mutable members, for the reader
     defaults known;
     describe(known, fresh);
     printer inner(out, indent, std::move(known));
@@ -67,9 +69,12 @@ class printer {
     } else if constexpr (requires { value.find(""); }) {
       if (value.empty()) return;
       line(key, "");
-      for (auto& entry : value)   // clang 14 knows no structured binding in a requirement
-        if constexpr (requires { written(entry.second); }) out_ += std::string(indent_ + 2, ' ') + quoted(entry.first) + ": " + written(entry.second) + "\n";
-        else nested(entry.first, entry.second);
+      for (auto& entry : value) // clang 14 knows no structured binding in a requirement
+        if constexpr (requires { written(entry.second); })
+          out_ += std::string(indent_ + 2, ' ') + quoted(entry.first) + ": " +
+                  written(entry.second) + "\n";
+        else
+          nested(entry.first, entry.second);
     } else {
       if (r.hide_default && value == fresh_of(value)) return;
       line(key, "");
@@ -91,7 +96,7 @@ class printer {
     with_action_value(what, [&](auto& value) { line(name_of(what.kind), name_of(value)); });
   }
 
- private:
+private:
   template <class S>
   void nested(const std::string& name, const S& item) {
     out_ += std::string(indent_ + 2, ' ') + quoted(name) + ":\n";
@@ -107,20 +112,28 @@ class printer {
   defaults defaults_;
 };
 
-}  // namespace
+} // namespace
 
 std::string quoted(const std::string& text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/'; };
-  const auto harmless = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '*'; };
-  bool plain = !text.empty() && letter(text.front()) && text != "null" && text != "Null" && text != "NULL";
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/';
+  };
+  const auto harmless = [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '*';
+  };
+  bool plain =
+      !text.empty() && letter(text.front()) && text != "null" && text != "Null" && text != "NULL";
   for (char c : text) plain = plain && harmless(c);
   if (plain) return text;
   std::string out = "\"";
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') out += '\\', out += c;
-    else if (byte < 0x20 || byte == 0x7F) out += fmt::format("\\x{:02x}", byte);
-    else out += c;
+    if (c == '"' || c == '\\')
+      out += '\\', out += c;
+    else if (byte < 0x20 || byte == 0x7F)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
   }
   return out + "\"";
 }
@@ -133,9 +146,11 @@ std::string to_yaml(const inventory& what) {
 
 std::string to_yaml(const scenario& what) {
   std::string out;
-  if (what.study) printer::print_head(out, what);
-  else printer::print(out, 0, what);
+  if (what.study)
+    printer::print_head(out, what);
+  else
+    printer::print(out, 0, what);
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,17 +1,17 @@
 #include "scenarios/schema/reader.hpp"
 
+#include "scenarios/schema/diagnostic.hpp"
+#include "scenarios/schema/rule_text.hpp"
+#include "scenarios/schema/values.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
-
-#include <fmt/format.h>
-
-#include "scenarios/schema/diagnostic.hpp"
-#include "scenarios/schema/rule_text.hpp"
-#include "scenarios/schema/values.hpp"
 
 namespace shoal::scenarios {
 namespace {
@@ -27,8 +27,8 @@ struct reading {
   std::map<std::string, std::string> created{};
 
   /// `reason`: the message without the path. What several aliases share is wrong once.
-  void fail(const std::string& path, const position& where, const std::string& reason, std::string message,
-            std::vector<std::string> notes = {}) {
+  void fail(const std::string& path, const position& where, const std::string& reason,
+            std::string message, std::vector<std::string> notes = {}) {
     sources.failed.insert(path);
     if (!said.emplace(where.set, where.line, where.column, reason).second) return;
     if (problems.size() < most_problems)
@@ -42,10 +42,14 @@ std::string join(const std::string& path, const std::string& key) {
 
 const char* kind_name(const node& value) {
   switch (value.kind) {
-    case node_kind::null: return "nothing";
-    case node_kind::scalar: return "a single value";
-    case node_kind::sequence: return "a list";
-    case node_kind::mapping: return "a mapping";
+  case node_kind::null:
+    return "nothing";
+  case node_kind::scalar:
+    return "a single value";
+  case node_kind::sequence:
+    return "a list";
+  case node_kind::mapping:
+    return "a mapping";
   }
   return "";
 }
@@ -65,7 +69,7 @@ constexpr bool is_optional<std::optional<T>> = true;
 
 /// Reads one mapping.
 class reader {
- public:
+public:
   reader(reading& shared, const node& mapping, std::string path, position key)
       : shared_(shared), mapping_(mapping), path_(std::move(path)), key_(key) {}
 
@@ -130,8 +134,9 @@ class reader {
       if (!found) continue;
       note(join(path_, key), *found);
       if (chosen) {
-        shared_.fail(path_, found->where, "both", fmt::format("both '{}' and '{}' in {}: a fault is one of them",
-                                                      chosen->key, key, path_));
+        shared_.fail(path_, found->where, "both",
+                     fmt::format("both '{}' and '{}' in {}: a fault is one of them", chosen->key,
+                                 key, path_));
         continue;
       }
       chosen = found;
@@ -143,19 +148,24 @@ class reader {
       return;
     }
     const std::string path = join(path_, chosen->key);
-    with_action_value(what, [&](auto& value) { read(value, *chosen->value, path, chosen->where, {}); });
-    if (shared_.sources.failed.contains(path)) shared_.sources.failed.insert(join(path_, action_path));
+    with_action_value(what,
+                      [&](auto& value) { read(value, *chosen->value, path, chosen->where, {}); });
+    if (shared_.sources.failed.contains(path))
+      shared_.sources.failed.insert(join(path_, action_path));
   }
 
   /// After describe(): what is left over and what is missing.
   void finish() {
     std::set<std::string> meant;
     for (const entry& item : mapping_.entries) {
-      if (std::find(known_.begin(), known_.end(), item.key) != known_.end() || of_another_kind(item)) continue;
+      if (std::find(known_.begin(), known_.end(), item.key) != known_.end() ||
+          of_another_kind(item))
+        continue;
       if (path_.empty() && item.key.starts_with("x-")) continue;
       if (shared_.problems.size() >= most_problems) break;
       if (path_.empty() && item.key == "directory") {
-        shared_.fail(item.key, item.where, "removed", "directory: was removed: peers find each other through the DHT");
+        shared_.fail(item.key, item.where, "removed",
+                     "directory: was removed: peers find each other through the DHT");
         continue;
       }
       std::vector<std::string> notes;
@@ -168,30 +178,36 @@ class reader {
         notes.emplace_back("only keys that begin with 'x-' are free");
       }
       shared_.fail(join(path_, item.key), item.where, "unknown",
-                   fmt::format("unknown key '{}'{}", item.key, path_.empty() ? "" : " in " + path_), std::move(notes));
+                   fmt::format("unknown key '{}'{}", item.key, path_.empty() ? "" : " in " + path_),
+                   std::move(notes));
     }
-    std::vector<std::string> created;   // said with the first one
-    if (const auto found = shared_.created.find(path_); found != shared_.created.end()) created.push_back(found->second);
+    std::vector<std::string> created; // said with the first one
+    if (const auto found = shared_.created.find(path_); found != shared_.created.end())
+      created.push_back(found->second);
     for (const std::string& key : missing_) {
       if (meant.contains(key)) continue;
       shared_.fail(join(path_, key), key_, key,
-                   fmt::format("missing key '{}'{}", key, path_.empty() ? "" : " in " + path_), std::exchange(created, {}));
+                   fmt::format("missing key '{}'{}", key, path_.empty() ? "" : " in " + path_),
+                   std::exchange(created, {}));
     }
     if (!no_action_) return;
     std::vector<std::string> actions;
     for (const auto& [kind, key] : names_of(fault_kind{})) actions.emplace_back(key);
-    if (std::any_of(actions.begin(), actions.end(), [&](const std::string& key) { return meant.contains(key); })) return;
+    if (std::any_of(actions.begin(), actions.end(),
+                    [&](const std::string& key) { return meant.contains(key); }))
+      return;
     shared_.fail(join(path_, action_path), key_, "action",
-                 fmt::format("{} says nothing of what happens: one of {} is needed", path_, fmt::join(actions, ", ")));
+                 fmt::format("{} says nothing of what happens: one of {} is needed", path_,
+                             fmt::join(actions, ", ")));
   }
 
- private:
+private:
   /// Options of the kinds that were not chosen at one key.
   struct foreign_options {
     std::string path, key, chosen;
-    bool unknown = false;              // nobody knows which kind was meant
-    bool by_set = false;               // a --set chose the kind
-    std::map<std::string, std::vector<std::string>> options;   // kinds by option
+    bool unknown = false;                                    // nobody knows which kind was meant
+    bool by_set = false;                                     // a --set chose the kind
+    std::map<std::string, std::vector<std::string>> options; // kinds by option
   };
 
   struct key_lister {
@@ -214,11 +230,12 @@ class reader {
     const auto why = not_one_of(found.value->text, names);
     const auto guess = closest(found.value->text, names);
     shared_.fail(path, found.value->where, why, fmt::format("{}: {}", path, why),
-                 guess ? std::vector<std::string>{fmt::format("did you mean '{}'?", *guess)} : std::vector<std::string>{});
+                 guess ? std::vector<std::string>{fmt::format("did you mean '{}'?", *guess)}
+                       : std::vector<std::string>{});
   }
 
-  /// Deals with an entry that is an option of a kind that was not chosen. Where a --set has chosen another kind than the file, the options that
-  /// the file gives to its own kind do not apply.
+  /// Deals with an entry that is an option of a kind that was not chosen. Where a --set has chosen
+  /// another kind than the file, the options that the file gives to its own kind do not apply.
   bool of_another_kind(const entry& item) {
     for (const auto& foreign : foreign_) {
       const auto found = foreign.options.find(item.key);
@@ -226,9 +243,11 @@ class reader {
       if (foreign.unknown || (foreign.by_set && item.where.set < 0)) return true;
       const auto& kinds = found->second;
       shared_.fail(join(path_, item.key), item.where, "kind",
-                   fmt::format("{} is an option of the {}{} '{}', and {} is '{}'", join(path_, item.key), foreign.key, kinds.size() > 1 ? "s" : "",
+                   fmt::format("{} is an option of the {}{} '{}', and {} is '{}'",
+                               join(path_, item.key), foreign.key, kinds.size() > 1 ? "s" : "",
                                fmt::join(kinds, "' and '"), foreign.path, foreign.chosen),
-                   {fmt::format("did you mean '{0}: {1}'?", foreign.key, fmt::join(kinds, fmt::format("' or '{}: ", foreign.key)))});
+                   {fmt::format("did you mean '{0}: {1}'?", foreign.key,
+                                fmt::join(kinds, fmt::format("' or '{}: ", foreign.key)))});
       return true;
     }
     return false;
@@ -241,12 +260,14 @@ class reader {
     for (const entry& other : siblings.entries)
       if (other.key != item.key) names.push_back(other.key);
     std::string text = fmt::format("a new {} '{}'", what, item.key);
-    if (const auto meant = closest(item.key, names)) text += fmt::format("; did you mean '{}'?", *meant);
+    if (const auto meant = closest(item.key, names))
+      text += fmt::format("; did you mean '{}'?", *meant);
     shared_.created.emplace(path, std::move(text));
   }
 
   void note(const std::string& path, const entry& found) {
-    shared_.sources.values.emplace(path, found.value->kind == node_kind::null ? found.where : found.value->where);
+    shared_.sources.values.emplace(path, found.value->kind == node_kind::null ? found.where
+                                                                              : found.value->where);
     shared_.sources.keys.emplace(path, found.where);
   }
 
@@ -254,15 +275,19 @@ class reader {
     if (value.kind == kind) return true;
     // An empty mapping or list may be written as nothing at all.
     if (value.kind == node_kind::null && kind != node_kind::scalar) return true;
-    const char* wanted = kind == node_kind::scalar ? "a single value" : kind == node_kind::sequence ? "a list" : "a mapping";
+    const char* wanted = kind == node_kind::scalar     ? "a single value"
+                         : kind == node_kind::sequence ? "a list"
+                                                       : "a mapping";
     const bool nothing = value.kind == node_kind::null;
-    const std::string reason = nothing ? "has no value" : fmt::format("is {}, expected {}", kind_name(value), wanted);
+    const std::string reason =
+        nothing ? "has no value" : fmt::format("is {}, expected {}", kind_name(value), wanted);
     shared_.fail(path, nothing ? key : value.where, reason, path + " " + reason);
     return false;
   }
 
   template <class T>
-  void read(T& out, const node& value, const std::string& path, const position& key, const rule& r) {
+  void read(T& out, const node& value, const std::string& path, const position& key,
+            const rule& r) {
     if constexpr (is_optional<T>) {
       out.emplace();
       read(*out, value, path, key, r);
@@ -307,7 +332,8 @@ class reader {
     } else {
       if (!expect(node_kind::scalar, value, path, key)) return;
       if (const auto why = parse(value.text, out, r); !why.empty())
-        shared_.fail(path, value.where, why, fmt::format("{}: {}", path, why), meant(value.text, out, r));
+        shared_.fail(path, value.where, why, fmt::format("{}: {}", path, why),
+                     meant(value.text, out, r));
     }
   }
 
@@ -331,7 +357,8 @@ class reader {
   template <class T>
   static std::vector<std::string> meant(const std::string& text, const T& out, const rule& r) {
     const auto found = closest(text, choices_of(out, r));
-    return found ? std::vector<std::string>{fmt::format("did you mean '{}'?", *found)} : std::vector<std::string>{};
+    return found ? std::vector<std::string>{fmt::format("did you mean '{}'?", *found)}
+                 : std::vector<std::string>{};
   }
 
   /// Each parse() returns what is wrong, or an empty text.
@@ -343,7 +370,8 @@ class reader {
   }
 
   static std::string parse(const std::string& text, bool& out, const rule&) {
-    if (text != "true" && text != "false") return fmt::format("expected true or false, not '{}'", text);
+    if (text != "true" && text != "false")
+      return fmt::format("expected true or false, not '{}'", text);
     out = text == "true";
     return {};
   }
@@ -362,7 +390,8 @@ class reader {
     const std::size_t size = text.size() - (percent && r.fraction ? 1 : 0);
     const auto [end, error] = std::from_chars(text.data(), text.data() + size, out);
     if (error != std::errc{} || end != text.data() + size || !std::isfinite(out))
-      return fmt::format("expected a number{}, not '{}'", r.fraction ? " or a percentage" : "", text);
+      return fmt::format("expected a number{}, not '{}'", r.fraction ? " or a percentage" : "",
+                         text);
     if (size != text.size()) out /= 100;
     return check_range(r, out, "");
   }
@@ -405,7 +434,7 @@ class reader {
   }
 
   template <class E>
-    requires std::is_enum_v<E>
+  requires std::is_enum_v<E>
   static std::string parse(const std::string& text, E& out, const rule& r) {
     constexpr auto names = names_of(E{});
     const auto choices = choices_of(out, r);
@@ -424,7 +453,8 @@ class reader {
   }
 
   static std::size_t choose(const std::string& text, const std::vector<std::string>& choices) {
-    return static_cast<std::size_t>(std::find(choices.begin(), choices.end(), text) - choices.begin());
+    return static_cast<std::size_t>(std::find(choices.begin(), choices.end(), text) -
+                                    choices.begin());
   }
 
   static std::string not_one_of(const std::string& text, const std::vector<std::string>& choices) {
@@ -444,11 +474,11 @@ class reader {
   position key_;
   std::vector<std::string> known_, missing_;
   std::vector<foreign_options> foreign_;
-  bool no_action_ = false;   // of a fault
+  bool no_action_ = false; // of a fault
 };
 
-position nearest(const std::map<std::string, position>& first, const std::map<std::string, position>& around,
-                 std::string path) {
+position nearest(const std::map<std::string, position>& first,
+                 const std::map<std::string, position>& around, std::string path) {
   if (const auto found = first.find(path); found != first.end()) return found->second;
   while (true) {
     if (const auto found = around.find(path); found != around.end()) return found->second;
@@ -458,10 +488,14 @@ position nearest(const std::map<std::string, position>& first, const std::map<st
   }
 }
 
-}  // namespace
+} // namespace
 
-position source_map::value_at(const std::string& path) const { return nearest(values, keys, path); }
-position source_map::key_at(const std::string& path) const { return nearest(keys, keys, path); }
+position source_map::value_at(const std::string& path) const {
+  return nearest(values, keys, path);
+}
+position source_map::key_at(const std::string& path) const {
+  return nearest(keys, keys, path);
+}
 
 bool source_map::sound(const std::string& path) const {
   for (std::size_t end = path.size(); end != std::string::npos; end = path.rfind('.', end - 1)) {
@@ -474,10 +508,12 @@ bool source_map::sound(const std::string& path) const {
 namespace {
 
 template <class T>
-void read_document(const node& root, const char* what, T& out, source_map& sources, std::vector<problem>& problems) {
+void read_document(const node& root, const char* what, T& out, source_map& sources,
+                   std::vector<problem>& problems) {
   reading shared{sources, problems};
   if (root.kind != node_kind::mapping) {
-    shared.fail("", root.where, "root", fmt::format("{} is a mapping of keys to values, not {}", what, kind_name(root)));
+    shared.fail("", root.where, "root",
+                fmt::format("{} is a mapping of keys to values, not {}", what, kind_name(root)));
     return;
   }
   reader top(shared, root, "", {});
@@ -485,14 +521,16 @@ void read_document(const node& root, const char* what, T& out, source_map& sourc
   top.finish();
 }
 
-}  // namespace
+} // namespace
 
-void read_scenario(const node& root, scenario& out, source_map& sources, std::vector<problem>& problems) {
+void read_scenario(const node& root, scenario& out, source_map& sources,
+                   std::vector<problem>& problems) {
   read_document(root, "a scenario", out, sources, problems);
 }
 
-void read_inventory(const node& root, inventory& out, source_map& sources, std::vector<problem>& problems) {
+void read_inventory(const node& root, inventory& out, source_map& sources,
+                    std::vector<problem>& problems) {
   read_document(root, "an inventory", out, sources, problems);
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,43 +1,66 @@
 // docs/scenario.md: one table for every part of a scenario, from the descriptions alone.
-#include <deque>
-#include <functional>
-
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/schema/rule_text.hpp"
 #include "scenarios/schema/values.hpp"
 
+#include <deque>
+#include <functional>
+
 namespace shoal::scenarios {
 namespace {
 
-const char* type_word(const std::string&) { return "text"; }
-const char* type_word(bool) { return "true or false"; }
-const char* type_word(std::uint64_t) { return "count"; }
-const char* type_word(double) { return "number"; }
-const char* type_word(duration) { return "duration"; }
-const char* type_word(time_offset) { return "duration with a sign"; }
-const char* type_word(data_rate) { return "rate"; }
-const char* type_word(data_size) { return "size"; }
-const char* type_word(const kernels::grid&) { return "grid"; }
-const char* type_word(const std::vector<std::string>&) { return "list of texts"; }
-const char* type_word(const std::vector<double>&) { return "list of numbers"; }
+const char* type_word(const std::string&) {
+  return "text";
+}
+const char* type_word(bool) {
+  return "true or false";
+}
+const char* type_word(std::uint64_t) {
+  return "count";
+}
+const char* type_word(double) {
+  return "number";
+}
+const char* type_word(duration) {
+  return "duration";
+}
+const char* type_word(time_offset) {
+  return "duration with a sign";
+}
+const char* type_word(data_rate) {
+  return "rate";
+}
+const char* type_word(data_size) {
+  return "size";
+}
+const char* type_word(const kernels::grid&) {
+  return "grid";
+}
+const char* type_word(const std::vector<std::string>&) {
+  return "list of texts";
+}
+const char* type_word(const std::vector<double>&) {
+  return "list of numbers";
+}
 std::string type_word(const word& value) {
   std::string out;
   for (const auto* name : value.names) out += (out.empty() ? "`" : ", `") + std::string(name) + "`";
   return out;
 }
 template <class E>
-  requires std::is_enum_v<E>
+requires std::is_enum_v<E>
 const char* type_word(E) {
   static const std::string words = [] {
     std::string out;
-    for (const auto& [value, name] : names_of(E{})) out += (out.empty() ? "`" : ", `") + std::string(name) + "`";
+    for (const auto& [value, name] : names_of(E{}))
+      out += (out.empty() ? "`" : ", `") + std::string(name) + "`";
     return out;
   }();
   return words.c_str();
 }
 template <class E>
-  requires std::is_enum_v<E>
+requires std::is_enum_v<E>
 const char* type_word(const std::vector<E>&) {
   static const std::string words = std::string("list of ") + type_word(E{});
   return words.c_str();
@@ -45,18 +68,24 @@ const char* type_word(const std::vector<E>&) {
 
 template <class T>
 const char* unit_of(const T&) {
-  if constexpr (std::is_same_v<T, duration>) return "s";
-  else if constexpr (std::is_same_v<T, data_rate>) return "bit";
-  else if constexpr (std::is_same_v<T, data_size>) return "B";
-  else return "";
+  if constexpr (std::is_same_v<T, duration>)
+    return "s";
+  else if constexpr (std::is_same_v<T, data_rate>)
+    return "bit";
+  else if constexpr (std::is_same_v<T, data_size>)
+    return "B";
+  else
+    return "";
 }
 
 class documenter {
- public:
+public:
   template <class S>
-  void section(const std::string& path, const char* meaning, S& value, const std::string& kind = {}) {
-    out += fmt::format("\n## {}\n\n{}.\n\n| key | type | default | range | meaning |\n|---|---|---|---|---|\n",
-                       (path.empty() ? "Top level" : "`" + path + "`") + kind, capital(meaning));
+  void section(const std::string& path, const char* meaning, S& value,
+               const std::string& kind = {}) {
+    out += fmt::format(
+        "\n## {}\n\n{}.\n\n| key | type | default | range | meaning |\n|---|---|---|---|---|\n",
+        (path.empty() ? "Top level" : "`" + path + "`") + kind, capital(meaning));
     path_ = path;
     describe(*this, value);
     // What was met inside comes right after, depth first, in the file's order.
@@ -72,8 +101,10 @@ class documenter {
           range_text(r, unit_of(value)), meaning);
     } else if constexpr (requires { value.has_value(); }) {
       using inner = typename T::value_type;
-      if constexpr (requires(inner known) { written(known); }) row(key, type_word(inner{}), "", range_text(r, ""), meaning);
-      else part<inner>(key, "", "mapping", meaning);
+      if constexpr (requires(inner known) { written(known); })
+        row(key, type_word(inner{}), "", range_text(r, ""), meaning);
+      else
+        part<inner>(key, "", "mapping", meaning);
     } else if constexpr (requires { value.push_back({}); }) {
       part<typename T::value_type>(key, "[]", "list", meaning);
     } else if constexpr (requires { value.find(""); }) {
@@ -90,7 +121,8 @@ class documenter {
     part<peer_group>(key, ".<name>", "mapping by name", meaning);
   }
 
-  void kind(const char* key, choice& standard, kind_list kinds, const char* meaning, const rule& = {}) {
+  void kind(const char* key, choice& standard, kind_list kinds, const char* meaning,
+            const rule& = {}) {
     std::string names, meanings;
     for (const kind_definition* each : kinds) {
       names += (names.empty() ? "`" : ", `") + each->name + "`";
@@ -104,42 +136,51 @@ class documenter {
   }
 
   void action(fault&) {
-    row("kill", values<fault_scope>(), "", "", "a process: others see the connection reset; a machine: silence. "
+    row("kill", values<fault_scope>(), "", "",
+        "a process: others see the connection reset; a machine: silence. "
         "A fault has one of the keys `kill` to `clock`");
     row("restart", values<fault_scope>(), "", "", "killed, and back after `downtime`");
     row("join", values<whole_host>(), "", "", "a host that is not there starts");
-    row("pause", values<whole_host>(), "", "", "nobody there runs, as after SIGSTOP; what arrives waits");
+    row("pause", values<whole_host>(), "", "",
+        "nobody there runs, as after SIGSTOP; what arrives waits");
     row("throttle", values<line_part>(), "", "", "the line gets slower: to `rate`, or by `factor`");
     row("netem", values<netem::traffic_direction>(), "", "",
-        "the line gets worse for what the hosts send (`from`), are sent (`to`) or both: `delay` to `flow_rate`, and `rate`");
+        "the line gets worse for what the hosts send (`from`), are sent (`to`) or both: `delay` to "
+        "`flow_rate`, and `rate`");
     row("partition", values<partition_shape>(), "", "",
-        "no way between the selected and all others; between a random minority below a third, or half, of the selected and all others; "
+        "no way between the selected and all others; between a random minority below a third, or "
+        "half, of the selected and all others; "
         "each of the selected reaches a majority of them, no two the same; or between regions");
-    row("blackhole", values<netem::traffic_direction>(), "", "", "what each host sends, is sent, or both vanishes");
+    row("blackhole", values<netem::traffic_direction>(), "", "",
+        "what each host sends, is sent, or both vanishes");
     row("swizzle-clog", values<netem::traffic_direction>(), "", "",
         "hosts are cut off one after the other, and come back in another order, within `duration`");
-    row("clock", values<clock_fault>(), "", "", "the hosts' UTC jumps by `ahead` or `behind`, or runs at another speed");
+    row("clock", values<clock_fault>(), "", "",
+        "the hosts' UTC jumps by `ahead` or `behind`, or runs at another speed");
   }
 
   std::string out;
 
- private:
+private:
   template <class E>
   static std::string values() {
     std::string listed;
-    for (const auto& [value, name] : names_of(E{})) listed += std::string(listed.empty() ? "" : ", ") + name;
+    for (const auto& [value, name] : names_of(E{}))
+      listed += std::string(listed.empty() ? "" : ", ") + name;
     return words(listed);
   }
 
   /// 'a, b' as '`a`, `b`'.
   static std::string words(const std::string& listed) {
     std::string made = "`";
-    for (char c : listed) made += c == ',' ? std::string("`,") : c == ' ' ? std::string(" `") : std::string(1, c);
+    for (char c : listed)
+      made += c == ',' ? std::string("`,") : c == ' ' ? std::string(" `") : std::string(1, c);
     return made + "`";
   }
 
   static std::string capital(std::string text) {
-    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z')
+      text[0] = static_cast<char>(text[0] - 'a' + 'A');
     return text;
   }
 
@@ -151,19 +192,20 @@ class documenter {
     return text == "\"\"" ? "" : "`" + text + "`";
   }
 
-  void row(const std::string& key, const std::string& type, const std::string& value, const std::string& range,
-           const std::string& meaning) {
+  void row(const std::string& key, const std::string& type, const std::string& value,
+           const std::string& range, const std::string& meaning) {
     out += fmt::format("| `{}` | {} | {} | {} | {} |\n", key, type, value, range, meaning);
   }
 
   template <class S>
-  void part(const char* key, const char* suffix, const char* type, const char* meaning, S fresh = {}) {
+  void part(const char* key, const char* suffix, const char* type, const char* meaning,
+            S fresh = {}) {
     const std::string path = (path_.empty() ? "" : path_ + ".") + key + suffix;
     row(key, fmt::format("{}, see `{}`", type, path), "", "", meaning);
     later_.push_back([this, path, meaning, fresh]() mutable { section(path, meaning, fresh); });
   }
 
-  std::string path_, lifetimes_;   // the first lifetime, which stands for all
+  std::string path_, lifetimes_; // the first lifetime, which stands for all
   std::deque<std::function<void()>> later_;
 };
 
@@ -173,18 +215,21 @@ std::string list_of(std::span<const std::string> names) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 std::string reference_markdown() {
   documenter page;
-  page.out =
-      "# Scenario reference\n\n"
-      "Generated from `scenarios/schema/describe.hpp`; a test compares the two.\n\n"
-      "Every quantity has a unit: durations `80ms`, `2h`; rates `100Mbit`; sizes `512KiB`. Any option can be\n"
-      "changed from the command line by its path: `--set peers.home.count=8`, `--set data.files=[a.txt,b.txt]`,\n"
-      "`--set faults.0.at=3s`. YAML anchors, aliases and merge keys (`<<`) work; top-level keys that begin with\n"
-      "`x-` are ignored, so that anchors have a place. `shoal check --show FILE` prints a scenario with every\n"
-      "default filled in.\n";
+  page.out = "# Scenario reference\n\n"
+             "Generated from `scenarios/schema/describe.hpp`; a test compares the two.\n\n"
+             "Every quantity has a unit: durations `80ms`, `2h`; rates `100Mbit`; sizes `512KiB`. "
+             "Any option can be\n"
+             "changed from the command line by its path: `--set peers.home.count=8`, `--set "
+             "data.files=[a.txt,b.txt]`,\n"
+             "`--set faults.0.at=3s`. YAML anchors, aliases and merge keys (`<<`) work; top-level "
+             "keys that begin with\n"
+             "`x-` are ignored, so that anchors have a place. `shoal check --show FILE` prints a "
+             "scenario with every\n"
+             "default filled in.\n";
   scenario fresh;
   page.section("", "one file, one run", fresh);
   page.out += "\n## Probes\n\nFor `faults[].on`:\n\n" + list_of(known_probes());
@@ -192,4 +237,4 @@ std::string reference_markdown() {
   return page.out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

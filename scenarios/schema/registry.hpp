@@ -1,6 +1,9 @@
-// What varies is registered: a workload, a training method, a role of a host, a program. A definition derives kind_definition; its registry
-// lists the built-in ones in one place, and takes further ones at program start.
+// What varies is registered: a workload, a training method, a role of a host, a program. A
+// definition derives kind_definition; its registry lists the built-in ones in one place, and takes
+// further ones at program start.
 #pragma once
+
+#include "scenarios/schema/options.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -9,24 +12,22 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/schema/options.hpp"
-
 namespace shoal::scenarios {
 
 /// One kind of something: its word in scenario files, and its options there.
 struct kind_definition {
   std::string name;
-  std::string meaning;                 ///< for the reference page, one sentence without its full stop
-  options_box options{};               ///< with their default values
+  std::string meaning;   ///< for the reference page, one sentence without its full stop
+  options_box options{}; ///< with their default values
 };
 
 using kind_list = std::span<const kind_definition* const>;
 
-/// All definitions of one sort, in the order in which they were added. The first one is the default.
-/// Thread safety: add() before anything else runs; then any thread may read.
+/// All definitions of one sort, in the order in which they were added. The first one is the
+/// default. Thread safety: add() before anything else runs; then any thread may read.
 template <class Definition>
 class registry {
- public:
+public:
   registry(std::initializer_list<Definition> built_in) {
     for (const auto& each : built_in) add(each);
   }
@@ -40,7 +41,8 @@ class registry {
   }
   /// Null if there is none.
   const Definition* find(std::string_view name) const {
-    const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Definition& each) { return each.name == name; });
+    const auto found = std::find_if(kept_.begin(), kept_.end(),
+                                    [&](const Definition& each) { return each.name == name; });
     return found == kept_.end() ? nullptr : &*found;
   }
   const Definition& standard() const { return kept_.front(); }
@@ -51,8 +53,8 @@ class registry {
     return out;
   }
 
- private:
-  std::deque<Definition> kept_;        // addresses stay
+private:
+  std::deque<Definition> kept_; // addresses stay
   std::vector<const kind_definition*> kinds_;
 };
 
@@ -62,7 +64,8 @@ struct choice {
   explicit choice(const kind_definition& of) : kind(&of), options(of.options) {}
   /// Requires: `value` is of the type of the kind's options.
   template <class T>
-  choice(const kind_definition& of, T value) : kind(&of), options(options_box::of(std::move(value))) {}
+  choice(const kind_definition& of, T value)
+      : kind(&of), options(options_box::of(std::move(value))) {}
 
   const std::string& name() const { return kind->name; }
   template <class T>
@@ -79,4 +82,4 @@ struct choice {
   options_box options;
 };
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

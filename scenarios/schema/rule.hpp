@@ -10,13 +10,14 @@ namespace shoal::scenarios {
 struct rule {
   bool required = false;
   std::optional<double> above{}, at_least{}, below{}, at_most{};
-  bool fraction = false;             ///< may be written as a percentage
-  bool hide_default = false;         ///< not printed while it has its default value
-  const char* one_of = nullptr;      ///< allowed texts, separated by ", "
-  const char* otherwise = nullptr;   ///< how the reference words the default, where it depends on other options
+  bool fraction = false;        ///< may be written as a percentage
+  bool hide_default = false;    ///< not printed while it has its default value
+  const char* one_of = nullptr; ///< allowed texts, separated by ", "
+  const char* otherwise =
+      nullptr; ///< how the reference words the default, where it depends on other options
 };
 
 template <class E>
 using enum_name = std::pair<E, const char*>;
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

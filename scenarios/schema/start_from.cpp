@@ -1,9 +1,9 @@
 #include "scenarios/schema/start_from.hpp"
 
-#include <fmt/format.h>
-
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/workloads/workload.hpp"
+
+#include <fmt/format.h>
 
 namespace shoal::scenarios {
 
@@ -12,9 +12,12 @@ result<kernels::power_sgd> low_rank_of(const scenario& what) {
   kernels::power_sgd_options options;
   options.rank = what.averaging.power_sgd_rank;
   options.seed = what.seed;
-  auto out = kernels::power_sgd::make(tensors, tensors.back().offset + tensors.back().size(), options);
+  auto out =
+      kernels::power_sgd::make(tensors, tensors.back().offset + tensors.back().size(), options);
   if (out && out->first_round() == 0)
-    return failure{fmt::format("PowerSGD: rank {} leaves more than half of the values of every matrix: nothing would be compressed", options.rank)};
+    return failure{fmt::format("PowerSGD: rank {} leaves more than half of the values of every "
+                               "matrix: nothing would be compressed",
+                               options.rank)};
   return out;
 }
 
@@ -35,10 +38,13 @@ result<learn::checkpoint> load_start(const scenario& what, const std::string& pa
   if (!wanted) return failure{wanted.error()};
   auto saved = learn::load_checkpoint(path);
   if (!saved) return saved;
-  if (auto fits = learn::continues(*saved, *wanted); !fits) return failure{fmt::format("checkpoint: '{}' {}", path, fits.error())};
-  if (saved->state_id.size() != 32 || saved->state_id.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return failure{fmt::format("checkpoint: '{}' makes no sense: '{}' is no state id", path, saved->state_id)};
+  if (auto fits = learn::continues(*saved, *wanted); !fits)
+    return failure{fmt::format("checkpoint: '{}' {}", path, fits.error())};
+  if (saved->state_id.size() != 32 ||
+      saved->state_id.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return failure{
+        fmt::format("checkpoint: '{}' makes no sense: '{}' is no state id", path, saved->state_id)};
   return saved;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,12 +1,12 @@
 #include "scenarios/stage/churn.hpp"
 
+#include "netem/trace_formats.hpp"
+#include "scenarios/schema/churn_traces.hpp"
+
 #include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
-
-#include "netem/trace_formats.hpp"
-#include "scenarios/schema/churn_traces.hpp"
 
 namespace shoal::scenarios {
 namespace {
@@ -22,25 +22,31 @@ netem::lifetime drawn_as(const lifetime& from) {
   out.mean = from.mean;
   out.shape = from.shape;
   switch (from.distribution) {
-    case distribution_kind::always: return {};
-    case distribution_kind::exponential: out.kind = netem::lifetime_kind::exponential; break;
-    case distribution_kind::weibull:
-      out.kind = netem::lifetime_kind::weibull;
-      if (from.scale > duration::zero()) out.mean = times(from.scale, 1 / netem::weibull_scale(1, from.shape));
-      break;
-    case distribution_kind::log_normal:
-      out.kind = netem::lifetime_kind::log_normal;
-      out.shape = from.sigma;
-      if (from.median > duration::zero()) out.mean = times(from.median, netem::log_normal_mean(from.sigma));
-      break;
-    case distribution_kind::gamma:
-      out.kind = netem::lifetime_kind::gamma;
-      if (from.scale > duration::zero()) out.mean = times(from.scale, from.shape);
-      break;
-    case distribution_kind::hyperexponential:
-      out.kind = netem::lifetime_kind::hyperexponential;
-      for (const lifetime_phase& phase : from.phases) out.phases.push_back({phase.weight, phase.mean});
-      break;
+  case distribution_kind::always:
+    return {};
+  case distribution_kind::exponential:
+    out.kind = netem::lifetime_kind::exponential;
+    break;
+  case distribution_kind::weibull:
+    out.kind = netem::lifetime_kind::weibull;
+    if (from.scale > duration::zero())
+      out.mean = times(from.scale, 1 / netem::weibull_scale(1, from.shape));
+    break;
+  case distribution_kind::log_normal:
+    out.kind = netem::lifetime_kind::log_normal;
+    out.shape = from.sigma;
+    if (from.median > duration::zero())
+      out.mean = times(from.median, netem::log_normal_mean(from.sigma));
+    break;
+  case distribution_kind::gamma:
+    out.kind = netem::lifetime_kind::gamma;
+    if (from.scale > duration::zero()) out.mean = times(from.scale, from.shape);
+    break;
+  case distribution_kind::hyperexponential:
+    out.kind = netem::lifetime_kind::hyperexponential;
+    for (const lifetime_phase& phase : from.phases)
+      out.phases.push_back({phase.weight, phase.mean});
+    break;
   }
   return out;
 }
@@ -50,18 +56,21 @@ netem::daily_rhythm rhythm_of(const diurnal_options& from, duration start) {
   return {from.amplitude, (from.peak - from.time_zone.ahead - start) % duration(24h)};
 }
 
-duration later(duration a, duration b) { return a > netem::forever - b ? netem::forever : a + b; }
+duration later(duration a, duration b) {
+  return a > netem::forever - b ? netem::forever : a + b;
+}
 
-}  // namespace
+} // namespace
 
-result<std::vector<std::optional<churned_host>>> plan_churn(const scenario& from, const std::vector<host_spec>& hosts) {
+result<std::vector<std::optional<churned_host>>> plan_churn(const scenario& from,
+                                                            const std::vector<host_spec>& hosts) {
   std::map<std::string, const peer_group*> by_group;
   for (const peer_group& group : from.peers)
     if (churns(group.churn)) by_group[group.name] = &group;
   std::vector<std::optional<churned_host>> out(hosts.size());
 
   // Each host of a group with a trace plays one of its peers.
-  std::map<std::string, netem::session_source> played;   // by host
+  std::map<std::string, netem::session_source> played; // by host
   for (const trace_use& use : trace_uses(from, ".")) {
     const auto read = netem::load_traces(use.files, use.how);
     if (!read) return failure{read.error()};
@@ -71,8 +80,9 @@ result<std::vector<std::optional<churned_host>>> plan_churn(const scenario& from
       const netem::trace window = netem::windowed(*read, {churn.offset, churn.speed, churn.loop});
       for (std::uint64_t i = 0; i < group->count; ++i, ++next) {
         const std::string host = host_name(*group, i);
-        auto sessions = use.by_name || next >= window.peers().size() ? window.sessions_of(use.by_name ? host : "")
-                                                                      : window.peers()[next].sessions;
+        auto sessions = use.by_name || next >= window.peers().size()
+                            ? window.sessions_of(use.by_name ? host : "")
+                            : window.peers()[next].sessions;
         played.emplace(host, netem::session_source::replayed(std::move(sessions), window.loop()));
       }
     }
@@ -83,14 +93,17 @@ result<std::vector<std::optional<churned_host>>> plan_churn(const scenario& from
     if (found == by_group.end()) continue;
     const churn_options& churn = found->second->churn;
     const duration start = hosts[i].start;
-    auto sessions = churn.trace.empty()
-                        ? netem::session_source::drawn(from.seed, hosts[i].name, drawn_as(churn.session), drawn_as(churn.gap),
-                                                       {churn.stationary, rhythm_of(churn.diurnal, start)})
-                        : std::move(played.at(hosts[i].name));
+    auto sessions =
+        churn.trace.empty()
+            ? netem::session_source::drawn(from.seed, hosts[i].name, drawn_as(churn.session),
+                                           drawn_as(churn.gap),
+                                           {churn.stationary, rhythm_of(churn.diurnal, start)})
+            : std::move(played.at(hosts[i].name));
     if (churn.outages.every.distribution != distribution_kind::always)
       sessions = std::move(sessions).interrupted(
           from.seed, hosts[i].group, hosts[i].name,
-          {drawn_as(churn.outages.every), drawn_as(churn.outages.lasting), churn.outages.share}, start);
+          {drawn_as(churn.outages.every), drawn_as(churn.outages.lasting), churn.outages.share},
+          start);
     out[i] = churned_host{std::move(sessions), start, churn.ending};
   }
   return out;
@@ -130,4 +143,4 @@ void churn_engine::finish(std::size_t index) {
   plan_start(index);
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -43,4 +43,4 @@ void compute_pool::serve(const std::function<void()>& prepare) {
   }
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

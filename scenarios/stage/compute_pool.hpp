@@ -14,8 +14,9 @@
 namespace shoal::scenarios {
 
 class compute_pool {
- public:
-  /// `prepare` runs once in each thread. Without threads work is done by who submits it: for work that takes no time.
+public:
+  /// `prepare` runs once in each thread. Without threads work is done by who submits it: for work
+  /// that takes no time.
   compute_pool(unsigned threads, std::function<void()> prepare);
   /// Finishes what is running, drops what is waiting.
   ~compute_pool();
@@ -24,7 +25,7 @@ class compute_pool {
   /// First come, first served.
   std::shared_future<void> submit(std::function<void()> work);
 
- private:
+private:
   void serve(const std::function<void()>& prepare);
 
   std::mutex mutex_;
@@ -34,4 +35,4 @@ class compute_pool {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -12,7 +12,9 @@ bool desertion::left(const std::string& host, duration now) {
   return gone(host, now);
 }
 
-bool desertion::lost(const std::string& host, duration now) { return said_goodbye_.contains(host) && gone(host, now); }
+bool desertion::lost(const std::string& host, duration now) {
+  return said_goodbye_.contains(host) && gone(host, now);
+}
 
 bool desertion::gone(const std::string& host, duration now) {
   if (here_.erase(host) == 0 || !here_.empty()) return false;
@@ -20,4 +22,4 @@ bool desertion::gone(const std::string& host, duration now) {
   return true;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -22,9 +22,13 @@ effects::number effects::add(modifier what) {
   return made;
 }
 
-effects::number effects::throttle(netem::machine_index machine, line_part part, data_rate rate, double factor) {
+effects::number effects::throttle(netem::machine_index machine, line_part part, data_rate rate,
+                                  double factor) {
   std::lock_guard guard(mutex_);
-  modifier what{.what = kind::line, .machine = machine, .up = part != line_part::down, .down = part != line_part::up};
+  modifier what{.what = kind::line,
+                .machine = machine,
+                .up = part != line_part::down,
+                .down = part != line_part::up};
   what.rate = rate.bits_per_second;
   if (factor > 0) what.factor = factor;
   const auto made = add(what);
@@ -36,7 +40,10 @@ effects::number effects::impair(netem::machine_index machine, netem::traffic_dir
                                 const netem::path_quality& how, data_rate rate) {
   std::lock_guard guard(mutex_);
   using netem::traffic_direction;
-  modifier what{.what = kind::line, .machine = machine, .up = direction != traffic_direction::to, .down = direction != traffic_direction::from};
+  modifier what{.what = kind::line,
+                .machine = machine,
+                .up = direction != traffic_direction::to,
+                .down = direction != traffic_direction::from};
   what.rate = rate.bits_per_second;
   what.quality = how;
   const auto made = add(what);
@@ -58,7 +65,11 @@ effects::number effects::pause(netem::machine_index machine) {
 
 effects::number effects::clock(netem::machine_index machine, duration offset, double drift) {
   std::lock_guard guard(mutex_);
-  const auto made = add({.what = kind::clock, .machine = machine, .offset = offset, .since = world_.clock().now(), .drift = drift});
+  const auto made = add({.what = kind::clock,
+                         .machine = machine,
+                         .offset = offset,
+                         .since = world_.clock().now(),
+                         .drift = drift});
   apply_clock(machine);
   return made;
 }
@@ -73,16 +84,21 @@ void effects::undo(number which) {
   auto& others = of_machine_[was.machine];
   std::erase(others, which);
   switch (was.what) {
-    case kind::line: apply_line(was.machine); break;
-    case kind::clock: apply_clock(was.machine); break;
-    case kind::pause:
-      if (was.host != netem::no_host && std::none_of(others.begin(), others.end(), [&](number other) {
-            const auto& m = modifiers_.at(other);
-            return m.what == kind::pause && m.host == was.host;
-          }))
-        world_.net().resume(was.host);
-      break;
-    case kind::cut: break;
+  case kind::line:
+    apply_line(was.machine);
+    break;
+  case kind::clock:
+    apply_clock(was.machine);
+    break;
+  case kind::pause:
+    if (was.host != netem::no_host && std::none_of(others.begin(), others.end(), [&](number other) {
+          const auto& m = modifiers_.at(other);
+          return m.what == kind::pause && m.host == was.host;
+        }))
+      world_.net().resume(was.host);
+    break;
+  case kind::cut:
+    break;
   }
   if (others.empty()) of_machine_.erase(was.machine);
 }
@@ -118,4 +134,4 @@ void effects::apply_clock(netem::machine_index machine) {
   world_.set_clock(machine, offset, drift);
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,18 +1,18 @@
-// What faults do to hosts while they last, put together. Each effect is a modifier with a number; undoing it brings back
-// what the others leave. Where several meet on one host: the lowest rate holds, factors of the line's own rate
-// included; delays add and losses combine, as of lines one after the other; a host is paused as long as any pause
-// lasts; two hosts are cut off as long as any cut does; clocks are off by the sum.
-// Thread safety: all calls from any thread.
+// What faults do to hosts while they last, put together. Each effect is a modifier with a number;
+// undoing it brings back what the others leave. Where several meet on one host: the lowest rate
+// holds, factors of the line's own rate included; delays add and losses combine, as of lines one
+// after the other; a host is paused as long as any pause lasts; two hosts are cut off as long as
+// any cut does; clocks are off by the sum. Thread safety: all calls from any thread.
 #pragma once
+
+#include "netem/fabric.hpp"
+#include "scenarios/schema/fault.hpp"
+#include "scenarios/stage/world.hpp"
 
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <vector>
-
-#include "netem/fabric.hpp"
-#include "scenarios/schema/fault.hpp"
-#include "scenarios/stage/world.hpp"
 
 namespace shoal::scenarios {
 
@@ -23,7 +23,7 @@ struct line_state {
 };
 
 class effects {
- public:
+public:
   using number = std::uint64_t;
 
   explicit effects(world& in) : world_(in) {}
@@ -35,7 +35,8 @@ class effects {
   line_state line_of(netem::machine_index machine) const;
 
   number throttle(netem::machine_index machine, line_part part, data_rate rate, double factor);
-  number impair(netem::machine_index machine, netem::traffic_direction direction, const netem::path_quality& how, data_rate rate);
+  number impair(netem::machine_index machine, netem::traffic_direction direction,
+                const netem::path_quality& how, data_rate rate);
   number cut(netem::cut what);
   number pause(netem::machine_index machine);
   number clock(netem::machine_index machine, duration offset, double drift);
@@ -43,14 +44,14 @@ class effects {
   /// Undoes one; does nothing if it is not there.
   void undo(number which);
 
- private:
+private:
   enum class kind { line, cut, pause, clock };
   struct modifier {
     kind what;
     netem::machine_index machine{};
     // line
     bool up = false, down = false;
-    double rate = 0, factor = 1;       // 0: no limit
+    double rate = 0, factor = 1; // 0: no limit
     netem::path_quality quality{};
     // cut
     std::uint64_t cut{};
@@ -68,9 +69,9 @@ class effects {
   world& world_;
   mutable std::mutex mutex_;
   std::map<netem::machine_index, line_state> lines_;
-  std::map<netem::machine_index, std::vector<number>> of_machine_;   // in order
+  std::map<netem::machine_index, std::vector<number>> of_machine_; // in order
   std::map<number, modifier> modifiers_;
   number next_ = 1;
 };
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

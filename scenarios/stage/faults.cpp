@@ -1,15 +1,15 @@
 #include "scenarios/stage/faults.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/stage/network.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace shoal::scenarios {
 
-fault_engine::fault_engine(world& in, effects& on, std::vector<fault> faults, std::vector<fault_target> targets,
-                           std::uint64_t seed, hooks what)
+fault_engine::fault_engine(world& in, effects& on, std::vector<fault> faults,
+                           std::vector<fault_target> targets, std::uint64_t seed, hooks what)
     : world_(in), effects_(on), targets_(std::move(targets)), hooks_(std::move(what)) {
   for (std::size_t i = 0; i < targets_.size(); ++i) target_of_[targets_[i].machine] = i;
   for (auto& f : faults) {
@@ -22,9 +22,10 @@ fault_engine::fault_engine(world& in, effects& on, std::vector<fault> faults, st
 }
 
 bool fault_engine::matches(const fault& what, const fault_target& target) const {
-  const bool named = target.peer ? what.select.empty() || glob_match(what.select, target.name) : selects_shard(what.select, target.name);
-  return named && (what.regions.empty() ||
-                   std::find(what.regions.begin(), what.regions.end(), target.region) != what.regions.end());
+  const bool named = target.peer ? what.select.empty() || glob_match(what.select, target.name)
+                                 : selects_shard(what.select, target.name);
+  return named && (what.regions.empty() || std::find(what.regions.begin(), what.regions.end(),
+                                                     target.region) != what.regions.end());
 }
 
 void fault_engine::schedule() {
@@ -40,30 +41,43 @@ void fault_engine::due(std::size_t index) {
   auto& f = faults_[index];
   if (f.what.every) {
     const auto next = world_.clock().now() + *f.what.every;
-    if (!f.what.until || next <= *f.what.until) world_.clock().at(next, [this, index] { due(index); });
+    if (!f.what.until || next <= *f.what.until)
+      world_.clock().at(next, [this, index] { due(index); });
   }
   if (f.what.probability < 1 && f.draws.uniform() >= f.what.probability) return;
   strike(index, choose(f));
 }
 
-/// Of the selected hosts that run (or, to join, do not) as many as the mode says. Lines and clocks are there when nobody
-/// runs, too: there `all` are all.
+/// Of the selected hosts that run (or, to join, do not) as many as the mode says. Lines and clocks
+/// are there when nobody runs, too: there `all` are all.
 std::vector<std::size_t> fault_engine::choose(state& f) {
   const bool about_life = f.what.kind == fault_kind::kill || f.what.kind == fault_kind::restart ||
                           f.what.kind == fault_kind::join || f.what.kind == fault_kind::pause;
   if (!about_life && f.what.mode == fault_mode::all) return f.selected;
   std::vector<std::uint32_t> there;
   for (const auto i : f.selected)
-    if ((world_.net().host_on(targets_[i].machine) == netem::no_host) == (f.what.kind == fault_kind::join))
+    if ((world_.net().host_on(targets_[i].machine) == netem::no_host) ==
+        (f.what.kind == fault_kind::join))
       there.push_back(static_cast<std::uint32_t>(i));
   auto count = there.size();
-  const auto share = [&](double of) { return static_cast<std::size_t>(std::llround(of * static_cast<double>(there.size()))); };
+  const auto share = [&](double of) {
+    return static_cast<std::size_t>(std::llround(of * static_cast<double>(there.size())));
+  };
   switch (f.what.mode) {
-    case fault_mode::all: break;
-    case fault_mode::one: count = std::min<std::size_t>(count, 1); break;
-    case fault_mode::fixed: count = std::min(count, static_cast<std::size_t>(f.what.value)); break;
-    case fault_mode::fixed_percent: count = std::min(count, share(f.what.value)); break;
-    case fault_mode::random_max_percent: count = std::min(count, share(f.what.value * f.draws.uniform())); break;
+  case fault_mode::all:
+    break;
+  case fault_mode::one:
+    count = std::min<std::size_t>(count, 1);
+    break;
+  case fault_mode::fixed:
+    count = std::min(count, static_cast<std::size_t>(f.what.value));
+    break;
+  case fault_mode::fixed_percent:
+    count = std::min(count, share(f.what.value));
+    break;
+  case fault_mode::random_max_percent:
+    count = std::min(count, share(f.what.value * f.draws.uniform()));
+    break;
   }
   if (f.what.mode != fault_mode::all) {
     there = netem::draw_some(std::move(there), count, f.draws);
@@ -80,12 +94,15 @@ void fault_engine::reached(netem::host_index host, std::string_view point) {
   if (found == target_of_.end()) return;
   for (std::size_t i = 0; i < faults_.size(); ++i) {
     auto& f = faults_[i];
-    if (f.what.on != point || !std::binary_search(f.selected.begin(), f.selected.end(), found->second)) continue;
+    if (f.what.on != point ||
+        !std::binary_search(f.selected.begin(), f.selected.end(), found->second))
+      continue;
     if (!world_.net().alive(host)) return;
     if (f.what.until && world_.clock().now() > *f.what.until) continue;
     const auto times = ++f.reached;
     const bool drawn = f.what.probability < 1;
-    if (drawn ? times < f.what.nth || f.draws.uniform() >= f.what.probability : times != f.what.nth) continue;
+    if (drawn ? times < f.what.nth || f.draws.uniform() >= f.what.probability : times != f.what.nth)
+      continue;
     strike(i, {found->second});
   }
 }
@@ -105,29 +122,35 @@ void fault_engine::strike_one(std::size_t index, std::size_t whom) {
   const auto& f = faults_[index].what;
   const auto machine = targets_[whom].machine;
   switch (f.kind) {
-    case fault_kind::join:
-      if (world_.net().host_on(machine) == netem::no_host) hooks_.start(machine);
-      return;
-    case fault_kind::kill:
-    case fault_kind::restart: {
-      const auto running = world_.net().host_on(machine);
-      if (running == netem::no_host) return;  // wall clock: it has ended meanwhile
-      world_.net().kill(running, f.scope == fault_scope::machine ? netem::kill_scope::machine
-                                                                                       : netem::kill_scope::process);
-      if (f.kind == fault_kind::restart)
-        world_.clock().at(world_.clock().now() + f.downtime, [this, machine] {
-          if (world_.net().host_on(machine) == netem::no_host) hooks_.start(machine);
-        });
-      return;
-    }
-    case fault_kind::pause: return keep(index, whom, effects_.pause(machine), f.lasts);
-    case fault_kind::throttle: return keep(index, whom, effects_.throttle(machine, f.line, f.rate, f.factor), f.lasts);
-    case fault_kind::netem: return keep(index, whom, effects_.impair(machine, f.direction, quality_of(f.path), f.rate), f.lasts);
-    case fault_kind::blackhole:
-      return keep(index, whom, effects_.cut(netem::cut::isolating({machine}, f.direction)), f.lasts);
-    case fault_kind::clock: return keep(index, whom, effects_.clock(machine, f.ahead - f.behind, f.drift), f.lasts);
-    case fault_kind::partition:
-    case fault_kind::swizzle_clog: return;
+  case fault_kind::join:
+    if (world_.net().host_on(machine) == netem::no_host) hooks_.start(machine);
+    return;
+  case fault_kind::kill:
+  case fault_kind::restart: {
+    const auto running = world_.net().host_on(machine);
+    if (running == netem::no_host) return; // wall clock: it has ended meanwhile
+    world_.net().kill(running, f.scope == fault_scope::machine ? netem::kill_scope::machine
+                                                               : netem::kill_scope::process);
+    if (f.kind == fault_kind::restart)
+      world_.clock().at(world_.clock().now() + f.downtime, [this, machine] {
+        if (world_.net().host_on(machine) == netem::no_host) hooks_.start(machine);
+      });
+    return;
+  }
+  case fault_kind::pause:
+    return keep(index, whom, effects_.pause(machine), f.lasts);
+  case fault_kind::throttle:
+    return keep(index, whom, effects_.throttle(machine, f.line, f.rate, f.factor), f.lasts);
+  case fault_kind::netem:
+    return keep(index, whom, effects_.impair(machine, f.direction, quality_of(f.path), f.rate),
+                f.lasts);
+  case fault_kind::blackhole:
+    return keep(index, whom, effects_.cut(netem::cut::isolating({machine}, f.direction)), f.lasts);
+  case fault_kind::clock:
+    return keep(index, whom, effects_.clock(machine, f.ahead - f.behind, f.drift), f.lasts);
+  case fault_kind::partition:
+  case fault_kind::swizzle_clog:
+    return;
   }
 }
 
@@ -137,31 +160,42 @@ void fault_engine::partition(std::size_t index, const std::vector<std::size_t>& 
   for (const auto i : whom) machines.push_back(targets_[i].machine);
   netem::cut made;
   switch (f.what.shape) {
-    case partition_shape::selected: made = netem::cut::between(machines, f.what.cut); break;
-    case partition_shape::minority_third:
-      made = netem::cut::between(netem::draw_some(machines, machines.empty() ? 0 : (machines.size() - 1) / 3, f.draws), f.what.cut);
-      break;
-    case partition_shape::halves: made = netem::cut::between(netem::draw_some(machines, machines.size() / 2, f.draws), f.what.cut); break;
-    case partition_shape::majorities_ring:
-      made = netem::cut::majorities_ring(netem::draw_some(machines, machines.size(), f.draws));
-      break;
-    case partition_shape::regions: {
-      std::map<std::string, std::uint32_t> regions;
-      std::vector<std::uint32_t> sides;
-      for (const auto& target : targets_) {
-        const auto side = regions.try_emplace(target.region, static_cast<std::uint32_t>(regions.size() + 1)).first->second;
-        if (target.machine >= sides.size()) sides.resize(target.machine + 1, netem::cut::nobody_elses);
-        sides[target.machine] = side;
-      }
-      made = netem::cut::apart(std::move(sides), netem::traffic_direction::both);
-      break;
+  case partition_shape::selected:
+    made = netem::cut::between(machines, f.what.cut);
+    break;
+  case partition_shape::minority_third:
+    made = netem::cut::between(
+        netem::draw_some(machines, machines.empty() ? 0 : (machines.size() - 1) / 3, f.draws),
+        f.what.cut);
+    break;
+  case partition_shape::halves:
+    made =
+        netem::cut::between(netem::draw_some(machines, machines.size() / 2, f.draws), f.what.cut);
+    break;
+  case partition_shape::majorities_ring:
+    made = netem::cut::majorities_ring(netem::draw_some(machines, machines.size(), f.draws));
+    break;
+  case partition_shape::regions: {
+    std::map<std::string, std::uint32_t> regions;
+    std::vector<std::uint32_t> sides;
+    for (const auto& target : targets_) {
+      const auto side =
+          regions.try_emplace(target.region, static_cast<std::uint32_t>(regions.size() + 1))
+              .first->second;
+      if (target.machine >= sides.size())
+        sides.resize(target.machine + 1, netem::cut::nobody_elses);
+      sides[target.machine] = side;
     }
+    made = netem::cut::apart(std::move(sides), netem::traffic_direction::both);
+    break;
+  }
   }
   keep(index, everybody, effects_.cut(std::move(made)), f.what.lasts);
 }
 
-/// Clogs one after the other over the first half, in a random order, and unclogs in another over the second. As in
-/// FoundationDB's swizzled clogging: simulation/testing chapter of its documentation.
+/// Clogs one after the other over the first half, in a random order, and unclogs in another over
+/// the second. As in FoundationDB's swizzled clogging: simulation/testing chapter of its
+/// documentation.
 void fault_engine::clog(std::size_t index, std::vector<std::size_t> whom) {
   auto& f = faults_[index];
   const auto shuffled = [&] {
@@ -173,12 +207,15 @@ void fault_engine::clog(std::size_t index, std::vector<std::size_t> whom) {
   const auto step = f.what.lasts / static_cast<std::int64_t>(2 * whom.size());
   const auto now = world_.clock().now();
   std::map<std::uint32_t, duration> end;
-  for (std::size_t i = 0; i < last.size(); ++i) end[last[i]] = now + f.what.lasts / 2 + step * static_cast<std::int64_t>(i + 1);
+  for (std::size_t i = 0; i < last.size(); ++i)
+    end[last[i]] = now + f.what.lasts / 2 + step * static_cast<std::int64_t>(i + 1);
   for (std::size_t i = 0; i < first.size(); ++i)
-    world_.clock().at(now + step * static_cast<std::int64_t>(i), [this, index, i = first[i], until = end.at(first[i])] {
+    world_.clock().at(now + step * static_cast<std::int64_t>(i), [this, index, i = first[i],
+                                                                  until = end.at(first[i])] {
       std::lock_guard guard(mutex_);
       if (ended_) return;
-      const auto cut = effects_.cut(netem::cut::isolating({targets_[i].machine}, faults_[index].what.direction));
+      const auto cut =
+          effects_.cut(netem::cut::isolating({targets_[i].machine}, faults_[index].what.direction));
       keep(index, i, cut, until - world_.clock().now());
     });
 }
@@ -189,7 +226,8 @@ void fault_engine::keep(std::size_t index, std::size_t key, effects::number made
   effects_.undo(here.effect);
   here = {made, next_number_++};
   if (time <= duration{}) return;
-  world_.clock().at(world_.clock().now() + time, [this, index, key, number = here.number] { over(index, key, number); });
+  world_.clock().at(world_.clock().now() + time,
+                    [this, index, key, number = here.number] { over(index, key, number); });
 }
 
 void fault_engine::over(std::size_t index, std::size_t key, std::uint64_t number) {
@@ -219,4 +257,4 @@ void fault_engine::tell(std::size_t index, bool begins, const std::vector<std::s
   hooks_.note(note);
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

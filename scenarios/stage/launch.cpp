@@ -1,6 +1,4 @@
 // Building the world of a run, and starting hosts in it.
-#include <caf/send.hpp>
-
 #include "actors/averaging/aggregator.hpp"
 #include "actors/conduct/conducts.hpp"
 #include "actors/data/data_shard.hpp"
@@ -9,11 +7,14 @@
 #include "scenarios/stage/run_state.hpp"
 #include "scenarios/workloads/prepared.hpp"
 
+#include <caf/send.hpp>
+
 namespace shoal::scenarios {
 
 namespace {
 
-actors::peer_config peer_config_of(const scenario& from, const host_spec& host, std::shared_ptr<actors::conduct> conduct) {
+actors::peer_config peer_config_of(const scenario& from, const host_spec& host,
+                                   std::shared_ptr<actors::conduct> conduct) {
   const auto& device = from.devices.at(host.device);
   actors::peer_config out;
   out.micro_batch = from.training.micro_batch;
@@ -34,8 +35,10 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
   averaging.split = from.averaging.split;
   averaging.aggregator = actors::aggregators().find(from.averaging.aggregator);
   out.conduct = std::move(conduct);
-  if (const auto& method = from.training.method.definition(); method.configure) method.configure(from, out);
-  // Of large chunks so few fit in what a line may have under way that it would stand still between them.
+  if (const auto& method = from.training.method.definition(); method.configure)
+    method.configure(from, out);
+  // Of large chunks so few fit in what a line may have under way that it would stand still between
+  // them.
   out.fetch.chunk_bytes = std::min<std::uint64_t>(from.averaging.chunk_size.bytes, 256 * 1024);
   out.reachability = reachability_of(from);
   return out;
@@ -43,18 +46,21 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host, 
 
 /// A source whose first samples were used in an earlier run.
 class later_source final : public actors::sample_source {
- public:
-  later_source(std::shared_ptr<const actors::sample_source> all, std::uint64_t first) : all_(std::move(all)), first_(first) {}
+public:
+  later_source(std::shared_ptr<const actors::sample_source> all, std::uint64_t first)
+      : all_(std::move(all)), first_(first) {}
   std::uint32_t sample_bytes() const override { return all_->sample_bytes(); }
-  void read(std::uint64_t index, std::span<std::byte> out) const override { all_->read(first_ + index, out); }
+  void read(std::uint64_t index, std::span<std::byte> out) const override {
+    all_->read(first_ + index, out);
+  }
   bool hollow() const override { return all_->hollow(); }
 
- private:
+private:
   std::shared_ptr<const actors::sample_source> all_;
   std::uint64_t first_;
 };
 
-}  // namespace
+} // namespace
 
 world_options stage::state::options_of_world() {
   world_options out;
@@ -79,7 +85,9 @@ world_options stage::state::options_of_world() {
 
 void stage::state::build() {
   in = std::make_unique<world>(options_of_world());
-  in->on_observation = [this](const actors::host& from, const actors::observation& seen) { on_observation(from, seen); };
+  in->on_observation = [this](const actors::host& from, const actors::observation& seen) {
+    on_observation(from, seen);
+  };
   in->on_probe = [this](netem::host_index host, std::string_view point) {
     {
       std::lock_guard guard(watching);
@@ -88,7 +96,10 @@ void stage::state::build() {
     faults->reached(host, point);
   };
 
-  if (what.rare_branches > 0) in->takes_rare = [this](netem::host_index host, std::string_view branch) { return takes_rare(host, branch); };
+  if (what.rare_branches > 0)
+    in->takes_rare = [this](netem::host_index host, std::string_view branch) {
+      return takes_rare(host, branch);
+    };
 
   const auto network = build_network(what, hosts, in->net());
   machines = network.peers;
@@ -108,19 +119,23 @@ void stage::state::build() {
   }
   faults = std::make_unique<fault_engine>(
       // Those of a cluster are done by the world outside.
-      *in, *on_hosts, options.node ? std::vector<fault>{} : what.faults, std::move(targets), what.seed,
+      *in, *on_hosts, options.node ? std::vector<fault>{} : what.faults, std::move(targets),
+      what.seed,
       fault_engine::hooks{[this](netem::machine_index machine) { start_host(machine); },
                           [this](const fault_note& note) {
                             const auto now = in->clock().now();
                             std::lock_guard guard(watching);
-                            observers->on_fault(stamp(now), note.fault, action_name(note.kind), note.begins, cuts_off(note.kind), note.hosts);
+                            observers->on_fault(stamp(now), note.fault, action_name(note.kind),
+                                                note.begins, cuts_off(note.kind), note.hosts);
                           }});
 
   schedule_hosts();
   faults->schedule();
   std::vector<std::size_t> groups;
-  for (const auto& host : hosts) groups.push_back(static_cast<std::size_t>(&group_of(host) - what.peers.data()));
-  lines = std::make_unique<line_engine>(*in, *on_hosts, what, network, std::move(groups), std::move(line_plans));
+  for (const auto& host : hosts)
+    groups.push_back(static_cast<std::size_t>(&group_of(host) - what.peers.data()));
+  lines = std::make_unique<line_engine>(*in, *on_hosts, what, network, std::move(groups),
+                                        std::move(line_plans));
   if (!options.node || options.node->shape) lines->schedule();
 }
 
@@ -131,12 +146,15 @@ void stage::state::schedule_hosts() {
                                               start ? std::optional(start->state) : std::nullopt);
   codecs = codecs_of(what.averaging, *averaged);
   churn = std::make_unique<churn_engine>(churn_engine::hooks{
-      [this](duration when, std::function<void()> action) { in->clock().at(when, std::move(action)); },
+      [this](duration when, std::function<void()> action) {
+        in->clock().at(when, std::move(action));
+      },
       [this](netem::machine_index machine) { return in->net().host_on(machine) != netem::no_host; },
       [this](netem::machine_index machine) { start_peer(machine); },
       [this](netem::machine_index machine, fault_scope ending) {
-        in->net().kill(in->net().host_on(machine), ending == fault_scope::machine ? netem::kill_scope::machine
-                                                                                  : netem::kill_scope::process);
+        in->net().kill(in->net().host_on(machine), ending == fault_scope::machine
+                                                       ? netem::kill_scope::machine
+                                                       : netem::kill_scope::process);
       }});
   for (std::size_t i = 0; i < hosts.size(); ++i)
     if (options.node) {
@@ -149,8 +167,8 @@ void stage::state::schedule_hosts() {
       });
 }
 
-/// Its bootstraps are a few of those that run just now and can be dialled, as who writes them down would choose. Any of them may
-/// be dead a moment later.
+/// Its bootstraps are a few of those that run just now and can be dialled, as who writes them down
+/// would choose. Any of them may be dead a moment later.
 caf::actor stage::state::start_node(actors::host& on, std::shared_ptr<actors::conduct> conduct) {
   constexpr std::size_t most_bootstraps = 4;
   actors::dht_config config;
@@ -159,7 +177,8 @@ caf::actor stage::state::start_node(actors::host& on, std::shared_ptr<actors::co
   // A node that stores once a minute need not look its replicas up every time.
   config.replicas_fresh = std::max(config.replicas_fresh, 2 * what.training.max_refresh);
   const auto machine = in->net().machine_of(in->index_of(on));
-  // With address translation about, a peer's host serves once the peer knows that others reach it. The shard's does.
+  // With address translation about, a peer's host serves once the peer knows that others reach it.
+  // The shard's does.
   config.serves = !has_nat(what) || !peer_of.contains(machine);
   const auto host = in->index_of(on);
   if (options.node) {
@@ -172,7 +191,8 @@ caf::actor stage::state::start_node(actors::host& on, std::shared_ptr<actors::co
       std::lock_guard guard(watching);
       for (const auto& [other, node] : nodes) {
         const auto peer = peer_of.find(other);
-        const bool open = peer == peer_of.end() || hosts[peer->second].nat == netem::nat_class::open;
+        const bool open =
+            peer == peer_of.end() || hosts[peer->second].nat == netem::nat_class::open;
         if (open && written_down.size() < most_bootstraps) written_down.push_back(other);
       }
     }
@@ -181,7 +201,8 @@ caf::actor stage::state::start_node(actors::host& on, std::shared_ptr<actors::co
       std::vector<caf::actor> out;
       std::lock_guard guard(watching);
       for (const auto other : written_down)
-        if (const auto found = nodes.find(other); found != nodes.end()) out.push_back(found->second);
+        if (const auto found = nodes.find(other); found != nodes.end())
+          out.push_back(found->second);
       return out;
     };
     config.bootstraps = config.bootstraps_now();
@@ -199,7 +220,8 @@ caf::actor stage::state::start_node(actors::host& on, std::shared_ptr<actors::co
   }
   if (in->net().alive(host)) return node;
   std::lock_guard guard(watching);
-  if (auto found = nodes.find(machine); found != nodes.end() && found->second == node) nodes.erase(found);
+  if (auto found = nodes.find(machine); found != nodes.end() && found->second == node)
+    nodes.erase(found);
   return node;
 }
 
@@ -214,7 +236,8 @@ void stage::state::start_shard(shard_unit& shard) {
   auto& host = in->boot(shard.machine);
   actors::data_shard_config config;
   config.lease_time = what.data.lease_time;
-  const auto conduct = actors::make_conduct(options.conduct.empty() ? "honest" : options.conduct, host);
+  const auto conduct =
+      actors::make_conduct(options.conduct.empty() ? "honest" : options.conduct, host);
   config.dht = start_node(host, conduct);
   config.dial_patience = reachability_of(what).patience / 2;
   auto& replication = config.replication;
@@ -223,13 +246,16 @@ void stage::state::start_shard(shard_unit& shard) {
   replication.beat = std::min(replication.beat, what.network.detection_time / 4);
   replication.seek_time = 2 * what.network.detection_time;
   replication.conduct = conduct;
-  const auto territory = options.node ? territory_of(host.utc_ns(), *this->role.shard) : shards_started++;
+  const auto territory =
+      options.node ? territory_of(host.utc_ns(), *this->role.shard) : shards_started++;
   auto made = std::make_shared<actors::sample_ledger>(what.data.lease_time, territory);
-  auto role = std::make_shared<std::atomic<actors::replica_role>>(what.data.replicas == 1 ? actors::replica_role::primary
-                                                                                          : actors::replica_role::seeking);
+  auto role = std::make_shared<std::atomic<actors::replica_role>>(
+      what.data.replicas == 1 ? actors::replica_role::primary : actors::replica_role::seeking);
   config.role = role;
-  in->spawn<actors::data_shard>(host, config, start ? std::make_shared<later_source>(work->source(), start->data_from) : work->source(),
-                                made);
+  in->spawn<actors::data_shard>(
+      host, config,
+      start ? std::make_shared<later_source>(work->source(), start->data_from) : work->source(),
+      made);
   std::lock_guard guard(watching);
   shard.ledger = std::move(made);
   shard.role = std::move(role);
@@ -241,19 +267,24 @@ void stage::state::start_peer(netem::machine_index machine) {
   auto& host = in->boot(machine);
   {
     std::lock_guard guard(watching);
-    observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name, machine, in->net().incarnation(in->index_of(host)));
+    observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name, machine,
+                               in->net().incarnation(in->index_of(host)));
   }
-  const auto conduct = actors::make_conduct(options.conduct.empty() ? spec.conduct : options.conduct, host);
+  const auto conduct =
+      actors::make_conduct(options.conduct.empty() ? spec.conduct : options.conduct, host);
   auto config = peer_config_of(what, spec, conduct);
   if (!checkpoint_folder.empty()) {
     config.checkpoint_every = what.training.checkpoint_every;
-    config.on_checkpoint = [this](const actors::state_ptr& state, std::uint64_t data_from) { keep_checkpoint(state, data_from); };
+    config.on_checkpoint = [this](const actors::state_ptr& state, std::uint64_t data_from) {
+      keep_checkpoint(state, data_from);
+    };
   }
   auto node = start_node(host, conduct);
   config.codecs = codecs;
   const auto& group = group_of(spec);
   const auto address = in->spawn_by(host, [&](caf::actor_system& system) {
-    return spec.role->spawn({system, host, what, group, group.role.options, config, pool, std::move(node)});
+    return spec.role->spawn(
+        {system, host, what, group, group.role.options, config, pool, std::move(node)});
   });
   {
     std::lock_guard guard(watching);
@@ -262,7 +293,8 @@ void stage::state::start_peer(netem::machine_index machine) {
   // A probe may have killed it meanwhile, in another thread, and found nothing to forget.
   if (in->net().alive(in->index_of(host))) return;
   std::lock_guard guard(watching);
-  if (auto found = peers.find(machine); found != peers.end() && found->second == address) peers.erase(found);
+  if (auto found = peers.find(machine); found != peers.end() && found->second == address)
+    peers.erase(found);
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

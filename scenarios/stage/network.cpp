@@ -6,7 +6,8 @@ namespace shoal::scenarios {
 namespace {
 
 /// Where the hosts of a group are; each draws from its own stream, so that more hosts move none.
-std::optional<netem::coordinates> place_of(const coordinate_options& c, std::uint64_t seed, std::size_t index) {
+std::optional<netem::coordinates> place_of(const coordinate_options& c, std::uint64_t seed,
+                                           std::size_t index) {
   if (c == coordinate_options{}) return std::nullopt;
   auto draws = stream(seed, "netem.coordinates", index);
   netem::coordinates at{to_seconds(c.x), to_seconds(c.y), to_seconds(c.height)};
@@ -15,7 +16,7 @@ std::optional<netem::coordinates> place_of(const coordinate_options& c, std::uin
   return at;
 }
 
-}  // namespace
+} // namespace
 
 netem::path_quality quality_of(const path_options& what) {
   netem::path_quality q;
@@ -39,7 +40,8 @@ netem::tcp_options tcp_of(const tcp_options& what) {
   return tcp;
 }
 
-network_machines build_network(const scenario& what, const std::vector<host_spec>& hosts, netem::fabric& net) {
+network_machines build_network(const scenario& what, const std::vector<host_spec>& hosts,
+                               netem::fabric& net) {
   const auto& n = what.network;
   std::map<std::string, netem::region_index> regions;
   for (const auto& name : n.regions) regions[name] = net.add_region(name);
@@ -48,21 +50,27 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
   usual.jitter = n.default_jitter;
   for (const auto& [a, index_a] : regions)
     for (const auto& [b, index_b] : regions) net.set_path(index_a, index_b, usual);
-  for (const auto& link : n.links) net.set_path(regions.at(link.from), regions.at(link.to), quality_of(link.path));
-  std::map<std::string, netem::site_index> behind;  // by region
-  for (const auto& [name, link] : n.shared_links) behind[link.region] = net.add_site(name, link.up, link.down);
+  for (const auto& link : n.links)
+    net.set_path(regions.at(link.from), regions.at(link.to), quality_of(link.path));
+  std::map<std::string, netem::site_index> behind; // by region
+  for (const auto& [name, link] : n.shared_links)
+    behind[link.region] = net.add_site(name, link.up, link.down);
 
   auto add = [&](const std::string& name, const std::string& region, data_rate up, data_rate down) {
-    netem::machine_options machine{.name = name, .region = regions.at(region), .up = up, .down = down};
+    netem::machine_options machine{
+        .name = name, .region = regions.at(region), .up = up, .down = down};
     if (const auto found = behind.find(region); found != behind.end()) machine.site = found->second;
     return machine;
   };
   network_machines made;
   const auto shards = shard_hosts(what);
   for (std::size_t i = 0; i < shards.size(); ++i)
-    made.shard_regions.push_back(i > 0 && i <= what.data.replica_regions.size() ? what.data.replica_regions[i - 1] : what.data.region);
+    made.shard_regions.push_back(i > 0 && i <= what.data.replica_regions.size()
+                                     ? what.data.replica_regions[i - 1]
+                                     : what.data.region);
   const auto add_shard = [&](std::size_t i) {
-    made.shards.push_back(net.add_machine(add(shards[i], made.shard_regions[i], what.data.up, what.data.down)));
+    made.shards.push_back(
+        net.add_machine(add(shards[i], made.shard_regions[i], what.data.up, what.data.down)));
   };
   add_shard(0);
   std::map<std::string, std::uint64_t> per_line;
@@ -76,7 +84,8 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     machine.nat = host.nat;
     machine.at = place_of(host.coordinates, what.seed, i);
     if (per_line.at(host.group) > 1) {
-      if (host.line != line) home = net.add_site("the line of " + host.name, host.up, host.down, machine.site);
+      if (host.line != line)
+        home = net.add_site("the line of " + host.name, host.up, host.down, machine.site);
       machine.site = home;
     }
     line = host.line;
@@ -84,11 +93,12 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     made.homes.push_back(per_line.at(host.group) > 1 ? home : netem::no_site);
   }
   // After the peers, whose numbers they must not move. A group's name has no dot.
-  for (const auto& [name, relay] : n.relays) net.add_relay(add("relay." + name, relay.region, relay.up, relay.down), relay.budget.bytes);
+  for (const auto& [name, relay] : n.relays)
+    net.add_relay(add("relay." + name, relay.region, relay.up, relay.down), relay.budget.bytes);
   for (std::size_t i = 1; i < shards.size(); ++i) add_shard(i);
   made.regions = std::move(regions);
   made.shared = std::move(behind);
   return made;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

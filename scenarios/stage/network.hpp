@@ -1,13 +1,13 @@
 // The emulated network that a scenario describes.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
 #include "netem/fabric.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/scenario.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
 
 namespace shoal::scenarios {
 
@@ -15,15 +15,16 @@ netem::path_quality quality_of(const path_options& what);
 netem::tcp_options tcp_of(const tcp_options& what);
 
 struct network_machines {
-  std::vector<netem::machine_index> shards;  ///< as shard_hosts()
+  std::vector<netem::machine_index> shards; ///< as shard_hosts()
   std::vector<std::string> shard_regions;
-  std::vector<netem::machine_index> peers;   ///< as `hosts`
-  std::vector<netem::site_index> homes;      ///< the line that a host shares with others, or no_site
+  std::vector<netem::machine_index> peers; ///< as `hosts`
+  std::vector<netem::site_index> homes;    ///< the line that a host shares with others, or no_site
   std::map<std::string, netem::region_index> regions;
-  std::map<std::string, netem::site_index> shared;  ///< shared links, by region
+  std::map<std::string, netem::site_index> shared; ///< shared links, by region
 };
 
 /// Adds regions, links, sites and machines to a fabric that has none yet.
-network_machines build_network(const scenario& what, const std::vector<host_spec>& hosts, netem::fabric& net);
+network_machines build_network(const scenario& what, const std::vector<host_spec>& hosts,
+                               netem::fabric& net);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

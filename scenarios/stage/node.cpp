@@ -1,22 +1,26 @@
 #include "scenarios/stage/node.hpp"
 
-#include <algorithm>
-
-#include <fmt/format.h>
-
 #include "kernels/base/check.hpp"
 #include "netem/wire/certificates.hpp"
 #include "scenarios/compare/option_diff.hpp"
 #include "scenarios/schema/document.hpp"
 #include "scenarios/schema/load.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace shoal::scenarios {
 
-result<node_role> role_of(const scenario& what, const node_options& node, std::vector<host_spec>& hosts) {
+result<node_role> role_of(const scenario& what, const node_options& node,
+                          std::vector<host_spec>& hosts) {
   node_role out;
   const auto shards = shard_hosts(what);
-  if (const auto found = std::find(shards.begin(), shards.end(), node.name); found != shards.end()) {
-    if (!node.group.empty()) return failure{fmt::format("'{}' is a data shard of the scenario, and of no group of peers", node.name)};
+  if (const auto found = std::find(shards.begin(), shards.end(), node.name);
+      found != shards.end()) {
+    if (!node.group.empty())
+      return failure{
+          fmt::format("'{}' is a data shard of the scenario, and of no group of peers", node.name)};
     out.shard = static_cast<std::size_t>(found - shards.begin());
     return out;
   }
@@ -29,12 +33,18 @@ result<node_role> role_of(const scenario& what, const node_options& node, std::v
   std::string groups;
   for (const auto& group : what.peers) groups += (groups.empty() ? "" : ", ") + group.name;
   if (node.group.empty())
-    return failure{fmt::format("the scenario has no host '{}'; its hosts are named {}-0 and so on, and {}; or say with --group which of its groups "
+    return failure{fmt::format("the scenario has no host '{}'; its hosts are named {}-0 and so on, "
+                               "and {}; or say with --group which of its groups "
                                "this host is like: {}",
                                node.name, what.peers.front().name, shards.front(), groups)};
-  const auto like = std::find_if(hosts.begin(), hosts.end(), [&](const host_spec& h) { return h.group == node.group; });
-  if (like == hosts.end()) return failure{fmt::format("the scenario has no group '{}' of peers; there are {}", node.group, groups)};
-  if (found != hosts.end()) return failure{fmt::format("'{}' is a host of group '{}', not '{}'", node.name, found->group, node.group)};
+  const auto like = std::find_if(hosts.begin(), hosts.end(),
+                                 [&](const host_spec& h) { return h.group == node.group; });
+  if (like == hosts.end())
+    return failure{
+        fmt::format("the scenario has no group '{}' of peers; there are {}", node.group, groups)};
+  if (found != hosts.end())
+    return failure{
+        fmt::format("'{}' is a host of group '{}', not '{}'", node.name, found->group, node.group)};
   auto added = *like;
   added.name = node.name;
   hosts.push_back(std::move(added));
@@ -45,14 +55,18 @@ result<node_role> role_of(const scenario& what, const node_options& node, std::v
 std::uint64_t territory_of(std::int64_t utc_ns, std::size_t replica) {
   SHOAL_CHECK(replica < 16, "a shard has at most 16 replicas");
   constexpr std::int64_t year_2026_ns = 1'767'225'600'000'000'000, quarter_ns = 250'000'000;
-  const auto quarters = static_cast<std::uint64_t>((utc_ns - year_2026_ns) / quarter_ns) & ((std::uint64_t{1} << 28) - 1);
+  const auto quarters = static_cast<std::uint64_t>((utc_ns - year_2026_ns) / quarter_ns) &
+                        ((std::uint64_t{1} << 28) - 1);
   return quarters << 4 | replica;
 }
 
-std::string contribution_text(const contribution_total& what, const std::string& host, const std::string& scenario_hash, std::int64_t started_utc_ns,
+std::string contribution_text(const contribution_total& what, const std::string& host,
+                              const std::string& scenario_hash, std::int64_t started_utc_ns,
                               std::int64_t until_utc_ns) {
-  return fmt::format("host: {}\nscenario: {}\nsince: {}\nuntil: {}\nlast_epoch: {}\nrounds: {}\nsamples: {}\n", host, scenario_hash,
-                     netem::wire::utc_text(started_utc_ns), netem::wire::utc_text(until_utc_ns), what.epoch, what.rounds, what.samples);
+  return fmt::format(
+      "host: {}\nscenario: {}\nsince: {}\nuntil: {}\nlast_epoch: {}\nrounds: {}\nsamples: {}\n",
+      host, scenario_hash, netem::wire::utc_text(started_utc_ns),
+      netem::wire::utc_text(until_utc_ns), what.epoch, what.rounds, what.samples);
 }
 
 result<std::int64_t> contribution_until(std::string_view text) {
@@ -76,8 +90,10 @@ std::string first_difference(const std::string& mine, const std::string& theirs)
   const auto all = diff_options(a, b);
   if (all.empty()) return "it runs another scenario";
   const auto& d = all.front();
-  return fmt::format("it runs another scenario: {} is {} there and {} here{}", d.path, d.b.value_or("not set"), d.a.value_or("not set"),
-                     all.size() > 1 ? fmt::format(" ({} differences in all)", all.size()) : std::string{});
+  return fmt::format("it runs another scenario: {} is {} there and {} here{}", d.path,
+                     d.b.value_or("not set"), d.a.value_or("not set"),
+                     all.size() > 1 ? fmt::format(" ({} differences in all)", all.size())
+                                    : std::string{});
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,9 +1,10 @@
-// A process of a cluster: its links with other hosts, what it reports of itself, and what it answers to operators.
-#include <caf/send.hpp>
-#include <fmt/format.h>
-
+// A process of a cluster: its links with other hosts, what it reports of itself, and what it
+// answers to operators.
 #include "scenarios/compare/version.hpp"
 #include "scenarios/stage/run_state.hpp"
+
+#include <caf/send.hpp>
+#include <fmt/format.h>
 
 namespace shoal::scenarios {
 
@@ -27,38 +28,53 @@ real_network stage::state::network_between_hosts() {
     }
     meet(mine, other);
   };
-  wire.on_visit = [this](netem::host_index, const netem::wire::visitor& who, const std::string& question) { return answer(who, question); };
-  const auto say_deserted = [this, say] { say(fmt::format("everybody has left; it ends in {} unless somebody comes", to_string(deserted_for()))); };
+  wire.on_visit = [this](netem::host_index, const netem::wire::visitor& who,
+                         const std::string& question) { return answer(who, question); };
+  const auto say_deserted = [this, say] {
+    say(fmt::format("everybody has left; it ends in {} unless somebody comes",
+                    to_string(deserted_for())));
+  };
   wire.on_left = [this, say_deserted](netem::host_index, const std::string& name) {
     {
       std::lock_guard guard(watching);
-      if (over || !may_be_deserted() || !deserted.left(name, in->clock().now()) || goal.reached()) return;
+      if (over || !may_be_deserted() || !deserted.left(name, in->clock().now()) || goal.reached())
+        return;
     }
     say_deserted();
   };
   wire.on_list = [say](netem::host_index, const std::string& text) { say(text); };
-  wire.on_down = [this, say, say_deserted, peer_name](netem::host_index, const netem::wire::neighbour& other, const std::string& why) {
+  wire.on_down = [this, say, say_deserted, peer_name](netem::host_index,
+                                                      const netem::wire::neighbour& other,
+                                                      const std::string& why) {
     say(fmt::format("lost {}: {}", peer_name(other), why));
     {
       std::lock_guard guard(watching);
-      if (over || !may_be_deserted() || !deserted.lost(other.name, in->clock().now()) || goal.reached()) return;
+      if (over || !may_be_deserted() || !deserted.lost(other.name, in->clock().now()) ||
+          goal.reached())
+        return;
     }
     say_deserted();
   };
-  wire.on_refused = [this, say](netem::host_index, const std::string& where, netem::wire::refusal why, const std::string& text, bool fatal) {
+  wire.on_refused = [this, say](netem::host_index, const std::string& where,
+                                netem::wire::refusal why, const std::string& text, bool fatal) {
     if (why == netem::wire::refusal::ourselves) return;
     if (why == netem::wire::refusal::none) {
       // It is tried again and again: the first time is news.
       std::lock_guard guard(watching);
       if (!unreached.insert(where).second) return;
     }
-    const auto line = why == netem::wire::refusal::none ? fmt::format("no link with {}: {}", where, text)
-                                                        : fmt::format("no link with {}: {}{}{}", where, name_of(why), text.empty() ? "" : ", ", text);
+    const auto line = why == netem::wire::refusal::none
+                          ? fmt::format("no link with {}: {}", where, text)
+                          : fmt::format("no link with {}: {}{}{}", where, name_of(why),
+                                        text.empty() ? "" : ", ", text);
     say(line);
     if (fatal) in->breaks(line);
   };
   if (!options.node) {
-    out.host = [](const std::string&) { return netem::wire::host_options{.name = {}, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}}; };
+    out.host = [](const std::string&) {
+      return netem::wire::host_options{
+          .name = {}, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}};
+    };
     return out;
   }
   const auto& node = *options.node;
@@ -70,8 +86,11 @@ real_network stage::state::network_between_hosts() {
   wire.admits = node.admits;
   const auto up = node.uplink.value_or(role.peer ? hosts[*role.peer].up : what.data.up);
   out.host = [&node, up](const std::string&) {
-    return netem::wire::host_options{.name = {}, .listen = node.listen, .advertise = node.advertise, .uplink = node.shape ? 0 : up.bits_per_second,
-                                      .relay_bytes = node.relay_bytes};
+    return netem::wire::host_options{.name = {},
+                                     .listen = node.listen,
+                                     .advertise = node.advertise,
+                                     .uplink = node.shape ? 0 : up.bits_per_second,
+                                     .relay_bytes = node.relay_bytes};
   };
   return out;
 }
@@ -85,15 +104,18 @@ void stage::state::meet(netem::host_index mine, const netem::wire::neighbour& ot
     std::lock_guard guard(watching);
     if (const auto found = nodes.find(machine); found != nodes.end()) node = found->second;
   }
-  if (node) in->clock().as_host(mine, [&] { caf::anon_send(node, actors::introduced{other.service}); });
+  if (node)
+    in->clock().as_host(mine, [&] { caf::anon_send(node, actors::introduced{other.service}); });
 }
 
 /// A node signs each contribution at once, so that a process that is killed leaves its signature.
-void stage::state::on_contribution(const run_directory* to, const std::string& scenario_hash, const swarm_round& round, std::uint64_t samples) {
+void stage::state::on_contribution(const run_directory* to, const std::string& scenario_hash,
+                                   const swarm_round& round, std::uint64_t samples) {
   ++contributed.rounds;
   contributed.samples += samples;
   contributed.epoch = round.epoch;
-  const auto text = contribution_text(contributed, options.node->name, scenario_hash, started_utc_ns, started_utc_ns + round.ended.count());
+  const auto text = contribution_text(contributed, options.node->name, scenario_hash,
+                                      started_utc_ns, started_utc_ns + round.ended.count());
   contribution = options.node->sign(contribution_kind, text);
   // That the disk is full is said of the files that the run cannot do without.
   if (to != nullptr) static_cast<void>(to->write(contribution_file, contribution));
@@ -129,15 +151,20 @@ node_report stage::state::report() {
   }
   out.violations = progress.violations;
   const auto& counts = observers->rounds();
-  for (std::size_t i = 0; i < counts.by_outcome.size(); ++i) out.rounds_by_outcome[std::string(actors::outcome_names[i])] = counts.by_outcome[i];
+  for (std::size_t i = 0; i < counts.by_outcome.size(); ++i)
+    out.rounds_by_outcome[std::string(actors::outcome_names[i])] = counts.by_outcome[i];
   out.rounds_by_reason = counts.by_reason;
   out.role = !role.peer ? "shard" : hosts[*role.peer].role->name;
-  if (!role.peer) out.phase = shards.front().role && *shards.front().role == actors::replica_role::primary ? "serving" : "following";
+  if (!role.peer)
+    out.phase = shards.front().role && *shards.front().role == actors::replica_role::primary
+                    ? "serving"
+                    : "following";
   for (const auto bytes : bytes_sent()) out.bytes_sent += bytes;
   return out;
 }
 
-netem::wire::visit_answer stage::state::answer(const netem::wire::visitor& who, const std::string& question) {
+netem::wire::visit_answer stage::state::answer(const netem::wire::visitor& who,
+                                               const std::string& question) {
   if (question == "status") return {true, to_json(report())};
   if (question != "drain") return {false, "it does not know this question"};
   const auto say = [this](const std::string& line) {
@@ -152,4 +179,4 @@ netem::wire::visit_answer stage::state::answer(const netem::wire::visitor& who, 
   return {true, options.node->name};
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

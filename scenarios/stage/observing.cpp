@@ -9,20 +9,22 @@ namespace shoal::scenarios {
 
 namespace {
 
-/// How long a peer may believe to be in sync while others have gone on: it hears of them after a round that it cannot join, from records
-/// that it reads every so often.
+/// How long a peer may believe to be in sync while others have gone on: it hears of them after a
+/// round that it cannot join, from records that it reads every so often.
 duration staleness_allowed(const scenario& what) {
-  const auto until_heard = std::max(scenarios::invariant_options{}.staleness_allowed, what.averaging.round_timeout + 6 * what.training.max_refresh);
+  const auto until_heard = std::max(scenarios::invariant_options{}.staleness_allowed,
+                                    what.averaging.round_timeout + 6 * what.training.max_refresh);
   return until_heard + job_before_following(what);
 }
 
 bool has_takeovers(const scenario& what) {
-  return what.data.replicas > 1 || std::any_of(what.faults.begin(), what.faults.end(), [](const fault& f) {
+  return what.data.replicas > 1 ||
+         std::any_of(what.faults.begin(), what.faults.end(), [](const fault& f) {
            return f.kind == fault_kind::restart && f.select.starts_with(shard_prefix);
          });
 }
 
-}  // namespace
+} // namespace
 
 observer_options stage::state::what_to_watch(const run_directory* directory) {
   observer_options out;
@@ -30,19 +32,25 @@ observer_options stage::state::what_to_watch(const run_directory* directory) {
   out.seed = what.seed;
   out.world = what.world;
   out.record = what.record;
-  for (std::size_t i = 0; i < hosts.size(); ++i) out.peer_machines.push_back(static_cast<std::uint32_t>(i + 1));
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    out.peer_machines.push_back(static_cast<std::uint32_t>(i + 1));
   out.link_name = [this](netem::link_id link) { return in->net().name_of(link); };
   out.listener = options.listener;
   out.region_of = [this](std::uint32_t machine, const std::string& name) {
-    if (const auto peer = peer_of.find(machine); peer != peer_of.end()) return hosts[peer->second].region;
+    if (const auto peer = peer_of.find(machine); peer != peer_of.end())
+      return hosts[peer->second].region;
     for (const auto& [relay, one] : what.network.relays)
       if (name == "relay." + relay) return one.region;
     const auto shards = shard_hosts(what);
-    const auto shard = static_cast<std::size_t>(std::find(shards.begin(), shards.end(), name) - shards.begin());
-    return shard > 0 && shard <= what.data.replica_regions.size() ? what.data.replica_regions[shard - 1] : what.data.region;
+    const auto shard =
+        static_cast<std::size_t>(std::find(shards.begin(), shards.end(), name) - shards.begin());
+    return shard > 0 && shard <= what.data.replica_regions.size()
+               ? what.data.replica_regions[shard - 1]
+               : what.data.region;
   };
   out.identify = [this](netem::host_index host) {
-    return host_identity{in->net().name_of(host), in->net().machine_of(host), in->net().incarnation(host)};
+    return host_identity{in->net().name_of(host), in->net().machine_of(host),
+                         in->net().incarnation(host)};
   };
   out.bytes_sent = [this] { return bytes_sent(); };
   if (what.world == "loopback" || options.node)
@@ -50,31 +58,38 @@ observer_options stage::state::what_to_watch(const run_directory* directory) {
       wire_counts out;
       if (!in) return out;
       const auto seen = in->wire()->counts();
-      for (std::size_t i = 0; i < out.received_bytes.size(); ++i) out.received_bytes[i] = in->net().received_bytes(i);
+      for (std::size_t i = 0; i < out.received_bytes.size(); ++i)
+        out.received_bytes[i] = in->net().received_bytes(i);
       out.links_open = seen.links_open;
       out.links_lost = seen.links_lost;
       out.held_back = seen.held_back;
       out.bulk_window_bytes = seen.unhandled_bytes;
       // Names of closed lists, which outlive this.
-      const auto of = [](const std::map<std::string, std::uint64_t>& counts, std::string_view name) { return counts.at(std::string(name)); };
-      for (const auto name : netem::wire::gate_refusal_names) out.handshakes_refused.emplace_back(name, of(seen.connections_refused, name));
+      const auto of = [](const std::map<std::string, std::uint64_t>& counts,
+                         std::string_view name) { return counts.at(std::string(name)); };
+      for (const auto name : netem::wire::gate_refusal_names)
+        out.handshakes_refused.emplace_back(name, of(seen.connections_refused, name));
       for (const auto name : netem::wire::refusal_names)
-        if (name != "none") out.handshakes_refused.emplace_back(name, of(seen.connections_refused, name));
-      for (const auto name : netem::wire::frame_refusal_names) out.frames_refused.emplace_back(name, of(seen.frames_refused, name));
+        if (name != "none")
+          out.handshakes_refused.emplace_back(name, of(seen.connections_refused, name));
+      for (const auto name : netem::wire::frame_refusal_names)
+        out.frames_refused.emplace_back(name, of(seen.frames_refused, name));
       return out;
     };
   if (has_nat(what))
     out.true_reach = [this](std::uint32_t machine) {
       // The classes stand in the order of actors::reach, which begins with unknown.
       const auto found = peer_of.find(machine);
-      return found == peer_of.end() ? actors::reach::unknown
-                                      : static_cast<actors::reach>(static_cast<int>(hosts[found->second].nat) + 1);
+      return found == peer_of.end()
+                 ? actors::reach::unknown
+                 : static_cast<actors::reach>(static_cast<int>(hosts[found->second].nat) + 1);
     };
   if (what.training.epochs > 0) out.epochs_planned = what.training.epochs;
   out.invariants.lease_time = what.data.lease_time;
   out.invariants.staleness_allowed = staleness_allowed(what);
   for (const auto& each : what.faults)
-    if (cuts_off(each.kind)) out.invariants.longest_cut = std::max(out.invariants.longest_cut, each.lasts);
+    if (cuts_off(each.kind))
+      out.invariants.longest_cut = std::max(out.invariants.longest_cut, each.lasts);
   const auto codecs = codecs_of(what.averaging, *averaged).first;
   out.invariants.mass.aggregator = actors::aggregators().find(what.averaging.aggregator);
   auto& mass = out.invariants.mass.allowed;
@@ -89,22 +104,29 @@ observer_options stage::state::what_to_watch(const run_directory* directory) {
     mass.mean_loss_of_small = kernels::smallest_loss(codecs.means->which());
     mass.largest = std::min(mass.largest, kernels::largest_value(codecs.means->which()));
   }
-  // A dead peer's last lease may be nobody's for another lease time, from when the next primary takes over.
+  // A dead peer's last lease may be nobody's for another lease time, from when the next primary
+  // takes over.
   out.invariants.takeovers = options.node || has_takeovers(what);
   if (out.invariants.takeovers) out.invariants.lease_time += what.network.detection_time;
   const auto traits = traits_of(what);
-  if (traits.max_epoch_difference) out.invariants.max_epoch_difference = *traits.max_epoch_difference;
+  if (traits.max_epoch_difference)
+    out.invariants.max_epoch_difference = *traits.max_epoch_difference;
   out.invariants.weights_are_samples = !traits.averages_parameters;
   out.invariants.one_branch = !traits.averages_parameters;
   out.invariants.computes_meanwhile = traits.computes_meanwhile;
   if (options.node)
-    out = local_view_of(std::move(out), role.peer ? std::optional(static_cast<std::uint32_t>(*role.peer + 1)) : std::nullopt);
+    out = local_view_of(std::move(out),
+                        role.peer ? std::optional(static_cast<std::uint32_t>(*role.peer + 1))
+                                  : std::nullopt);
   if (options.node && options.node->sign) {
     const auto common = common_text(what);
-    out.on_contribution = [this, to = directory, scenario_hash = hash_of(std::as_bytes(std::span(common))).hex()](
-                                   const swarm_round& round, std::uint64_t samples) { on_contribution(to, scenario_hash, round, samples); };
+    out.on_contribution = [this, to = directory,
+                           scenario_hash = hash_of(std::as_bytes(std::span(common))).hex()](
+                              const swarm_round& round, std::uint64_t samples) {
+      on_contribution(to, scenario_hash, round, samples);
+    };
   }
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,16 +1,20 @@
 // Running time: to the goal, and on until nothing is under way.
-#include <caf/send.hpp>
-
 #include "actors/host_messages.hpp"
-
 #include "scenarios/stage/run_state.hpp"
+
+#include <caf/send.hpp>
 
 namespace shoal::scenarios {
 
 live_status stage::state::status(const char* doing) {
   std::lock_guard guard(watching);
-  return {observers->progress(), observers->rounds(), seconds_since(started), goal.epoch(),
-          options.until.value_or(what.stop_time), doing, simulated()};
+  return {observers->progress(),
+          observers->rounds(),
+          seconds_since(started),
+          goal.epoch(),
+          options.until.value_or(what.stop_time),
+          doing,
+          simulated()};
 }
 
 std::array<std::uint64_t, 4> stage::state::bytes_sent() const {
@@ -35,22 +39,25 @@ void stage::state::drain() {
 bool stage::state::quiet() const {
   for (auto machine : machines) {
     auto host = in->net().host_on(machine);
-    if (host != netem::no_host && in->net().live_actors(host) > role_on(machine).idle_actors) return false;
+    if (host != netem::no_host && in->net().live_actors(host) > role_on(machine).idle_actors)
+      return false;
   }
   if (in->net().active_flows() > 0) return false;
-  // Two primaries that were cut off from each other have to meet, and one that takes over to be there.
+  // Two primaries that were cut off from each other have to meet, and one that takes over to be
+  // there.
   if (shards.empty()) return true;
   const auto replicas = [this] {
     std::lock_guard guard(watching);
     return shards;
   }();
   const auto alive = [this](netem::machine_index machine) { return lives(machine); };
-  const bool some = std::any_of(replicas.begin(), replicas.end(), [&](const shard_unit& s) { return alive(s.machine); });
+  const bool some = std::any_of(replicas.begin(), replicas.end(),
+                                [&](const shard_unit& s) { return alive(s.machine); });
   return shards.size() == 1 || !some || primaries_of(replicas, alive) == 1;
 }
 
-/// Between two slices, on this thread: in sim at a time that is the same in each run, in emulate away
-/// from the actors' threads. Neither virtual time nor history notices.
+/// Between two slices, on this thread: in sim at a time that is the same in each run, in emulate
+/// away from the actors' threads. Neither virtual time nor history notices.
 void stage::state::measure_held_out() {
   {
     std::lock_guard guard(watching);
@@ -75,13 +82,15 @@ duration stage::state::run_world(bool& interrupted) {
     std::lock_guard guard(watching);
     return !observers->write_error() && !checkpoint_error;
   };
-  // A replica that only follows sees no step and no commit: when everybody has left, and nobody was only restarted, it is over.
+  // A replica that only follows sees no step and no commit: when everybody has left, and nobody was
+  // only restarted, it is over.
   const auto end_if_deserted = [&] {
     std::lock_guard guard(watching);
     const auto since = deserted.since();
     if (since && in->clock().now() - *since >= deserted_for()) goal.deserted(*since);
   };
-  while (!goal.reached() && !interrupted && in->clock().now() < limit && written() && !in->broken()) {
+  while (!goal.reached() && !interrupted && in->clock().now() < limit && written() &&
+         !in->broken()) {
     in->clock().run(std::min(limit, in->clock().now() + slice));
     end_if_deserted();
     if (!goal.reached() && !in->broken()) measure_held_out();
@@ -94,13 +103,17 @@ duration stage::state::run_world(bool& interrupted) {
   }
   auto ended = goal.reached() ? goal.time() : in->clock().now();
   drain();
-  // The others may be a step behind: they find us for as long as it takes to take us for dead twice.
-  const auto stays = options.node && goal.reached() ? in->clock().now() + 2 * what.network.detection_time : duration{};
+  // The others may be a step behind: they find us for as long as it takes to take us for dead
+  // twice.
+  const auto stays = options.node && goal.reached()
+                         ? in->clock().now() + 2 * what.network.detection_time
+                         : duration{};
   auto patience = in->clock().now() + 2 * what.averaging.round_timeout;
   do {
     in->clock().run(in->clock().now() + (simulated() ? duration(std::chrono::seconds(1)) : slice));
     look("ending");
-  } while (((!quiet() && in->clock().now() < patience) || in->clock().now() < stays) && !in->broken());
+  } while (((!quiet() && in->clock().now() < patience) || in->clock().now() < stays) &&
+           !in->broken());
   if (options.node) {
     const auto host = in->net().host_on(role.peer ? machines[*role.peer] : shards.front().machine);
     if (host != netem::no_host) {
@@ -111,7 +124,8 @@ duration stage::state::run_world(bool& interrupted) {
       if (role.peer) observers->on_host_killed(stamp(now), id, "left");
     }
   }
-  // From here on nobody serves the clock and no actor runs: what the observers know can be read. The wire's threads may still report.
+  // From here on nobody serves the clock and no actor runs: what the observers know can be read.
+  // The wire's threads may still report.
   in->clock().settle();
   std::lock_guard guard(watching);
   over = true;
@@ -127,10 +141,12 @@ leak_facts stage::state::leaks() const {
   for (const auto& [peer, open] : open_rounds) out.requests_open += open;
   out.flows_of_dead_hosts = net.orphaned_flows();
   out.actors_alive = in->clock().live_actors();
-  const auto alive = std::count_if(shards.begin(), shards.end(), [&](const shard_unit& s) { return net.host_on(s.machine) != netem::no_host; });
+  const auto alive = std::count_if(shards.begin(), shards.end(), [&](const shard_unit& s) {
+    return net.host_on(s.machine) != netem::no_host;
+  });
   out.actors_expected = shard_unit::idle_actors * static_cast<std::uint64_t>(alive);
   for (const auto& [machine, peer] : peers) out.actors_expected += role_on(machine).idle_actors;
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,18 +1,6 @@
-// A run while it goes on: what the files of this folder that build the world, watch it and run time share. Private to them.
+// A run while it goes on: what the files of this folder that build the world, watch it and run time
+// share. Private to them.
 #pragma once
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "actors/data/rounds_file.hpp"
 #include "actors/data/sample_ledger.hpp"
@@ -35,11 +23,26 @@
 #include "scenarios/stage/world.hpp"
 #include "scenarios/workloads/prepared.hpp"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
 namespace shoal::scenarios {
 
 using wall_clock = std::chrono::steady_clock;
 
-inline double seconds_since(wall_clock::time_point start) { return std::chrono::duration<double>(wall_clock::now() - start).count(); }
+inline double seconds_since(wall_clock::time_point start) {
+  return std::chrono::duration<double>(wall_clock::now() - start).count();
+}
 
 /// Some host of `what` is behind address translation.
 bool has_nat(const scenario& what);
@@ -52,54 +55,55 @@ struct stage::state {
   scenario what;
   stage_options options;
   std::unique_ptr<prepared_workload> work;
-  std::shared_ptr<const actors::workload> averaged;     // what peers compute: work->work(), or PowerSGD around it
-  std::optional<training_start> start;                  // instead of a fresh model
-  std::vector<std::optional<churned_host>> comings;     // by host
+  std::shared_ptr<const actors::workload>
+      averaged;                        // what peers compute: work->work(), or PowerSGD around it
+  std::optional<training_start> start; // instead of a fresh model
+  std::vector<std::optional<churned_host>> comings; // by host
   std::vector<host_spec> hosts;
-  node_role role;                                       // what this process is; with options.node
+  node_role role; // what this process is; with options.node
 
-  // While it runs. On the wall clock actors of several threads observe at once: `watching` guards the
-  // observers and what stands between here and `started`. It is the last lock that is taken: under
-  // it nobody calls the world.
+  // While it runs. On the wall clock actors of several threads observe at once: `watching` guards
+  // the observers and what stands between here and `started`. It is the last lock that is taken:
+  // under it nobody calls the world.
   mutable std::recursive_mutex watching;
-  duration last_event{};                                 // observers' time never goes back
-  bool over = false;                                     // what the wire still has to say is too late
+  duration last_event{}; // observers' time never goes back
+  bool over = false;     // what the wire still has to say is too late
   std::map<netem::host_index, rng> rare_draws;
   std::unique_ptr<run_observers> observers;
   actors::rounds_recorder rounds;
-  node_diary diary;                                      // with options.node
+  node_diary diary; // with options.node
   std::shared_ptr<actors::state_pool> pool;
   actors::averaging_codecs codecs;
   std::vector<shard_unit> shards;
-  std::uint64_t shards_started = 0;                      // and so the next one's index range
+  std::uint64_t shards_started = 0; // and so the next one's index range
   std::unique_ptr<churn_engine> churn;
   std::unique_ptr<world> in;
   std::unique_ptr<effects> on_hosts;
   std::unique_ptr<fault_engine> faults;
   std::vector<line_plan> line_plans;
   std::unique_ptr<line_engine> lines;
-  std::vector<netem::machine_index> machines;            // of the peers
-  std::map<netem::machine_index, std::size_t> peer_of;   // index into hosts
-  std::map<netem::machine_index, caf::actor> peers;      // of those that run
-  std::map<netem::machine_index, caf::actor> nodes;      // of the DHT, on those and on the shard's host
+  std::vector<netem::machine_index> machines;          // of the peers
+  std::map<netem::machine_index, std::size_t> peer_of; // index into hosts
+  std::map<netem::machine_index, caf::actor> peers;    // of those that run
+  std::map<netem::machine_index, caf::actor> nodes; // of the DHT, on those and on the shard's host
   std::shared_ptr<actors::signature_memo> signatures;
-  std::map<actors::peer_id, std::uint64_t> open_rounds;  // contributed and not ended
-  std::set<actors::peer_id> dead;                        // wall clock only
-  std::set<std::string> unreached;                       // addresses that could not be dialled since they last could
-  desertion deserted;                                    // of a shard in a cluster
+  std::map<actors::peer_id, std::uint64_t> open_rounds; // contributed and not ended
+  std::set<actors::peer_id> dead;                       // wall clock only
+  std::set<std::string> unreached; // addresses that could not be dialled since they last could
+  desertion deserted;              // of a shard in a cluster
   std::uint64_t rounds_asked = 0;
-  std::filesystem::path checkpoint_folder;               // empty: none are kept
-  std::set<std::uint64_t> checkpoint_epochs;             // that have one
+  std::filesystem::path checkpoint_folder;   // empty: none are kept
+  std::set<std::uint64_t> checkpoint_epochs; // that have one
   std::optional<failure> checkpoint_error;
-  std::uint64_t held_out_next = 0;                       // epoch of the next held-out loss; 0: none
+  std::uint64_t held_out_next = 0; // epoch of the next held-out loss; 0: none
   bool held_out_due = false;
-  run_goal goal;                                         // where the run ends
+  run_goal goal; // where the run ends
   std::atomic<bool> draining{false}, told_to_leave{false};
   duration deserted_for() const { return 5 * what.network.detection_time; }
   wall_clock::time_point started = wall_clock::now();
-  std::int64_t started_utc_ns = 0;                       // when the world's time began
-  contribution_total contributed;                        // of a node
-  std::string contribution;                              // its signed word, with keys
+  std::int64_t started_utc_ns = 0; // when the world's time began
+  contribution_total contributed;  // of a node
+  std::string contribution;        // its signed word, with keys
 
   ~state() {
     // Addresses do not outlive their world.
@@ -110,9 +114,12 @@ struct stage::state {
 
   bool simulated() const { return what.world == "sim"; }
   const peer_group& group_of(const host_spec& host) const {
-    return *std::find_if(what.peers.begin(), what.peers.end(), [&](const peer_group& g) { return g.name == host.group; });
+    return *std::find_if(what.peers.begin(), what.peers.end(),
+                         [&](const peer_group& g) { return g.name == host.group; });
   }
-  const role_definition& role_on(netem::machine_index machine) const { return *hosts[peer_of.at(machine)].role; }
+  const role_definition& role_on(netem::machine_index machine) const {
+    return *hosts[peer_of.at(machine)].role;
+  }
   /// Whether this process runs that host.
   bool runs_peer(std::size_t host) const { return !options.node || role.peer == host; }
   bool runs_shard(std::size_t shard) const { return !options.node || role.shard == shard; }
@@ -127,7 +134,9 @@ struct stage::state {
   void start_shard(shard_unit& shard);
   void start_host(netem::machine_index machine);
   caf::actor start_node(actors::host& on, std::shared_ptr<actors::conduct> conduct);
-  bool lives(netem::machine_index machine) const { return in->net().host_on(machine) != netem::no_host; }
+  bool lives(netem::machine_index machine) const {
+    return in->net().host_on(machine) != netem::no_host;
+  }
   /// The ledger that counts.
   const actors::sample_ledger& ledger() const {
     return leading_ledger(shards, [this](netem::machine_index machine) { return lives(machine); });
@@ -153,10 +162,11 @@ struct stage::state {
   /// What came of the run, for the summary. `first_loss`: as measure_first() has it.
   end_facts facts(const actors::model_state& best, double first_loss, bool interrupted);
   void complete(run_outcome& into) const;
-  std::array<std::uint64_t, 4> bytes_sent() const;       // data, averaging, state, control
-  void on_contribution(const run_directory* to, const std::string& scenario_hash, const swarm_round& round, std::uint64_t samples);
+  std::array<std::uint64_t, 4> bytes_sent() const; // data, averaging, state, control
+  void on_contribution(const run_directory* to, const std::string& scenario_hash,
+                       const swarm_round& round, std::uint64_t samples);
   node_report report();
   netem::wire::visit_answer answer(const netem::wire::visitor& who, const std::string& question);
 };
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,6 +1,4 @@
 // The runner's part in events and observations while a run goes on.
-#include <fmt/format.h>
-
 #include "actors/averaging/observations.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/rare.hpp"
@@ -8,15 +6,22 @@
 #include "scenarios/methods/method.hpp"
 #include "scenarios/stage/run_state.hpp"
 
+#include <fmt/format.h>
+
 namespace shoal::scenarios {
 
-/// Half of the branches, the same ones at each host (swarm testing), and each host has draws of its own.
+/// Half of the branches, the same ones at each host (swarm testing), and each host has draws of its
+/// own.
 bool stage::state::takes_rare(netem::host_index host, std::string_view branch) {
   const auto& all = actors::rare::all;
-  const auto number = static_cast<std::uint64_t>(std::find(all.begin(), all.end(), branch) - all.begin());
+  const auto number =
+      static_cast<std::uint64_t>(std::find(all.begin(), all.end(), branch) - all.begin());
   if (stream(what.seed, "rare.branches", number).uniform() < 0.5) return false;
   std::lock_guard guard(watching);
-  if (over || rare_draws.try_emplace(host, stream(what.seed, "rare", host)).first->second.uniform() >= what.rare_branches) return false;
+  if (over ||
+      rare_draws.try_emplace(host, stream(what.seed, "rare", host)).first->second.uniform() >=
+          what.rare_branches)
+    return false;
   if (options.on_rare) options.on_rare(branch);
   return true;
 }
@@ -34,20 +39,23 @@ void stage::state::on_event(const netem::delivered_event& event) {
   if (killed) nodes.erase(machine);
   if (!killed || !peer_of.contains(machine)) return;
   auto by = in->net().died_by(event.to.host);
-  observers->on_host_killed(in_order.time, id, by == netem::kill_scope::machine ? "machine_killed" : "process_killed");
+  observers->on_host_killed(in_order.time, id,
+                            by == netem::kill_scope::machine ? "machine_killed" : "process_killed");
   open_rounds.erase(id);
   peers.erase(machine);
 }
 
-/// The first peer at the epoch writes it down: all that get there by steps hold the same bits, or, of parameters that are averaged in
-/// groups, equally good ones.
+/// The first peer at the epoch writes it down: all that get there by steps hold the same bits, or,
+/// of parameters that are averaged in groups, equally good ones.
 void stage::state::keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from) {
   std::lock_guard guard(watching);
   if (checkpoint_error || !checkpoint_epochs.insert(state->epoch).second) return;
   // In groups, others may have used samples that come later than those that one peer hears of.
   if (traits_of(what).averages_parameters) data_from += count_of(what) * what.data.prefetch_samples;
   const auto name = fmt::format("epoch-{}.ckpt", state->epoch);
-  if (auto saved = work->save(*state, data_before() + data_from, (checkpoint_folder / name).string()); !saved)
+  if (auto saved =
+          work->save(*state, data_before() + data_from, (checkpoint_folder / name).string());
+      !saved)
     checkpoint_error = failure{saved.error()};
 }
 
@@ -80,4 +88,4 @@ void stage::state::on_observation(const actors::host& from, const actors::observ
   }
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

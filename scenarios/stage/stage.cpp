@@ -1,13 +1,5 @@
 #include "scenarios/stage/stage.hpp"
 
-#include <cmath>
-#include <span>
-#include <thread>
-#include <tuple>
-#include <utility>
-
-#include <fmt/format.h>
-
 #include "actors/data/ledger_file.hpp"
 #include "kernels/base/digest.hpp"
 #include "scenarios/compare/provenance.hpp"
@@ -17,6 +9,14 @@
 #include "scenarios/stage/expectations.hpp"
 #include "scenarios/stage/run_state.hpp"
 #include "scenarios/workloads/timing.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <span>
+#include <thread>
+#include <tuple>
+#include <utility>
 
 namespace shoal::scenarios {
 
@@ -28,7 +28,7 @@ std::optional<double> finite(double value) {
   return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
 }
 
-}  // namespace
+} // namespace
 
 bool has_nat(const scenario& what) {
   return std::any_of(what.peers.begin(), what.peers.end(),
@@ -38,20 +38,24 @@ bool has_nat(const scenario& what) {
 actors::reachability_config reachability_of(const scenario& what) {
   actors::reachability_config out;
   out.enabled = has_nat(what);
-  // In a swarm that is quick about everything else, waiting for who does not answer is quicker, too.
+  // In a swarm that is quick about everything else, waiting for who does not answer is quicker,
+  // too.
   out.patience = std::min(out.patience, 2 * what.training.max_refresh);
   return out;
 }
 
 bool cuts_off(fault_kind what) {
-  return what == fault_kind::partition || what == fault_kind::blackhole || what == fault_kind::swizzle_clog || what == fault_kind::pause;
+  return what == fault_kind::partition || what == fault_kind::blackhole ||
+         what == fault_kind::swizzle_clog || what == fault_kind::pause;
 }
 
 duration job_before_following(const scenario& what) {
   if (!traits_of(what).computes_meanwhile) return {};
   double job = 0;
   for (const auto& [name, device] : what.devices)
-    job = std::max(job, static_cast<double>(what.training.micro_batch) / device.samples_per_second * (1 + 4 * device.jitter) + to_seconds(device.step_time));
+    job = std::max(job, static_cast<double>(what.training.micro_batch) / device.samples_per_second *
+                                (1 + 4 * device.jitter) +
+                            to_seconds(device.step_time));
   return from_seconds(job);
 }
 
@@ -63,10 +67,13 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
   if (what.study) return failure{"a study of averaging is no training run"};
   if (what.world == "cluster" && !options.node)
     return failure{"world 'cluster' is run by one process for each host; see shoal node --help"};
-  if (what.world != "sim" && what.world != "emulate" && what.world != "loopback" && what.world != "cluster")
-    return failure{fmt::format("there is no world '{}'; use --world sim, emulate or loopback", what.world)};
+  if (what.world != "sim" && what.world != "emulate" && what.world != "loopback" &&
+      what.world != "cluster")
+    return failure{
+        fmt::format("there is no world '{}'; use --world sim, emulate or loopback", what.world)};
   if (!options.out.empty())
-    if (auto free = run_directory::check_free(options.out, options.force); !free) return failure{free.error()};
+    if (auto free = run_directory::check_free(options.out, options.force); !free)
+      return failure{free.error()};
   s->hosts = expand_hosts(what);
   if (options.node) {
     auto role = role_of(what, *options.node, s->hosts);
@@ -74,11 +81,13 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
     s->role = *role;
     // Before anything is written.
     if (options.node->listen)
-      if (auto free = netem::wire::check_can_listen(*options.node->listen); !free) return failure{free.error()};
+      if (auto free = netem::wire::check_can_listen(*options.node->listen); !free)
+        return failure{free.error()};
     options.baseline = false;
-    what.expect.clear();                                 // of whole swarms
+    what.expect.clear(); // of whole swarms
   }
-  auto work = prepare_workload(what, !options.sizes_only && (!options.node || s->role.shard.has_value()));
+  auto work =
+      prepare_workload(what, !options.sizes_only && (!options.node || s->role.shard.has_value()));
   if (!work) return failure{work.error()};
   if (options.sizes_only) {
     auto sizes = what;
@@ -108,13 +117,17 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
 }
 
 std::string stage::state::run_yaml(bool interrupted) const {
-  provenance made_by{std::string(version()), work->data_digest(), options.until, interrupted, options.build};
+  provenance made_by{std::string(version()), work->data_digest(), options.until, interrupted,
+                     options.build};
   if (options.node) {
     const auto& node = *options.node;
     made_by.node = node.name;
     made_by.group = node.group;
-    made_by.address = !node.advertise.empty() ? node.advertise : node.listen ? node.listen->text() : std::string{};
-    for (const auto& other : node.join) made_by.joins += (made_by.joins.empty() ? "" : " ") + other.text();
+    made_by.address = !node.advertise.empty() ? node.advertise
+                      : node.listen           ? node.listen->text()
+                                              : std::string{};
+    for (const auto& other : node.join)
+      made_by.joins += (made_by.joins.empty() ? "" : " ") + other.text();
     made_by.invitation = node.invitation;
     made_by.insecure = !node.server_credentials;
   }
@@ -122,15 +135,19 @@ std::string stage::state::run_yaml(bool interrupted) const {
   return to_yaml(what) + to_yaml(made_by);
 }
 
-result<void> stage::state::write(const run_directory& to, const summary& result, bool interrupted) const {
+result<void> stage::state::write(const run_directory& to, const summary& result,
+                                 bool interrupted) const {
   if (auto done = to.write("run.yaml", run_yaml(interrupted)); !done) return done;
   if (!shards.empty())
-    if (auto done = actors::write_ledger(to.file("ledger.csv").string(), ledger()); !done) return done;
+    if (auto done = actors::write_ledger(to.file("ledger.csv").string(), ledger()); !done)
+      return done;
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
-  // Of a peer that knows no ledger: what it heard of. Whoever starts again from it says where the data go on, if that is not enough.
+  // Of a peer that knows no ledger: what it heard of. Whoever starts again from it says where the
+  // data go on, if that is not enough.
   if (auto best = pool->best(); best && !role.shard) {
     const auto used = shards.empty() ? best->samples : ledger().high_water();
-    if (auto done = work->save(*best, data_before() + used, to.file("final.ckpt").string()); !done) return done;
+    if (auto done = work->save(*best, data_before() + used, to.file("final.ckpt").string()); !done)
+      return done;
   }
   return to.write("summary.json", to_json(result));
 }
@@ -143,11 +160,12 @@ std::string stage::advice() const {
   auto batch = s.what.training.micro_batch;
   std::vector<std::byte> samples(batch * work.sample_bytes());
   for (std::uint64_t i = 0; i < batch; ++i)
-    s.work->source()->read(i, std::span(samples).subspan(i * work.sample_bytes(), work.sample_bytes()));
+    s.work->source()->read(
+        i, std::span(samples).subspan(i * work.sample_bytes(), work.sample_bytes()));
   auto state = work.initial();
   std::vector<double> gradient(work.value_count());
   prepare_compute_thread();
-  work.accumulate(state, samples, batch, gradient);  // warms up
+  work.accumulate(state, samples, batch, gradient); // warms up
   auto start = wall_clock::now();
   work.accumulate(state, samples, batch, gradient);
   auto possible = static_cast<double>(batch) / seconds_since(start) * s.options.threads;
@@ -159,7 +177,8 @@ std::string stage::advice() const {
   for (const auto& [name, device] : s.what.devices)
     fits += fmt::format(" --set devices.{}.samples_per_second={:.2g}", name,
                         device.samples_per_second * 0.8 * possible / wanted);
-  return fmt::format("the devices compute {:.0f} samples/s together, this machine about {:.0f}: steps will be late and "
+  return fmt::format("the devices compute {:.0f} samples/s together, this machine about {:.0f}: "
+                     "steps will be late and "
                      "times will not be those of the scenario. This fits:{}",
                      wanted, possible, fits);
 }
@@ -169,14 +188,16 @@ double stage::state::measure_first(run_outcome& into) {
   const auto loss = work->held_out_loss(first);
   if (std::isfinite(loss)) {
     observers->on_held_out_loss({}, loss);
-    if (const auto every = what.record.held_out_every; every > 0) held_out_next = (first.epoch / every + 1) * every;
+    if (const auto every = what.record.held_out_every; every > 0)
+      held_out_next = (first.epoch / every + 1) * every;
   }
   into.text_prompt = work->sample_prompt();
   into.text_before = work->sample_text(first, what.seed);
   return loss;
 }
 
-end_facts stage::state::facts(const actors::model_state& best, double first_loss, bool interrupted) {
+end_facts stage::state::facts(const actors::model_state& best, double first_loss,
+                              bool interrupted) {
   end_facts out;
   out.time = in->clock().now();
   out.deterministic = simulated();
@@ -188,7 +209,8 @@ end_facts stage::state::facts(const actors::model_state& best, double first_loss
   if (!best.parameters.is_hollow()) out.state_hash = hash_of(best.parameters.bytes()).hex();
   if (options.baseline && work->has_references() && !interrupted && best.epoch > 0) {
     if (options.on_status) options.on_status(status("baseline"));
-    const auto references = work->references(what.training.method.definition().steps_of_machine(what, best.epoch), options.threads);
+    const auto references = work->references(
+        what.training.method.definition().steps_of_machine(what, best.epoch), options.threads);
     out.loss.baseline = finite(references.baseline);
     out.loss.bigram = finite(references.bigram);
   }
@@ -202,14 +224,17 @@ void stage::state::complete(run_outcome& into) const {
   if (const auto totals = in->net().reachability_totals(); totals && into.summary.reachability) {
     auto& reach = *into.summary.reachability;
     const auto& c = totals->connections;
-    std::tie(reach.direct, reach.reversed, reach.punched, reach.relayed) = std::tie(c[0], c[1], c[2], c[3]);
+    std::tie(reach.direct, reach.reversed, reach.punched, reach.relayed) =
+        std::tie(c[0], c[1], c[2], c[3]);
     reach.relayed_bytes = totals->relayed_bytes;
     reach.no_relay = totals->unreachable[0];
     reach.relay_spent = totals->unreachable[1];
   }
-  if (!simulated()) into.summary.distortion = summary::late_totals{into.late.late_steps, into.late.late_seconds};
+  if (!simulated())
+    into.summary.distortion = summary::late_totals{into.late.late_steps, into.late.late_seconds};
   // An expectation of the end of a run need not hold before it.
-  const bool early = into.interrupted || (!goal.reached() && options.until && *options.until < what.stop_time);
+  const bool early =
+      into.interrupted || (!goal.reached() && options.until && *options.until < what.stop_time);
   into.expectations_judged = !early || what.expect.empty();
   if (!early) into.missed = missed_expectations(what.expect, into.summary);
 }
@@ -228,7 +253,8 @@ result<run_outcome> stage::run() {
     s.checkpoint_folder = std::move(*made);
   }
   s.signatures = std::make_shared<actors::signature_memo>(
-      16 * (s.hosts.size() + 1), s.simulated() ? actors::signature_memo::signing::stand_in : actors::signature_memo::signing::real);
+      16 * (s.hosts.size() + 1), s.simulated() ? actors::signature_memo::signing::stand_in
+                                               : actors::signature_memo::signing::real);
   s.goal.begin(s.what.training.epochs, s.options.end_at_epoch, s.options.node.has_value());
 
   const auto* files = directory ? &*directory : nullptr;
@@ -239,18 +265,23 @@ result<run_outcome> stage::run() {
   if (s.options.listener != nullptr) s.options.listener->begun(s.run_yaml(false));
 
   run_outcome out;
-  // Before there is a world, so that the row of time 0 has it, and the wall clock does not pay for it.
+  // Before there is a world, so that the row of time 0 has it, and the wall clock does not pay for
+  // it.
   const auto first_loss = s.measure_first(out);
   s.build();
-  s.started_utc_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count() -
+  s.started_utc_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                         std::chrono::system_clock::now().time_since_epoch())
+                         .count() -
                      s.in->clock().now().count();
   // A process of a cluster may be killed: the file says whose the other files are.
   if (s.options.node && directory)
-    if (auto written = directory->write("run.yaml", s.run_yaml(false)); !written) return failure{written.error()};
+    if (auto written = directory->write("run.yaml", s.run_yaml(false)); !written)
+      return failure{written.error()};
   const auto ended = s.run_world(out.interrupted);
   if (auto broken = s.in->broken()) return failure{*broken};
   if (s.checkpoint_error) return *s.checkpoint_error;
-  const auto best = s.role.shard ? s.pool->initial() : s.pool->best();   // a shard's process has trained nothing
+  const auto best =
+      s.role.shard ? s.pool->initial() : s.pool->best(); // a shard's process has trained nothing
   const auto facts = s.facts(*best, first_loss, out.interrupted);
   out.text_after = s.work->sample_text(*best, s.what.seed);
   auto finished = s.observers->finish(facts, out.summary);
@@ -258,7 +289,8 @@ result<run_outcome> stage::run() {
   s.complete(out);
   if (!finished) return failure{finished.error()};
   if (directory)
-    if (auto written = s.write(*directory, out.summary, out.interrupted); !written) return failure{written.error()};
+    if (auto written = s.write(*directory, out.summary, out.interrupted); !written)
+      return failure{written.error()};
   if (s.options.listener != nullptr) {
     s.options.listener->begun(s.run_yaml(out.interrupted));
     s.options.listener->ended(to_json(out.summary));
@@ -266,4 +298,4 @@ result<run_outcome> stage::run() {
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,15 +1,15 @@
 #include "scenarios/stage/world.hpp"
 
-#include <random>
-
-#include <caf/send.hpp>
-#include <fmt/format.h>
-
 #include "actors/host_messages.hpp"
 #include "actors/messages.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
+
+#include <caf/send.hpp>
+#include <fmt/format.h>
+
+#include <random>
 
 namespace shoal::scenarios {
 
@@ -18,31 +18,34 @@ namespace {
 // Virtual worlds begin at a fixed UTC, so that expirations are the same in every run.
 constexpr std::int64_t epoch_utc_ns = 1'700'000'000'000'000'000;
 
-std::uint64_t name_key(std::string_view text) { return hash_of(std::as_bytes(std::span(text))).prefix(); }
+std::uint64_t name_key(std::string_view text) {
+  return hash_of(std::as_bytes(std::span(text))).prefix();
+}
 
 netem::message_class classify(const caf::type_erased_tuple& content) {
   auto kind = actors::kind_of(content);
-  return {static_cast<std::uint8_t>(kind.kind), kind.name, kind.bytes, kind.kind == actors::traffic::control};
+  return {static_cast<std::uint8_t>(kind.kind), kind.name, kind.bytes,
+          kind.kind == actors::traffic::control};
 }
 
-}  // namespace
+} // namespace
 
 class world::emulated_host final : public actors::host {
- public:
+public:
   emulated_host(world& in, netem::host_index index, netem::machine_index machine)
-      : world_(in),
-        index_(index),
-        machine_(machine),
-        name_(in.net().name_of(index)),
+      : world_(in), index_(index), machine_(machine), name_(in.net().name_of(index)),
         id_(in.peer_id_of(index)) {}
 
   std::string_view name() const override { return name_; }
   actors::peer_id id() const override { return id_; }
   netem::host_index index() const noexcept { return index_; }
 
-  std::int64_t utc_ns() const override { return world_.utc_ns() + world_.clock_offset(machine_).count(); }
+  std::int64_t utc_ns() const override {
+    return world_.utc_ns() + world_.clock_offset(machine_).count();
+  }
   rng random_stream(std::string_view name) const override {
-    return stream(world_.secret_.value_or(world_.seed()), name, name_key(name_), world_.net_->incarnation(index_));
+    return stream(world_.secret_.value_or(world_.seed()), name, name_key(name_),
+                  world_.net_->incarnation(index_));
   }
   caf::actor address_of(const caf::actor& local) override { return world_.net_->address_of(local); }
   std::uint64_t rate_up() const override {
@@ -56,14 +59,16 @@ class world::emulated_host final : public actors::host {
     return world_.net_->public_address(world_.net_->host_of(other), index_);
   }
   bool has_relay() const override { return world_.net_->relay_left(); }
-  void dial(const caf::actor& other, duration patience, const caf::actor& notify, std::uint64_t token) override {
+  void dial(const caf::actor& other, duration patience, const caf::actor& notify,
+            std::uint64_t token) override {
     const auto outcome = world_.net_->dial(index_, world_.net_->host_of(other));
     const bool opens = outcome.opens && outcome.round_trip <= patience;
-    tell_at(world_.clock_.now() + (opens ? outcome.round_trip : patience), notify, actors::dialled{token, opens});
+    tell_at(world_.clock_.now() + (opens ? outcome.round_trip : patience), notify,
+            actors::dialled{token, opens});
   }
 
-  void run(std::string_view job, std::function<void()> work, duration time, const caf::actor& notify,
-           std::uint64_t token) override {
+  void run(std::string_view job, std::function<void()> work, duration time,
+           const caf::actor& notify, std::uint64_t token) override {
     if (world_.options_.real && !world_.options_.real->paced) time = {};
     const auto start = world_.clock_.now(), paused = world_.net_->paused_time(index_);
     auto tell = [this, notify, token] {
@@ -72,52 +77,57 @@ class world::emulated_host final : public actors::host {
     };
     if (world_.options_.mode == netem::time_mode::virtual_time) {
       auto done = world_.pool_->submit(std::move(work));
-      world_.after_host_time(index_, start, paused, time, [this, job = std::string(job), done, tell] {
-        try {
-          done.get();
-        } catch (...) {
-          return world_.job_threw(job, name_, std::current_exception());
-        }
-        tell();
-      });
+      world_.after_host_time(index_, start, paused, time,
+                             [this, job = std::string(job), done, tell] {
+                               try {
+                                 done.get();
+                               } catch (...) {
+                                 return world_.job_threw(job, name_, std::current_exception());
+                               }
+                               tell();
+                             });
       return;
     }
     // A step lasts as long as its profile says, or as long as it really takes.
-    world_.pool_->submit([this, job = std::string(job), work = std::move(work), start, paused, time, tell] {
-      try {
-        work();
-      } catch (...) {
-        return world_.job_threw(job, name_, std::current_exception());
-      }
-      auto late = world_.clock_.now() - (start + time);
-      {
-        std::lock_guard guard(world_.mutex_);
-        ++world_.late_.steps;
-        world_.late_.profile_seconds += to_seconds(time);
-        if (late > duration{}) {
-          ++world_.late_.late_steps;
-          world_.late_.late_seconds += to_seconds(late);
-        }
-      }
-      world_.after_host_time(index_, start, paused, time, tell);
-    });
+    world_.pool_->submit(
+        [this, job = std::string(job), work = std::move(work), start, paused, time, tell] {
+          try {
+            work();
+          } catch (...) {
+            return world_.job_threw(job, name_, std::current_exception());
+          }
+          auto late = world_.clock_.now() - (start + time);
+          {
+            std::lock_guard guard(world_.mutex_);
+            ++world_.late_.steps;
+            world_.late_.profile_seconds += to_seconds(time);
+            if (late > duration{}) {
+              ++world_.late_.late_steps;
+              world_.late_.late_seconds += to_seconds(late);
+            }
+          }
+          world_.after_host_time(index_, start, paused, time, tell);
+        });
   }
 
   void probe(std::string_view point) override {
     if (world_.on_probe) world_.on_probe(index_, point);
   }
-  bool rare(std::string_view branch) override { return world_.takes_rare && world_.takes_rare(index_, branch); }
+  bool rare(std::string_view branch) override {
+    return world_.takes_rare && world_.takes_rare(index_, branch);
+  }
   void observe(const actors::observation& what) override {
     // What an actor does after its host died under it happens nowhere.
     if (world_.on_observation && world_.net_->alive(index_)) world_.on_observation(*this, what);
   }
   void arriving() noexcept override { world_.net_->note_arrival(index_); }
 
- private:
+private:
   template <class Message>
   void tell_at(duration when, const caf::actor& notify, Message message) {
     world_.clock_.at(when, [this, notify, message] {
-      if (world_.net_->alive(index_)) world_.clock_.as_host(index_, [&] { caf::anon_send(notify, message); });
+      if (world_.net_->alive(index_))
+        world_.clock_.as_host(index_, [&] { caf::anon_send(notify, message); });
     });
   }
 
@@ -129,8 +139,7 @@ class world::emulated_host final : public actors::host {
 };
 
 world::world(world_options options)
-    : options_(std::move(options)),
-      config_([this] {
+    : options_(std::move(options)), config_([this] {
         auto config = std::make_unique<netem::system_config>(options_.mode, options_.actor_threads);
         actors::register_messages(*config);
         return config;
@@ -149,7 +158,8 @@ world::world(world_options options)
   net.hole_punching = options_.hole_punching;
   if (options_.real) {
     // Among strangers nobody may know what we draw: keys come of it.
-    if (options_.real->alone) secret_ = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+    if (options_.real->alone)
+      secret_ = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
     SHOAL_CHECK(options_.mode == netem::time_mode::wall_clock, "a real network takes real time");
     auto& wire = options_.real->options;
     wire.detection_time = options_.detection_time;
@@ -185,12 +195,13 @@ world::~world() {
   system_.reset();
 }
 
-void world::after_host_time(netem::host_index host, duration start, duration paused_before, duration time,
-                            std::function<void()> action) {
+void world::after_host_time(netem::host_index host, duration start, duration paused_before,
+                            duration time, std::function<void()> action) {
   const auto due = start + time + (net_->paused_time(host) - paused_before);
   clock_.at(due, [this, host, start, paused_before, time, due, action = std::move(action)] {
     if (net_->paused(host))
-      return net_->when_resumed(host, [=, this] { after_host_time(host, start, paused_before, time, action); });
+      return net_->when_resumed(
+          host, [=, this] { after_host_time(host, start, paused_before, time, action); });
     if (start + time + (net_->paused_time(host) - paused_before) > due)
       return after_host_time(host, start, paused_before, time, action);
     action();
@@ -222,13 +233,16 @@ std::optional<std::string> world::broken() const {
 
 std::int64_t world::utc_ns() const {
   if (options_.real && options_.real->alone)
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
   return epoch_utc_ns + clock_.now().count();
 }
 
 actors::peer_id world::peer_id_of(netem::host_index host) const {
   const auto incarnation = net_->incarnation(host);
-  if (options_.real && options_.real->alone) return name_key(net_->name_of(host)) << 32 | incarnation;
+  if (options_.real && options_.real->alone)
+    return name_key(net_->name_of(host)) << 32 | incarnation;
   return ((std::uint64_t{net_->machine_of(host)} + 1) << 16) | incarnation;
 }
 
@@ -254,7 +268,8 @@ void world::job_threw(std::string_view job, std::string_view host, std::exceptio
 actors::host& world::boot(netem::machine_index machine) {
   std::optional<std::uint32_t> incarnation;
   // Tenths of a second: nobody is up again sooner.
-  if (options_.real && options_.real->alone) incarnation = static_cast<std::uint32_t>(utc_ns() / 100'000'000);
+  if (options_.real && options_.real->alone)
+    incarnation = static_cast<std::uint32_t>(utc_ns() / 100'000'000);
   auto index = net_->start_host(machine, incarnation);
   if (wire_) {
     auto where = options_.real->host(net_->name_of(index));
@@ -277,4 +292,4 @@ actors::host& world::host_at(netem::host_index index) {
   return *hosts_.at(index);
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

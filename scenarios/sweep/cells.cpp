@@ -1,6 +1,10 @@
 #include "scenarios/sweep/cells.hpp"
 
+#include "kernels/base/descriptor.hpp"
+#include "scenarios/observe/run_directory.hpp"
+
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -18,11 +22,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "kernels/base/descriptor.hpp"
-#include "scenarios/observe/run_directory.hpp"
-
 namespace shoal::scenarios {
 
 namespace {
@@ -32,11 +31,13 @@ namespace fs = std::filesystem;
 struct child {
   std::size_t cell = 0;
   pid_t pid = -1;
-  descriptor ended;                    ///< readable once it has
-  descriptor log;                      ///< holds the lock, as does the child's
+  descriptor ended; ///< readable once it has
+  descriptor log;   ///< holds the lock, as does the child's
 };
 
-std::string system_error(const std::string& doing) { return fmt::format("cannot {}: {}", doing, std::strerror(errno)); }
+std::string system_error(const std::string& doing) {
+  return fmt::format("cannot {}: {}", doing, std::strerror(errno));
+}
 
 std::string last_line_of(const fs::path& log) {
   const auto text = read_file(log);
@@ -55,8 +56,9 @@ std::string last_line_of(const fs::path& log) {
 }
 
 class runner {
- public:
-  runner(const sweep_plan& plan, const cell_runner& how) : plan_(plan), how_(how), cells_(how.directory / "cells") {}
+public:
+  runner(const sweep_plan& plan, const cell_runner& how)
+      : plan_(plan), how_(how), cells_(how.directory / "cells") {}
   ~runner() { end_all(); }
   runner(const runner&) = delete;
   runner& operator=(const runner&) = delete;
@@ -64,12 +66,15 @@ class runner {
   result<cells_outcome> run(const std::vector<std::size_t>& cells) {
     std::error_code error;
     fs::create_directories(cells_, error);
-    if (error) return failure{fmt::format("cannot make '{}': {}", cells_.string(), error.message())};
+    if (error)
+      return failure{fmt::format("cannot make '{}': {}", cells_.string(), error.message())};
     auto& progress = out_.progress;
     progress.cells = cells.size();
     for (const auto cell : cells)
-      if (has_cell(plan_, how_.directory, cell)) ++progress.finished;
-      else waiting_.push_back(cell);
+      if (has_cell(plan_, how_.directory, cell))
+        ++progress.finished;
+      else
+        waiting_.push_back(cell);
     while (!waiting_.empty() || !running_.empty()) {
       if (how_.interrupted && how_.interrupted()) {
         out_.interrupted = true;
@@ -83,12 +88,15 @@ class runner {
     }
     end_all();
     progress.running = 0;
-    std::sort(out_.failed.begin(), out_.failed.end(), [](const auto& a, const auto& b) { return a.cell < b.cell; });
+    std::sort(out_.failed.begin(), out_.failed.end(),
+              [](const auto& a, const auto& b) { return a.cell < b.cell; });
     return std::move(out_);
   }
 
- private:
-  fs::path partial(std::size_t cell) const { return cells_ / (cell_name(plan_, cell) + ".partial"); }
+private:
+  fs::path partial(std::size_t cell) const {
+    return cells_ / (cell_name(plan_, cell) + ".partial");
+  }
 
   /// Starts what there is room for. A cell that somebody else has goes to the end of the queue.
   result<void> begin_some() {
@@ -122,22 +130,29 @@ class runner {
     const auto folder = partial(cell);
     std::error_code error;
     fs::create_directories(folder, error);
-    if (error) return failure{fmt::format("cannot make '{}': {}", folder.string(), error.message())};
+    if (error)
+      return failure{fmt::format("cannot make '{}': {}", folder.string(), error.message())};
     const auto path = folder / "run.log";
     descriptor log(::open(path.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0666));
     if (log.get() < 0) return failure{system_error(fmt::format("create '{}'", path.string()))};
     if (::flock(log.get(), LOCK_EX | LOCK_NB) != 0) return std::optional<descriptor>{};
     // Its owner may have given it its name, or begun another one, since it was opened.
-    struct stat opened {}, there {};
-    if (::fstat(log.get(), &opened) != 0 || ::stat(path.c_str(), &there) != 0 || opened.st_ino != there.st_ino) return std::optional<descriptor>{};
-    if (::ftruncate(log.get(), 0) != 0) return failure{system_error(fmt::format("write '{}'", path.string()))};
+    struct stat opened {
+    }, there{};
+    if (::fstat(log.get(), &opened) != 0 || ::stat(path.c_str(), &there) != 0 ||
+        opened.st_ino != there.st_ino)
+      return std::optional<descriptor>{};
+    if (::ftruncate(log.get(), 0) != 0)
+      return failure{system_error(fmt::format("write '{}'", path.string()))};
     return std::optional(std::move(log));
   }
 
   result<void> begin(std::size_t cell, descriptor log) {
     std::vector<std::string> words{"shoal", "run", plan_.scenario};
-    for (const auto& set : plan_.sets_of(plan_.point_of(cell))) words.insert(words.end(), {"--set", set});
-    words.insert(words.end(), {"--seed", std::to_string(plan_.seed_of(cell)), "--out", partial(cell).string(), "--force"});
+    for (const auto& set : plan_.sets_of(plan_.point_of(cell)))
+      words.insert(words.end(), {"--set", set});
+    words.insert(words.end(), {"--seed", std::to_string(plan_.seed_of(cell)), "--out",
+                               partial(cell).string(), "--force"});
     words.insert(words.end(), how_.arguments.begin(), how_.arguments.end());
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
@@ -154,7 +169,8 @@ class runner {
       ::signal(SIGTERM, SIG_DFL);
       ::dup2(log.get(), STDOUT_FILENO);
       ::dup2(log.get(), STDERR_FILENO);
-      if (const int nothing = ::open("/dev/null", O_RDONLY); nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+      if (const int nothing = ::open("/dev/null", O_RDONLY); nothing >= 0)
+        ::dup2(nothing, STDIN_FILENO);
       ::execv(how_.program.c_str(), argv.data());
       ::_exit(127);
     }
@@ -165,7 +181,7 @@ class runner {
   }
 
   void wait_a_moment() {
-    constexpr int tick_ms = 250;       // the bar, interrupts, and cells of others
+    constexpr int tick_ms = 250; // the bar, interrupts, and cells of others
     std::vector<pollfd> on;
     for (const auto& each : running_) on.push_back({each.ended.get(), POLLIN, 0});
     ::poll(on.data(), on.size(), tick_ms);
@@ -185,10 +201,12 @@ class runner {
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         std::error_code error;
         fs::rename(from, to, error);
-        if (error) return failure{fmt::format("cannot rename '{}': {}", from.string(), error.message())};
+        if (error)
+          return failure{fmt::format("cannot rename '{}': {}", from.string(), error.message())};
         ++out_.progress.finished;
       } else {
-        const auto how = WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
+        const auto how = WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status),
+                                                           ::strsignal(WTERMSIG(status)))
                                              : fmt::format("exit status {}", WEXITSTATUS(status));
         out_.failed.push_back({cell, how, last_line_of(from / "run.log")});
         ++out_.progress.failed;
@@ -214,15 +232,16 @@ class runner {
   cells_outcome out_;
 };
 
-}  // namespace
+} // namespace
 
 bool has_cell(const sweep_plan& plan, const fs::path& directory, std::size_t cell) {
   std::error_code error;
   return fs::exists(directory / "cells" / cell_name(plan, cell) / "summary.json", error);
 }
 
-result<cells_outcome> run_cells(const sweep_plan& plan, const std::vector<std::size_t>& cells, const cell_runner& how) {
+result<cells_outcome> run_cells(const sweep_plan& plan, const std::vector<std::size_t>& cells,
+                                const cell_runner& how) {
   return runner(plan, how).run(cells);
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,23 +1,25 @@
 #include "scenarios/sweep/plan.hpp"
 
-#include <algorithm>
-#include <charconv>
-#include <set>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "kernels/base/digest.hpp"
 #include "scenarios/compare/option_diff.hpp"
 #include "scenarios/observe/text.hpp"
 #include "scenarios/schema/document.hpp"
 #include "scenarios/schema/load.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
 namespace shoal::scenarios {
 
 namespace {
 
-std::string said(const varied& what) { return fmt::format("{}={}", what.path, fmt::join(what.values, ",")); }
+std::string said(const varied& what) {
+  return fmt::format("{}={}", what.path, fmt::join(what.values, ","));
+}
 
 std::string quoted_list(const std::vector<std::string>& texts) {
   std::vector<std::string> out;
@@ -28,25 +30,30 @@ std::string quoted_list(const std::vector<std::string>& texts) {
 /// Errors: there is no such text.
 result<std::string> text_at(const node& in, std::string_view key) {
   const auto* found = in.find(key);
-  if (found == nullptr || found->value->kind != node_kind::scalar) return failure{fmt::format("'{}' is missing", key)};
+  if (found == nullptr || found->value->kind != node_kind::scalar)
+    return failure{fmt::format("'{}' is missing", key)};
   return found->value->text;
 }
 
 /// Errors: it is no list of single values.
 result<std::vector<std::string>> texts_at(const node& in, std::string_view key) {
   const auto* found = in.find(key);
-  if (found == nullptr || found->value->kind != node_kind::sequence) return failure{fmt::format("'{}' is missing", key)};
+  if (found == nullptr || found->value->kind != node_kind::sequence)
+    return failure{fmt::format("'{}' is missing", key)};
   std::vector<std::string> out;
   for (const auto& item : found->value->items) {
-    if (item->kind != node_kind::scalar) return failure{fmt::format("'{}' has an item that is no single value", key)};
+    if (item->kind != node_kind::scalar)
+      return failure{fmt::format("'{}' has an item that is no single value", key)};
     out.push_back(item->text);
   }
   return out;
 }
 
-std::string or_nothing(const std::optional<std::string>& text) { return text.value_or("nothing"); }
+std::string or_nothing(const std::optional<std::string>& text) {
+  return text.value_or("nothing");
+}
 
-}  // namespace
+} // namespace
 
 std::size_t sweep_plan::points() const {
   std::size_t out = 1;
@@ -66,13 +73,15 @@ std::vector<std::size_t> sweep_plan::choices(std::size_t point) const {
 std::vector<std::string> sweep_plan::sets_of(std::size_t point) const {
   auto out = sets;
   const auto chosen = choices(point);
-  for (std::size_t i = 0; i < vary.size(); ++i) out.push_back(vary[i].path + "=" + vary[i].values[chosen[i]]);
+  for (std::size_t i = 0; i < vary.size(); ++i)
+    out.push_back(vary[i].path + "=" + vary[i].values[chosen[i]]);
   return out;
 }
 
 std::string sweep_plan::label_of(std::size_t point) const {
   const auto all = sets_of(point);
-  return fmt::format("{}", fmt::join(all.begin() + static_cast<std::ptrdiff_t>(sets.size()), all.end(), " "));
+  return fmt::format(
+      "{}", fmt::join(all.begin() + static_cast<std::ptrdiff_t>(sets.size()), all.end(), " "));
 }
 
 std::string cell_name(const sweep_plan& plan, std::size_t cell) {
@@ -84,13 +93,18 @@ result<void> check_grid(const sweep_plan& plan) {
   std::size_t cells = std::max<std::size_t>(plan.seeds.size(), 1);
   for (const auto& each : plan.vary) {
     if (each.path == "seed") return failure{"--vary seed: seeds are given by --seeds"};
-    if (!paths.insert(each.path).second) return failure{fmt::format("--vary {} is there twice", each.path)};
+    if (!paths.insert(each.path).second)
+      return failure{fmt::format("--vary {} is there twice", each.path)};
     for (const auto& set : plan.sets)
-      if (set.starts_with(each.path + "=")) return failure{fmt::format("{} is both varied and set", each.path)};
+      if (set.starts_with(each.path + "="))
+        return failure{fmt::format("{} is both varied and set", each.path)};
     cells *= each.values.size();
-    if (cells > most_cells) return failure{fmt::format("the grid has more than {} cells; vary less, or by fewer values or seeds", most_cells)};
+    if (cells > most_cells)
+      return failure{fmt::format(
+          "the grid has more than {} cells; vary less, or by fewer values or seeds", most_cells)};
   }
-  if (plan.vary.empty() && plan.seeds.size() < 2) return failure{"there is nothing to sweep: give --vary PATH=VALUES, or several --seeds"};
+  if (plan.vary.empty() && plan.seeds.size() < 2)
+    return failure{"there is nothing to sweep: give --vary PATH=VALUES, or several --seeds"};
   return {};
 }
 
@@ -109,17 +123,20 @@ checked_plan check_points(const sweep_plan& plan) {
     };
     for (auto& warning : loaded.warnings) {
       as_varied(warning);
-      if (std::find(out.warnings.begin(), out.warnings.end(), warning) == out.warnings.end()) out.warnings.push_back(std::move(warning));
+      if (std::find(out.warnings.begin(), out.warnings.end(), warning) == out.warnings.end())
+        out.warnings.push_back(std::move(warning));
     }
     if (loaded.value && loaded.value->study) {
       diagnostic wrong;
       wrong.file = plan.scenario;
-      wrong.message = "this is a study of averaging, which varies strategies and failures by itself; a sweep is of training runs";
+      wrong.message = "this is a study of averaging, which varies strategies and failures by "
+                      "itself; a sweep is of training runs";
       loaded.errors.push_back(std::move(wrong));
     } else if (loaded.value && loaded.value->world == "cluster") {
       diagnostic wrong;
       wrong.file = plan.scenario;
-      wrong.message = "the world is 'cluster', one process for each host; a sweep runs each cell in one process: --set world=sim";
+      wrong.message = "the world is 'cluster', one process for each host; a sweep runs each cell "
+                      "in one process: --set world=sim";
       loaded.errors.push_back(std::move(wrong));
     }
     if (!loaded.errors.empty()) {
@@ -142,19 +159,25 @@ checked_plan check_points(const sweep_plan& plan) {
 }
 
 std::string to_yaml(const sweep_plan& plan) {
-  std::string out = "# The plan of a sweep, written by 'shoal sweep'; 'shoal sweep --out' with this folder goes on with it.\n";
-  out += fmt::format("shoal: {}\nscenario: {}\ndigest: {}\nset: {}\n", json_quoted(plan.build), json_quoted(plan.scenario), plan.digest,
-                     quoted_list(plan.sets));
+  std::string out = "# The plan of a sweep, written by 'shoal sweep'; 'shoal sweep --out' with "
+                    "this folder goes on with it.\n";
+  out += fmt::format("shoal: {}\nscenario: {}\ndigest: {}\nset: {}\n", json_quoted(plan.build),
+                     json_quoted(plan.scenario), plan.digest, quoted_list(plan.sets));
   out += plan.vary.empty() ? "vary: []\n" : "vary:\n";
-  for (const auto& each : plan.vary) out += fmt::format("  - {{path: {}, values: {}}}\n", json_quoted(each.path), quoted_list(each.values));
-  return out + fmt::format("seeds: [{}]\nmetrics: {}\n", fmt::join(plan.seeds, ", "), quoted_list(plan.metrics));
+  for (const auto& each : plan.vary)
+    out += fmt::format("  - {{path: {}, values: {}}}\n", json_quoted(each.path),
+                       quoted_list(each.values));
+  return out + fmt::format("seeds: [{}]\nmetrics: {}\n", fmt::join(plan.seeds, ", "),
+                           quoted_list(plan.metrics));
 }
 
 result<sweep_plan> read_plan(std::string_view yaml) {
   const auto doc = parse_document(yaml);
-  if (!doc.root || doc.root->kind != node_kind::mapping) return failure{doc.problems.empty() ? "it is no mapping" : doc.problems.front().message};
+  if (!doc.root || doc.root->kind != node_kind::mapping)
+    return failure{doc.problems.empty() ? "it is no mapping" : doc.problems.front().message};
   sweep_plan out;
-  for (const auto& [key, into] : {std::pair{"shoal", &out.build}, {"scenario", &out.scenario}, {"digest", &out.digest}}) {
+  for (const auto& [key, into] :
+       {std::pair{"shoal", &out.build}, {"scenario", &out.scenario}, {"digest", &out.digest}}) {
     auto text = text_at(*doc.root, key);
     if (!text) return failure{text.error()};
     *into = std::move(*text);
@@ -165,7 +188,8 @@ result<sweep_plan> read_plan(std::string_view yaml) {
     *into = std::move(*texts);
   }
   const auto* vary = doc.root->find("vary");
-  if (vary == nullptr || vary->value->kind != node_kind::sequence) return failure{"'vary' is missing"};
+  if (vary == nullptr || vary->value->kind != node_kind::sequence)
+    return failure{"'vary' is missing"};
   for (const auto& item : vary->value->items) {
     auto path = text_at(*item, "path");
     auto values = texts_at(*item, "values");
@@ -178,30 +202,39 @@ result<sweep_plan> read_plan(std::string_view yaml) {
   for (const auto& text : *seeds) {
     std::uint64_t seed = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-    if (error != std::errc{} || end != text.data() + text.size()) return failure{fmt::format("'{}' is no seed", text)};
+    if (error != std::errc{} || end != text.data() + text.size())
+      return failure{fmt::format("'{}' is no seed", text)};
     out.seeds.push_back(seed);
   }
   if (auto sound = check_grid(out); !sound) return failure{sound.error()};
   return out;
 }
 
-std::optional<std::string> difference(const sweep_plan& recorded, const std::string& recorded_scenario, const sweep_plan& now,
+std::optional<std::string> difference(const sweep_plan& recorded,
+                                      const std::string& recorded_scenario, const sweep_plan& now,
                                       const std::string& scenario) {
   const auto were = [](const std::string& what, const std::string& then, const std::string& here) {
     return fmt::format("{} was {} and is now {}", what, then, here);
   };
-  if (recorded.scenario != now.scenario) return were("the scenario", recorded.scenario, now.scenario);
-  if (recorded.sets != now.sets) return were("--set", quoted_list(recorded.sets), quoted_list(now.sets));
+  if (recorded.scenario != now.scenario)
+    return were("the scenario", recorded.scenario, now.scenario);
+  if (recorded.sets != now.sets)
+    return were("--set", quoted_list(recorded.sets), quoted_list(now.sets));
   for (std::size_t i = 0; i < std::max(recorded.vary.size(), now.vary.size()); ++i) {
-    const auto of = [i](const sweep_plan& plan) { return i < plan.vary.size() ? said(plan.vary[i]) : std::string("nothing"); };
+    const auto of = [i](const sweep_plan& plan) {
+      return i < plan.vary.size() ? said(plan.vary[i]) : std::string("nothing");
+    };
     if (of(recorded) != of(now)) return were("--vary", of(recorded), of(now));
   }
   if (recorded.seeds != now.seeds)
-    return were("--seeds", fmt::format("{}", fmt::join(recorded.seeds, ",")), fmt::format("{}", fmt::join(now.seeds, ",")));
+    return were("--seeds", fmt::format("{}", fmt::join(recorded.seeds, ",")),
+                fmt::format("{}", fmt::join(now.seeds, ",")));
   if (recorded.digest == now.digest) return std::nullopt;
   const auto options = diff_options(parse_document(recorded_scenario), parse_document(scenario));
   if (options.empty()) return fmt::format("{} has changed since", now.scenario);
-  return fmt::format("{} has changed since: {}", now.scenario, were(options.front().path, or_nothing(options.front().a), or_nothing(options.front().b)));
+  return fmt::format(
+      "{} has changed since: {}", now.scenario,
+      were(options.front().path, or_nothing(options.front().a), or_nothing(options.front().b)));
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,11 +1,11 @@
 #include "scenarios/sweep/slurm_array.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include "kernels/base/check.hpp"
 
 #include <fmt/format.h>
 
-#include "kernels/base/check.hpp"
+#include <algorithm>
+#include <cmath>
 
 namespace shoal::scenarios {
 
@@ -47,7 +47,7 @@ constexpr std::string_view table = R"~(#!/bin/bash
 exec @PROGRAM@ sweep --out @DIRECTORY@ -j 1 --quiet
 )~";
 
-}  // namespace
+} // namespace
 
 std::vector<deployed_file> slurm_array_files(const slurm_array& what) {
   SHOAL_CHECK(what.cells > 0, "a sweep without cells");
@@ -55,7 +55,10 @@ std::vector<deployed_file> slurm_array_files(const slurm_array& what) {
   const auto share = (what.cells + tasks - 1) / tasks;
   const bool measured = what.cell_seconds > 0;
   // Half as long and half as much again as the longest so far.
-  const auto minutes = measured ? static_cast<std::uint64_t>(std::ceil(1.5 * what.cell_seconds * static_cast<double>(share) / 60 + 5)) : 1440;
+  const auto minutes =
+      measured ? static_cast<std::uint64_t>(
+                     std::ceil(1.5 * what.cell_seconds * static_cast<double>(share) / 60 + 5))
+               : 1440;
   const auto memory = measured ? std::max<std::uint64_t>(3 * what.cell_bytes / 2 >> 20, 256) : 2048;
   const std::initializer_list<std::pair<std::string_view, std::string>> values{
       {"NAME", word_of(what.name)},
@@ -63,12 +66,15 @@ std::vector<deployed_file> slurm_array_files(const slurm_array& what) {
       {"TASKS", std::to_string(tasks)},
       {"LAST", std::to_string(tasks - 1)},
       {"JOBS", std::to_string(what.jobs)},
-      {"MEASURED", measured ? "From the cells that have run, and half as much again." : "No cell has run yet: these are guesses."},
+      {"MEASURED", measured ? "From the cells that have run, and half as much again."
+                            : "No cell has run yet: these are guesses."},
       {"MEMORY", std::to_string(memory)},
       {"TIME", slurm_time(minutes)},
       {"PROGRAM", shell_word(what.program)},
       {"DIRECTORY", shell_word(what.directory)}};
-  return {{"submit", filled(submit, values), true}, {"array.sbatch", filled(array, values)}, {"table.sbatch", filled(table, values)}};
+  return {{"submit", filled(submit, values), true},
+          {"array.sbatch", filled(array, values)},
+          {"table.sbatch", filled(table, values)}};
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

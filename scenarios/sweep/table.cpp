@@ -1,17 +1,17 @@
 #include "scenarios/sweep/table.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "kernels/base/check.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/base/student_t.hpp"
 #include "scenarios/compare/run_files.hpp"
 #include "scenarios/observe/text.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
 
 namespace shoal::scenarios {
 
@@ -20,17 +20,27 @@ namespace {
 namespace fs = std::filesystem;
 using json = nlohmann::ordered_json;
 
-constexpr std::array usual_metrics{"virtual_seconds", "epochs", "samples_per_second", "loss.final", "rounds.ok", "rounds.failed", "bytes_sent.total"};
+constexpr std::array usual_metrics{"virtual_seconds", "epochs",    "samples_per_second",
+                                   "loss.final",      "rounds.ok", "rounds.failed",
+                                   "bytes_sent.total"};
 
-constexpr std::array known_numbers{
-    "virtual_seconds", "epochs",       "samples",      "samples_per_second", "loss.first",         "loss.final",        "loss.baseline",   "loss.bigram",
-    "rounds.ok",       "rounds.partial", "rounds.split", "rounds.failed",    "rounds.mean_seconds", "bytes_sent.total", "bytes_sent.data", "bytes_sent.averaging",
-    "bytes_sent.state", "bytes_sent.control", "peers.joined", "peers.left", "peers.alive",          "faults.struck",     "wall_seconds",    "peak_rss_bytes"};
+constexpr std::array known_numbers{"virtual_seconds",      "epochs",           "samples",
+                                   "samples_per_second",   "loss.first",       "loss.final",
+                                   "loss.baseline",        "loss.bigram",      "rounds.ok",
+                                   "rounds.partial",       "rounds.split",     "rounds.failed",
+                                   "rounds.mean_seconds",  "bytes_sent.total", "bytes_sent.data",
+                                   "bytes_sent.averaging", "bytes_sent.state", "bytes_sent.control",
+                                   "peers.joined",         "peers.left",       "peers.alive",
+                                   "faults.struck",        "wall_seconds",     "peak_rss_bytes"};
 
 /// Nine digits: the last bits of a sum are no part of what is compared.
-std::string exact(double value) { return fmt::format("{:.9g}", value); }
+std::string exact(double value) {
+  return fmt::format("{:.9g}", value);
+}
 
-bool is_bytes(std::string_view metric) { return metric.starts_with("bytes_sent.") || metric == "peak_rss_bytes"; }
+bool is_bytes(std::string_view metric) {
+  return metric.starts_with("bytes_sent.") || metric == "peak_rss_bytes";
+}
 
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
@@ -41,7 +51,8 @@ std::string csv_field(const std::string& text) {
 
 /// A value of a varied option, for a cell of Markdown.
 std::string markdown_field(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+    text.insert(at, "\\");
   return text;
 }
 
@@ -55,7 +66,9 @@ std::vector<std::string> values_of(const sweep_plan& plan, std::size_t point) {
 
 /// Columns of a terminal that `text` takes; '±' is the only letter beyond ASCII that a table has.
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 std::string aligned(const std::vector<std::vector<std::string>>& rows) {
@@ -74,17 +87,24 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 estimate estimate_of(const std::vector<double>& values) {
   SHOAL_CHECK(!values.empty(), "nothing to estimate from");
   const auto n = static_cast<double>(values.size());
-  estimate out{values.size(), mean(values), {}, *std::min_element(values.begin(), values.end()), *std::max_element(values.begin(), values.end())};
-  if (values.size() > 1) out.half_width = student_t_975(values.size() - 1) * std::sqrt(variance(values) / (n - 1));
+  estimate out{values.size(),
+               mean(values),
+               {},
+               *std::min_element(values.begin(), values.end()),
+               *std::max_element(values.begin(), values.end())};
+  if (values.size() > 1)
+    out.half_width = student_t_975(values.size() - 1) * std::sqrt(variance(values) / (n - 1));
   return out;
 }
 
-std::vector<std::string> sweep_metrics() { return {known_numbers.begin(), known_numbers.end()}; }
+std::vector<std::string> sweep_metrics() {
+  return {known_numbers.begin(), known_numbers.end()};
+}
 
 bool is_sweep_metric(std::string_view name) {
   return std::find(known_numbers.begin(), known_numbers.end(), name) != known_numbers.end() ||
@@ -93,9 +113,12 @@ bool is_sweep_metric(std::string_view name) {
 
 std::optional<double> sweep_number(const summary& of, std::string_view metric) {
   if (metric == "samples_per_second")
-    return of.virtual_seconds > 0 ? std::optional(static_cast<double>(of.samples) / of.virtual_seconds) : std::nullopt;
+    return of.virtual_seconds > 0
+               ? std::optional(static_cast<double>(of.samples) / of.virtual_seconds)
+               : std::nullopt;
   if (metric == "bytes_sent.total")
-    return static_cast<double>(of.bytes_sent.data + of.bytes_sent.averaging + of.bytes_sent.state + of.bytes_sent.control);
+    return static_cast<double>(of.bytes_sent.data + of.bytes_sent.averaging + of.bytes_sent.state +
+                               of.bytes_sent.control);
   return summary_number(of, metric);
 }
 
@@ -132,7 +155,8 @@ result<sweep_table> make_table(const sweep_plan& plan, const fs::path& directory
       for (std::size_t m = 0; m < cell.size(); ++m)
         if (cell[m]) values[m].push_back(*cell[m]);
     }
-    for (const auto& each : values) row.metrics.push_back(each.empty() ? std::nullopt : std::optional(estimate_of(each)));
+    for (const auto& each : values)
+      row.metrics.push_back(each.empty() ? std::nullopt : std::optional(estimate_of(each)));
     out.rows.push_back(std::move(row));
   }
   out.metrics = std::move(metrics);
@@ -140,7 +164,8 @@ result<sweep_table> make_table(const sweep_plan& plan, const fs::path& directory
 }
 
 std::string metric_text(std::string_view metric, double value) {
-  if (is_bytes(metric)) return bytes_text(static_cast<std::uint64_t>(std::llround(std::max(0.0, value))));
+  if (is_bytes(metric))
+    return bytes_text(static_cast<std::uint64_t>(std::llround(std::max(0.0, value))));
   // Whole numbers stay so: 12345 epochs are not 1.234e+04.
   if (value == std::round(value) && std::abs(value) < 1e7) return fmt::format("{:.0f}", value);
   return fmt::format("{:.4g}", value);
@@ -149,7 +174,9 @@ std::string metric_text(std::string_view metric, double value) {
 std::string estimate_text(std::string_view metric, const std::optional<estimate>& what) {
   if (!what) return "-";
   if (!what->half_width) return metric_text(metric, what->mean);
-  return fmt::format("{} ± {}", metric_text(metric, what->mean), is_bytes(metric) ? metric_text(metric, *what->half_width) : fmt::format("{:.2g}", *what->half_width));
+  return fmt::format("{} ± {}", metric_text(metric, what->mean),
+                     is_bytes(metric) ? metric_text(metric, *what->half_width)
+                                      : fmt::format("{:.2g}", *what->half_width));
 }
 
 std::string table_text(const sweep_plan& plan, const sweep_table& table, std::size_t columns) {
@@ -166,7 +193,8 @@ std::string table_text(const sweep_plan& plan, const sweep_table& table, std::si
       for (const auto& row : table.rows) {
         rows.push_back(values_of(plan, row.point));
         rows.back().push_back(std::to_string(row.runs));
-        for (std::size_t m = first; m <= last; ++m) rows.back().push_back(estimate_text(table.metrics[m], row.metrics[m]));
+        for (std::size_t m = first; m <= last; ++m)
+          rows.back().push_back(estimate_text(table.metrics[m], row.metrics[m]));
       }
       auto wider = aligned(rows);
       if (last > first && width_of(wider.substr(0, wider.find('\n'))) > columns) break;
@@ -182,14 +210,17 @@ std::string table_text(const sweep_plan& plan, const sweep_table& table, std::si
 
 std::string table_markdown(const sweep_plan& plan, const sweep_table& table) {
   std::string head = "|", rule = "|", out;
-  for (const auto& each : plan.vary) head += fmt::format(" {} |", markdown_field(each.path)), rule += "---|";
+  for (const auto& each : plan.vary)
+    head += fmt::format(" {} |", markdown_field(each.path)), rule += "---|";
   head += " runs |", rule += "--:|";
   for (const auto& metric : table.metrics) head += fmt::format(" {} |", metric), rule += "--:|";
   for (const auto& row : table.rows) {
     out += "|";
-    for (const auto& value : values_of(plan, row.point)) out += fmt::format(" {} |", markdown_field(value));
+    for (const auto& value : values_of(plan, row.point))
+      out += fmt::format(" {} |", markdown_field(value));
     out += fmt::format(" {} |", row.runs);
-    for (std::size_t m = 0; m < table.metrics.size(); ++m) out += fmt::format(" {} |", estimate_text(table.metrics[m], row.metrics[m]));
+    for (std::size_t m = 0; m < table.metrics.size(); ++m)
+      out += fmt::format(" {} |", estimate_text(table.metrics[m], row.metrics[m]));
     out += "\n";
   }
   return head + "\n" + rule + "\n" + out;
@@ -199,13 +230,17 @@ std::string table_csv(const sweep_plan& plan, const sweep_table& table) {
   std::string out;
   for (const auto& each : plan.vary) out += csv_field(each.path) + ",";
   out += "runs";
-  for (const auto& metric : table.metrics) out += fmt::format(",{0},{0}.ci95,{0}.min,{0}.max", metric);
+  for (const auto& metric : table.metrics)
+    out += fmt::format(",{0},{0}.ci95,{0}.min,{0}.max", metric);
   out += "\n";
   for (const auto& row : table.rows) {
     for (const auto& value : values_of(plan, row.point)) out += csv_field(value) + ",";
     out += std::to_string(row.runs);
     for (const auto& each : row.metrics)
-      out += each ? fmt::format(",{},{},{},{}", exact(each->mean), each->half_width ? exact(*each->half_width) : "", exact(each->least), exact(each->most)) : ",,,,";
+      out += each ? fmt::format(",{},{},{},{}", exact(each->mean),
+                                each->half_width ? exact(*each->half_width) : "",
+                                exact(each->least), exact(each->most))
+                  : ",,,,";
     out += "\n";
   }
   return out;
@@ -229,19 +264,29 @@ std::string cells_csv(const sweep_plan& plan, const sweep_table& table) {
 }
 
 std::string table_json(const sweep_plan& plan, const sweep_table& table) {
-  json out{{"scenario", plan.scenario}, {"set", plan.sets}, {"vary", json::array()}, {"seeds", plan.seeds}, {"points", json::array()}};
-  for (const auto& each : plan.vary) out["vary"].push_back({{"path", each.path}, {"values", each.values}});
+  json out{{"scenario", plan.scenario},
+           {"set", plan.sets},
+           {"vary", json::array()},
+           {"seeds", plan.seeds},
+           {"points", json::array()}};
+  for (const auto& each : plan.vary)
+    out["vary"].push_back({{"path", each.path}, {"values", each.values}});
   for (const auto& row : table.rows) {
-    json point{{"values", values_of(plan, row.point)}, {"runs", row.runs}, {"metrics", json::object()}};
+    json point{
+        {"values", values_of(plan, row.point)}, {"runs", row.runs}, {"metrics", json::object()}};
     for (std::size_t m = 0; m < table.metrics.size(); ++m) {
       auto& at = point["metrics"][table.metrics[m]];
       const auto& each = row.metrics[m];
       if (each)
-        at = {{"n", each->n}, {"mean", each->mean}, {"ci95", each->half_width ? json(*each->half_width) : json()}, {"min", each->least}, {"max", each->most}};
+        at = {{"n", each->n},
+              {"mean", each->mean},
+              {"ci95", each->half_width ? json(*each->half_width) : json()},
+              {"min", each->least},
+              {"max", each->most}};
     }
     out["points"].push_back(std::move(point));
   }
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,10 +1,10 @@
 #include "scenarios/workloads/prepared.hpp"
 
-#include <charconv>
-
 #include "actors/training/low_rank_workload.hpp"
 #include "scenarios/schema/start_from.hpp"
 #include "scenarios/workloads/workload.hpp"
+
+#include <charconv>
 #if SHOAL_WITH_LEARN
 #include "kernels/learn/transformer.hpp"
 #endif
@@ -15,8 +15,9 @@ result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from
   return from.workload.definition().prepare(from, needs_data);
 }
 
-result<void> save_checkpoint(const scenario& from, const kernels::optimizer_config& optimizer, const std::string& data_digest,
-                             const actors::model_state& state, std::uint64_t data_from, const std::string& path) {
+result<void> save_checkpoint(const scenario& from, const kernels::optimizer_config& optimizer,
+                             const std::string& data_digest, const actors::model_state& state,
+                             std::uint64_t data_from, const std::string& path) {
   auto out = shape_of(from);
   if (!out) return failure{out.error()};
   out->optimizer = optimizer;
@@ -46,27 +47,34 @@ result<void> save_checkpoint(const scenario& from, const kernels::optimizer_conf
   return learn::save(*out, path);
 }
 
-result<std::shared_ptr<const actors::workload>> averaged_workload(const scenario& from, std::shared_ptr<const actors::workload> work) {
+result<std::shared_ptr<const actors::workload>>
+averaged_workload(const scenario& from, std::shared_ptr<const actors::workload> work) {
   if (from.averaging.power_sgd_rank == 0) return work;
   auto how = low_rank_of(from);
   if (!how) return failure{how.error()};
-  return std::shared_ptr<const actors::workload>{std::make_shared<const actors::low_rank_workload>(std::move(work), std::move(*how))};
+  return std::shared_ptr<const actors::workload>{
+      std::make_shared<const actors::low_rank_workload>(std::move(work), std::move(*how))};
 }
 
 actors::averaging_codecs codecs_of(const averaging_options& from, const actors::workload& work) {
   using kernels::codec;
   const auto round = [&](std::span<const std::uint64_t> tensors) {
     const auto made = [&](codec which) {
-      return which == codec::none ? nullptr : std::make_shared<const kernels::vector_codec>(which, tensors, from.top_k_fraction);
+      return which == codec::none ? nullptr
+                                  : std::make_shared<const kernels::vector_codec>(
+                                        which, tensors, from.top_k_fraction);
     };
-    const auto back = from.means_compression.value_or(from.compression == codec::top_k ? codec::none : from.compression);
+    const auto back = from.means_compression.value_or(
+        from.compression == codec::top_k ? codec::none : from.compression);
     return actors::round_codecs{made(from.compression), made(back)};
   };
-  if (const auto* how = work.low_rank()) return {round(how->first_tensors()), round(how->second_tensors())};
+  if (const auto* how = work.low_rank())
+    return {round(how->first_tensors()), round(how->second_tensors())};
   return {round(actors::sizes_of(work.layout())), {}};
 }
 
-result<std::optional<training_start>> load_training_start(const scenario& from, const actors::workload& work) {
+result<std::optional<training_start>> load_training_start(const scenario& from,
+                                                          const actors::workload& work) {
   if (from.training.start_from.empty()) return std::optional<training_start>{};
   auto saved = load_start(from, from.training.start_from);
   if (!saved) return failure{saved.error()};
@@ -81,10 +89,13 @@ result<std::optional<training_start>> load_training_start(const scenario& from, 
   std::from_chars(id.data() + 16, id.data() + 32, state.id.low, 16);
   state.parameters = payload{std::move(saved->parameters)};
   const auto* how = work.low_rank();
-  const bool goes_on = how != nullptr && saved->power_sgd_rank == how->rank() && saved->power_sgd_values == how->state_size();
-  if (!goes_on) saved->optimizer_state.resize(saved->optimizer_state.size() - 4 * saved->power_sgd_values);
+  const bool goes_on = how != nullptr && saved->power_sgd_rank == how->rank() &&
+                       saved->power_sgd_values == how->state_size();
+  if (!goes_on)
+    saved->optimizer_state.resize(saved->optimizer_state.size() - 4 * saved->power_sgd_values);
   state.optimizer = payload{std::move(saved->optimizer_state)};
-  if (how != nullptr && !goes_on) state = dynamic_cast<const actors::low_rank_workload&>(work).with_first_q(std::move(state));
+  if (how != nullptr && !goes_on)
+    state = dynamic_cast<const actors::low_rank_workload&>(work).with_first_q(std::move(state));
   if (!saved->method_state.empty()) state.method_state = payload{std::move(saved->method_state)};
   return std::optional<training_start>{std::move(out)};
 }
@@ -95,4 +106,4 @@ void prepare_compute_thread() {
 #endif
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

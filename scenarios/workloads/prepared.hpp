@@ -1,16 +1,16 @@
 // The workloads that a scenario can name, and where their samples come from.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "actors/data/sample_source.hpp"
 #include "actors/training/contribution.hpp"
 #include "actors/training/workload.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/optimizer.hpp"
 #include "scenarios/schema/scenario.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
 
 namespace shoal::scenarios {
 
@@ -20,7 +20,7 @@ struct reference_losses {
 };
 
 class prepared_workload {
- public:
+public:
   virtual ~prepared_workload() = default;
 
   virtual std::shared_ptr<const actors::workload> work() const = 0;
@@ -34,38 +34,45 @@ class prepared_workload {
   virtual bool has_references() const { return false; }
   /// The same training on one machine without actors, for as many steps. NaN where there is none.
   virtual reference_losses references(std::uint64_t steps, unsigned threads) const = 0;
-  /// Writes a checkpoint; `data_from`: kernels/learn/checkpoint.hpp. Does nothing for workloads without numbers.
-  virtual result<void> save(const actors::model_state& state, std::uint64_t data_from, const std::string& path) const = 0;
+  /// Writes a checkpoint; `data_from`: kernels/learn/checkpoint.hpp. Does nothing for workloads
+  /// without numbers.
+  virtual result<void> save(const actors::model_state& state, std::uint64_t data_from,
+                            const std::string& path) const = 0;
   /// What sample_text() continues; empty where that makes no sense.
   virtual std::string sample_prompt() const { return {}; }
   /// Text that the model continues sample_prompt() with; empty where that makes no sense.
   virtual std::string sample_text(const actors::model_state& state, std::uint64_t seed) const = 0;
 };
 
-/// Unless it `needs_data`, a workload is made without the data when they cannot be read: it has no source then, and knows no held-out loss.
-/// Errors: data files that cannot be read; a workload that this build lacks.
-result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from, bool needs_data = true);
+/// Unless it `needs_data`, a workload is made without the data when they cannot be read: it has no
+/// source then, and knows no held-out loss. Errors: data files that cannot be read; a workload that
+/// this build lacks.
+result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from,
+                                                            bool needs_data = true);
 
 /// Writes a checkpoint of a state of `from`'s workload.
-result<void> save_checkpoint(const scenario& from, const kernels::optimizer_config& optimizer, const std::string& data_digest,
-                             const actors::model_state& state, std::uint64_t data_from, const std::string& path);
+result<void> save_checkpoint(const scenario& from, const kernels::optimizer_config& optimizer,
+                             const std::string& data_digest, const actors::model_state& state,
+                             std::uint64_t data_from, const std::string& path);
 
-/// What peers compute: `work`, or with averaging.power_sgd_rank a workload around it whose gradients are averaged in two rounds. Errors: a
-/// rank that makes no sense for it.
-result<std::shared_ptr<const actors::workload>> averaged_workload(const scenario& from, std::shared_ptr<const actors::workload> work);
+/// What peers compute: `work`, or with averaging.power_sgd_rank a workload around it whose
+/// gradients are averaged in two rounds. Errors: a rank that makes no sense for it.
+result<std::shared_ptr<const actors::workload>>
+averaged_workload(const scenario& from, std::shared_ptr<const actors::workload> work);
 /// How what is averaged is written.
 actors::averaging_codecs codecs_of(const averaging_options& from, const actors::workload& work);
 
 /// What training goes on from.
 struct training_start {
   actors::model_state state;
-  std::uint64_t data_from = 0;           ///< sample indices below it were used, or may have been
+  std::uint64_t data_from = 0; ///< sample indices below it were used, or may have been
 };
-/// None if `from` begins with a fresh model. `work`: as averaged_workload has it; a state that lacks its Q, or has one of another rank, gets the
-/// first one. Errors: load_start().
-result<std::optional<training_start>> load_training_start(const scenario& from, const actors::workload& work);
+/// None if `from` begins with a fresh model. `work`: as averaged_workload has it; a state that
+/// lacks its Q, or has one of another rank, gets the first one. Errors: load_start().
+result<std::optional<training_start>> load_training_start(const scenario& from,
+                                                          const actors::workload& work);
 
 /// To be run once in each compute thread.
 void prepare_compute_thread();
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,13 +1,13 @@
 #include "scenarios/workloads/timing.hpp"
 
-#include <limits>
+#include "actors/training/optimizer_step.hpp"
+#include "kernels/base/check.hpp"
+#include "scenarios/workloads/prepared.hpp"
+#include "scenarios/workloads/workload.hpp"
 
 #include <fmt/format.h>
 
-#include "kernels/base/check.hpp"
-#include "actors/training/optimizer_step.hpp"
-#include "scenarios/workloads/prepared.hpp"
-#include "scenarios/workloads/workload.hpp"
+#include <limits>
 
 namespace shoal::scenarios {
 
@@ -16,12 +16,14 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 class hollow_work final : public actors::workload {
- public:
+public:
   hollow_work(const timing_options& from, std::uint64_t state_bytes)
-      : from_(from), values_(from.parameters), state_bytes_(state_bytes), sample_bytes_(from.sample_size.bytes) {}
+      : from_(from), values_(from.parameters), state_bytes_(state_bytes),
+        sample_bytes_(from.sample_size.bytes) {}
   std::uint64_t value_count() const override { return values_; }
   std::vector<kernels::tensor_slot> layout() const override {
-    return from_.rows > 1 ? matrix_of(from_.parameters, from_.rows) : std::vector<kernels::tensor_slot>{};
+    return from_.rows > 1 ? matrix_of(from_.parameters, from_.rows)
+                          : std::vector<kernels::tensor_slot>{};
   }
   std::uint64_t sample_bytes() const override { return sample_bytes_; }
   bool hollow() const override { return true; }
@@ -41,34 +43,39 @@ class hollow_work final : public actors::workload {
     return out;
   }
 
- private:
+private:
   timing_options from_;
   std::uint64_t values_, state_bytes_, sample_bytes_;
 };
 
 class hollow_source final : public actors::sample_source {
- public:
+public:
   explicit hollow_source(std::uint32_t bytes) : bytes_(bytes) {}
   std::uint32_t sample_bytes() const override { return bytes_; }
-  void read(std::uint64_t, std::span<std::byte>) const override { SHOAL_CHECK(false, "a hollow source is not read"); }
+  void read(std::uint64_t, std::span<std::byte>) const override {
+    SHOAL_CHECK(false, "a hollow source is not read");
+  }
   bool hollow() const override { return true; }
 
- private:
+private:
   std::uint32_t bytes_;
 };
 
 class prepared_timing final : public prepared_workload {
- public:
-  prepared_timing(std::shared_ptr<const actors::workload> work, std::shared_ptr<const actors::sample_source> source)
+public:
+  prepared_timing(std::shared_ptr<const actors::workload> work,
+                  std::shared_ptr<const actors::sample_source> source)
       : work_(std::move(work)), source_(std::move(source)) {}
   std::shared_ptr<const actors::workload> work() const override { return work_; }
   std::shared_ptr<const actors::sample_source> source() const override { return source_; }
   double held_out_loss(const actors::model_state&) const override { return nan; }
   reference_losses references(std::uint64_t, unsigned) const override { return {nan, nan}; }
-  result<void> save(const actors::model_state&, std::uint64_t, const std::string&) const override { return {}; }
+  result<void> save(const actors::model_state&, std::uint64_t, const std::string&) const override {
+    return {};
+  }
   std::string sample_text(const actors::model_state&, std::uint64_t) const override { return {}; }
 
- private:
+private:
   std::shared_ptr<const actors::workload> work_;
   std::shared_ptr<const actors::sample_source> source_;
 };
@@ -82,12 +89,15 @@ result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool) {
       std::make_shared<hollow_source>(static_cast<std::uint32_t>(options.sample_size.bytes)))};
 }
 
-}  // namespace
+} // namespace
 
 template <class V>
 void describe(V& v, timing_options& o) {
-  v.field("parameters", o.parameters, "how many numbers are averaged", {.at_least = 1, .at_most = 1e12});
-  v.field("rows", o.rows, "the parameters are one matrix of so many rows, for `averaging.power_sgd_rank`; divides `parameters`",
+  v.field("parameters", o.parameters, "how many numbers are averaged",
+          {.at_least = 1, .at_most = 1e12});
+  v.field("rows", o.rows,
+          "the parameters are one matrix of so many rows, for `averaging.power_sgd_rank`; divides "
+          "`parameters`",
           {.at_least = 1, .at_most = 1e9, .hide_default = true});
   v.field("sample_size", o.sample_size, "bytes streamed for one sample");
 }
@@ -110,10 +120,13 @@ workload_definition timing_workload() {
     const auto& options = of.as<timing_options>();
     return matrix_of(options.parameters, options.rows);
   };
-  out.fingerprint = [](const workload_choice& of) { return fmt::format("timing: parameters {}", of.as<timing_options>().parameters); };
+  out.fingerprint = [](const workload_choice& of) {
+    return fmt::format("timing: parameters {}", of.as<timing_options>().parameters);
+  };
   out.prepare = prepare;
-  out.starter = {"nothing is computed; messages have the sizes, and steps the durations, of a real model",
-                 "  parameters: 10000000\n  sample_size: 1KiB\n", "{kind: sgd, learning_rate: 0.01}"};
+  out.starter = {
+      "nothing is computed; messages have the sizes, and steps the durations, of a real model",
+      "  parameters: 10000000\n  sample_size: 1KiB\n", "{kind: sgd, learning_rate: 0.01}"};
   return out;
 }
 
@@ -121,4 +134,4 @@ workload_choice timing_of(std::uint64_t parameters, std::uint64_t sample_bytes) 
   return {*workloads().find("timing"), timing_options{parameters, 1, {sample_bytes}}};
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,12 +1,11 @@
 #include "scenarios/workloads/transformer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <optional>
-
-#include <filesystem>
-
-#include <fmt/format.h>
 
 #if SHOAL_WITH_LEARN
 #include "kernels/learn/baseline.hpp"
@@ -15,12 +14,12 @@
 #include "kernels/learn/text.hpp"
 #include "kernels/learn/transformer.hpp"
 #endif
+#include "actors/training/optimizer_step.hpp"
 #include "kernels/learn/text_file.hpp"
 #include "kernels/learn/transformer_description.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/hosts.hpp"
-#include "actors/training/optimizer_step.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "scenarios/workloads/workload.hpp"
 
@@ -30,9 +29,9 @@ namespace {
 
 #if SHOAL_WITH_LEARN
 class transformer_work final : public actors::workload {
- public:
-  transformer_work(const kernels::transformer_config& model, bool checkpoint, const kernels::optimizer_config& optimizer,
-                   std::uint64_t seed)
+public:
+  transformer_work(const kernels::transformer_config& model, bool checkpoint,
+                   const kernels::optimizer_config& optimizer, std::uint64_t seed)
       : model_(model, checkpoint), optimizer_(optimizer), seed_(seed) {}
 
   const learn::transformer& model() const noexcept { return model_; }
@@ -45,10 +44,12 @@ class transformer_work final : public actors::workload {
   }
   std::uint64_t sample_bytes() const override { return model_.sample_bytes(); }
 
-  actors::model_state initial() const override { return actors::fresh_state(optimizer_, model_.initial_parameters(seed_)); }
+  actors::model_state initial() const override {
+    return actors::fresh_state(optimizer_, model_.initial_parameters(seed_));
+  }
 
-  double accumulate(const actors::model_state& at, std::span<const std::byte> samples, std::uint64_t count,
-                    std::span<double> gradient_sum) const override {
+  double accumulate(const actors::model_state& at, std::span<const std::byte> samples,
+                    std::uint64_t count, std::span<double> gradient_sum) const override {
     thread_local std::vector<float> gradient;
     gradient.assign(value_count(), 0.0f);
     auto loss = model_.accumulate_gradient(at.parameters.floats(), samples, count, gradient);
@@ -56,48 +57,60 @@ class transformer_work final : public actors::workload {
     return loss;
   }
 
-  payload mended(payload averaged) const override { return kernels::mended_state(optimizer_, value_count(), std::move(averaged)); }
+  payload mended(payload averaged) const override {
+    return kernels::mended_state(optimizer_, value_count(), std::move(averaged));
+  }
 
-  actors::model_state step(const actors::model_state& at, const payload& mean_gradient) const override {
+  actors::model_state step(const actors::model_state& at,
+                           const payload& mean_gradient) const override {
     return actors::step_from(at, optimizer_, mean_gradient, model_.layout());
   }
 
- private:
+private:
   learn::transformer model_;
   kernels::optimizer_config optimizer_;
   std::uint64_t seed_;
 };
 
 class text_source final : public actors::sample_source {
- public:
-  explicit text_source(std::shared_ptr<const learn::text_corpus> corpus) : corpus_(std::move(corpus)) {}
-  std::uint32_t sample_bytes() const override { return static_cast<std::uint32_t>(corpus_->sample_bytes()); }
+public:
+  explicit text_source(std::shared_ptr<const learn::text_corpus> corpus)
+      : corpus_(std::move(corpus)) {}
+  std::uint32_t sample_bytes() const override {
+    return static_cast<std::uint32_t>(corpus_->sample_bytes());
+  }
   void read(std::uint64_t index, std::span<std::byte> out) const override {
     corpus_->sample(index, out);
   }
 
- private:
+private:
   std::shared_ptr<const learn::text_corpus> corpus_;
 };
 
 class prepared_transformer final : public prepared_workload {
- public:
-  prepared_transformer(const scenario& from, const transformer_options& options, const kernels::optimizer_config& optimizer, std::optional<learn::text_corpus> corpus)
+public:
+  prepared_transformer(const scenario& from, const transformer_options& options,
+                       const kernels::optimizer_config& optimizer,
+                       std::optional<learn::text_corpus> corpus)
       : scenario_(from),
         corpus_(corpus ? std::make_shared<const learn::text_corpus>(std::move(*corpus)) : nullptr),
-        work_(std::make_shared<const transformer_work>(model_of(options), options.checkpoint, optimizer, from.seed)),
+        work_(std::make_shared<const transformer_work>(model_of(options), options.checkpoint,
+                                                       optimizer, from.seed)),
         source_(corpus_ ? std::make_shared<const text_source>(corpus_) : nullptr) {
     if (corpus_) held_out_ = corpus_->held_out_samples();
   }
 
   std::shared_ptr<const actors::workload> work() const override { return work_; }
   std::shared_ptr<const actors::sample_source> source() const override { return source_; }
-  std::string data_digest() const override { return corpus_ ? corpus_->content_digest().hex() : std::string{}; }
+  std::string data_digest() const override {
+    return corpus_ ? corpus_->content_digest().hex() : std::string{};
+  }
 
   double held_out_loss(const actors::model_state& state) const override {
     if (!corpus_) return std::numeric_limits<double>::quiet_NaN();
     learn::use_one_thread();
-    return work_->model().mean_loss(state.parameters.floats(), held_out_, corpus_->held_out_windows());
+    return work_->model().mean_loss(state.parameters.floats(), held_out_,
+                                    corpus_->held_out_windows());
   }
 
   bool has_references() const override { return corpus_ != nullptr; }
@@ -110,11 +123,14 @@ class prepared_transformer final : public prepared_workload {
     auto initial = work_->initial();
     auto result = learn::train_baseline(
         work_->model(), work_->optimizer(), initial.parameters.floats(),
-        [this](std::uint64_t index, std::span<std::byte> out) { corpus_->sample(index, out); }, held_out_, options);
-    return {result.final_loss, learn::bigram_loss(corpus_->train_segments(), corpus_->held_out_segments())};
+        [this](std::uint64_t index, std::span<std::byte> out) { corpus_->sample(index, out); },
+        held_out_, options);
+    return {result.final_loss,
+            learn::bigram_loss(corpus_->train_segments(), corpus_->held_out_segments())};
   }
 
-  result<void> save(const actors::model_state& state, std::uint64_t data_from, const std::string& path) const override {
+  result<void> save(const actors::model_state& state, std::uint64_t data_from,
+                    const std::string& path) const override {
     return save_checkpoint(scenario_, work_->optimizer(), data_digest(), state, data_from, path);
   }
 
@@ -123,11 +139,12 @@ class prepared_transformer final : public prepared_workload {
   std::string sample_text(const actors::model_state& state, std::uint64_t seed) const override {
     learn::use_one_thread();
     auto random = stream(seed, "generate");
-    return learn::printable(learn::generate(work_->model(), state.parameters.floats(), learn::byte_codec(), sample_prompt(), 160,
-                                            {.temperature = 0.7, .top_k = 40, .top_p = 0.95}, random));
+    return learn::printable(learn::generate(
+        work_->model(), state.parameters.floats(), learn::byte_codec(), sample_prompt(), 160,
+        {.temperature = 0.7, .top_k = 40, .top_p = 0.95}, random));
   }
 
- private:
+private:
   scenario scenario_;
   std::shared_ptr<const learn::text_corpus> corpus_;
   std::shared_ptr<const transformer_work> work_;
@@ -145,12 +162,13 @@ result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool ne
   options.shuffle_buffer = from.data.shuffle_buffer;
   auto corpus = learn::text_corpus::load(from.data.files, options);
   if (!corpus && needs_data) return failure{corpus.error()};
-  if (auto valid = kernels::validate(model_of(model)); !valid) return failure{"workload: " + valid.error()};
+  if (auto valid = kernels::validate(model_of(model)); !valid)
+    return failure{"workload: " + valid.error()};
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
   if (auto loaded = learn::load_torch(); !loaded) return failure{loaded.error()};
-  return std::unique_ptr<prepared_workload>{
-      std::make_unique<prepared_transformer>(from, model, *optimizer, corpus ? std::optional(std::move(*corpus)) : std::nullopt)};
+  return std::unique_ptr<prepared_workload>{std::make_unique<prepared_transformer>(
+      from, model, *optimizer, corpus ? std::optional(std::move(*corpus)) : std::nullopt)};
 }
 
 #else
@@ -166,11 +184,14 @@ void check_heads(const scenario& what, checking& report) {
   if (w.dim % w.heads != 0)
     report.error(culprit, fmt::format("dim {} cannot be divided among {} heads", w.dim, w.heads));
   else if (w.dim / w.heads % 2 != 0)
-    report.error(culprit, fmt::format("dim {} / heads {} is {}: rotary positions need an even number", w.dim, w.heads, w.dim / w.heads));
+    report.error(culprit,
+                 fmt::format("dim {} / heads {} is {}: rotary positions need an even number", w.dim,
+                             w.heads, w.dim / w.heads));
 }
 
 /// Any bytes are a text, but packed files and JSON lines have a format.
-void check_format(const scenario& what, const std::string& path, const std::string& file, checking& report) {
+void check_format(const scenario& what, const std::string& path, const std::string& file,
+                  checking& report) {
   if (learn::format_of(file) == learn::text_format{} || !report.sound({"data.field"})) return;
   const auto text = learn::read_text_file(file, what.data.field, std::uint64_t{1} << 30);
   if (!text) report.error(path, text.error());
@@ -178,31 +199,37 @@ void check_format(const scenario& what, const std::string& path, const std::stri
 
 void check_files(const scenario& what, checking& report) {
   if (!report.sound({"data.files"})) return;
-  if (what.data.files.empty()) report.error("data.files", "data.files: a transformer needs text to learn");
-  if (what.world == "cluster") return;   // only the host of a shard has them
+  if (what.data.files.empty())
+    report.error("data.files", "data.files: a transformer needs text to learn");
+  if (what.world == "cluster") return; // only the host of a shard has them
   for (std::size_t i = 0; i < what.data.files.size(); ++i) {
     const std::string path = fmt::format("data.files.{}", i);
     if (!report.sound({path})) continue;
     const auto given = path_from(report.folder(), what.data.files[i]);
     const auto files = files_matching(given);
     if (std::filesystem::is_directory(std::filesystem::status(given)))
-      report.error(path, fmt::format("'{0}' is a folder: name its files, as in '{0}/*'", what.data.files[i]));
+      report.error(path, fmt::format("'{0}' is a folder: name its files, as in '{0}/*'",
+                                     what.data.files[i]));
     else if (files.empty())
       report.error(path, fmt::format("no such file: '{}'", what.data.files[i]));
     for (const auto& file : files) check_format(what, path, file, report);
   }
 }
 
-}  // namespace
+} // namespace
 
 template <class V>
 void describe(V& v, transformer_options& o) {
-  v.field("layers", o.layers, "blocks of attention and feed-forward", {.at_least = 1, .at_most = 1024});
+  v.field("layers", o.layers, "blocks of attention and feed-forward",
+          {.at_least = 1, .at_most = 1024});
   v.field("heads", o.heads, "of attention; divides `dim`", {.at_least = 1, .at_most = 1024});
   v.field("dim", o.dim, "width; `dim / heads` is even", {.at_least = 2, .at_most = 65536});
   v.field("context", o.context, "bytes of text in a sample", {.at_least = 1, .at_most = 65536});
-  v.field("checkpoint", o.checkpoint, "activations are computed again, layer by layer, in the backward pass: less memory, about a third more "
-                                      "work, the same results", {.hide_default = true});
+  v.field("checkpoint", o.checkpoint,
+          "activations are computed again, layer by layer, in the backward pass: less memory, "
+          "about a third more "
+          "work, the same results",
+          {.hide_default = true});
 }
 
 kernels::transformer_config model_of(const transformer_options& from) {
@@ -224,19 +251,27 @@ workload_definition transformer_workload() {
     check_heads(what, report);
     check_files(what, report);
   };
-  out.possible = [](const workload_choice& of) { return kernels::validate(model_of(of.as<transformer_options>())); };
-  out.tensors = [](const workload_choice& of) { return kernels::layout_of(model_of(of.as<transformer_options>())); };
-  out.describe_model = [](const workload_choice& of) { return learn::description_of(model_of(of.as<transformer_options>())); };
+  out.possible = [](const workload_choice& of) {
+    return kernels::validate(model_of(of.as<transformer_options>()));
+  };
+  out.tensors = [](const workload_choice& of) {
+    return kernels::layout_of(model_of(of.as<transformer_options>()));
+  };
+  out.describe_model = [](const workload_choice& of) {
+    return learn::description_of(model_of(of.as<transformer_options>()));
+  };
   out.fingerprint = [](const workload_choice& of) {
     const auto& w = of.as<transformer_options>();
-    return fmt::format("transformer: layers {}, heads {}, dim {}, context {}{}", w.layers, w.heads, w.dim, w.context,
-                       w.checkpoint ? ", checkpoint" : "");
+    return fmt::format("transformer: layers {}, heads {}, dim {}, context {}{}", w.layers, w.heads,
+                       w.dim, w.context, w.checkpoint ? ", checkpoint" : "");
   };
   out.prepare = prepare;
-  out.starter = {"a small language model over bytes; `timing` keeps sizes and durations, and skips the learning",
+  out.starter = {"a small language model over bytes; `timing` keeps sizes and durations, and skips "
+                 "the learning",
                  "  layers: 2\n  heads: 4\n  dim: 64\n  context: 64\n",
-                 "{kind: adamw, learning_rate: 0.003, beta2: 0.95, weight_decay: 0.01, clip_norm: 1, warmup_steps: 5}"};
+                 "{kind: adamw, learning_rate: 0.003, beta2: 0.95, weight_decay: 0.01, clip_norm: "
+                 "1, warmup_steps: 5}"};
   return out;
 }
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

@@ -1,11 +1,7 @@
-// A workload, as everything that handles scenarios sees it: the reader, the checks, the runner, checkpoints, `shoal new`. Each workload
-// is one file in this folder that makes a workload_definition, and one line in scenarios/workloads/all.cpp.
+// A workload, as everything that handles scenarios sees it: the reader, the checks, the runner,
+// checkpoints, `shoal new`. Each workload is one file in this folder that makes a
+// workload_definition, and one line in scenarios/workloads/all.cpp.
 #pragma once
-
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "kernels/base/result.hpp"
 #include "kernels/layout.hpp"
@@ -14,35 +10,43 @@
 #include "scenarios/schema/registry.hpp"
 #include "scenarios/schema/scenario.hpp"
 
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
 namespace shoal::scenarios {
 
-class prepared_workload;               // scenarios/workloads/prepared.hpp
+class prepared_workload; // scenarios/workloads/prepared.hpp
 
 /// What `shoal new` writes for a workload.
 struct workload_starter {
-  std::string comment;                 ///< behind `kind:`
-  std::string options;                 ///< the lines below `kind:`, indented by two
-  std::string optimizer;               ///< a mapping on one line
+  std::string comment;   ///< behind `kind:`
+  std::string options;   ///< the lines below `kind:`, indented by two
+  std::string optimizer; ///< a mapping on one line
 };
 
 struct workload_definition : kind_definition {
-  bool has_numbers = true;             ///< gradients, a loss and checkpoints; otherwise only sizes and durations
-  bool learns_text = false;            ///< its data are `data.files`, and its model writes text
+  bool has_numbers =
+      true; ///< gradients, a loss and checkpoints; otherwise only sizes and durations
+  bool learns_text = false; ///< its data are `data.files`, and its model writes text
 
-  /// Reports what the descriptions of the options cannot say. Called when `workload.kind` could be read; values that could not be read are not
-  /// sound(). May be empty.
+  /// Reports what the descriptions of the options cannot say. Called when `workload.kind` could be
+  /// read; values that could not be read are not sound(). May be empty.
   std::function<void(const scenario&, checking&)> check;
   /// Errors: a model that cannot be made.
   std::function<result<void>(const workload_choice&)> possible;
   /// The tensors of the parameters. Requires: the model is possible.
   std::function<std::vector<kernels::tensor_slot>(const workload_choice&)> tensors;
-  /// The model as a canonical JSON object, for checkpoints. May be empty: the tensors say everything.
+  /// The model as a canonical JSON object, for checkpoints. May be empty: the tensors say
+  /// everything.
   std::function<std::string(const workload_choice&)> describe_model;
   /// The model in words: measurements of computing speed hold for equal ones.
   std::function<std::string(const workload_choice&)> fingerprint;
-  /// Reads the data and builds the model. Unless `needs_data`, a workload is made without data that cannot be read: it has no source then, and
-  /// knows no held-out loss. Errors: bad input.
-  std::function<result<std::unique_ptr<prepared_workload>>(const scenario&, bool needs_data)> prepare;
+  /// Reads the data and builds the model. Unless `needs_data`, a workload is made without data that
+  /// cannot be read: it has no source then, and knows no held-out loss. Errors: bad input.
+  std::function<result<std::unique_ptr<prepared_workload>>(const scenario&, bool needs_data)>
+      prepare;
   workload_starter starter;
 };
 
@@ -59,4 +63,4 @@ result<void> possible_matrix(std::uint64_t parameters, std::uint64_t rows);
 /// Reports the same.
 void check_rows(std::uint64_t parameters, std::uint64_t rows, checking& report);
 
-}  // namespace shoal::scenarios
+} // namespace shoal::scenarios

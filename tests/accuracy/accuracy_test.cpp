@@ -1,7 +1,7 @@
 // The models against stored times of packets: what docs/accuracy.md claims of them.
-#include <doctest/doctest.h>
-
 #include "tests/accuracy/compare.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::accuracy;
@@ -10,7 +10,7 @@ namespace {
 
 const std::filesystem::path data = SHOAL_ACCURACY_DATA;
 
-}  // namespace
+} // namespace
 
 TEST_CASE("on the six patterns it was calibrated on the tcp model is within 10 % of ns-3") {
   const auto rows = compare(data / "calibration", "ns3-newreno", netem::ns3_newreno());
@@ -40,8 +40,8 @@ TEST_CASE("with its defaults the tcp model is near a real kernel's TCP") {
 }
 
 TEST_CASE("lv08 is SimGrid's formula for one flow") {
-  // 100 kB over 1 Mbit and 10 ms (SimGrid's documentation): 0.01 * 13.01 + 800000 / (0.97e6 / 1.05) = 0.996079 s; the
-  // 5 % are for the way back over the same link.
+  // 100 kB over 1 Mbit and 10 ms (SimGrid's documentation): 0.01 * 13.01 + 800000 / (0.97e6 / 1.05)
+  // = 0.996079 s; the 5 % are for the way back over the same link.
   netem::transport net(netem::transfer_model::lv08);
   const netem::link_id link[] = {net.add_link(1e6)};
   const netem::link_id back[] = {net.add_link(1e6)};

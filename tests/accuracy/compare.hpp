@@ -1,14 +1,14 @@
 // Models against the stored references of a folder.
 #pragma once
 
+#include "tests/accuracy/model.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
-
-#include "tests/accuracy/model.hpp"
 
 namespace shoal::accuracy {
 
@@ -46,13 +46,14 @@ inline std::vector<double> read_reference(const std::filesystem::path& path, std
     double end = 0;
     if (words >> index >> end && index < flows) ends[index] = end;
   }
-  if (std::find(ends.begin(), ends.end(), -1) != ends.end()) throw std::runtime_error(path.string() + ": a flow is missing");
+  if (std::find(ends.begin(), ends.end(), -1) != ends.end())
+    throw std::runtime_error(path.string() + ": a flow is missing");
   return ends;
 }
 
 /// Every pattern of a folder that has a reference of this suffix, by name.
-inline std::vector<comparison> compare(const std::filesystem::path& folder, const std::string& suffix,
-                                       const netem::tcp_options& tcp) {
+inline std::vector<comparison> compare(const std::filesystem::path& folder,
+                                       const std::string& suffix, const netem::tcp_options& tcp) {
   std::vector<std::filesystem::path> patterns;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.path().extension() == ".pattern") patterns.push_back(entry.path());
@@ -97,4 +98,4 @@ inline summary summarize(const std::vector<comparison>& rows, times comparison::
   return out;
 }
 
-}  // namespace shoal::accuracy
+} // namespace shoal::accuracy

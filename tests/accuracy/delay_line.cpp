@@ -103,19 +103,16 @@ int main(int argc, char** argv) {
       // Some at a time, so that one busy device does not delay what is due.
       for (int burst = 0; burst < 32; ++burst) {
         const ssize_t size = read(tun[from], buffer, sizeof buffer);
-        if (size < 20)
-          break;
+        if (size < 20) break;
         const std::size_t to = buffer[18]; // the third byte of the destination
-        if (buffer[0] >> 4 != 4 || to >= delay_ns.size())
-          continue;
+        if (buffer[0] >> 4 != 4 || to >= delay_ns.size()) continue;
         waiting.push(
             {now_ns() + delay_ns[from] + delay_ns[to], order++, from, {buffer, buffer + size}});
       }
     }
     while (!waiting.empty() && waiting.top().due_ns <= now_ns()) {
       const held& packet = waiting.top();
-      if (write(tun[packet.from], packet.bytes.data(), packet.bytes.size()) < 0)
-        ++refused;
+      if (write(tun[packet.from], packet.bytes.data(), packet.bytes.size()) < 0) ++refused;
       late_ns.push_back(now_ns() - packet.due_ns);
       waiting.pop();
     }

@@ -33,8 +33,7 @@ std::vector<double> shares(const pattern& p, const std::vector<std::size_t>& act
       }
     for (const std::size_t i : active) {
       const std::size_t up = p.flows[i].from, down = n + p.flows[i].to;
-      if (rate[i] >= 0 || (up != tightest && down != tightest))
-        continue;
+      if (rate[i] >= 0 || (up != tightest && down != tightest)) continue;
       rate[i] = least;
       ++settled;
       for (const std::size_t l : {up, down}) {
@@ -49,8 +48,7 @@ std::vector<double> shares(const pattern& p, const std::vector<std::size_t>& act
 std::vector<double> run(const pattern& p) {
   const double never = std::numeric_limits<double>::infinity();
   std::vector<double> bits, end(p.flows.size(), -1);
-  for (const flow& f : p.flows)
-    bits.push_back(8.0 * static_cast<double>(f.bytes));
+  for (const flow& f : p.flows) bits.push_back(8.0 * static_cast<double>(f.bytes));
   for (double now = 0;;) {
     std::vector<std::size_t> active;
     double next = never;
@@ -61,15 +59,12 @@ std::vector<double> run(const pattern& p) {
       else if (end[i] < 0)
         next = std::min(next, start);
     }
-    if (active.empty() && next == never)
-      return end;
+    if (active.empty() && next == never) return end;
     const auto rate = shares(p, active);
-    for (const std::size_t i : active)
-      next = std::min(next, now + bits[i] / rate[i]);
+    for (const std::size_t i : active) next = std::min(next, now + bits[i] / rate[i]);
     for (const std::size_t i : active) {
       bits[i] -= rate[i] * (next - now);
-      if (bits[i] < 1e-3)
-        end[i] = next;
+      if (bits[i] < 1e-3) end[i] = next;
     }
     now = next;
   }
@@ -84,8 +79,7 @@ int main(int argc, char** argv) {
   }
   try {
     const auto end = run(read_pattern(argv[1]));
-    for (std::size_t i = 0; i < end.size(); ++i)
-      std::printf("%zu %.6f\n", i, end[i]);
+    for (std::size_t i = 0; i < end.size(); ++i) std::printf("%zu %.6f\n", i, end[i]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -1,11 +1,11 @@
 // A pattern as Shoal's models have it.
 #pragma once
 
-#include <algorithm>
-#include <vector>
-
 #include "netem/transport.hpp"
 #include "tests/accuracy/pattern.hpp"
+
+#include <algorithm>
+#include <vector>
 
 namespace shoal::accuracy {
 
@@ -14,7 +14,8 @@ inline duration delay_of(const pattern& what, const flow& f) {
 }
 
 /// When each flow's last byte arrives, in seconds, as `model` has it.
-inline std::vector<double> run_pattern(const pattern& what, netem::transfer_model model, const netem::tcp_options& tcp) {
+inline std::vector<double> run_pattern(const pattern& what, netem::transfer_model model,
+                                       const netem::tcp_options& tcp) {
   netem::transport net(model, tcp);
   std::vector<netem::link_id> up, down;
   for (const auto& host : what.hosts) {
@@ -23,7 +24,8 @@ inline std::vector<double> run_pattern(const pattern& what, netem::transfer_mode
   }
   std::vector<std::size_t> order(what.flows.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return what.flows[a].start_ns < what.flows[b].start_ns; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return what.flows[a].start_ns < what.flows[b].start_ns; });
   std::vector<double> ends(what.flows.size());
   std::vector<netem::finished_transfer> done;
   auto take = [&] {
@@ -55,4 +57,4 @@ inline std::vector<double> run_pattern(const pattern& what, netem::transfer_mode
   return ends;
 }
 
-}  // namespace shoal::accuracy
+} // namespace shoal::accuracy

@@ -1,18 +1,21 @@
 // When each flow of a pattern ends, as one of Shoal's models has it, as the references are written.
+#include "tests/accuracy/model.hpp"
+
 #include <cstdio>
 #include <exception>
 #include <string>
-
-#include "tests/accuracy/model.hpp"
 
 int main(int argc, char** argv) {
   using namespace shoal;
   const std::string name = argc == 3 ? argv[1] : "";
   netem::transfer_model model = netem::transfer_model::tcp;
   netem::tcp_options tcp;
-  if (name == "tcp-ns3") tcp = netem::ns3_newreno();
-  else if (name == "max_min") model = netem::transfer_model::max_min;
-  else if (name == "lv08") model = netem::transfer_model::lv08;
+  if (name == "tcp-ns3")
+    tcp = netem::ns3_newreno();
+  else if (name == "max_min")
+    model = netem::transfer_model::max_min;
+  else if (name == "lv08")
+    model = netem::transfer_model::lv08;
   else if (name != "tcp") {
     std::fprintf(stderr, "usage: model_times max_min|lv08|tcp|tcp-ns3 PATTERN\n");
     return 2;

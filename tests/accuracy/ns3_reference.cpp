@@ -171,8 +171,7 @@ std::vector<arrival> simulate(const pattern& p, const options& o) {
         "Rx", ns3::Callback<void, ns3::Ptr<const ns3::Packet>, const ns3::Address&>(
                   [a, bytes](ns3::Ptr<const ns3::Packet> packet, const ns3::Address&) {
                     a->bytes += packet->GetSize();
-                    if (a->bytes >= bytes && a->end_seconds < 0)
-                      a->end_seconds = now();
+                    if (a->bytes >= bytes && a->end_seconds < 0) a->end_seconds = now();
                   }));
     ns3::BulkSendHelper senders("ns3::TcpSocketFactory",
                                 ns3::InetSocketAddress(address[f.to], port));

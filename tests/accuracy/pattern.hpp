@@ -34,8 +34,7 @@ struct pattern {
 /// Reads a pattern file; throws std::runtime_error with the file and line of the first mistake.
 inline pattern read_pattern(const std::string& path) {
   std::ifstream in(path);
-  if (!in)
-    throw std::runtime_error(path + ": cannot read");
+  if (!in) throw std::runtime_error(path + ": cannot read");
   pattern result;
   std::map<std::string, std::size_t> index;
   std::string line;
@@ -45,8 +44,7 @@ inline pattern read_pattern(const std::string& path) {
     };
     std::istringstream words(line.substr(0, line.find('#')));
     std::string keyword;
-    if (!(words >> keyword))
-      continue;
+    if (!(words >> keyword)) continue;
     if (keyword == "host") {
       host h;
       if (!(words >> h.name >> h.up_bits_per_second >> h.down_bits_per_second >> h.delay_ns))
@@ -59,8 +57,7 @@ inline pattern read_pattern(const std::string& path) {
       flow f;
       if (!(words >> from >> to >> f.bytes >> f.start_ns))
         fail("expected: flow FROM TO BYTES START_ns");
-      if (!index.count(from) || !index.count(to))
-        fail("flow between unknown hosts");
+      if (!index.count(from) || !index.count(to)) fail("flow between unknown hosts");
       f.from = index[from];
       f.to = index[to];
       result.flows.push_back(f);

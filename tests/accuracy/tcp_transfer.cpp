@@ -44,12 +44,10 @@ sockaddr_in address(std::size_t host, std::size_t flow) {
 /// A socket belongs to the namespace in which it was made.
 int socket_in(const std::string& name_space, const char* congestion_control) {
   const int handle = open(("/run/netns/" + name_space).c_str(), O_RDONLY | O_CLOEXEC);
-  if (handle < 0 || setns(handle, CLONE_NEWNET) < 0)
-    fail(name_space);
+  if (handle < 0 || setns(handle, CLONE_NEWNET) < 0) fail(name_space);
   close(handle);
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0)
-    fail("socket");
+  if (fd < 0) fail("socket");
   if (congestion_control && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion_control,
                                        std::strlen(congestion_control)) < 0)
     fail(congestion_control);
@@ -82,12 +80,10 @@ void receive_all(int listener, std::uint64_t bytes, clock_type::time_point& end)
   const int fd = accept(listener, nullptr, nullptr);
   while (bytes > 0) {
     const ssize_t n = recv(fd, data.data(), data.size(), 0);
-    if (n <= 0)
-      break;
+    if (n <= 0) break;
     bytes -= static_cast<std::uint64_t>(n);
   }
-  if (bytes == 0)
-    end = clock_type::now();
+  if (bytes == 0) end = clock_type::now();
   close(fd);
 }
 
@@ -123,12 +119,10 @@ int main(int argc, char** argv) {
       threads.emplace_back([&, i] {
         send_all(senders[i], address(f.to, i), f.bytes,
                  begin + std::chrono::nanoseconds(p.flows[i].start_ns), failed);
-        if (failed)
-          std::_Exit(3);
+        if (failed) std::_Exit(3);
       });
     }
-    for (auto& t : threads)
-      t.join();
+    for (auto& t : threads) t.join();
     for (std::size_t i = 0; i < end.size(); ++i)
       std::printf("%zu %.6f\n", i, std::chrono::duration<double>(end[i] - begin).count());
   } catch (const std::exception& error) {

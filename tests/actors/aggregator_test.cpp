@@ -38,8 +38,7 @@ lab_options group_of(std::uint32_t size, const aggregator_definition& which) {
   lab_options out;
   out.aggregator = which.name;
   out.values_per_part = 5; // three chunks and more
-  for (std::uint32_t m = 0; m < size; ++m)
-    out.members.push_back({m + 1});
+  for (std::uint32_t m = 0; m < size; ++m) out.members.push_back({m + 1});
   return out;
 }
 
@@ -121,8 +120,7 @@ TEST_CASE("by part, a sender that is left out half-way is in no chunk, and one t
           "is in all") {
   part_reduction part({16, 8}, {1, 1, 1, 1}, false, with(test_median()), 0s);
   part.open({true, true}, 0s);
-  for (std::uint32_t m : {0u, 1u, 2u})
-    part.add(m, 0, floats({static_cast<float>(m), 7}), 0s);
+  for (std::uint32_t m : {0u, 1u, 2u}) part.add(m, 0, floats({static_cast<float>(m), 7}), 0s);
   part.add(0, 1, floats({1, 1}), 0s);
   part.leave_out(0); // it has delivered everything
   part.leave_out(1); // it has not
@@ -176,8 +174,7 @@ TEST_CASE("by part, sizes alone have senders, and a part that nobody sends has n
   part_reduction hollow({16, 8}, {1, 1}, true, with(test_median()), 0s);
   hollow.open({true, true}, 0s);
   for (std::uint32_t m = 0; m < 2; ++m)
-    for (std::uint32_t k = 0; k < 2; ++k)
-      hollow.add(m, k, payload::hollow(8), 0s);
+    for (std::uint32_t k = 0; k < 2; ++k) hollow.add(m, k, payload::hollow(8), 0s);
   const auto done = hollow.next();
   REQUIRE(done);
   CHECK(done->values.is_hollow());
@@ -198,8 +195,7 @@ TEST_CASE("a round with an aggregator by part gives all members its result") {
     lab.start();
     CHECK(lab.run());
     CHECK(lab.outcomes() == "oooo");
-    for (const auto& error : lab.errors())
-      FAIL_CHECK(which->name << ": " << error);
+    for (const auto& error : lab.errors()) FAIL_CHECK(which->name << ": " << error);
   }
 }
 
@@ -215,21 +211,17 @@ TEST_CASE("an aggregator by part: each member is killed at each state of the rou
           round_lab lab(group_of(size, test_middle_norm()));
           lab.start();
           bool over = false;
-          for (std::uint64_t i = 0; i < at && !over; ++i)
-            over = !lab.step();
-          if (over)
-            break;
+          for (std::uint64_t i = 0; i < at && !over; ++i) over = !lab.step();
+          if (over) break;
           lab.kill(who, lost);
           const auto what = fmt::format("{} of {} killed{} after {} messages", who, size,
                                         lost ? " with all under way" : "", at);
-          if (!lab.run())
-            FAIL_CHECK(what << ": some never end: " << lab.outcomes());
+          if (!lab.run()) FAIL_CHECK(what << ": some never end: " << lab.outcomes());
           for (const auto& error : lab.errors())
             FAIL_CHECK(what << ": " << error << " (" << lab.outcomes() << ")");
           seen += lab.outcomes();
           for (std::uint32_t m = 0; m < size; ++m) {
-            if (!lab.ended(m))
-              continue;
+            if (!lab.ended(m)) continue;
             const auto& parts = lab.result(m).parts;
             for (std::size_t i = 1; i < parts.size(); ++i)
               two_reducers = two_reducers || parts[i].part == parts[i - 1].part;
@@ -259,8 +251,7 @@ TEST_CASE("an aggregator by part: random kills, cuts and orders of arrival never
     round_lab lab(options);
     lab.start();
     for (std::uint64_t faults = 1 + random.below(4); faults > 0; --faults) {
-      for (std::uint64_t i = random.below(120); i > 0; --i)
-        lab.step();
+      for (std::uint64_t i = random.below(120); i > 0; --i) lab.step();
       const auto a = static_cast<std::uint32_t>(random.below(lab.size())),
                  b = static_cast<std::uint32_t>(random.below(lab.size()));
       const bool lost = random.below(2) == 0;
@@ -269,8 +260,7 @@ TEST_CASE("an aggregator by part: random kills, cuts and orders of arrival never
       else if (a != b)
         lab.cut(a, b, lost);
     }
-    if (!lab.run())
-      FAIL_CHECK("seed " << seed << ": some never end: " << lab.outcomes());
+    if (!lab.run()) FAIL_CHECK("seed " << seed << ": some never end: " << lab.outcomes());
     for (const auto& error : lab.errors())
       FAIL_CHECK("seed " << seed << ": " << error << " (" << lab.outcomes() << ")");
     const auto outcomes = lab.outcomes();
@@ -291,15 +281,13 @@ TEST_CASE("group actors with the median: an outlier does not move the result, al
     CHECK(f.members[1].host->alive() == point.empty());
     std::size_t completed = 0;
     for (std::size_t m = 0; m < f.members.size(); ++m) {
-      if (!f.members[m].host->alive())
-        continue;
+      if (!f.members[m].host->alive()) continue;
       const auto& result = f.result(m);
       CAPTURE(m);
       CHECK(result.succeeded());
       completed += result.succeeded() ? 1 : 0;
       // Of 0, 1, 2, 10^6 and 4 the median is 2; of those without 1 the lower one is 2, too.
-      for (const float x : result.values.floats())
-        CHECK(x == 2);
+      for (const float x : result.values.floats()) CHECK(x == 2);
     }
     CHECK(completed >= 4);
     for (const auto& [who, what] : f.world.observed<misbehaved>())

@@ -1,16 +1,17 @@
-// One round as state machines: streaming, slow senders, lost reducers, and one result whatever happens.
-#include <algorithm>
-#include <functional>
-#include <limits>
-#include <set>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
+// One round as state machines: streaming, slow senders, lost reducers, and one result whatever
+// happens.
 #include "actors/averaging/part_reduction.hpp"
 #include "actors/probes.hpp"
 #include "kernels/averaging_plan.hpp"
 #include "tests/actors/support/round_lab.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <set>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -29,18 +30,21 @@ void check_fine(const round_lab& lab) {
   for (const auto& error : lab.errors()) FAIL_CHECK(error << " (" << lab.outcomes() << ")");
 }
 
-payload floats(std::initializer_list<float> values) { return payload{std::vector<float>(values)}; }
+payload floats(std::initializer_list<float> values) {
+  return payload{std::vector<float>(values)};
+}
 
 std::vector<float> bits(const round_lab& lab, std::uint32_t member) {
   auto x = lab.result(member).values.floats();
   return {x.begin(), x.end()};
 }
 
-}  // namespace
+} // namespace
 
 // -- part_reduction -------------------------------------------------------------------------------
 
-TEST_CASE("a chunk is given back as soon as all senders' pieces of it are here, whatever else is missing") {
+TEST_CASE("a chunk is given back as soon as all senders' pieces of it are here, whatever else is "
+          "missing") {
   part_reduction part({16, 8}, {1, 3}, false, averaging_config{}, 0s);
   part.open({true, true}, 0s);
   CHECK(part.add(1, 1, floats({4, 8}), 0s) == part_reduction::taken::yes);
@@ -73,7 +77,8 @@ TEST_CASE("who is left out half-way is in the chunks it delivered and in no othe
   part.leave_out(1);
   auto last = part.next();
   REQUIRE(last);
-  CHECK(last->senders == std::vector<std::uint32_t>{0, 2});  // what had come of the first one stays in
+  CHECK(last->senders ==
+        std::vector<std::uint32_t>{0, 2}); // what had come of the first one stays in
 }
 
 TEST_CASE("the same senders give the same bits in whatever order they come") {
@@ -82,7 +87,8 @@ TEST_CASE("the same senders give the same bits in whatever order they come") {
   do {
     part_reduction part({8, 8}, {1, 7, 3, 100}, false, averaging_config{}, 0s);
     part.open({true}, 0s);
-    for (auto m : order) part.add(m, 0, floats({0.1f * static_cast<float>(m + 1), 1e-8f + static_cast<float>(m)}), 0s);
+    for (auto m : order)
+      part.add(m, 0, floats({0.1f * static_cast<float>(m + 1), 1e-8f + static_cast<float>(m)}), 0s);
     auto done = part.next();
     REQUIRE(done);
     results.insert({done->values.floats()[0], done->values.floats()[1]});
@@ -97,7 +103,7 @@ TEST_CASE("pieces that come twice, are not open, or are hollow where values are 
   CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
   CHECK(part.add(0, 1, floats({1, 1}), 0s) == part_reduction::taken::wrong);
   CHECK(part.add(1, 0, payload::hollow(8), 0s) == part_reduction::taken::wrong);
-  CHECK(part.add(2, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);  // weighs nothing
+  CHECK(part.add(2, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong); // weighs nothing
   CHECK(part.add(1, 0, floats({1, 1}), 0s) == part_reduction::taken::yes);
   CHECK(part.add(1, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
 }
@@ -134,7 +140,7 @@ TEST_CASE("finished chunks come back while others are still on their way") {
   };
   lab.start();
   lab.settle();
-  CHECK(reduced == 2 * 4);  // four chunks, to two members, before the rest of the part was there
+  CHECK(reduced == 2 * 4); // four chunks, to two members, before the rest of the part was there
   CHECK(!lab.ended(1));
   // The fast sender's slice was taken in meanwhile: all but one member wait for nothing of it.
   lab.pass(lab.sender_timeout());
@@ -142,7 +148,7 @@ TEST_CASE("finished chunks come back while others are still on their way") {
   CHECK(late.size() == 2);
   for (const auto& m : late) lab.inject(0, 1, m);
   lab.settle();
-  CHECK(late.size() == 2);  // nobody needs the rest of the slice any more
+  CHECK(late.size() == 2); // nobody needs the rest of the slice any more
   CHECK(lab.outcomes() == "ppp");
   check_fine(lab);
   CHECK(to_string(lab.result(0).reason) == "sender_timeout");
@@ -154,14 +160,16 @@ TEST_CASE("finished chunks come back while others are still on their way") {
   CHECK(parts[2].senders == std::vector<std::uint32_t>{1, 2});
 }
 
-TEST_CASE("nobody waits for a silent sender longer than sender_timeout, and what others send is acknowledged meanwhile") {
+TEST_CASE("nobody waits for a silent sender longer than sender_timeout, and what others send is "
+          "acknowledged meanwhile") {
   auto options = of(4);
   options.values_per_part = 30;
   round_lab lab(options);
   std::uint64_t acknowledged = 0;
   std::vector<std::pair<std::uint32_t, caf::message>> late;
   lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
-    if (m.match_elements<chunk_received>() && m.get_as<chunk_received>(0).reduced == 0 && from != 3) ++acknowledged;
+    if (m.match_elements<chunk_received>() && m.get_as<chunk_received>(0).reduced == 0 && from != 3)
+      ++acknowledged;
     if (from != 3 || !m.match_elements<part_chunk>()) return true;
     late.emplace_back(to, m);
     return false;
@@ -175,7 +183,7 @@ TEST_CASE("nobody waits for a silent sender longer than sender_timeout, and what
   CHECK(lab.outcomes() == "----");
   lab.pass(1ns);
   lab.settle();
-  CHECK(lab.outcomes() == "----");  // what is behind on its line
+  CHECK(lab.outcomes() == "----"); // what is behind on its line
   for (const auto& [to, m] : late) lab.inject(3, to, m);
   lab.settle();
   CHECK(lab.outcomes() == "pppp");
@@ -185,7 +193,7 @@ TEST_CASE("nobody waits for a silent sender longer than sender_timeout, and what
 TEST_CASE("large groups with few chunks acknowledge none: parts and votes say what arrived") {
   const auto acknowledgements = [](std::size_t members, std::uint32_t window) {
     auto options = of(members);
-    options.values_per_part = 4;  // at most ten chunks: later parts are larger
+    options.values_per_part = 4; // at most ten chunks: later parts are larger
     options.window_chunks = window;
     round_lab lab(options);
     std::uint64_t count = 0;
@@ -197,11 +205,12 @@ TEST_CASE("large groups with few chunks acknowledge none: parts and votes say wh
     lab.settle();
     CHECK(lab.outcomes() == std::string(members, 'o'));
     check_fine(lab);
-    for (const auto point : {probes::first_part_sent, probes::half_sent, probes::half_replied}) CHECK(lab.probes[std::string(point)] == members);
+    for (const auto point : {probes::first_part_sent, probes::half_sent, probes::half_replied})
+      CHECK(lab.probes[std::string(point)] == members);
     return count;
   };
   CHECK(acknowledgements(17, 20) == 0);
-  CHECK(acknowledgements(17, 19) > 0);  // the window may fill
+  CHECK(acknowledgements(17, 19) > 0); // the window may fill
   CHECK(acknowledgements(16, 20) > 0);
 }
 
@@ -209,7 +218,9 @@ TEST_CASE("a large group does not wait for a member that dies, without acknowled
   auto options = of(20);
   options.window_chunks = 8;
   round_lab lab(options);
-  lab.filter = [&](std::uint32_t from, std::uint32_t, const caf::message& m) { return from != 3 || !m.match_elements<reduced_chunk>(); };
+  lab.filter = [&](std::uint32_t from, std::uint32_t, const caf::message& m) {
+    return from != 3 || !m.match_elements<reduced_chunk>();
+  };
   lab.start();
   lab.settle();
   lab.kill(3, true);
@@ -219,7 +230,8 @@ TEST_CASE("a large group does not wait for a member that dies, without acknowled
   CHECK(std::count(outcomes.begin(), outcomes.end(), 'f') == 0);
 }
 
-TEST_CASE("a sender that trickles is left out at half of round_timeout if most of the weight is there") {
+TEST_CASE(
+    "a sender that trickles is left out at half of round_timeout if most of the weight is there") {
   auto options = of(3);
   options.values_per_part = 400;
   round_lab lab(options);
@@ -322,7 +334,8 @@ TEST_CASE("a second and a third reducer of the same part may die as well") {
   }
 }
 
-TEST_CASE("the part of one who is lost costs its bytes once more from each of the others, and back") {
+TEST_CASE(
+    "the part of one who is lost costs its bytes once more from each of the others, and back") {
   auto options = of(4);
   options.values_per_part = 400;
   options.chunk_bytes = 64;
@@ -374,7 +387,8 @@ TEST_CASE("who cannot be reached gets its result by way of those who can, and lo
 
 // -- one result -----------------------------------------------------------------------------------
 
-TEST_CASE("a reducer that is cut off with the only copy of its part and all others' does not end with other bits than the rest") {
+TEST_CASE("a reducer that is cut off with the only copy of its part and all others' does not end "
+          "with other bits than the rest") {
   // It holds all parts; nobody has its own. The three others reduce it again.
   round_lab lab(of(4));
   lab.filter = [&](std::uint32_t from, std::uint32_t, const caf::message& m) {
@@ -391,7 +405,8 @@ TEST_CASE("a reducer that is cut off with the only copy of its part and all othe
   CHECK(to_string(lab.result(1).reason) == "no_majority");
 }
 
-TEST_CASE("when nobody is left to make a majority with, the round fails at once, and with the reason") {
+TEST_CASE(
+    "when nobody is left to make a majority with, the round fails at once, and with the reason") {
   round_lab lab(of(2));
   lab.start();
   lab.kill(1, true);
@@ -414,56 +429,144 @@ TEST_CASE("two members that lose each other both get what they need by way of th
 }
 
 // -- bad messages ---------------------------------------------------------------------------------
-// Weights are integers that the leader sends to all with the group: nobody can say NaN or a negative one, and a
-// reduced chunk whose weight is not the sum of its senders' is refused. Messages of another round are dropped by
-// the group actor and not counted, since correct members of it may not know yet that we are not in it.
+// Weights are integers that the leader sends to all with the group: nobody can say NaN or a
+// negative one, and a reduced chunk whose weight is not the sum of its senders' is refused.
+// Messages of another round are dropped by the group actor and not counted, since correct members
+// of it may not know yet that we are not in it.
 
 namespace {
 
 struct bad_message {
   const char* what;
-  std::function<caf::message(const round_lab&)> make;   ///< from member 3 to member 0
+  std::function<caf::message(const round_lab&)> make; ///< from member 3 to member 0
 };
 
-payload zeros(std::size_t count) { return payload{std::vector<float>(count)}; }
+payload zeros(std::size_t count) {
+  return payload{std::vector<float>(count)};
+}
 
 /// Groups of four with two-value chunks; part 0 has six values.
 std::vector<bad_message> bad_messages() {
   const auto nan = std::numeric_limits<float>::quiet_NaN();
   auto g = [](const round_lab& lab) { return lab.group().group; };
   return {
-      {"a chunk of a part that there is not", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 4, 0, zeros(2)}); }},
-      {"a chunk of somebody else's part", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 1, 0, zeros(2)}); }},
-      {"a chunk of another size", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, zeros(3)}); }},
-      {"a chunk that was cut short", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, payload{std::vector<std::byte>(7)}}); }},
-      {"an empty chunk", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, {}}); }},
-      {"a chunk between chunks", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 4, zeros(2)}); }},
-      {"a chunk behind the part", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, ~std::uint64_t{7}, zeros(2)}); }},
-      {"a chunk without values", [=](auto& l) { return caf::make_message(part_chunk{g(l), 3, 0, 0, payload::hollow(8)}); }},
-      {"a reduced chunk of part 2", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 2, 0, 2, {0}, zeros(2)}); }},
-      {"a reduced chunk of our own part", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 0, 0, 2, {0}, zeros(2)}); }},
-      {"a reduced chunk of a part that there is not", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 9, 0, 2, {0}, zeros(2)}); }},
-      {"a reduced chunk of another size", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {0}, zeros(1)}); }},
-      {"a reduced chunk of a strange weight", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 3, {0}, zeros(2)}); }},
-      {"a reduced chunk of the weight -1", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, ~std::uint64_t{0}, {0}, zeros(2)}); }},
-      {"a reduced chunk of nobody", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 0, {}, zeros(2)}); }},
-      {"a reduced chunk of strangers", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {7}, zeros(2)}); }},
-      {"a reduced chunk of the same member twice", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 4, {0, 0}, zeros(2)}); }},
-      {"a reduced chunk of NaN", [=](auto& l) { return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {0}, payload{std::vector<float>{0, nan}}}); }},
-      {"an acknowledgement of nothing", [=](auto& l) { return caf::make_message(chunk_received{g(l), 3, 9, 1}); }},
-      {"a query for a part that there is not", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 4, {}}); }},
-      {"a query for its own part", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 3, {}}); }},
-      {"a query with chunks that there are not", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 1, {{0, 5}}}); }},
-      {"a query with more chunks than numbers", [=](auto& l) { return caf::make_message(part_query{g(l), 3, 1, {{1, ~0u}}}); }},
-      {"a claim of our own part", [=](auto& l) { return caf::make_message(part_claim{g(l), 3, 0}); }},
-      {"an answer that nobody asked for", [=](auto& l) { return caf::make_message(part_answer{g(l), 3, 1}); }},
-      {"an order for our slice", [=](auto& l) { return caf::make_message(part_wanted{g(l), 3, 1, 0, {{0, 1}}}); }},
-      {"an order for chunks that we have not", [=](auto& l) { return caf::make_message(part_wanted{g(l), 3, 2, 1, {{0, 1}}}); }},
-      {"an order for chunks in disorder", [=](auto& l) { return caf::make_message(part_wanted{g(l), 3, 3, 0, {{1, 1}, {0, 1}}}); }},
+      {"a chunk of a part that there is not",
+       [=](auto& l) {
+         return caf::make_message(part_chunk{g(l), 3, 4, 0, zeros(2)});
+       }},
+      {"a chunk of somebody else's part",
+       [=](auto& l) {
+         return caf::make_message(part_chunk{g(l), 3, 1, 0, zeros(2)});
+       }},
+      {"a chunk of another size",
+       [=](auto& l) {
+         return caf::make_message(part_chunk{g(l), 3, 0, 0, zeros(3)});
+       }},
+      {"a chunk that was cut short",
+       [=](auto& l) {
+         return caf::make_message(part_chunk{g(l), 3, 0, 0, payload{std::vector<std::byte>(7)}});
+       }},
+      {"an empty chunk",
+       [=](auto& l) {
+         return caf::make_message(part_chunk{g(l), 3, 0, 0, {}});
+       }},
+      {"a chunk between chunks",
+       [=](auto& l) {
+         return caf::make_message(part_chunk{g(l), 3, 0, 4, zeros(2)});
+       }},
+      {"a chunk behind the part",
+       [=](auto& l) {
+         return caf::make_message(part_chunk{g(l), 3, 0, ~std::uint64_t{7}, zeros(2)});
+       }},
+      {"a chunk without values",
+       [=](auto& l) {
+         return caf::make_message(part_chunk{g(l), 3, 0, 0, payload::hollow(8)});
+       }},
+      {"a reduced chunk of part 2",
+       [=](auto& l) {
+         return caf::make_message(reduced_chunk{g(l), 2, 0, 2, {0}, zeros(2)});
+       }},
+      {"a reduced chunk of our own part",
+       [=](auto& l) {
+         return caf::make_message(reduced_chunk{g(l), 0, 0, 2, {0}, zeros(2)});
+       }},
+      {"a reduced chunk of a part that there is not",
+       [=](auto& l) {
+         return caf::make_message(reduced_chunk{g(l), 9, 0, 2, {0}, zeros(2)});
+       }},
+      {"a reduced chunk of another size",
+       [=](auto& l) {
+         return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {0}, zeros(1)});
+       }},
+      {"a reduced chunk of a strange weight",
+       [=](auto& l) {
+         return caf::make_message(reduced_chunk{g(l), 3, 0, 3, {0}, zeros(2)});
+       }},
+      {"a reduced chunk of the weight -1",
+       [=](auto& l) {
+         return caf::make_message(reduced_chunk{g(l), 3, 0, ~std::uint64_t{0}, {0}, zeros(2)});
+       }},
+      {"a reduced chunk of nobody",
+       [=](auto& l) {
+         return caf::make_message(reduced_chunk{g(l), 3, 0, 0, {}, zeros(2)});
+       }},
+      {"a reduced chunk of strangers",
+       [=](auto& l) {
+         return caf::make_message(reduced_chunk{g(l), 3, 0, 2, {7}, zeros(2)});
+       }},
+      {"a reduced chunk of the same member twice",
+       [=](auto& l) {
+         return caf::make_message(reduced_chunk{g(l), 3, 0, 4, {0, 0}, zeros(2)});
+       }},
+      {"a reduced chunk of NaN",
+       [=](auto& l) {
+         return caf::make_message(
+             reduced_chunk{g(l), 3, 0, 2, {0}, payload{std::vector<float>{0, nan}}});
+       }},
+      {"an acknowledgement of nothing",
+       [=](auto& l) {
+         return caf::make_message(chunk_received{g(l), 3, 9, 1});
+       }},
+      {"a query for a part that there is not",
+       [=](auto& l) {
+         return caf::make_message(part_query{g(l), 3, 4, {}});
+       }},
+      {"a query for its own part",
+       [=](auto& l) {
+         return caf::make_message(part_query{g(l), 3, 3, {}});
+       }},
+      {"a query with chunks that there are not",
+       [=](auto& l) {
+         return caf::make_message(part_query{g(l), 3, 1, {{0, 5}}});
+       }},
+      {"a query with more chunks than numbers",
+       [=](auto& l) {
+         return caf::make_message(part_query{g(l), 3, 1, {{1, ~0u}}});
+       }},
+      {"a claim of our own part",
+       [=](auto& l) {
+         return caf::make_message(part_claim{g(l), 3, 0});
+       }},
+      {"an answer that nobody asked for",
+       [=](auto& l) {
+         return caf::make_message(part_answer{g(l), 3, 1});
+       }},
+      {"an order for our slice",
+       [=](auto& l) {
+         return caf::make_message(part_wanted{g(l), 3, 1, 0, {{0, 1}}});
+       }},
+      {"an order for chunks that we have not",
+       [=](auto& l) {
+         return caf::make_message(part_wanted{g(l), 3, 2, 1, {{0, 1}}});
+       }},
+      {"an order for chunks in disorder",
+       [=](auto& l) {
+         return caf::make_message(part_wanted{g(l), 3, 3, 0, {{1, 1}, {0, 1}}});
+       }},
   };
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("each bad message is counted, its sender is out of the round, and the others end well") {
   for (const auto& bad : bad_messages()) {
@@ -479,7 +582,7 @@ TEST_CASE("each bad message is counted, its sender is out of the round, and the 
     REQUIRE(lab.suspicions.size() == 1);
     CHECK(lab.suspicions[0].starts_with("0 says of peer 103"));
     lab.settle();
-    CHECK(lab.suspicions.size() == 1);  // it is not listened to any more
+    CHECK(lab.suspicions.size() == 1); // it is not listened to any more
     lab.kill(3, false);
     CHECK(lab.run());
     for (std::uint32_t m = 0; m < 3; ++m) CHECK(lab.result(m).outcome == outcome::partial);
@@ -493,7 +596,7 @@ TEST_CASE("a part that comes twice is counted and its sender banned") {
   std::vector<caf::message> twice;
   lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
     if (from == 3 && to == 0 && m.match_elements<part_chunk>() && twice.empty()) twice.push_back(m);
-    return from != 2 || !m.match_elements<part_chunk>();  // so that part 0 stays open for a while
+    return from != 2 || !m.match_elements<part_chunk>(); // so that part 0 stays open for a while
   };
   lab.start();
   lab.settle();
@@ -501,7 +604,8 @@ TEST_CASE("a part that comes twice is counted and its sender banned") {
   CHECK(lab.suspicions.empty());
   lab.inject(3, 0, twice[0]);
   lab.settle();
-  REQUIRE(!lab.suspicions.empty());  // it is acknowledged twice as well, which member 3 finds strange
+  REQUIRE(
+      !lab.suspicions.empty()); // it is acknowledged twice as well, which member 3 finds strange
   CHECK(lab.suspicions[0] == "0 says of peer 103: part chunk that nobody asked for");
 }
 
@@ -512,7 +616,7 @@ TEST_CASE("what strangers and false names say is counted and changes nothing") {
   for (const auto& bad : bad_messages()) {
     lab.inject_by_stranger(0, bad.make(lab));
     CHECK(lab.suspicions.size() == ++count);
-    lab.inject(2, 0, bad.make(lab));   // in member 3's name, where the message has one
+    lab.inject(2, 0, bad.make(lab)); // in member 3's name, where the message has one
   }
   lab.inject_by_stranger(0, caf::make_message(member_ready{lab.group().group, 1, {}}));
   lab.inject_by_stranger(0, caf::make_message(member_finished{lab.group().group, 1, 0, {}}));
@@ -541,10 +645,14 @@ TEST_CASE("a member that sends garbage all the time brings nobody down, and the 
     auto options = of(3 + random.below(3));
     round_lab lab(options);
     const auto bad = lab.size() - 1;
-    auto small = [&] { return static_cast<std::uint32_t>(random.below(8) == 0 ? random.next() : random.below(6)); };
+    auto small = [&] {
+      return static_cast<std::uint32_t>(random.below(8) == 0 ? random.next() : random.below(6));
+    };
     auto some_payload = [&] {
       const auto kind = random.below(4);
-      return kind == 0 ? payload::hollow(4 * random.below(4)) : kind == 1 ? payload{std::vector<std::byte>(random.below(12))} : zeros(2);
+      return kind == 0   ? payload::hollow(4 * random.below(4))
+             : kind == 1 ? payload{std::vector<std::byte>(random.below(12))}
+                         : zeros(2);
     };
     auto ranges = [&] {
       std::vector<chunk_range> out(random.below(3));
@@ -559,22 +667,35 @@ TEST_CASE("a member that sends garbage all the time brings nobody down, and the 
       const auto kind = random.below(10);
       const auto a = random.below(2) == 0 ? bad : small(), b = small(), c = small();
       switch (kind) {
-        case 0: return caf::make_message(part_chunk{group, a, b, 4 * std::uint64_t{c}, some_payload()});
-        case 1: return caf::make_message(reduced_chunk{group, a, 4 * std::uint64_t{c}, b, {b, c}, some_payload()});
-        case 2: return caf::make_message(chunk_received{group, a, b, static_cast<std::uint8_t>(c)});
-        case 3: return caf::make_message(part_query{group, a, b, ranges()});
-        case 4: return caf::make_message(part_claim{group, a, b});
-        case 5: return caf::make_message(part_answer{group, a, b});
-        case 6: return caf::make_message(part_wanted{group, a, b, static_cast<std::uint8_t>(c), ranges()});
-        case 7: return caf::make_message(member_ready{group, a, id128{b, c}});
-        case 8: return caf::make_message(member_finished{group, a, static_cast<std::uint8_t>(c % 2), id128{b, c}});
-        default: return caf::make_message(member_declined{group, a});
+      case 0:
+        return caf::make_message(part_chunk{group, a, b, 4 * std::uint64_t{c}, some_payload()});
+      case 1:
+        return caf::make_message(
+            reduced_chunk{group, a, 4 * std::uint64_t{c}, b, {b, c}, some_payload()});
+      case 2:
+        return caf::make_message(chunk_received{group, a, b, static_cast<std::uint8_t>(c)});
+      case 3:
+        return caf::make_message(part_query{group, a, b, ranges()});
+      case 4:
+        return caf::make_message(part_claim{group, a, b});
+      case 5:
+        return caf::make_message(part_answer{group, a, b});
+      case 6:
+        return caf::make_message(part_wanted{group, a, b, static_cast<std::uint8_t>(c), ranges()});
+      case 7:
+        return caf::make_message(member_ready{group, a, id128{b, c}});
+      case 8:
+        return caf::make_message(
+            member_finished{group, a, static_cast<std::uint8_t>(c % 2), id128{b, c}});
+      default:
+        return caf::make_message(member_declined{group, a});
       }
     };
     lab.start();
     for (int i = 0; i < 60; ++i) {
       lab.inject(bad, static_cast<std::uint32_t>(random.below(bad)), garbage());
-      if (random.below(10) == 0) lab.inject_by_stranger(static_cast<std::uint32_t>(random.below(bad)), garbage());
+      if (random.below(10) == 0)
+        lab.inject_by_stranger(static_cast<std::uint32_t>(random.below(bad)), garbage());
       for (auto steps = random.below(4); steps > 0; --steps) lab.step();
     }
     lab.kill(bad, random.below(2) == 0);
@@ -582,7 +703,8 @@ TEST_CASE("a member that sends garbage all the time brings nobody down, and the 
   }
 }
 
-TEST_CASE("with top_k all hold the mean of what it left of each contribution, in fewer bytes, and each member has what it left of its own") {
+TEST_CASE("with top_k all hold the mean of what it left of each contribution, in fewer bytes, and "
+          "each member has what it left of its own") {
   lab_options plain{.members = {{1}, {2}, {3}}, .values_per_part = 20, .chunk_bytes = 40};
   auto all = plain, few = plain;
   all.codec = few.codec = kernels::codec::top_k;
@@ -598,17 +720,22 @@ TEST_CASE("with top_k all hold the mean of what it left of each contribution, in
     CHECK(l.outcomes() == "ooo");
     mean[name] = l.result(0).values;
     bytes[name] = l.bytes;
-    for (std::uint32_t m = 0; m < 3; ++m) CHECK(l.result(m).given.same_memory(l.round(m).contribution()));
+    for (std::uint32_t m = 0; m < 3; ++m)
+      CHECK(l.result(m).given.same_memory(l.round(m).contribution()));
     const auto given = l.round(1).contribution().floats();
-    const auto kept = std::count_if(given.begin(), given.end(), [](float value) { return value != 0; });
-    CHECK(kept == (std::string(name) == "few" ? 8 : 63));   // one of each chunk of ten values, and of each shorter one
+    const auto kept =
+        std::count_if(given.begin(), given.end(), [](float value) { return value != 0; });
+    CHECK(kept == (std::string(name) == "few"
+                       ? 8
+                       : 63)); // one of each chunk of ten values, and of each shorter one
   }
   // A share of 1 is no codec, to the bit.
   CHECK(std::ranges::equal(mean["all"].bytes(), mean["plain"].bytes()));
   CHECK(bytes["few"] < bytes["plain"] * 7 / 10);
 }
 
-TEST_CASE("a member of another fraction of top_k is understood; bytes that are no list of places and values are not") {
+TEST_CASE("a member of another fraction of top_k is understood; bytes that are no list of places "
+          "and values are not") {
   lab_options options{.members = {{1}, {1}}, .values_per_part = 20, .chunk_bytes = 80};
   options.codec = kernels::codec::top_k;
   round_lab l(options);
@@ -629,13 +756,16 @@ TEST_CASE("a member of another fraction of top_k is understood; bytes that are n
 
   round_lab bad(options);
   bad.start();
-  bad.inject(1, 0, caf::make_message(part_chunk{bad.group().group, 1, 0, 0, payload{std::vector<float>{1, 2, 3}}}));
+  bad.inject(1, 0,
+             caf::make_message(
+                 part_chunk{bad.group().group, 1, 0, 0, payload{std::vector<float>{1, 2, 3}}}));
   bad.run();
   REQUIRE(bad.suspicions.size() == 1);
   CHECK(bad.suspicions.front().find("part chunk that does not fit its part") != std::string::npos);
 }
 
-TEST_CASE("a result says how long each reducer's line is busy with the round, as the plan reckons it") {
+TEST_CASE(
+    "a result says how long each reducer's line is busy with the round, as the plan reckons it") {
   // Each line in turn is the slowest; the last member only reduces.
   for (const bool up : {true, false})
     for (std::size_t slowest = 0; slowest < 5; ++slowest) {
@@ -646,15 +776,18 @@ TEST_CASE("a result says how long each reducer's line is busy with the round, as
         auto& one = options.members[m];
         one.rate_up = one.rate_down = 100'000;
         if (m == slowest) (up ? one.rate_up : one.rate_down) = 1'000;
-        peers.push_back({static_cast<double>(one.rate_up), static_cast<double>(one.rate_down), one.weight > 0, one.takes});
+        peers.push_back({static_cast<double>(one.rate_up), static_cast<double>(one.rate_down),
+                         one.weight > 0, one.takes});
       }
       round_lab lab(options);
       lab.start();
       REQUIRE(lab.run());
       const auto& cuts = lab.group().boundaries;
       std::vector<double> shares;
-      for (std::size_t m = 0; m < 5; ++m) shares.push_back(static_cast<double>(cuts[m + 1] - cuts[m]) / static_cast<double>(cuts[5]));
-      const auto planned = kernels::seconds_per_bit(peers, {}, shares) * 32 * static_cast<double>(cuts[5]);
+      for (std::size_t m = 0; m < 5; ++m)
+        shares.push_back(static_cast<double>(cuts[m + 1] - cuts[m]) / static_cast<double>(cuts[5]));
+      const auto planned =
+          kernels::seconds_per_bit(peers, {}, shares) * 32 * static_cast<double>(cuts[5]);
       const auto& lines = lab.result(1).line_times;
       REQUIRE(lines.size() == 5);
       const auto longest = std::max_element(lines.begin(), lines.end());

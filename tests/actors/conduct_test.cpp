@@ -23,8 +23,7 @@ namespace {
 struct sign_flip final : conduct {
   void contribute(payload& values, const round_request&) override {
     std::vector<float> flipped(values.floats().begin(), values.floats().end());
-    for (float& x : flipped)
-      x = -x;
+    for (float& x : flipped) x = -x;
     values = payload{std::move(flipped)};
   }
 };
@@ -120,8 +119,7 @@ TEST_CASE("a member with a conduct of its own gives other values, and all agree 
   f.run();
   for (std::size_t m = 0; m < 3; ++m) {
     CHECK(f.result(m).outcome == outcome::ok);
-    for (const float x : f.result(m).values.floats())
-      CHECK(x == 0); // (2 + 4 - 2 * 3) / 4
+    for (const float x : f.result(m).values.floats()) CHECK(x == 0); // (2 + 4 - 2 * 3) / 4
   }
   // Observers see what it gave, so that the round's mass is conserved.
   std::set<float> given;

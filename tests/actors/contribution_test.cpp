@@ -1,14 +1,14 @@
-// What a peer gives to a round and what it keeps for the next one: nothing of a gradient is lost that was taken, whatever the weights.
+// What a peer gives to a round and what it keeps for the next one: nothing of a gradient is lost
+// that was taken, whatever the weights.
 #include "actors/training/contribution.hpp"
+#include "actors/training/low_rank_workload.hpp"
+#include "kernels/base/rng.hpp"
+
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
-
-#include <doctest/doctest.h>
-
-#include "actors/training/low_rank_workload.hpp"
-#include "kernels/base/rng.hpp"
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -19,7 +19,7 @@ constexpr std::size_t rows = 12, columns = 20, more = 5, size = rows * columns +
 
 /// Steps with a learning rate of 1, and counts them in the optimizer's state.
 class plain_work final : public workload {
- public:
+public:
   std::uint64_t value_count() const override { return size; }
   std::vector<kernels::tensor_slot> layout() const override {
     return {{"matrix", 0, {rows, columns}}, {"vector", rows * columns, {more}}};
@@ -31,7 +31,10 @@ class plain_work final : public workload {
     out.optimizer = payload{std::vector<float>{0}};
     return out;
   }
-  double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t, std::span<double>) const override { return 0; }
+  double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t,
+                    std::span<double>) const override {
+    return 0;
+  }
   model_state step(const model_state& at, const payload& gradient) const override {
     auto out = at;
     std::vector<float> parameters(at.parameters.floats().begin(), at.parameters.floats().end());
@@ -50,39 +53,48 @@ std::vector<double> gradient_sum(rng& random, std::uint64_t samples) {
 }
 
 averaging_codecs top_k(double fraction) {
-  return {{std::make_shared<const kernels::vector_codec>(kernels::codec::top_k, std::span<const std::uint64_t>{}, fraction), nullptr}, {}};
+  return {{std::make_shared<const kernels::vector_codec>(
+               kernels::codec::top_k, std::span<const std::uint64_t>{}, fraction),
+           nullptr},
+          {}};
 }
 
-/// One round as the group would run it, without a network. `taken(member)`: where what it gave is in the means, of the last round.
+/// One round as the group would run it, without a network. `taken(member)`: where what it gave is
+/// in the means, of the last round.
 struct group {
   std::shared_ptr<const workload> work;
   averaging_codecs codecs;
   std::vector<contribution> members;
 
-  group(std::size_t count, std::shared_ptr<const workload> of, averaging_codecs with) : work(std::move(of)), codecs(std::move(with)) {
+  group(std::size_t count, std::shared_ptr<const workload> of, averaging_codecs with)
+      : work(std::move(of)), codecs(std::move(with)) {
     for (std::size_t i = 0; i < count; ++i) members.emplace_back(work, codecs);
   }
 
-  static payload mean_of(const std::vector<payload>& given, const std::vector<std::uint64_t>& weights, const std::vector<std::uint64_t>& until) {
+  static payload mean_of(const std::vector<payload>& given,
+                         const std::vector<std::uint64_t>& weights,
+                         const std::vector<std::uint64_t>& until) {
     std::vector<float> out(given[0].size() / 4);
     for (std::size_t j = 0; j < out.size(); ++j) {
       double sum = 0, total = 0;
       for (std::size_t m = 0; m < given.size(); ++m)
-        if (j < until[m]) sum += static_cast<double>(weights[m]) * given[m].floats()[j], total += static_cast<double>(weights[m]);
+        if (j < until[m])
+          sum += static_cast<double>(weights[m]) * given[m].floats()[j],
+              total += static_cast<double>(weights[m]);
       out[j] = total > 0 ? static_cast<float>(sum / total) : 0;
     }
     return payload{std::move(out)};
   }
 
   /// `until`: each member's values of the last round are taken up to there.
-  payload round(const model_state& at, const std::vector<std::vector<double>>& sums, const std::vector<std::uint64_t>& weights,
-                std::vector<std::uint64_t> until = {}) {
+  payload round(const model_state& at, const std::vector<std::vector<double>>& sums,
+                const std::vector<std::uint64_t>& weights, std::vector<std::uint64_t> until = {}) {
     std::vector<round_request> requests(members.size());
     std::vector<payload> given;
     for (std::size_t m = 0; m < members.size(); ++m) {
       members[m].begin(at, sums[m], weights[m], requests[m]);
       auto values = requests[m].values;
-      if (const auto& codec = requests[m].codecs.contributions) {   // one chunk
+      if (const auto& codec = requests[m].codecs.contributions) { // one chunk
         std::vector<float> left(values.size() / 4);
         REQUIRE(codec->decode(0, *codec->encode(0, values.floats()), left).ok());
         values = payload{std::move(left)};
@@ -91,7 +103,8 @@ struct group {
     }
     const bool two = work->low_rank() != nullptr;
     const std::vector<std::uint64_t> all(members.size(), given[0].size() / 4);
-    if (until.empty()) until.assign(members.size(), two ? work->low_rank()->second_round() : all[0]);
+    if (until.empty())
+      until.assign(members.size(), two ? work->low_rank()->second_round() : all[0]);
     auto mean = mean_of(given, weights, two ? all : until);
     auto values = mean;
     if (two) {
@@ -108,7 +121,8 @@ struct group {
       result.given = given[m];
       result.values = values;
       const auto end = given[m].size() / 4;
-      if (until[m] > 0) result.parts.push_back({0, until[m], {static_cast<std::uint32_t>(m)}, weights[m]});
+      if (until[m] > 0)
+        result.parts.push_back({0, until[m], {static_cast<std::uint32_t>(m)}, weights[m]});
       if (until[m] < end) result.parts.push_back({until[m], end, {}, 0});
       members[m].averaged(result);
     }
@@ -118,7 +132,8 @@ struct group {
 
 std::shared_ptr<const low_rank_workload> low_rank(std::size_t rank, double saving) {
   auto inner = std::make_shared<const plain_work>();
-  auto how = kernels::power_sgd::make(inner->layout(), size, {.rank = rank, .least_saving = saving, .seed = 4});
+  auto how = kernels::power_sgd::make(inner->layout(), size,
+                                      {.rank = rank, .least_saving = saving, .seed = 4});
   REQUIRE(how.ok());
   return std::make_shared<const low_rank_workload>(inner, std::move(*how));
 }
@@ -127,13 +142,15 @@ std::shared_ptr<const low_rank_workload> low_rank(std::size_t rank, double savin
 std::vector<float> update_of(const workload& work, const model_state& at, const payload& values) {
   const auto after = work.step(at, values);
   std::vector<float> out(size);
-  for (std::size_t i = 0; i < size; ++i) out[i] = at.parameters.floats()[i] - after.parameters.floats()[i];
+  for (std::size_t i = 0; i < size; ++i)
+    out[i] = at.parameters.floats()[i] - after.parameters.floats()[i];
   return out;
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("contribution: with neither a codec nor PowerSGD it is the mean gradient, with top_k of all values the same, to the bit") {
+TEST_CASE("contribution: with neither a codec nor PowerSGD it is the mean gradient, with top_k of "
+          "all values the same, to the bit") {
   rng random = stream(1, "contribution");
   auto work = std::make_shared<const plain_work>();
   const auto at = work->initial();
@@ -143,19 +160,22 @@ TEST_CASE("contribution: with neither a codec nor PowerSGD it is the mean gradie
     const auto expected = mean_gradient(sum, samples);
     CHECK(std::ranges::equal(plain.round(at, {sum}, {samples}).bytes(), expected.bytes()));
     // Also where only a part of it was taken: nothing is kept of what was lost.
-    CHECK(std::ranges::equal(all.round(at, {sum}, {samples}, {100}).bytes().first(400), expected.bytes().first(400)));
+    CHECK(std::ranges::equal(all.round(at, {sum}, {samples}, {100}).bytes().first(400),
+                             expected.bytes().first(400)));
     CHECK(std::ranges::all_of(all.members[0].residual(), [](float x) { return x == 0; }));
   }
   CHECK(plain.members[0].residual().empty());
 }
 
-TEST_CASE("contribution: each sample's gradient counts once, now or later, however many samples its peer has then") {
+TEST_CASE("contribution: each sample's gradient counts once, now or later, however many samples "
+          "its peer has then") {
   rng random = stream(2, "contribution");
   struct method {
     std::shared_ptr<const workload> work;
     averaging_codecs codecs;
   };
-  for (const auto& [work, codecs] : {method{std::make_shared<const plain_work>(), top_k(0.1)}, {low_rank(2, 0.1), {}}}) {
+  for (const auto& [work, codecs] :
+       {method{std::make_shared<const plain_work>(), top_k(0.1)}, {low_rank(2, 0.1), {}}}) {
     group swarm(3, work, codecs);
     auto at = work->initial();
     std::vector<double> computed(size), applied(size);
@@ -164,7 +184,7 @@ TEST_CASE("contribution: each sample's gradient counts once, now or later, howev
       std::vector<std::vector<double>> sums;
       double total = 0;
       for (int m = 0; m < 3; ++m) {
-        const auto samples = m == t % 4 ? 0 : 1 + random.below(30);   // one has none now and then
+        const auto samples = m == t % 4 ? 0 : 1 + random.below(30); // one has none now and then
         weights.push_back(samples);
         sums.push_back(gradient_sum(random, samples));
         for (std::size_t i = 0; i < size; ++i) computed[i] += sums.back()[i];
@@ -174,7 +194,7 @@ TEST_CASE("contribution: each sample's gradient counts once, now or later, howev
       const auto update = update_of(*work, at, values);
       for (std::size_t i = 0; i < size; ++i) applied[i] += total * update[i];
       auto next = work->step(at, values);
-      next.parameters = at.parameters;   // so that updates stay exact
+      next.parameters = at.parameters; // so that updates stay exact
       at = next;
     }
     double left_over = 0, wrong = 0;
@@ -189,13 +209,15 @@ TEST_CASE("contribution: each sample's gradient counts once, now or later, howev
   }
 }
 
-TEST_CASE("contribution: what was not taken leaves the residual as it was, and a failed round leaves everything") {
+TEST_CASE("contribution: what was not taken leaves the residual as it was, and a failed round "
+          "leaves everything") {
   rng random = stream(3, "contribution");
   auto work = std::make_shared<const plain_work>();
   const auto at = work->initial();
   group swarm(2, work, top_k(0.1));
   swarm.round(at, {gradient_sum(random, 4), gradient_sum(random, 4)}, {4, 4});
-  const std::vector<float> before(swarm.members[1].residual().begin(), swarm.members[1].residual().end());
+  const std::vector<float> before(swarm.members[1].residual().begin(),
+                                  swarm.members[1].residual().end());
   const auto again = gradient_sum(random, 6);
   round_request failed, retried;
   swarm.members[1].begin(at, again, 6, failed);
@@ -214,7 +236,8 @@ TEST_CASE("contribution: what was not taken leaves the residual as it was, and a
   CHECK(swarm.members[1].residual().empty());
 }
 
-TEST_CASE("contribution: with PowerSGD of the full rank the update is that without it, to rounding, and Q travels in the state") {
+TEST_CASE("contribution: with PowerSGD of the full rank the update is that without it, to "
+          "rounding, and Q travels in the state") {
   rng random = stream(4, "contribution");
   const auto work = low_rank(rows, -1);
   auto plain = std::make_shared<const plain_work>();
@@ -226,8 +249,10 @@ TEST_CASE("contribution: with PowerSGD of the full rank the update is that witho
     const auto values = swarm.round(at, {sum, sum, sum}, {7, 7, 7});
     const auto update = update_of(*work, at, values);
     const auto expected = update_of(*plain, at, mean_gradient(sum, 7));
-    for (std::size_t i = 0; i < size; ++i) REQUIRE(update[i] == doctest::Approx(expected[i]).epsilon(1e-4).scale(0.05));
-    // A member that joins has the Q of the state that it has downloaded, and projects as the others do.
+    for (std::size_t i = 0; i < size; ++i)
+      REQUIRE(update[i] == doctest::Approx(expected[i]).epsilon(1e-4).scale(0.05));
+    // A member that joins has the Q of the state that it has downloaded, and projects as the others
+    // do.
     at = work->step(at, values);
     contribution joiner(work, {});
     round_request theirs, ours;
@@ -246,7 +271,7 @@ TEST_CASE("contribution: values that are not finite are not hidden by PowerSGD")
   const auto at = work->initial();
   contribution one(work, {});
   std::vector<double> sum(size, 1.0);
-  sum[size - 1] = std::nan("");   // in what is not compressed, which round 1 does not see
+  sum[size - 1] = std::nan(""); // in what is not compressed, which round 1 does not see
   round_request request;
   one.begin(at, sum, 4, request);
   CHECK(request.must_be_finite);

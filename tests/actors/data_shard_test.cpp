@@ -21,8 +21,7 @@ struct numbered_source : sample_source {
   bool is_hollow = false;
   std::uint32_t sample_bytes() const override { return size; }
   void read(std::uint64_t index, std::span<std::byte> out) const override {
-    for (auto& b : out)
-      b = static_cast<std::byte>(index);
+    for (auto& b : out) b = static_cast<std::byte>(index);
   }
   bool hollow() const override { return is_hollow; }
 };
@@ -67,16 +66,14 @@ struct fixture {
   /// The ranges that arrived since the last call.
   list got(peer_id peer) {
     list out;
-    for (auto& s : std::get<0>(*logs.at(peer)))
-      out.push_back(s.range);
+    for (auto& s : std::get<0>(*logs.at(peer))) out.push_back(s.range);
     std::get<0>(*logs.at(peer)).clear();
     return out;
   }
   list lost(peer_id peer) {
     list out;
     for (auto& l : std::get<1>(*logs.at(peer)))
-      for (auto& r : l.ranges)
-        append_range(out, r.first, r.end());
+      for (auto& r : l.ranges) append_range(out, r.first, r.end());
     std::get<1>(*logs.at(peer)).clear();
     return out;
   }

@@ -1,14 +1,14 @@
 // Nodes that talk to each other, in a world without delay.
-#include <algorithm>
-#include <map>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
 #include "actors/dht/dht_node.hpp"
 #include "actors/rare.hpp"
 #include "kernels/base/rng.hpp"
 #include "tests/actors/support/mini_world.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -19,9 +19,10 @@ namespace {
 
 /// Sends what it is told to as itself, and keeps what it gets.
 class liar : public caf::event_based_actor {
- public:
+public:
   using log = std::tuple<std::vector<query_answer>, std::vector<put_receipt>>;
-  liar(caf::actor_config& config, host&, std::shared_ptr<log> into) : caf::event_based_actor(config), into_(std::move(into)) {
+  liar(caf::actor_config& config, host&, std::shared_ptr<log> into)
+      : caf::event_based_actor(config), into_(std::move(into)) {
     set_default_handler(caf::drop);
   }
   void on_exit() override { into_.reset(); }
@@ -31,7 +32,7 @@ class liar : public caf::event_based_actor {
             [this](caf::actor to, caf::message what) { send(to, what); }};
   }
 
- private:
+private:
   std::shared_ptr<log> into_;
 };
 
@@ -45,7 +46,8 @@ struct network {
 
   explicit network(std::size_t count, dht_config with = {}) : options(std::move(with)) {
     asker = world.spawn<collector<found>>(world.add_host("asker"), log);
-    for (std::size_t i = 0; i < count; ++i) add(nodes.empty() ? std::vector<caf::actor>{} : std::vector{nodes.front()});
+    for (std::size_t i = 0; i < count; ++i)
+      add(nodes.empty() ? std::vector<caf::actor>{} : std::vector{nodes.front()});
   }
   ~network() {
     nodes.clear();
@@ -59,7 +61,9 @@ struct network {
     world.settle();
     return nodes.size() - 1;
   }
-  std::int64_t utc(duration from_now) { return mini_world::utc_start_ns + (world.now() + from_now).count(); }
+  std::int64_t utc(duration from_now) {
+    return mini_world::utc_start_ns + (world.now() + from_now).count();
+  }
   void put(std::size_t at, std::string key, std::string subkey, char value, duration lifetime) {
     payload bytes{std::vector<std::byte>{static_cast<std::byte>(value)}};
     world.send(nodes[at], store{std::move(key), {std::move(subkey), asker, bytes, utc(lifetime)}});
@@ -72,7 +76,8 @@ struct network {
     if (std::get<0>(*log).size() != 1) return "no answer";
     std::string out;
     for (const auto& r : std::get<0>(*log)[0].records)
-      out += (out.empty() ? "" : " ") + r->subkey + "=" + (r->value.empty() ? '-' : static_cast<char>(r->value.bytes()[0]));
+      out += (out.empty() ? "" : " ") + r->subkey + "=" +
+             (r->value.empty() ? '-' : static_cast<char>(r->value.bytes()[0]));
     return out;
   }
   std::size_t bad() { return world.observed<misbehaved>().size(); }
@@ -85,7 +90,7 @@ dht_config counting(std::size_t& lookups) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a node alone answers from what it has") {
   network net(1);
@@ -96,7 +101,7 @@ TEST_CASE("a node alone answers from what it has") {
   net.world.send(net.nodes[0], withdraw{"k", "a"});
   net.world.send(net.nodes[0], withdraw{"k", "never stored"});
   CHECK(net.get(0, "k") == "b=2");
-  net.put(0, "k", "b", '3', 5s);  // expires earlier: the last word counts all the same
+  net.put(0, "k", "b", '3', 5s); // expires earlier: the last word counts all the same
   CHECK(net.get(0, "k") == "b=3");
   net.put(0, "k", "b", '4', 20s);
   CHECK(net.get(0, "k") == "b=4");
@@ -124,7 +129,8 @@ TEST_CASE("every node finds what any node stored, and sees it change, go and exp
   }
 }
 
-TEST_CASE("records outlive any hosts but all their replicas, and the node that all others began with") {
+TEST_CASE(
+    "records outlive any hosts but all their replicas, and the node that all others began with") {
   network net(30);
   net.put(7, "k", "a", '1', 600s);
   for (std::size_t dead : {0u, 3u, 12u, 29u}) net.hosts[dead]->kill();
@@ -165,14 +171,15 @@ TEST_CASE("replicas go on with a record whose owner is gone") {
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("whichever nodes die, come, store and withdraw, all who live find what those who live said last") {
+TEST_CASE("whichever nodes die, come, store and withdraw, all who live find what those who live "
+          "said last") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     INFO("seed " << seed);
     auto draws = stream(seed, "nodes");
     dht_config often;
     often.republish = 20s;
     network net(2 + draws.below(12), often);
-    std::map<std::string, std::map<std::size_t, char>> said;   // by key, by owner; 0: withdrawn
+    std::map<std::string, std::map<std::size_t, char>> said; // by key, by owner; 0: withdrawn
     const auto living = [&] {
       std::vector<std::size_t> out;
       for (std::size_t i = 0; i < net.hosts.size(); ++i)
@@ -208,15 +215,19 @@ TEST_CASE("whichever nodes die, come, store and withdraw, all who live find what
         for (const auto& [owner, value] : by_owner) {
           if (!net.hosts[owner]->alive()) continue;
           const auto wanted = fmt::format("{:02}={}", owner, value);
-          const bool there = got.find(value == 0 ? fmt::format("{:02}=", owner) : wanted) != std::string::npos;
-          CHECK_MESSAGE(there == (value != 0), one << " of " << key << ": " << got << ", and " << owner << " said " << (value == 0 ? "nothing more" : wanted));
+          const bool there =
+              got.find(value == 0 ? fmt::format("{:02}=", owner) : wanted) != std::string::npos;
+          CHECK_MESSAGE(there == (value != 0), one << " of " << key << ": " << got << ", and "
+                                                   << owner << " said "
+                                                   << (value == 0 ? "nothing more" : wanted));
         }
       }
     CHECK(net.bad() == 0);
   }
 }
 
-TEST_CASE("who is given only dead addresses is alone after a while, and found again when others know of it") {
+TEST_CASE("who is given only dead addresses is alone after a while, and found again when others "
+          "know of it") {
   network net(2);
   net.hosts[0]->kill();
   net.world.settle();
@@ -263,7 +274,7 @@ TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
   std::size_t count = 0;
   auto refused = [&] { return net.bad() == ++count; };
 
-  tell(nodes_query{{mine.id(), net.asker}, 0, 1, mine.id()});  // in another's name
+  tell(nodes_query{{mine.id(), net.asker}, 0, 1, mine.id()}); // in another's name
   CHECK(refused());
   tell(nodes_query{{{}, who}, 0, 1, mine.id()});
   CHECK(refused());
@@ -283,7 +294,7 @@ TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
   in_its_name.owner = identity(net.hosts[0]->random_stream("dht.identity")).public_key();
   tell(record_put{me, 0, 1, "k", {in_its_name}});
   CHECK(refused());
-  tell(query_answer{me, 0, 999, 0, {}, {}, 0, 0, 0});  // nobody asked; may be late
+  tell(query_answer{me, 0, 999, 0, {}, {}, 0, 0, 0}); // nobody asked; may be late
   tell(put_receipt{0, 999, 0, 0});
   CHECK(net.bad() == count);
   CHECK(net.get(1, "k", 5s) == "");
@@ -298,7 +309,8 @@ TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
   CHECK(net.get(0, "k", 10s) != "no answer");
 }
 
-TEST_CASE("a client finds and stores like any other, and nobody names it until others can reach it") {
+TEST_CASE(
+    "a client finds and stores like any other, and nobody names it until others can reach it") {
   network net(5);
   net.options.serves = false;
   const auto at = net.add({net.nodes[0]});
@@ -316,7 +328,10 @@ TEST_CASE("a client finds and stores like any other, and nobody names it until o
       net.world.settle();
       REQUIRE(std::get<0>(*log).size() == 1);
       const auto& nearer = std::get<0>(*log)[0].nearer;
-      count += std::any_of(nearer.begin(), nearer.end(), [&](const contact& c) { return c.id == id; }) ? 1 : 0;
+      count +=
+          std::any_of(nearer.begin(), nearer.end(), [&](const contact& c) { return c.id == id; })
+              ? 1
+              : 0;
     }
     return count;
   };
@@ -340,7 +355,8 @@ TEST_CASE("a client finds and stores like any other, and nobody names it until o
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("who is given only the addresses of clients finds those whom they know, at once or when they know somebody") {
+TEST_CASE("who is given only the addresses of clients finds those whom they know, at once or when "
+          "they know somebody") {
   network net(0);
   net.options.serves = false;
   const auto client = net.add({});
@@ -364,7 +380,8 @@ TEST_CASE("one wrong clock hides no records but those of its owner") {
     for (std::size_t i = 0; i < 8; ++i) net.put(i, "k", fmt::format("{}", i), 'a', 60s);
     net.hosts[3]->skew = skew;
     net.world.run_for(5s);
-    for (std::size_t i = 0; i < 8; ++i) net.put(i, "k", fmt::format("{}", i), 'b', 60s + (i == 3 ? skew : 0s));
+    for (std::size_t i = 0; i < 8; ++i)
+      net.put(i, "k", fmt::format("{}", i), 'b', 60s + (i == 3 ? skew : 0s));
     // Its own is over when it comes, or would live for too long.
     const auto seen = fmt::format("0=b 1=b 2=b 3={} 4=b 5=b 6=b 7=b", skew == 1h ? 'b' : 'a');
     for (std::size_t i = 0; i < 8; ++i)
@@ -374,7 +391,7 @@ TEST_CASE("one wrong clock hides no records but those of its owner") {
     net.hosts[3]->skew = {};
     net.put(3, "k", "3", 'c', 30s);
     for (std::size_t i = 0; i < 8; ++i) CHECK(net.get(i, "k") == "0=b 1=b 2=b 3=c 4=b 5=b 6=b 7=b");
-    net.world.run_for(75s);  // and a maintenance, as what it said before would be there still
+    net.world.run_for(75s); // and a maintenance, as what it said before would be there still
     for (std::size_t i = 0; i < 8; ++i) CHECK(net.get(i, "k") == "");
     CHECK(net.bad() == 0);
   }
@@ -383,7 +400,9 @@ TEST_CASE("one wrong clock hides no records but those of its owner") {
 TEST_CASE("a node refuses stores and look-ups that exceed its limits") {
   network net(1);
   auto try_store = [&](std::string key, std::string subkey, payload value, duration life) {
-    net.world.send(net.nodes[0], store{std::move(key), {std::move(subkey), net.asker, std::move(value), net.utc(life)}});
+    net.world.send(
+        net.nodes[0],
+        store{std::move(key), {std::move(subkey), net.asker, std::move(value), net.utc(life)}});
     net.world.settle();
   };
   try_store("", "a", {}, 10s);
@@ -404,14 +423,16 @@ TEST_CASE("a node refuses stores and look-ups that exceed its limits") {
 
 TEST_CASE("a dictionary larger than a message comes in pieces") {
   network net(8);
-  for (int i = 0; i < 300; ++i) net.put(static_cast<std::size_t>(i % 8), "k", fmt::format("{:03}", i), 'v', 600s);
+  for (int i = 0; i < 300; ++i)
+    net.put(static_cast<std::size_t>(i % 8), "k", fmt::format("{:03}", i), 'v', 600s);
   auto late = net.add({net.nodes[2]});
   auto all = net.get(late, "k", 5s);
   CHECK(std::count(all.begin(), all.end(), '=') == 300);
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("replicas that go on saying that they are the nearest are not looked up again before it is time to refresh") {
+TEST_CASE("replicas that go on saying that they are the nearest are not looked up again before it "
+          "is time to refresh") {
   std::size_t lookups = 0;
   network net(30, counting(lookups));
   net.put(3, "k", "a", '0', 60s);
@@ -422,14 +443,15 @@ TEST_CASE("replicas that go on saying that they are the nearest are not looked u
     net.put(3, "k", "a", value, 60s);
   }
   CHECK(lookups == before);
-  net.world.run_for(40s);  // nobody has said so for longer than `replicas_fresh`
+  net.world.run_for(40s); // nobody has said so for longer than `replicas_fresh`
   net.put(3, "k", "a", 'x', 60s);
   CHECK(lookups == before + 1);
   CHECK(net.get(17, "k") == "a=x");
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("who asks one replica for what is new need not read all of them because it was quiet; a replica that was, does") {
+TEST_CASE("who asks one replica for what is new need not read all of them because it was quiet; a "
+          "replica that was, does") {
   std::size_t lookups = 0;
   network net(20, counting(lookups));
   net.put(3, "k", "a", '1', 60s);
@@ -454,7 +476,7 @@ TEST_CASE("a message that is lost is sent again, and its receiver is not given u
   const auto before = lookups;
   for (auto* host : net.hosts) host->rare_branches[rare::receipt_dropped] = 1;
   net.put(3, "k", "a", '1', 60s);
-  net.put(3, "k", "b", '2', 60s);   // that one they confirm
+  net.put(3, "k", "b", '2', 60s); // that one they confirm
   net.world.run_for(5s);
   // To look for others in their place would cost many messages, each of which may be lost, too.
   CHECK(lookups == before);

@@ -1,9 +1,4 @@
 // The DHT's decisions without actors: ids, buckets, look-ups, records and their signatures.
-#include <algorithm>
-#include <cmath>
-
-#include <doctest/doctest.h>
-
 #include "actors/dht/blacklist.hpp"
 #include "actors/dht/clock_votes.hpp"
 #include "actors/dht/iterative_lookup.hpp"
@@ -11,6 +6,11 @@
 #include "actors/dht/routing_table.hpp"
 #include "actors/dht/signed_record.hpp"
 #include "tests/actors/support/mini_world.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 namespace {
 
 class silent : public caf::event_based_actor {
- public:
+public:
   silent(caf::actor_config& config, host&) : caf::event_based_actor(config) {}
   caf::behavior make_behavior() override {
     return {[](const tick&) {}};
@@ -33,12 +33,15 @@ struct people {
   caf::actor somebody = world.spawn<silent>(here), another = world.spawn<silent>(here);
   rng draws = stream(1, "dht_parts_test");
 
-  node_id random_id() { return {draws.next(), draws.next(), static_cast<std::uint32_t>(draws.next())}; }
+  node_id random_id() {
+    return {draws.next(), draws.next(), static_cast<std::uint32_t>(draws.next())};
+  }
   contact at(const node_id& id) { return {id, somebody}; }
 };
 
-signed_record signed_by(const identity& who, const std::string& key, const std::string& subkey, char value,
-                        std::int64_t expires, std::uint64_t version = 1, bool withdrawn = false) {
+signed_record signed_by(const identity& who, const std::string& key, const std::string& subkey,
+                        char value, std::int64_t expires, std::uint64_t version = 1,
+                        bool withdrawn = false) {
   record entry;
   entry.subkey = subkey;
   entry.value = payload{std::vector<std::byte>{static_cast<std::byte>(value)}};
@@ -46,7 +49,7 @@ signed_record signed_by(const identity& who, const std::string& key, const std::
   return who.sign(key, std::move(entry), version, withdrawn);
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the XOR metric is a metric, and prefixes count its leading zeros") {
   people p;
@@ -68,7 +71,8 @@ TEST_CASE("a bucket keeps those who stay, and replaces one that fails by the new
   routing_table table(self, 3);
   std::vector<node_id> ids;
   for (int i = 0; i < 5; ++i) ids.push_back(random_at(self, 0, p.draws));
-  for (int i = 0; i < 3; ++i) CHECK(table.seen(p.at(ids[i]), i * 1s) == routing_table::arrival::added);
+  for (int i = 0; i < 3; ++i)
+    CHECK(table.seen(p.at(ids[i]), i * 1s) == routing_table::arrival::added);
   CHECK(table.seen(p.at(ids[3]), 3s) == routing_table::arrival::waits);
   CHECK(table.seen(p.at(ids[4]), 4s) == routing_table::arrival::waits);
   CHECK(table.seen(p.at(ids[0]), 5s) == routing_table::arrival::known);
@@ -102,7 +106,8 @@ TEST_CASE("the table names the nearest that it knows") {
     ids.push_back(p.random_id());
     table.seen(p.at(ids.back()), 0s);
   }
-  std::sort(ids.begin(), ids.end(), [&](auto& a, auto& b) { return distance(a, target) < distance(b, target); });
+  std::sort(ids.begin(), ids.end(),
+            [&](auto& a, auto& b) { return distance(a, target) < distance(b, target); });
   auto found = table.nearest(target, 20, [&](const node_id& id) { return id == ids[0]; });
   REQUIRE(found.size() == 20);
   for (std::size_t i = 0; i < 20; ++i) CHECK(found[i].id == ids[i + 1]);
@@ -115,7 +120,8 @@ TEST_CASE("the time in which a silent node is left alone doubles, and one answer
   list.failed(who, 0s, 0s);
   CHECK(list.blocks(who, 5s - 1ns));
   CHECK_FALSE(list.blocks(who, 5s));
-  for (int i = 0; i < 5; ++i) list.failed(who, 5s, 10s);   // asked one after the other, and all in vain by one outage
+  for (int i = 0; i < 5; ++i)
+    list.failed(who, 5s, 10s); // asked one after the other, and all in vain by one outage
   CHECK(list.blocks(who, 20s - 1ns));
   CHECK_FALSE(list.blocks(who, 20s));
   list.alive(who);
@@ -124,7 +130,8 @@ TEST_CASE("the time in which a silent node is left alone doubles, and one answer
   CHECK(list.size() <= 4097);
 }
 
-TEST_CASE("who has been silent for long is asked after about a sixteenth of that, and at least after a minute or so") {
+TEST_CASE("who has been silent for long is asked after about a sixteenth of that, and at least "
+          "after a minute or so") {
   blacklist list(1s);
   node_id who{1, 2, 3};
   duration now{};
@@ -203,7 +210,7 @@ TEST_CASE("a look-up does not wait for the slow, unless they are all there is") 
   CHECK(search.next()->id == far);
   search.answered(far);
   CHECK(search.done());
-  search.answered(near);  // late, and better
+  search.answered(near); // late, and better
   CHECK(search.nearest(1)[0].id == near);
 
   iterative_lookup alone(target, 1, 1);
@@ -242,7 +249,7 @@ TEST_CASE("a look-up does not wait for the slow, unless they are all there is") 
 
   iterative_lookup strangers(target, 1, 1);
   strangers.start({p.at(far)});
-  strangers.heard(far, {p.at(near)});  // nobody asked it
+  strangers.heard(far, {p.at(near)}); // nobody asked it
   CHECK(strangers.next()->id == far);
 }
 
@@ -282,8 +289,9 @@ TEST_CASE("what stands for a signature covers the same, and is one for nobody el
   const record entry{"s", p.somebody, payload{std::vector<std::byte>(1)}, 100};
   const auto good = mine.sign("k", entry, 7, false, &stands_in);
   CHECK(is_genuine("k", good, &stands_in));
-  for (std::uint64_t version = 8; version < 12; ++version) (void)mine.sign("k", entry, version, false, &stands_in);
-  CHECK_FALSE(stands_in.knows("k", good));  // forgotten: it is checked again
+  for (std::uint64_t version = 8; version < 12; ++version)
+    (void)mine.sign("k", entry, version, false, &stands_in);
+  CHECK_FALSE(stands_in.knows("k", good)); // forgotten: it is checked again
   CHECK(is_genuine("k", good, &stands_in));
   auto bad = good;
   ++bad.version;
@@ -293,7 +301,8 @@ TEST_CASE("what stands for a signature covers the same, and is one for nobody el
   CHECK_FALSE(is_genuine("k", mine.sign("k", entry, 7, false), &stands_in));
 }
 
-TEST_CASE("the latest version wins, then the expiration, then the withdrawal; a living record has one owner") {
+TEST_CASE("the latest version wins, then the expiration, then the withdrawal; a living record has "
+          "one owner") {
   identity mine(stream(1, "mine")), other(stream(2, "other"));
   record_store store;
   CHECK(*store.put("k", signed_by(mine, "k", "s", 'a', 100, 1), 0));
@@ -310,7 +319,7 @@ TEST_CASE("the latest version wins, then the expiration, then the withdrawal; a 
   store.drop_expired(200);
   CHECK(store.size() == 0);
   CHECK_FALSE(store.has_key("k"));
-  CHECK_FALSE(*store.put("k", signed_by(mine, "k", "s", 'a', 100, 1), 100));  // expired on its way
+  CHECK_FALSE(*store.put("k", signed_by(mine, "k", "s", 'a', 100, 1), 100)); // expired on its way
 }
 
 TEST_CASE("a reader gets what changed since it asked last, in pieces") {
@@ -343,7 +352,8 @@ TEST_CASE("a store refuses what exceeds its limits, and has room again when reco
   limits.max_value_bytes = 4;
   limits.max_lifetime = 1h;
   record_store store(limits);
-  auto put = [&](const std::string& key, const std::string& subkey, std::int64_t expires = 100, std::int64_t utc = 0) {
+  auto put = [&](const std::string& key, const std::string& subkey, std::int64_t expires = 100,
+                 std::int64_t utc = 0) {
     auto out = store.put(key, signed_by(mine, key, subkey, 'v', expires), utc);
     return out.ok() && *out;
   };
@@ -367,9 +377,10 @@ TEST_CASE("a store refuses what exceeds its limits, and has room again when reco
   CHECK(put("m", "a", 200, 100));
 }
 
-TEST_CASE("the time of most clocks: right ones are not moved by delays, wrong ones neither move others nor stay wrong") {
+TEST_CASE("the time of most clocks: right ones are not moved by delays, wrong ones neither move "
+          "others nor stay wrong") {
   const auto id = [](std::uint32_t n) { return node_id{0, 0, n}; };
-  constexpr std::int64_t utc = 1'700'000'000'000'000'000;   // at our time 0
+  constexpr std::int64_t utc = 1'700'000'000'000'000'000; // at our time 0
   const auto own_at = [&](duration now) { return utc + now.count(); };
   clock_votes votes;
   CHECK(votes.utc_ns(own_at(5s), 5s) == own_at(5s));
@@ -379,8 +390,10 @@ TEST_CASE("the time of most clocks: right ones are not moved by delays, wrong on
   votes.told(id(3), own_at(11s), 10s, 13s);
   CHECK(votes.utc_ns(own_at(20s), 20s) == own_at(20s));
   // Ours is set forward, or back: as most have it, as near to ours as what they said allows.
-  CHECK(votes.utc_ns(own_at(20s) + duration(1h).count(), 20s) <= own_at(20s) + duration(3s).count());
-  CHECK(votes.utc_ns(own_at(20s) - duration(1h).count(), 20s) >= own_at(20s) - duration(3s).count());
+  CHECK(votes.utc_ns(own_at(20s) + duration(1h).count(), 20s) <=
+        own_at(20s) + duration(3s).count());
+  CHECK(votes.utc_ns(own_at(20s) - duration(1h).count(), 20s) >=
+        own_at(20s) - duration(3s).count());
   // One of four others is wrong.
   votes.told(id(4), own_at(11s) + duration(1h).count(), 10s, 13s);
   CHECK(votes.utc_ns(own_at(20s), 20s) == own_at(20s));

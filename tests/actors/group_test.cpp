@@ -5,7 +5,6 @@
 
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
-
 #include <fmt/format.h>
 
 using namespace shoal;
@@ -15,7 +14,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using script = collector<join_request, join_accepted, join_withdrawn, group_begun, member_declined, part_chunk>;
+using script = collector<join_request, join_accepted, join_withdrawn, group_begun, member_declined,
+                         part_chunk>;
 
 // Group actors whose directory says what the test wants each of them to know.
 struct fixture {
@@ -44,18 +44,25 @@ struct fixture {
     with.dht = directory;
     averaging_config config;
     config.poll_interval = 1h;
-    auto owner = world.spawn<collector<round_report>>(host, std::make_shared<collector<round_report>::log>());
+    auto owner = world.spawn<collector<round_report>>(
+        host, std::make_shared<collector<round_report>::log>());
     return world.spawn<group_actor>(host, owner, config, std::move(with));
   }
 
   /// The deadline of who starts at the beginning: all the same, so that ids decide.
-  std::int64_t deadline() { return mini_world::utc_start_ns + (start_ + duration(averaging_config{}.matchmaking_time)).count(); }
+  std::int64_t deadline() {
+    return mini_world::utc_start_ns +
+           (start_ + duration(averaging_config{}.matchmaking_time)).count();
+  }
 
   /// The directory tells `whom` who is ready, each with this deadline.
-  void tell(const caf::actor& whom, std::vector<std::pair<peer_id, caf::actor>> ready, duration later = {}) {
+  void tell(const caf::actor& whom, std::vector<std::pair<peer_id, caf::actor>> ready,
+            duration later = {}) {
     found answer;
     for (const auto& [id, address] : ready)
-      answer.records.push_back(record{fmt::format("{:016x}", id), address, matchmaking::standing{deadline() + later.count(), true}.pack(), 0});
+      answer.records.push_back(
+          record{fmt::format("{:016x}", id), address,
+                 matchmaking::standing{deadline() + later.count(), true}.pack(), 0});
     world.send(whom, answer);
   }
 
@@ -71,9 +78,10 @@ const std::vector<T>& seen(const std::pair<caf::actor, std::shared_ptr<script::l
   return std::get<std::vector<T>>(*by.second);
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("a group that counted on a follower who went to another leader ends at once, and both groups know why") {
+TEST_CASE("a group that counted on a follower who went to another leader ends at once, and both "
+          "groups know why") {
   // Hosts: 1 the directory, 2 a late small id, 3 the old leader, 4 a member, 5 who changes sides.
   fixture f;
   auto small = f.add_member("small", f.request(2));
@@ -101,19 +109,20 @@ TEST_CASE("a group that counted on a follower who went to another leader ends at
   CHECK(ended.at(3).group != ended.at(2).group);
   for (peer_id id : {3, 4}) {
     CHECK(ended.at(id).members == 3);
-    CHECK(ended.at(id).outcome == outcome::partial);  // one of them reduces the follower's part
+    CHECK(ended.at(id).outcome == outcome::partial); // one of them reduces the follower's part
     CHECK(to_string(ended.at(id).reason) == "member_declined");
   }
   CHECK(f.world.observed<misbehaved>().empty());
   // Nobody stays for somebody who will not come.
   f.world.run_for(1s);
   for (const auto& one : {small, leader, member, follower})
-    CHECK(caf::actor_cast<caf::strong_actor_ptr>(one)->get()->getf(caf::abstract_actor::is_terminated_flag));
+    CHECK(caf::actor_cast<caf::strong_actor_ptr>(one)->get()->getf(
+        caf::abstract_actor::is_terminated_flag));
 }
 
 TEST_CASE("a group does not wait for a follower whose new round takes until its timeout") {
-  // Hosts: 1 the directory, 2 a late small id that begins a round and then says nothing, 3 the old leader, 4 a member,
-  // 5 who changes sides.
+  // Hosts: 1 the directory, 2 a late small id that begins a round and then says nothing, 3 the old
+  // leader, 4 a member, 5 who changes sides.
   fixture f;
   auto small = f.add_script("small");
   auto leader = f.add_member("leader", f.request(3));
@@ -128,7 +137,9 @@ TEST_CASE("a group does not wait for a follower whose new round takes until its 
   f.world.settle();
   REQUIRE(seen<join_request>(small).size() == 1);
   auto joined = seen<join_request>(small).front().member;
-  caf::send_as(small.first, follower, group_begun{id128{1, 2}, 7, {}, {{2, small.first, 1, 1, 1, 2, 1, {}}, joined}, {0, 30, 60}});
+  caf::send_as(
+      small.first, follower,
+      group_begun{id128{1, 2}, 7, {}, {{2, small.first, 1, 1, 1, 2, 1, {}}, joined}, {0, 30, 60}});
   f.world.run_for(1ms);
   auto ended = f.ended();
   CHECK(ended.size() == 2);
@@ -138,7 +149,7 @@ TEST_CASE("a group does not wait for a follower whose new round takes until its 
   }
   f.world.run_for(119s);
   CHECK(f.ended().size() == 2);
-  f.world.run_for(2s);  // round_timeout
+  f.world.run_for(2s); // round_timeout
   REQUIRE(f.ended().contains(5));
   CHECK(to_string(f.ended().at(5).reason) == "reducer_timeout");
 }
@@ -153,7 +164,9 @@ TEST_CASE("a member that declines and reduces nothing leaves the others a partia
   f.tell(member, {{2, leader}});
   f.tell(leader, {{3, member}, {4, ghost.first}});
   f.world.settle();
-  caf::send_as(ghost.first, leader, join_request{7, {}, 60, 0, f.deadline(), {4, ghost.first, 5, 1, 1, 2, 1, {{500, 5}}}});
+  caf::send_as(
+      ghost.first, leader,
+      join_request{7, {}, 60, 0, f.deadline(), {4, ghost.first, 5, 1, 1, 2, 1, {{500, 5}}}});
   f.world.settle();
   REQUIRE(seen<group_begun>(ghost).size() == 1);
   const auto& group = seen<group_begun>(ghost).front();
@@ -173,7 +186,8 @@ TEST_CASE("a member that declines and reduces nothing leaves the others a partia
   CHECK(f.world.observed<misbehaved>().empty());
 }
 
-TEST_CASE("who is asked to a group after it changed its leader declines, also to members that know of no group yet") {
+TEST_CASE("who is asked to a group after it changed its leader declines, also to members that know "
+          "of no group yet") {
   // Hosts: 1 the directory, 2 and 3 and 5 are played by the test, 4 is the follower.
   fixture f;
   auto small = f.add_script("small"), leader = f.add_script("leader");
@@ -186,7 +200,12 @@ TEST_CASE("who is asked to a group after it changed its leader declines, also to
   f.world.settle();
   CHECK(seen<join_withdrawn>(leader).size() == 1);
   auto joined = seen<join_request>(leader).front().member;
-  group_begun old{id128{1, 2}, 7, {}, {{3, leader.first, 1, 1, 1, 2, 1, {}}, joined, {5, member.first, 1, 1, 1, 2, 1, {}}}, {0, 20, 40, 60}};
+  group_begun old{
+      id128{1, 2},
+      7,
+      {},
+      {{3, leader.first, 1, 1, 1, 2, 1, {}}, joined, {5, member.first, 1, 1, 1, 2, 1, {}}},
+      {0, 20, 40, 60}};
   for (int times = 0; times < 2; ++times) {
     caf::send_as(leader.first, follower, old);
     f.world.settle();
@@ -197,19 +216,22 @@ TEST_CASE("who is asked to a group after it changed its leader declines, also to
   CHECK(seen<member_declined>(member).front().member == 1);
   CHECK(f.world.observed<contributed>().empty());
   // The group it wants still takes it; what is left of the other one does no harm.
-  group_begun wanted{id128{3, 4}, 7, {}, {{2, small.first, 1, 1, 1, 2, 1, {}}, joined}, {0, 30, 60}};
+  group_begun wanted{
+      id128{3, 4}, 7, {}, {{2, small.first, 1, 1, 1, 2, 1, {}}, joined}, {0, 30, 60}};
   caf::send_as(small.first, follower, wanted);
   f.world.settle();
   REQUIRE(f.world.observed<contributed>().size() == 1);
-  caf::send_as(member.first, follower, part_chunk{old.group, 2, 1, 0, payload{std::vector<float>(20)}});
+  caf::send_as(member.first, follower,
+               part_chunk{old.group, 2, 1, 0, payload{std::vector<float>(20)}});
   caf::send_as(leader.first, follower, old);
-  caf::send_as(small.first, follower, wanted);  // a second time: not declined
+  caf::send_as(small.first, follower, wanted); // a second time: not declined
   f.world.settle();
   CHECK(seen<member_declined>(leader).size() == 3);
   CHECK(seen<member_declined>(small).empty());
   CHECK(f.world.observed<misbehaved>().empty());
   // Only members are answered, and only for groups that we are in.
-  caf::send_as(member.first, follower, group_begun{id128{5, 6}, 7, {}, {{5, member.first, 1, 1, 1, 2, 1, {}}}, {0, 60}});
+  caf::send_as(member.first, follower,
+               group_begun{id128{5, 6}, 7, {}, {{5, member.first, 1, 1, 1, 2, 1, {}}}, {0, 60}});
   f.world.settle();
   CHECK(f.world.observed<misbehaved>().size() == 1);
 }
@@ -223,11 +245,16 @@ TEST_CASE("the earliest deadline leads, and who comes later follows, however sma
   f.tell(leader, {{3, follower.first}}, 1ms);
   f.world.settle();
   auto late = f.add_script("late");
-  caf::send_as(late.first, leader, join_request{7, {}, 60, 0, f.deadline() + 1'000'000, {1, late.first, 2, 1, 1, 2, 1, {{700, 2}}}});
+  caf::send_as(
+      late.first, leader,
+      join_request{
+          7, {}, 60, 0, f.deadline() + 1'000'000, {1, late.first, 2, 1, 1, 2, 1, {{700, 2}}}});
   f.world.settle();
   CHECK(seen<join_accepted>(late).size() == 1);
   // Were it earlier, it would be told that it leads itself, and be asked to let us join.
-  caf::send_as(late.first, leader, join_request{7, {}, 60, 0, f.deadline() - 1, {1, late.first, 2, 1, 1, 2, 1, {{700, 2}}}});
+  caf::send_as(
+      late.first, leader,
+      join_request{7, {}, 60, 0, f.deadline() - 1, {1, late.first, 2, 1, 1, 2, 1, {{700, 2}}}});
   f.world.settle();
   CHECK(seen<join_accepted>(late).size() == 1);
   REQUIRE(seen<join_request>(late).size() == 1);
@@ -235,7 +262,8 @@ TEST_CASE("the earliest deadline leads, and who comes later follows, however sma
   CHECK(f.world.observed<misbehaved>().empty());
 }
 
-TEST_CASE("who would take nothing and weigh something, or be reached better than by all, is no member") {
+TEST_CASE(
+    "who would take nothing and weigh something, or be reached better than by all, is no member") {
   fixture f;
   auto leader = f.add_member("leader", f.request(5));
   auto joiner = f.add_script("joiner");
@@ -244,7 +272,8 @@ TEST_CASE("who would take nothing and weigh something, or be reached better than
   ask.epoch = 7;
   ask.value_count = 60;
   ask.deadline = f.deadline() + 1'000'000;
-  ask.member = {9, joiner.first, 4, 1'000'000, 1'000'000, static_cast<std::uint8_t>(reached_by::all), 1, {}};
+  ask.member = {
+      9, joiner.first, 4, 1'000'000, 1'000'000, static_cast<std::uint8_t>(reached_by::all), 1, {}};
   const auto try_with = [&](std::uint8_t reached, std::uint8_t takes) {
     ask.member.reached = reached;
     ask.member.takes = takes;
@@ -269,7 +298,7 @@ TEST_CASE("a rejection cannot send anybody to a later deadline, so nobody is sen
   caf::send_as(leader.first, follower, join_rejected{0, 4, f.deadline(), other.first});
   f.world.settle();
   CHECK(seen<join_request>(other).empty());
-  CHECK(seen<join_request>(leader).size() == 1);   // nor the same one again and again
+  CHECK(seen<join_request>(leader).size() == 1); // nor the same one again and again
   f.tell(follower, {{2, leader.first}}, -1ms);
   f.world.settle();
   CHECK(seen<join_request>(leader).size() == 2);
@@ -278,19 +307,22 @@ TEST_CASE("a rejection cannot send anybody to a later deadline, so nobody is sen
   CHECK(seen<join_request>(other).size() == 1);
 }
 
-TEST_CASE("what came before a group began goes with the group's actor, also what came from itself") {
+TEST_CASE(
+    "what came before a group began goes with the group's actor, also what came from itself") {
   fixture f;
   auto& host = f.world.add_host("member");
-  auto owner = f.world.spawn<collector<round_report>>(host, std::make_shared<collector<round_report>::log>());
+  auto owner = f.world.spawn<collector<round_report>>(
+      host, std::make_shared<collector<round_report>::log>());
   auto request = fixture::request(1);
   request.dht = f.directory;
-  auto actor = caf::actor_cast<caf::actor>(f.world.system().spawn<group_actor>(static_cast<shoal::actors::host&>(host), owner, averaging_config{}, request));
+  auto actor = caf::actor_cast<caf::actor>(f.world.system().spawn<group_actor>(
+      static_cast<shoal::actors::host&>(host), owner, averaging_config{}, request));
   const auto weak = caf::actor_cast<caf::weak_actor_ptr>(actor);
   f.world.settle();
   caf::send_as(actor, actor, part_claim{group_id{1, 2}, 0, 0});
   f.world.settle();
   caf::anon_send_exit(actor, caf::exit_reason::kill);
   actor = nullptr;
-  f.world.run_for(1min);  // its timers are over, too
+  f.world.run_for(1min); // its timers are over, too
   CHECK(weak.lock() == nullptr);
 }

@@ -1,20 +1,19 @@
-// Rounds that are aborted leave nothing: after 10,000 of them, aborted in every way, there are as many actors and
-// as much memory as after ten.
-#include <malloc.h>
-
-#include <thread>
-
-#include <caf/actor_registry.hpp>
-#include <caf/send.hpp>
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
+// Rounds that are aborted leave nothing: after 10,000 of them, aborted in every way, there are as
+// many actors and as much memory as after ten.
 #include "actors/averaging/group.hpp"
 #include "actors/averaging/observations.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/probes.hpp"
 #include "tests/actors/support/mini_world.hpp"
 #include "tests/support/skip.hpp"
+
+#include <caf/actor_registry.hpp>
+#include <caf/send.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <thread>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -25,8 +24,10 @@ namespace {
 
 /// Takes everything and keeps nothing: the directory, owners, and members that never say a word.
 class sink : public caf::event_based_actor {
- public:
-  sink(caf::actor_config& config, host&) : caf::event_based_actor(config) { set_default_handler(caf::drop); }
+public:
+  sink(caf::actor_config& config, host&) : caf::event_based_actor(config) {
+    set_default_handler(caf::drop);
+  }
   caf::behavior make_behavior() override {
     return {[](const tick&) {}};
   }
@@ -45,11 +46,13 @@ struct abortions {
     directory = world.spawn<sink>(other);
     owner = world.spawn<sink>(other);
     ghost = world.spawn<sink>(other);
-    for (std::size_t m = 0; m < members; ++m) hosts.push_back(&world.add_host(fmt::format("m-{}", m)));
+    for (std::size_t m = 0; m < members; ++m)
+      hosts.push_back(&world.add_host(fmt::format("m-{}", m)));
   }
 
   void kill(std::size_t member) {
-    if (auto who = caf::actor_cast<caf::actor>(group[member].second)) caf::anon_send_exit(who, caf::exit_reason::kill);
+    if (auto who = caf::actor_cast<caf::actor>(group[member].second))
+      caf::anon_send_exit(who, caf::exit_reason::kill);
   }
 
   /// One round that is aborted in the `how`-th way.
@@ -68,33 +71,44 @@ struct abortions {
     for (auto* on : hosts) {
       request.weight = on->id();
       request.samples = {{on->id() * 100, static_cast<std::uint32_t>(on->id())}};
-      now.push_back(caf::actor_cast<caf::actor>(world.system().spawn<group_actor>(std::ref(static_cast<host&>(*on)), owner, config, request)));
+      now.push_back(caf::actor_cast<caf::actor>(world.system().spawn<group_actor>(
+          std::ref(static_cast<host&>(*on)), owner, config, request)));
       group.emplace_back(on, caf::actor_cast<caf::actor_addr>(now.back()));
     }
     std::uint64_t reached = 0;
-    const std::string_view at = how == 1 ? probes::first_part_sent : how == 2 ? probes::half_sent : how == 3 ? probes::first_reduced : probes::group_begun;
+    const std::string_view at = how == 1   ? probes::first_part_sent
+                                : how == 2 ? probes::half_sent
+                                : how == 3 ? probes::first_reduced
+                                           : probes::group_begun;
     world.on_probe = [&](mini_host&, std::string_view point) {
       if (how >= 1 && how <= 4 && point == at && ++reached == 1)
-        for (std::size_t m = 1; m < members; ++m) kill(m);   // one is left, which is no majority
+        for (std::size_t m = 1; m < members; ++m) kill(m); // one is left, which is no majority
     };
     world.settle();
     found ready;
-    const auto standing = matchmaking::standing{hosts[0]->utc_ns() + config.matchmaking_time.count(), true}.pack();   // all begin at once
-    for (std::size_t m = 0; m < members; ++m) ready.records.push_back(record{fmt::format("{:016x}", hosts[m]->id()), now[m], standing, 0});
-    if (how == 5) ready.records.push_back(record{fmt::format("{:016x}", 1), ghost, standing, 0});   // a leader that never answers
+    const auto standing =
+        matchmaking::standing{hosts[0]->utc_ns() + config.matchmaking_time.count(), true}
+            .pack(); // all begin at once
+    for (std::size_t m = 0; m < members; ++m)
+      ready.records.push_back(record{fmt::format("{:016x}", hosts[m]->id()), now[m], standing, 0});
+    if (how == 5)
+      ready.records.push_back(
+          record{fmt::format("{:016x}", 1), ghost, standing, 0}); // a leader that never answers
     if (how != 6)
       for (std::size_t m = 0; m < members; ++m) world.send(now[m], ready);
-    if (how == 6) {                                                                    // given up while they look
+    if (how == 6) { // given up while they look
       world.run_for(1s);
       for (const auto& one : now) world.send(one, tick{group_actor::cancel, 0});
     }
-    if (how == 7) world.send(now[0], part_chunk{id128{9, 9}, 0, 0, 0, payload{std::vector<float>(3)}});
+    if (how == 7)
+      world.send(now[0], part_chunk{id128{9, 9}, 0, 0, 0, payload{std::vector<float>(3)}});
     now.clear();
     ready = {};
-    if (how == 7)                                                                      // all at once
+    if (how == 7) // all at once
       for (std::size_t m = 0; m < members; ++m) kill(m);
     world.run_for(400s);
-    for (const auto& [who, what] : world.observed<round_ended>()) ++outcomes[fmt::format("{} {}", to_string(what.outcome), to_string(what.reason))];
+    for (const auto& [who, what] : world.observed<round_ended>())
+      ++outcomes[fmt::format("{} {}", to_string(what.outcome), to_string(what.reason))];
     world.observations.clear();
     world.observations.shrink_to_fit();
   }
@@ -102,9 +116,12 @@ struct abortions {
   std::size_t actors() { return world.system().registry().running(); }
 };
 
-std::size_t in_use() { return mallinfo2().uordblks; }  // 0 under sanitizers
+std::size_t in_use() {
+  return mallinfo2().uordblks;
+} // 0 under sanitizers
 
-/// On a thread of its own, because what is freed into a thread's cache counts as in use until the thread ends.
+/// On a thread of its own, because what is freed into a thread's cache counts as in use until the
+/// thread ends.
 template <class F>
 void without_cache(F work) {
   std::thread(work).join();
@@ -112,29 +129,36 @@ void without_cache(F work) {
 
 void check_no_leaks(std::uint64_t rounds) {
   {
-    abortions first;   // what the process and the libraries make once and keep
-    without_cache([&] { for (std::uint64_t i = 0; i < 100; ++i) first.run(1 + i % 7); });
+    abortions first; // what the process and the libraries make once and keep
+    without_cache([&] {
+      for (std::uint64_t i = 0; i < 100; ++i) first.run(1 + i % 7);
+    });
   }
   abortions all;
   std::uint64_t done = 0;
   auto until = [&](std::uint64_t count) {
-    without_cache([&] { for (; done < count; ++done) all.run(1 + done % 7); });
+    without_cache([&] {
+      for (; done < count; ++done) all.run(1 + done % 7);
+    });
     return std::pair{all.actors(), in_use()};
   };
   const auto [actors_before, bytes_before] = until(10);
   const auto [actors_after, bytes_after] = until(rounds);
   std::string text;
   for (const auto& [name, count] : all.outcomes) text += fmt::format(", {} {}", count, name);
-  MESSAGE(std::string(fmt::format("after 10 rounds {} actors, {} bytes; after {} rounds {} actors, {} bytes{}", actors_before, bytes_before, rounds,
-                                  actors_after, bytes_after, text)));
+  MESSAGE(std::string(
+      fmt::format("after 10 rounds {} actors, {} bytes; after {} rounds {} actors, {} bytes{}",
+                  actors_before, bytes_before, rounds, actors_after, bytes_after, text)));
   CHECK(all.outcomes["ok none"] == 0);
   CHECK(actors_after == actors_before);
   CHECK(static_cast<double>(bytes_after) <= 1.01 * static_cast<double>(bytes_before));
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("a thousand aborted rounds leave no actor and no memory") { check_no_leaks(1000); }
+TEST_CASE("a thousand aborted rounds leave no actor and no memory") {
+  check_no_leaks(1000);
+}
 
 TEST_CASE("ten thousand aborted rounds leave no actor and no memory") {
   SHOAL_NIGHTLY();

@@ -12,7 +12,8 @@ using kind = index_state::kind;
 constexpr std::uint64_t round_size = 4096, peers = 28;
 
 index_state used(peer_id peer, std::uint64_t epoch, std::uint32_t included = 4) {
-  return {included == 4 ? kind::committed : kind::partial, peer, {}, epoch, {epoch, 7}, included, 4};
+  return {
+      included == 4 ? kind::committed : kind::partial, peer, {}, epoch, {epoch, 7}, included, 4};
 }
 
 bool same(const std::vector<ledger_states::piece>& a, const std::vector<ledger_states::piece>& b) {

@@ -1,11 +1,13 @@
-// Matchmaking as a plain state machine, with look-ups that come late or not at all, messages that are in any order, members that die, give up and
-// try again: nobody waits for ever, nobody is sent in circles, and of each group everybody begins or says that it does not.
+// Matchmaking as a plain state machine, with look-ups that come late or not at all, messages that
+// are in any order, members that die, give up and try again: nobody waits for ever, nobody is sent
+// in circles, and of each group everybody begins or says that it does not.
 #include "actors/averaging/matchmaking.hpp"
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
+#include "kernels/base/rng.hpp"
+#include "tests/actors/support/mini_world.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
@@ -13,9 +15,6 @@
 #include <memory>
 #include <set>
 #include <vector>
-
-#include "kernels/base/rng.hpp"
-#include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -25,7 +24,7 @@ using namespace std::chrono_literals;
 namespace {
 
 class lab {
- public:
+public:
   struct member final : round_io {
     lab& in;
     std::size_t index;
@@ -36,33 +35,43 @@ class lab {
     std::unique_ptr<matchmaking> state;
     std::optional<group_begun> begun;
     std::optional<reason> failed;
-    std::set<std::pair<group_id, std::size_t>> declined_to;   // of which group, to whom
+    std::set<std::pair<group_id, std::size_t>> declined_to; // of which group, to whom
     std::set<std::size_t> watches;
     bool alive = true;
 
     member(lab& of, std::size_t at, peer_id id, std::int64_t until, round_request with)
         : in(of), index(at), peer(id), request(std::move(with)), deadline(until) {
-      handle = in.world.spawn<collector<join_request>>(in.world.add_host("member"), std::make_shared<collector<join_request>::log>());
+      handle = in.world.spawn<collector<join_request>>(
+          in.world.add_host("member"), std::make_shared<collector<join_request>::log>());
     }
     void start() {
-      member_info self{peer, handle, request.weight, 1'000'000, 1'000'000, static_cast<std::uint8_t>(request.reached), 1, {}};
-      state = std::make_unique<matchmaking>(in.config, request, self, deadline, *this,
-                                            matchmaking::events{[this](const group_begun& group) { begun = group; }, [this](reason why) { failed = why; }});
+      member_info self{peer,      handle,    request.weight,
+                       1'000'000, 1'000'000, static_cast<std::uint8_t>(request.reached),
+                       1,         {}};
+      state = std::make_unique<matchmaking>(
+          in.config, request, self, deadline, *this,
+          matchmaking::events{[this](const group_begun& group) { begun = group; },
+                              [this](reason why) { failed = why; }});
       state->start();
     }
     void send_to(const caf::actor& to, caf::message content) override {
       const auto other = in.index_of(to);
-      if (content.match_elements<member_declined>()) declined_to.emplace(content.get_as<member_declined>(0).group, other);
+      if (content.match_elements<member_declined>())
+        declined_to.emplace(content.get_as<member_declined>(0).group, other);
       if (in.members[other]->alive) in.queue[{index, other}].push_back({std::move(content), false});
     }
     void watch(const caf::actor& whom) override {
       const auto other = in.index_of(whom);
-      if (in.members[other]->alive) watches.insert(other);
-      else in.queue[{other, index}].push_back({{}, true});
+      if (in.members[other]->alive)
+        watches.insert(other);
+      else
+        in.queue[{other, index}].push_back({{}, true});
     }
     void probe(std::string_view) override {}
     duration time() const override { return in.time; }
-    void suspect(peer_id culprit, std::string why) override { in.suspicions.push_back(fmt::format("{}: {}", culprit, why)); }
+    void suspect(peer_id culprit, std::string why) override {
+      in.suspicions.push_back(fmt::format("{}: {}", culprit, why));
+    }
   };
 
   explicit lab(std::uint64_t seed) : draws(stream(seed, "matchmaking")) {}
@@ -72,7 +81,8 @@ class lab {
   }
 
   member& add(peer_id id, std::int64_t deadline, round_request with) {
-    members.push_back(std::make_unique<member>(*this, members.size(), id, deadline, std::move(with)));
+    members.push_back(
+        std::make_unique<member>(*this, members.size(), id, deadline, std::move(with)));
     return *members.back();
   }
   std::size_t index_of(const caf::actor& who) const {
@@ -95,13 +105,20 @@ class lab {
     ++delivered;
     const auto sender = caf::actor_cast<caf::strong_actor_ptr>(members[pair.first]->handle);
     const auto& m = what.content;
-    if (what.gone) to.state->on_down(caf::actor_cast<caf::actor_addr>(members[pair.first]->handle));
-    else if (m.match_elements<join_request>()) to.state->on(m.get_as<join_request>(0));
-    else if (m.match_elements<join_accepted>()) to.state->on(m.get_as<join_accepted>(0), sender);
-    else if (m.match_elements<join_rejected>()) to.state->on(m.get_as<join_rejected>(0), sender);
-    else if (m.match_elements<join_withdrawn>()) to.state->on(m.get_as<join_withdrawn>(0), sender);
-    else if (m.match_elements<group_begun>()) to.state->on(m.get_as<group_begun>(0), sender);
-    else if (!m.match_elements<member_declined>()) FAIL("an unknown message");
+    if (what.gone)
+      to.state->on_down(caf::actor_cast<caf::actor_addr>(members[pair.first]->handle));
+    else if (m.match_elements<join_request>())
+      to.state->on(m.get_as<join_request>(0));
+    else if (m.match_elements<join_accepted>())
+      to.state->on(m.get_as<join_accepted>(0), sender);
+    else if (m.match_elements<join_rejected>())
+      to.state->on(m.get_as<join_rejected>(0), sender);
+    else if (m.match_elements<join_withdrawn>())
+      to.state->on(m.get_as<join_withdrawn>(0), sender);
+    else if (m.match_elements<group_begun>())
+      to.state->on(m.get_as<group_begun>(0), sender);
+    else if (!m.match_elements<member_declined>())
+      FAIL("an unknown message");
     return true;
   }
   void settle() {
@@ -110,13 +127,17 @@ class lab {
   void end(member& who) {
     if (!std::exchange(who.alive, false)) return;
     for (auto& other : members)
-      if (other->watches.erase(who.index) > 0) queue[{who.index, other->index}].push_back({{}, true});
+      if (other->watches.erase(who.index) > 0)
+        queue[{who.index, other->index}].push_back({{}, true});
   }
-  /// What a look-up says: of those that have stored their record each with this probability, also of some that have ended.
+  /// What a look-up says: of those that have stored their record each with this probability, also
+  /// of some that have ended.
   void look_up(member& who, double seen) {
     std::vector<shared<record>> records;
     for (const auto& m : members) {
-      if (m->peer == who.peer || !m->state || draws.uniform() >= seen || (!m->alive && draws.uniform() < 0.5)) continue;
+      if (m->peer == who.peer || !m->state || draws.uniform() >= seen ||
+          (!m->alive && draws.uniform() < 0.5))
+        continue;
       record r;
       r.subkey = fmt::format("{:016x}", m->peer);
       r.address = m->handle;
@@ -142,7 +163,8 @@ class lab {
   std::uint64_t delivered = 0;
 };
 
-round_request a_request(std::uint64_t weight, std::uint64_t known, reached_by reached = reached_by::all) {
+round_request a_request(std::uint64_t weight, std::uint64_t known,
+                        reached_by reached = reached_by::all) {
   round_request out;
   out.epoch = 3;
   out.state = {1, 2};
@@ -153,9 +175,10 @@ round_request a_request(std::uint64_t weight, std::uint64_t known, reached_by re
   return out;
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group has who does not know or decline it, and nobody is suspected") {
+TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group has who does not "
+          "know or decline it, and nobody is suspected") {
   std::uint64_t groups = 0, together = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     INFO("seed " << seed);
@@ -166,7 +189,8 @@ TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group
     l.config.min_group_size = 1 + static_cast<std::uint32_t>(draws.below(3));
     const bool calm = seed % 4 == 0;
     // As in Moshpit averaging, where who is in a row is known beforehand.
-    const auto wanted = !calm && draws.below(3) == 0 ? 2 + static_cast<std::uint32_t>(draws.below(4)) : 0;
+    const auto wanted =
+        !calm && draws.below(3) == 0 ? 2 + static_cast<std::uint32_t>(draws.below(4)) : 0;
     for (std::uint64_t i = 0; i < count; ++i) {
       // Clocks differ; some deadlines are equal.
       const auto deadline = static_cast<std::int64_t>(1000 + draws.below(5));
@@ -180,7 +204,8 @@ TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group
       m->request.wanted = wanted;
       if (calm || draws.below(2) == 0)
         for (auto& other : l.members)
-          if (other != m && (calm || draws.below(4) > 0)) m->request.expected.push_back({other->peer, other->handle});
+          if (other != m && (calm || draws.below(4) > 0))
+            m->request.expected.push_back({other->peer, other->handle});
     }
     for (int i = 0; i < 120; ++i) {
       const auto at = draws.below(l.members.size());
@@ -215,7 +240,9 @@ TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group
     }
     if (calm && l.config.group_size >= count && l.config.min_group_size <= count) {
       ++together;
-      for (auto& m : l.members) CHECK((m->begun && m->begun->members.size() == count && m->begun->group == l.members.front()->begun->group));
+      for (auto& m : l.members)
+        CHECK((m->begun && m->begun->members.size() == count &&
+               m->begun->group == l.members.front()->begun->group));
     }
     for (auto& m : l.members)
       if (m->alive) m->state->on_deadline(true);

@@ -1,6 +1,6 @@
-#include "actors/messages.hpp"
 #include "actors/all_messages.hpp"
 #include "actors/message_registry.hpp"
+#include "actors/messages.hpp"
 #include "kernels/base/rng.hpp"
 #include "tests/actors/support/message_filler.hpp"
 #include "tests/actors/support/mini_world.hpp"
@@ -31,14 +31,18 @@ thread_local std::uint64_t allocated_bytes = 0;
 
 void* operator new(std::size_t size) {
   allocated_bytes += size;
-  if (void* place = std::malloc(size == 0 ? 1 : size))
-    return place;
+  if (void* place = std::malloc(size == 0 ? 1 : size)) return place;
   throw std::bad_alloc();
 }
-void operator delete(void* place) noexcept { std::free(place); }
-void operator delete(void* place, std::size_t) noexcept { std::free(place); }
+void operator delete(void* place) noexcept {
+  std::free(place);
+}
+void operator delete(void* place, std::size_t) noexcept {
+  std::free(place);
+}
 
-// ---- messages of another program ------------------------------------------------------------------
+// ---- messages of another program
+// ------------------------------------------------------------------
 
 namespace outside {
 
@@ -52,7 +56,8 @@ struct alarm {
   std::uint64_t token = 0;
   SHOAL_MESSAGE(alarm, x.token)
 };
-using messages = message_list<row<question, traffic::state, scope::remote>, row<alarm, traffic::control, scope::local>>;
+using messages = message_list<row<question, traffic::state, scope::remote>,
+                              row<alarm, traffic::control, scope::local>>;
 
 const bool added = (add_messages<messages>(), true);
 
@@ -87,11 +92,9 @@ bool same(const T& a, const T& b) {
   } else if constexpr (is_leaf<T>) {
     return a == b;
   } else if constexpr (is_vector<T>::value) {
-    if (a.size() != b.size())
-      return false;
+    if (a.size() != b.size()) return false;
     for (std::size_t i = 0; i < a.size(); ++i)
-      if (!same(a[i], b[i]))
-        return false;
+      if (!same(a[i], b[i])) return false;
     return true;
   } else {
     // The k-th field of a beside the k-th of b.
@@ -101,8 +104,7 @@ bool same(const T& a, const T& b) {
       std::size_t j = 0;
       each_field(const_cast<T&>(b), [&]<class Other>(Other& right) {
         if constexpr (std::is_same_v<Field, Other>) {
-          if (j == k)
-            equal = equal && same(left, right);
+          if (j == k) equal = equal && same(left, right);
         }
         ++j;
       });
@@ -140,8 +142,7 @@ TEST_CASE("every registered message type is among those that are tested") {
   register_messages(config);
   std::set<std::string> registered, tested;
   for (const auto& [name, factory] : config.value_factories_by_name)
-    if (name.rfind("shoal::", 0) == 0)
-      registered.insert(name);
+    if (name.rfind("shoal::", 0) == 0) registered.insert(name);
   for_each_type(known_messages{}, [&]<class T>(T*) {
     tested.insert(std::string{"shoal::"} + kind_of(caf::make_message(T{}).content()).name);
   });
@@ -159,12 +160,12 @@ TEST_CASE("a row says the name, the class and the scope of its type") {
     CHECK(traffic_of(kind.name) == Row::counted_as);
     CHECK(goes_between_hosts(std::string{"shoal::"} + kind.name) == (Row::scope == scope::remote));
     CHECK_FALSE(goes_between_hosts(kind.name));
-    if (Row::scope == scope::local)
-      local.insert(kind.name);
+    if (Row::scope == scope::local) local.insert(kind.name);
   });
-  // A message between actors of one host, accepted from another one, would let a stranger act in their name.
-  CHECK(local == std::set<std::string>{"alarm", "dialled", "found", "introduced", "lookup", "serve", "store",
-                                       "tick", "withdraw", "work_done"});
+  // A message between actors of one host, accepted from another one, would let a stranger act in
+  // their name.
+  CHECK(local == std::set<std::string>{"alarm", "dialled", "found", "introduced", "lookup", "serve",
+                                       "store", "tick", "withdraw", "work_done"});
 }
 
 TEST_CASE("a list from outside of the library is registered, counted and accepted like its own") {
@@ -189,7 +190,8 @@ TEST_CASE("a list that is added twice is known once") {
 }
 
 TEST_CASE("a name that no list has goes nowhere and is counted as control") {
-  for (const char* name : {"", "shoal::", "shoal::no_such_type", "no_such_type", "shoal::shoal::commit"}) {
+  for (const char* name :
+       {"", "shoal::", "shoal::no_such_type", "no_such_type", "shoal::shoal::commit"}) {
     CHECK_FALSE(goes_between_hosts(name));
     CHECK(traffic_of(name) == traffic::control);
   }
@@ -290,8 +292,10 @@ TEST_CASE("a message that was cut short is an error") {
   });
 }
 
-TEST_CASE("random bytes never crash the deserializer, and make it allocate no more than in proportion to them") {
-  // An element of a vector takes at most so many bytes of memory for each byte that announces it, growth included.
+TEST_CASE("random bytes never crash the deserializer, and make it allocate no more than in "
+          "proportion to them") {
+  // An element of a vector takes at most so many bytes of memory for each byte that announces it,
+  // growth included.
   constexpr std::uint64_t per_byte = 64, always = 4096;
   fixture f;
   auto random = stream(3, "messages_test");
@@ -316,7 +320,8 @@ TEST_CASE("random bytes never crash the deserializer, and make it allocate no mo
   });
 }
 
-TEST_CASE("a length that announces more than there is makes the deserializer allocate nothing of that size") {
+TEST_CASE("a length that announces more than there is makes the deserializer allocate nothing of "
+          "that size") {
   fixture f;
   const std::vector<char> huge_length{char(0xff), char(0xff), char(0xff), char(0xff), 0x0f};
   const auto refused = [&]<class T>(T y) {

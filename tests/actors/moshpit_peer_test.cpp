@@ -1,17 +1,17 @@
 // Peers that average parameters, in a world without delay.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <memory>
-#include <vector>
-
-#include <doctest/doctest.h>
-
 #include "actors/data/data_shard.hpp"
 #include "actors/dht/dht_node.hpp"
 #include "actors/training/moshpit_peer.hpp"
 #include "actors/training/observations.hpp"
 #include "tests/actors/support/mini_world.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -22,17 +22,20 @@ namespace {
 
 struct numbers final : sample_source {
   std::uint32_t sample_bytes() const override { return 4; }
-  void read(std::uint64_t index, std::span<std::byte> out) const override { std::fill(out.begin(), out.end(), static_cast<std::byte>(index)); }
+  void read(std::uint64_t index, std::span<std::byte> out) const override {
+    std::fill(out.begin(), out.end(), static_cast<std::byte>(index));
+  }
   bool hollow() const override { return false; }
 };
 
 /// Each step adds one to each parameter; the one after `good` makes them NaN.
 class counting_work final : public workload {
- public:
+public:
   struct seen {
     std::size_t steps = 0, from_nan = 0;
   };
-  counting_work(std::size_t good, std::shared_ptr<seen> into) : good_(good), seen_(std::move(into)) {}
+  counting_work(std::size_t good, std::shared_ptr<seen> into)
+      : good_(good), seen_(std::move(into)) {}
 
   std::uint64_t value_count() const override { return 4; }
   std::uint64_t sample_bytes() const override { return 4; }
@@ -41,36 +44,43 @@ class counting_work final : public workload {
     out.parameters = payload{std::vector<float>(4)};
     return out;
   }
-  double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t, std::span<double>) const override { return 0; }
+  double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t,
+                    std::span<double>) const override {
+    return 0;
+  }
   model_state step(const model_state& at, const payload&) const override {
     auto out = at;
     const auto before = at.parameters.floats();
     if (!std::isfinite(before[0])) ++seen_->from_nan;
     std::vector<float> after(before.begin(), before.end());
-    for (auto& each : after) each = seen_->steps == good_ ? std::numeric_limits<float>::quiet_NaN() : each + 1;
+    for (auto& each : after)
+      each = seen_->steps == good_ ? std::numeric_limits<float>::quiet_NaN() : each + 1;
     ++seen_->steps;
     out.parameters = payload{std::move(after)};
     ++out.step;
     return out;
   }
 
- private:
+private:
   const std::size_t good_;
   std::shared_ptr<seen> seen_;
 };
 
-}  // namespace
+} // namespace
 
-TEST_CASE("who has made its own parameters NaN goes back to the last average, and takes part again") {
+TEST_CASE(
+    "who has made its own parameters NaN goes back to the last average, and takes part again") {
   mini_world world;
   auto& home = world.add_host("shard");
   const auto first = world.spawn<dht_node>(home, dht_config{});
   data_shard_config data;
   data.dht = first;
-  world.spawn<data_shard>(home, data, std::make_shared<numbers>(), std::make_shared<sample_ledger>(data.lease_time));
+  world.spawn<data_shard>(home, data, std::make_shared<numbers>(),
+                          std::make_shared<sample_ledger>(data.lease_time));
   std::vector<std::shared_ptr<counting_work::seen>> seen;
   std::vector<peer_id> ids;
-  for (const std::size_t good : {std::size_t{21}, std::size_t{1'000'000'000}, std::size_t{1'000'000'000}}) {
+  for (const std::size_t good :
+       {std::size_t{21}, std::size_t{1'000'000'000}, std::size_t{1'000'000'000}}) {
     auto& host = world.add_host("trainer");
     dht_config dht;
     dht.bootstraps = {first};
@@ -82,7 +92,9 @@ TEST_CASE("who has made its own parameters NaN goes back to the last average, an
     options.device.samples_per_second = 16;
     options.averaging.matchmaking_time = 1s;
     seen.push_back(std::make_shared<counting_work::seen>());
-    world.spawn<moshpit_peer>(host, options, how, std::make_shared<state_pool>(std::make_shared<counting_work>(good, seen.back())), node);
+    world.spawn<moshpit_peer>(
+        host, options, how,
+        std::make_shared<state_pool>(std::make_shared<counting_work>(good, seen.back())), node);
     ids.push_back(host.id());
   }
   world.run_for(3min);

@@ -1,12 +1,11 @@
 #include "actors/observe.hpp"
+#include "actors/training/observations.hpp"
 
 #include <doctest/doctest.h>
 
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "actors/training/observations.hpp"
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -25,7 +24,9 @@ struct cooled_down {
 };
 
 /// As host::observe() takes it.
-std::string name_of(const observation& what) { return std::string(what.name()); }
+std::string name_of(const observation& what) {
+  return std::string(what.name());
+}
 
 } // namespace
 
@@ -79,7 +80,9 @@ TEST_CASE("kept observations of all types share one vector, and copies outlive i
 
 TEST_CASE("a table calls the handler of the type, and answers nothing for a type without one") {
   observation_handlers<std::string, int> text;
-  text.on<warmed_up>([](const warmed_up& what, int more) { return std::to_string(static_cast<int>(what.degrees) + more); })
+  text.on<warmed_up>([](const warmed_up& what, int more) {
+        return std::to_string(static_cast<int>(what.degrees) + more);
+      })
       .on<stepped>([](const stepped& what, int) { return "epoch " + std::to_string(what.epoch); });
   CHECK(text(warmed_up{30}, 5) == "35");
   CHECK(text(stepped{4, {}, {}, {}}, 0) == "epoch 4");

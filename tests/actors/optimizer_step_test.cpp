@@ -26,8 +26,7 @@ TEST_CASE("a fresh state has the parameters and zeros of the optimizer's size") 
     CHECK(state.step == 0);
     CHECK(floats_of(state.parameters) == std::vector<float>{1, 2, 3});
     CHECK(state.optimizer.size() == kernels::state_bytes(optimizer, 3));
-    for (const auto byte : state.optimizer.bytes())
-      CHECK(byte == std::byte{0});
+    for (const auto byte : state.optimizer.bytes()) CHECK(byte == std::byte{0});
   }
 }
 

@@ -1,11 +1,11 @@
 // Whose line carries less than it says is found; nobody else is, however long a swarm trains.
 #include "actors/averaging/rate_book.hpp"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
-
-#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -28,16 +28,18 @@ std::vector<peer_id> peers(std::size_t count) {
 }
 
 void measure(rate_book& book, const seconds& times, const seconds& lines, int rounds = 1) {
-  for (int i = 0; i < rounds; ++i) book.measured(peers(times.size()), durations(times), durations(lines));
+  for (int i = 0; i < rounds; ++i)
+    book.measured(peers(times.size()), durations(times), durations(lines));
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("rate book: a part that comes later than its line explains lowers its reducer's factor, and nobody else's") {
+TEST_CASE("rate book: a part that comes later than its line explains lowers its reducer's factor, "
+          "and nobody else's") {
   rate_book book;
   measure(book, {4, 16, 4.4, 4.2}, {4, 4, 4, 4});
   CHECK(book.factors().size() == 1);
-  CHECK(book.factor(2) == doctest::Approx(std::sqrt(4.4 / 16)));   // by then three of four were there
+  CHECK(book.factor(2) == doctest::Approx(std::sqrt(4.4 / 16))); // by then three of four were there
   measure(book, {4, 8, 4.4, 4.2}, {4, 4, 4, 4});
   CHECK(book.factor(2) == doctest::Approx(std::sqrt(4.4 / 16) * std::sqrt(4.4 / 8)));
   measure(book, {4, 4, 4, 4}, {4, 4, 4, 4}, 200);
@@ -46,8 +48,8 @@ TEST_CASE("rate book: a part that comes later than its line explains lowers its 
 
 TEST_CASE("rate book: chance and short times blame nobody, nor does a lone part") {
   rate_book book;
-  measure(book, {4, 4.9, 4, 4}, {3, 3, 3, 3});             // within tolerance
-  measure(book, {0.01, 0.1, 0.01, 0.01}, {0, 0, 0, 0});    // within `least`
+  measure(book, {4, 4.9, 4, 4}, {3, 3, 3, 3});          // within tolerance
+  measure(book, {0.01, 0.1, 0.01, 0.01}, {0, 0, 0, 0}); // within `least`
   measure(book, {9, 0, 0, 0}, {1, 0, 0, 0});
   CHECK(book.factors().empty());
 }
@@ -60,7 +62,7 @@ TEST_CASE("rate book: those of another region are later together, and are not bl
   rate_book few, many;
   measure(few, times, lines, 50);
   CHECK(few.factors().empty());
-  std::reverse(times.begin(), times.end());   // more near ones than far ones
+  std::reverse(times.begin(), times.end()); // more near ones than far ones
   std::reverse(lines.begin(), lines.end());
   times.insert(times.end(), 8, 6);
   lines.insert(lines.end(), 8, 27);
@@ -88,12 +90,14 @@ TEST_CASE("rate book: who has no part is trusted again in time, and so is who is
 
 TEST_CASE("rate book: a round that is given up tells of the parts that did not come") {
   rate_book book;
-  book.timed_out(peers(5), durations({20, 0, 22, 21, 0}), durations({20, 20, 20, 20, 0}), from_seconds(180));
-  CHECK(book.factors().size() == 1);   // the fifth had none
+  book.timed_out(peers(5), durations({20, 0, 22, 21, 0}), durations({20, 20, 20, 20, 0}),
+                 from_seconds(180));
+  CHECK(book.factors().size() == 1); // the fifth had none
   CHECK(book.factor(2) == doctest::Approx(std::sqrt(22.0 / 180)));
   // Our own line was the reason.
   rate_book ours;
-  ours.timed_out(peers(5), durations({20, 0, 0, 0, 0}), durations({20, 20, 20, 20, 20}), from_seconds(180));
+  ours.timed_out(peers(5), durations({20, 0, 0, 0, 0}), durations({20, 20, 20, 20, 20}),
+                 from_seconds(180));
   CHECK(ours.factors().empty());
   book.unmeasured();
   CHECK(book.factor(2) == doctest::Approx(rate_book::recovery * std::sqrt(22.0 / 180)));

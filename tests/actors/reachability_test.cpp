@@ -1,10 +1,9 @@
+#include "actors/dht/messages.hpp"
 #include "actors/reachability.hpp"
+#include "tests/actors/support/mini_world.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <doctest/doctest.h>
-
-#include "actors/dht/messages.hpp"
-#include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -39,22 +38,26 @@ struct fixture {
   void answer(const caf::actor& by, std::uint64_t seen, int opened = -1) {
     auto sender = caf::actor_cast<caf::strong_actor_ptr>(by);
     rules->on(address_answer{rules->token(), seen}, sender);
-    if (opened >= 0) rules->on(dial_answer{rules->token(), static_cast<std::uint8_t>(opened)}, sender);
+    if (opened >= 0)
+      rules->on(dial_answer{rules->token(), static_cast<std::uint8_t>(opened)}, sender);
   }
-  /// What is learned when the asked ones see these addresses and `opened` of them report a dialling that worked.
+  /// What is learned when the asked ones see these addresses and `opened` of them report a dialling
+  /// that worked.
   reach learn(std::vector<std::uint64_t> seen, std::size_t opened = 0) {
     auto queries = look();
     REQUIRE(queries.size() == seen.size());
-    for (std::size_t i = 0; i < seen.size(); ++i) answer(queries[i].first, seen[i], i < opened ? 1 : 0);
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      answer(queries[i].first, seen[i], i < opened ? 1 : 0);
     CHECK(rules->complete());
     rules->conclude(1s);
     return rules->known();
   }
 };
 
-}  // namespace
+} // namespace
 
-TEST_CASE("one address seen by all is a cone, several are symmetric, none is outbound only, a dial back is open") {
+TEST_CASE("one address seen by all is a cone, several are symmetric, none is outbound only, a dial "
+          "back is open") {
   CHECK(fixture().learn({7, 7, 7, 7, 7}) == reach::cone);
   CHECK(fixture().learn({7, 8, 9, 10, 11}) == reach::symmetric);
   CHECK(fixture().learn({0, 0, 0, 0, 0}) == reach::outbound_only);
@@ -69,7 +72,8 @@ TEST_CASE("a minority that lies changes nothing") {
   CHECK(fixture().learn({0, 0, 1, 2, 3}, 3) == reach::open);
 }
 
-TEST_CASE("each is named a third that is neither itself nor us, an open one where there is another") {
+TEST_CASE(
+    "each is named a third that is neither itself nor us, an open one where there is another") {
   fixture f;
   for (const auto& [to, query] : f.look(2)) {
     CHECK(query.third != to);
@@ -90,7 +94,8 @@ TEST_CASE("where no peer is known to be open, and a look was in vain, a data sha
   f.rules->conclude(1s);
   for (const auto& [to, query] : f.look(0, {shard})) CHECK(query.third == shard);
   for (const auto& [to, query] : f.look(2, {shard})) CHECK(query.third != shard);
-  // The only other peer, which may itself be out of reach: its word on a dialling that worked is enough.
+  // The only other peer, which may itself be out of reach: its word on a dialling that worked is
+  // enough.
   fixture pair(1);
   pair.look();
   pair.rules->conclude(1s);
@@ -120,10 +125,11 @@ TEST_CASE("answers of strangers, late ones, second ones and nonsense are passed 
   CHECK(!f.rules->complete());
   CHECK(f.rules->conclude(2s));
   CHECK(f.rules->known() == reach::cone);
-  f.rules->on(address_answer{f.rules->token(), 1}, asked);  // nobody looks any more
+  f.rules->on(address_answer{f.rules->token(), 1}, asked); // nobody looks any more
 }
 
-TEST_CASE("without a verdict nothing is learned, what was learned stays for a while, and the next look comes soon") {
+TEST_CASE("without a verdict nothing is learned, what was learned stays for a while, and the next "
+          "look comes soon") {
   fixture f(3);
   CHECK(f.learn({7, 7, 7}) == reach::cone);
   CHECK(f.rules->next_look() == 1s + 5min);
@@ -140,7 +146,7 @@ TEST_CASE("without a verdict nothing is learned, what was learned stays for a wh
   auto query = one.look();
   one.answer(query[0].first, 7, 0);
   one.rules->conclude(1s);
-  CHECK(one.rules->known() == reach::unknown);   // a cone or symmetric
+  CHECK(one.rules->known() == reach::unknown); // a cone or symmetric
   fixture alone(0);
   CHECK(alone.look().empty());
   CHECK(!alone.rules->looking());

@@ -1,15 +1,16 @@
-// Every fault at every state of a round, enumerated: in groups of 2 to 5 each member is killed, and each pair
-// loses each other, after each message that is delivered. Whatever happens, all who live end, with an outcome and
-// a reason; those who end well have one result; and nobody is taken for one that misbehaves.
-#include <iterator>
-#include <map>
-#include <set>
+// Every fault at every state of a round, enumerated: in groups of 2 to 5 each member is killed, and
+// each pair loses each other, after each message that is delivered. Whatever happens, all who live
+// end, with an outcome and a reason; those who end well have one result; and nobody is taken for
+// one that misbehaves.
+#include "actors/probes.hpp"
+#include "tests/actors/support/round_lab.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "actors/probes.hpp"
-#include "tests/actors/support/round_lab.hpp"
+#include <iterator>
+#include <map>
+#include <set>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -18,7 +19,7 @@ using namespace shoal::actors::testing;
 namespace {
 
 struct tally {
-  std::map<std::string, std::uint64_t> outcomes;   ///< of rounds, as the survivors see them together
+  std::map<std::string, std::uint64_t> outcomes; ///< of rounds, as the survivors see them together
   std::set<std::string> reasons;
   std::uint64_t runs = 0, delivered = 0;
 };
@@ -37,19 +38,20 @@ std::string judge(const round_lab& lab) {
 }
 
 enum class shape { equal, unreachable, auxiliary, dropping };
-constexpr shape all_shapes[] = {shape::equal, shape::unreachable, shape::auxiliary, shape::dropping};
+constexpr shape all_shapes[] = {shape::equal, shape::unreachable, shape::auxiliary,
+                                shape::dropping};
 
 lab_options group_of(std::uint32_t size, shape which = shape::equal) {
   lab_options out;
-  out.values_per_part = 3;  // two or three chunks
+  out.values_per_part = 3; // two or three chunks
   for (std::uint32_t m = 0; m < size; ++m) out.members.push_back({m + 1});
   if (which == shape::unreachable) {
     out.members.back().reachable = false;
-    out.members.front().weight = 0;  // a joiner who only wants the result
+    out.members.front().weight = 0; // a joiner who only wants the result
   }
   if (which == shape::auxiliary) {
     out.members.front() = {.weight = 0, .takes = false};
-    out.codec = kernels::codec::blockwise8;  // of which a second pass leaves other values
+    out.codec = kernels::codec::blockwise8; // of which a second pass leaves other values
   }
   if (which == shape::dropping) out.codec = kernels::codec::top_k;
   return out;
@@ -57,19 +59,23 @@ lab_options group_of(std::uint32_t size, shape which = shape::equal) {
 
 /// One round with `strike` after `at` deliveries; false if it was over before.
 template <class Strike>
-bool strike_at(tally& into, const lab_options& options, std::uint64_t at, const std::string& what, Strike strike) {
+bool strike_at(tally& into, const lab_options& options, std::uint64_t at, const std::string& what,
+               Strike strike) {
   round_lab lab(options);
   lab.start();
   for (std::uint64_t i = 0; i < at; ++i)
     if (!lab.step()) return false;
   strike(lab);
   const bool all_ended = lab.run();
-  if (!all_ended) FAIL_CHECK(what << " after " << at << " messages: some never end: " << lab.outcomes());
-  for (const auto& error : lab.errors()) FAIL_CHECK(what << " after " << at << " messages: " << error << " (" << lab.outcomes() << ")");
+  if (!all_ended)
+    FAIL_CHECK(what << " after " << at << " messages: some never end: " << lab.outcomes());
+  for (const auto& error : lab.errors())
+    FAIL_CHECK(what << " after " << at << " messages: " << error << " (" << lab.outcomes() << ")");
   for (std::uint32_t m = 0; m < lab.size(); ++m) {
     if (!lab.alive(m)) continue;
     if (lab.ended(m)) into.reasons.emplace(to_string(lab.result(m).reason));
-    if (!lab.round(m).idle()) FAIL_CHECK(what << " after " << at << " messages: member " << m << " stays for ever");
+    if (!lab.round(m).idle())
+      FAIL_CHECK(what << " after " << at << " messages: member " << m << " stays for ever");
   }
   ++into.outcomes[judge(lab)];
   ++into.runs;
@@ -78,7 +84,8 @@ bool strike_at(tally& into, const lab_options& options, std::uint64_t at, const 
 }
 
 template <class Strike>
-void strike_everywhere(tally& into, const lab_options& options, const std::string& what, Strike strike) {
+void strike_everywhere(tally& into, const lab_options& options, const std::string& what,
+                       Strike strike) {
   for (std::uint64_t at = 0; strike_at(into, options, at, what, strike); ++at) {
   }
 }
@@ -89,7 +96,7 @@ void report(const std::string& what, const tally& t) {
   MESSAGE(what << ": " << t.runs << " rounds, " << t.delivered << " messages" << text);
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("each member of groups of two to five is killed at each state of the round") {
   tally t;
@@ -97,8 +104,10 @@ TEST_CASE("each member of groups of two to five is killed at each state of the r
     for (const shape which : all_shapes)
       for (std::uint32_t who = 0; who < size; ++who)
         for (bool lost : {false, true})
-          strike_everywhere(t, group_of(size, which), fmt::format("{} of {} killed{}", who, size, lost ? " with all under way" : ""),
-                            [&](round_lab& lab) { lab.kill(who, lost); });
+          strike_everywhere(
+              t, group_of(size, which),
+              fmt::format("{} of {} killed{}", who, size, lost ? " with all under way" : ""),
+              [&](round_lab& lab) { lab.kill(who, lost); });
   report("kills", t);
   CHECK(t.outcomes["ok"] > 0);
   CHECK(t.outcomes["partial"] > 0);
@@ -113,28 +122,33 @@ TEST_CASE("each pair of groups of two to five loses each other at each state of 
       for (std::uint32_t a = 0; a < size; ++a)
         for (std::uint32_t b = a + 1; b < size; ++b)
           for (bool now : {false, true})
-            strike_everywhere(t, group_of(size, which), fmt::format("{} and {} of {} cut, noticed {}", a, b, size, now ? "at once" : "late"),
+            strike_everywhere(t, group_of(size, which),
+                              fmt::format("{} and {} of {} cut, noticed {}", a, b, size,
+                                          now ? "at once" : "late"),
                               [&](round_lab& lab) { lab.cut(a, b, now); });
   report("cut pairs", t);
   CHECK(t.outcomes["ok"] > 0);
   CHECK(t.outcomes["partial"] > 0);
 }
 
-TEST_CASE("each member is cut off from all others at each state of the round, and never ends with another result") {
+TEST_CASE("each member is cut off from all others at each state of the round, and never ends with "
+          "another result") {
   tally t;
   for (std::uint32_t size = 3; size <= 5; ++size)
     for (std::uint32_t who = 0; who < size; ++who)
       for (bool now : {false, true})
-        strike_everywhere(t, group_of(size), fmt::format("{} of {} cut off", who, size), [&](round_lab& lab) {
-          for (std::uint32_t m = 0; m < size; ++m)
-            if (m != who) lab.cut(who, m, now);
-        });
+        strike_everywhere(t, group_of(size), fmt::format("{} of {} cut off", who, size),
+                          [&](round_lab& lab) {
+                            for (std::uint32_t m = 0; m < size; ++m)
+                              if (m != who) lab.cut(who, m, now);
+                          });
   report("cut off", t);
   CHECK(t.outcomes["split"] > 0);
   CHECK(t.outcomes["ok"] > 0);
 }
 
-TEST_CASE("that two results are found if there are two: members that are content with their own vote") {
+TEST_CASE(
+    "that two results are found if there are two: members that are content with their own vote") {
   std::uint64_t found = 0;
   auto options = group_of(4);
   options.conduct = "lone_vote";
@@ -156,15 +170,17 @@ TEST_CASE("each member dies at each state while two others lose each other, in g
       for (std::uint32_t b = a + 1; b < 4; ++b) {
         if (a == who || b == who) continue;
         for (bool lost : {false, true})
-          strike_everywhere(t, group_of(4), fmt::format("{} killed, {} and {} cut", who, a, b), [&](round_lab& lab) {
-            lab.kill(who, lost);
-            lab.cut(a, b, false);
-          });
+          strike_everywhere(t, group_of(4), fmt::format("{} killed, {} and {} cut", who, a, b),
+                            [&](round_lab& lab) {
+                              lab.kill(who, lost);
+                              lab.cut(a, b, false);
+                            });
       }
   report("kill and cut", t);
 }
 
-TEST_CASE("whoever reduces a lost part is killed or cut off in its turn at each state from then on") {
+TEST_CASE(
+    "whoever reduces a lost part is killed or cut off in its turn at each state from then on") {
   tally t;
   for (std::uint32_t size : {4u, 5u})
     for (std::uint32_t first = 0; first < size; ++first)
@@ -189,9 +205,11 @@ TEST_CASE("whoever reduces a lost part is killed or cut off in its turn at each 
               }
             else
               lab.kill(*second, false);
-            const auto what = fmt::format("{} of {} killed after {}, {} {} {} later", first, size, begun, *second, cut ? "cut off" : "killed", at);
+            const auto what = fmt::format("{} of {} killed after {}, {} {} {} later", first, size,
+                                          begun, *second, cut ? "cut off" : "killed", at);
             if (!lab.run()) FAIL_CHECK(what << ": some never end: " << lab.outcomes());
-            for (const auto& error : lab.errors()) FAIL_CHECK(what << ": " << error << " (" << lab.outcomes() << ")");
+            for (const auto& error : lab.errors())
+              FAIL_CHECK(what << ": " << error << " (" << lab.outcomes() << ")");
             ++t.outcomes[judge(lab)];
             ++t.runs;
             t.delivered += lab.delivered;
@@ -200,18 +218,21 @@ TEST_CASE("whoever reduces a lost part is killed or cut off in its turn at each 
   CHECK(t.outcomes["partial"] > 0);
 }
 
-TEST_CASE("random kills, cuts and orders of arrival in groups of two to eight never give two results") {
+TEST_CASE(
+    "random kills, cuts and orders of arrival in groups of two to eight never give two results") {
   tally t;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     auto random = stream(seed, "round_faults");
-    auto options = group_of(2 + static_cast<std::uint32_t>(random.below(7)), all_shapes[random.below(std::size(all_shapes))]);
+    auto options = group_of(2 + static_cast<std::uint32_t>(random.below(7)),
+                            all_shapes[random.below(std::size(all_shapes))]);
     options.shuffle = seed;
     options.window_chunks = 1 + static_cast<std::uint32_t>(random.below(4));
     round_lab lab(options);
     lab.start();
     for (std::uint64_t faults = 1 + random.below(4); faults > 0; --faults) {
       for (std::uint64_t i = random.below(120); i > 0; --i) lab.step();
-      auto a = static_cast<std::uint32_t>(random.below(lab.size())), b = static_cast<std::uint32_t>(random.below(lab.size()));
+      auto a = static_cast<std::uint32_t>(random.below(lab.size())),
+           b = static_cast<std::uint32_t>(random.below(lab.size()));
       const auto lost = random.below(2) == 0;
       if (random.below(2) == 0)
         lab.kill(a, lost);
@@ -219,7 +240,8 @@ TEST_CASE("random kills, cuts and orders of arrival in groups of two to eight ne
         lab.cut(a, b, lost);
     }
     if (!lab.run()) FAIL_CHECK("seed " << seed << ": some never end: " << lab.outcomes());
-    for (const auto& error : lab.errors()) FAIL_CHECK("seed " << seed << ": " << error << " (" << lab.outcomes() << ")");
+    for (const auto& error : lab.errors())
+      FAIL_CHECK("seed " << seed << ": " << error << " (" << lab.outcomes() << ")");
     ++t.outcomes[judge(lab)];
     ++t.runs;
     t.delivered += lab.delivered;

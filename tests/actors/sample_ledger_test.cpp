@@ -20,8 +20,7 @@ constexpr group_id g1{1, 1}, g2{2, 2};
 std::vector<std::uint64_t> indices(const list& ranges) {
   std::vector<std::uint64_t> out;
   for (const auto& r : ranges)
-    for (auto i = r.first; i < r.end(); ++i)
-      out.push_back(i);
+    for (auto i = r.first; i < r.end(); ++i) out.push_back(i);
   return out;
 }
 
@@ -37,7 +36,7 @@ TEST_CASE("new indices are leased in order, returned ones first and the lowest o
   CHECK(ledger.high_water() == 9);
   CHECK(ledger.lease(3, 0, 0s).empty());
   CHECK(ledger.lease(4, 0xffff'fff0u, 0s) == list{{9, 0xffff'fff0u}}); // no loop over indices
-  CHECK(ledger.lease(5, 0xffff'ffffu, 0s) == list{{0xffff'fff9u, 7}});  // the end of its territory
+  CHECK(ledger.lease(5, 0xffff'ffffu, 0s) == list{{0xffff'fff9u, 7}}); // the end of its territory
   CHECK(ledger.lease(5, 0xffff'ffffu, 0s).empty());
 }
 
@@ -247,8 +246,7 @@ TEST_CASE("the ledger agrees with a model of single indices over random operatio
           }
         const auto got = ledger.expire(now);
         REQUIRE(got.size() == expected.size());
-        for (const auto& loss : got)
-          REQUIRE(expected.at(loss.peer) == loss.ranges);
+        for (const auto& loss : got) REQUIRE(expected.at(loss.peer) == loss.ranges);
       } else {
         const auto epoch = 1 + random.below(5);
         const group_id group{epoch, epoch};
@@ -278,12 +276,10 @@ TEST_CASE("the ledger agrees with a model of single indices over random operatio
               append_range(already, i, i + 1);
             }
           } else if (is_final) {
-            if (x.repeated.insert({group, peer}).second)
-              append_range(repeated, i, i + 1);
+            if (x.repeated.insert({group, peer}).second) append_range(repeated, i, i + 1);
           } else {
             if (x.state.state == kind::leased && x.state.peer != peer) {
-              if (x.repeated.insert({group, peer}).second)
-                append_range(repeated, i, i + 1);
+              if (x.repeated.insert({group, peer}).second) append_range(repeated, i, i + 1);
               ++revoked;
               model.release(i);
             }
@@ -314,8 +310,7 @@ TEST_CASE("the ledger agrees with a model of single indices over random operatio
       duration soonest = duration::max();
       for (const auto& row : ledger.snapshot()) {
         REQUIRE(row.first == next);
-        for (; next < row.first + row.count; ++next)
-          REQUIRE(model.all[next].state == row.state);
+        for (; next < row.first + row.count; ++next) REQUIRE(model.all[next].state == row.state);
         counts[static_cast<std::size_t>(row.state.state)] += row.count;
         if (row.state.state == kind::leased) {
           leased[row.state.peer] += row.count;
@@ -325,11 +320,9 @@ TEST_CASE("the ledger agrees with a model of single indices over random operatio
       REQUIRE(next == model.all.size());
       for (auto k : {kind::leased, kind::returned, kind::committed, kind::partial})
         REQUIRE(ledger.count(k) == counts[static_cast<std::size_t>(k)]);
-      for (peer_id p = 1; p <= 4; ++p)
-        REQUIRE(ledger.leased_by(p) == leased[p]);
+      for (peer_id p = 1; p <= 4; ++p) REQUIRE(ledger.leased_by(p) == leased[p]);
       REQUIRE(ledger.has_leases() == (soonest != duration::max()));
-      if (ledger.has_leases())
-        REQUIRE(ledger.next_expiry() == soonest);
+      if (ledger.has_leases()) REQUIRE(ledger.next_expiry() == soonest);
     }
   }
 }

@@ -1,21 +1,20 @@
-// Replicas of a shard as plain state machines, and a network between them that is only queues: whoever dies, is cut off or comes back,
-// no confirmed commit is lost, no index is issued by two, and in the end one is the primary and the others know what it knows.
+// Replicas of a shard as plain state machines, and a network between them that is only queues:
+// whoever dies, is cut off or comes back, no confirmed commit is lost, no index is issued by two,
+// and in the end one is the primary and the others know what it knows.
+#include "actors/conduct/bugs_in_records.hpp"
+#include "actors/data/ledger_rows.hpp"
+#include "actors/data/sample_ranges.hpp"
 #include "actors/data/shard_replica.hpp"
+#include "kernels/base/rng.hpp"
+#include "tests/actors/support/mini_world.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <memory>
-
-#include <caf/actor_cast.hpp>
-
-#include "actors/conduct/bugs_in_records.hpp"
-#include "actors/data/ledger_rows.hpp"
-#include "actors/data/sample_ranges.hpp"
-#include "kernels/base/rng.hpp"
-#include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -25,7 +24,7 @@ using namespace std::chrono_literals;
 namespace {
 
 class lab {
- public:
+public:
   struct envelope {
     caf::message content;
     bool gone = false, dead = false;
@@ -41,16 +40,23 @@ class lab {
     std::uint64_t lost_ledgers = 0;
     std::vector<std::pair<peer_id, std::uint32_t>> owed;
 
-    member(lab& of, std::size_t at, caf::actor address, std::uint64_t territory, const replica_config& config)
-        : in(of), index(at), handle(std::move(address)), ledger(of.lease_time, territory), replica(std::make_unique<shard_replica>(*this, config, ledger)) {}
+    member(lab& of, std::size_t at, caf::actor address, std::uint64_t territory,
+           const replica_config& config)
+        : in(of), index(at), handle(std::move(address)), ledger(of.lease_time, territory),
+          replica(std::make_unique<shard_replica>(*this, config, ledger)) {}
     duration now() const override { return in.time; }
     const caf::actor& self() override { return handle; }
-    void send(const caf::actor& to, caf::message content) override { in.send(index, in.index_of(to), std::move(content)); }
+    void send(const caf::actor& to, caf::message content) override {
+      in.send(index, in.index_of(to), std::move(content));
+    }
     void watch(const caf::actor& whom) override {
       const auto other = in.index_of(whom);
-      if (in.cut.contains(std::minmax(index, other))) in.unnoticed.push_back({in.time + in.config.detection_time, other, index});
-      else if (in.members[other]->alive) watches.insert(other);
-      else in.queue[{other, index}].push_back({caf::message{}, true, true});
+      if (in.cut.contains(std::minmax(index, other)))
+        in.unnoticed.push_back({in.time + in.config.detection_time, other, index});
+      else if (in.members[other]->alive)
+        watches.insert(other);
+      else
+        in.queue[{other, index}].push_back({caf::message{}, true, true});
     }
     void role_changed() override {}
     void reserved() override {
@@ -61,7 +67,8 @@ class lab {
     void refused(std::string why) override { in.refusals.push_back(std::move(why)); }
   };
 
-  explicit lab(unsigned replicas, std::uint64_t seed = 1, duration lease = 60s) : lease_time(lease), draws(stream(seed, "lab")) {
+  explicit lab(unsigned replicas, std::uint64_t seed = 1, duration lease = 60s)
+      : lease_time(lease), draws(stream(seed, "lab")) {
     config.replicas = replicas;
     config.detection_time = 2s;
     config.beat = 500ms;
@@ -76,7 +83,8 @@ class lab {
   }
 
   std::size_t add() {
-    auto address = world.spawn<collector<samples>>(world.add_host("replica"), std::make_shared<collector<samples>::log>());
+    auto address = world.spawn<collector<samples>>(world.add_host("replica"),
+                                                   std::make_shared<collector<samples>::log>());
     const auto index = members.size();
     members.push_back(std::make_unique<member>(*this, index, std::move(address), index, config));
     members.back()->replica->start();
@@ -90,7 +98,8 @@ class lab {
   }
   void send(std::size_t from, std::size_t to, caf::message content) {
     if (content.match_elements<ledger_update>()) ++sent_updates;
-    if (!cut.contains(std::minmax(from, to))) queue[{from, to}].push_back({std::move(content), false, false});
+    if (!cut.contains(std::minmax(from, to)))
+      queue[{from, to}].push_back({std::move(content), false, false});
   }
   /// One message of a random pair.
   bool step() {
@@ -102,11 +111,14 @@ class lab {
     auto& waiting = queue[pair];
     auto at = waiting.begin();
     const auto large = [&](const auto& m) {
-      return !m.gone && m.content.template match_elements<ledger_update>() && m.content.template get_as<ledger_update>(0).rows.size() >= config.update_rows;
+      return !m.gone && m.content.template match_elements<ledger_update>() &&
+             m.content.template get_as<ledger_update>(0).rows.size() >= config.update_rows;
     };
     // What is small goes beside what is large, each in its order.
     if (overtakes && large(*at) && draws.uniform() < 0.5)
-      if (const auto small = std::find_if_not(waiting.begin(), waiting.end(), large); small != waiting.end() && !small->gone) at = small;
+      if (const auto small = std::find_if_not(waiting.begin(), waiting.end(), large);
+          small != waiting.end() && !small->gone)
+        at = small;
     auto what = std::move(*at);
     waiting.erase(at);
     auto& to = *members[pair.second];
@@ -118,11 +130,16 @@ class lab {
     }
     const auto sender = caf::actor_cast<caf::strong_actor_ptr>(from.handle);
     const auto& m = what.content;
-    if (m.match_elements<replica_hello>()) to.replica->on(m.get_as<replica_hello>(0));
-    else if (m.match_elements<ledger_update>()) to.replica->on(m.get_as<ledger_update>(0));
-    else if (m.match_elements<ledger_received>()) to.replica->on(m.get_as<ledger_received>(0), sender);
-    else if (m.match_elements<not_primary>()) to.replica->on(m.get_as<not_primary>(0), sender);
-    else FAIL("an unknown message");
+    if (m.match_elements<replica_hello>())
+      to.replica->on(m.get_as<replica_hello>(0));
+    else if (m.match_elements<ledger_update>())
+      to.replica->on(m.get_as<ledger_update>(0));
+    else if (m.match_elements<ledger_received>())
+      to.replica->on(m.get_as<ledger_received>(0), sender);
+    else if (m.match_elements<not_primary>())
+      to.replica->on(m.get_as<not_primary>(0), sender);
+    else
+      FAIL("an unknown message");
     return true;
   }
   void settle() {
@@ -133,7 +150,8 @@ class lab {
     for (const auto until = time + how_long; time < until;) {
       time += config.beat;
       for (; !unnoticed.empty() && unnoticed.front().at <= time; unnoticed.pop_front())
-        queue[{unnoticed.front().lost, unnoticed.front().by}].push_back({caf::message{}, true, false});
+        queue[{unnoticed.front().lost, unnoticed.front().by}].push_back(
+            {caf::message{}, true, false});
       for (auto& m : members) {
         if (!m->alive || !m->replica->beat()) continue;
         std::vector<shared<record>> records;
@@ -151,8 +169,10 @@ class lab {
   }
   /// All messages from a random one on; not what the receiver finds out by itself.
   void lose_tail(std::deque<envelope>& waiting) {
-    const auto from = waiting.begin() + static_cast<std::ptrdiff_t>(draws.below(waiting.size() + 1));
-    waiting.erase(std::remove_if(from, waiting.end(), [](const envelope& m) { return !m.gone; }), waiting.end());
+    const auto from =
+        waiting.begin() + static_cast<std::ptrdiff_t>(draws.below(waiting.size() + 1));
+    waiting.erase(std::remove_if(from, waiting.end(), [](const envelope& m) { return !m.gone; }),
+                  waiting.end());
   }
   /// It ends; what it had sent is lost from a random message on.
   void kill(std::size_t who, bool certain) {
@@ -160,7 +180,8 @@ class lab {
     for (std::size_t other = 0; other < members.size(); ++other) {
       auto& waiting = queue[{who, other}];
       lose_tail(waiting);
-      if (members[other]->watches.erase(who) > 0) waiting.push_back({caf::message{}, true, certain});
+      if (members[other]->watches.erase(who) > 0)
+        waiting.push_back({caf::message{}, true, certain});
     }
   }
   void part(std::size_t a, std::size_t b) {
@@ -168,7 +189,8 @@ class lab {
     for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
       auto& waiting = queue[{from, to}];
       lose_tail(waiting);
-      if (members[to]->alive && members[to]->watches.erase(from) > 0) waiting.push_back({caf::message{}, true, false});
+      if (members[to]->alive && members[to]->watches.erase(from) > 0)
+        waiting.push_back({caf::message{}, true, false});
     }
   }
   void heal() { cut.clear(); }
@@ -186,29 +208,39 @@ class lab {
     (void)by.ledger.settle_doubt(got);
     for (const auto& range : got) {
       for (auto i = range.first; i < range.end(); ++i)
-        if (const auto had = holder.find(i); had != holder.end() && had->second.first != peer) taken.push_back({i, had->second.second, &by});
+        if (const auto had = holder.find(i); had != holder.end() && had->second.first != peer)
+          taken.push_back({i, had->second.second, &by});
       held[peer].push_back(range);
       hold(by, peer, range);
       if (range.end() > fresh_from && range.first / territory_size == by.ledger.territory())
-        for (auto i = std::max(range.first, fresh_from); i < range.end(); ++i) twice += issued.insert(i).second ? 0 : 1;
+        for (auto i = std::max(range.first, fresh_from); i < range.end(); ++i)
+          twice += issued.insert(i).second ? 0 : 1;
     }
-    if (const auto n = index_count(got); n < count) by.owed.push_back({peer, static_cast<std::uint32_t>(count - n)});
+    if (const auto n = index_count(got); n < count)
+      by.owed.push_back({peer, static_cast<std::uint32_t>(count - n)});
     by.replica->replicate();
   }
-  /// Leased to one although another had it, and nobody says so in the end. If one of the two primaries has died, nobody may have heard of it.
+  /// Leased to one although another had it, and nobody says so in the end. If one of the two
+  /// primaries has died, nobody may have heard of it.
   std::size_t stolen() const {
-    return static_cast<std::size_t>(std::count_if(taken.begin(), taken.end(), [this](const auto& one) {
-      return one.by->alive && one.from->alive && std::none_of(members.begin(), members.end(), [i = one.index](const auto& m) {
-        const auto& said = m->ledger.reports();
-        return m->ledger.doubtful().covers(i, i + 1) ||
-               std::any_of(said.begin(), said.end(), [i](const auto& r) { return r.range.first <= i && i < r.range.end(); });
-      });
-    }));
+    return static_cast<std::size_t>(
+        std::count_if(taken.begin(), taken.end(), [this](const auto& one) {
+          return one.by->alive && one.from->alive &&
+                 std::none_of(members.begin(), members.end(), [i = one.index](const auto& m) {
+                   const auto& said = m->ledger.reports();
+                   return m->ledger.doubtful().covers(i, i + 1) ||
+                          std::any_of(said.begin(), said.end(), [i](const auto& r) {
+                            return r.range.first <= i && i < r.range.end();
+                          });
+                 });
+        }));
   }
   void hold(const member& by, peer_id peer, const sample_range& range) {
     for (auto i = range.first; i < range.end(); ++i) holder[i] = {peer, &by};
   }
-  void release(const sample_range& range) { holder.erase(holder.lower_bound(range.first), holder.lower_bound(range.end())); }
+  void release(const sample_range& range) {
+    holder.erase(holder.lower_bound(range.first), holder.lower_bound(range.end()));
+  }
   void renew(member& by, peer_id peer) {
     const auto ranges = checked_ranges(held[peer], 1000);
     if (!ranges) return;
@@ -274,8 +306,11 @@ class lab {
       for (std::uint64_t i = range.first; i < range.end(); ++i) {
         bool there = false;
         for (const auto& row : in.snapshot())
-          there = there || (row.first <= i && i < row.first + row.count && row.state.state == index_state::kind::committed && row.state.group == group);
-        for (const auto& said : in.reports()) there = there || (said.range.first <= i && i < said.range.end() && said.group == group);
+          there = there ||
+                  (row.first <= i && i < row.first + row.count &&
+                   row.state.state == index_state::kind::committed && row.state.group == group);
+        for (const auto& said : in.reports())
+          there = there || (said.range.first <= i && i < said.range.end() && said.group == group);
         out += there ? 0 : 1;
       }
     return out;
@@ -285,7 +320,7 @@ class lab {
   replica_config config;
   duration lease_time, time{};
   rng draws;
-  bool overtakes = false;   // small messages go beside large ones
+  bool overtakes = false; // small messages go beside large ones
   std::size_t sent_updates = 0;
   std::vector<std::unique_ptr<member>> members;
   std::map<std::pair<std::size_t, std::size_t>, std::deque<envelope>> queue;
@@ -294,15 +329,17 @@ class lab {
     duration at{};
     std::size_t lost = 0, by = 0;
   };
-  std::deque<silence> unnoticed;   // watched across a cut
+  std::deque<silence> unnoticed; // watched across a cut
   std::map<peer_id, std::vector<sample_range>> held;
   std::vector<std::pair<sample_range, group_id>> confirmed;
-  std::map<std::uint64_t, std::pair<peer_id, const member*>> holder;   // of each index: whom which primary leased it to last, and none has taken it back since
+  std::map<std::uint64_t, std::pair<peer_id, const member*>>
+      holder; // of each index: whom which primary leased it to last, and none has taken it back
+              // since
   struct taking {
     std::uint64_t index = 0;
     const member *from = nullptr, *by = nullptr;
   };
-  std::vector<taking> taken;   // leased to another all the same
+  std::vector<taking> taken; // leased to another all the same
   std::set<std::uint64_t> issued;
   std::uint64_t twice = 0, rounds = 0, unknown = 0, accused = 0, unsure = 0;
   std::vector<std::string> refusals;
@@ -318,26 +355,30 @@ std::string text_of(const sample_ledger& ledger) {
   }
   for (const auto& p : states.pieces()) {
     const sample_ledger::row row{p.first, p.size(), p.value};
-    out += fmt::format("{}+{} {} {} {}\n", row.first, row.count, static_cast<int>(row.state.state), row.state.peer, row.state.group.hex());
+    out += fmt::format("{}+{} {} {} {}\n", row.first, row.count, static_cast<int>(row.state.state),
+                       row.state.peer, row.state.group.hex());
   }
-  for (const auto& r : ledger.reports()) out += fmt::format("report {}+{} {}\n", r.range.first, r.range.count, r.group.hex());
-  for (const auto& p : ledger.doubt().pieces()) out += fmt::format("doubt {}+{}\n", p.first, p.size());
-  for (const auto& p : ledger.doubtful().pieces()) out += fmt::format("doubtful {}+{}\n", p.first, p.size());
+  for (const auto& r : ledger.reports())
+    out += fmt::format("report {}+{} {}\n", r.range.first, r.range.count, r.group.hex());
+  for (const auto& p : ledger.doubt().pieces())
+    out += fmt::format("doubt {}+{}\n", p.first, p.size());
+  for (const auto& p : ledger.doubtful().pieces())
+    out += fmt::format("doubtful {}+{}\n", p.first, p.size());
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the first replica serves at once, the others find it and have its ledger") {
   lab t(3);
   CHECK(t.primaries() == std::vector<std::size_t>{0});
   t.lease(*t.members[0], 7, 10);
-  CHECK(t.held[7] == std::vector<sample_range>{{0, 10}});   // nobody else is there yet
+  CHECK(t.held[7] == std::vector<sample_range>{{0, 10}}); // nobody else is there yet
   t.pass(2s);
   CHECK(t.members[0]->replica->backups() == 2);
   for (auto& m : t.members) CHECK(text_of(m->ledger) == text_of(t.members[0]->ledger));
   t.commit(*t.members[0], 7);
-  CHECK(t.confirmed.empty());                               // both have to say that they have it
+  CHECK(t.confirmed.empty()); // both have to say that they have it
   t.settle();
   CHECK(t.confirmed.size() == 1);
   for (auto& m : t.members) CHECK(text_of(m->ledger) == text_of(t.members[0]->ledger));
@@ -350,16 +391,17 @@ TEST_CASE("fresh indices are issued only when the backups know of the reservatio
   CHECK(t.held[7].empty());
   t.settle();
   CHECK(t.held[7] == std::vector<sample_range>{{0, 10}});
-  t.lease(*t.members[0], 8, 4);   // of what is reserved
+  t.lease(*t.members[0], 8, 4); // of what is reserved
   CHECK(t.held[8] == std::vector<sample_range>{{10, 4}});
 }
 
-TEST_CASE("who takes over issues other indices, and what the last primary had not told goes to who claims it") {
+TEST_CASE("who takes over issues other indices, and what the last primary had not told goes to who "
+          "claims it") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
   t.settle();
-  t.lease(*t.members[0], 8, 4);   // not told
+  t.lease(*t.members[0], 8, 4); // not told
   t.queue.clear();
   t.kill(0, true);
   t.settle();
@@ -380,7 +422,8 @@ TEST_CASE("who takes over issues other indices, and what the last primary had no
   CHECK(next.settle_doubt(std::vector<sample_range>{{0, 1}}).empty());
 }
 
-TEST_CASE("after silence the former primary may live on: what is issued again of what it had is doubtful") {
+TEST_CASE("after silence the former primary may live on: what is issued again of what it had is "
+          "doubtful") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -389,9 +432,11 @@ TEST_CASE("after silence the former primary may live on: what is issued again of
   t.settle();
   CHECK(t.primaries() == std::vector<std::size_t>{0, 1});
   for (auto& m : t.members) {
-    (void)m->ledger.renew(7, std::vector<sample_range>{{0, 4}}, t.time);   // its round may still end over there
+    (void)m->ledger.renew(7, std::vector<sample_range>{{0, 4}},
+                          t.time); // its round may still end over there
     (void)m->ledger.expire(t.time + 61s);
-    CHECK(m->ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) == std::vector<sample_range>{{0, 10}});
+    CHECK(m->ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) ==
+          std::vector<sample_range>{{0, 10}});
   }
 }
 
@@ -405,12 +450,12 @@ TEST_CASE("two primaries that meet again become one, which has what both have") 
   t.settle();
   auto& a = *t.members[0];
   auto& b = *t.members[1];
-  t.commit(b, 7);                       // 7 is on the other side
+  t.commit(b, 7); // 7 is on the other side
   t.lease(b, 7, 5);
-  t.held[8] = {{10, 10}, {0, 2}};       // two of them went to 8 here
+  t.held[8] = {{10, 10}, {0, 2}}; // two of them went to 8 here
   (void)a.ledger.give_back(7, std::vector<sample_range>{{0, 2}});
   a.ledger.release({});
-  t.commit(a, 8);                       // it is believed: b may have leased them to 8
+  t.commit(a, 8); // it is believed: b may have leased them to 8
   CHECK(t.confirmed.size() == 3);
   t.heal();
   t.pass(4s);
@@ -424,7 +469,8 @@ TEST_CASE("two primaries that meet again become one, which has what both have") 
   CHECK(t.refusals.empty());
 }
 
-TEST_CASE("of what the first primary had reserved when they parted it issues everything once, whatever the other one did with it") {
+TEST_CASE("of what the first primary had reserved when they parted it issues everything once, "
+          "whatever the other one did with it") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -434,12 +480,13 @@ TEST_CASE("of what the first primary had reserved when they parted it issues eve
   auto& a = *t.members[0];
   auto& b = *t.members[1];
   CHECK(a.ledger.next() == 10);
-  REQUIRE(b.ledger.leased_by(0) > 0);   // reserved, not told
+  REQUIRE(b.ledger.leased_by(0) > 0); // reserved, not told
   t.heal();
   t.pass(4s);
   REQUIRE(t.primaries() == std::vector<std::size_t>{0});
   CHECK(a.ledger.leased_by(0) == 0);
-  CHECK(a.ledger.count(index_state::kind::returned) == t.config.reserve);   // at once, not after a lease time
+  CHECK(a.ledger.count(index_state::kind::returned) ==
+        t.config.reserve); // at once, not after a lease time
   t.lease(a, 8, 30);
   t.settle();
   t.lease(a, 9, 30);
@@ -475,7 +522,8 @@ TEST_CASE("what happened at one primary only is what both know when they meet") 
   CHECK(a.ledger.leased_by(7) == 6);
 }
 
-TEST_CASE("a primary that has not noticed a cut asks its backups before it calls a commit of the other primary's leases a lie") {
+TEST_CASE("a primary that has not noticed a cut asks its backups before it calls a commit of the "
+          "other primary's leases a lie") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -501,7 +549,8 @@ TEST_CASE("a primary that has not noticed a cut asks its backups before it calls
   CHECK(t.confirmed.size() == 1);
 }
 
-TEST_CASE("the former primary's other backup may serve behind a cut until it has followed, and so may a primary that has just yielded") {
+TEST_CASE("the former primary's other backup may serve behind a cut until it has followed, and so "
+          "may a primary that has just yielded") {
   for (const bool yielded : {false, true}) {
     CAPTURE(yielded);
     lab t(yielded ? 2 : 3);
@@ -510,22 +559,28 @@ TEST_CASE("the former primary's other backup may serve behind a cut until it has
     t.settle();
     auto& ours = *t.members[yielded ? 0 : 1];
     auto& other = *t.members[yielded ? 1 : 2];
-    const auto lost = [](lab::member& by, const lab::member& whom) { by.replica->lost(caf::actor_cast<caf::actor_addr>(whom.handle), false); };
+    const auto lost = [](lab::member& by, const lab::member& whom) {
+      by.replica->lost(caf::actor_cast<caf::actor_addr>(whom.handle), false);
+    };
     if (yielded) {
       t.part(0, 1);
       t.pass(3s);
       t.heal();
       REQUIRE((ours.replica->primary() && other.replica->primary()));
-      for (int i = 0; i < 1000 && (ours.ledger.parted() || other.replica->role() != replica_role::yielding); ++i) {
+      for (int i = 0;
+           i < 1000 && (ours.ledger.parted() || other.replica->role() != replica_role::yielding);
+           ++i) {
         t.time += t.config.beat;
         for (auto& m : t.members) (void)m->replica->beat();
-        ours.replica->on(replica_hello{{1, other.handle}, static_cast<std::uint8_t>(other.replica->role()), 0, 0, 0});
-        while ((ours.ledger.parted() || other.replica->role() != replica_role::yielding) && t.step()) {
+        ours.replica->on(replica_hello{
+            {1, other.handle}, static_cast<std::uint8_t>(other.replica->role()), 0, 0, 0});
+        while ((ours.ledger.parted() || other.replica->role() != replica_role::yielding) &&
+               t.step()) {
         }
       }
       REQUIRE_FALSE(ours.ledger.parted());
       REQUIRE(other.replica->role() == replica_role::yielding);
-      lost(other, ours);   // it does not hear that we have its ledger
+      lost(other, ours); // it does not hear that we have its ledger
     } else {
       t.cut.insert({1, 2});
       t.kill(0, true);
@@ -557,7 +612,8 @@ TEST_CASE("a backup that died after the primary may have served in between") {
   t.settle();
   const auto dies = [&](std::size_t who, std::size_t heard_by) {
     t.members[who]->alive = false;
-    t.members[heard_by]->replica->lost(caf::actor_cast<caf::actor_addr>(t.members[who]->handle), true);
+    t.members[heard_by]->replica->lost(caf::actor_cast<caf::actor_addr>(t.members[who]->handle),
+                                       true);
   };
   dies(0, 1);
   auto& second = *t.members[1];
@@ -574,7 +630,8 @@ TEST_CASE("a backup that died after the primary may have served in between") {
   CHECK(third.ledger.count(index_state::kind::committed) == 10);
 }
 
-TEST_CASE("while another primary may be there, so may one of which nobody has heard, and what a third one did with a returned index") {
+TEST_CASE("while another primary may be there, so may one of which nobody has heard, and what a "
+          "third one did with a returned index") {
   sample_ledger a(60s, 1), b(60s, 2);
   for (auto* l : {&a, &b}) {
     l->know_territories(3);
@@ -587,7 +644,7 @@ TEST_CASE("while another primary may be there, so may one of which nobody has he
   leased.peer = 7;
   leased.expires = 60s;
   a.apply({0, 10, leased});
-  b.apply({0, 10, {}});   // 7 has given them back; the first primary may have leased them again
+  b.apply({0, 10, {}}); // 7 has given them back; the first primary may have leased them again
   for (auto* l : {&a, &b}) {
     l->part_from(l == &a ? 2 : 1);
     l->take_over(0, 10, true, 0s);
@@ -599,7 +656,8 @@ TEST_CASE("while another primary may be there, so may one of which nobody has he
   CHECK(a.count(index_state::kind::committed) == 15);
 }
 
-TEST_CASE("a commit of what its peer never got is a lie once the backups have said that they are backups") {
+TEST_CASE("a commit of what its peer never got is a lie once the backups have said that they are "
+          "backups") {
   lab t(2);
   t.pass(2s);
   auto& primary = *t.members[0];
@@ -615,13 +673,14 @@ TEST_CASE("a commit of what its peer never got is a lie once the backups have sa
   CHECK(primary.ledger.leased_by(7) == 10);
 }
 
-TEST_CASE("who found nobody to follow and could not reach a replica has parted from it, and that one from who sought") {
+TEST_CASE("who found nobody to follow and could not reach a replica has parted from it, and that "
+          "one from who sought") {
   lab t(1);
   t.config.replicas = 2;
   t.members[0]->replica->clear();
   t.members.clear();
   t.add();
-  t.cut.insert({0, 1});   // of which both hear when they look for each other
+  t.cut.insert({0, 1}); // of which both hear when they look for each other
   t.add();
   t.pass(10s);
   REQUIRE(t.primaries() == std::vector<std::size_t>{0, 1});
@@ -645,7 +704,7 @@ TEST_CASE("a peer that comes with what the other primary leased to it is believe
   a.part_from(1);
   b.take_over(0, 100, false, 0s);
   (void)b.expire(61s);
-  const auto at_b = b.lease(8, 20, 61s);   // of them 10 to 19 the first one has not issued
+  const auto at_b = b.lease(8, 20, 61s); // of them 10 to 19 the first one has not issued
   REQUIRE(at_b == std::vector<sample_range>{{0, 20}});
   REQUIRE(b.settle_doubt(at_b) == at_b);
   const auto at_a = a.renew(8, std::vector<sample_range>{{12, 8}}, 62s);
@@ -653,14 +712,15 @@ TEST_CASE("a peer that comes with what the other primary leased to it is believe
   CHECK(a.lease(9, 4, 62s) == std::vector<sample_range>{{10, 2}, {20, 2}});
   const auto used = a.commit(8, std::vector<sample_range>{{0, 5}}, 3, {1, 1}, 1, 1);
   CHECK(used.unknown.empty());
-  CHECK(used.repeated == std::vector<sample_range>{{0, 5}});   // 7 may have used them
+  CHECK(used.repeated == std::vector<sample_range>{{0, 5}}); // 7 may have used them
   const auto merged = a.merge(b);
   CHECK(merged.doubtful.empty());
-  CHECK(a.leased_by(8) == 15 - 2);   // 10 and 11 went to 9 as well, which b had said
+  CHECK(a.leased_by(8) == 15 - 2); // 10 and 11 went to 9 as well, which b had said
   CHECK_FALSE(a.parted());
 }
 
-TEST_CASE("territories that are numbered by time may be far apart: parting, meeting and what is told of it stay short") {
+TEST_CASE("territories that are numbered by time may be far apart: parting, meeting and what is "
+          "told of it stay short") {
   const std::uint64_t early = 1'800'000'000, late = early + 240'000;
   sample_ledger a(60s, early), b(60s, late);
   for (auto* ledger : {&a, &b}) {
@@ -694,7 +754,8 @@ TEST_CASE("a replica that nobody is left to tell says that it knows nothing") {
   CHECK(t.primaries() == std::vector<std::size_t>{third});
   CHECK(t.members[third]->lost_ledgers == 1);
   // Whoever used something may still say so.
-  const auto done = t.members[third]->ledger.commit(7, std::vector<sample_range>{{0, 10}}, 3, {1, 1}, 1, 1);
+  const auto done =
+      t.members[third]->ledger.commit(7, std::vector<sample_range>{{0, 10}}, 3, {1, 1}, 1, 1);
   CHECK(done.committed == std::vector<sample_range>{{0, 10}});
 }
 
@@ -708,7 +769,7 @@ TEST_CASE("small pieces of a ledger overtake large ones, and it arrives all the 
     t.members.clear();
     t.add();
     t.pass(2s);
-    for (peer_id peer = 7; peer < 19; ++peer) {   // more rows than fit in a message
+    for (peer_id peer = 7; peer < 19; ++peer) { // more rows than fit in a message
       t.lease(*t.members[0], peer, 3);
       t.settle();
     }
@@ -737,7 +798,7 @@ TEST_CASE("a backup that missed something gets the whole ledger") {
     t.lease(*t.members[0], 7, 3);
     t.settle();
     t.commit(*t.members[0], 7);
-    if (i == 2) t.queue.clear();   // lost on the way
+    if (i == 2) t.queue.clear(); // lost on the way
     t.settle();
   }
   t.pass(6s);
@@ -745,7 +806,8 @@ TEST_CASE("a backup that missed something gets the whole ledger") {
   CHECK(text_of(t.members[0]->ledger) == text_of(t.members[1]->ledger));
 }
 
-TEST_CASE("who takes over from a primary that had parted from another one doubts what that one may do") {
+TEST_CASE(
+    "who takes over from a primary that had parted from another one doubts what that one may do") {
   lab t(3);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -753,7 +815,7 @@ TEST_CASE("who takes over from a primary that had parted from another one doubts
   t.part(0, 1);
   t.part(1, 2);
   t.settle();
-  t.lease(*t.members[1], 9, 4);   // fresh ones of its own
+  t.lease(*t.members[1], 9, 4); // fresh ones of its own
   t.settle();
   auto& third = *t.members[2];
   CHECK(third.ledger.doubt().covers(0, 10));
@@ -762,13 +824,15 @@ TEST_CASE("who takes over from a primary that had parted from another one doubts
   t.settle();
   REQUIRE(third.replica->primary());
   // 9 comes over, and 7 has contributed over there.
-  CHECK(third.ledger.commit(9, std::vector<sample_range>{{territory_size + 2, 2}}, 1, {1, 1}, 1, 1).committed.size() == 1);
+  CHECK(third.ledger.commit(9, std::vector<sample_range>{{territory_size + 2, 2}}, 1, {1, 1}, 1, 1)
+            .committed.size() == 1);
   (void)third.ledger.expire(t.time + 61s);
-  CHECK(third.ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) == std::vector<sample_range>{{0, 10}});
+  CHECK(third.ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) ==
+        std::vector<sample_range>{{0, 10}});
   t.heal();
   t.pass(4s);
   CHECK(t.primaries() == std::vector<std::size_t>{1});
-  CHECK_FALSE(t.members[1]->ledger.parted());   // the one that is gone told the third one everything
+  CHECK_FALSE(t.members[1]->ledger.parted()); // the one that is gone told the third one everything
   CHECK(text_of(t.members[1]->ledger) == text_of(third.ledger));
   CHECK(t.refusals.empty());
 }
@@ -778,11 +842,13 @@ TEST_CASE("what the ledger does not say for certain is no lie of its peers") {
   auto& alone = t.members[0]->ledger;
   (void)alone.lease(7, 10, 0s);
   CHECK_FALSE(alone.may_be_anothers(std::vector<sample_range>{{0, 10}}));
-  CHECK(alone.commit(8, std::vector<sample_range>{{0, 10}}, 1, {1, 1}, 1, 1).unknown == std::vector<sample_range>{{0, 10}});
+  CHECK(alone.commit(8, std::vector<sample_range>{{0, 10}}, 1, {1, 1}, 1, 1).unknown ==
+        std::vector<sample_range>{{0, 10}});
   sample_ledger lost(60s, 1);
   lost.doubt_all_before();
   // What one peer claims another one may have had as well.
-  CHECK(lost.renew(7, std::vector<sample_range>{{0, 10}}, 0s).claimed == std::vector<sample_range>{{0, 10}});
+  CHECK(lost.renew(7, std::vector<sample_range>{{0, 10}}, 0s).claimed ==
+        std::vector<sample_range>{{0, 10}});
   CHECK(lost.may_be_anothers(lost.renew(8, std::vector<sample_range>{{0, 10}}, 0s).unknown));
   const auto done = lost.commit(8, std::vector<sample_range>{{4, 2}}, 1, {1, 1}, 1, 1);
   CHECK(done.repeated == std::vector<sample_range>{{4, 2}});
@@ -790,10 +856,12 @@ TEST_CASE("what the ledger does not say for certain is no lie of its peers") {
   REQUIRE(done.revoked.size() == 1);
   CHECK(done.revoked[0].peer == 7);
   // It says so again.
-  CHECK(lost.commit(8, std::vector<sample_range>{{4, 2}}, 1, {1, 1}, 1, 1).already == std::vector<sample_range>{{4, 2}});
+  CHECK(lost.commit(8, std::vector<sample_range>{{4, 2}}, 1, {1, 1}, 1, 1).already ==
+        std::vector<sample_range>{{4, 2}});
 }
 
-TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives that had it, and no index is issued by two, or taken from who has it unsaid") {
+TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives that had it, and no "
+          "index is issued by two, or taken from who has it unsaid") {
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     const auto replicas = 2 + static_cast<unsigned>(seed % 2);
     lab t(replicas, seed, seed % 4 < 2 ? 6s : 60s);
@@ -812,10 +880,12 @@ TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives t
       const bool whole = t.cut.empty() && living.size() == replicas && serving.size() == 1 &&
                          t.members[serving[0]]->replica->backups() + 1 == replicas &&
                          std::all_of(living.begin(), living.end(), [&](auto m) {
-                           return t.members[m]->replica->primary() || t.members[m]->replica->role() == replica_role::backup;
+                           return t.members[m]->replica->primary() ||
+                                  t.members[m]->replica->role() == replica_role::backup;
                          });
       if (what < 30 && !serving.empty()) {
-        t.lease(*t.members[serving[draws.below(serving.size())]], 1 + draws.below(4), 1 + static_cast<std::uint32_t>(draws.below(20)));
+        t.lease(*t.members[serving[draws.below(serving.size())]], 1 + draws.below(4),
+                1 + static_cast<std::uint32_t>(draws.below(20)));
       } else if (what < 55 && !serving.empty()) {
         t.commit(*t.members[serving[draws.below(serving.size())]], 1 + draws.below(4));
       } else if (what < 60 && !serving.empty()) {
@@ -856,7 +926,8 @@ TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives t
   }
 }
 
-TEST_CASE("however often replicas die and are cut off, one is the primary in the end, and nothing is issued by two or taken from who has it unsaid") {
+TEST_CASE("however often replicas die and are cut off, one is the primary in the end, and nothing "
+          "is issued by two or taken from who has it unsaid") {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     const auto replicas = 2 + static_cast<unsigned>(seed % 3);
     lab t(replicas, seed, seed % 4 < 2 ? 6s : 60s);
@@ -879,19 +950,29 @@ TEST_CASE("however often replicas die and are cut off, one is the primary in the
       const auto peer = 1 + draws.below(4);
       auto* const by = what < 60 ? serving() : nullptr;
       if (what < 60 && by == nullptr) continue;
-      if (what < 25) t.lease(*by, peer, 1 + static_cast<std::uint32_t>(draws.below(20)));
-      else if (what < 40) t.commit(*by, peer);
-      else if (what < 50) t.renew(*by, peer);
-      else if (what < 55) t.give_back(*by, peer);
-      else if (what < 60) t.expire(*by);
-      else if (what < 80) for (auto n = draws.below(12); n > 0; --n) t.step();
-      else if (const auto all = living(); what < 84 && all.size() > 1) t.kill(all[draws.below(all.size())], draws.below(2) == 0);
-      else if (what < 87 && all.size() < replicas) t.add();
+      if (what < 25)
+        t.lease(*by, peer, 1 + static_cast<std::uint32_t>(draws.below(20)));
+      else if (what < 40)
+        t.commit(*by, peer);
+      else if (what < 50)
+        t.renew(*by, peer);
+      else if (what < 55)
+        t.give_back(*by, peer);
+      else if (what < 60)
+        t.expire(*by);
+      else if (what < 80)
+        for (auto n = draws.below(12); n > 0; --n) t.step();
+      else if (const auto all = living(); what < 84 && all.size() > 1)
+        t.kill(all[draws.below(all.size())], draws.below(2) == 0);
+      else if (what < 87 && all.size() < replicas)
+        t.add();
       else if (what < 90 && all.size() > 1) {
         const auto one = draws.below(all.size());
         t.part(all[one], all[(one + 1 + draws.below(all.size() - 1)) % all.size()]);
-      } else if (what < 92) t.heal();
-      else t.pass(t.config.beat * static_cast<std::int64_t>(1 + draws.below(6)));
+      } else if (what < 92)
+        t.heal();
+      else
+        t.pass(t.config.beat * static_cast<std::int64_t>(1 + draws.below(6)));
     }
     t.heal();
     t.pass(40s);
@@ -903,7 +984,8 @@ TEST_CASE("however often replicas die and are cut off, one is the primary in the
     const auto in_the_end = t.primaries();
     CHECK(in_the_end.size() == 1);
     if (in_the_end.size() != 1) continue;
-    for (const auto m : living()) CHECK(text_of(t.members[m]->ledger) == text_of(t.members[in_the_end[0]]->ledger));
+    for (const auto m : living())
+      CHECK(text_of(t.members[m]->ledger) == text_of(t.members[in_the_end[0]]->ledger));
   }
 }
 
@@ -946,7 +1028,9 @@ TEST_CASE("what no replica says changes nothing") {
   bad.rows = {row};
   sample_ledger scratch(60s);
   CHECK_FALSE(apply_rows(bad.rows, scratch, {}).ok());
-  for (auto [count, what, included, total] : {std::tuple{~0ull, 0, 0u, 0u}, std::tuple{1ull, 10, 0u, 0u}, std::tuple{1ull, 2, 0u, 0u}, std::tuple{1ull, 5, 3u, 2u}}) {
+  for (auto [count, what, included, total] :
+       {std::tuple{~0ull, 0, 0u, 0u}, std::tuple{1ull, 10, 0u, 0u}, std::tuple{1ull, 2, 0u, 0u},
+        std::tuple{1ull, 5, 3u, 2u}}) {
     row.count = count;
     row.what = static_cast<std::uint8_t>(what);
     row.parts_included = included;
@@ -954,8 +1038,10 @@ TEST_CASE("what no replica says changes nothing") {
     CHECK_FALSE(apply_rows(std::span(&row, 1), scratch, {}).ok());
   }
   CHECK(scratch.snapshot().empty());
-  // Four thousand million samples are one report, not a list of as many as memory has room for; so are territories.
-  for (const auto what : {ledger_row_kind::repeated, ledger_row_kind::disputed, ledger_row_kind::doubt}) {
+  // Four thousand million samples are one report, not a list of as many as memory has room for; so
+  // are territories.
+  for (const auto what :
+       {ledger_row_kind::repeated, ledger_row_kind::disputed, ledger_row_kind::doubt}) {
     row.first = 0;
     row.count = ~0ull;
     row.what = static_cast<std::uint8_t>(what);
@@ -984,8 +1070,10 @@ TEST_CASE("what no replica says changes nothing") {
   bad.what = 4;
   backup.on(bad);
   CHECK(t.refusals.size() == refused + 4);
-  CHECK_FALSE(replica_record::unpack(replica_record{~0ull, replica_role::primary}.pack()).has_value());
+  CHECK_FALSE(
+      replica_record::unpack(replica_record{~0ull, replica_role::primary}.pack()).has_value());
   CHECK(text_of(t.members[1]->ledger) == before);
-  CHECK_FALSE(replica_record::unpack(payload{std::vector<std::byte>(16, std::byte{7})}).has_value());
+  CHECK_FALSE(
+      replica_record::unpack(payload{std::vector<std::byte>(16, std::byte{7})}).has_value());
   CHECK_FALSE(replica_record::unpack({}).has_value());
 }

@@ -43,7 +43,9 @@ progress downloads_from(mini_world& world, const caf::actor& newcomer, played<do
   theirs.epoch = 5;
   theirs.state = {7, 7};
   theirs.history = 100;
-  caf::anon_send(newcomer, found{progress_key, 0, {record{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
+  caf::anon_send(
+      newcomer,
+      found{progress_key, 0, {record{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
   world.settle();
   REQUIRE(ahead.seen<state_request>().size() == 1);
   return theirs;
@@ -60,7 +62,8 @@ model_state a_state(std::size_t values = 4) {
 }
 
 std::shared_ptr<state_download> download_of(const model_state& state) {
-  return std::make_shared<state_download>(state.id, state.parameters.size(), state.optimizer.size(), false);
+  return std::make_shared<state_download>(state.id, state.parameters.size(), state.optimizer.size(),
+                                          false);
 }
 
 /// A state of 40 chunks of 4 bytes, donors that a test plays, and a joiner.
@@ -75,7 +78,8 @@ struct lab {
   caf::actor fetcher;
 
   explicit lab(std::size_t count) : answered(count) {
-    for (std::size_t i = 0; i < count; ++i) donors.push_back(add<donor>(world, "donor-" + std::to_string(i)));
+    for (std::size_t i = 0; i < count; ++i)
+      donors.push_back(add<donor>(world, "donor-" + std::to_string(i)));
   }
 
   std::vector<expected_peer> peers(std::size_t from, std::size_t to) const {
@@ -85,7 +89,8 @@ struct lab {
   }
 
   void start(std::size_t to, fetch_config how = {}) {
-    fetcher = world.spawn<state_fetcher>(world.add_host("joiner"), asker.address, how, peers(0, to), download);
+    fetcher = world.spawn<state_fetcher>(world.add_host("joiner"), asker.address, how, peers(0, to),
+                                         download);
     world.settle();
   }
   void offer(std::size_t from, const shared_object& what) {
@@ -100,9 +105,11 @@ struct lab {
   /// Answers up to `most` requests that were not answered; says how many.
   std::size_t serve(std::size_t from, std::size_t most, const shared_object& what) {
     std::size_t done = 0;
-    for (; done < most && answered[from] < donors[from].seen<state_chunk_request>().size(); ++done) {
+    for (; done < most && answered[from] < donors[from].seen<state_chunk_request>().size();
+         ++done) {
       const auto asked = donors[from].seen<state_chunk_request>()[answered[from]++];
-      caf::send_as(donors[from].address, fetcher, state_chunk{asked.object, asked.offset, what.bytes(asked.offset, asked.count)});
+      caf::send_as(donors[from].address, fetcher,
+                   state_chunk{asked.object, asked.offset, what.bytes(asked.offset, asked.count)});
       world.settle();
     }
     return done;
@@ -117,12 +124,14 @@ struct lab {
     world.settle();
   }
   const std::vector<download_report>& reports() const { return asker.seen<download_report>(); }
-  bool got_it() { return download->complete() && content_of(download->state()) == content_of(state); }
+  bool got_it() {
+    return download->complete() && content_of(download->state()) == content_of(state);
+  }
 };
 
 /// Work without numbers, for a peer that only answers.
 class no_work final : public workload {
- public:
+public:
   std::uint64_t value_count() const override { return 4; }
   std::uint64_t sample_bytes() const override { return 1; }
   bool hollow() const override { return true; }
@@ -131,13 +140,14 @@ class no_work final : public workload {
     out.parameters = payload::hollow(16);
     return out;
   }
-  double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t, std::span<double>) const override {
+  double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t,
+                    std::span<double>) const override {
     return 0;
   }
   model_state step(const model_state& at, const payload&) const override { return at; }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a donor that refuses is left out at once, and the others deliver its chunks") {
   lab l(2);
@@ -157,7 +167,8 @@ TEST_CASE("a donor that refuses is left out at once, and the others deliver its 
   CHECK(l.world.now() < 1ms);
 }
 
-TEST_CASE("when all donors refuse and there are no others the owner knows at once, and a refusal by a stranger is counted") {
+TEST_CASE("when all donors refuse and there are no others the owner knows at once, and a refusal "
+          "by a stranger is counted") {
   lab l(3);
   l.start(2);
   caf::send_as(l.donors[2].address, l.fetcher, state_refused{});
@@ -202,7 +213,8 @@ TEST_CASE("a download goes on where the last attempt ended") {
   REQUIRE(l.reports().size() == 1);
   CHECK(l.reports().front().why == reason::donors_lost);
   CHECK(l.reports().front().bytes == 120);
-  l.fetcher = l.world.spawn<state_fetcher>(l.world.add_host("again"), l.asker.address, fetch_config{}, l.peers(1, 2), l.download);
+  l.fetcher = l.world.spawn<state_fetcher>(l.world.add_host("again"), l.asker.address,
+                                           fetch_config{}, l.peers(1, 2), l.download);
   l.world.settle();
   l.offer(1);
   while (l.serve(1) > 0) {
@@ -213,7 +225,8 @@ TEST_CASE("a download goes on where the last attempt ended") {
   CHECK(l.got_it());
 }
 
-TEST_CASE("who sends a wrong chunk is found by its hash, named and asked no more, and nothing else is thrown away") {
+TEST_CASE("who sends a wrong chunk is found by its hash, named and asked no more, and nothing else "
+          "is thrown away") {
   lab l(3);
   l.start(3);
   auto other = a_state(40);
@@ -256,7 +269,8 @@ TEST_CASE("what most donors offer under a name is believed, even if another one 
   CHECK(l.got_it());
 }
 
-TEST_CASE("offers that cannot be are refused: of another size, in no chunks, with a list that is too short, with commits without end") {
+TEST_CASE("offers that cannot be are refused: of another size, in no chunks, with a list that is "
+          "too short, with commits without end") {
   for (unsigned how = 0; how < 6; ++how) {
     lab l(1);
     l.start(1);
@@ -276,10 +290,13 @@ TEST_CASE("offers that cannot be are refused: of another size, in no chunks, wit
   }
 }
 
-TEST_CASE("commits that donors of a state know to be unanswered come with it, each once, also from a donor that is gone by then") {
+TEST_CASE("commits that donors of a state know to be unanswered come with it, each once, also from "
+          "a donor that is gone by then") {
   lab l(3);
   l.start(3);
-  const auto commit_of = [](std::uint64_t round, std::uint64_t first) { return commit{round, {round, 0}, 1, {{7, {{first, 4}}, 1}}}; };
+  const auto commit_of = [](std::uint64_t round, std::uint64_t first) {
+    return commit{round, {round, 0}, 1, {{7, {{first, 4}}, 1}}};
+  };
   const auto offer = [&](std::size_t from, std::vector<commit> commits, const shared_object& what) {
     auto message = what.offer();
     message.commits = std::move(commits);
@@ -290,7 +307,8 @@ TEST_CASE("commits that donors of a state know to be unanswered come with it, ea
   offer(1, {commit_of(2, 14), commit_of(3, 18)}, l.object);
   auto other = a_state(40);
   other.samples = 99;
-  offer(2, {commit_of(4, 22)}, shared_object(other, 4));  // of another state, which nobody takes here
+  offer(2, {commit_of(4, 22)},
+        shared_object(other, 4)); // of another state, which nobody takes here
   l.kill(0);
   while (l.serve(1) > 0) {
   }
@@ -302,7 +320,8 @@ TEST_CASE("commits that donors of a state know to be unanswered come with it, ea
   CHECK(l.world.observed<misbehaved>().empty());
 }
 
-TEST_CASE("a donor offers once: of the same again nothing comes, and who offers something else is left out") {
+TEST_CASE("a donor offers once: of the same again nothing comes, and who offers something else is "
+          "left out") {
   lab l(2);
   l.start(2);
   l.offer(0);
@@ -321,7 +340,7 @@ TEST_CASE("a donor offers once: of the same again nothing comes, and who offers 
 
 TEST_CASE("samples without bytes are none where the work has some") {
   class bytes_work final : public workload {
-   public:
+  public:
     std::uint64_t value_count() const override { return 4; }
     std::uint64_t sample_bytes() const override { return 4; }
     model_state initial() const override {
@@ -329,14 +348,20 @@ TEST_CASE("samples without bytes are none where the work has some") {
       out.parameters = payload{std::vector<float>(4)};
       return out;
     }
-    double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t, std::span<double>) const override { return 0; }
+    double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t,
+                      std::span<double>) const override {
+      return 0;
+    }
     model_state step(const model_state& at, const payload&) const override { return at; }
   };
   mini_world world;
   auto directory = add<donor>(world, "directory"), shard = add<donor>(world, "shard");
-  auto trainer = world.spawn<peer>(world.add_host("trainer"), peer_config{}, std::make_shared<state_pool>(std::make_shared<bytes_work>()), directory.address);
+  auto trainer = world.spawn<peer>(world.add_host("trainer"), peer_config{},
+                                   std::make_shared<state_pool>(std::make_shared<bytes_work>()),
+                                   directory.address);
   caf::anon_send(trainer, found{progress_key, 0, {}});
-  caf::anon_send(trainer, found{std::string(data_shard_key), 1, {record{"shard", shard.address, {}, 0}}});
+  caf::anon_send(trainer,
+                 found{std::string(data_shard_key), 1, {record{"shard", shard.address, {}, 0}}});
   world.settle();
   const auto give = [&](payload data) {
     caf::send_as(shard.address, trainer, samples{{0, 2048}, std::move(data)});
@@ -368,7 +393,7 @@ TEST_CASE("a busy donor is left for another, and a reserve is asked for chunks w
   CHECK(l.donors[3].seen<state_request>().front().reserve == 1);
   l.offer(3);
   l.serve(0, 10);
-  l.refuse(2, reason::busy);      // it took others meanwhile
+  l.refuse(2, reason::busy); // it took others meanwhile
   l.give({});
   while (l.serve(0) + l.serve(3) > 0) {
   }
@@ -378,9 +403,11 @@ TEST_CASE("a busy donor is left for another, and a reserve is asked for chunks w
   CHECK(l.donors[3].seen<state_hold>().back().done == 1);
 }
 
-TEST_CASE("where each has a state of its own, another one's is taken when nobody is left who has the first one") {
+TEST_CASE("where each has a state of its own, another one's is taken when nobody is left who has "
+          "the first one") {
   lab l(3);
-  l.download = std::make_shared<state_download>(state_id{}, l.state.parameters.size(), l.state.optimizer.size(), false);
+  l.download = std::make_shared<state_download>(state_id{}, l.state.parameters.size(),
+                                                l.state.optimizer.size(), false);
   auto others = l.state;
   others.id = {3, 4};
   others.parameters = payload{std::vector<float>(40, 7.0f)};
@@ -402,7 +429,8 @@ TEST_CASE("where each has a state of its own, another one's is taken when nobody
   CHECK(content_of(l.download->state()) == content_of(others));
 }
 
-TEST_CASE("whatever donors do, a download of which two are honest and stay ends, once, with what they have, and neither is accused") {
+TEST_CASE("whatever donors do, a download of which two are honest and stay ends, once, with what "
+          "they have, and neither is accused") {
   enum class nature { honest, mortal, liar, other_state, busy, lacking, silent };
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     INFO("seed " << seed);
@@ -410,13 +438,15 @@ TEST_CASE("whatever donors do, a download of which two are honest and stay ends,
     const std::size_t count = 3 + draws.below(6);
     lab l(count);
     std::vector<nature> is(count);
-    for (auto& one : is) one = std::array{nature::mortal, nature::liar, nature::busy, nature::silent}[draws.below(4)];
+    for (auto& one : is)
+      one = std::array{nature::mortal, nature::liar, nature::busy, nature::silent}[draws.below(4)];
     fetch_config how;
     how.window_chunks = 1 + static_cast<std::uint32_t>(draws.below(3));
     how.donors = 1 + draws.below(3);
     how.reserves = draws.below(2);
     how.donor_timeout = 30s;
-    if (how.donors > 1) is[draws.below(count)] = nature::lacking;   // as many as it asks would end the attempt
+    if (how.donors > 1)
+      is[draws.below(count)] = nature::lacking; // as many as it asks would end the attempt
     const auto first = draws.below(count), second = (first + 1 + draws.below(count - 1)) % count;
     is[first] = is[second] = nature::honest;
     std::size_t given = 1 + draws.below(count), wishes = 0;
@@ -432,7 +462,8 @@ TEST_CASE("whatever donors do, a download of which two are honest and stay ends,
       if (!alive[i] || is[i] == nature::silent) return;
       if (heard[i] < l.donors[i].seen<state_request>().size()) {
         heard[i] = l.donors[i].seen<state_request>().size();
-        if (is[i] == nature::busy || is[i] == nature::lacking) return l.refuse(i, is[i] == nature::busy ? reason::busy : reason::out_of_sync);
+        if (is[i] == nature::busy || is[i] == nature::lacking)
+          return l.refuse(i, is[i] == nature::busy ? reason::busy : reason::out_of_sync);
         l.offer(i, is[i] == nature::other_state ? lie : l.object);
       }
       if (is[i] == nature::other_state && (heard[first] == 0 || heard[second] == 0)) return;
@@ -441,9 +472,12 @@ TEST_CASE("whatever donors do, a download of which two are honest and stay ends,
     for (int steps = 0; l.reports().empty() && steps < 2000; ++steps) {
       const auto i = draws.below(count);
       const auto what = draws.below(100);
-      if (what < 70) act(i, 1 + draws.below(4));
-      else if (what < 75 && is[i] == nature::mortal && alive[i]) l.kill(i), alive[i] = 0;
-      else if (what < 85) l.world.run_for(std::chrono::milliseconds(1 + draws.below(1500)));
+      if (what < 70)
+        act(i, 1 + draws.below(4));
+      else if (what < 75 && is[i] == nature::mortal && alive[i])
+        l.kill(i), alive[i] = 0;
+      else if (what < 85)
+        l.world.run_for(std::chrono::milliseconds(1 + draws.below(1500)));
       else if (wishes < l.asker.seen<donors_wanted>().size()) {
         ++wishes;
         const auto more = std::min(count, given + 1 + draws.below(2));
@@ -452,17 +486,23 @@ TEST_CASE("whatever donors do, a download of which two are honest and stay ends,
       }
     }
     std::string natures;
-    for (std::size_t i = 0; i < count; ++i) natures += std::to_string(int(is[i])) + (alive[i] ? "" : "x") + (i < given ? " " : "- ");
-    INFO(natures << " wishes " << wishes << " of " << l.asker.seen<donors_wanted>().size() << " now " << l.world.now().count() / 1e9 << " reports " << l.reports().size() << " begun " << l.download->begun() << " missing " << (l.download->begun() ? l.download->missing_bytes() : 0));
+    for (std::size_t i = 0; i < count; ++i)
+      natures += std::to_string(int(is[i])) + (alive[i] ? "" : "x") + (i < given ? " " : "- ");
+    INFO(natures << " wishes " << wishes << " of " << l.asker.seen<donors_wanted>().size()
+                 << " now " << l.world.now().count() / 1e9 << " reports " << l.reports().size()
+                 << " begun " << l.download->begun() << " missing "
+                 << (l.download->begun() ? l.download->missing_bytes() : 0));
     REQUIRE(l.reports().size() == 1);
     CHECK(l.reports().front().why == reason::none);
     CHECK(l.got_it());
-    for (const auto& [who, what] : l.world.observed<misbehaved>()) CHECK(is[what.culprit - 100] == nature::liar);
+    for (const auto& [who, what] : l.world.observed<misbehaved>())
+      CHECK(is[what.culprit - 100] == nature::liar);
     for (const auto liar : l.reports().front().liars) CHECK(is[liar - 100] == nature::liar);
   }
 }
 
-TEST_CASE("a donor that falls silent is left out, and reserves are told now and then that we are still at it") {
+TEST_CASE("a donor that falls silent is left out, and reserves are told now and then that we are "
+          "still at it") {
   lab l(3);
   fetch_config how;
   how.donors = 1;
@@ -481,10 +521,12 @@ TEST_CASE("a donor that falls silent is left out, and reserves are told now and 
   CHECK(l.got_it());
 }
 
-TEST_CASE("of a downloaded state with known bytes only the bytes are those that are known: its epoch is its own") {
+TEST_CASE("of a downloaded state with known bytes only the bytes are those that are known: its "
+          "epoch is its own") {
   state_pool pool(std::make_shared<no_work>());
   const auto first = pool.initial();
-  auto later = std::make_shared<model_state>(*first);  // who skips a round of Moshpit is an epoch further with the same state
+  auto later = std::make_shared<model_state>(
+      *first); // who skips a round of Moshpit is an epoch further with the same state
   later->epoch = first->epoch + 3;
   const auto mine = pool.intern(later);
   CHECK(mine->epoch == first->epoch + 3);
@@ -507,10 +549,16 @@ TEST_CASE("a shelf keeps the last states and steps, and older ones for those who
   std::uint64_t epoch = 0;
   auto go_on = [&](duration now) {
     const auto before = at(epoch++);
-    shelf.put(before, taken_step{epoch, {epoch, 1}, 8 * epoch, payload{std::vector<float>{1, 2, 3, 4}}}, now);
+    shelf.put(before,
+              taken_step{epoch, {epoch, 1}, 8 * epoch, payload{std::vector<float>{1, 2, 3, 4}}},
+              now);
   };
-  const auto has = [&](std::uint64_t state) { return shelf.find({state, 1}, current, 4) != nullptr; };
-  const auto has_step = [&](std::uint64_t from) { return shelf.find(step_object({from, 1}), current, 4) != nullptr; };
+  const auto has = [&](std::uint64_t state) {
+    return shelf.find({state, 1}, current, 4) != nullptr;
+  };
+  const auto has_step = [&](std::uint64_t from) {
+    return shelf.find(step_object({from, 1}), current, 4) != nullptr;
+  };
   for (int i = 0; i < 4; ++i) go_on(0s);
   CHECK(!has(1));
   CHECK(!has_step(1));
@@ -522,21 +570,21 @@ TEST_CASE("a shelf keeps the last states and steps, and older ones for those who
   CHECK(shelf.find(step_object({3, 1}), current, 4)->offer().samples == 32);
 
   REQUIRE(shelf.admit(one, *shelf.find({2, 1}, current, 4), false, 1s));
-  CHECK(!shelf.admit(two, *shelf.find({3, 1}, current, 4), false, 1s));   // no place
-  CHECK(shelf.admit(two, *shelf.find({3, 1}, current, 4), true, 1s));     // as a reserve
+  CHECK(!shelf.admit(two, *shelf.find({3, 1}, current, 4), false, 1s)); // no place
+  CHECK(shelf.admit(two, *shelf.find({3, 1}, current, 4), true, 1s));   // as a reserve
   for (int i = 0; i < 3; ++i) go_on(2s);
-  CHECK(has(2));                                                        // leased
-  CHECK(!has(3));                                                       // leased, but only one may be pinned
+  CHECK(has(2));  // leased
+  CHECK(!has(3)); // leased, but only one may be pinned
   for (std::uint64_t i = 2; i < 7; ++i) CHECK(has_step(i));
   for (int i = 0; i < 2; ++i) go_on(3s);
-  CHECK(!has_step(2));                                                  // six are kept
+  CHECK(!has_step(2)); // six are kept
   CHECK(has_step(3));
   shelf.release(one);
   CHECK(shelf.admit(two, *shelf.find({8, 1}, current, 4), false, 4s));
   CHECK(shelf.uploads(4s) == 1);
   CHECK(shelf.renew(one, {2, 1}, 9s));
   go_on(12s);
-  CHECK(has(2));                                                        // renewed at 9 s
+  CHECK(has(2)); // renewed at 9 s
   CHECK(!shelf.renew(one, {3, 1}, 12s));
   go_on(20s);
   CHECK(!has(2));
@@ -562,11 +610,14 @@ TEST_CASE("a state is cut into chunks across the seam between parameters and opt
   CHECK(back == std::vector<float>{1, 2, 3, 9, 8});
 }
 
-TEST_CASE("a peer that is still joining or downloading refuses to be a donor, and one that is in sync offers") {
+TEST_CASE("a peer that is still joining or downloading refuses to be a donor, and one that is in "
+          "sync offers") {
   mini_world world;
-  auto directory = add<donor>(world, "directory"), asks = add<donor>(world, "asks"), ahead = add<donor>(world, "ahead");
+  auto directory = add<donor>(world, "directory"), asks = add<donor>(world, "asks"),
+       ahead = add<donor>(world, "ahead");
   auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
-  auto newcomer = world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
+  auto newcomer =
+      world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
   auto ask = [&] {
     caf::send_as(asks.address, newcomer, state_request{{}, 0, asks.address});
     world.settle();
@@ -585,7 +636,8 @@ TEST_CASE("a peer that is still joining or downloading refuses to be a donor, an
   auto also = add<donor>(world, "also");
   caf::send_as(ahead.address, ahead.seen<state_request>().front().reply_to, state_refused{});
   world.settle();
-  caf::anon_send(newcomer, found{progress_key, 0,
+  caf::anon_send(newcomer, found{progress_key,
+                                 0,
                                  {record{"00000000000000fe", also.address, theirs.pack(), 0},
                                   record{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
   world.settle();
@@ -601,13 +653,16 @@ TEST_CASE("a peer that is still joining or downloading refuses to be a donor, an
   CHECK(world.observed<misbehaved>().empty());
 }
 
-TEST_CASE("who takes a state hands in the commits that came with it, and passes them on until the shard has answered") {
+TEST_CASE("who takes a state hands in the commits that came with it, and passes them on until the "
+          "shard has answered") {
   using shard = collector<sample_request, commit>;
   mini_world world;
-  auto directory = add<donor>(world, "directory"), ahead = add<donor>(world, "ahead"), asks = add<donor>(world, "asks");
+  auto directory = add<donor>(world, "directory"), ahead = add<donor>(world, "ahead"),
+       asks = add<donor>(world, "asks");
   auto data = add<shard>(world, "data");
   auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
-  auto newcomer = world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
+  auto newcomer =
+      world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
   caf::anon_send(newcomer, found{"data.shard", 1, {record{"shard-0#1", data.address, {}, 0}}});
   downloads_from(world, newcomer, ahead);
   auto state = *pool->initial();
@@ -615,14 +670,17 @@ TEST_CASE("who takes a state hands in the commits that came with it, and passes 
   state.id = {7, 7};
   state.samples = 100;
   auto offer = shared_object(state, 4).offer();
-  // All members of the round were lost before the shard heard of it; who downloaded its result in time has it from them.
+  // All members of the round were lost before the shard heard of it; who downloaded its result in
+  // time has it from them.
   offer.commits.push_back({4, {4, 4}, 1, {{77, {{10, 4}}, 1}}});
   const auto fetcher = ahead.seen<state_request>().front().reply_to;
   caf::send_as(ahead.address, fetcher, offer);
   world.settle();
   for (std::size_t i = 0; i < ahead.seen<state_chunk_request>().size(); ++i) {
     const auto asked = ahead.seen<state_chunk_request>()[i];
-    caf::send_as(ahead.address, fetcher, state_chunk{asked.object, asked.offset, shared_object(state, 4).bytes(asked.offset, asked.count)});
+    caf::send_as(ahead.address, fetcher,
+                 state_chunk{asked.object, asked.offset,
+                             shared_object(state, 4).bytes(asked.offset, asked.count)});
     world.settle();
   }
   REQUIRE(data.seen<commit>().size() == 1);

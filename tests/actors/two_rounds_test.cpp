@@ -1,21 +1,22 @@
-// Two rounds of one group, as PowerSGD has them: the second one is made from the mean of the first. Whoever dies in either of them, all who
-// live end, and those who end well hold the same bits of both.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <set>
+// Two rounds of one group, as PowerSGD has them: the second one is made from the mean of the first.
+// Whoever dies in either of them, all who live end, and those who end well hold the same bits of
+// both.
+#include "actors/averaging/group.hpp"
+#include "actors/averaging/observations.hpp"
+#include "actors/dht/messages.hpp"
+#include "actors/probes.hpp"
+#include "tests/actors/support/mini_world.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "actors/averaging/group.hpp"
-#include "actors/averaging/observations.hpp"
-#include "actors/dht/messages.hpp"
-#include "actors/probes.hpp"
-#include "tests/actors/support/mini_world.hpp"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -33,7 +34,8 @@ constexpr std::uint64_t first_count = 61, second_count = 37;
 payload second_of(peer_id id, const payload& mean) {
   std::vector<float> out(second_count);
   for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = static_cast<float>(id) * static_cast<float>(i) / 3 + (mean.empty() ? 0 : mean.floats()[i % first_count]);
+    out[i] = static_cast<float>(id) * static_cast<float>(i) / 3 +
+             (mean.empty() ? 0 : mean.floats()[i % first_count]);
   return payload{std::move(out)};
 }
 
@@ -48,7 +50,10 @@ struct fixture {
   caf::actor directory;
   std::vector<member> members;
 
-  fixture() { directory = world.spawn<directory_log>(world.add_host("directory"), std::make_shared<directory_log::log>()); }
+  fixture() {
+    directory = world.spawn<directory_log>(world.add_host("directory"),
+                                           std::make_shared<directory_log::log>());
+  }
 
   void add(std::uint64_t weight, bool takes = true, bool finite = true) {
     auto& host = world.add_host(fmt::format("m-{}", members.size()));
@@ -77,23 +82,30 @@ struct fixture {
     config.window_chunks = 2;
     auto log = std::make_shared<owner_log::log>();
     auto owner = world.spawn<owner_log>(host, log);
-    members.push_back({&host, world.spawn<group_actor>(host, owner, config, std::move(request)), log});
+    members.push_back(
+        {&host, world.spawn<group_actor>(host, owner, config, std::move(request)), log});
   }
 
   /// They find each other, and all happens that follows.
   void run() {
     world.settle();
     found answer;
-    const auto deadline = mini_world::utc_start_ns + (world.now() + duration(averaging_config{}.matchmaking_time)).count();
+    const auto deadline = mini_world::utc_start_ns +
+                          (world.now() + duration(averaging_config{}.matchmaking_time)).count();
     for (const auto& one : members)
-      answer.records.push_back(record{fmt::format("{:016x}", one.host->id()), one.group, matchmaking::standing{deadline, true}.pack(), 0});
+      answer.records.push_back(record{fmt::format("{:016x}", one.host->id()), one.group,
+                                      matchmaking::standing{deadline, true}.pack(), 0});
     for (std::size_t m = members.size(); m-- > 0;) world.send(members[m].group, answer);
     world.settle();
   }
 
-  std::vector<round_report> reports(std::size_t member) const { return std::get<std::vector<round_report>>(*members[member].reports); }
+  std::vector<round_report> reports(std::size_t member) const {
+    return std::get<std::vector<round_report>>(*members[member].reports);
+  }
   bool gone(std::size_t member) const {
-    return caf::actor_cast<caf::strong_actor_ptr>(members[member].group)->get()->getf(caf::abstract_actor::is_terminated_flag);
+    return caf::actor_cast<caf::strong_actor_ptr>(members[member].group)
+        ->get()
+        ->getf(caf::abstract_actor::is_terminated_flag);
   }
 
   /// What is wrong: other bits, or a mean that is not that of its senders.
@@ -101,12 +113,15 @@ struct fixture {
     std::vector<std::string> out;
     std::map<group_id, std::map<std::uint32_t, contributed>> given;
     std::map<group_id, round_ended> first;
-    for (const auto& [who, what] : world.observed<misbehaved>()) out.push_back(fmt::format("{} says of {}: {}", who, what.culprit, what.why));
-    for (const auto& [who, what] : world.observed<contributed>()) given[what.group][what.member] = what;
+    for (const auto& [who, what] : world.observed<misbehaved>())
+      out.push_back(fmt::format("{} says of {}: {}", who, what.culprit, what.why));
+    for (const auto& [who, what] : world.observed<contributed>())
+      given[what.group][what.member] = what;
     for (const auto& [who, what] : world.observed<round_ended>()) {
       if (what.values.empty()) continue;
       const auto [known, fresh] = first.emplace(what.group, what);
-      if (!std::ranges::equal(known->second.values.bytes(), what.values.bytes())) out.push_back(fmt::format("{} has other bits", who));
+      if (!std::ranges::equal(known->second.values.bytes(), what.values.bytes()))
+        out.push_back(fmt::format("{} has other bits", who));
       if (!fresh) continue;
       for (const auto& part : what.parts)
         for (auto j = part.begin; j < part.end; ++j) {
@@ -116,21 +131,26 @@ struct fixture {
             sum += static_cast<double>(one.weight) * one.values.floats()[j];
             weight += static_cast<double>(one.weight);
           }
-          if (std::abs(sum / weight - what.values.floats()[j]) > 1e-3 || weight != static_cast<double>(part.weight))
+          if (std::abs(sum / weight - what.values.floats()[j]) > 1e-3 ||
+              weight != static_cast<double>(part.weight))
             out.push_back(fmt::format("value {} is not the mean of its senders", j));
         }
     }
     const round_result* whole = nullptr;
     for (std::size_t m = 0; m < members.size(); ++m) {
       const auto got = reports(m);
-      if (members[m].host->alive() && got.size() != 1) out.push_back(fmt::format("member {} has {} reports", m, got.size()));
-      if (members[m].host->alive() && !gone(m)) out.push_back(fmt::format("member {} stays for ever", m));
+      if (members[m].host->alive() && got.size() != 1)
+        out.push_back(fmt::format("member {} has {} reports", m, got.size()));
+      if (members[m].host->alive() && !gone(m))
+        out.push_back(fmt::format("member {} stays for ever", m));
       for (const auto& report : got) {
         const auto& result = *report.result;
         if (!result.succeeded() || result.values.empty()) continue;
         if (whole == nullptr) whole = &result;
-        if (result.values.size() != 4 * (first_count + second_count)) out.push_back(fmt::format("member {} has not the values of both rounds", m));
-        if (result.group != whole->group || !std::ranges::equal(result.values.bytes(), whole->values.bytes()))
+        if (result.values.size() != 4 * (first_count + second_count))
+          out.push_back(fmt::format("member {} has not the values of both rounds", m));
+        if (result.group != whole->group ||
+            !std::ranges::equal(result.values.bytes(), whole->values.bytes()))
           out.push_back(fmt::format("member {} has other bits of both", m));
       }
     }
@@ -138,9 +158,10 @@ struct fixture {
   }
 };
 
-}  // namespace
+} // namespace
 
-TEST_CASE("two rounds: the second is of the same members, made from the mean of the first, and reported with it") {
+TEST_CASE("two rounds: the second is of the same members, made from the mean of the first, and "
+          "reported with it") {
   fixture f;
   for (std::uint64_t weight : {3, 4, 5}) f.add(weight);
   f.run();
@@ -155,7 +176,8 @@ TEST_CASE("two rounds: the second is of the same members, made from the mean of 
     for (std::size_t j = 0; j < second_count; ++j) {
       double expected = 0;
       for (peer_id id : {2, 3, 4})
-        expected += static_cast<double>(id + 1) * second_of(id, result.values.slice(0, 4 * first_count)).floats()[j] / 12;
+        expected += static_cast<double>(id + 1) *
+                    second_of(id, result.values.slice(0, 4 * first_count)).floats()[j] / 12;
       CHECK(result.values.floats()[first_count + j] == doctest::Approx(expected));
     }
     CHECK(result.parts.back().end == second_count);
@@ -185,9 +207,11 @@ TEST_CASE("two rounds: who only wants the result, and who only reduces, are in b
   }
 }
 
-TEST_CASE("two rounds: whoever dies at whatever point of either, all who live end, with the same bits of both") {
-  const std::string_view points[] = {probes::group_begun,  probes::first_part_sent, probes::half_sent,    probes::first_reduced,
-                                     probes::half_replied, probes::voted,           probes::before_commit};
+TEST_CASE("two rounds: whoever dies at whatever point of either, all who live end, with the same "
+          "bits of both") {
+  const std::string_view points[] = {
+      probes::group_begun,  probes::first_part_sent, probes::half_sent,    probes::first_reduced,
+      probes::half_replied, probes::voted,           probes::before_commit};
   std::map<std::string, std::uint64_t> ends;
   std::uint64_t runs = 0, in_second = 0;
   for (std::size_t size : {2, 3, 4})
@@ -201,27 +225,35 @@ TEST_CASE("two rounds: whoever dies at whatever point of either, all who live en
             if (&host == f.members[who].host && at == point && ++reached == nth) host.kill();
           };
           f.run();
-          if (reached < nth) continue;   // it never got there
+          if (reached < nth) continue; // it never got there
           f.world.run_for(10min);
           ++runs;
           in_second += nth == 2 ? 1 : 0;
           std::string outcomes;
           for (std::size_t m = 0; m < size; ++m)
-            outcomes += !f.members[m].host->alive() ? '-' : f.reports(m).empty() ? '?' : "opsf"[static_cast<std::size_t>(f.reports(m)[0].result->outcome)];
+            outcomes += !f.members[m].host->alive() ? '-'
+                        : f.reports(m).empty()
+                            ? '?'
+                            : "opsf"[static_cast<std::size_t>(f.reports(m)[0].result->outcome)];
           for (const auto& error : f.errors())
-            FAIL_CHECK(fmt::format("{} of {} dies at {}, time {}: {} ({})", who, size, point, nth, error, outcomes));
-          ++ends[outcomes.find('f') == std::string::npos ? (outcomes.find('p') == std::string::npos ? "ok" : "partial") : "failed"];
+            FAIL_CHECK(fmt::format("{} of {} dies at {}, time {}: {} ({})", who, size, point, nth,
+                                   error, outcomes));
+          ++ends[outcomes.find('f') == std::string::npos
+                     ? (outcomes.find('p') == std::string::npos ? "ok" : "partial")
+                     : "failed"];
         }
-  MESSAGE(fmt::format("{} deaths, {} in the second round: ok {}, partial {}, failed {}", runs, in_second, ends["ok"], ends["partial"], ends["failed"]));
+  MESSAGE(fmt::format("{} deaths, {} in the second round: ok {}, partial {}, failed {}", runs,
+                      in_second, ends["ok"], ends["partial"], ends["failed"]));
   CHECK(in_second > 30);
   CHECK(ends["ok"] > 0);
   CHECK(ends["partial"] > 0);
 }
 
-TEST_CASE("two rounds: for whom the first one fails is in none of the second, and nobody waits for it") {
+TEST_CASE(
+    "two rounds: for whom the first one fails is in none of the second, and nobody waits for it") {
   fixture f;
   f.add(3);
-  f.add(4, true, false);   // with a value that is none
+  f.add(4, true, false); // with a value that is none
   f.add(5);
   f.add(6);
   f.run();
@@ -244,14 +276,19 @@ TEST_CASE("two rounds: a group without parts for the second is not begun") {
   auto leader = f.world.spawn<collector<join_request>>(f.world.add_host("leader"), log);
   f.world.settle();
   found answer;
-  answer.records.push_back(record{fmt::format("{:016x}", 1), leader, matchmaking::standing{0, true}.pack(), 0});
+  answer.records.push_back(
+      record{fmt::format("{:016x}", 1), leader, matchmaking::standing{0, true}.pack(), 0});
   f.world.send(f.members[0].group, answer);
   f.world.settle();
   REQUIRE(std::get<std::vector<join_request>>(*log).size() == 1);
   const auto asked = std::get<std::vector<join_request>>(*log)[0];
   CHECK(asked.value_count == first_count + second_count);
   caf::send_as(leader, f.members[0].group,
-               group_begun{id128{1, 2}, 7, {}, {{1, leader, 1, 1, 1, 2, 1, {}}, asked.member}, {0, 30, first_count}});
+               group_begun{id128{1, 2},
+                           7,
+                           {},
+                           {{1, leader, 1, 1, 1, 2, 1, {}}, asked.member},
+                           {0, 30, first_count}});
   f.world.settle();
   REQUIRE(f.reports(0).size() == 1);
   CHECK(f.reports(0)[0].result->reason == reason::bad_message);

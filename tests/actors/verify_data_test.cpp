@@ -46,8 +46,7 @@ struct run {
       for (std::uint32_t p = 0; p < 4; ++p) {
         part_outcome part;
         for (std::uint32_t s = 0; s < members; ++s)
-          if (p + missing[s] < 4)
-            part.senders.push_back(s);
+          if (p + missing[s] < 4) part.senders.push_back(s);
         e.parts.push_back(part);
       }
       rounds.observe(peers[i], e);
@@ -87,14 +86,12 @@ run three_rounds() {
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> out;
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    out.push_back(line);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
   return out;
 }
 std::string text_of(const std::vector<std::string>& lines) {
   std::string out;
-  for (const auto& line : lines)
-    out += line + "\n";
+  for (const auto& line : lines) out += line + "\n";
   return out;
 }
 
@@ -103,8 +100,7 @@ std::string text_of(const std::vector<std::string>& lines) {
 TEST_CASE("a true ledger passes, and the report counts every index") {
   const auto r = three_rounds();
   const auto report = verify(r.ledger_text(), r.rounds_text());
-  for (const auto& e : report.errors)
-    MESSAGE(e);
+  for (const auto& e : report.errors) MESSAGE(e);
   CHECK(report.ok());
   CHECK(report.indices == 120);
   CHECK(report.committed == 60);
@@ -146,21 +142,17 @@ TEST_CASE("a final row with any field changed fails") {
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const bool is_final = lines[i].find("committed") != std::string::npos ||
                           lines[i].find("partial") != std::string::npos;
-    if (!is_final)
-      continue;
+    if (!is_final) continue;
     for (int field = 0; field < 8; ++field) {
-      if (field == 2)
-        continue;
+      if (field == 2) continue;
       std::vector<std::string> fields;
       std::istringstream in(lines[i]);
-      for (std::string f; std::getline(in, f, ',');)
-        fields.push_back(f);
+      for (std::string f; std::getline(in, f, ',');) fields.push_back(f);
       REQUIRE(fields.size() == 8);
       auto& f = fields[static_cast<std::size_t>(field)];
       f.back() = f.back() == '3' ? '2' : '3';
       std::string joined = fields[0];
-      for (std::size_t k = 1; k < 8; ++k)
-        joined += "," + fields[k];
+      for (std::size_t k = 1; k < 8; ++k) joined += "," + fields[k];
       auto changed = lines;
       changed[i] = joined;
       CAPTURE(lines[i]);
@@ -198,8 +190,7 @@ TEST_CASE("a sample used twice passes only if the ledger reports it") {
   r.round(5, {4}, {{{30, 5}}}, {0});
   const auto text = r.ledger_text();
   const auto report = verify(text, r.rounds_text());
-  for (const auto& e : report.errors)
-    MESSAGE(e);
+  for (const auto& e : report.errors) MESSAGE(e);
   CHECK(report.ok());
   CHECK(report.repeated_reported == 10);
   auto lines = lines_of(text);
@@ -243,7 +234,8 @@ TEST_CASE("verification reads any bytes without failing") {
   CHECK_FALSE(verify_data("a directory that does not exist").ok());
 }
 
-TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody can be asked about is counted") {
+TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody can be asked about "
+          "is counted") {
   run r;
   (void)r.ledger.lease(1, 10, 0s);
   r.round(1, {1}, {{{0, 10}}}, {0});
@@ -255,7 +247,8 @@ TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody 
   (void)r.ledger.lease(1, 5, 0s);
   r.round(2, {1}, {{{territory_size, 5}}}, {0});
   const auto text = r.ledger_text();
-  CHECK(text.find(std::to_string(10) + "," + std::to_string(territory_size - 10) + ",unissued") != std::string::npos);
+  CHECK(text.find(std::to_string(10) + "," + std::to_string(territory_size - 10) + ",unissued") !=
+        std::string::npos);
   auto report = verify(text, r.rounds_text());
   CHECK(report.errors == std::vector<std::string>{});
   CHECK(report.indices == 15);
@@ -263,13 +256,15 @@ TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody 
 
   // A gap that ends elsewhere is a lost sample.
   auto torn = text;
-  torn.replace(torn.find(std::to_string(territory_size) + ",5"), std::to_string(territory_size).size() + 2,
+  torn.replace(torn.find(std::to_string(territory_size) + ",5"),
+               std::to_string(territory_size).size() + 2,
                std::to_string(territory_size + 1) + ",4");
   const auto gap = std::to_string(territory_size - 10);
   torn.replace(torn.find(gap), gap.size(), std::to_string(territory_size - 9));
   CHECK_FALSE(verify(torn, r.rounds_text()).ok());
 
-  // A round of a primary that is gone: an error, unless the ledger says that such a one may have been.
+  // A round of a primary that is gone: an error, unless the ledger says that such a one may have
+  // been.
   r.round(3, {2}, {{{10, 7}}}, {0}, false);
   CHECK_FALSE(verify(r.ledger_text(), r.rounds_text()).ok());
   r.ledger.part_from(0);
@@ -286,19 +281,21 @@ TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody 
   CHECK(report.doubtful_repeated == 2);
 }
 
-TEST_CASE("of what a primary issued that is gone, only what its peers say is known: the gaps are no error if they are doubtful") {
+TEST_CASE("of what a primary issued that is gone, only what its peers say is known: the gaps are "
+          "no error if they are doubtful") {
   run r;
   (void)r.ledger.lease(1, 10, 0s);
   r.round(1, {1}, {{{0, 10}}}, {0});
   r.ledger.know_territories(2);
   r.ledger.part_from(1);
-  r.round(2, {2}, {{{territory_size + 20, 5}}}, {0});   // leased by the other one
+  r.round(2, {2}, {{{territory_size + 20, 5}}}, {0}); // leased by the other one
   auto report = verify(r.ledger_text(), r.rounds_text());
   CHECK(report.errors == std::vector<std::string>{});
   CHECK(report.committed == 15);
   // Without doubt somebody has forgotten what became of the first 20.
   auto text = lines_of(r.ledger_text());
-  std::erase_if(text, [](const std::string& line) { return line.find("doubtful") != std::string::npos; });
+  std::erase_if(text,
+                [](const std::string& line) { return line.find("doubtful") != std::string::npos; });
   report = verify(text_of(text), r.rounds_text());
   REQUIRE(report.errors.size() == 1);
   CHECK(report.errors[0] == "ledger.csv:3: does not end where a territory begins");

@@ -1,13 +1,14 @@
-// Open MPI's all-reduce, to compare wire_all_reduce with: `mpirun -np 4 --mca btl tcp,self all_reduce_mpi 100 5`, and without the option over shared
-// memory. From a barrier to the last process' end; a sum, which the caller would still have to divide.
-// Usage: mpirun [OPTION...] all_reduce_mpi MEGABYTES ROUNDS    prints `seconds=S` for each round, and `resident_mib=M`
-#include <cstdio>
-#include <cstdlib>
+// Open MPI's all-reduce, to compare wire_all_reduce with: `mpirun -np 4 --mca btl tcp,self
+// all_reduce_mpi 100 5`, and without the option over shared memory. From a barrier to the last
+// process' end; a sum, which the caller would still have to divide. Usage: mpirun [OPTION...]
+// all_reduce_mpi MEGABYTES ROUNDS    prints `seconds=S` for each round, and `resident_mib=M`
+#include "tests/bench/averaging.hpp"
+#include "tests/bench/processes.hpp"
 
 #include <mpi.h>
 
-#include "tests/bench/averaging.hpp"
-#include "tests/bench/processes.hpp"
+#include <cstdio>
+#include <cstdlib>
 
 using namespace shoal::bench;
 
@@ -17,7 +18,8 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (argc != 3) {
-    if (rank == 0) std::fprintf(stderr, "usage: mpirun [OPTION...] all_reduce_mpi MEGABYTES ROUNDS\n");
+    if (rank == 0)
+      std::fprintf(stderr, "usage: mpirun [OPTION...] all_reduce_mpi MEGABYTES ROUNDS\n");
     MPI_Finalize();
     return 2;
   }
@@ -25,10 +27,11 @@ int main(int argc, char** argv) {
   const auto rounds = std::atoi(argv[2]);
   const auto input = averaging_input(static_cast<std::uint64_t>(rank), n);
   std::vector<float> output(n);
-  for (int r = 0; r <= rounds; ++r) {  // the first one is looked at and not timed
+  for (int r = 0; r <= rounds; ++r) { // the first one is looked at and not timed
     MPI_Barrier(MPI_COMM_WORLD);
     std::int64_t begun = steady_ns(), first = 0, last = 0;
-    MPI_Allreduce(input.data(), output.data(), static_cast<int>(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(input.data(), output.data(), static_cast<int>(n), MPI_FLOAT, MPI_SUM,
+                  MPI_COMM_WORLD);
     std::int64_t ended = steady_ns();
     MPI_Reduce(&begun, &first, 1, MPI_INT64_T, MPI_MIN, 0, MPI_COMM_WORLD);
     MPI_Reduce(&ended, &last, 1, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);

@@ -1,4 +1,5 @@
-// What both sides of the averaging benchmark average: member m's value j, known to both, so that each can check.
+// What both sides of the averaging benchmark average: member m's value j, known to both, so that
+// each can check.
 #pragma once
 
 #include <cstdint>
@@ -23,4 +24,4 @@ inline float averaging_sum(std::uint64_t members, std::size_t j) {
   return sum;
 }
 
-}  // namespace shoal::bench
+} // namespace shoal::bench

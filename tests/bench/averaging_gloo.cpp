@@ -1,13 +1,8 @@
-// gloo's ring all-reduce of the same vectors: a thread for each rank in one process, over TCP on loopback (the only transport
-// that Debian's build has). From a barrier to the last rank's end; a sum, which the caller would still have to divide.
-// Usage: averaging_gloo RANKS MEGABYTES ROUNDS    prints `seconds=S` for each round
-#include <atomic>
-#include <barrier>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <thread>
+// gloo's ring all-reduce of the same vectors: a thread for each rank in one process, over TCP on
+// loopback (the only transport that Debian's build has). From a barrier to the last rank's end; a
+// sum, which the caller would still have to divide. Usage: averaging_gloo RANKS MEGABYTES ROUNDS
+// prints `seconds=S` for each round
+#include "tests/bench/averaging.hpp"
 
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
@@ -15,7 +10,13 @@
 #include <gloo/rendezvous/hash_store.h>
 #include <gloo/transport/tcp/device.h>
 
-#include "tests/bench/averaging.hpp"
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <thread>
 
 int main(int argc, char** argv) {
   if (argc != 4) return std::fprintf(stderr, "usage: averaging_gloo RANKS MEGABYTES ROUNDS\n"), 2;
@@ -34,7 +35,7 @@ int main(int argc, char** argv) {
     context->connectFullMesh(store, device);
     auto input = shoal::bench::averaging_input(static_cast<std::uint64_t>(rank), n);
     std::vector<float> output(n);
-    for (int r = -1; r < rounds; ++r) {  // the first one is looked at and not timed
+    for (int r = -1; r < rounds; ++r) { // the first one is looked at and not timed
       gloo::AllreduceOptions options(context);
       options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
       options.setInput(input.data(), n);
@@ -47,10 +48,13 @@ int main(int argc, char** argv) {
       gloo::allreduce(options);
       together.arrive_and_wait();
       if (r >= 0 && rank == 0)
-        std::printf("seconds=%.6f\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+        std::printf(
+            "seconds=%.6f\n",
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
       if (r < 0)
         for (std::size_t j = 0; j < n && !wrong; ++j)
-          if (output[j] != shoal::bench::averaging_sum(static_cast<std::uint64_t>(ranks), j)) wrong = true;
+          if (output[j] != shoal::bench::averaging_sum(static_cast<std::uint64_t>(ranks), j))
+            wrong = true;
     }
   };
   std::vector<std::thread> threads;

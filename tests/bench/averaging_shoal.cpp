@@ -1,15 +1,7 @@
-// Group actors of a few peers average a vector in one process, on the coordinator's wall clock and with no network: what
-// one sends is at the other at once, and a payload is a pointer. From group_begun to the last member's end.
-// Usage: averaging_shoal MEMBERS MEGABYTES CHUNK_KIB WORKERS ROUNDS    prints `seconds=S` for each round
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <deque>
-#include <mutex>
-
-#include <caf/all.hpp>
-#include <fmt/format.h>
-
+// Group actors of a few peers average a vector in one process, on the coordinator's wall clock and
+// with no network: what one sends is at the other at once, and a payload is a pointer. From
+// group_begun to the last member's end. Usage: averaging_shoal MEMBERS MEGABYTES CHUNK_KIB WORKERS
+// ROUNDS    prints `seconds=S` for each round
 #include "actors/averaging/group.hpp"
 #include "actors/averaging/observations.hpp"
 #include "actors/messages.hpp"
@@ -17,6 +9,15 @@
 #include "kernels/base/check.hpp"
 #include "netem/coordinator.hpp"
 #include "tests/bench/averaging.hpp"
+
+#include <caf/all.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -31,7 +32,7 @@ struct shared {
 };
 
 class bench_host final : public host {
- public:
+public:
   bench_host(shared& all, peer_id id) : all_(all), id_(id) {}
   std::string_view name() const override { return "bench"; }
   peer_id id() const override { return id_; }
@@ -43,7 +44,8 @@ class bench_host final : public host {
   std::uint64_t seen_address(const caf::actor&) override { return id_; }
   void dial(const caf::actor&, duration, const caf::actor&, std::uint64_t) override {}
   bool has_relay() const override { return false; }
-  void run(std::string_view, std::function<void()>, duration, const caf::actor&, std::uint64_t) override {}
+  void run(std::string_view, std::function<void()>, duration, const caf::actor&,
+           std::uint64_t) override {}
   void probe(std::string_view point) override {
     if (point != probes::group_begun) return;
     std::lock_guard guard(all_.mutex);
@@ -51,7 +53,8 @@ class bench_host final : public host {
   }
   void observe(const observation& what) override {
     std::lock_guard guard(all_.mutex);
-    if (auto* bad = get_if<misbehaved>(&what)) check_failed(__FILE__, __LINE__, "misbehaved", bad->why.c_str());
+    if (auto* bad = get_if<misbehaved>(&what))
+      check_failed(__FILE__, __LINE__, "misbehaved", bad->why.c_str());
     auto* round = get_if<round_ended>(&what);
     if (round == nullptr) return;
     SHOAL_CHECK(round->outcome == outcome::ok, "the round is ok");
@@ -60,24 +63,30 @@ class bench_host final : public host {
   }
   void arriving() noexcept override {}
 
- private:
+private:
   shared& all_;
   peer_id id_;
 };
 
 class sink : public caf::event_based_actor {
- public:
-  explicit sink(caf::actor_config& config) : caf::event_based_actor(config) { set_default_handler(caf::drop); }
+public:
+  explicit sink(caf::actor_config& config) : caf::event_based_actor(config) {
+    set_default_handler(caf::drop);
+  }
   caf::behavior make_behavior() override {
     return {[](const tick&) {}};
   }
 };
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) return std::fprintf(stderr, "usage: averaging_shoal MEMBERS MEGABYTES CHUNK_KIB WORKERS ROUNDS\n"), 2;
-  const auto members = std::strtoul(argv[1], nullptr, 10), n = std::strtoul(argv[2], nullptr, 10) * 250'000;
+  if (argc != 6)
+    return std::fprintf(stderr,
+                        "usage: averaging_shoal MEMBERS MEGABYTES CHUNK_KIB WORKERS ROUNDS\n"),
+           2;
+  const auto members = std::strtoul(argv[1], nullptr, 10),
+             n = std::strtoul(argv[2], nullptr, 10) * 250'000;
   const auto workers = static_cast<unsigned>(std::strtoul(argv[4], nullptr, 10));
   const int rounds = std::atoi(argv[5]);
   averaging_config options;
@@ -93,7 +102,7 @@ int main(int argc, char** argv) {
   caf::actor_system system{config};
   system.await_actors_before_shutdown(false);
   auto& clock = netem::coordinator::of(system);
-  for (int r = -1; r < rounds; ++r) {  // the first one is looked at and not timed
+  for (int r = -1; r < rounds; ++r) { // the first one is looked at and not timed
     shared& all = rounds_of.emplace_back();
     std::vector<caf::actor> group;
     const auto nobody = system.spawn<sink>();
@@ -106,11 +115,14 @@ int main(int argc, char** argv) {
       request.rate_up = request.rate_down = 1'000'000'000;
       request.known_samples = request.wanted = static_cast<std::uint32_t>(members);
       request.dht = nobody;
-      group.push_back(caf::actor_cast<caf::actor>(system.spawn<group_actor>(std::ref(static_cast<host&>(*hosts.back())), nobody, options, request)));
+      group.push_back(caf::actor_cast<caf::actor>(system.spawn<group_actor>(
+          std::ref(static_cast<host&>(*hosts.back())), nobody, options, request)));
     }
-    const matchmaking::standing deadline{options.matchmaking_time.count(), true};   // as they write it: all were made at 0
+    const matchmaking::standing deadline{options.matchmaking_time.count(),
+                                         true}; // as they write it: all were made at 0
     found ready;
-    for (std::size_t m = 0; m < members; ++m) ready.records.push_back({fmt::format("{:016x}", m + 1), group[m], deadline.pack(), 0});
+    for (std::size_t m = 0; m < members; ++m)
+      ready.records.push_back({fmt::format("{:016x}", m + 1), group[m], deadline.pack(), 0});
     for (const auto& one : group) caf::anon_send(one, ready);
     ready = {};
     auto ended = [&] {

@@ -1,8 +1,9 @@
-// The codecs beside a plain loop that copies the same floats, which is what memory allows. The inputs are larger than
-// the caches of most machines, the sides take turns on the same ones, and buffers are reused. Each codec is compared
-// with its reference first. GB/s are of floats read or written, 4 bytes each, whatever the encoded size.
-// Usage: compress_bench [MILLIONS_OF_FLOATS [ROUNDS]]
-// Prints one line for each codec: medians of encode, decode and both, and of both over that of the copy in its round.
+// The codecs beside a plain loop that copies the same floats, which is what memory allows. The
+// inputs are larger than the caches of most machines, the sides take turns on the same ones, and
+// buffers are reused. Each codec is compared with its reference first. GB/s are of floats read or
+// written, 4 bytes each, whatever the encoded size. Usage: compress_bench [MILLIONS_OF_FLOATS
+// [ROUNDS]] Prints one line for each codec: medians of encode, decode and both, and of both over
+// that of the copy in its round.
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/compress/bfloat16.hpp"
@@ -44,8 +45,7 @@ constexpr side sides[] = {
 
 /// Not inlined, so that the compiler sees neither the size nor that the copy is not needed.
 [[gnu::noinline]] void copy(const float* from, float* to, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i)
-    to[i] = from[i];
+  for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
 template <class Work>
@@ -78,8 +78,7 @@ int main(int argc, char** argv) {
   SHOAL_CHECK(n > 0 && rounds > 0, "something to do");
   rng random = stream(1, "codecs");
   std::vector<float> x(n), y(n, 0.0F);
-  for (float& value : x)
-    value = static_cast<float>(random.normal(0, 0.02));
+  for (float& value : x) value = static_cast<float>(random.normal(0, 0.02));
 
   for (const side& codec : sides) {
     verify(codec, std::span(x).first(std::min<std::size_t>(n, 100'000)));

@@ -1,8 +1,12 @@
-// The event queue alone, by the hold model: a queue of constant size, of which each step takes the first event
-// and pushes another at a random later time (exponential, mean 1 s). Beside it a binary heap of bare
-// (time, sequence) pairs, which is what an ordered queue costs at least without slots, owners and cancelling.
-// Usage: event_queue_bench [STEPS]
-// Source: Vaucher and Duval, "A comparison of simulation event list algorithms", CACM 18(4), 1975.
+// The event queue alone, by the hold model: a queue of constant size, of which each step takes the
+// first event and pushes another at a random later time (exponential, mean 1 s). Beside it a binary
+// heap of bare (time, sequence) pairs, which is what an ordered queue costs at least without slots,
+// owners and cancelling. Usage: event_queue_bench [STEPS] Source: Vaucher and Duval, "A comparison
+// of simulation event list algorithms", CACM 18(4), 1975.
+#include "kernels/base/check.hpp"
+#include "kernels/base/rng.hpp"
+#include "netem/event_queue.hpp"
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -10,16 +14,14 @@
 #include <queue>
 #include <vector>
 
-#include "kernels/base/check.hpp"
-#include "kernels/base/rng.hpp"
-#include "netem/event_queue.hpp"
-
 using namespace shoal;
 using namespace shoal::netem;
 
 namespace {
 
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+double processor_seconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
 
 event at(duration when, std::uint64_t& happened) {
   event out;
@@ -63,7 +65,7 @@ double heap_rate(std::size_t pending, std::size_t steps, const std::vector<durat
   return static_cast<double>(steps) / (processor_seconds() - start);
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv) {
   auto steps = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 5'000'000;
@@ -71,6 +73,6 @@ int main(int argc, char** argv) {
   std::vector<duration> ahead(1 << 16);
   for (auto& x : ahead) x = from_seconds(-std::log(1 - draws.uniform(0, 1)));
   for (std::size_t pending : {1'000, 100'000, 1'000'000})
-    std::printf("pending=%zu rate=%.0f binary_heap=%.0f\n", pending, queue_rate(pending, steps, ahead),
-                heap_rate(pending, steps, ahead));
+    std::printf("pending=%zu rate=%.0f binary_heap=%.0f\n", pending,
+                queue_rate(pending, steps, ahead), heap_rate(pending, steps, ahead));
 }

@@ -1,10 +1,15 @@
 // The flow model alone, no actors and no messages, on the workloads that flow-level simulators are
-// compared on: a star of private links, up 12.5 MB/s and down 25 MB/s times U(0.5, 1.5), 20 ms each.
+// compared on: a star of private links, up 12.5 MB/s and down 25 MB/s times U(0.5, 1.5), 20 ms
+// each.
 //   groups N M R: R rounds; each peer sends M - 1 chunks of 40 MB / M inside its group of M, and
 //                 starts its next round when its own sends have ended.
 //   random N R:   each peer sends R times 1 MB, one after the other, to random peers.
 // Usage: flow_bench (groups N M R | random N R) [SEED]; without arguments a list of workloads.
 // Before it times anything it checks the rates against max_min_reference on small workloads.
+#include "kernels/base/rng.hpp"
+#include "netem/flow_network.hpp"
+#include "netem/max_min_reference.hpp"
+
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -17,10 +22,6 @@
 #include <deque>
 #include <string>
 #include <vector>
-
-#include "kernels/base/rng.hpp"
-#include "netem/flow_network.hpp"
-#include "netem/max_min_reference.hpp"
 
 namespace {
 
@@ -43,10 +44,10 @@ struct outcome {
   double worst_error = 0;
 };
 
-constexpr duration delay = std::chrono::milliseconds(40);  // 20 ms for each of the two links
+constexpr duration delay = std::chrono::milliseconds(40); // 20 ms for each of the two links
 
 class world {
- public:
+public:
   world(const workload& what, std::uint64_t seed) : what_(what), seed_(seed), peers_(what.peers) {
     auto rates = stream(seed, "rates");
     for (auto& p : peers_) {
@@ -93,7 +94,7 @@ class world {
     return result;
   }
 
- private:
+private:
   struct peer {
     link_id up{}, down{};
     std::size_t pending = 0;
@@ -171,28 +172,31 @@ void print(const workload& w, std::uint64_t seed) {
   std::fflush(stdout);
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv) {
   for (const auto& w : {workload{true, 256, 8, 3}, workload{false, 300, 0, 5}}) {
     const auto r = world(w, 1).run(7);
-    std::printf("verified %s: worst relative error of a rate %.1e\n", name(w).c_str(), r.worst_error);
+    std::printf("verified %s: worst relative error of a rate %.1e\n", name(w).c_str(),
+                r.worst_error);
     if (!(r.worst_error <= 1e-9)) return 3;
   }
-  std::printf("%-20s  %10s  %8s  %8s  %9s  %11s  %9s  %7s\n", "workload", "sim end s", "wall s", "cpu s",
-              "flows", "flows/cpu s", "refills/f", "RSS MiB");
+  std::printf("%-20s  %10s  %8s  %8s  %9s  %11s  %9s  %7s\n", "workload", "sim end s", "wall s",
+              "cpu s", "flows", "flows/cpu s", "refills/f", "RSS MiB");
   const std::string kind = argc > 1 ? argv[1] : "";
-  const auto number = [&](int i) { return static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10)); };
+  const auto number = [&](int i) {
+    return static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10));
+  };
   if (kind == "groups" && argc >= 5) {
     print({true, number(2), number(3), number(4)}, argc > 5 ? number(5) : 1);
   } else if (kind == "random" && argc >= 4) {
     print({false, number(2), 0, number(3)}, argc > 4 ? number(4) : 1);
   } else if (argc == 1) {
-    for (const auto& w : {workload{true, 1024, 16, 1}, workload{true, 1024, 16, 3},
-                          workload{true, 1024, 32, 2}, workload{true, 4096, 16, 1},
-                          workload{true, 16384, 16, 1}, workload{false, 1000, 0, 10},
-                          workload{false, 10000, 0, 10}, workload{false, 30000, 0, 5},
-                          workload{false, 100000, 0, 3}})
+    for (const auto& w :
+         {workload{true, 1024, 16, 1}, workload{true, 1024, 16, 3}, workload{true, 1024, 32, 2},
+          workload{true, 4096, 16, 1}, workload{true, 16384, 16, 1}, workload{false, 1000, 0, 10},
+          workload{false, 10000, 0, 10}, workload{false, 30000, 0, 5},
+          workload{false, 100000, 0, 3}})
       print(w, 1);
   } else {
     std::fprintf(stderr, "usage: flow_bench [groups N M R | random N R] [SEED]\n");

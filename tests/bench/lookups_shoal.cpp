@@ -1,16 +1,17 @@
-// Scale: peers that look keys up in a ring all the time, as one CAF actor each on a host of its own. A peer knows the
-// 20 peers at distances growing by powers (its contacts, computed and not stored); every 10 s, at a phase
-// of its own, it looks a random key up: it asks the contact that is closest before the key, then whom that one
-// names, one query at a time, until the owner answers. A query and its answer are small messages.
-// Usage: lookups_shoal [PEERS] [VIRTUAL_SECONDS]        default 100000 1000
-#include <cmath>
+// Scale: peers that look keys up in a ring all the time, as one CAF actor each on a host of its
+// own. A peer knows the 20 peers at distances growing by powers (its contacts, computed and not
+// stored); every 10 s, at a phase of its own, it looks a random key up: it asks the contact that is
+// closest before the key, then whom that one names, one query at a time, until the owner answers. A
+// query and its answer are small messages. Usage: lookups_shoal [PEERS] [VIRTUAL_SECONDS] default
+// 100000 1000
+#include "netem/coordinator.hpp"
+#include "netem/fabric.hpp"
+#include "tests/bench/transfers.hpp"
 
 #include <caf/all.hpp>
 #include <caf/meta/type_name.hpp>
 
-#include "netem/coordinator.hpp"
-#include "netem/fabric.hpp"
-#include "tests/bench/transfers.hpp"
+#include <cmath>
 
 using namespace shoal;
 using namespace shoal::bench;
@@ -36,13 +37,13 @@ struct nearest {
 
 struct lookups_state {
   std::size_t peers;
-  std::vector<std::uint32_t> distances{};  // of the contacts, ascending; the first is 1
+  std::vector<std::uint32_t> distances{}; // of the contacts, ascending; the first is 1
   std::vector<caf::actor> all{};
   std::uint64_t begun = 0, done = 0, queries = 0;
 };
 
 class peer : public caf::event_based_actor {
- public:
+public:
   static constexpr auto period = std::chrono::seconds(10);
 
   peer(caf::actor_config& config, lookups_state& in, std::uint32_t index)
@@ -50,9 +51,11 @@ class peer : public caf::event_based_actor {
 
   caf::behavior make_behavior() override {
     delayed_send(this, std::chrono::milliseconds(draws_.below(10'000)), caf::unit);
-    return {[this](query x) { send(caf::actor_cast<caf::actor>(current_sender()), nearest{x.key, closest(x.key)}); },
+    return {[this](query x) {
+              send(caf::actor_cast<caf::actor>(current_sender()), nearest{x.key, closest(x.key)});
+            },
             [this](nearest x) {
-              if (x.key != key_) return;  // of a look-up given up
+              if (x.key != key_) return; // of a look-up given up
               if (x.peer == key_)
                 ++in_.done;
               else
@@ -69,7 +72,7 @@ class peer : public caf::event_based_actor {
             }};
   }
 
- private:
+private:
   /// The contact that is closest before `key` or at it; itself at its own key.
   std::uint32_t closest(std::uint32_t key) const {
     auto size = static_cast<std::uint32_t>(in_.peers);
@@ -89,15 +92,17 @@ class peer : public caf::event_based_actor {
   congruential draws_;
 };
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv) {
   lookups_state in{argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100'000};
   auto until = std::chrono::seconds(argc > 2 ? std::atoi(argv[2]) : 1000);
   constexpr std::size_t contacts = 20;
   for (std::size_t i = 0; i < contacts; ++i) {
-    auto distance = std::pow(static_cast<double>(in.peers) / 2, static_cast<double>(i) / (contacts - 1));
-    in.distances.push_back(std::max(static_cast<std::uint32_t>(distance), in.distances.empty() ? 1 : in.distances.back() + 1));
+    auto distance =
+        std::pow(static_cast<double>(in.peers) / 2, static_cast<double>(i) / (contacts - 1));
+    in.distances.push_back(std::max(static_cast<std::uint32_t>(distance),
+                                    in.distances.empty() ? 1 : in.distances.back() + 1));
   }
   stopwatch setup;
   netem::system_config config(netem::time_mode::virtual_time);
@@ -109,7 +114,8 @@ int main(int argc, char** argv) {
   netem::fabric_options options;
   options.classify = [](const caf::type_erased_tuple& content) {
     if (content.match_elements<query>()) return netem::message_class{0, "query"};
-    return content.match_elements<nearest>() ? netem::message_class{0, "nearest"} : netem::message_class{};
+    return content.match_elements<nearest>() ? netem::message_class{0, "nearest"}
+                                             : netem::message_class{};
   };
   netem::fabric net(system, std::move(options));
   auto here = net.add_region("here");
@@ -118,8 +124,8 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < in.peers; ++i) {
     auto host = net.start_host(net.add_machine("peer-" + std::to_string(i), here, {20e6}, {100e6}));
     netem::acting_as as{host};
-    in.all.push_back(net.address_of(
-        caf::actor_cast<caf::actor>(system.spawn<peer>(std::ref(in), static_cast<std::uint32_t>(i)))));
+    in.all.push_back(net.address_of(caf::actor_cast<caf::actor>(
+        system.spawn<peer>(std::ref(in), static_cast<std::uint32_t>(i)))));
   }
   auto setup_seconds = setup.processor_seconds();
 
@@ -128,7 +134,8 @@ int main(int argc, char** argv) {
   auto cpu = watch.processor_seconds();
   std::printf("lookups=%llu finished=%llu queries=%llu messages_per_second=%.0f ",
               static_cast<unsigned long long>(in.begun), static_cast<unsigned long long>(in.done),
-              static_cast<unsigned long long>(in.queries), 2 * static_cast<double>(in.queries) / cpu);
+              static_cast<unsigned long long>(in.queries),
+              2 * static_cast<double>(in.queries) / cpu);
   print_transfers(to_seconds(end), 0, watch, setup_seconds);
   std::_Exit(0);
 }

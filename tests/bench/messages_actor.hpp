@@ -1,12 +1,12 @@
 // The actor of the messages benchmarks that run on CAF: with and without our network between them.
 #pragma once
 
-#include <vector>
+#include "tests/bench/messages.hpp"
 
 #include <caf/all.hpp>
 #include <caf/meta/type_name.hpp>
 
-#include "tests/bench/messages.hpp"
+#include <vector>
 
 namespace shoal::bench {
 
@@ -21,26 +21,28 @@ struct token {
 struct messages_state {
   messages_work work;
   messages_tally tally;
-  std::vector<caf::actor> all{};  // what the actors send to
+  std::vector<caf::actor> all{}; // what the actors send to
 };
 
 class relay : public caf::event_based_actor {
- public:
+public:
   relay(caf::actor_config& config, messages_state& in, std::size_t index)
       : caf::event_based_actor(config), in_(in), index_(index) {}
 
   caf::behavior make_behavior() override {
     return {[this](token x) {
-      in_.tally.add(index_, x.hop);
-      if (x.hop < in_.work.hops) send(in_.all[in_.work.next(index_, x.hop)], token{x.hop + 1});
-    }, [this](caf::unit_t) {  // begin
-      send(in_.all[in_.work.next(index_, 0)], token{1});
-    }};
+              in_.tally.add(index_, x.hop);
+              if (x.hop < in_.work.hops)
+                send(in_.all[in_.work.next(index_, x.hop)], token{x.hop + 1});
+            },
+            [this](caf::unit_t) { // begin
+              send(in_.all[in_.work.next(index_, 0)], token{1});
+            }};
   }
 
- private:
+private:
   messages_state& in_;
   std::size_t index_;
 };
 
-}  // namespace shoal::bench
+} // namespace shoal::bench

@@ -1,8 +1,8 @@
 // The same actors on CAF's own test coordinator: no network, no hosts, no time.
 // Usage: messages_caf ACTORS PER_HOST HOPS
-#include <caf/scheduler/test_coordinator.hpp>
-
 #include "tests/bench/messages_actor.hpp"
+
+#include <caf/scheduler/test_coordinator.hpp>
 
 using namespace shoal::bench;
 

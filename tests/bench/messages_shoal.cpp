@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   auto& clock = netem::coordinator::of(system);
   netem::fabric_options options;
   options.classify = [](const caf::type_erased_tuple& content) {
-    return content.match_elements<token>() ? netem::message_class{0, "token"} : netem::message_class{};
+    return content.match_elements<token>() ? netem::message_class{0, "token"}
+                                           : netem::message_class{};
   };
   netem::fabric net(system, std::move(options));
   auto here = net.add_region("here");
@@ -27,13 +28,14 @@ int main(int argc, char** argv) {
   std::vector<netem::host_index> hosts;
   std::vector<caf::actor> local;
   for (std::size_t i = 0; i < in.work.hosts(); ++i)
-    hosts.push_back(net.start_host(net.add_machine("host-" + std::to_string(i), here, {1e9}, {1e9})));
+    hosts.push_back(
+        net.start_host(net.add_machine("host-" + std::to_string(i), here, {1e9}, {1e9})));
   for (std::size_t i = 0; i < in.work.actors; ++i) {
     netem::acting_as as{hosts[i / in.work.per_host]};
     local.push_back(caf::actor_cast<caf::actor>(system.spawn<relay>(std::ref(in), i)));
     in.all.push_back(net.address_of(local.back()));
   }
-  clock.run(std::chrono::milliseconds(1));  // all actors are up and idle
+  clock.run(std::chrono::milliseconds(1)); // all actors are up and idle
   auto bytes_per_actor = (resident_bytes() - before) / static_cast<double>(in.work.actors);
 
   for (auto& actor : local) caf::anon_send(actor, caf::unit);
@@ -42,5 +44,5 @@ int main(int argc, char** argv) {
   auto seconds = processor_seconds() - start;
   print(in.tally, seconds, to_seconds(end), bytes_per_actor);
   std::fflush(stdout);
-  std::_Exit(0);  // taking 100,000 actors down is not what is measured
+  std::_Exit(0); // taking 100,000 actors down is not what is measured
 }

@@ -1,5 +1,6 @@
-// Processes of a benchmark: forked before there is any thread, with memory that all of them see, a barrier in it, and a place for the times of
-// each round. The parent prints them. For benchmarks of all-reduce over sockets.
+// Processes of a benchmark: forked before there is any thread, with memory that all of them see, a
+// barrier in it, and a place for the times of each round. The parent prints them. For benchmarks of
+// all-reduce over sockets.
 #pragma once
 
 #include <fcntl.h>
@@ -12,8 +13,8 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +29,9 @@ inline constexpr std::size_t most_processes = 16, most_rounds = 256;
 
 /// Nanoseconds of the machine's steady clock, the same in all processes.
 inline std::int64_t steady_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 /// The most memory that this process ever had resident, in KiB.
@@ -76,7 +79,8 @@ inline std::vector<place> parse_places(const std::string& text) {
     const auto end = std::min(text.find(',', at), text.size());
     const auto one = text.substr(at, end - at);
     const auto colon = one.find(':');
-    out.push_back({one.substr(0, colon), colon == std::string::npos ? std::string{} : one.substr(colon + 1)});
+    out.push_back(
+        {one.substr(0, colon), colon == std::string::npos ? std::string{} : one.substr(colon + 1)});
     at = end + 1;
   }
   return out;
@@ -90,9 +94,10 @@ inline void enter(const std::string& space) {
   close(file);
 }
 
-/// Runs `main` in so many processes and waits for them; false if one ended otherwise than with status 0, after ending the others.
-/// `may_die` may be killed.
-inline bool run_processes(unsigned count, const std::function<int(unsigned)>& main, int may_die = -1) {
+/// Runs `main` in so many processes and waits for them; false if one ended otherwise than with
+/// status 0, after ending the others. `may_die` may be killed.
+inline bool run_processes(unsigned count, const std::function<int(unsigned)>& main,
+                          int may_die = -1) {
   std::vector<pid_t> children;
   for (unsigned i = 0; i < count; ++i) {
     const auto child = fork();
@@ -112,7 +117,8 @@ inline bool run_processes(unsigned count, const std::function<int(unsigned)>& ma
     const auto who = wait(&status);
     const auto found = std::find(children.begin(), children.end(), who);
     if (found == children.end()) break;
-    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && found - children.begin() == may_die;
+    const bool killed =
+        WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && found - children.begin() == may_die;
     *found = -1;
     if (killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) continue;
     good = false;
@@ -126,13 +132,19 @@ inline bool run_processes(unsigned count, const std::function<int(unsigned)>& ma
 inline double seconds_of(const shared_times& all, unsigned processes, std::size_t round) {
   const auto& begun = all.begun[round];
   const auto& ended = all.ended[round];
-  return 1e-9 * static_cast<double>(*std::max_element(ended.begin(), ended.begin() + processes) - *std::min_element(begun.begin(), begun.begin() + processes));
+  return 1e-9 * static_cast<double>(*std::max_element(ended.begin(), ended.begin() + processes) -
+                                    *std::min_element(begun.begin(), begun.begin() + processes));
 }
 
-/// `seconds=S` for each round but the first, which is looked at and not timed; then `resident_mib=M`, the most of any process.
+/// `seconds=S` for each round but the first, which is looked at and not timed; then
+/// `resident_mib=M`, the most of any process.
 inline void print_times(const shared_times& all, unsigned processes, unsigned rounds) {
-  for (unsigned r = 1; r <= rounds; ++r) std::printf("seconds=%.6f\n", seconds_of(all, processes, r));
-  std::printf("resident_mib=%.1f\n", static_cast<double>(*std::max_element(all.resident_kib.begin(), all.resident_kib.begin() + processes)) / 1024);
+  for (unsigned r = 1; r <= rounds; ++r)
+    std::printf("seconds=%.6f\n", seconds_of(all, processes, r));
+  std::printf("resident_mib=%.1f\n",
+              static_cast<double>(*std::max_element(all.resident_kib.begin(),
+                                                    all.resident_kib.begin() + processes)) /
+                  1024);
 }
 
-}  // namespace shoal::bench
+} // namespace shoal::bench

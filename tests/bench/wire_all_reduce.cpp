@@ -1,19 +1,15 @@
-// Group actors of a few processes average a vector over real connections (netem/wire), as the peers of `shoal node` do. From a barrier over all
-// processes, at which they know of each other, to the last member's end: matchmaking and voting included, the look-up in the DHT not.
-// Usage: wire_all_reduce PROCESSES MEGABYTES ROUNDS [OPTION...]    prints `seconds=S` for each round, and `resident_mib=M`, the most of any process
+// Group actors of a few processes average a vector over real connections (netem/wire), as the peers
+// of `shoal node` do. From a barrier over all processes, at which they know of each other, to the
+// last member's end: matchmaking and voting included, the look-up in the DHT not. Usage:
+// wire_all_reduce PROCESSES MEGABYTES ROUNDS [OPTION...]    prints `seconds=S` for each round, and
+// `resident_mib=M`, the most of any process
 //   --tls              with keys that a moderator made, else neither encrypted nor authenticated
-//   --chunk KIB        of the vector in one message (default 256), --workers N that run actors (default 2)
+//   --chunk KIB        of the vector in one message (default 256), --workers N that run actors
+//   (default 2)
 //   --uplink RATE      as `shoal node --uplink`: bulk is paced to this line
-//   --kill             in the round after the first one process is killed once half of its chunks are at their reducers. Prints how the others end.
+//   --kill             in the round after the first one process is killed once half of its chunks
+//   are at their reducers. Prints how the others end.
 //   --places SPACE:ADDRESS,...    network namespaces and addresses: a process in each
-#include <atomic>
-#include <filesystem>
-#include <mutex>
-#include <optional>
-
-#include <caf/all.hpp>
-#include <fmt/format.h>
-
 #include "actors/averaging/group.hpp"
 #include "actors/averaging/observations.hpp"
 #include "actors/probes.hpp"
@@ -24,6 +20,14 @@
 #include "scenarios/stage/world.hpp"
 #include "tests/bench/averaging.hpp"
 #include "tests/bench/processes.hpp"
+
+#include <caf/all.hpp>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+#include <optional>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -38,35 +42,42 @@ struct arguments {
   bool tls = false, kill = false;
   double uplink = 0;
   std::vector<bench::place> places;
-  std::filesystem::path keys;              // a folder for each process
+  std::filesystem::path keys; // a folder for each process
 };
 
 struct shared_state : bench::shared_times {
   std::array<std::atomic<std::uint32_t>, bench::most_processes> port, outcome, done;
   std::array<std::atomic<std::uint64_t>, bench::most_processes> peer, result;
-  std::array<std::atomic<std::int64_t>, bench::most_processes> deadline;   // of matchmaking, as the group's actor wrote it into its record
+  std::array<std::atomic<std::int64_t>, bench::most_processes>
+      deadline; // of matchmaking, as the group's actor wrote it into its record
   std::atomic<std::int64_t> killed_ns;
 };
 
 /// Stands for the DHT: takes a group's record, and answers nothing.
 class directory final : public caf::event_based_actor {
- public:
-  directory(caf::actor_config& config, host&, std::atomic<std::int64_t>& deadline) : caf::event_based_actor(config), deadline_(deadline) {
+public:
+  directory(caf::actor_config& config, host&, std::atomic<std::int64_t>& deadline)
+      : caf::event_based_actor(config), deadline_(deadline) {
     set_default_handler(caf::drop);
   }
   caf::behavior make_behavior() override {
-    return {[this](const store& m) { deadline_ = matchmaking::standing::unpack(m.entry.value).deadline; }};
+    return {[this](const store& m) {
+      deadline_ = matchmaking::standing::unpack(m.entry.value).deadline;
+    }};
   }
 
- private:
+private:
   std::atomic<std::int64_t>& deadline_;
 };
 
-std::string name_of(unsigned process) { return fmt::format("m{}", process); }
+std::string name_of(unsigned process) {
+  return fmt::format("m{}", process);
+}
 
 class member {
- public:
-  member(const arguments& options, shared_state& all, unsigned self) : options_(options), all_(all), self_(self) {}
+public:
+  member(const arguments& options, shared_state& all, unsigned self)
+      : options_(options), all_(all), self_(self) {}
 
   int run() {
     input_ = payload{bench::averaging_input(self_, options_.values)};
@@ -90,8 +101,10 @@ class member {
       real.options.channel_credentials = credentials->channel;
       real.options.admits = credentials->admits;
     }
-    real.options.on_refused = [this](netem::host_index, const std::string& where, wire::refusal why, const std::string& text, bool) {
-      if (why != wire::refusal::none) failed(fmt::format("{}: {} {}", where, wire::name_of(why), text));
+    real.options.on_refused = [this](netem::host_index, const std::string& where, wire::refusal why,
+                                     const std::string& text, bool) {
+      if (why != wire::refusal::none)
+        failed(fmt::format("{}: {} {}", where, wire::name_of(why), text));
     };
     scenarios::world in(std::move(options));
     in.on_observation = [this](const host&, const observation& what) { saw(what); };
@@ -111,10 +124,11 @@ class member {
     all_.wait();
     // A link serves both ways.
     for (unsigned other = 0; other < self_; ++other)
-      in.wire()->join(index, {options_.places[other].address, static_cast<std::uint16_t>(all_.port[other])});
+      in.wire()->join(
+          index, {options_.places[other].address, static_cast<std::uint16_t>(all_.port[other])});
     const auto nobody = in.spawn<directory>(here, std::ref(all_.deadline[self_]));
     const unsigned last = options_.kill ? 1 : options_.rounds;
-    for (round_ = 0; round_ <= last; ++round_) {  // the first one is looked at and not timed
+    for (round_ = 0; round_ <= last; ++round_) { // the first one is looked at and not timed
       if (int status = run_round(in, here, nobody); status != 0) return status;
     }
     all_.resident_kib[self_] = bench::most_resident_kib();
@@ -122,15 +136,17 @@ class member {
     if (!dies_)
       for (unsigned other = 0; other < options_.processes; ++other)
         if (!options_.kill || other + 1 < options_.processes)
-          if (!until(in, [&] { return all_.done[other] != 0; })) return failed("the others do not end");
+          if (!until(in, [&] { return all_.done[other] != 0; }))
+            return failed("the others do not end");
     return 0;
   }
 
- private:
+private:
   static int failed(const std::string& why) { return std::fprintf(stderr, "%s\n", why.c_str()), 1; }
 
   bool until(scenarios::world& in, const std::function<bool()>& what) {
-    for (const auto give_up = in.clock().now() + std::chrono::minutes(5); !what(); in.clock().run(in.clock().now() + std::chrono::milliseconds(5)))
+    for (const auto give_up = in.clock().now() + std::chrono::minutes(5); !what();
+         in.clock().run(in.clock().now() + std::chrono::milliseconds(5)))
       if (in.clock().now() > give_up || wrong_) return false;
     return true;
   }
@@ -158,22 +174,26 @@ class member {
       for (const auto& other : in.wire()->neighbours(index)) {
         const auto m = static_cast<unsigned>(std::stoul(other.name.substr(1)));
         if (!other.service || other.service == groups_[m] || all_.deadline[m] == 0) return false;
-        ready.records.push_back({fmt::format("{:016x}", all_.peer[m].load()), other.service, matchmaking::standing{all_.deadline[m], true}.pack(), 0});
+        ready.records.push_back({fmt::format("{:016x}", all_.peer[m].load()), other.service,
+                                 matchmaking::standing{all_.deadline[m], true}.pack(), 0});
       }
       return ready.records.size() + 1 == options_.processes;
     });
     if (!known) return failed("the others do not come");
-    for (const auto& other : in.wire()->neighbours(index)) groups_[std::stoul(other.name.substr(1))] = other.service;
+    for (const auto& other : in.wire()->neighbours(index))
+      groups_[std::stoul(other.name.substr(1))] = other.service;
     all_.wait();
     all_.begun[round_][self_] = bench::steady_ns();
     in.clock().as_host(index, [&] { caf::anon_send(group, ready); });
     ready = {};
-    if (!until(in, [&] { return std::lock_guard{mutex_}, ended_.has_value(); })) return failed("the round does not end");
+    if (!until(in, [&] { return std::lock_guard{mutex_}, ended_.has_value(); }))
+      return failed("the round does not end");
     const auto ended = *std::exchange(ended_, std::nullopt);
     all_.outcome[self_] = static_cast<std::uint32_t>(ended.outcome);
     const bool killing = options_.kill && round_ == 1;
     if (ended.outcome != outcome::ok && !(killing && ended.outcome == outcome::partial))
-      return failed(fmt::format("{}: the round ended as {}, {}", name_of(self_), static_cast<int>(ended.outcome), static_cast<int>(ended.reason)));
+      return failed(fmt::format("{}: the round ended as {}, {}", name_of(self_),
+                                static_cast<int>(ended.outcome), static_cast<int>(ended.reason)));
     if (!killing) all_.wait();
     if (round_ == 0 || killing) return check(ended);
     return 0;
@@ -181,9 +201,10 @@ class member {
 
   /// Each value is the mean of what the members have that its part names.
   int check(const round_ended& ended) {
-    std::vector<unsigned> order(options_.processes);   // members in the order of a group
+    std::vector<unsigned> order(options_.processes); // members in the order of a group
     for (unsigned m = 0; m < order.size(); ++m) order[m] = m;
-    std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) { return all_.peer[a] < all_.peer[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](unsigned a, unsigned b) { return all_.peer[a] < all_.peer[b]; });
     const auto values = ended.values.floats();
     std::uint64_t next = 0;
     for (const auto& part : ended.parts) {
@@ -192,10 +213,12 @@ class member {
       for (auto j = part.begin; j < part.end; ++j) {
         double sum = 0;
         for (const auto m : part.senders) sum += bench::averaging_value(order[m], j);
-        if (values[j] != static_cast<float>(sum / static_cast<double>(part.senders.size()))) return failed(fmt::format("value {} is wrong", j));
+        if (values[j] != static_cast<float>(sum / static_cast<double>(part.senders.size())))
+          return failed(fmt::format("value {} is wrong", j));
       }
     }
-    if (next != options_.values || values.size() != options_.values) return failed("values are missing");
+    if (next != options_.values || values.size() != options_.values)
+      return failed("values are missing");
     all_.result[self_] = hash_of(ended.values.bytes()).prefix();
     return 0;
   }
@@ -219,14 +242,16 @@ class member {
   std::atomic<unsigned> round_{0};
   std::atomic<bool> wrong_{false};
   payload input_;
-  std::array<caf::actor, bench::most_processes> groups_;   // of the round before
-  std::mutex mutex_;                                       // guards ended_
+  std::array<caf::actor, bench::most_processes> groups_; // of the round before
+  std::mutex mutex_;                                     // guards ended_
   std::optional<round_ended> ended_;
 };
 
 /// Makes the folders of keys. Errors: those of what it calls.
 result<void> make_keys(const arguments& options) {
-  const auto utc = std::chrono::duration_cast<duration>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto utc =
+      std::chrono::duration_cast<duration>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
   auto moderator = wire::moderator::make("bench", utc, std::chrono::hours(24));
   if (!moderator) return failure{moderator.error()};
   for (unsigned m = 0; m < options.processes; ++m) {
@@ -251,21 +276,27 @@ int print_survivors(const shared_state& all, const arguments& options) {
   std::int64_t last = 0;
   for (unsigned m = 0; m < killed; ++m) {
     last = std::max(last, all.ended[1][m]);
-    std::printf("%s=%s ", name_of(m).c_str(), all.outcome[m] == static_cast<std::uint32_t>(outcome::ok) ? "ok" : "partial");
-    if (all.result[m] != all.result[0]) return std::fprintf(stderr, "members have different results\n"), 1;
+    std::printf("%s=%s ", name_of(m).c_str(),
+                all.outcome[m] == static_cast<std::uint32_t>(outcome::ok) ? "ok" : "partial");
+    if (all.result[m] != all.result[0])
+      return std::fprintf(stderr, "members have different results\n"), 1;
   }
   if (all.killed_ns == 0) return std::fprintf(stderr, "nobody was killed\n"), 1;
-  std::printf("seconds=%.6f after_kill=%.6f\n", 1e-9 * static_cast<double>(last - *std::min_element(all.begun[1].begin(), all.begun[1].begin() + killed)),
+  std::printf("seconds=%.6f after_kill=%.6f\n",
+              1e-9 * static_cast<double>(last - *std::min_element(all.begun[1].begin(),
+                                                                  all.begun[1].begin() + killed)),
               1e-9 * static_cast<double>(last - all.killed_ns));
   return 0;
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv) {
   arguments options;
   auto usage = [] {
-    std::fprintf(stderr, "usage: wire_all_reduce PROCESSES MEGABYTES ROUNDS [--tls] [--kill] [--chunk KIB] [--workers N] [--uplink RATE] [--places SPACE:ADDRESS,...]\n");
+    std::fprintf(stderr,
+                 "usage: wire_all_reduce PROCESSES MEGABYTES ROUNDS [--tls] [--kill] [--chunk KIB] "
+                 "[--workers N] [--uplink RATE] [--places SPACE:ADDRESS,...]\n");
     return 2;
   };
   if (argc < 4) return usage();
@@ -294,16 +325,19 @@ int main(int argc, char** argv) {
       return usage();
     }
   }
-  if (options.processes < 2 || options.processes > bench::most_processes || options.rounds >= bench::most_rounds || options.values == 0 || options.workers == 0)
+  if (options.processes < 2 || options.processes > bench::most_processes ||
+      options.rounds >= bench::most_rounds || options.values == 0 || options.workers == 0)
     return usage();
   options.places.resize(std::max<std::size_t>(options.places.size(), options.processes));
   std::string keys = (std::filesystem::temp_directory_path() / "shoal_bench_XXXXXX").string();
   if (options.tls) {
     if (mkdtemp(keys.data()) == nullptr) return std::perror("mkdtemp"), 3;
     options.keys = keys;
-    if (auto made = make_keys(options); !made) return std::fprintf(stderr, "%s\n", made.error().c_str()), 3;
+    if (auto made = make_keys(options); !made)
+      return std::fprintf(stderr, "%s\n", made.error().c_str()), 3;
   }
-  setenv("GRPC_VERBOSITY", "NONE", 0);   // before credentials are made; else it tells that certificates name nodes and not addresses
+  setenv("GRPC_VERBOSITY", "NONE", 0); // before credentials are made; else it tells that
+                                       // certificates name nodes and not addresses
   auto& all = bench::share<shared_state>(options.processes);
   const bool good = bench::run_processes(
       options.processes,

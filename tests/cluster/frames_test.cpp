@@ -1,16 +1,5 @@
-// What comes from others, read by itself: frames, gRPC messages and CAF messages that are cut, changed and made up. And who a message is from, whatever
-// it says.
-#include <algorithm>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
-
-#include <doctest/doctest.h>
-
-#include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
-#include <grpcpp/security/credentials.h>
-
+// What comes from others, read by itself: frames, gRPC messages and CAF messages that are cut,
+// changed and made up. And who a message is from, whatever it says.
 #include "actors/all_messages.hpp"
 #include "actors/messages.hpp"
 #include "kernels/base/digest.hpp"
@@ -23,6 +12,16 @@
 #include "netem/wire/message_codec.hpp"
 #include "netem/wire/network.hpp"
 #include "tests/cluster/support/attacker.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <doctest/doctest.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
 
 using namespace shoal;
 using namespace shoal::cluster;
@@ -45,7 +44,8 @@ bytes noise(rng& from, std::size_t size) {
 
 /// One to four bits turned.
 bytes flipped(rng& from, bytes what) {
-  for (auto bits = 1 + from.below(4); bits > 0; --bits) what[from.below(what.size())] ^= std::byte{1} << from.below(8);
+  for (auto bits = 1 + from.below(4); bits > 0; --bits)
+    what[from.below(what.size())] ^= std::byte{1} << from.below(8);
   return what;
 }
 
@@ -63,8 +63,10 @@ hello some_hello() {
 
 /// One host of a real network, with an actor that writes down who sent it what.
 class lone_host {
- public:
-  explicit lone_host(const std::string& name, std::uint64_t most_frames = wire_options{}.most_frames, std::size_t most_named = wire_options{}.most_named)
+public:
+  explicit lone_host(const std::string& name,
+                     std::uint64_t most_frames = wire_options{}.most_frames,
+                     std::size_t most_named = wire_options{}.most_named)
       : config_(netem::time_mode::wall_clock, 1) {
     actors::register_messages(config_);
     system_ = std::make_unique<caf::actor_system>(config_);
@@ -86,17 +88,24 @@ class lone_host {
     over_->use(*system_, *net_);
     const auto region = net_->add_region("here");
     host_ = net_->start_host(net_->add_machine(name, region, {1e9}, {1e9}), 5);
-    REQUIRE(over_->open(host_, {.name = name, .incarnation = 5, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}}).ok());
+    REQUIRE(over_
+                ->open(host_, {.name = name,
+                               .incarnation = 5,
+                               .listen = netem::wire::address{"127.0.0.1", 0},
+                               .advertise = {}})
+                .ok());
     caf::actor local;
     {
       netem::acting_as as{host_};
-      // (Without an argument CAF looks through a null pointer at the tuple of none, which the standard library's assertions refuse.)
+      // (Without an argument CAF looks through a null pointer at the tuple of none, which the
+      // standard library's assertions refuse.)
       const auto keep = [](caf::event_based_actor* self, lone_host* here) -> caf::behavior {
         self->set_default_handler(caf::drop);
         return {[here, self](const actors::push_received& what) {
           const auto sender = self->current_sender();
           std::lock_guard guard(here->mutex_);
-          here->senders_.push_back({sender ? sender->node() : caf::node_id{}, sender ? sender->id() : 0, what.token});
+          here->senders_.push_back(
+              {sender ? sender->node() : caf::node_id{}, sender ? sender->id() : 0, what.token});
         }};
       };
       local = caf::actor_cast<caf::actor>(system_->spawn(keep, this));
@@ -146,7 +155,7 @@ class lone_host {
     return out;
   }
 
- private:
+private:
   netem::system_config config_;
   std::unique_ptr<caf::actor_system> system_;
   std::unique_ptr<network> over_;
@@ -160,8 +169,9 @@ class lone_host {
 
 /// A host whose link with `lab` is up.
 class linked_host : public false_host {
- public:
-  linked_host(lone_host& lab, const std::string& name, std::uint64_t link) : false_host(lab.at(), grpc::InsecureChannelCredentials()) {
+public:
+  linked_host(lone_host& lab, const std::string& name, std::uint64_t link)
+      : false_host(lab.at(), grpc::InsecureChannelCredentials()) {
     greet(lab.hello_of(name, link));
     const auto theirs = answer();
     REQUIRE(theirs.has_value());
@@ -170,7 +180,7 @@ class linked_host : public false_host {
   /// The ordinal of the actor that `lab` introduced itself with.
   std::uint32_t service() const noexcept { return service_; }
 
- private:
+private:
   std::uint32_t service_ = 0;
 };
 
@@ -230,7 +240,8 @@ frame frame_of(lone_host& by, std::uint32_t from, std::uint32_t to, const caf::m
   return message_to(to, {binary.data(), binary.size()}, from);
 }
 
-/// A push_received with `token`, from the sender's actor `from` to the receiver's `to`, by their ordinals.
+/// A push_received with `token`, from the sender's actor `from` to the receiver's `to`, by their
+/// ordinals.
 frame push_frame(lone_host& lab, std::uint32_t from, std::uint32_t to, std::uint64_t token) {
   return frame_of(lab, from, to, caf::make_message(actors::push_received{token}));
 }
@@ -241,9 +252,10 @@ payload joined(const std::vector<payload>& parts) {
   return payload{std::move(all)};
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("hellos and heads that are cut, changed or made up are refused, or say no more than they say") {
+TEST_CASE(
+    "hellos and heads that are cut, changed or made up are refused, or say no more than they say") {
   rng random(1);
   const auto good = bytes_of(to_frame(some_hello()));
   bool other_version = false;
@@ -261,13 +273,14 @@ TEST_CASE("hellos and heads that are cut, changed or made up are refused, or say
     versions += other_version;
     if (!what) continue;
     ++taken;
-    REQUIRE(bytes_of(to_frame(*what)) == changed);   // nothing in it that is not what it says
+    REQUIRE(bytes_of(to_frame(*what)) == changed); // nothing in it that is not what it says
     REQUIRE(what->name.size() <= 63);
     REQUIRE(what->address.size() <= 300);
   }
   CHECK(taken > 0);
   CHECK(versions > 0);
-  for (int round = 0; round < 20'000; ++round) REQUIRE_FALSE(read_hello(noise(random, random.below(200)), other_version));
+  for (int round = 0; round < 20'000; ++round)
+    REQUIRE_FALSE(read_hello(noise(random, random.below(200)), other_version));
 
   message_head head;
   head.binary = 100;
@@ -275,7 +288,8 @@ TEST_CASE("hellos and heads that are cut, changed or made up are refused, or say
   const auto message = bytes_of(message_frame(head, {}));
   REQUIRE(message.size() == message_head::bytes);
   REQUIRE(read_message_head(message));
-  for (std::size_t size = 0; size < message.size(); ++size) CHECK_FALSE(read_message_head(std::span(message).first(size)));
+  for (std::size_t size = 0; size < message.size(); ++size)
+    CHECK_FALSE(read_message_head(std::span(message).first(size)));
   for (int round = 0; round < 20'000; ++round) {
     const auto changed = flipped(random, message);
     const auto what = read_message_head(changed);
@@ -289,15 +303,19 @@ TEST_CASE("hellos and heads that are cut, changed or made up are refused, or say
 }
 
 TEST_CASE("an address reads back as it was written, or is refused") {
-  for (const char* good : {"lab-3.example.org:7000", "10.0.0.5:0", "[::1]:65535", "[fe80::1%eth0]:1"}) {
+  for (const char* good :
+       {"lab-3.example.org:7000", "10.0.0.5:0", "[::1]:65535", "[fe80::1%eth0]:1"}) {
     const auto read = parse_address(good);
     REQUIRE_MESSAGE(read.ok(), good);
     CHECK(read->text() == good);
   }
-  for (const char* bad : {"[[x]:5", "[a]b]:5", "[::1:5", "::1:5", "a]:5", ":5", "[]:5", "a:65536", "a:", "a", "a b:5", "a\nb:5", "a\x7f:5", "x@a:5", "a:-1"}) CHECK_FALSE(parse_address(bad).ok());
+  for (const char* bad : {"[[x]:5", "[a]b]:5", "[::1:5", "::1:5", "a]:5", ":5", "[]:5", "a:65536",
+                          "a:", "a", "a b:5", "a\nb:5", "a\x7f:5", "x@a:5", "a:-1"})
+    CHECK_FALSE(parse_address(bad).ok());
 }
 
-TEST_CASE("the first bytes of a connection are those of our protocol, or garbage, or too few to say") {
+TEST_CASE(
+    "the first bytes of a connection are those of our protocol, or garbage, or too few to say") {
   CHECK(look_at_first("", true) == first_bytes::too_few);
   CHECK(look_at_first("\x16", true) == first_bytes::too_few);
   CHECK(look_at_first("\x16\x03\x01", true) == first_bytes::ours);
@@ -307,10 +325,12 @@ TEST_CASE("the first bytes of a connection are those of our protocol, or garbage
   CHECK(look_at_first("PRI", true) == first_bytes::garbage);
 }
 
-TEST_CASE("gRPC messages that are not made of frames are refused, and frames never reach beyond them") {
+TEST_CASE(
+    "gRPC messages that are not made of frames are refused, and frames never reach beyond them") {
   rng random(2);
   std::deque<frame> queue;
-  for (const std::size_t size : {1, 8, 9, 100, 1000}) queue.push_back(frame{std::vector<char>(size, 'f'), {}});
+  for (const std::size_t size : {1, 8, 9, 100, 1000})
+    queue.push_back(frame{std::vector<char>(size, 'f'), {}});
   std::size_t all = 0;
   const auto good = to_grpc(queue, all);
   std::vector<payload> read;
@@ -328,7 +348,8 @@ TEST_CASE("gRPC messages that are not made of frames are refused, and frames nev
     std::size_t sum = 0;
     for (const auto& each : frames) {
       sum += 8 + each.size();
-      for (const auto byte : each.bytes()) touched += std::to_integer<std::uint64_t>(byte);   // each is there to be read
+      for (const auto byte : each.bytes())
+        touched += std::to_integer<std::uint64_t>(byte); // each is there to be read
       REQUIRE(reinterpret_cast<std::uintptr_t>(each.bytes().data()) % 8 == 0);
     }
     REQUIRE(sum <= what.size() + 8);
@@ -337,7 +358,8 @@ TEST_CASE("gRPC messages that are not made of frames are refused, and frames nev
   CHECK(refused >= text.size() - 5 * 16);
   for (int round = 0; round < 10'000; ++round) {
     auto changed = text;
-    for (auto bits = 1 + random.below(4); bits > 0; --bits) changed[random.below(changed.size())] ^= static_cast<char>(1 << random.below(8));
+    for (auto bits = 1 + random.below(4); bits > 0; --bits)
+      changed[random.below(changed.size())] ^= static_cast<char>(1 << random.below(8));
     look_at(std::move(changed));
     const auto made_up = noise(random, 1 + random.below(300));
     look_at({reinterpret_cast<const char*>(made_up.data()), made_up.size()});
@@ -354,7 +376,8 @@ TEST_CASE("messages that are cut, changed or made up are refused, or are message
   };
   std::size_t refused = 0, taken = 0;
   for (const auto& good : samples(lab)) {
-    const auto binary = bytes(std::as_bytes(std::span(good.binary)).begin(), std::as_bytes(std::span(good.binary)).end());
+    const auto binary = bytes(std::as_bytes(std::span(good.binary)).begin(),
+                              std::as_bytes(std::span(good.binary)).end());
     const auto beside = joined(good.beside);
     auto same = read(binary, beside);
     REQUIRE(same.ok());
@@ -397,8 +420,8 @@ TEST_CASE("who a message is from is the other end of its link, whatever the mess
     by.send(0, push_frame(lab, from, honest.service(), token));
   };
   send(honest, 4, 1);
-  send(mallory, 4, 2);             // the number of honest's actor
-  send(mallory, 0xffffffff, 3);    // nobody
+  send(mallory, 4, 2);          // the number of honest's actor
+  send(mallory, 0xffffffff, 3); // nobody
   // The number of the receiver itself.
   send(mallory, mallory.service(), 4);
   REQUIRE(wait_until([&] { return lab.senders().size() == 4; }));
@@ -423,7 +446,9 @@ TEST_CASE("links on which changed and made up frames come are closed, and others
     linked_host mallory(lab, "mallory-" + std::to_string(round), 2 + round);
     for (int i = 0; i < 200; ++i) {
       const auto pipe = static_cast<int>(random.below(2));
-      auto what = random.below(2) == 0 ? flipped(random, bytes_of(push_frame(lab, message_head{}.from, 0, round))) : noise(random, 1 + random.below(100));
+      auto what = random.below(2) == 0
+                      ? flipped(random, bytes_of(push_frame(lab, message_head{}.from, 0, round)))
+                      : noise(random, 1 + random.below(100));
       // Who says that it leaves is let go.
       if (what.size() == 1 && what[0] == static_cast<std::byte>(frame_kind::leaving)) continue;
       mallory.send(pipe, what);
@@ -433,12 +458,14 @@ TEST_CASE("links on which changed and made up frames come are closed, and others
     CHECK(mallory.closed());
   }
   const auto counts = lab.counts();
-  CHECK(counts.frames_refused.at("bad_frame") + counts.frames_refused.at("bad_message") == rounds);   // each for one reason
+  CHECK(counts.frames_refused.at("bad_frame") + counts.frames_refused.at("bad_message") ==
+        rounds); // each for one reason
   CHECK(counts.links_open == 1);
   CHECK_FALSE(honest.closed(0ms));
 }
 
-TEST_CASE("who names hosts that nobody has heard of without end is hung up on, also when it comes again") {
+TEST_CASE("who names hosts that nobody has heard of without end is hung up on, also when it comes "
+          "again") {
   constexpr std::size_t most = 30;
   lone_host lab("lab", wire_options{}.most_frames, most), elsewhere("elsewhere");
   linked_host honest(lab, "honest", 1), mallory(lab, "mallory", 2);
@@ -446,12 +473,14 @@ TEST_CASE("who names hosts that nobody has heard of without end is hung up on, a
   const auto naming = [&](std::size_t first, std::size_t count) {
     actors::query_answer answer;
     for (std::size_t i = first; i < first + count; ++i) {
-      const auto address = elsewhere.net().address_at(netem::fabric::node_of("host-" + std::to_string(i), 1), 3);
+      const auto address =
+          elsewhere.net().address_at(netem::fabric::node_of("host-" + std::to_string(i), 1), 3);
       answer.nearer.push_back({{}, caf::actor_cast<caf::actor>(address)});
     }
     return frame_of(elsewhere, 4, to, caf::make_message(std::move(answer)));
   };
-  // The same ones again and again are no more than they are, and who named them first has named them.
+  // The same ones again and again are no more than they are, and who named them first has named
+  // them.
   for (int i = 0; i < 5; ++i) mallory.send(0, naming(0, 20));
   mallory.send(0, push_frame(lab, 4, to, 1));
   REQUIRE(lab.wait_until([&] { return lab.senders().size() == 1; }));

@@ -1,25 +1,23 @@
-// Strangers, volunteers who were taken out, and admitted ones who misbehave, against a swarm that trains: each is refused under the reason that it
-// deserves, and neither training nor memory notices.
-#include <sys/resource.h>
-
-#include <algorithm>
-
-#include <openssl/ssl.h>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include <caf/actor_system.hpp>
-#include <caf/error.hpp>
-#include <caf/sec.hpp>
-#include <caf/system_messages.hpp>
-
+// Strangers, volunteers who were taken out, and admitted ones who misbehave, against a swarm that
+// trains: each is refused under the reason that it deserves, and neither training nor memory
+// notices.
 #include "actors/dht/messages.hpp"
 #include "actors/host_messages.hpp"
 #include "actors/messages.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/wire/message_codec.hpp"
 #include "tests/cluster/support/attacker.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/error.hpp>
+#include <caf/sec.hpp>
+#include <caf/system_messages.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <openssl/ssl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
 
 using namespace shoal;
 using namespace shoal::cluster;
@@ -29,8 +27,12 @@ namespace {
 
 constexpr std::uint64_t epochs = 150;
 
-std::string handshake_series(std::string_view reason) { return fmt::format("shoal_handshakes_refused_total{{reason=\"{}\"}}", reason); }
-std::string frame_series(std::string_view reason) { return fmt::format("shoal_frames_refused_total{{reason=\"{}\"}}", reason); }
+std::string handshake_series(std::string_view reason) {
+  return fmt::format("shoal_handshakes_refused_total{{reason=\"{}\"}}", reason);
+}
+std::string frame_series(std::string_view reason) {
+  return fmt::format("shoal_frames_refused_total{{reason=\"{}\"}}", reason);
+}
 
 /// The swarm, the node that is attacked, and what was done to it so far.
 struct attack {
@@ -38,8 +40,12 @@ struct attack {
 
   hello hello_of(const std::string& name) { return reef.hello_of(name, ++links); }
   std::string next_name() { return fmt::format("mallory-{}", ++names); }
-  std::shared_ptr<grpc::ChannelCredentials> as(const identity& who) const { return credentials_of(who, reef.moderator().certificate_pem()); }
-  std::shared_ptr<grpc::ChannelCredentials> admitted(const std::string& name) const { return as(reef.admit(name)); }
+  std::shared_ptr<grpc::ChannelCredentials> as(const identity& who) const {
+    return credentials_of(who, reef.moderator().certificate_pem());
+  }
+  std::shared_ptr<grpc::ChannelCredentials> admitted(const std::string& name) const {
+    return as(reef.admit(name));
+  }
 
   /// A host with a good certificate that says `change`d things.
   void says(const std::string& reason, const std::function<void(hello&)>& change) {
@@ -52,8 +58,10 @@ struct attack {
     CHECK(mallory.refused() == reason);
     ++handshakes[reason];
   }
-  /// A host with a good certificate whose first frame on the control pipe is not the hello that it should be.
-  void begins_with(const std::string& what, const std::function<void(false_host&, const hello&)>& begin) {
+  /// A host with a good certificate whose first frame on the control pipe is not the hello that it
+  /// should be.
+  void begins_with(const std::string& what,
+                   const std::function<void(false_host&, const hello&)>& begin) {
     CAPTURE(what);
     const auto name = next_name();
     false_host mallory(target, admitted(name));
@@ -62,7 +70,8 @@ struct attack {
     ++handshakes["not_ours"];
   }
   /// An admitted host whose link is up and that then sends what no host sends.
-  void misbehaves(const std::string& what, std::string_view reason, const std::function<void(false_host&, const hello& theirs)>& then) {
+  void misbehaves(const std::string& what, std::string_view reason,
+                  const std::function<void(false_host&, const hello& theirs)>& then) {
     CAPTURE(what);
     const auto name = next_name();
     const auto credentials = admitted(name);
@@ -89,7 +98,7 @@ struct attack {
   const std::string target;
   const std::uint16_t port;
   std::uint64_t links = 0, names = 0;
-  std::map<std::string, std::uint64_t> handshakes, frames;   // that have to be counted, at least
+  std::map<std::string, std::uint64_t> handshakes, frames; // that have to be counted, at least
 };
 
 template <class Message>
@@ -101,8 +110,10 @@ std::string encoded(caf::actor_system& system, Message what) {
 
 void strangers(attack& a) {
   // No TLS at all.
-  for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), std::string("SSH-2.0-x\r\n"),
-                                   std::string("\xff\xff\xff\xff", 4), std::string(1 << 20, '\0')}) {
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        std::string("SSH-2.0-x\r\n"), std::string("\xff\xff\xff\xff", 4),
+        std::string(1 << 20, '\0')}) {
     const raw_connection stranger(a.port);
     stranger.send(bytes);
     CHECK(stranger.closed());
@@ -139,7 +150,8 @@ void certificates(attack& a) {
   expect("not_admitted", self_signed, "mallory");
   const auto key = signing_key::make();
   const auto elsewhere = own->admit("p-1", key.public_key(), swarm::utc_ns(), 1h);
-  const auto late = a.reef.moderator().admit("late", key.public_key(), swarm::utc_ns() - std::chrono::nanoseconds(48h).count(), 24h);
+  const auto late = a.reef.moderator().admit(
+      "late", key.public_key(), swarm::utc_ns() - std::chrono::nanoseconds(48h).count(), 24h);
   REQUIRE((elsewhere.ok() && late.ok()));
   const std::string pem(key.pem().view());
   expect("not_admitted", {*elsewhere, pem}, "p-1");
@@ -191,7 +203,10 @@ void bad_beginnings(attack& a) {
 }
 
 void bad_frames(attack& a) {
-  const auto bad_frame = [&](const std::string& what, const std::function<void(false_host&, const hello&)>& then) { a.misbehaves(what, "bad_frame", then); };
+  const auto bad_frame = [&](const std::string& what,
+                             const std::function<void(false_host&, const hello&)>& then) {
+    a.misbehaves(what, "bad_frame", then);
+  };
   bad_frame("a piece of nothing", [](false_host& mallory, const hello&) {
     auto piece = frame_writer(frame_kind::piece).done();
     piece.head.resize(64);
@@ -219,15 +234,23 @@ void bad_frames(attack& a) {
     head.beside = ~std::uint64_t{0} - 7;
     mallory.send(0, message_frame(head, std::string(8, 'x')));
   });
-  bad_frame("another message before the pieces of one have come", [](false_host& mallory, const hello&) {
-    message_head head;
-    head.more = 1;
-    head.beside = 1 << 20;
-    for (int i = 0; i < 2; ++i) mallory.send(1, message_frame(head, std::string(512, 'x')));
+  bad_frame("another message before the pieces of one have come",
+            [](false_host& mallory, const hello&) {
+              message_head head;
+              head.more = 1;
+              head.beside = 1 << 20;
+              for (int i = 0; i < 2; ++i)
+                mallory.send(1, message_frame(head, std::string(512, 'x')));
+            });
+  bad_frame("a second hello on the bulk pipe", [&](false_host& mallory, const hello&) {
+    mallory.send(1, to_frame(a.hello_of("p-1")));
   });
-  bad_frame("a second hello on the bulk pipe", [&](false_host& mallory, const hello&) { mallory.send(1, to_frame(a.hello_of("p-1"))); });
-  bad_frame("a kind that there is not", [](false_host& mallory, const hello&) { mallory.send(0, frame{{'\x7f'}, {}}); });
-  bad_frame("a watch without a number", [](false_host& mallory, const hello&) { mallory.send(0, frame_writer(frame_kind::watch).done()); });
+  bad_frame("a kind that there is not", [](false_host& mallory, const hello&) {
+    mallory.send(0, frame{{'\x7f'}, {}});
+  });
+  bad_frame("a watch without a number", [](false_host& mallory, const hello&) {
+    mallory.send(0, frame_writer(frame_kind::watch).done());
+  });
 }
 
 void bad_messages(attack& a) {
@@ -235,9 +258,10 @@ void bad_messages(attack& a) {
   actors::register_messages(config);
   caf::actor_system system(config);
   const auto bad_message = [&](const std::string& what, std::string binary) {
-    a.misbehaves(what, "bad_message", [binary = std::move(binary)](false_host& mallory, const hello& theirs) {
-      mallory.send(0, message_to(theirs, binary));
-    });
+    a.misbehaves(what, "bad_message",
+                 [binary = std::move(binary)](false_host& mallory, const hello& theirs) {
+                   mallory.send(0, message_to(theirs, binary));
+                 });
   };
   // What would end an actor, or make it believe that another one has.
   bad_message("exit_msg", encoded(system, caf::exit_msg{{}, caf::exit_reason::kill}));
@@ -250,7 +274,8 @@ void bad_messages(attack& a) {
   auto cut = encoded(system, actors::records_query{});
   cut.pop_back();
   bad_message("a message without its end", cut);
-  bad_message("a message with more behind it", encoded(system, actors::records_query{}) + "xxxxxxxx");
+  bad_message("a message with more behind it",
+              encoded(system, actors::records_query{}) + "xxxxxxxx");
   bad_message("no message at all", std::string(200, '\xff'));
 }
 
@@ -265,23 +290,26 @@ void bad_framing(attack& a) {
   a.handshakes["no_hello"] += 1;
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving ones attack a node of it") {
+TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving ones attack a node "
+          "of it") {
   swarm reef(attacked_swarm(3, epochs));
   for (const char* name : {"p-0", "p-1", "p-2", "shard-0"}) reef.start(name, {"--quiet"});
-  REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 1; }), reef.node("p-0").err());
+  REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 1; }),
+                  reef.node("p-0").err());
   attack a(reef);
   const auto began = std::chrono::steady_clock::now();
 
-  // What takes its time to be found out, beside all else: those who say nothing on a connection, or nothing on a stream, or stop in the middle of the
-  // handshake.
+  // What takes its time to be found out, beside all else: those who say nothing on a connection, or
+  // nothing on a stream, or stop in the middle of the handshake.
   constexpr std::size_t half_open = 1000;
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = std::min<rlim_t>(files.rlim_max, 4 * half_open);
   setrlimit(RLIMIT_NOFILE, &files);
-  REQUIRE_MESSAGE(files.rlim_cur > 3 * half_open, "this user may not open enough files: ulimit -Hn");
+  REQUIRE_MESSAGE(files.rlim_cur > 3 * half_open,
+                  "this user may not open enough files: ulimit -Hn");
   std::vector<raw_connection> silent, stuck;
   for (std::size_t i = 0; i < half_open; ++i) {
     silent.emplace_back(a.port);
@@ -293,12 +321,16 @@ TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving 
   half.send(0, to_frame(a.hello_of(half_name)));
 
   const auto count_of = [&](const std::string& name) { return reef.metrics("p-0")[name]; };
-  const std::pair<std::string, void (*)(attack&)> acts[] = {{"strangers", strangers}, {"certificates", certificates}, {"bad beginnings", bad_beginnings},
-                                                            {"bad frames", bad_frames}, {"bad messages", bad_messages}, {"bad framing", bad_framing}};
+  const std::pair<std::string, void (*)(attack&)> acts[] = {
+      {"strangers", strangers},           {"certificates", certificates},
+      {"bad beginnings", bad_beginnings}, {"bad frames", bad_frames},
+      {"bad messages", bad_messages},     {"bad framing", bad_framing}};
   for (const auto& [what, act] : acts) {
     const auto start = std::chrono::steady_clock::now();
     act(a);
-    MESSAGE(what << ": " << std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() << " s");
+    MESSAGE(what << ": "
+                 << std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()
+                 << " s");
   }
   CHECK(speechless.closed());
   CHECK(half.closed());
@@ -309,11 +341,13 @@ TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving 
   for (const auto& [reason, wanted] : a.handshakes) {
     CAPTURE(reason);
     CAPTURE(wanted);
-    CHECK(wait_until([&] { return count_of(handshake_series(reason)) >= static_cast<double>(wanted); }, 20s));
+    CHECK(wait_until(
+        [&] { return count_of(handshake_series(reason)) >= static_cast<double>(wanted); }, 20s));
   }
   for (const auto& [reason, wanted] : a.frames) {
     CAPTURE(reason);
-    CHECK(wait_until([&] { return count_of(frame_series(reason)) >= static_cast<double>(wanted); }, 20s));
+    CHECK(wait_until([&] { return count_of(frame_series(reason)) >= static_cast<double>(wanted); },
+                     20s));
   }
   // Each of the thousands is counted, whichever limit it met.
   CHECK(wait_until([&] {
@@ -324,13 +358,18 @@ TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving 
   const auto after = reef.metrics("p-0");
   CHECK(after.at(handshake_series("silent")) >= 1);
   CHECK(after.at(handshake_series("too_many")) >= 1);
-  MESSAGE("attacked from epoch 1 to epoch " << after.at("shoal_epoch") << ", "
-          << std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() << " s");
+  MESSAGE("attacked from epoch 1 to epoch "
+          << after.at("shoal_epoch") << ", "
+          << std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()
+          << " s");
   CHECK(after.at("shoal_epoch") < epochs);
 
   reef.check_trained(epochs);
-  const auto memory_of = [&](const char* name) { return reef.summary(name).at("peak_rss_bytes").get<double>() / (1 << 20); };
-  MESSAGE("most memory: " << memory_of("p-0") << " MiB; " << memory_of("p-1") << " MiB of a node that was not attacked");
+  const auto memory_of = [&](const char* name) {
+    return reef.summary(name).at("peak_rss_bytes").get<double>() / (1 << 20);
+  };
+  MESSAGE("most memory: " << memory_of("p-0") << " MiB; " << memory_of("p-1")
+                          << " MiB of a node that was not attacked");
   CHECK(memory_of("p-0") < 2 * memory_of("p-1"));
   // Nobody else has seen any of it, and no link among the honest was lost before the end.
   CHECK(reef.node("p-1").err().find("it sent what no host sends") == std::string::npos);

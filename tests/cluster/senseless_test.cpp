@@ -1,18 +1,18 @@
-// An admitted host that sends messages which can be read and mean nothing, to every actor of a node: "nothing that a peer sends can crash
-// another peer" (DESIGN section 5, 7), over the network.
-#include <string>
-#include <vector>
-
-#include <caf/actor_system.hpp>
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
+// An admitted host that sends messages which can be read and mean nothing, to every actor of a
+// node: "nothing that a peer sends can crash another peer" (DESIGN section 5, 7), over the network.
 #include "actors/messages.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/wire/message_codec.hpp"
 #include "tests/actors/support/message_filler.hpp"
 #include "tests/cluster/support/attacker.hpp"
 #include "tests/support/skip.hpp"
+
+#include <caf/actor_system.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::cluster;
@@ -28,7 +28,9 @@ std::vector<std::string> senseless(caf::actor_system& system, rng& random, std::
   const caf::actor nobody;
   actors::testing::filler fill{random, nobody, true};
   actors::testing::for_each_type(actors::testing::all_messages{}, [&]<class Message>(Message*) {
-    if (!actors::goes_between_hosts(fmt::format("shoal::{}", actors::kind_of(caf::make_message(Message{}).content()).name))) return;
+    if (!actors::goes_between_hosts(
+            fmt::format("shoal::{}", actors::kind_of(caf::make_message(Message{}).content()).name)))
+      return;
     for (std::size_t i = 0; i < each; ++i) {
       Message one;
       fill(one);
@@ -40,32 +42,37 @@ std::vector<std::string> senseless(caf::actor_system& system, rng& random, std::
   return out;
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("a swarm trains on while an admitted host sends every actor of two nodes messages that mean nothing") {
+TEST_CASE("a swarm trains on while an admitted host sends every actor of two nodes messages that "
+          "mean nothing") {
   swarm reef(attacked_swarm(4, epochs));
   const std::vector<std::string> honest{"p-0", "p-1", "p-2", "shard-0"};
   for (const auto& name : honest) reef.start(name, {"--quiet"});
-  REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 1; }), reef.node("p-0").err());
+  REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 1; }),
+                  reef.node("p-0").err());
 
   netem::system_config config(netem::time_mode::wall_clock);
   actors::register_messages(config);
   caf::actor_system system(config);
   auto random = stream(7, "senseless");
-  constexpr std::uint32_t actors_of_a_node = 40;   // numbers beyond the last are of nobody
+  constexpr std::uint32_t actors_of_a_node = 40; // numbers beyond the last are of nobody
   std::uint64_t sent = 0, links = 0, cut = 0;
   for (const std::string target : {"p-0", "shard-0"}) {
     const auto all = senseless(system, random, tries(6, 60));
     std::unique_ptr<false_host> mallory;
     const auto connect = [&] {
       const auto name = fmt::format("mallory-{}", ++links);
-      mallory = std::make_unique<false_host>(reef.address_of(target), credentials_of(reef.admit(name), reef.moderator().certificate_pem()));
+      mallory = std::make_unique<false_host>(
+          reef.address_of(target),
+          credentials_of(reef.admit(name), reef.moderator().certificate_pem()));
       mallory->greet(reef.hello_of(name, links));
       REQUIRE_MESSAGE(mallory->answer(), mallory->why_closed());
     };
     connect();
     for (std::uint32_t actor = 0; actor < actors_of_a_node; ++actor) {
-      for (std::size_t i = 0; i < all.size(); ++i) mallory->send(static_cast<int>(i % 2), message_to(actor, all[i], 3));
+      for (std::size_t i = 0; i < all.size(); ++i)
+        mallory->send(static_cast<int>(i % 2), message_to(actor, all[i], 3));
       sent += all.size();
       // Whom nobody listens to any more comes again under another name.
       if (mallory->closed(std::chrono::milliseconds(20))) {
@@ -75,9 +82,13 @@ TEST_CASE("a swarm trains on while an admitted host sends every actor of two nod
     }
   }
   // They have come where they were sent.
-  for (const char* name : {"p-0", "shard-0"}) CHECK_MESSAGE(wait_until([&] { return reef.metrics(name)["shoal_misbehaved_total"] > 100; }), name);
+  for (const char* name : {"p-0", "shard-0"})
+    CHECK_MESSAGE(wait_until([&] { return reef.metrics(name)["shoal_misbehaved_total"] > 100; }),
+                  name);
   const auto now = reef.metrics("p-0");
-  MESSAGE(sent << " messages over " << links << " links, " << cut << " of them cut, " << now.at("shoal_misbehaved_total") << " refused by actors of p-0, until epoch " << now.at("shoal_epoch"));
+  MESSAGE(sent << " messages over " << links << " links, " << cut << " of them cut, "
+               << now.at("shoal_misbehaved_total") << " refused by actors of p-0, until epoch "
+               << now.at("shoal_epoch"));
   CHECK(now.at("shoal_epoch") < epochs);
   reef.check_trained(epochs);
 }

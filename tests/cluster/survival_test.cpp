@@ -1,14 +1,5 @@
-// Processes that are killed at the worst moment, stopped, and cut off, in a swarm that trains: the others go on, no epoch is lost, and who comes
-// back contributes again.
-#include <csignal>
-
-#include <algorithm>
-#include <fstream>
-#include <random>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
+// Processes that are killed at the worst moment, stopped, and cut off, in a swarm that trains: the
+// others go on, no epoch is lost, and who comes back contributes again.
 #include "actors/data/sample_ledger.hpp"
 #include "actors/data/verify_data.hpp"
 #include "actors/probes.hpp"
@@ -17,15 +8,25 @@
 #include "tests/cluster/support/swarm.hpp"
 #include "tests/support/skip.hpp"
 
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <random>
+
 using namespace shoal;
 using namespace shoal::cluster;
 
 namespace {
 
-/// A process that has to load its libraries on a machine that compiles beside it was seen to take half a minute for that.
+/// A process that has to load its libraries on a machine that compiles beside it was seen to take
+/// half a minute for that.
 constexpr auto slow_patience = 4 * patience;
 
-/// A round takes about a second, and so does a download of the state, so that either can be struck in its midst.
+/// A round takes about a second, and so does a download of the state, so that either can be struck
+/// in its midst.
 std::string scenario(std::uint64_t epochs, unsigned peers, unsigned shards) {
   return fmt::format(R"(
 seed: 3
@@ -38,17 +39,23 @@ workload: {{kind: quadratic, parameters: 40000}}
 training: {{target_batch: 64, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, optimizer: {{kind: adamw, learning_rate: 0.01}}}}
 averaging: {{matchmaking_time: 1s, round_timeout: 20s, sender_timeout: 4s}}
 record: {{metrics_interval: 20ms}}
-)", peers, shards, epochs);
+)",
+                     peers, shards, epochs);
 }
 
-std::string point(std::string_view which) { return fmt::format("shoal_points_reached_total{{point=\"{}\"}}", which); }
-const std::string sends_state = "shoal_sent_bytes_total{kind=\"state\"}", sends_data = "shoal_sent_bytes_total{kind=\"data\"}",
-                  rounds_ok = "shoal_rounds_total{outcome=\"ok\"}", rounds_partial = "shoal_rounds_total{outcome=\"partial\"}";
+std::string point(std::string_view which) {
+  return fmt::format("shoal_points_reached_total{{point=\"{}\"}}", which);
+}
+const std::string sends_state = "shoal_sent_bytes_total{kind=\"state\"}",
+                  sends_data = "shoal_sent_bytes_total{kind=\"data\"}",
+                  rounds_ok = "shoal_rounds_total{outcome=\"ok\"}",
+                  rounds_partial = "shoal_rounds_total{outcome=\"partial\"}";
 
 /// Processes by name, and what is done to them.
 class survivors {
- public:
-  survivors(std::uint64_t epochs, unsigned peers, unsigned shards) : reef_(scenario(epochs, peers, shards)), epochs_(epochs) {
+public:
+  survivors(std::uint64_t epochs, unsigned peers, unsigned shards)
+      : reef_(scenario(epochs, peers, shards)), epochs_(epochs) {
     for (unsigned i = 0; i < peers; ++i) peers_.push_back(fmt::format("p-{}", i));
     for (unsigned i = 0; i < shards; ++i) shards_.push_back(fmt::format("shard-{}", i));
     reef_.join_via({peers_[0], peers_[1]});
@@ -67,14 +74,16 @@ class survivors {
     std::map<std::string, double> before;
     for (const auto& name : whom) before[name] = reef_.metrics(name)[series];
     std::string out;
-    const bool rose = wait_until([&] {
-      for (const auto& name : whom)
-        if (reef_.metrics(name)[series] > before[name]) {
-          out = name;
-          return true;
-        }
-      return false;
-    }, slow_patience);
+    const bool rose = wait_until(
+        [&] {
+          for (const auto& name : whom)
+            if (reef_.metrics(name)[series] > before[name]) {
+              out = name;
+              return true;
+            }
+          return false;
+        },
+        slow_patience);
     REQUIRE_MESSAGE(rose, series);
     return out;
   }
@@ -88,29 +97,39 @@ class survivors {
   }
   void restart(const std::string& name) { reef_.restart(name); }
 
-  /// What is to be seen of a process that does its part: a peer completes rounds, a shard is linked with all peers that are not away just now.
+  /// What is to be seen of a process that does its part: a peer completes rounds, a shard is linked
+  /// with all peers that are not away just now.
   bool takes_part(const std::string& name) {
     auto seen = reef_.metrics(name);
     if (!name.starts_with("shard")) return seen[rounds_ok] + seen[rounds_partial] >= 1;
-    const auto here = std::count_if(peers_.begin(), peers_.end(), [&](const auto& peer) { return reef_.node(peer).running(); });
+    const auto here = std::count_if(peers_.begin(), peers_.end(),
+                                    [&](const auto& peer) { return reef_.node(peer).running(); });
     return seen["shoal_links_open"] >= static_cast<double>(here);
   }
   void wait_for_part(const std::string& name) {
     CAPTURE(name);
-    CHECK_MESSAGE(wait_until([&] { return takes_part(name); }, slow_patience), reef_.node(name).err());
+    CHECK_MESSAGE(wait_until([&] { return takes_part(name); }, slow_patience),
+                  reef_.node(name).err());
   }
   /// The others have trained on.
   void wait_for_epochs(const std::string& name, double more) {
     CAPTURE(name);
     const auto before = epoch_of(name);
-    CHECK_MESSAGE(wait_until([&] { return epoch_of(name) >= before + more; }, slow_patience), reef_.node(name).err());
+    CHECK_MESSAGE(wait_until([&] { return epoch_of(name) >= before + more; }, slow_patience),
+                  reef_.node(name).err());
   }
 
-  /// Everybody ends well, and what they wrote down agrees: every epoch was stepped to, who was killed contributed again, and no sample was used
-  /// twice without a word about it.
+  /// Everybody ends well, and what they wrote down agrees: every epoch was stepped to, who was
+  /// killed contributed again, and no sample was used twice without a word about it.
   void check_all() {
-    REQUIRE_MESSAGE(epoch_of(peers_[0]) < static_cast<double>(epochs_), "all of it has to happen while they train");
-    REQUIRE(wait_until([&] { return !reef_.node(peers_[0]).running() || epoch_of(peers_[0]) + 10 >= static_cast<double>(epochs_); }, 20min));
+    REQUIRE_MESSAGE(epoch_of(peers_[0]) < static_cast<double>(epochs_),
+                    "all of it has to happen while they train");
+    REQUIRE(wait_until(
+        [&] {
+          return !reef_.node(peers_[0]).running() ||
+                 epoch_of(peers_[0]) + 10 >= static_cast<double>(epochs_);
+        },
+        20min));
     reef_.check_trained(epochs_);
     std::string rounds;
     for (const auto& name : peers_) {
@@ -126,14 +145,15 @@ class survivors {
       CAPTURE(name);
       std::ifstream ledger(std::filesystem::path(reef_.out_of(name)) / "ledger.csv");
       std::istringstream used(rounds);
-      // What a killed process used its ledger alone knows; what the others say they used it has to know.
+      // What a killed process used its ledger alone knows; what the others say they used it has to
+      // know.
       for (const auto& error : actors::verify_data(ledger, used).errors)
         if (error.find("no such round used them") == std::string::npos) FAIL_CHECK(error);
     }
     check_used_once(rounds);
   }
 
- private:
+private:
   static void check_used_once(const std::string& rounds) {
     interval_set used;
     std::istringstream in(rounds);
@@ -142,7 +162,8 @@ class survivors {
     while (std::getline(in, line)) {
       std::uint64_t first = 0, count = 0;
       int parts = 0;
-      REQUIRE(std::sscanf(line.c_str(), "%*[^,],%*[^,],%*[^,],%lu,%lu,%d", &first, &count, &parts) == 3);
+      REQUIRE(std::sscanf(line.c_str(), "%*[^,],%*[^,],%*[^,],%lu,%lu,%d", &first, &count,
+                          &parts) == 3);
       if (parts == 0) continue;
       CAPTURE(line);
       CHECK(used.pieces(first, first + count).empty());
@@ -155,21 +176,23 @@ class survivors {
   std::vector<std::string> peers_, shards_;
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("processes of a shard that start later have higher territories, and no two the same") {
   using scenarios::territory_of;
   const auto now = swarm::utc_ns();
   CHECK(territory_of(now, 0) < territory_of(now, 1));
   CHECK(territory_of(now, 15) < territory_of(now + 250'000'000, 0));
-  CHECK(territory_of(now, 0) > 0);                                   // who has number 0 asks nobody
+  CHECK(territory_of(now, 0) > 0); // who has number 0 asks nobody
   CHECK(territory_of(now, 15) < std::numeric_limits<std::uint64_t>::max() / actors::territory_size);
 }
 
-TEST_CASE("a bootstrap, a leader, a reducer half-way, a donor and the owner of the shard are killed in their moment, and come back") {
-  SHOAL_NIGHTLY();   // it waits for moments that come when they come
-  survivors all(100, 5, 2);   // all of it takes thirty, and more where processes take long to start
-  const auto strike = [&](const std::string& what, const std::string& series, const std::vector<std::string>& whom) {
+TEST_CASE("a bootstrap, a leader, a reducer half-way, a donor and the owner of the shard are "
+          "killed in their moment, and come back") {
+  SHOAL_NIGHTLY();          // it waits for moments that come when they come
+  survivors all(100, 5, 2); // all of it takes thirty, and more where processes take long to start
+  const auto strike = [&](const std::string& what, const std::string& series,
+                          const std::vector<std::string>& whom) {
     const auto name = all.first_with_more(series, whom);
     all.kill(name);
     MESSAGE(what << ": " << name << " at epoch " << all.epoch_of(name == "p-4" ? "p-3" : "p-4"));
@@ -197,7 +220,8 @@ TEST_CASE("a bootstrap, a leader, a reducer half-way, a donor and the owner of t
   all.check_all();
 }
 
-TEST_CASE("a data shard that has no replica is killed, comes back, and hands out other samples than before") {
+TEST_CASE("a data shard that has no replica is killed, comes back, and hands out other samples "
+          "than before") {
   survivors all(40, 2, 1);
   const auto data = all.first_with_more(sends_data, all.shards());
   all.kill(data);
@@ -210,11 +234,17 @@ TEST_CASE("the shard outlives the restart of the only peer, and ends when that l
   swarm reef(scenario(1000, 1, 1));
   reef.join_via({"p-0"});
   for (const char* name : {"p-0", "shard-0"}) reef.start(name, {"--quiet"});
-  const auto trains = [&] { return wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 2; }, slow_patience); };
+  const auto trains = [&] {
+    return wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 2; }, slow_patience);
+  };
   REQUIRE_MESSAGE(trains(), reef.node("p-0").err());
   reef.node("p-0").signal(SIGTERM);
   CHECK(reef.node("p-0").wait() == 130);
-  CHECK_MESSAGE(wait_until([&] { return reef.node("shard-0").says("everybody has left; it ends in 10s unless somebody comes"); }), reef.node("shard-0").err());
+  CHECK_MESSAGE(wait_until([&] {
+                  return reef.node("shard-0").says(
+                      "everybody has left; it ends in 10s unless somebody comes");
+                }),
+                reef.node("shard-0").err());
   reef.restart("p-0");
   CHECK_MESSAGE(trains(), reef.node("p-0").err());
   CHECK(reef.node("shard-0").running());
@@ -228,7 +258,8 @@ TEST_CASE("thirty kills at random moments and a minute of standstill lose no epo
   const auto again = std::getenv("SHOAL_SEED");
   std::mt19937 random(again != nullptr ? static_cast<unsigned>(std::stoul(again)) : seed);
   MESSAGE("SHOAL_SEED=" << (again != nullptr ? std::string(again) : std::to_string(seed)));
-  constexpr std::uint64_t epochs = 700;   // thirty kills with all that they wait for take 400 and more
+  constexpr std::uint64_t epochs =
+      700; // thirty kills with all that they wait for take 400 and more
   survivors all(epochs, 5, 2);
   const auto below = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
   struct moment {
@@ -261,8 +292,10 @@ TEST_CASE("thirty kills at random moments and a minute of standstill lose no epo
     bring_back(false);
     const auto& chosen = moments[below(std::size(moments))];
     const bool of_shard = chosen.whom == all.shards();
-    const auto peers_away = std::count_if(away.begin(), away.end(), [](const auto& each) { return each.first.starts_with("p-"); });
-    if (here(chosen.whom).empty() || (of_shard && here(chosen.whom).size() < 2) || peers_away > 1) bring_back(true);
+    const auto peers_away = std::count_if(
+        away.begin(), away.end(), [](const auto& each) { return each.first.starts_with("p-"); });
+    if (here(chosen.whom).empty() || (of_shard && here(chosen.whom).size() < 2) || peers_away > 1)
+      bring_back(true);
     // A state is sent when somebody comes who lacks it.
     if (chosen.what == "donor") {
       const auto joiner = all.peers()[2 + below(3)];
@@ -271,14 +304,17 @@ TEST_CASE("thirty kills at random moments and a minute of standstill lose no epo
       all.restart(joiner);
     }
     const auto name = all.first_with_more(chosen.series, here(chosen.whom));
-    std::this_thread::sleep_for(std::chrono::milliseconds(below(400)));   // the moment is random: that is what is tried here
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(below(400))); // the moment is random: that is what is tried here
     all.kill(name);
     const std::chrono::milliseconds for_so_long(200 + below(2800));
     away[name] = std::chrono::steady_clock::now() + for_so_long;
-    MESSAGE(i << ": " << chosen.what << ", " << name << ", away for " << for_so_long.count() << " ms");
+    MESSAGE(i << ": " << chosen.what << ", " << name << ", away for " << for_so_long.count()
+              << " ms");
   }
   bring_back(true);
-  // Stopped, it says nothing and its connections stay open; continued, it is one that the others gave up a minute ago.
+  // Stopped, it says nothing and its connections stay open; continued, it is one that the others
+  // gave up a minute ago.
   const auto stopped = all.peers()[below(5)];
   const auto witness = all.peers()[stopped == "p-4" ? 3 : 4];
   const auto rounds_of = [&](const std::string& name) {
@@ -287,7 +323,7 @@ TEST_CASE("thirty kills at random moments and a minute of standstill lose no epo
   };
   const auto before = all.epoch_of(witness), rounds_before = rounds_of(stopped);
   all.reef().node(stopped).signal(SIGSTOP);
-  std::this_thread::sleep_for(60s);   // how long it stands still is what is tried here
+  std::this_thread::sleep_for(60s); // how long it stands still is what is tried here
   const auto meanwhile = all.epoch_of(witness) - before;
   all.reef().node(stopped).signal(SIGCONT);
   MESSAGE(stopped << " stood still for " << meanwhile << " epochs");

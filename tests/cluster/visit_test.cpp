@@ -1,13 +1,13 @@
 // An operator who looks at a running swarm, and tells a node to leave it; and others who try.
-#include <csignal>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/visit.hpp"
 #include "scenarios/observe/node_report.hpp"
 #include "tests/cluster/support/attacker.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <csignal>
 
 using namespace shoal;
 using namespace shoal::cluster;
@@ -26,7 +26,10 @@ struct operated_swarm {
 
   operated_swarm() {
     for (const char* name : {"p-0", "p-1", "p-2", "shard-0"}) reef.start(name, {"--quiet"});
-    REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 2 && reef.metrics("p-1")["shoal_links_open"] >= 3; }),
+    REQUIRE_MESSAGE(wait_until([&] {
+                      return reef.metrics("p-0")["shoal_epoch"] >= 2 &&
+                             reef.metrics("p-1")["shoal_links_open"] >= 3;
+                    }),
                     reef.node("p-0").err());
   }
   command run(std::vector<std::string> arguments) {
@@ -35,33 +38,39 @@ struct operated_swarm {
     REQUIRE(status);
     return {*status, process.out(), process.err()};
   }
-  /// Ends the others as a service manager would; each has trained, and none has seen an invariant violated.
+  /// Ends the others as a service manager would; each has trained, and none has seen an invariant
+  /// violated.
   void end(const std::vector<std::string>& names) {
     for (const auto& name : names) reef.node(name).signal(SIGTERM);
     for (const auto& name : names) {
       CHECK(reef.node(name).wait() == 130);
       const auto summary = reef.summary(name);
-      for (const auto& [rule, check] : summary["invariants"].items()) CHECK_MESSAGE(check["violated"] == 0, name << " " << rule);
+      for (const auto& [rule, check] : summary["invariants"].items())
+        CHECK_MESSAGE(check["violated"] == 0, name << " " << rule);
     }
   }
 };
 
-}  // namespace
+} // namespace
 
-TEST_CASE("status shows every host of a swarm, and an operator's drain ends one of them in good order") {
+TEST_CASE(
+    "status shows every host of a swarm, and an operator's drain ends one of them in good order") {
   operated_swarm bench;
   auto& reef = bench.reef;
   const auto guest = reef.keys_of("guest"), boss = reef.keys_of("boss", true);
 
-  const auto table = bench.run({"status", "--join", reef.address_of("p-1"), "--keys", guest, "--links"});
+  const auto table =
+      bench.run({"status", "--join", reef.address_of("p-1"), "--keys", guest, "--links"});
   CHECK(table.status == 0);
   INFO(table.out, table.err);
   CHECK(table.out.find("4 of 4 hosts answer, 3 train") != std::string::npos);
-  for (const char* name : {"p-0", "p-1", "p-2", "shard-0"}) CHECK(table.out.find(fmt::format("\n{} ", name)) != std::string::npos);
+  for (const char* name : {"p-0", "p-1", "p-2", "shard-0"})
+    CHECK(table.out.find(fmt::format("\n{} ", name)) != std::string::npos);
 
   CHECK(table.out.find("\nlink ") != std::string::npos);
 
-  const auto all = bench.run({"status", "--join", reef.address_of("shard-0"), "--keys", guest, "--json"});
+  const auto all =
+      bench.run({"status", "--join", reef.address_of("shard-0"), "--keys", guest, "--json"});
   REQUIRE_MESSAGE(all.status == 0, all.err);
   const auto seen = nlohmann::json::parse(all.out);
   CHECK(seen.size() == 4);
@@ -84,12 +93,15 @@ TEST_CASE("status shows every host of a swarm, and an operator's drain ends one 
   }
 
   // A guest may look, and not touch.
-  const auto refused = bench.run({"drain", "p-2", "--join", reef.address_of("p-0"), "--keys", guest});
+  const auto refused =
+      bench.run({"drain", "p-2", "--join", reef.address_of("p-0"), "--keys", guest});
   CHECK(refused.status == 3);
-  CHECK(refused.err.find("guest is no operator: 'shoal keys admit NAME --operator' makes one") != std::string::npos);
+  CHECK(refused.err.find("guest is no operator: 'shoal keys admit NAME --operator' makes one") !=
+        std::string::npos);
   CHECK(reef.node("p-2").running());
   CHECK(reef.node("p-2").says("guest told it to leave, and is no operator"));
-  const auto mistyped = bench.run({"drain", "p-3", "--join", reef.address_of("p-0"), "--keys", boss});
+  const auto mistyped =
+      bench.run({"drain", "p-3", "--join", reef.address_of("p-0"), "--keys", boss});
   CHECK(mistyped.status == 1);
   CHECK(mistyped.err.find("there is no 'p-3' in the swarm; did you mean 'p-") != std::string::npos);
 
@@ -107,14 +119,17 @@ TEST_CASE("status shows every host of a swarm, and an operator's drain ends one 
   CHECK(verified.out.find("signed by 'p-2'") != std::string::npos);
   CHECK(verified.out.find("\nsamples: ") != std::string::npos);
   const auto forged = reef.folder() / "forged.txt";
-  auto text = netem::wire::read_text(std::filesystem::path(reef.out_of("p-2")) / "contribution.txt");
+  auto text =
+      netem::wire::read_text(std::filesystem::path(reef.out_of("p-2")) / "contribution.txt");
   REQUIRE(text);
   text->replace(text->find("samples: "), 9, "samples: 9");
   REQUIRE(netem::wire::write_text(forged, *text));
-  const auto refuted = bench.run({"keys", "verify", forged.string(), reef.out_of("p-1"), "--ca", ca});
+  const auto refuted =
+      bench.run({"keys", "verify", forged.string(), reef.out_of("p-1"), "--ca", ca});
   CHECK(refuted.status == 1);
   CHECK(refuted.err.find("it was changed after 'p-2' signed it") != std::string::npos);
-  CHECK(refuted.out.find("signed by 'p-1'") != std::string::npos);   // the other one is looked at all the same
+  CHECK(refuted.out.find("signed by 'p-1'") !=
+        std::string::npos); // the other one is looked at all the same
 
   // The others know, and go on.
   const auto before = reef.metrics("p-0")["shoal_epoch"];
@@ -134,20 +149,24 @@ TEST_CASE("who is not admitted gets no answer, and what is no question none eith
   CHECK(open.status == 3);
   CHECK(open.out.empty());
   CHECK(bench.run({"status", "--join", reef.address_of("p-0")}).status == 2);
-  CHECK(bench.run({"status", "--join", "127.0.0.1", "--keys", boss}).err.find("error: --join: '127.0.0.1' has no port") != std::string::npos);
-  const auto nobody = bench.run({"status", "--join", fmt::format("127.0.0.1:{}", free_port()), "--keys", boss});
+  CHECK(bench.run({"status", "--join", "127.0.0.1", "--keys", boss})
+            .err.find("error: --join: '127.0.0.1' has no port") != std::string::npos);
+  const auto nobody =
+      bench.run({"status", "--join", fmt::format("127.0.0.1:{}", free_port()), "--keys", boss});
   CHECK(nobody.status == 3);
 
   const auto count = [&](const char* series) { return reef.metrics("p-0")[series]; };
   const auto ask = [&](const identity& as, const std::string& question) {
-    return visit(at, {}, credentials_of(as, reef.moderator().certificate_pem()), nullptr, question, std::chrono::seconds(10));
+    return visit(at, {}, credentials_of(as, reef.moderator().certificate_pem()), nullptr, question,
+                 std::chrono::seconds(10));
   };
   const auto revoked = reef.admit("old-boss", true);
   reef.revoke(revoked);
   const auto old = ask(revoked, "drain");
   CHECK(!old.ok());
   CHECK(old.error().find("revoked, the certificate of old-boss was revoked") != std::string::npos);
-  CHECK(wait_until([&] { return count("shoal_handshakes_refused_total{reason=\"revoked\"}") >= 1; }));
+  CHECK(
+      wait_until([&] { return count("shoal_handshakes_refused_total{reason=\"revoked\"}") >= 1; }));
 
   const auto good = reef.admit("lab", true);
   CHECK(ask(good, "status").ok());
@@ -158,14 +177,17 @@ TEST_CASE("who is not admitted gets no answer, and what is no question none eith
   std::vector<std::shared_ptr<netem::wire::pipe>> silent;
   std::atomic<int> closed{0};
   for (int i = 0; i < 40; ++i) {
-    silent.push_back(open_pipe(at.text(), visit_kind, credentials_of(good, reef.moderator().certificate_pem()), {}));
+    silent.push_back(open_pipe(at.text(), visit_kind,
+                               credentials_of(good, reef.moderator().certificate_pem()), {}));
     silent.back()->start([](payload) {}, [&closed](const std::string&) { ++closed; });
   }
   CHECK(wait_until([&] { return closed == 40; }));
   // A pipe that is over is gone once nobody has it: nothing that it was told to call keeps it.
   const std::vector<std::weak_ptr<netem::wire::pipe>> left(silent.begin(), silent.end());
   silent.clear();
-  CHECK(wait_until([&] { return std::all_of(left.begin(), left.end(), [](const auto& each) { return each.expired(); }); }));
+  CHECK(wait_until([&] {
+    return std::all_of(left.begin(), left.end(), [](const auto& each) { return each.expired(); });
+  }));
   CHECK(ask(good, "status").ok());
   bench.end({"p-0", "p-1", "p-2", "shard-0"});
 }

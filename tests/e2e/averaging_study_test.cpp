@@ -1,15 +1,16 @@
-// Studies of averaging as scenario files: the same figures as 'bench averaging', judged, printed and kept.
-#include <cmath>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
+// Studies of averaging as scenario files: the same figures as 'bench averaging', judged, printed
+// and kept.
 #include "scenarios/bench/averaging_study.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "tests/e2e/support/program.hpp"
 #include "tests/support/skip.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -18,16 +19,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* small =
-    "seed: 3\n"
-    "averaging_study:\n"
-    "  strategies: [moshpit, all-reduce]\n"
-    "  peers: 9\n"
-    "  failures: [0, 0.05]\n"
-    "  rounds: 20\n"
-    "  vector: 1\n"
-    "  restarts: 4\n"
-    "  groups: given\n";
+constexpr const char* small = "seed: 3\n"
+                              "averaging_study:\n"
+                              "  strategies: [moshpit, all-reduce]\n"
+                              "  peers: 9\n"
+                              "  failures: [0, 0.05]\n"
+                              "  rounds: 20\n"
+                              "  vector: 1\n"
+                              "  restarts: 4\n"
+                              "  groups: given\n";
 
 averaging_study small_study() {
   auto loaded = load_text(small, "small.yaml");
@@ -46,7 +46,7 @@ struct kept_study {
   }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("study: each cell has the figures that a benchmark of its own has") {
   const auto what = small_study();
@@ -65,11 +65,13 @@ TEST_CASE("study: each cell has the figures that a benchmark of its own has") {
     const auto alone = run_averaging_bench(cell.what);
     REQUIRE(alone);
     REQUIRE(alone->restarts.size() == 4);
-    for (std::size_t r = 0; r < 4; ++r) CHECK(alone->restarts[r].distortion == cell.figures.restarts[r].distortion);
+    for (std::size_t r = 0; r < 4; ++r)
+      CHECK(alone->restarts[r].distortion == cell.figures.restarts[r].distortion);
   }
 }
 
-TEST_CASE("study: expectations are judged by their bounds, or by three standard errors of the closed form") {
+TEST_CASE("study: expectations are judged by their bounds, or by three standard errors of the "
+          "closed form") {
   auto what = small_study();
   what.failures = {0, 0.2};
   what.expect = {{study_strategy::moshpit, 0, 1e-9, 2.4, std::nullopt},
@@ -100,22 +102,28 @@ TEST_CASE("study: expectations are judged by their bounds, or by three standard 
 
 TEST_CASE("study: no stage is built for it") {
   auto loaded = load_text(small, "small.yaml");
-  CHECK(stage::prepare(std::move(*loaded.value), {}).error() == "a study of averaging is no training run");
+  CHECK(stage::prepare(std::move(*loaded.value), {}).error() ==
+        "a study of averaging is no training run");
 }
 
-TEST_CASE("study: run prints the table of bench averaging, then what was expected, and keeps all of it") {
-  const kept_study t(std::string(small) + "  expect: [{strategy: moshpit, rounds: 2}, {strategy: all-reduce, failure: 5%}]\n");
+TEST_CASE(
+    "study: run prints the table of bench averaging, then what was expected, and keeps all of it") {
+  const kept_study t(
+      std::string(small) +
+      "  expect: [{strategy: moshpit, rounds: 2}, {strategy: all-reduce, failure: 5%}]\n");
   const auto run = t.run({"--out", t.out});
   INFO(run.err);
   CHECK(run.exit == 0);
   CHECK(run.err.empty());
-  const auto bench = run_program({"bench", "averaging", "--strategy", "moshpit,all-reduce", "--peers", "9", "--vector", "1", "--restarts", "4",
-                                  "--rounds", "20", "--groups", "given", "--seed", "3", "--failure", "0.05"});
+  const auto bench = run_program({"bench", "averaging", "--strategy", "moshpit,all-reduce",
+                                  "--peers", "9", "--vector", "1", "--restarts", "4", "--rounds",
+                                  "20", "--groups", "given", "--seed", "3", "--failure", "0.05"});
   const auto table = bench.out.substr(0, bench.out.find("\n\nmoshpit, distortion"));
   INFO(run.out << bench.out);
   CHECK(table.size() > 500);
   CHECK(run.out.find(table) != std::string::npos);
-  CHECK(run.out.find("moshpit                  0   1e-09      2.00      2.00 +- 0.50") != std::string::npos);
+  CHECK(run.out.find("moshpit                  0   1e-09      2.00      2.00 +- 0.50") !=
+        std::string::npos);
   CHECK(run.out.find("Everything is in " + t.out) != std::string::npos);
 
   const auto summary = nlohmann::json::parse(slurp(fs::path(t.out) / "summary.json"));
@@ -134,17 +142,20 @@ TEST_CASE("study: run prints the table of bench averaging, then what was expecte
   CHECK(again.exit == 0);
   const auto repeated = nlohmann::json::parse(again.out);
   CHECK(repeated.at("expectations") == summary.at("expectations"));
-  CHECK(repeated.at("failures")[1].at("strategies")[0].at("distortion") == summary.at("failures")[1].at("strategies")[0].at("distortion"));
+  CHECK(repeated.at("failures")[1].at("strategies")[0].at("distortion") ==
+        summary.at("failures")[1].at("strategies")[0].at("distortion"));
   const auto refused = t.run({"--out", t.out});
   CHECK(refused.exit == 1);
   CHECK(t.run({"--out", t.out, "--force"}).exit == 0);
 }
 
 TEST_CASE("study: an expectation that is missed ends with 3, and says by how much") {
-  const kept_study t(std::string(small) + "  expect: [{strategy: moshpit, rounds: 9, within: 0.25}]\n");
+  const kept_study t(std::string(small) +
+                     "  expect: [{strategy: moshpit, rounds: 9, within: 0.25}]\n");
   const auto run = t.run();
   CHECK(run.exit == 3);
-  CHECK(run.err == "error: expect: moshpit at failure 0 took 2.00 rounds to 1e-09, wanted 9.00 +- 0.25\n");
+  CHECK(run.err ==
+        "error: expect: moshpit at failure 0 took 2.00 rounds to 1e-09, wanted 9.00 +- 0.25\n");
   CHECK(run.out.find("missed") != std::string::npos);
   CHECK(t.run({"--set", "averaging_study.expect.0.rounds=2"}).exit == 0);
   CHECK(t.run({"--set", "averaging_study.expect=[]"}).out.find("expected") == std::string::npos);
@@ -152,23 +163,31 @@ TEST_CASE("study: an expectation that is missed ends with 3, and says by how muc
 
 TEST_CASE("study: what is of training runs only is refused with the reason") {
   const kept_study t(small);
-  for (const std::vector<std::string>& option : {std::vector<std::string>{"--until", "3s"}, {"--no-baseline"}, {"--check-determinism"}, {"--workers", "2"}}) {
+  for (const std::vector<std::string>& option : {std::vector<std::string>{"--until", "3s"},
+                                                 {"--no-baseline"},
+                                                 {"--check-determinism"},
+                                                 {"--workers", "2"}}) {
     const auto run = t.run(option);
     CHECK(run.exit == 2);
-    CHECK(run.err == fmt::format("error: {} is for training runs; {} is a study of averaging\n", option.front(), t.file));
+    CHECK(run.err == fmt::format("error: {} is for training runs; {} is a study of averaging\n",
+                                 option.front(), t.file));
   }
   const auto emulated = t.run({"--world", "emulate"});
   CHECK(emulated.exit == 1);
   CHECK(emulated.err.find("a study of averaging runs in virtual time") != std::string::npos);
   REQUIRE(t.run({"--out", t.out}).exit == 0);
-  for (const std::vector<std::string>& command :
-       {std::vector<std::string>{"replay", t.out}, {"diff", t.out, t.out}, {"explain", t.out, "--flow", "1"}, {"verify-data", t.out}}) {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"replay", t.out},
+                                                  {"diff", t.out, t.out},
+                                                  {"explain", t.out, "--flow", "1"},
+                                                  {"verify-data", t.out}}) {
     const auto run = run_program(command);
     INFO(command.front() << ": " << run.err);
     CHECK(run.exit == 1);
     CHECK(run.out.empty());
-    CHECK(run.err.find(fmt::format("'{}' is the directory of a study of averaging", t.out)) != std::string::npos);
-    CHECK(run.err.find(fmt::format("'shoal run {}/run.yaml' repeats the study", t.out)) != std::string::npos);
+    CHECK(run.err.find(fmt::format("'{}' is the directory of a study of averaging", t.out)) !=
+          std::string::npos);
+    CHECK(run.err.find(fmt::format("'shoal run {}/run.yaml' repeats the study", t.out)) !=
+          std::string::npos);
   }
 }
 
@@ -176,7 +195,8 @@ TEST_CASE("study: check says what it is, and shows nothing of a training run") {
   const kept_study t(small);
   const auto fine = run_program({"check", t.file});
   CHECK(fine.exit == 0);
-  CHECK(fine.out == t.file + ": fine (a study of averaging among 9 peers, 2 strategies at 2 failure rates)\n");
+  CHECK(fine.out ==
+        t.file + ": fine (a study of averaging among 9 peers, 2 strategies at 2 failure rates)\n");
   const auto shown = run_program({"check", "--show", t.file, "--seed", "8"});
   CHECK(shown.exit == 0);
   CHECK(shown.out.find("seed: 8\n") != std::string::npos);

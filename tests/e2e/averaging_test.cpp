@@ -1,15 +1,16 @@
-// Averaging strategies as live actors, beside closed forms and beside the same draws in plain loops.
-#include <algorithm>
-#include <cmath>
-#include <map>
+// Averaging strategies as live actors, beside closed forms and beside the same draws in plain
+// loops.
+#include "kernels/base/stats.hpp"
+#include "scenarios/bench/averaging.hpp"
+#include "tests/e2e/support/program.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/base/stats.hpp"
-#include "scenarios/bench/averaging.hpp"
-#include "tests/e2e/support/program.hpp"
+#include <algorithm>
+#include <cmath>
+#include <map>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -36,15 +37,18 @@ averaging_bench of(averaging_strategy strategy, std::size_t peers, kernels::grid
   return out;
 }
 
-/// The same restart in plain loops: who is where, away or in which group comes from the same streams.
+/// The same restart in plain loops: who is where, away or in which group comes from the same
+/// streams.
 std::vector<double> brute_force(const averaging_bench& what, unsigned restart, std::size_t rounds) {
   auto draws = stream(what.seed, "values", restart), places = stream(what.seed, "places", restart);
-  auto away = stream(what.seed, "away", restart), partition = stream(what.seed, "partition", restart);
+  auto away = stream(what.seed, "away", restart),
+       partition = stream(what.seed, "partition", restart);
   std::vector<std::vector<double>> x(what.peers, std::vector<double>(what.vector));
   for (auto& mine : x)
     for (auto& v : mine) v = static_cast<float>(draws.normal());
   std::vector<std::uint64_t> cells;
-  if (what.strategy == averaging_strategy::moshpit) cells = kernels::place(what.grid, what.peers, places);
+  if (what.strategy == averaging_strategy::moshpit)
+    cells = kernels::place(what.grid, what.peers, places);
   const auto distortion = [&] {
     double sum = 0;
     for (std::size_t k = 0; k < what.vector; ++k) {
@@ -65,10 +69,12 @@ std::vector<double> brute_force(const averaging_bench& what, unsigned restart, s
       const auto drawn = kernels::random_groups(what.peers, what.group_size, partition);
       group.assign(drawn.begin(), drawn.end());
     } else if (what.strategy == averaging_strategy::moshpit) {
-      for (std::size_t i = 0; i < what.peers; ++i) group[i] = kernels::line_of(what.grid, cells[i], kernels::axis_of(what.grid, t));
+      for (std::size_t i = 0; i < what.peers; ++i)
+        group[i] = kernels::line_of(what.grid, cells[i], kernels::axis_of(what.grid, t));
     }
     const bool all = std::all_of(here.begin(), here.end(), [](bool h) { return h; });
-    if ((what.strategy == averaging_strategy::all_reduce && !all) || (what.strategy == averaging_strategy::parameter_server && !here[0])) {
+    if ((what.strategy == averaging_strategy::all_reduce && !all) ||
+        (what.strategy == averaging_strategy::parameter_server && !here[0])) {
       out.push_back(distortion() / initial);
       continue;
     }
@@ -82,16 +88,18 @@ std::vector<double> brute_force(const averaging_bench& what, unsigned restart, s
     }
     for (std::size_t i = 0; i < what.peers; ++i)
       if (here[i])
-        for (std::size_t k = 0; k < what.vector; ++k) x[i][k] = sums[group[i]].first[k] / sums[group[i]].second;
+        for (std::size_t k = 0; k < what.vector; ++k)
+          x[i][k] = sums[group[i]].first[k] / sums[group[i]].second;
     out.push_back(distortion() / initial);
   }
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a full grid is exact after as many rounds as it has axes") {
-  for (const kernels::grid grid : {kernels::grid{2, 2}, kernels::grid{5, 2}, kernels::grid{3, 3}, kernels::grid{2, 5}, kernels::grid{8, 1}})
+  for (const kernels::grid grid : {kernels::grid{2, 2}, kernels::grid{5, 2}, kernels::grid{3, 3},
+                                   kernels::grid{2, 5}, kernels::grid{8, 1}})
     for (const auto assignment : {group_assignment::dht, group_assignment::given}) {
       auto what = of(averaging_strategy::moshpit, grid.cells(), grid);
       what.assignment = assignment;
@@ -100,7 +108,7 @@ TEST_CASE("a full grid is exact after as many rounds as it has axes") {
       REQUIRE(out.restarts.size() == 1);
       const auto& curve = out.restarts[0];
       CHECK(curve.distortion.size() == grid.dimensions + 1);
-      CHECK(curve.distortion.back() < 1e-13);        // float32
+      CHECK(curve.distortion.back() < 1e-13); // float32
       CHECK(curve.from_mean.back() < 1e-13);
       if (grid.dimensions > 1) CHECK(curve.distortion[grid.dimensions - 1] > 1e-3);
       CHECK(out.failed == 0);
@@ -109,8 +117,8 @@ TEST_CASE("a full grid is exact after as many rounds as it has axes") {
 }
 
 TEST_CASE("with failures, the distortion is that of plain loops with the same draws") {
-  for (const auto strategy : {averaging_strategy::moshpit, averaging_strategy::random_groups, averaging_strategy::all_reduce,
-                              averaging_strategy::parameter_server})
+  for (const auto strategy : {averaging_strategy::moshpit, averaging_strategy::random_groups,
+                              averaging_strategy::all_reduce, averaging_strategy::parameter_server})
     for (const double failure : {0.0, 0.05, 0.2})
       for (const auto assignment : {group_assignment::given, group_assignment::dht}) {
         auto what = of(strategy, 24, {5, 2});
@@ -127,7 +135,8 @@ TEST_CASE("with failures, the distortion is that of plain loops with the same dr
         for (unsigned r = 0; r < 2; ++r) {
           const auto& measured = out.restarts[r].distortion;
           const auto expected = brute_force(what, r, measured.size() - 1);
-          for (std::size_t t = 0; t < measured.size(); ++t) CHECK(std::abs(measured[t] - expected[t]) < 1e-5 * expected[t] + 1e-12);
+          for (std::size_t t = 0; t < measured.size(); ++t)
+            CHECK(std::abs(measured[t] - expected[t]) < 1e-5 * expected[t] + 1e-12);
         }
       }
 }
@@ -141,12 +150,15 @@ TEST_CASE("groups that find together in the DHT are those that are given, to the
   what.assignment = group_assignment::given;
   const auto given = figures(what);
   for (std::size_t t = 0; t < 5; ++t)
-    CHECK(found.restarts[0].distortion[t] == doctest::Approx(given.restarts[0].distortion[t]).epsilon(1e-6));
+    CHECK(found.restarts[0].distortion[t] ==
+          doctest::Approx(given.restarts[0].distortion[t]).epsilon(1e-6));
 }
 
-TEST_CASE("vectors of any length are averaged, in groups that are given and in those that find together") {
+TEST_CASE("vectors of any length are averaged, in groups that are given and in those that find "
+          "together") {
   for (const auto assignment : {group_assignment::given, group_assignment::dht})
-    for (const std::size_t vector : {1u, 3u, 1000u, 300'000u}) {  // fewer values than members; one chunk; several
+    for (const std::size_t vector :
+         {1u, 3u, 1000u, 300'000u}) { // fewer values than members; one chunk; several
       auto what = of(averaging_strategy::moshpit, 16);
       what.assignment = assignment;
       what.vector = vector;
@@ -158,11 +170,13 @@ TEST_CASE("vectors of any length are averaged, in groups that are given and in t
     }
 }
 
-TEST_CASE("theorem 3.2 with live actors: one round of random groups contracts by (r - 1) / (N - 1)") {
+TEST_CASE(
+    "theorem 3.2 with live actors: one round of random groups contracts by (r - 1) / (N - 1)") {
   struct sizes {
     std::size_t peers, group;
   };
-  for (const auto& [peers, group] : {sizes{4, 2}, sizes{9, 3}, sizes{16, 4}, sizes{10, 3}, sizes{64, 8}}) {
+  for (const auto& [peers, group] :
+       {sizes{4, 2}, sizes{9, 3}, sizes{16, 4}, sizes{10, 3}, sizes{64, 8}}) {
     auto what = of(averaging_strategy::random_groups, peers);
     what.assignment = group_assignment::given;
     what.group_size = group;
@@ -173,8 +187,9 @@ TEST_CASE("theorem 3.2 with live actors: one round of random groups contracts by
     for (const auto& r : figures(what).restarts) factors.push_back(r.distortion[1]);
     const auto groups = static_cast<double>(peers / group), n = static_cast<double>(peers);
     const double error = std::sqrt(variance(factors) / static_cast<double>(factors.size()));
-    MESSAGE(peers << " peers, " << groups << " groups: measured " << mean(factors) << " +- " << error << ", exact "
-                  << kernels::random_groups_factor(n, groups) << ", as printed " << kernels::random_groups_factor_as_printed(n, groups));
+    MESSAGE(peers << " peers, " << groups << " groups: measured " << mean(factors) << " +- "
+                  << error << ", exact " << kernels::random_groups_factor(n, groups)
+                  << ", as printed " << kernels::random_groups_factor_as_printed(n, groups));
     CHECK(std::abs(mean(factors) - kernels::random_groups_factor(n, groups)) < 3 * error);
   }
 }
@@ -208,13 +223,15 @@ TEST_CASE("options that make no sense are refused") {
   CHECK(!run_averaging_bench(what));
   what = of(averaging_strategy::moshpit, 4);
   what.failure = 1;
-  CHECK(run_averaging_bench(what).error() == "the probability of failure is at least 0 and less than 1");
+  CHECK(run_averaging_bench(what).error() ==
+        "the probability of failure is at least 0 and less than 1");
 }
 
 TEST_CASE("bench averaging as a user meets it") {
   scratch_folder folder;
   const auto svg = (folder / "curves.svg").string();
-  const auto text = run_program({"bench", "averaging", "--strategy", "moshpit,gossip", "--peers", "9", "--grid", "3x3", "--svg", svg});
+  const auto text = run_program({"bench", "averaging", "--strategy", "moshpit,gossip", "--peers",
+                                 "9", "--grid", "3x3", "--svg", svg});
   CHECK(text.exit == 0);
   CHECK(text.err.empty());
   CHECK(text.out.find("9 peers on 3x3, vectors of 32, 1 restart") == 0);
@@ -222,7 +239,8 @@ TEST_CASE("bench averaging as a user meets it") {
   CHECK(text.out.find("theory 1.000e+00") != std::string::npos);
   CHECK(slurp(svg).find("moshpit, theory") != std::string::npos);
 
-  const auto json = nlohmann::json::parse(run_program({"bench", "averaging", "--peers", "9", "--restarts", "2", "--json"}).out);
+  const auto json = nlohmann::json::parse(
+      run_program({"bench", "averaging", "--peers", "9", "--restarts", "2", "--json"}).out);
   CHECK(json.at("grid") == "3x3");
   CHECK(json.at("strategies")[0].at("to").at("1e-09").at("rounds") == 2);
   CHECK(json.at("strategies")[0].at("to").at("1e-09").at("reached") == 2);
@@ -233,12 +251,24 @@ TEST_CASE("bench averaging as a user meets it") {
     int exit;
   };
   for (const auto& [arguments, says, exit] :
-       {wrong{{"--strategy", "moshpitt"}, "error: --strategy: unknown strategy 'moshpitt'; did you mean 'moshpit'?\n", 2},
-        wrong{{"--grid", "8x9"}, "error: --grid: '8x9' is not a grid: its sides have to be equal\n", 2},
+       {wrong{{"--strategy", "moshpitt"},
+              "error: --strategy: unknown strategy 'moshpitt'; did you mean 'moshpit'?\n",
+              2},
+        wrong{{"--grid", "8x9"},
+              "error: --grid: '8x9' is not a grid: its sides have to be equal\n",
+              2},
         wrong{{"--grid", "99999x99999"}, "error: 9999800001 peers: at most 4194304 fit\n", 2},
-        wrong{{"--failure", "1"}, "--failure: Value 1 not in range 0.000000 to 0.999000\nRun with --help for more information.\n", 2},
-        wrong{{"--restart", "1"}, "unknown option --restart; did you mean --restarts?\nRun 'shoal help bench averaging' for more information.\n", 2},
-        wrong{{"--peers", "4", "--svg", "/nowhere/x.svg"}, "error: /nowhere/x.svg: cannot be written: No such file or directory\n", 1}}) {
+        wrong{{"--failure", "1"},
+              "--failure: Value 1 not in range 0.000000 to 0.999000\nRun with --help for more "
+              "information.\n",
+              2},
+        wrong{{"--restart", "1"},
+              "unknown option --restart; did you mean --restarts?\nRun 'shoal help bench "
+              "averaging' for more information.\n",
+              2},
+        wrong{{"--peers", "4", "--svg", "/nowhere/x.svg"},
+              "error: /nowhere/x.svg: cannot be written: No such file or directory\n",
+              1}}) {
     auto line = std::vector<std::string>{"bench", "averaging"};
     line.insert(line.end(), arguments.begin(), arguments.end());
     const auto out = run_program(line);

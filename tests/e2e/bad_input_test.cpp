@@ -1,20 +1,20 @@
-// What users get wrong: exit 1, one pointed message for each mistake, nothing on stdout, nothing left behind.
+// What users get wrong: exit 1, one pointed message for each mistake, nothing on stdout, nothing
+// left behind.
+#include "tests/e2e/support/program.hpp"
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-
-#include "tests/e2e/support/program.hpp"
 
 using namespace shoal::e2e;
 
 namespace {
 
-const std::string fine =
-    "stop_time: 30s\n"
-    "workload: {kind: timing, parameters: 1000}\n"
-    "devices: {laptop: {samples_per_second: 10}}\n"
-    "peers:\n"
-    "  home: {count: 2, up: 10Mbit, down: 50Mbit, device: laptop}\n"
-    "training: {target_batch: 16, micro_batch: 4, epochs: 2}\n";
+const std::string fine = "stop_time: 30s\n"
+                         "workload: {kind: timing, parameters: 1000}\n"
+                         "devices: {laptop: {samples_per_second: 10}}\n"
+                         "peers:\n"
+                         "  home: {count: 2, up: 10Mbit, down: 50Mbit, device: laptop}\n"
+                         "training: {target_batch: 16, micro_batch: 4, epochs: 2}\n";
 
 std::string replaced(const std::string& what, const std::string& with) {
   auto text = fine;
@@ -28,7 +28,8 @@ void check_refused(const std::string& text, const std::string& where, const std:
   spill(folder / "s.yaml", text);
   auto file = (folder / "s.yaml").string();
   auto run = run_program({"run", file, "--json", "--out", (folder / "out").string()});
-  INFO("wanted " << where << ": error: ... " << message << "\ngot exit " << run.exit << "\n" << run.err);
+  INFO("wanted " << where << ": error: ... " << message << "\ngot exit " << run.exit << "\n"
+                 << run.err);
   CHECK(run.exit == 1);
   CHECK(run.out.empty());
   CHECK(run.err.find(fmt::format("s.yaml:{}: error: ", where)) != std::string::npos);
@@ -36,12 +37,13 @@ void check_refused(const std::string& text, const std::string& where, const std:
   CHECK(!std::filesystem::exists(folder / "out"));
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the scenario that the mistakes are made in runs") {
   scratch_folder folder;
   spill(folder / "s.yaml", fine);
-  auto run = run_program({"run", (folder / "s.yaml").string(), "--json", "--out", (folder / "out").string()});
+  auto run = run_program(
+      {"run", (folder / "s.yaml").string(), "--json", "--out", (folder / "out").string()});
   INFO(run.err);
   CHECK(run.exit == 0);
   CHECK(!run.out.empty());
@@ -51,27 +53,42 @@ TEST_CASE("the scenario that the mistakes are made in runs") {
 TEST_CASE("an unknown key is refused with what was meant") {
   check_refused(replaced("up: 10Mbit", "upp: 10Mbit"), "5:20", "did you mean 'up'?");
 }
-TEST_CASE("a wrong unit is refused") { check_refused(replaced("up: 10Mbit", "up: 10ms"), "5:24", "up"); }
-TEST_CASE("a missing unit is refused") { check_refused(replaced("up: 10Mbit", "up: 10"), "5:24", "unit"); }
-TEST_CASE("a negative rate is refused") { check_refused(replaced("up: 10Mbit", "up: -10Mbit"), "5:24", "up"); }
+TEST_CASE("a wrong unit is refused") {
+  check_refused(replaced("up: 10Mbit", "up: 10ms"), "5:24", "up");
+}
+TEST_CASE("a missing unit is refused") {
+  check_refused(replaced("up: 10Mbit", "up: 10"), "5:24", "unit");
+}
+TEST_CASE("a negative rate is refused") {
+  check_refused(replaced("up: 10Mbit", "up: -10Mbit"), "5:24", "up");
+}
 TEST_CASE("a duplicate key is refused") {
   check_refused(replaced("up: 10Mbit", "up: 10Mbit, up: 20Mbit"), "5:32", "duplicate key 'up'");
 }
-TEST_CASE("an empty file is refused") { check_refused("", "1:1", "empty"); }
-TEST_CASE("zero peers are refused") { check_refused(replaced("count: 2", "count: 0"), "5:3", "no peers"); }
+TEST_CASE("an empty file is refused") {
+  check_refused("", "1:1", "empty");
+}
+TEST_CASE("zero peers are refused") {
+  check_refused(replaced("count: 2", "count: 0"), "5:3", "no peers");
+}
 TEST_CASE("a smallest group above the largest possible swarm is refused") {
-  check_refused(fine + "averaging: {min_group_size: 3}\n", "7:29", "min_group_size 3 can never be reached");
+  check_refused(fine + "averaging: {min_group_size: 3}\n", "7:29",
+                "min_group_size 3 can never be reached");
 }
 TEST_CASE("a target batch that cannot be filled before stop_time is refused") {
-  check_refused(replaced("target_batch: 16", "target_batch: 10000"), "6:26", "cannot be filled before stop_time");
+  check_refused(replaced("target_batch: 16", "target_batch: 10000"), "6:26",
+                "cannot be filled before stop_time");
 }
 TEST_CASE("a missing data file is refused") {
   if (SHOAL_WITH_LEARN == 0) return;
-  check_refused(replaced("kind: timing, parameters: 1000", "kind: transformer") + "data: {files: [nowhere.txt]}\n",
+  check_refused(replaced("kind: timing, parameters: 1000", "kind: transformer") +
+                    "data: {files: [nowhere.txt]}\n",
                 "7:16", "nowhere.txt");
 }
-TEST_CASE("a truncated or damaged data file is refused where the scenario names it, with the place in the file") {
-  // zstd and brotli of 'sixteen volunteers', without their last 4 bytes; and JSON lines without the last.
+TEST_CASE("a truncated or damaged data file is refused where the scenario names it, with the place "
+          "in the file") {
+  // zstd and brotli of 'sixteen volunteers', without their last 4 bytes; and JSON lines without the
+  // last.
   const std::string zstd{"\x28\xb5\x2f\xfd\x20\x12\x91\x00\x00sixteen volun", 22};
   const std::string brotli{"\x8b\x08\x80sixteen volunt", 17};
   const std::string lines = "{\"text\": \"sixteen\"}\n{\"text\": \"volun";
@@ -79,16 +96,22 @@ TEST_CASE("a truncated or damaged data file is refused where the scenario names 
     std::string name, content, message;
   };
   const file files[] = {
-      {"a.txt.zst", zstd, "is truncated: it ends in the middle of its compressed data; get or pack it again (at byte 22 of the file)"},
-      {"a.txt.br", brotli, "is truncated: it ends in the middle of its compressed data; get or pack it again (at byte 17 of the file)"},
-      {"a.jsonl", lines, "line 2 is no JSON object (is the file truncated?) (at byte 35 of the file)"},
+      {"a.txt.zst", zstd,
+       "is truncated: it ends in the middle of its compressed data; get or pack it again (at byte "
+       "22 of the file)"},
+      {"a.txt.br", brotli,
+       "is truncated: it ends in the middle of its compressed data; get or pack it again (at byte "
+       "17 of the file)"},
+      {"a.jsonl", lines,
+       "line 2 is no JSON object (is the file truncated?) (at byte 35 of the file)"},
       {"b.zst", "no zstd at all", "corrupt zstd data: "},
   };
   for (const auto& [name, content, message] : files) {
     const scratch_folder folder;
     spill(folder / name, content);
     spill(folder / "good.txt", std::string(2000, 'a'));
-    spill(folder / "s.yaml", replaced("kind: timing, parameters: 1000", "kind: transformer") + "data: {files: [good.txt, " + name + "]}\n");
+    spill(folder / "s.yaml", replaced("kind: timing, parameters: 1000", "kind: transformer") +
+                                 "data: {files: [good.txt, " + name + "]}\n");
     for (const char* command : {"check", "run"}) {
       const auto said = run_program({command, (folder / "s.yaml").string()});
       INFO(command << " " << name << ": " << said.err);
@@ -102,18 +125,22 @@ TEST_CASE("a truncated or damaged data file is refused where the scenario names 
 }
 TEST_CASE("a folder for a data file is refused with what to write instead") {
   scratch_folder folder;
-  check_refused(replaced("kind: timing, parameters: 1000", "kind: transformer") + "data: {files: [/usr]}\n", "7:16",
-                "name its files, as in '/usr/*'");
+  check_refused(replaced("kind: timing, parameters: 1000", "kind: transformer") +
+                    "data: {files: [/usr]}\n",
+                "7:16", "name its files, as in '/usr/*'");
 }
 TEST_CASE("a target batch of nothing is refused") {
-  check_refused(replaced("target_batch: 16", "target_batch: 0"), "6:26", "training.target_batch: has to be at least 1");
+  check_refused(replaced("target_batch: 16", "target_batch: 0"), "6:26",
+                "training.target_batch: has to be at least 1");
 }
 TEST_CASE("several mistakes are reported at once") {
   scratch_folder folder;
-  spill(folder / "s.yaml", "stop_tim: 30s\nworkload: {kind: timin}\npeers: {home: {count: 0, up: 1, down: 50Mbit, device: x}}\n");
+  spill(folder / "s.yaml", "stop_tim: 30s\nworkload: {kind: timin}\npeers: {home: {count: 0, up: "
+                           "1, down: 50Mbit, device: x}}\n");
   auto run = run_program({"run", (folder / "s.yaml").string()});
   CHECK(run.exit == 1);
-  for (const char* where : {"s.yaml:1:1", "s.yaml:2:18", "s.yaml:3:8", "s.yaml:3:30", "s.yaml:3:55"}) {
+  for (const char* where :
+       {"s.yaml:1:1", "s.yaml:2:18", "s.yaml:3:8", "s.yaml:3:30", "s.yaml:3:55"}) {
     INFO(where << "\n" << run.err);
     CHECK(run.err.find(where) != std::string::npos);
   }
@@ -133,7 +160,8 @@ TEST_CASE("a wrong command line is a usage error") {
 TEST_CASE("a wrong --set is refused and named") {
   scratch_folder folder;
   spill(folder / "s.yaml", fine);
-  auto run = run_program({"run", (folder / "s.yaml").string(), "--set", "training.epoch=3", "--json"});
+  auto run =
+      run_program({"run", (folder / "s.yaml").string(), "--set", "training.epoch=3", "--json"});
   CHECK(run.exit == 1);
   CHECK(run.out.empty());
   CHECK(run.err.find("did you mean") != std::string::npos);

@@ -1,16 +1,16 @@
-// The workloads 'quadratic' and 'logistic': what is streamed is what was drawn, a gradient needs nothing else, and a swarm
-// ends where one machine does.
-#include <cmath>
-#include <cstring>
-
-#include <doctest/doctest.h>
-
+// The workloads 'quadratic' and 'logistic': what is streamed is what was drawn, a gradient needs
+// nothing else, and a swarm ends where one machine does.
 #include "actors/training/observations.hpp"
 #include "kernels/convex_logistic.hpp"
 #include "kernels/convex_quadratic.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "tests/e2e/support/swarm.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -20,12 +20,17 @@ namespace {
 std::string scenario(const std::string& workload, const std::string& training) {
   return "seed: 3\n"
          "stop_time: 30min\n"
-         "devices: {slow: {samples_per_second: 20, jitter: 10%}, fast: {samples_per_second: 60, jitter: 10%}}\n"
+         "devices: {slow: {samples_per_second: 20, jitter: 10%}, fast: {samples_per_second: 60, "
+         "jitter: 10%}}\n"
          "peers:\n"
          "  s: {count: 2, up: 5Mbit, down: 20Mbit, device: slow}\n"
          "  f: {count: 2, up: 10Mbit, down: 20Mbit, device: fast}\n"
-         "workload: " + workload + "\n"
-         "training: " + training + "\n"
+         "workload: " +
+         workload +
+         "\n"
+         "training: " +
+         training +
+         "\n"
          "record: {events: none}\n";
 }
 
@@ -35,7 +40,8 @@ scenarios::scenario loaded(const std::string& yaml) {
   return *out.value;
 }
 
-scenarios::run_outcome run_with_baseline(const std::string& yaml, scenarios::stage_options options = {}) {
+scenarios::run_outcome run_with_baseline(const std::string& yaml,
+                                         scenarios::stage_options options = {}) {
   options.threads = 1;
   auto stage = scenarios::stage::prepare(loaded(yaml), std::move(options));
   REQUIRE(stage);
@@ -45,10 +51,12 @@ scenarios::run_outcome run_with_baseline(const std::string& yaml, scenarios::sta
   return *outcome;
 }
 
-std::vector<std::byte> streamed(const scenarios::prepared_workload& from, std::uint64_t first, std::uint64_t count) {
+std::vector<std::byte> streamed(const scenarios::prepared_workload& from, std::uint64_t first,
+                                std::uint64_t count) {
   const auto size = from.source()->sample_bytes();
   std::vector<std::byte> out(count * size);
-  for (std::uint64_t i = 0; i < count; ++i) from.source()->read(first + i, std::span(out).subspan(i * size, size));
+  for (std::uint64_t i = 0; i < count; ++i)
+    from.source()->read(first + i, std::span(out).subspan(i * size, size));
   return out;
 }
 
@@ -77,45 +85,54 @@ void check_streaming(const std::string& workload, const kernels::convex_problem&
   CHECK((*prepared)->held_out_loss(start) == problem.held_out_loss(x));
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("convex: what is streamed is what was drawn, and all that a gradient needs") {
-  check_streaming("{kind: quadratic, parameters: 33, condition: 10}", kernels::convex_quadratic(33, 10, 3));
-  check_streaming("{kind: logistic, parameters: 17, condition: 5, l2: 0.01}", kernels::convex_logistic(17, 5, 0.01, 3));
+  check_streaming("{kind: quadratic, parameters: 33, condition: 10}",
+                  kernels::convex_quadratic(33, 10, 3));
+  check_streaming("{kind: logistic, parameters: 17, condition: 5, l2: 0.01}",
+                  kernels::convex_logistic(17, 5, 0.01, 3));
 }
 
-TEST_CASE("convex: the optimizer of the scenario takes the steps, and its state travels with the model") {
+TEST_CASE(
+    "convex: the optimizer of the scenario takes the steps, and its state travels with the model") {
   const auto state_values = [](const std::string& optimizer) {
     auto prepared = scenarios::prepare_workload(
         loaded(scenario("{kind: logistic, parameters: 5}", "{optimizer: " + optimizer + "}")));
     REQUIRE(prepared);
     const auto& work = *(*prepared)->work();
-    const payload gradient{std::vector<float>{3, 0, 0, 0, 4}};   // of length 5
+    const payload gradient{std::vector<float>{3, 0, 0, 0, 4}}; // of length 5
     const auto one = work.step(work.initial(), gradient), two = work.step(one, gradient);
     CHECK(two.step == 2);
     CHECK(two.optimizer.size() == one.optimizer.size());
     return std::pair(two.optimizer.size() / 4, two.parameters.floats()[0]);
   };
   CHECK(state_values("{kind: sgd, learning_rate: 0.5}") == std::pair<std::size_t, float>(0, -3.0f));
-  CHECK(state_values("{kind: sgd, learning_rate: 0.5, momentum: 0.5}") == std::pair<std::size_t, float>(5, -3.75f));
-  CHECK(state_values("{kind: sgd, learning_rate: 0.5, clip_norm: 2.5}") == std::pair<std::size_t, float>(0, -1.5f));
-  CHECK(state_values("{kind: sgd, learning_rate: 0.5, warmup_steps: 4}").second == doctest::Approx(-3 * (0.125 + 0.25)));
-  CHECK(state_values("{kind: sgd, learning_rate: 0.5, weight_decay: 1}").second == doctest::Approx(-1.5 - (1.5 - 0.75)));
+  CHECK(state_values("{kind: sgd, learning_rate: 0.5, momentum: 0.5}") ==
+        std::pair<std::size_t, float>(5, -3.75f));
+  CHECK(state_values("{kind: sgd, learning_rate: 0.5, clip_norm: 2.5}") ==
+        std::pair<std::size_t, float>(0, -1.5f));
+  CHECK(state_values("{kind: sgd, learning_rate: 0.5, warmup_steps: 4}").second ==
+        doctest::Approx(-3 * (0.125 + 0.25)));
+  CHECK(state_values("{kind: sgd, learning_rate: 0.5, weight_decay: 1}").second ==
+        doctest::Approx(-1.5 - (1.5 - 0.75)));
   CHECK(state_values("{kind: adamw}").first == 10);
   CHECK(state_values("{kind: lamb}").first == 10);
-  CHECK(state_values("{kind: adamw8}").first == 5);  // two scales of 4 bytes and 10 codes, in fours
+  CHECK(state_values("{kind: adamw8}").first == 5); // two scales of 4 bytes and 10 codes, in fours
   CHECK(state_values("{kind: lamb8}").first == 5);
 }
 
 TEST_CASE("convex: four peers learn a logistic regression as well as one machine does") {
-  for (const char* optimizer : {"{kind: sgd, learning_rate: 0.5, momentum: 0.9}", "{kind: adamw, learning_rate: 0.05}",
-                                "{kind: adamw8, learning_rate: 0.05}"}) {
+  for (const char* optimizer :
+       {"{kind: sgd, learning_rate: 0.5, momentum: 0.9}", "{kind: adamw, learning_rate: 0.05}",
+        "{kind: adamw8, learning_rate: 0.05}"}) {
     const auto outcome = run_with_baseline(
         scenario("{kind: logistic, parameters: 33, condition: 10}",
                  std::string("{target_batch: 128, epochs: 40, optimizer: ") + optimizer + "}"));
     const auto& loss = outcome.summary.loss;
     REQUIRE((loss.first && loss.final && loss.baseline));
-    MESSAGE(std::string(optimizer) << ": " << *loss.first << " before, " << *loss.final << " after, " << *loss.baseline << " by one machine");
+    MESSAGE(std::string(optimizer) << ": " << *loss.first << " before, " << *loss.final
+                                   << " after, " << *loss.baseline << " by one machine");
     CHECK(*loss.first == doctest::Approx(std::log(2)));
     CHECK(*loss.final < 0.7 * *loss.first);
     CHECK(std::abs(*loss.final - *loss.baseline) < 0.02);
@@ -124,16 +141,20 @@ TEST_CASE("convex: four peers learn a logistic regression as well as one machine
   }
 }
 
-TEST_CASE("convex: a late peer downloads moments in 8 bits as they are, in a quarter of the bytes") {
+TEST_CASE(
+    "convex: a late peer downloads moments in 8 bits as they are, in a quarter of the bytes") {
   const auto sent = [](const std::string& kind) {
     auto yaml = scenario("{kind: quadratic, parameters: 10000, condition: 3}",
-                         "{target_batch: 128, epochs: 12, optimizer: {kind: " + kind + ", learning_rate: 0.05}}");
-    yaml.insert(yaml.find("workload:"), "  late: {count: 1, up: 10Mbit, down: 20Mbit, device: fast, start: 12s}\n");
+                         "{target_batch: 128, epochs: 12, optimizer: {kind: " + kind +
+                             ", learning_rate: 0.05}}");
+    yaml.insert(yaml.find("workload:"),
+                "  late: {count: 1, up: 10Mbit, down: 20Mbit, device: fast, start: 12s}\n");
     // The steps that it may have to catch up with are of parameters alone.
     std::vector<std::uint64_t> states;
     scenarios::stage_options options;
     options.on_observation = [&](const actors::host&, const actors::observation& seen) {
-      if (const auto* over = actors::get_if<actors::download_ended>(&seen); over != nullptr && !over->step && over->reason == actors::reason::none)
+      if (const auto* over = actors::get_if<actors::download_ended>(&seen);
+          over != nullptr && !over->step && over->reason == actors::reason::none)
         states.push_back(over->bytes);
     };
     const auto outcome = run_with_baseline(yaml, std::move(options));
@@ -145,16 +166,19 @@ TEST_CASE("convex: a late peer downloads moments in 8 bits as they are, in a qua
   };
   const double floats = sent("lamb"), bytes = sent("lamb8");
   MESSAGE(bytes << " bytes of state came, of " << floats);
-  CHECK(floats == doctest::Approx(12 * 10000).epsilon(0.02));            // parameters and two moments
-  CHECK(bytes / floats == doctest::Approx(6.0 / 12).epsilon(0.02));      // parameters, and a quarter of that for each moment
+  CHECK(floats == doctest::Approx(12 * 10000).epsilon(0.02)); // parameters and two moments
+  CHECK(bytes / floats == doctest::Approx(6.0 / 12).epsilon(
+                              0.02)); // parameters, and a quarter of that for each moment
 }
 
 TEST_CASE("convex: four peers descend a quadratic of condition 10 like one machine") {
-  const auto outcome = run_with_baseline(scenario("{kind: quadratic, parameters: 64, condition: 10}",
-                                                  "{target_batch: 128, epochs: 40, optimizer: {kind: sgd, learning_rate: 0.5}}"));
+  const auto outcome = run_with_baseline(
+      scenario("{kind: quadratic, parameters: 64, condition: 10}",
+               "{target_batch: 128, epochs: 40, optimizer: {kind: sgd, learning_rate: 0.5}}"));
   const auto& loss = outcome.summary.loss;
   REQUIRE((loss.first && loss.final && loss.baseline));
-  MESSAGE(*loss.first << " before, " << *loss.final << " after, " << *loss.baseline << " by one machine");
+  MESSAGE(*loss.first << " before, " << *loss.final << " after, " << *loss.baseline
+                      << " by one machine");
   CHECK(*loss.final < 0.02 * *loss.first);
   CHECK(*loss.final == doctest::Approx(*loss.baseline).epsilon(0.3));
 }

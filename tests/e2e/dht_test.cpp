@@ -1,12 +1,13 @@
-// The DHT on the emulated network, on its own: who dies takes nothing along that had a living replica.
-#include <cmath>
+// The DHT on the emulated network, on its own: who dies takes nothing along that had a living
+// replica.
+#include "tests/e2e/support/dht_network.hpp"
+#include "tests/e2e/support/swarm.hpp"
+#include "tests/support/skip.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "tests/e2e/support/dht_network.hpp"
-#include "tests/e2e/support/swarm.hpp"
-#include "tests/support/skip.hpp"
+#include <cmath>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -22,20 +23,23 @@ void check(const dht_network& what) {
   CHECK(f.answered_wrongly == 0);
   // Every key with a living replica answers, and no other.
   CHECK(f.answered == what.keys - f.lost_expected);
-  // Which is what chance says: a share of killed^5, within four deviations. Keys near to each other share their replicas, about
-  // keys / nodes of them, and are lost together.
+  // Which is what chance says: a share of killed^5, within four deviations. Keys near to each other
+  // share their replicas, about keys / nodes of them, and are lost together.
   auto mean = static_cast<double>(what.keys) * std::pow(what.killed, 5);
   auto together = 1 + static_cast<double>(what.keys) / static_cast<double>(what.nodes);
-  CHECK(std::abs(static_cast<double>(f.lost_expected) - mean) <= 4 * std::sqrt(mean * together) + 1);
+  CHECK(std::abs(static_cast<double>(f.lost_expected) - mean) <=
+        4 * std::sqrt(mean * together) + 1);
   CHECK(f.answered_later == what.keys);
   CHECK(f.hops_max <= std::log2(static_cast<double>(what.nodes)));
   CHECK(f.hops_mean <= std::log2(static_cast<double>(what.nodes)) / 2);
-  MESSAGE("lost " << f.lost_expected << " of " << what.keys << ", hops " << f.hops_mean << " at most " << f.hops_max);
+  MESSAGE("lost " << f.lost_expected << " of " << what.keys << ", hops " << f.hops_mean
+                  << " at most " << f.hops_max);
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("a fifth of 100 hosts may die at once: every key with a living replica answers, and all after a republishing") {
+TEST_CASE("a fifth of 100 hosts may die at once: every key with a living replica answers, and all "
+          "after a republishing") {
   dht_network what;
   what.nodes = 100;
   what.keys = 1000;
@@ -43,7 +47,8 @@ TEST_CASE("a fifth of 100 hosts may die at once: every key with a living replica
   check(what);
 }
 
-TEST_CASE("two fifths of 100 hosts may die at once: keys whose five replicas are among them are lost until their owners store again") {
+TEST_CASE("two fifths of 100 hosts may die at once: keys whose five replicas are among them are "
+          "lost until their owners store again") {
   dht_network what;
   what.nodes = 100;
   what.keys = 1000;
@@ -56,7 +61,8 @@ TEST_CASE("two fifths of 100 hosts may die at once: keys whose five replicas are
   CHECK(f.misbehaved == 0);
 }
 
-TEST_CASE("a fifth of 1024 hosts may die at once: every key with a living replica answers, and all after a republishing") {
+TEST_CASE("a fifth of 1024 hosts may die at once: every key with a living replica answers, and all "
+          "after a republishing") {
   SHOAL_NIGHTLY();
   dht_network what;
   what.keys = 20'000;
@@ -66,7 +72,8 @@ TEST_CASE("a fifth of 1024 hosts may die at once: every key with a living replic
 TEST_CASE("a reader behind a line that has become slow goes on seeing what changes") {
   struct line {
     duration delay, jitter;
-    double oldest;   // seconds; while the replicas' answers were not waited for, it was 32 of them, and 60 where they come too late
+    double oldest; // seconds; while the replicas' answers were not waited for, it was 32 of them,
+                   // and 60 where they come too late
   };
   // Answers come after slow_after, about then, and mostly after request_timeout.
   for (const auto& [delay, jitter, oldest] :
@@ -77,7 +84,8 @@ TEST_CASE("a reader behind a line that has become slow goes on seeing what chang
       what.jitter = jitter;
       what.seed = seed;
       const auto f = run_dht_slow_line(what);
-      INFO("delay " << to_seconds(delay) << " s, seed " << seed << ": " << f.reads << " reads, " << f.unanswered << " open");
+      INFO("delay " << to_seconds(delay) << " s, seed " << seed << ": " << f.reads << " reads, "
+                    << f.unanswered << " open");
       CHECK(f.reads >= 1100);
       CHECK(f.empty == 0);
       CHECK(f.oldest <= oldest);
@@ -85,7 +93,8 @@ TEST_CASE("a reader behind a line that has become slow goes on seeing what chang
     }
 }
 
-TEST_CASE("no peer is indispensable: whoever is killed in the middle of a run, the first included, the others go on") {
+TEST_CASE("no peer is indispensable: whoever is killed in the middle of a run, the first included, "
+          "the others go on") {
   for (unsigned who = 0; who < 8; ++who)
     for (const char* scope : {"process", "machine"}) {
       swarm what;

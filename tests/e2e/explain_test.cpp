@@ -1,8 +1,8 @@
 // `shoal explain`: where a transfer's time went, from the files of a run.
+#include "tests/e2e/support/program.hpp"
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
-
-#include "tests/e2e/support/program.hpp"
 
 using namespace shoal::e2e;
 using nlohmann::json;
@@ -10,14 +10,13 @@ using nlohmann::json;
 namespace {
 
 // 100 kB parts over a line of 4 Mbit and 80 ms: slow start matters, then the uplink does.
-const char* text =
-    "stop_time: 60s\n"
-    "network: {default_delay: 40ms}\n"
-    "devices: {d: {samples_per_second: 20, step_time: 20ms}}\n"
-    "peers:\n"
-    "  p: {count: 4, up: 4Mbit, down: 20Mbit, device: d}\n"
-    "workload: {kind: timing, parameters: 100000, sample_size: 64B}\n"
-    "training: {target_batch: 32, micro_batch: 4, epochs: 4}\n";
+const char* text = "stop_time: 60s\n"
+                   "network: {default_delay: 40ms}\n"
+                   "devices: {d: {samples_per_second: 20, step_time: 20ms}}\n"
+                   "peers:\n"
+                   "  p: {count: 4, up: 4Mbit, down: 20Mbit, device: d}\n"
+                   "workload: {kind: timing, parameters: 100000, sample_size: 64B}\n"
+                   "training: {target_batch: 32, micro_batch: 4, epochs: 4}\n";
 
 double all_seconds(const json& shares) {
   double sum = 0;
@@ -25,7 +24,7 @@ double all_seconds(const json& shares) {
   return sum;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("explain: the shares of a transfer's time are all of it, and the rates carry its bytes") {
   scratch_folder folder;
@@ -43,8 +42,10 @@ TEST_CASE("explain: the shares of a transfer's time are all of it, and the rates
     double bits = 0;
     const auto& steps = t["steps"];
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const double end = i + 1 < steps.size() ? steps[i + 1]["at_seconds"].get<double>() : t["left_seconds"].get<double>();
-      bits += steps[i]["bits_per_second"].get<double>() * (end - steps[i]["at_seconds"].get<double>());
+      const double end = i + 1 < steps.size() ? steps[i + 1]["at_seconds"].get<double>()
+                                              : t["left_seconds"].get<double>();
+      bits +=
+          steps[i]["bits_per_second"].get<double>() * (end - steps[i]["at_seconds"].get<double>());
       slow_start = slow_start || steps[i]["why"] == "slow_start";
       link = link || steps[i]["why"] == "link";
     }
@@ -58,23 +59,27 @@ TEST_CASE("explain: the shares of a transfer's time are all of it, and the rates
   const auto rounds = json::parse(round.out);
   REQUIRE(rounds.size() >= 1);
   CHECK(rounds[0]["members"].size() == 4);
-  CHECK(rounds[0]["transfers"] >= 12);  // three parts from each of four
+  CHECK(rounds[0]["transfers"] >= 12); // three parts from each of four
   CHECK(rounds[0]["last"].size() == 5);
-  CHECK(run_program({"explain", out, "--round", "1"}).out.find("where their time went") != std::string::npos);
+  CHECK(run_program({"explain", out, "--round", "1"}).out.find("where their time went") !=
+        std::string::npos);
 }
 
 TEST_CASE("explain: what is not there is said") {
   scratch_folder folder;
   spill(folder / "s.yaml", text);
   const auto out = (folder / "out").string();
-  REQUIRE(run_program({"run", (folder / "s.yaml").string(), "--quiet", "--out", out, "--set", "record.transfers=0"}).exit == 0);
+  REQUIRE(run_program({"run", (folder / "s.yaml").string(), "--quiet", "--out", out, "--set",
+                       "record.transfers=0"})
+              .exit == 0);
   const auto none = run_program({"explain", out, "--flow", "1"});
   CHECK(none.exit == 1);
   CHECK(none.err.find("record.transfers") != std::string::npos);
   const auto late = run_program({"explain", out, "--round", "999"});
   CHECK(late.exit == 1);
   CHECK(late.err.find("no round of epoch 999") != std::string::npos);
-  CHECK(run_program({"explain", (folder / "nowhere").string(), "--flow", "1"}).err.find("no such directory") != std::string::npos);
+  CHECK(run_program({"explain", (folder / "nowhere").string(), "--flow", "1"})
+            .err.find("no such directory") != std::string::npos);
   CHECK(run_program({"explain", out}).exit != 0);
 }
 
@@ -97,11 +102,12 @@ TEST_CASE("explain: a round is drawn with a bar for each of its transfers") {
   for (const auto& round : rounds) transfers += round["transfers"].get<std::size_t>();
   CHECK(transfers >= 12);
   CHECK(count("</title></rect>") == transfers);
-  CHECK(count("font-weight=\"bold\"") >= 4);   // a block of rows for each sender
+  CHECK(count("font-weight=\"bold\"") >= 4); // a block of rows for each sender
   CHECK(count("<svg ") == 1);
   CHECK(drawn.find("a member's values") != std::string::npos);
   CHECK(run_program({"explain", out, "--flow", "1", "--svg", svg}).exit == 2);
-  const auto nowhere = run_program({"explain", out, "--round", "1", "--svg", (folder / "no" / "round.svg").string()});
+  const auto nowhere = run_program(
+      {"explain", out, "--round", "1", "--svg", (folder / "no" / "round.svg").string()});
   CHECK(nowhere.exit == 3);
   CHECK(nowhere.err.find("cannot be written") != std::string::npos);
 }

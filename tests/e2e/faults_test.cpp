@@ -1,15 +1,16 @@
-// Every fault on a small training swarm in virtual time: whatever it does, those who are there in the end have trained,
-// no invariant breaks, nothing leaks, and nobody takes a correct peer for one that misbehaves.
-#include <map>
-#include <set>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
+// Every fault on a small training swarm in virtual time: whatever it does, those who are there in
+// the end have trained, no invariant breaks, nothing leaks, and nobody takes a correct peer for one
+// that misbehaves.
 #include "actors/probes.hpp"
 #include "actors/rare.hpp"
 #include "actors/training/observations.hpp"
 #include "tests/e2e/support/swarm.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -30,12 +31,14 @@ swarm five() {
   return what;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a swarm lives through each fault at each probe") {
-  for (const char* how : {"pause: host, duration: 500ms", "pause: host, duration: 5s", "blackhole: both, duration: 1s",
-                          "blackhole: both, duration: 8s", "blackhole: from, duration: 4s", "blackhole: to, duration: 4s",
-                          "throttle: both, factor: 10%, duration: 3s", "netem: both, delay: 300ms, loss: 20%, duration: 4s",
+  for (const char* how : {"pause: host, duration: 500ms", "pause: host, duration: 5s",
+                          "blackhole: both, duration: 1s", "blackhole: both, duration: 8s",
+                          "blackhole: from, duration: 4s", "blackhole: to, duration: 4s",
+                          "throttle: both, factor: 10%, duration: 3s",
+                          "netem: both, delay: 300ms, loss: 20%, duration: 4s",
                           "clock: bump, ahead: 30s, duration: 5s", "clock: bump, behind: 30s"})
     for (auto probe : actors::probes::all) {
       auto what = five();
@@ -47,23 +50,29 @@ TEST_CASE("a swarm lives through each fault at each probe") {
 
 TEST_CASE("a swarm lives through faults that come again and again") {
   for (std::uint64_t seed = 1; seed <= 4; ++seed)
-    for (const char* how : {"pause: host, duration: 3s, mode: one", "blackhole: both, duration: 3s, mode: fixed-percent, value: 40%",
-                            "throttle: up, factor: 20%, duration: 2s, mode: random-max-percent, value: 100%",
-                            "netem: from, delay: 100ms, jitter: 50ms, distribution: pareto, bursts: {p: 2%, r: 30%}, duration: 2s, mode: one",
-                            "restart: process, downtime: 1s, mode: one", "swizzle-clog: both, duration: 4s"}) {
+    for (const char* how :
+         {"pause: host, duration: 3s, mode: one",
+          "blackhole: both, duration: 3s, mode: fixed-percent, value: 40%",
+          "throttle: up, factor: 20%, duration: 2s, mode: random-max-percent, value: 100%",
+          "netem: from, delay: 100ms, jitter: 50ms, distribution: pareto, bursts: {p: 2%, r: 30%}, "
+          "duration: 2s, mode: one",
+          "restart: process, downtime: 1s, mode: one", "swizzle-clog: both, duration: 4s"}) {
       auto what = five();
       what.seed = seed;
-      what.faults = {fmt::format("{{{}, select: p-*, every: 4s, at: 1s, until: 30s, probability: 80%}}", how)};
+      what.faults = {
+          fmt::format("{{{}, select: p-*, every: 4s, at: 1s, until: 30s, probability: 80%}}", how)};
       run_fine(what);
     }
 }
 
-TEST_CASE("a swarm lives with the rare branches of its protocols, and takes each of them only where a scenario says so") {
+TEST_CASE("a swarm lives with the rare branches of its protocols, and takes each of them only "
+          "where a scenario says so") {
   std::map<std::string, unsigned> taken;
   for (std::uint64_t seed = 0; seed <= 8; ++seed) {
     auto what = five();
     what.seed = seed;
-    what.late = "  late: {count: 2, up: 1Mbit, down: 40Mbit, device: fast, start: 4s, start_spacing: 3s}\n";
+    what.late =
+        "  late: {count: 2, up: 1Mbit, down: 40Mbit, device: fast, start: 4s, start_spacing: 3s}\n";
     if (seed > 0) what.more = "rare_branches: 15%\n";
     scenarios::stage_options options;
     options.on_rare = [&](std::string_view branch) { ++taken[std::string(branch)]; };
@@ -80,8 +89,9 @@ TEST_CASE("a swarm lives with the rare branches of its protocols, and takes each
 
 TEST_CASE("a swarm lives through each shape of partition") {
   for (std::uint64_t seed = 1; seed <= 3; ++seed)
-    for (const char* how : {"minority-third", "halves", "majorities-ring", "selected, select: p-1, direction: from",
-                            "selected, select: p-1, direction: to", "selected, select: p-1"}) {
+    for (const char* how :
+         {"minority-third", "halves", "majorities-ring", "selected, select: p-1, direction: from",
+          "selected, select: p-1, direction: to", "selected, select: p-1"}) {
       auto what = five();
       what.seed = seed;
       what.epochs = 16;
@@ -100,18 +110,21 @@ TEST_CASE("a peer that is cut off at any probe is back on the leading branch in 
         auto what = five();
         what.peers = peers;
         // Noticed after 2 s; records of the others live longer than the cut lasts.
-        what.faults = {fmt::format("{{blackhole: both, select: p-{}, on: {}, nth: 2, duration: 4s}}", who, probe)};
+        what.faults = {fmt::format(
+            "{{blackhole: both, select: p-{}, on: {}, nth: 2, duration: 4s}}", who, probe)};
         // Who steps from which state, by epoch: two branches may last one epoch, and no longer.
         std::map<std::uint64_t, std::set<std::string>> stepped_from;
         scenarios::stage_options options;
         options.on_observation = [&](const actors::host&, const actors::observation& seen) {
-          if (auto* step = actors::get_if<actors::stepped>(&seen)) stepped_from[step->epoch].insert(step->before.hex());
+          if (auto* step = actors::get_if<actors::stepped>(&seen))
+            stepped_from[step->epoch].insert(step->before.hex());
         };
         const auto run = run_swarm(what, std::move(options));
         INFO(run.text(what.yaml()));
         CHECK(run.errors.empty());
         for (auto at = stepped_from.begin(); at != stepped_from.end(); ++at)
-          if (auto next = std::next(at); next != stepped_from.end() && at->second.size() > 1) CHECK(next->second.size() == 1);
+          if (auto next = std::next(at); next != stepped_from.end() && at->second.size() > 1)
+            CHECK(next->second.size() == 1);
         std::map<std::uint64_t, std::set<std::string>> ended;
         for (const auto& [peer, epoch] : run.epoch_of) ended[epoch].insert(run.state_of.at(peer));
         for (const auto& [epoch, states] : ended) CHECK(states.size() == 1);
@@ -123,8 +136,9 @@ TEST_CASE("a peer that is cut off at any probe is back on the leading branch in 
 }
 
 TEST_CASE("the shard's host can be paused and cut off") {
-  for (const char* how : {"pause: host, duration: 1s", "pause: host, duration: 5s", "blackhole: both, duration: 6s",
-                          "throttle: both, rate: 50kbit, duration: 10s"}) {
+  for (const char* how :
+       {"pause: host, duration: 1s", "pause: host, duration: 5s", "blackhole: both, duration: 6s",
+        "throttle: both, rate: 50kbit, duration: 10s"}) {
     auto what = five();
     what.faults = {fmt::format("{{{}, select: shard-0, at: 2s}}", how)};
     run_fine(what);
@@ -166,9 +180,11 @@ TEST_CASE("a line that has half its rate over time makes rounds last twice as lo
   const auto whole = flow(what, "{steps: [{at: 1s, up: 4Mbit}]}");
   CHECK(flow(what, "{steps: [{at: 0s, up: 2Mbit}]}") / whole == doctest::Approx(2).epsilon(0.1));
   // Half of the time at half the rate, half at the whole one.
-  CHECK(flow(what, "{steps: [{at: 0s, up: 2Mbit}, {at: 1s, up: 4Mbit}], repeat: 2s}") / whole == doctest::Approx(4.0 / 3).epsilon(0.1));
+  CHECK(flow(what, "{steps: [{at: 0s, up: 2Mbit}, {at: 1s, up: 4Mbit}], repeat: 2s}") / whole ==
+        doctest::Approx(4.0 / 3).epsilon(0.1));
   const swarm small;
-  CHECK(flow(small, "{steps: [{at: 0s, delay: 100ms}]}") > flow(small, "{steps: [{at: 0s, delay: 0s}]}") + 0.5);
+  CHECK(flow(small, "{steps: [{at: 0s, delay: 100ms}]}") >
+        flow(small, "{steps: [{at: 0s, delay: 0s}]}") + 0.5);
 }
 
 TEST_CASE("a peer that was paused for long finds itself behind and downloads the state") {
@@ -200,7 +216,8 @@ TEST_CASE("records of a peer whose clock is behind expire early, so that it is n
 TEST_CASE("the same faults give the same history, and another seed another one") {
   auto what = five();
   what.faults = {"{pause: host, select: p-*, every: 3s, mode: one, duration: 1s}",
-                 "{netem: both, select: p-*, every: 5s, mode: random-max-percent, value: 80%, delay: 50ms, duration: 3s, probability: 50%}"};
+                 "{netem: both, select: p-*, every: 5s, mode: random-max-percent, value: 80%, "
+                 "delay: 50ms, duration: 3s, probability: 50%}"};
   const auto a = run_fine(what), b = run_fine(what);
   CHECK(a.summary().event_hash == b.summary().event_hash);
   CHECK(a.summary().faults_struck == b.summary().faults_struck);

@@ -1,11 +1,12 @@
-// Swarms that chaos drew and that did badly, as they were drawn (results/chaos says what was wrong): none may do so again.
-#include <fstream>
-#include <sstream>
+// Swarms that chaos drew and that did badly, as they were drawn (results/chaos says what was
+// wrong): none may do so again.
+#include "tests/e2e/support/swarm.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "tests/e2e/support/swarm.hpp"
+#include <fstream>
+#include <sstream>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -14,23 +15,30 @@ namespace {
 
 struct found {
   const char* seed;
-  std::uint64_t epochs;      ///< that it makes at least
+  std::uint64_t epochs; ///< that it makes at least
   const char* why;
 };
 
 constexpr found all[] = {
-    {"5007", 36, "with overlap who had given something followed those who had not, and its samples were lost"},
+    {"5007", 36,
+     "with overlap who had given something followed those who had not, and its samples were lost"},
     {"334", 34, "with overlap a step was repeated that led where nobody had gone"},
-    {"906", 28, "with overlap those who had given something could not be reached, and those who could be had come too late"},
+    {"906", 28,
+     "with overlap those who had given something could not be reached, and those who could be had "
+     "come too late"},
     {"466", 22, "three round trips are longer than matchmaking_time"},
-    {"1905", 30, "the only addresses that a peer behind a NAT began with were of those who served nobody, and it never found those who did"},
-    {"7012", 38, "only one behind a NAT was left with the state, and it was no donor while records of dead ones stood there"},
+    {"1905", 30,
+     "the only addresses that a peer behind a NAT began with were of those who served nobody, and "
+     "it never found those who did"},
+    {"7012", 38,
+     "only one behind a NAT was left with the state, and it was no donor while records of dead "
+     "ones stood there"},
     {"6784", 40, "with overlap all went over by a step whose maker had died"},
     {"7799", 24, "a claim at one primary of the shard was forgotten when it met the other"},
     {"5082", 32, "averaged second moments became negative in 8 bits"},
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("swarms in which chaos once found something wrong do well") {
   for (const auto& one : all) {

@@ -1,23 +1,25 @@
-// Coming late: at any moment, over slow lines, while donors die, in crowds; and what is left when nearly everybody goes.
-#include <algorithm>
-#include <optional>
-#include <map>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
+// Coming late: at any moment, over slow lines, while donors die, in crowds; and what is left when
+// nearly everybody goes.
 #include "actors/averaging/observations.hpp"
 #include "actors/training/observations.hpp"
 #include "kernels/base/rng.hpp"
 #include "tests/e2e/support/swarm.hpp"
 #include "tests/support/skip.hpp"
 
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
 using namespace shoal;
 using namespace shoal::e2e;
 
 namespace {
 
-/// Sixteen peers of 4 MB to average and 12 MB of state; an epoch lasts about as long as a download of `down` for a while.
+/// Sixteen peers of 4 MB to average and 12 MB of state; an epoch lasts about as long as a download
+/// of `down` for a while.
 struct joining {
   std::string kind = "timing";
   std::string parameters = "1000000";
@@ -33,31 +35,34 @@ struct joining {
   std::string training;
   std::string stop_time = "1h";
   std::string network;
-  std::string more_peers;                          // lines
+  std::string more_peers; // lines
   std::vector<std::string> faults;
 
   std::string yaml() const {
-    auto out = fmt::format(
-        "seed: {}\n"
-        "stop_time: {}\n"
-        "network: {{default_delay: 40ms, default_jitter: 10ms, detection_time: 3s{}}}\n"
-        "devices:\n"
-        "  fast: {{samples_per_second: 40, jitter: 10%, step_time: 10ms}}\n"
-        "peers:\n"
-        "  p: {{count: {}, up: {}, down: {}, device: fast, start_spacing: 10ms}}\n",
-        seed, stop_time, network, peers, up, down);
+    auto out =
+        fmt::format("seed: {}\n"
+                    "stop_time: {}\n"
+                    "network: {{default_delay: 40ms, default_jitter: 10ms, detection_time: 3s{}}}\n"
+                    "devices:\n"
+                    "  fast: {{samples_per_second: 40, jitter: 10%, step_time: 10ms}}\n"
+                    "peers:\n"
+                    "  p: {{count: {}, up: {}, down: {}, device: fast, start_spacing: 10ms}}\n",
+                    seed, stop_time, network, peers, up, down);
     out += more_peers;
     if (late_count > 0)
-      out += fmt::format("  late: {{count: {}, up: {}, down: {}, device: fast, start: {:.3f}s, start_spacing: 10ms}}\n", late_count, late_up,
-                         late_down, late_start);
-    out += fmt::format(
-        "data: {{prefetch_samples: 64}}\n"
-        "workload: {{kind: {}, parameters: {}{}}}\n"
-        "training: {{target_batch: {}, micro_batch: 8, epochs: {}, max_refresh: 2s, record_lifetime: 6s, "
-        "optimizer: {{kind: adamw, learning_rate: 0.01}}{}}}\n"
-        "averaging: {{matchmaking_time: 4s, round_timeout: 120s, sender_timeout: 10s, chunk_size: {}}}\n"
-        "record: {{events: none}}\n",
-        kind, parameters, kind == "timing" ? ", sample_size: 64B" : "", target_batch, epochs, training, chunk);
+      out += fmt::format("  late: {{count: {}, up: {}, down: {}, device: fast, start: {:.3f}s, "
+                         "start_spacing: 10ms}}\n",
+                         late_count, late_up, late_down, late_start);
+    out += fmt::format("data: {{prefetch_samples: 64}}\n"
+                       "workload: {{kind: {}, parameters: {}{}}}\n"
+                       "training: {{target_batch: {}, micro_batch: 8, epochs: {}, max_refresh: 2s, "
+                       "record_lifetime: 6s, "
+                       "optimizer: {{kind: adamw, learning_rate: 0.01}}{}}}\n"
+                       "averaging: {{matchmaking_time: 4s, round_timeout: 120s, sender_timeout: "
+                       "10s, chunk_size: {}}}\n"
+                       "record: {{events: none}}\n",
+                       kind, parameters, kind == "timing" ? ", sample_size: 64B" : "", target_batch,
+                       epochs, training, chunk);
     if (!faults.empty()) out += "faults:\n";
     for (const auto& fault : faults) out += "  - " + fault + "\n";
     return out;
@@ -66,16 +71,17 @@ struct joining {
 
 /// What came of the host `name`.
 struct newcomer {
-  std::optional<std::uint64_t> swarm_at_boot;      // leading epoch when it knew what it has to download
-  std::optional<std::uint64_t> contributed;        // epoch of the first round that used something of it
-  std::uint64_t states = 0, steps = 0;             // downloaded
+  std::optional<std::uint64_t> swarm_at_boot; // leading epoch when it knew what it has to download
+  std::optional<std::uint64_t> contributed;   // epoch of the first round that used something of it
+  std::uint64_t states = 0, steps = 0;        // downloaded
   std::uint64_t bytes = 0, rejected = 0;
   std::uint64_t largest_donors = 0;
-  std::map<std::string, std::uint64_t> ended;      // downloads, by reason
+  std::map<std::string, std::uint64_t> ended; // downloads, by reason
 
   std::string text() const {
-    return fmt::format("swarm {}, contributed {}, states {}, steps {}, {} bytes, donors {}", swarm_at_boot.value_or(-1), contributed.value_or(-1),
-                       states, steps, bytes, largest_donors);
+    return fmt::format("swarm {}, contributed {}, states {}, steps {}, {} bytes, donors {}",
+                       swarm_at_boot.value_or(-1), contributed.value_or(-1), states, steps, bytes,
+                       largest_donors);
   }
 };
 
@@ -87,12 +93,14 @@ struct watched_run {
 watched_run watch(const joining& what, scenarios::stage_options options = {}) {
   watched_run out;
   std::uint64_t lead = 0;
-  std::map<std::string, std::pair<actors::group_id, std::uint64_t>> last;   // contribution: group, weight
+  std::map<std::string, std::pair<actors::group_id, std::uint64_t>>
+      last; // contribution: group, weight
   options.on_observation = [&](const actors::host& from, const actors::observation& seen) {
     if (auto* step = actors::get_if<actors::stepped>(&seen)) lead = std::max(lead, step->epoch);
     auto& one = out.of[std::string(from.name())];
     if (auto* phase = actors::get_if<actors::phase_changed>(&seen)) {
-      if (phase->phase == actors::peer_phase::downloading && !one.swarm_at_boot) one.swarm_at_boot = lead;
+      if (phase->phase == actors::peer_phase::downloading && !one.swarm_at_boot)
+        one.swarm_at_boot = lead;
     } else if (auto* download = actors::get_if<actors::download_ended>(&seen)) {
       ++one.ended[std::string(actors::to_string(download->reason))];
       one.bytes += download->bytes;
@@ -103,8 +111,10 @@ watched_run watch(const joining& what, scenarios::stage_options options = {}) {
       last[std::string(from.name())] = {given->group, given->weight};
     } else if (auto* ended = actors::get_if<actors::round_ended>(&seen)) {
       const auto& [group, weight] = last[std::string(from.name())];
-      const bool good = ended->outcome == actors::outcome::ok || ended->outcome == actors::outcome::partial;
-      if (good && group == ended->group && weight > 0 && !one.contributed) one.contributed = ended->epoch;
+      const bool good =
+          ended->outcome == actors::outcome::ok || ended->outcome == actors::outcome::partial;
+      if (good && group == ended->group && weight > 0 && !one.contributed)
+        one.contributed = ended->epoch;
     }
   };
   out.run = run_yaml(what.yaml(), what.epochs, std::move(options));
@@ -121,7 +131,7 @@ std::vector<double> moments(std::size_t count, double from, double to) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("who joins sixteen peers at any moment contributes within two epochs") {
   // The download lasts about half of an epoch: longer than anybody waits for it.
@@ -129,20 +139,23 @@ TEST_CASE("who joins sixteen peers at any moment contributes within two epochs")
   for (const auto start : moments(tries(12, 50), 50, 95)) {
     joining what;
     what.late_start = start;
-    what.epochs = static_cast<unsigned>(start / 12) + 5;   // of 13 s each
+    what.epochs = static_cast<unsigned>(start / 12) + 5; // of 13 s each
     const auto run = watch(what);
     const auto& late = run.of.at("late-0");
     INFO("start " << start << ": " << late.text());
     REQUIRE(late.swarm_at_boot);
     REQUIRE(late.contributed);
-    CHECK(*late.contributed <= *late.swarm_at_boot + 1);   // at the end of that round two epochs are over at most
+    CHECK(*late.contributed <=
+          *late.swarm_at_boot + 1); // at the end of that round two epochs are over at most
     CHECK(late.states == 1);
     ++after[*late.contributed - *late.swarm_at_boot];
   }
-  for (const auto& [epochs, joiners] : after) MESSAGE("contributed to the round of epoch +" << epochs << ": " << joiners);
+  for (const auto& [epochs, joiners] : after)
+    MESSAGE("contributed to the round of epoch +" << epochs << ": " << joiners);
 }
 
-TEST_CASE("with overlap who joins at any moment computes for the swarm within two epochs, and is in the next round") {
+TEST_CASE("with overlap who joins at any moment computes for the swarm within two epochs, and is "
+          "in the next round") {
   // What it computes in one epoch is averaged in the next.
   std::map<std::uint64_t, unsigned> after;
   for (const auto start : moments(tries(6, 12), 50, 75)) {
@@ -158,17 +171,22 @@ TEST_CASE("with overlap who joins at any moment computes for the swarm within tw
     CHECK(*late.contributed <= *late.swarm_at_boot + 3);
     ++after[*late.contributed - *late.swarm_at_boot];
   }
-  for (const auto& [epochs, joiners] : after) MESSAGE("contributed to the round of epoch +" << epochs << ": " << joiners);
+  for (const auto& [epochs, joiners] : after)
+    MESSAGE("contributed to the round of epoch +" << epochs << ": " << joiners);
 }
 
-TEST_CASE("with overlap who is left alone with a state, and without the round that led on from it, goes on") {
-  for (const auto leaves : moments(tries(10, 20), 46, 60)) {   // it has a state at 46.7 s, and is in its first round at 51.3 s
+TEST_CASE("with overlap who is left alone with a state, and without the round that led on from it, "
+          "goes on") {
+  for (const auto leaves :
+       moments(tries(10, 20), 46,
+               60)) { // it has a state at 46.7 s, and is in its first round at 51.3 s
     joining what;
     what.peers = 2;
     what.target_batch = 800;
     what.late_start = 40;
     what.training = ", overlap: averaging";
-    what.faults = {fmt::format("{{kill: machine, select: p-0, at: {:.3f}s}}", leaves), fmt::format("{{kill: process, select: p-1, at: {:.3f}s}}", leaves)};
+    what.faults = {fmt::format("{{kill: machine, select: p-0, at: {:.3f}s}}", leaves),
+                   fmt::format("{{kill: process, select: p-1, at: {:.3f}s}}", leaves)};
     const auto run = watch(what);
     const auto& late = run.of.at("late-0");
     INFO(leaves << ": " << late.text() << "\n" << run.run.text(what.yaml()));
@@ -178,7 +196,7 @@ TEST_CASE("with overlap who is left alone with a state, and without the round th
 
 TEST_CASE("a missed step is repeated, not downloaded with all of the state") {
   joining what;
-  what.late_start = 30;   // epoch 1 or 2: two gradients are less than a state of three
+  what.late_start = 30; // epoch 1 or 2: two gradients are less than a state of three
   const auto run = watch(what);
   const auto& late = run.of.at("late-0");
   INFO(late.text());
@@ -191,19 +209,21 @@ TEST_CASE("a missed step is repeated, not downloaded with all of the state") {
 
 namespace {
 
-/// Six donors with better lines than all others, the best one first; the joiner's download of 12 MB lasts ten seconds.
+/// Six donors with better lines than all others, the best one first; the joiner's download of 12 MB
+/// lasts ten seconds.
 joining with_donors() {
   joining what;
   what.peers = 10;
   for (int i = 0; i < 6; ++i)
-    what.more_peers += fmt::format("  r{}: {{count: 1, up: {}Mbit, down: 100Mbit, device: fast}}\n", i, 60 - 4 * i);
+    what.more_peers += fmt::format("  r{}: {{count: 1, up: {}Mbit, down: 100Mbit, device: fast}}\n",
+                                   i, 60 - 4 * i);
   what.late_down = "10Mbit";
   return what;
 }
 
 constexpr double state_bytes = 12e6;
 
-}  // namespace
+} // namespace
 
 TEST_CASE("donors killed one after another during the download cost no restart") {
   for (const char* scope : {"process", "machine"})
@@ -211,15 +231,17 @@ TEST_CASE("donors killed one after another during the download cost no restart")
       auto what = with_donors();
       what.late_start = start;
       for (int i = 0; i < 5; ++i)
-        what.faults.push_back(fmt::format("{{kill: {}, select: r{}-0, at: {}ms}}", scope, i, static_cast<int>(1000 * start) + 3000 + 1200 * i));
+        what.faults.push_back(fmt::format("{{kill: {}, select: r{}-0, at: {}ms}}", scope, i,
+                                          static_cast<int>(1000 * start) + 3000 + 1200 * i));
       const auto run = watch(what);
       const auto& late = run.of.at("late-0");
       INFO(std::string(scope) << " " << start << ": " << late.text());
       CHECK(late.states == 1);
-      CHECK(late.ended.size() == 1);                       // nothing failed
+      CHECK(late.ended.size() == 1); // nothing failed
       const auto needed = state_bytes + 4e6 * static_cast<double>(late.steps);
-      CHECK(static_cast<double>(late.bytes) == needed);    // no chunk came twice
-      // Sent: what was under way from who died, too, and the lists of hashes. (Others who missed a step repeat it.)
+      CHECK(static_cast<double>(late.bytes) == needed); // no chunk came twice
+      // Sent: what was under way from who died, too, and the lists of hashes. (Others who missed a
+      // step repeat it.)
       double fetched = 0;
       for (const auto& [name, one] : run.of) fetched += static_cast<double>(one.bytes);
       const auto sent = static_cast<double>(run.run.summary().bytes_sent.state);
@@ -231,9 +253,10 @@ TEST_CASE("donors killed one after another during the download cost no restart")
     }
 }
 
-TEST_CASE("over a line on which a download takes several epochs a joiner repeats the steps it has missed") {
+TEST_CASE("over a line on which a download takes several epochs a joiner repeats the steps it has "
+          "missed") {
   joining what;
-  what.late_down = "7Mbit";   // at best 14 s for a state, 4.6 s for a step, and 8 s for an epoch
+  what.late_down = "7Mbit"; // at best 14 s for a state, 4.6 s for a step, and 8 s for an epoch
   what.late_up = "10Mbit";
   what.target_batch = 3200;
   what.late_start = 60;
@@ -246,7 +269,8 @@ TEST_CASE("over a line on which a download takes several epochs a joiner repeats
   REQUIRE(late.contributed);
 }
 
-TEST_CASE("a line that is too slow for the swarm is said to be, after a bounded number of downloads") {
+TEST_CASE(
+    "a line that is too slow for the swarm is said to be, after a bounded number of downloads") {
   joining what;
   what.late_down = "1Mbit";
   what.late_up = "1Mbit";
@@ -277,7 +301,8 @@ TEST_CASE("a crowd of joiners is spread over the donors, and all of them come in
     INFO("late-" << i << ": " << late.text());
     REQUIRE(late.contributed);
     CHECK(late.states == 1);
-    if (const auto found = late.ended.find("busy"); found != late.ended.end()) busy += found->second;
+    if (const auto found = late.ended.find("busy"); found != late.ended.end())
+      busy += found->second;
   }
   CHECK(busy > 0);
 }

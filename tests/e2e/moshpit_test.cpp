@@ -1,20 +1,20 @@
-// Moshpit SGD in virtual time: each peer's parameters are what plain loops make of its samples and the averages it got, and
-// swarms live through what happens to them.
-#include <cstring>
-#include <map>
-#include <set>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include "actors/data/sample_ranges.hpp"
+// Moshpit SGD in virtual time: each peer's parameters are what plain loops make of its samples and
+// the averages it got, and swarms live through what happens to them.
 #include "actors/averaging/observations.hpp"
+#include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "tests/e2e/support/swarm.hpp"
 #include "tests/support/skip.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+#include <set>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -38,9 +38,11 @@ finished_run run_fine(const swarm& what, scenarios::stage_options options = {}) 
 
 /// Follows a peer by what it observes and computes the same in plain loops.
 class replayed_peer {
- public:
-  replayed_peer(std::shared_ptr<const actors::workload> work, std::shared_ptr<const actors::sample_source> source)
-      : work_(std::move(work)), source_(std::move(source)), now_(work_->initial()), history_{{0, now_}} {}
+public:
+  replayed_peer(std::shared_ptr<const actors::workload> work,
+                std::shared_ptr<const actors::sample_source> source)
+      : work_(std::move(work)), source_(std::move(source)),
+        now_(work_->initial()), history_{{0, now_}} {}
 
   void on(const actors::trained& what) {
     const auto count = actors::index_count(what.samples);
@@ -52,13 +54,15 @@ class replayed_peer {
     std::vector<double> sum(work_->value_count());
     work_->accumulate(now_, bytes, count, sum);
     std::vector<float> mean(sum.size());
-    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] = static_cast<float>(sum[i] / static_cast<double>(count));
+    for (std::size_t i = 0; i < mean.size(); ++i)
+      mean[i] = static_cast<float>(sum[i] / static_cast<double>(count));
     now_ = work_->step(now_, payload{std::move(mean)});
     pending_ += count;
     history_.push_back({pending_, now_});
     if (in_round_) ++steps_beside_rounds;
   }
-  /// A contribution was taken when exactly its samples were computed: false if it is anything else than what we had then.
+  /// A contribution was taken when exactly its samples were computed: false if it is anything else
+  /// than what we had then.
   bool on(const actors::contributed& what) {
     const auto count = actors::index_count(what.samples);
     for (const auto& [samples, state] : history_)
@@ -66,18 +70,22 @@ class replayed_peer {
     contributed_samples_ = count;
     in_round_ = true;
     return what.values.size() == contributed_.parameters.size() &&
-           std::memcmp(what.values.bytes().data(), contributed_.parameters.bytes().data(), what.values.size()) == 0;
+           std::memcmp(what.values.bytes().data(), contributed_.parameters.bytes().data(),
+                       what.values.size()) == 0;
   }
   void on(const actors::round_ended& what) {
-    if (what.outcome != actors::outcome::failed) mean_ = what.values;
-    else in_round_ = false;
+    if (what.outcome != actors::outcome::failed)
+      mean_ = what.values;
+    else
+      in_round_ = false;
   }
   void on(const actors::stepped&) {
     std::vector<float> x(now_.parameters.floats().begin(), now_.parameters.floats().end());
     if (now_.parameters.bytes().data() == contributed_.parameters.bytes().data())
       x.assign(mean_.floats().begin(), mean_.floats().end());
     else
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = mean_.floats()[i] + (x[i] - contributed_.parameters.floats()[i]);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = mean_.floats()[i] + (x[i] - contributed_.parameters.floats()[i]);
     now_.parameters = payload{std::move(x)};
     pending_ -= contributed_samples_;
     history_ = {{pending_, now_}};
@@ -85,11 +93,12 @@ class replayed_peer {
   }
   std::size_t steps_beside_rounds = 0;
 
- private:
+private:
   std::shared_ptr<const actors::workload> work_;
   std::shared_ptr<const actors::sample_source> source_;
   actors::model_state now_, contributed_;
-  std::vector<std::pair<std::uint64_t, actors::model_state>> history_;   // samples since the last average, and what they made
+  std::vector<std::pair<std::uint64_t, actors::model_state>>
+      history_; // samples since the last average, and what they made
   std::uint64_t pending_ = 0, contributed_samples_ = 0;
   payload mean_;
   bool in_round_ = false;
@@ -131,25 +140,29 @@ void check_replay(swarm what, const std::string& optimizer = "{kind: sgd, learni
   CHECK(beside > 0);
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("moshpit: every contribution is, to the last bit, what plain loops make of the peer's samples and averages") {
+TEST_CASE("moshpit: every contribution is, to the last bit, what plain loops make of the peer's "
+          "samples and averages") {
   check_replay(moshpit(9, "3x3"));
 }
 
-TEST_CASE("moshpit: so it is with momentum, and when a round takes as long as several local steps") {
+TEST_CASE(
+    "moshpit: so it is with momentum, and when a round takes as long as several local steps") {
   auto what = moshpit(4, "2x2");
   what.up = "400kbit";
   check_replay(what, "{kind: adamw, learning_rate: 0.01}");
 }
 
-TEST_CASE("moshpit: a swarm without trouble comes close to the optimum, each round in groups of the grid") {
+TEST_CASE("moshpit: a swarm without trouble comes close to the optimum, each round in groups of "
+          "the grid") {
   auto what = moshpit(16, "4x4");
   what.epochs = 25;
   const auto run = run_fine(what);
-  CHECK(run.summary().rounds.failed <= 1);   // a group that begins in the instant in which the run ends and others leave
+  CHECK(run.summary().rounds.failed <=
+        1); // a group that begins in the instant in which the run ends and others leave
   CHECK(*run.summary().loss.final < 0.05 * *run.summary().loss.first);
-  CHECK(run.summary().rounds.ok >= 3 * what.epochs);   // up to four groups a round
+  CHECK(run.summary().rounds.ok >= 3 * what.epochs); // up to four groups a round
 }
 
 TEST_CASE("moshpit: the optimizer's state may be averaged, too") {
@@ -157,13 +170,16 @@ TEST_CASE("moshpit: the optimizer's state may be averaged, too") {
   what.epochs = 15;
   auto yaml = what.yaml();
   const std::string plain = "{kind: sgd, learning_rate: 0.1}, method: moshpit";
-  yaml.replace(yaml.find(plain), plain.size(), "{kind: adamw, learning_rate: 0.5, beta2: 0.9}, average_optimizer: true, method: moshpit");
+  yaml.replace(
+      yaml.find(plain), plain.size(),
+      "{kind: adamw, learning_rate: 0.5, beta2: 0.9}, average_optimizer: true, method: moshpit");
   const auto with = run_yaml(yaml, what.epochs);
   CHECK(with.errors.empty());
-  CHECK(*with.summary().loss.final < 0.5 * *with.summary().loss.first);   // and finite
+  CHECK(*with.summary().loss.final < 0.5 * *with.summary().loss.first); // and finite
   yaml.replace(yaml.find("average_optimizer: true"), 23, "average_optimizer: false");
   const auto without = run_yaml(yaml, what.epochs);
-  CHECK(with.summary().bytes_sent.averaging > 2 * without.summary().bytes_sent.averaging);   // three vectors instead of one
+  CHECK(with.summary().bytes_sent.averaging >
+        2 * without.summary().bytes_sent.averaging); // three vectors instead of one
 }
 
 TEST_CASE("moshpit: one peer alone trains, and commits what it computed") {
@@ -189,7 +205,8 @@ TEST_CASE("moshpit: any of four peers may die at each probe") {
   for (const char* scope : {"process", "machine"})
     for (auto probe : actors::probes::all) {
       auto what = moshpit(4, "2x2");
-      what.faults = {fmt::format("{{kill: {}, select: p-{}, on: {}, nth: 2}}", scope, probe.size() % 4, probe)};
+      what.faults = {fmt::format("{{kill: {}, select: p-{}, on: {}, nth: 2}}", scope,
+                                 probe.size() % 4, probe)};
       run_fine(what);
     }
 }
@@ -202,11 +219,13 @@ TEST_CASE("moshpit: who comes late downloads a state of the leading round") {
   CHECK(run.adopted >= 2);
 }
 
-TEST_CASE("moshpit: who was away for longer than max_staleness downloads; for less it goes on with its parameters") {
+TEST_CASE("moshpit: who was away for longer than max_staleness downloads; for less it goes on with "
+          "its parameters") {
   for (const unsigned away : {0u, 20u}) {
     auto what = moshpit(6, "3x3");
     what.epochs = 30;
-    if (away > 0) what.faults = {fmt::format("{{pause: host, select: p-0, at: 5s, duration: {}s}}", away)};
+    if (away > 0)
+      what.faults = {fmt::format("{{pause: host, select: p-0, at: 5s, duration: {}s}}", away)};
     const auto run = run_fine(what);
     CHECK((run.adopted > 0) == (away > 0));
   }
@@ -241,8 +260,10 @@ TEST_CASE("moshpit: sizes alone make the same protocol") {
   CHECK(run_fine(what).summary().rounds.ok > 0);
 }
 
-TEST_CASE("moshpit: a swarm much smaller than its grid goes on, although each peer is alone in its line for many rounds on end") {
-  // Found by shoal chaos: all had made as many steps as a peer makes alone before the batch was full.
+TEST_CASE("moshpit: a swarm much smaller than its grid goes on, although each peer is alone in its "
+          "line for many rounds on end") {
+  // Found by shoal chaos: all had made as many steps as a peer makes alone before the batch was
+  // full.
   const auto run = run_yaml(R"(
 seed: 5
 stop_time: 15min
@@ -255,7 +276,8 @@ training: {micro_batch: 8, min_refresh: 500ms, max_refresh: 8s, record_lifetime:
            optimizer: {kind: adamw, learning_rate: 0.01}}
 averaging: {matchmaking_time: 2s, round_timeout: 24s, sender_timeout: 4s, chunk_size: 64KiB, grid: 3x3}
 record: {events: none}
-)", 40);
+)",
+                            40);
   INFO(run.text(""));
   CHECK(run.errors.empty());
 }
@@ -265,7 +287,8 @@ TEST_CASE("moshpit: random deaths, restarts and arrivals break nothing") {
     auto what = moshpit(10, "4x4");
     what.seed = seed;
     what.epochs = 30;
-    what.late = "  home: {count: 6, up: 1Mbit, down: 4Mbit, device: fast, churn: {session: {distribution: weibull, mean: 40s, shape: 0.6}, "
+    what.late = "  home: {count: 6, up: 1Mbit, down: 4Mbit, device: fast, churn: {session: "
+                "{distribution: weibull, mean: 40s, shape: 0.6}, "
                 "gap: {distribution: exponential, mean: 10s}, ending: machine}}\n";
     what.faults = {"{kill: process, select: \"*\", on: all_reduce.half_sent, probability: 2%}",
                    "{restart: process, select: \"p-*\", every: 15s, mode: one, downtime: 3s}"};
@@ -273,7 +296,8 @@ TEST_CASE("moshpit: random deaths, restarts and arrivals break nothing") {
   }
 }
 
-TEST_CASE("local updates: everybody's parameters are averaged in one group after each target batch") {
+TEST_CASE(
+    "local updates: everybody's parameters are averaged in one group after each target batch") {
   swarm what;
   what.peers = 5;
   what.epochs = 8;
@@ -283,7 +307,8 @@ TEST_CASE("local updates: everybody's parameters are averaged in one group after
   CHECK(run.errors.empty());
   CHECK(run.summary().rounds.ok >= what.epochs);
   CHECK(*run.summary().loss.final < 0.5 * *run.summary().loss.first);
-  // A round is due with 32 samples (more are computed while it lasts), and not with 8 steps of each peer.
+  // A round is due with 32 samples (more are computed while it lasts), and not with 8 steps of each
+  // peer.
   CHECK(run.summary().samples >= what.epochs * 32);
   CHECK(run.summary().samples < what.epochs * 8 * 4 * what.peers);
 }

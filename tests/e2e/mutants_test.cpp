@@ -1,19 +1,20 @@
-// Deliberate bugs: each has to be caught by an invariant or by the hash of history, else these checks
-// show nothing.
-#include <memory>
-#include <set>
-#include <vector>
+// Deliberate bugs: each has to be caught by an invariant or by the hash of history, else these
+// checks show nothing.
+#include "tests/e2e/support/swarm.hpp"
 
 #include <doctest/doctest.h>
 
-#include "tests/e2e/support/swarm.hpp"
+#include <memory>
+#include <set>
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::e2e;
 
 namespace {
 
-/// The slow one reduces nothing, so when it dies half-way nobody's part is lost with it, only its own weight.
+/// The slow one reduces nothing, so when it dies half-way nobody's part is lost with it, only its
+/// own weight.
 swarm with_a_partial_round() {
   swarm what;
   what.late = "  slow: {count: 1, up: 100kbit, down: 40Mbit, device: fast}\n";
@@ -27,7 +28,7 @@ scenarios::summary run_mutant(const swarm& what, const std::string& conduct) {
   return run_swarm(what, std::move(options)).summary();
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the swarm that the mutants are tried on is fine without them and has a partial round") {
   auto run = run_swarm(with_a_partial_round());
@@ -66,7 +67,8 @@ TEST_CASE("peers in the order of their memory addresses change the event hash be
     std::vector<std::unique_ptr<char[]>> kept;
     for (std::size_t run = 0; run < 4; ++run) {
       // Other addresses in each run, as between two processes.
-      for (std::size_t i = 0; i < 300 * run; ++i) kept.push_back(std::make_unique<char[]>(16 + 40 * (i % 23)));
+      for (std::size_t i = 0; i < 300 * run; ++i)
+        kept.push_back(std::make_unique<char[]>(16 + 40 * (i % 23)));
       swarm what;
       what.peers = 5;
       out.insert(run_mutant(what, conduct).event_hash.value());

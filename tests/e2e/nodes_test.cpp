@@ -1,14 +1,5 @@
-// What the hosts of a swarm see each for themselves: judged without the others it violates nothing, and put together it gives the
-// figures of the whole run.
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <set>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
+// What the hosts of a swarm see each for themselves: judged without the others it violates nothing,
+// and put together it gives the figures of the whole run.
 #include "actors/averaging/observations.hpp"
 #include "scenarios/compare/run_comparison.hpp"
 #include "scenarios/methods/method.hpp"
@@ -19,6 +10,15 @@
 #include "tests/e2e/support/program.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+
 using namespace shoal;
 using namespace shoal::e2e;
 using namespace std::chrono_literals;
@@ -26,21 +26,21 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t first_utc_ns = 1'700'000'000'000'000'000;  // of virtual time 0
+constexpr std::int64_t first_utc_ns = 1'700'000'000'000'000'000; // of virtual time 0
 
 /// One life of one host, as its process would see it.
 struct node {
   std::string name;
   fs::path folder;
   duration started{};
-  std::unique_ptr<scenarios::run_directory> directory;   // the observers keep its address
+  std::unique_ptr<scenarios::run_directory> directory; // the observers keep its address
   std::unique_ptr<scenarios::run_observers> observers;
 };
 
 struct watched_swarm {
   finished_run whole;
-  scenarios::run_record predicted;       ///< from the directory of the whole run
-  scenarios::run_record actual;          ///< from those of its hosts
+  scenarios::run_record predicted; ///< from the directory of the whole run
+  scenarios::run_record actual;    ///< from those of its hosts
   std::size_t lives = 0, killed = 0;
 };
 
@@ -52,16 +52,21 @@ actors::kept_observation as_seen_by(const node& by, const actors::observation& w
   return actors::kept_observation(seen);
 }
 
-/// The page of the hosts together: the rounds of the whole run, each with its members, and everybody's contributions.
-void check_page(const fs::path& whole_folder, const fs::path& nodes_folder, const watched_swarm& what) {
+/// The page of the hosts together: the rounds of the whole run, each with its members, and
+/// everybody's contributions.
+void check_page(const fs::path& whole_folder, const fs::path& nodes_folder,
+                const watched_swarm& what) {
   std::vector<scenarios::node_directory> directories;
-  for (const auto& entry : fs::directory_iterator(nodes_folder)) directories.push_back({entry.path(), false});
-  std::sort(directories.begin(), directories.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  for (const auto& entry : fs::directory_iterator(nodes_folder))
+    directories.push_back({entry.path(), false});
+  std::sort(directories.begin(), directories.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
   const auto together = scenarios::read_cluster_view(nodes_folder, directories);
   REQUIRE_MESSAGE(together.ok(), together.error());
   const auto alone = scenarios::read_run_view(whole_folder);
   REQUIRE_MESSAGE(alone.ok(), alone.error());
-  const auto page = nlohmann::json::parse((*together)->document()), whole = nlohmann::json::parse((*alone)->document());
+  const auto page = nlohmann::json::parse((*together)->document()),
+             whole = nlohmann::json::parse((*alone)->document());
   CHECK(page["nodes"].size() == what.lives);
   CHECK(page["rounds"]["by_outcome"] == whole["rounds"]["by_outcome"]);
   CHECK(page["run"]["state"] == (what.killed > 0 ? "unfinished" : "ended"));
@@ -86,7 +91,8 @@ void check_page(const fs::path& whole_folder, const fs::path& nodes_folder, cons
   CHECK(samples(page) == samples(whole));
 }
 
-/// Runs `what` and lets each life of each host watch itself. Checks that none of them finds anything wrong.
+/// Runs `what` and lets each life of each host watch itself. Checks that none of them finds
+/// anything wrong.
 watched_swarm watch(swarm what, const fs::path& folder) {
   auto yaml = what.yaml();
   const std::string nothing = "record: {events: none}";
@@ -103,12 +109,14 @@ watched_swarm watch(swarm what, const fs::path& folder) {
     options.seed = scenario.seed;
     options.world = "cluster";
     options.record = scenario.record;
-    options.record.events = scenarios::event_detail::none;  // a local view logs its rounds all the same
+    options.record.events =
+        scenarios::event_detail::none; // a local view logs its rounds all the same
     options.bytes_sent = [] { return std::array<std::uint64_t, 4>{1, 20, 300, 4000}; };
     options.invariants.takeovers = scenario.data.replicas > 1;
     options.invariants.weights_are_samples = !scenarios::traits_of(scenario).averages_parameters;
     options.invariants.computes_meanwhile = scenarios::traits_of(scenario).computes_meanwhile;
-    options = scenarios::local_view_of(std::move(options), is_peer ? std::optional(machine) : std::nullopt);
+    options = scenarios::local_view_of(std::move(options),
+                                       is_peer ? std::optional(machine) : std::nullopt);
     const auto path = folder / fmt::format("{}.{}", host.name(), host.id() & 0xffff);
     auto created = scenarios::run_directory::create(path, false);
     REQUIRE(created.ok());
@@ -119,9 +127,13 @@ watched_swarm watch(swarm what, const fs::path& folder) {
     REQUIRE(directory->write("run.yaml", to_yaml(scenario) + to_yaml(made_by)).ok());
     auto observers = scenarios::run_observers::create(std::move(options), &*directory);
     REQUIRE(observers.ok());
-    auto& made = nodes.try_emplace(host.id(), node{std::string(host.name()), path, now, std::move(directory), std::move(*observers)})
+    auto& made = nodes
+                     .try_emplace(host.id(), node{std::string(host.name()), path, now,
+                                                  std::move(directory), std::move(*observers)})
                      .first->second;
-    if (is_peer) made.observers->on_host_started({}, host.id(), host.name(), machine, static_cast<std::uint32_t>(host.id() & 0xffff));
+    if (is_peer)
+      made.observers->on_host_started({}, host.id(), host.name(), machine,
+                                      static_cast<std::uint32_t>(host.id() & 0xffff));
     return made;
   };
   scenarios::stage_options options;
@@ -131,7 +143,8 @@ watched_swarm watch(swarm what, const fs::path& folder) {
     last = duration(host.utc_ns() - first_utc_ns);
     const auto found = nodes.find(host.id());
     auto& at = found == nodes.end() ? start(host, last) : found->second;
-    at.observers->on_observation(last - at.started, host.id(), static_cast<std::uint32_t>((host.id() >> 16) - 1), host.name(),
+    at.observers->on_observation(last - at.started, host.id(),
+                                 static_cast<std::uint32_t>((host.id() >> 16) - 1), host.name(),
                                  as_seen_by(at, seen));
   };
   out.whole = run_yaml(yaml, what.epochs, std::move(options));
@@ -154,7 +167,8 @@ watched_swarm watch(swarm what, const fs::path& folder) {
       fs::create_directories(to);
       fs::copy(one.folder, to, fs::copy_options::recursive);
       CHECK(fs::exists(to / "events.jsonl.zst.partial"));
-      for (const auto& rule : one.observers->checks().all()) CHECK_MESSAGE(rule.violated == 0, rule.first_violation);
+      for (const auto& rule : one.observers->checks().all())
+        CHECK_MESSAGE(rule.violated == 0, rule.first_violation);
       ++out.killed;
     } else {
       scenarios::summary totals;
@@ -165,7 +179,8 @@ watched_swarm watch(swarm what, const fs::path& folder) {
       REQUIRE(one.observers->finish(facts, totals).ok());
       for (const auto& [name, rule] : totals.invariants) {
         CHECK_MESSAGE(rule.violated == 0, name << ": " << rule.first_violation);
-        const bool of_several = name == "same_bits" || name == "denominator" || name == "mass_conserved" || name == "staleness";
+        const bool of_several = name == "same_bits" || name == "denominator" ||
+                                name == "mass_conserved" || name == "staleness";
         if (of_several) CHECK_MESSAGE(rule.checked == 0, name);
       }
       if (totals.samples > 0) CHECK(rule(totals, "samples_counted").checked > 0);
@@ -177,9 +192,11 @@ watched_swarm watch(swarm what, const fs::path& folder) {
     }
     ++out.lives;
   }
-  // Held against the run that they are the hosts of, nothing that time or samples are measured by is off.
+  // Held against the run that they are the hosts of, nothing that time or samples are measured by
+  // is off.
   const std::vector<std::string> exact{"0.0000001%", "bytes=off"};
-  const auto compared = scenarios::compare_runs(folder / "whole", nodes_folder, *scenarios::tolerances::parse(exact));
+  const auto compared =
+      scenarios::compare_runs(folder / "whole", nodes_folder, *scenarios::tolerances::parse(exact));
   REQUIRE_MESSAGE(compared.ok(), compared.error());
   CHECK_MESSAGE(compared->within(), to_text(*compared));
   auto actual = scenarios::read_run_record(nodes_folder);
@@ -212,9 +229,11 @@ void check_same(const watched_swarm& what) {
 
   const auto seconds = actual.round_seconds(), expected = predicted.round_seconds();
   REQUIRE(seconds.size() == expected.size());
-  for (std::size_t i = 0; i < seconds.size(); ++i) CHECK(seconds[i] == doctest::Approx(expected[i]).epsilon(1e-9));
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    CHECK(seconds[i] == doctest::Approx(expected[i]).epsilon(1e-9));
   REQUIRE(actual.samples_per_second());
-  CHECK(*actual.samples_per_second() == doctest::Approx(*predicted.samples_per_second()).epsilon(1e-9));
+  CHECK(*actual.samples_per_second() ==
+        doctest::Approx(*predicted.samples_per_second()).epsilon(1e-9));
 
   std::size_t compared = 0;
   for (const auto& [epoch, of] : predicted.by_epoch) {
@@ -222,18 +241,21 @@ void check_same(const watched_swarm& what) {
     if (!of.reached_seconds) continue;
     INFO("epoch " << epoch);
     REQUIRE(found != actual.by_epoch.end());
-    // What a killed host did at its last epoch it took with it: if it was the first one there, the second one is.
-    CHECK(found->second.reached_seconds.value() == doctest::Approx(*of.reached_seconds).epsilon(what.killed > 0 ? 0.01 : 1e-9));
+    // What a killed host did at its last epoch it took with it: if it was the first one there, the
+    // second one is.
+    CHECK(found->second.reached_seconds.value() ==
+          doctest::Approx(*of.reached_seconds).epsilon(what.killed > 0 ? 0.01 : 1e-9));
     CHECK(found->second.reached_seconds.value() > *of.reached_seconds - 1e-6);
     if (what.killed > 0) continue;
     CHECK(found->second.samples == of.samples);
-    if (of.loss_train) CHECK(found->second.loss_train.value() == doctest::Approx(*of.loss_train).epsilon(1e-9));
+    if (of.loss_train)
+      CHECK(found->second.loss_train.value() == doctest::Approx(*of.loss_train).epsilon(1e-9));
     ++compared;
   }
   CHECK((what.killed > 0 || compared >= whole.epochs));
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("nodes: what each host sees, put together, is the run") {
   struct variant {
@@ -252,7 +274,8 @@ TEST_CASE("nodes: what each host sees, put together, is the run") {
   variants.back().what.parameters = "4096";
   variants.back().what.workload = ", rows: 64";
   variants.push_back({"auxiliary", {}});
-  variants.back().what.late = "  aux: {count: 1, up: 4Mbit, down: 40Mbit, device: fast, role: auxiliary}\n";
+  variants.back().what.late =
+      "  aux: {count: 1, up: 4Mbit, down: 40Mbit, device: fast, role: auxiliary}\n";
   variants.push_back({"moshpit", {}});
   variants.back().what.peers = 4;
   variants.back().what.training = ", method: moshpit, local_steps: 4";
@@ -267,9 +290,11 @@ TEST_CASE("nodes: what each host sees, put together, is the run") {
   }
 }
 
-TEST_CASE("nodes: hosts that are killed and come back leave what they knew, and the rounds are judged as they were") {
+TEST_CASE("nodes: hosts that are killed and come back leave what they knew, and the rounds are "
+          "judged as they were") {
   for (unsigned seed = 1; seed <= 12; ++seed) {
-    const char* const probes[] = {"matchmaking.joined", "all_reduce.half_sent", "all_reduce.half_replied", "all_reduce.voted"};
+    const char* const probes[] = {"matchmaking.joined", "all_reduce.half_sent",
+                                  "all_reduce.half_replied", "all_reduce.voted"};
     const auto* probe = probes[seed % 4];
     INFO(probe << ", seed " << seed);
     scratch_folder here;
@@ -277,8 +302,9 @@ TEST_CASE("nodes: hosts that are killed and come back leave what they knew, and 
     what.seed = seed;
     what.peers = 5;
     what.epochs = 12;
-    what.faults = {fmt::format("{{restart: process, select: p-2, on: {}, nth: 3, downtime: 3s}}", probe),
-                   "{kill: machine, select: p-3, at: 6s}"};
+    what.faults = {
+        fmt::format("{{restart: process, select: p-2, on: {}, nth: 3, downtime: 3s}}", probe),
+        "{kill: machine, select: p-3, at: 6s}"};
     const auto out = watch(what, here.path());
     CHECK(out.killed >= 1);
     CHECK(out.actual.notes.size() == out.killed);

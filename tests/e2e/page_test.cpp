@@ -1,12 +1,12 @@
 // What a page shows of a run while it goes on, and of its directory afterwards.
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "scenarios/page/run_reader.hpp"
 #include "scenarios/page/run_view.hpp"
 #include "tests/e2e/support/swarm.hpp"
 #include "tests/support/scratch_folder.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -18,8 +18,9 @@ swarm unlucky() {
   swarm out;
   out.peers = 6;
   out.epochs = 12;
-  out.parameters = "20000"; 
-  out.faults = {"{kill: process, select: p-1, on: all_reduce.half_sent, nth: 20}", "{throttle: up, select: \"p-*\", at: 3s, duration: 2s, factor: 50%}",
+  out.parameters = "20000";
+  out.faults = {"{kill: process, select: p-1, on: all_reduce.half_sent, nth: 20}",
+                "{throttle: up, select: \"p-*\", at: 3s, duration: 2s, factor: 50%}",
                 "{restart: machine, select: p-2, at: 4s, downtime: 2s}"};
   return out;
 }
@@ -30,11 +31,12 @@ std::string difference(const std::string& a, const std::string& b) {
   std::string out;
   for (const auto& [name, value] : x.items())
     if (!y.contains(name) || value != y[name])
-      out += fmt::format("{}\n  live      {}\n  directory {}\n", name, value.dump().substr(0, 1500), y.value(name, json()).dump().substr(0, 1500));
+      out += fmt::format("{}\n  live      {}\n  directory {}\n", name, value.dump().substr(0, 1500),
+                         y.value(name, json()).dump().substr(0, 1500));
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a page shows the same numbers live and from the directory") {
   for (const char* kind : {"quadratic", "timing"}) {
@@ -65,7 +67,8 @@ TEST_CASE("a page shows the same numbers live and from the directory") {
     const auto& all = run.summary().bytes_sent;
     // Delivered, while the summary has what was sent.
     CHECK(sent <= all.data + all.averaging + all.state + all.control);
-    CHECK(static_cast<double>(sent) > 0.95 * static_cast<double>(all.data + all.averaging + all.state + all.control));
+    CHECK(static_cast<double>(sent) >
+          0.95 * static_cast<double>(all.data + all.averaging + all.state + all.control));
   }
 }
 

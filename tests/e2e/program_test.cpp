@@ -1,15 +1,15 @@
 // The program and its run directory: --force, full disks, unwritable folders, Ctrl-C.
-#include <algorithm>
-#include <csignal>
-#include <sstream>
+#include "tests/e2e/support/program.hpp"
+#include "tests/support/skip.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "tests/e2e/support/program.hpp"
-#include "tests/support/skip.hpp"
+#include <algorithm>
+#include <csignal>
+#include <sstream>
 
 using namespace shoal::e2e;
 namespace fs = std::filesystem;
@@ -18,14 +18,13 @@ namespace {
 
 /// `epochs` 0 runs until `stop`.
 std::string scenario(int epochs, const std::string& stop = "60s") {
-  return fmt::format(
-      "stop_time: {}\n"
-      "workload: {{kind: timing, parameters: 1000}}\n"
-      "devices: {{laptop: {{samples_per_second: 10}}}}\n"
-      "peers: {{home: {{count: 3, up: 10Mbit, down: 50Mbit, device: laptop}}}}\n"
-      "training: {{target_batch: 16, micro_batch: 4, epochs: {}}}\n"
-      "record: {{events: all}}\n",
-      stop, epochs);
+  return fmt::format("stop_time: {}\n"
+                     "workload: {{kind: timing, parameters: 1000}}\n"
+                     "devices: {{laptop: {{samples_per_second: 10}}}}\n"
+                     "peers: {{home: {{count: 3, up: 10Mbit, down: 50Mbit, device: laptop}}}}\n"
+                     "training: {{target_batch: 16, micro_batch: 4, epochs: {}}}\n"
+                     "record: {{events: all}}\n",
+                     stop, epochs);
 }
 
 struct setting {
@@ -39,10 +38,10 @@ struct setting {
   }
 };
 
-constexpr const char* files_of_any_run[] = {"run.yaml",   "summary.json", "metrics.csv", "events.jsonl.zst",
-                                            "ledger.csv", "rounds.csv"};
+constexpr const char* files_of_any_run[] = {"run.yaml",         "summary.json", "metrics.csv",
+                                            "events.jsonl.zst", "ledger.csv",   "rounds.csv"};
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a run writes its directory, and what it prints is its summary.json") {
   setting t;
@@ -54,7 +53,8 @@ TEST_CASE("a run writes its directory, and what it prints is its summary.json") 
     INFO(name);
     CHECK(fs::exists(fs::path(t.out) / name));
   }
-  for (const auto& item : fs::directory_iterator(t.out)) CHECK(item.path().extension() != ".partial");
+  for (const auto& item : fs::directory_iterator(t.out))
+    CHECK(item.path().extension() != ".partial");
   CHECK(run_program({"verify-data", t.out}).exit == 0);
 }
 
@@ -156,7 +156,8 @@ TEST_CASE("verify-data of a folder without a run is refused") {
   CHECK(run.err.find("ledger.csv") != std::string::npos);
 }
 
-TEST_CASE("a workload without a baseline does not claim to train one, one that has it does, and the first row of metrics has its loss") {
+TEST_CASE("a workload without a baseline does not claim to train one, one that has it does, and "
+          "the first row of metrics has its loss") {
   setting t;
   auto run = run_program({"run", t.file, "--out", t.out});
   INFO(run.err);
@@ -179,7 +180,9 @@ TEST_CASE("a workload without a baseline does not claim to train one, one that h
     for (; n >= 0; --n) std::getline(fields, out, ',');
     return out;
   };
-  auto column = std::count(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(header.find("loss_held_out")), ',');
+  auto column =
+      std::count(header.begin(),
+                 header.begin() + static_cast<std::ptrdiff_t>(header.find("loss_held_out")), ',');
   CHECK(field(first, 0) == "0.000000000");
   CHECK_FALSE(field(first, column).empty());
 }

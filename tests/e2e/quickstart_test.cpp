@@ -1,13 +1,13 @@
-// The main promise: one command trains a real model on real text across volunteers that come and go, as
-// well as one machine would, and does the same to the last bit each time.
-#include <csignal>
-#include <sstream>
+// The main promise: one command trains a real model on real text across volunteers that come and
+// go, as well as one machine would, and does the same to the last bit each time.
+#include "tests/e2e/support/program.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/support/program.hpp"
+#include <csignal>
+#include <sstream>
 
 using namespace shoal::e2e;
 using nlohmann::json;
@@ -26,11 +26,13 @@ std::string raw(const std::string& document, const std::string& key) {
 }
 
 std::string identity(const std::string& document) {
-  return raw(document, "event_hash") + " " + raw(document, "state_hash") + " " + raw(document, "final");
+  return raw(document, "event_hash") + " " + raw(document, "state_hash") + " " +
+         raw(document, "final");
 }
 
 std::string short_run(std::vector<std::string> more, std::vector<std::string> environment = {}) {
-  std::vector<std::string> arguments{"run", quickstart, "--json", "--no-baseline", "--set", "training.epochs=6"};
+  std::vector<std::string> arguments{"run",           quickstart, "--json",
+                                     "--no-baseline", "--set",    "training.epochs=6"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   program_options options;
   options.environment = std::move(environment);
@@ -99,7 +101,8 @@ void check_doctored_ledgers(const fs::path& directory) {
       {"another group", with_row([](auto& f) { f[5][0] = f[5][0] == '0' ? '1' : '0'; })},
       {"one sample fewer", with_row([](auto& f) { f[1] = std::to_string(std::stoull(f[1]) - 1); })},
       {"one sample more", with_row([](auto& f) { f[1] = std::to_string(std::stoull(f[1]) + 1); })},
-      {"said to be returned", with_row([](auto& f) { f = {f[0], f[1], "returned", "", "", "", "", ""}; })},
+      {"said to be returned",
+       with_row([](auto& f) { f = {f[0], f[1], "returned", "", "", "", "", ""}; })},
       {"fewer parts", with_row([](auto& f) { f[6] = std::to_string(std::stoull(f[6]) - 1); })},
       {"no number", with_row([](auto& f) { f[0] = "x"; })},
   };
@@ -108,13 +111,14 @@ void check_doctored_ledgers(const fs::path& directory) {
     spill(directory / "ledger.csv", joined(lines));
     auto verified = run_program({"verify-data", directory.string()});
     CHECK(verified.exit == 1);
-    CHECK(verified.err.find(".csv:") != std::string::npos);  // the place, in the ledger or in what contradicts it
+    CHECK(verified.err.find(".csv:") !=
+          std::string::npos); // the place, in the ledger or in what contradicts it
   }
   spill(directory / "ledger.csv", joined(honest));
   CHECK(run_program({"verify-data", directory.string()}).exit == 0);
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the quickstart trains as well as one machine, loses peers, and says the same twice") {
   scratch_folder folder;
@@ -122,14 +126,17 @@ TEST_CASE("the quickstart trains as well as one machine, loses peers, and says t
   auto run = run_program({"run", quickstart, "--json", "--out", directory.string()});
   INFO(run.err);
   REQUIRE(run.exit == 0);
-  auto summary = json::parse(run.out);      // throws if there is anything but one document
+  auto summary = json::parse(run.out); // throws if there is anything but one document
   INFO(run.out);
   MESSAGE("loss " << summary["loss"].dump() << ", " << summary["wall_seconds"] << " s");
-  auto first = summary["loss"]["first"].get<double>(), final = summary["loss"]["final"].get<double>();
-  auto baseline = summary["loss"]["baseline"].get<double>(), bigram = summary["loss"]["bigram"].get<double>();
+  auto first = summary["loss"]["first"].get<double>(),
+       final = summary["loss"]["final"].get<double>();
+  auto baseline = summary["loss"]["baseline"].get<double>(),
+       bigram = summary["loss"]["bigram"].get<double>();
   CHECK(final < 0.6 * first);
   CHECK(final < bigram);
-  // Not worse than one machine. The swarm has a tenth more samples in a step, and others: it may be better.
+  // Not worse than one machine. The swarm has a tenth more samples in a step, and others: it may be
+  // better.
   CHECK(final <= 1.03 * baseline);
   CHECK(final >= 0.94 * baseline);
   CHECK(summary["rounds"]["partial"] >= 1);
@@ -150,7 +157,8 @@ TEST_CASE("the quickstart trains as well as one machine, loses peers, and says t
   CHECK(summary["peers"]["joined"] == 16);
   CHECK(summary["peers"]["left"] == 3);
   CHECK(summary["peers"]["alive"] == 13);
-  for (auto name : {"run.yaml", "summary.json", "metrics.csv", "events.jsonl.zst", "ledger.csv", "final.ckpt"}) {
+  for (auto name : {"run.yaml", "summary.json", "metrics.csv", "events.jsonl.zst", "ledger.csv",
+                    "final.ckpt"}) {
     INFO(name);
     CHECK(fs::exists(directory / name));
   }
@@ -186,7 +194,8 @@ TEST_CASE("Ctrl-C during the quickstart leaves a model and a whole directory") {
   INFO(run.err);
   CHECK(run.exit == 130);
   CHECK(json::parse(run.out)["epochs"] < 110);
-  for (auto name : {"run.yaml", "summary.json", "metrics.csv", "events.jsonl.zst", "ledger.csv", "rounds.csv", "final.ckpt"}) {
+  for (auto name : {"run.yaml", "summary.json", "metrics.csv", "events.jsonl.zst", "ledger.csv",
+                    "rounds.csv", "final.ckpt"}) {
     INFO(name);
     CHECK(fs::exists(directory / name));
   }

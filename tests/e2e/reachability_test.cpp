@@ -1,12 +1,13 @@
-// Swarms with peers behind address translation: with and without a relay, and with one that has run dry.
-#include <map>
-#include <set>
-#include <string>
+// Swarms with peers behind address translation: with and without a relay, and with one that has run
+// dry.
+#include "actors/averaging/observations.hpp"
+#include "tests/e2e/support/swarm.hpp"
 
 #include <doctest/doctest.h>
 
-#include "actors/averaging/observations.hpp"
-#include "tests/e2e/support/swarm.hpp"
+#include <map>
+#include <set>
+#include <string>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -26,18 +27,19 @@ swarm behind_nat(unsigned open, const std::string& relays = "") {
   return what;
 }
 
-
 finished_run run(const swarm& what, std::set<std::string>& contributed) {
   scenarios::stage_options options;
   options.on_observation = [&](const actors::host& from, const actors::observation& what) {
-    if (const auto* c = actors::get_if<actors::contributed>(&what); c && c->weight > 0) contributed.insert(std::string(from.name()));
+    if (const auto* c = actors::get_if<actors::contributed>(&what); c && c->weight > 0)
+      contributed.insert(std::string(from.name()));
   };
   return run_swarm(what, std::move(options));
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("two open peers and four behind address translation train without a relay, and all contribute") {
+TEST_CASE("two open peers and four behind address translation train without a relay, and all "
+          "contribute") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     auto what = behind_nat(2);
     what.seed = seed;
@@ -109,7 +111,8 @@ TEST_CASE("a relay that has spent its budget is as good as none, and training go
 TEST_CASE("peers that all only dial out end their rounds with a reason when there is no relay") {
   auto what = behind_nat(2);
   what.stop_time = "60s";
-  for (auto& [from, to] : {std::pair{"nat: cone", "nat: outbound_only"}, {"nat: symmetric", "nat: outbound_only"}})
+  for (auto& [from, to] :
+       {std::pair{"nat: cone", "nat: outbound_only"}, {"nat: symmetric", "nat: outbound_only"}})
     what.late.replace(what.late.find(from), std::string(from).size(), to);
   what.open = "nat: outbound_only";
   what.epochs = 0;
@@ -138,10 +141,12 @@ TEST_CASE("all behind symmetric translation train by a relay alone") {
   CHECK(ran.summary().reachability->punched == 0);
 }
 
-TEST_CASE("kills of open and other peers in the middle of a round are survived behind address translation") {
+TEST_CASE("kills of open and other peers in the middle of a round are survived behind address "
+          "translation") {
   for (const char* victim : {"p-0", "cone-0", "out-0"}) {
     auto what = behind_nat(3);
-    what.faults = {std::string("{kill: machine, select: ") + victim + ", on: all_reduce.half_sent, nth: 3}"};
+    what.faults = {std::string("{kill: machine, select: ") + victim +
+                   ", on: all_reduce.half_sent, nth: 3}"};
     std::set<std::string> contributed;
     const auto ran = run(what, contributed);
     INFO(ran.text(what.yaml()));
@@ -163,11 +168,14 @@ TEST_CASE("a swarm under churn goes on when whoever has the leading state cannot
     what.peers = 3;
     what.stop_time = "4min";
     const auto churn = [](const char* mean) {
-      return std::string("churn: {session: {distribution: exponential, mean: ") + mean + "}, gap: {distribution: exponential, mean: 5s}}";
+      return std::string("churn: {session: {distribution: exponential, mean: ") + mean +
+             "}, gap: {distribution: exponential, mean: 5s}}";
     };
     what.open = churn("60s");
-    what.late = "  cone: {count: 4, up: 1Mbit, down: 4Mbit, device: fast, nat: cone, " + churn("40s") + "}\n" +
-                "  sym: {count: 2, up: 1Mbit, down: 4Mbit, device: fast, nat: symmetric, " + churn("40s") + "}\n" +
+    what.late = "  cone: {count: 4, up: 1Mbit, down: 4Mbit, device: fast, nat: cone, " +
+                churn("40s") + "}\n" +
+                "  sym: {count: 2, up: 1Mbit, down: 4Mbit, device: fast, nat: symmetric, " +
+                churn("40s") + "}\n" +
                 "  out: {count: 2, up: 1Mbit, down: 4Mbit, device: fast, nat: outbound_only}\n";
     what.epochs = 40;
     std::set<std::string> contributed;
@@ -181,9 +189,10 @@ TEST_CASE("a swarm under churn goes on when whoever has the leading state cannot
 TEST_CASE("open newcomers get the state from peers that they cannot dial") {
   auto what = behind_nat(2);
   what.epochs = 30;
-  what.stop_time = "100s";   // before anybody asks again who it is
+  what.stop_time = "100s"; // before anybody asks again who it is
   what.late += "  new: {count: 2, up: 1Mbit, down: 4Mbit, device: fast, absent: true}\n";
-  what.faults = {"{kill: process, select: \"p-*\", at: 20s}", "{join: host, select: \"new-*\", at: 30s}"};
+  what.faults = {"{kill: process, select: \"p-*\", at: 20s}",
+                 "{join: host, select: \"new-*\", at: 30s}"};
   std::set<std::string> contributed;
   const auto ran = run(what, contributed);
   INFO(ran.text(what.yaml()));

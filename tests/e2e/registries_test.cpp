@@ -27,8 +27,7 @@ TEST_CASE("a scenario names an aggregator by part, members end partial rounds wi
     auto what = with_a_partial_round();
     what.averaging = ", aggregator: " + which->name;
     const auto run = run_swarm(what);
-    for (const auto& error : run.errors)
-      FAIL_CHECK(which->name << ": " << error);
+    for (const auto& error : run.errors) FAIL_CHECK(which->name << ": " << error);
     CHECK(run.summary().rounds.partial >= 1);
     CHECK(rule(run.summary(), "mass_conserved").checked > 0);
     CHECK(rule(run.summary(), "mass_conserved").violated == 0);

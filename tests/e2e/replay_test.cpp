@@ -1,23 +1,24 @@
 // `shoal replay` says that a run can be had again: ten small scenarios that have little in common.
+#include "tests/e2e/support/program.hpp"
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include "tests/e2e/support/program.hpp"
 
 using namespace shoal::e2e;
 
 namespace {
 
-std::string scenario(const std::string& kind, const std::string& network, const std::string& group, const std::string& more) {
-  return fmt::format(
-      "stop_time: 60s\n"
-      "network: {{{}}}\n"
-      "devices: {{d: {{samples_per_second: 20, jitter: 15%, step_time: 20ms}}}}\n"
-      "peers:\n"
-      "  p: {{up: 4Mbit, down: 20Mbit, device: d, {}}}\n"
-      "workload: {{kind: {}, parameters: 3000{}}}\n{}",
-      network, group, kind, kind == std::string_view("timing") ? ", sample_size: 64B" : "", more);
+std::string scenario(const std::string& kind, const std::string& network, const std::string& group,
+                     const std::string& more) {
+  return fmt::format("stop_time: 60s\n"
+                     "network: {{{}}}\n"
+                     "devices: {{d: {{samples_per_second: 20, jitter: 15%, step_time: 20ms}}}}\n"
+                     "peers:\n"
+                     "  p: {{up: 4Mbit, down: 20Mbit, device: d, {}}}\n"
+                     "workload: {{kind: {}, parameters: 3000{}}}\n{}",
+                     network, group, kind,
+                     kind == std::string_view("timing") ? ", sample_size: 64B" : "", more);
 }
 
 const std::string training = "training: {target_batch: 32, micro_batch: 4, epochs: 8}\n";
@@ -43,29 +44,39 @@ void check_replays(const std::string& text, const std::vector<std::string>& more
   CHECK(replay.exit == 0);
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("replay: sizes only") { check_replays(scenario("timing", still, "count: 3", training)); }
-TEST_CASE("replay: numbers") { check_replays(scenario("quadratic", still, "count: 3", training)); }
+TEST_CASE("replay: sizes only") {
+  check_replays(scenario("timing", still, "count: 3", training));
+}
+TEST_CASE("replay: numbers") {
+  check_replays(scenario("quadratic", still, "count: 3", training));
+}
 TEST_CASE("replay: one peer, under another seed") {
   check_replays(scenario("quadratic", still, "count: 1", training), {"--seed", "77"});
 }
-TEST_CASE("replay: jitter on every line") { check_replays(scenario("timing", shaken, "count: 6, start_spacing: 70ms", training)); }
+TEST_CASE("replay: jitter on every line") {
+  check_replays(scenario("timing", shaken, "count: 6, start_spacing: 70ms", training));
+}
 TEST_CASE("replay: two regions") {
-  check_replays(scenario("quadratic", regions, "count: 3, region: us", "data: {region: eu}\n" + training));
+  check_replays(
+      scenario("quadratic", regions, "count: 3, region: us", "data: {region: eu}\n" + training));
 }
 TEST_CASE("replay: groups smaller than the swarm") {
-  check_replays(scenario("quadratic", shaken, "count: 6", training + "averaging: {group_size: 3}\n"));
+  check_replays(
+      scenario("quadratic", shaken, "count: 6", training + "averaging: {group_size: 3}\n"));
 }
 TEST_CASE("replay: exponential churn") {
-  check_replays(scenario("timing", shaken,
-                         "count: 5, churn: {session: {distribution: exponential, mean: 12s}, gap: {distribution: "
-                         "exponential, mean: 3s}}",
-                         training));
+  check_replays(scenario(
+      "timing", shaken,
+      "count: 5, churn: {session: {distribution: exponential, mean: 12s}, gap: {distribution: "
+      "exponential, mean: 3s}}",
+      training));
 }
 TEST_CASE("replay: machines of Weibull lives that compute") {
   check_replays(scenario("quadratic", still,
-                         "count: 5, churn: {ending: machine, session: {distribution: weibull, mean: 60s, shape: 0.8}, gap: "
+                         "count: 5, churn: {ending: machine, session: {distribution: weibull, "
+                         "mean: 60s, shape: 0.8}, gap: "
                          "{distribution: exponential, mean: 2s}}",
                          training));
 }
@@ -77,5 +88,6 @@ TEST_CASE("replay: faults at probes and at times") {
                              "  - {restart: process, select: p-2, at: 4s, downtime: 2s}\n"));
 }
 TEST_CASE("replay: a run that was ended early and recorded every event") {
-  check_replays(scenario("timing", shaken, "count: 4", training + "record: {events: all}\n"), {"--until", "5s"});
+  check_replays(scenario("timing", shaken, "count: 4", training + "record: {events: all}\n"),
+                {"--until", "5s"});
 }

@@ -1,13 +1,13 @@
 // Every scenario that comes with the project loads, runs for a while and breaks nothing.
-#include <algorithm>
-#include <filesystem>
-
-#include <doctest/doctest.h>
-
 #include "scenarios/bench/averaging_study.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/stage/stage.hpp"
 #include "scenarios/workloads/workload.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
 
 using namespace shoal;
 
@@ -34,7 +34,7 @@ void try_study(scenarios::averaging_study what) {
   }
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("every scenario of the project runs for its first half minute without a violation") {
   auto files = shipped_scenarios();

@@ -1,11 +1,11 @@
-// The seam between protocols and world: what crosses hosts without the network is counted. That actors
-// link no netem is checked in CMakeLists.txt, that they include none in tests/tidy.
+// The seam between protocols and world: what crosses hosts without the network is counted. That
+// actors link no netem is checked in CMakeLists.txt, that they include none in tests/tidy.
+#include "actors/host_messages.hpp"
+#include "actors/protocol_actor.hpp"
+#include "scenarios/stage/world.hpp"
+
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
-
-#include "actors/protocol_actor.hpp"
-#include "actors/host_messages.hpp"
-#include "scenarios/stage/world.hpp"
 
 using namespace shoal;
 
@@ -13,20 +13,22 @@ namespace {
 
 /// Counts the ticks it gets.
 class sink final : public actors::protocol_actor {
- public:
-  sink(caf::actor_config& config, actors::host& on, int& count) : protocol_actor(config, on), count_(count) {}
+public:
+  sink(caf::actor_config& config, actors::host& on, int& count)
+      : protocol_actor(config, on), count_(count) {}
   caf::behavior make_behavior() override {
     return {[this](actors::tick&) { ++count_; }};
   }
 
- private:
+private:
   int& count_;
 };
 
 /// Sends a tick to whom it is told.
 class source final : public actors::protocol_actor {
- public:
-  source(caf::actor_config& config, actors::host& on, caf::actor to) : protocol_actor(config, on), to_(std::move(to)) {}
+public:
+  source(caf::actor_config& config, actors::host& on, caf::actor to)
+      : protocol_actor(config, on), to_(std::move(to)) {}
   caf::behavior make_behavior() override {
     send(to_, actors::tick{});
     return {[](actors::tick&) {}};
@@ -36,7 +38,7 @@ class source final : public actors::protocol_actor {
     protocol_actor::on_exit();
   }
 
- private:
+private:
   caf::actor to_;
 };
 
@@ -53,7 +55,8 @@ struct two_hosts {
   two_hosts() {
     world.net().set_path(region, region, {std::chrono::milliseconds(10), {}});
     world.clock().as_host(world.index_of(host_a), [this] {
-      raw = caf::actor_cast<caf::actor>(world.system().spawn<sink>(std::ref(host_a), std::ref(received)));
+      raw = caf::actor_cast<caf::actor>(
+          world.system().spawn<sink>(std::ref(host_a), std::ref(received)));
     });
     address = world.net().address_of(raw);
   }
@@ -62,7 +65,7 @@ struct two_hosts {
   void run() { world.clock().run(world.clock().now() + std::chrono::seconds(1)); }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a message to an address goes through the network and is not counted as a bypass") {
   two_hosts t;

@@ -1,14 +1,6 @@
-// The data shard goes away for a while: peers keep what they have, wait, and go on when it is back. One of its replicas goes
-// away: the next one takes over, and no sample is lost or used twice without being reported.
-#include <filesystem>
-#include <map>
-#include <optional>
-
-#include <unistd.h>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
+// The data shard goes away for a while: peers keep what they have, wait, and go on when it is back.
+// One of its replicas goes away: the next one takes over, and no sample is lost or used twice
+// without being reported.
 #include "actors/data/data_shard.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/data/verify_data.hpp"
@@ -17,9 +9,17 @@
 #include "actors/training/peer.hpp"
 #include "kernels/base/rng.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/workloads/prepared.hpp"
 #include "scenarios/stage/world.hpp"
+#include "scenarios/workloads/prepared.hpp"
 #include "tests/e2e/support/swarm.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -79,8 +79,7 @@ struct small_world {
     config.averaging.matchmaking_time = 2s;
     config.averaging.round_timeout = 20s;
     config.averaging.sender_timeout = 3s;
-    for (auto machine : peer_machines)
-      start_peer(world.boot(machine), config);
+    for (auto machine : peer_machines) start_peer(world.boot(machine), config);
   }
   ~small_world() { nodes.clear(); }
 
@@ -101,7 +100,9 @@ struct small_world {
     config.record_lifetime = 20s;
     world.spawn<actors::data_shard>(host, config, work->source(), ledger);
   }
-  void kill_shard(netem::kill_scope scope) { world.net().kill(world.net().host_on(shard_machine), scope); }
+  void kill_shard(netem::kill_scope scope) {
+    world.net().kill(world.net().host_on(shard_machine), scope);
+  }
   void run(duration time) { world.clock().run(world.clock().now() + time); }
   std::uint64_t epoch() const {
     std::uint64_t out = 0;
@@ -110,7 +111,7 @@ struct small_world {
   }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a shard that is away for a while stops training and does not end it") {
   for (auto scope : {netem::kill_scope::process, netem::kill_scope::machine}) {
@@ -122,17 +123,19 @@ TEST_CASE("a shard that is away for a while stops training and does not end it")
     t.run(10s);
     auto starved = t.epoch();
     t.run(10s);
-    CHECK(t.epoch() == starved);  // nobody invents samples
+    CHECK(t.epoch() == starved); // nobody invents samples
     t.start_shard();
     t.run(40s);
-    INFO("epochs: " << before << " before, " << starved << " starved, " << t.epoch() << " at the end");
+    INFO("epochs: " << before << " before, " << starved << " starved, " << t.epoch()
+                    << " at the end");
     CHECK(t.epoch() >= starved + 10);
     CHECK(t.misbehaved == 0);
     CHECK(t.world.net().bypassed() == 0);
   }
 }
 
-// -- replicas -----------------------------------------------------------------------------------------
+// -- replicas
+// -----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -140,8 +143,8 @@ namespace {
 struct replicated_run {
   finished_run run;
   actors::data_report data;
-  std::map<std::string, duration> first_lease_after;   ///< by shard: its first lease after `since`
-  std::uint64_t reported = 0;                          ///< samples
+  std::map<std::string, duration> first_lease_after; ///< by shard: its first lease after `since`
+  std::uint64_t reported = 0;                        ///< samples
 };
 
 swarm with_replicas(unsigned replicas = 2) {
@@ -151,10 +154,12 @@ swarm with_replicas(unsigned replicas = 2) {
   return what;
 }
 
-replicated_run run_replicas(const swarm& what, duration since = {}, const std::string& conduct = "honest") {
+replicated_run run_replicas(const swarm& what, duration since = {},
+                            const std::string& conduct = "honest") {
   replicated_run out;
   scenarios::stage_options options;
-  const auto directory = std::filesystem::temp_directory_path() / fmt::format("shoal-shards-{}", ::getpid());
+  const auto directory =
+      std::filesystem::temp_directory_path() / fmt::format("shoal-shards-{}", ::getpid());
   options.out = directory.string();
   options.force = true;
   options.conduct = conduct;
@@ -178,7 +183,7 @@ std::string text(const replicated_run& of, const swarm& what) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a run with two shards and without faults trains as one with one") {
   double losses[2] = {}, seconds[2] = {};
@@ -197,8 +202,8 @@ TEST_CASE("a run with two shards and without faults trains as one with one") {
     }
   MESSAGE("time with two shards: " << seconds[1] / seconds[0] << " of that with one");
   CHECK(losses[1] == doctest::Approx(losses[0]).epsilon(0.02));
-  // Peers begin a round at their next look at the others' progress, 200 ms after the last: one host more, which is one more to write to,
-  // moves all of them.
+  // Peers begin a round at their next look at the others' progress, 200 ms after the last: one host
+  // more, which is one more to write to, moves all of them.
   CHECK(seconds[1] == doctest::Approx(seconds[0]).epsilon(0.15));
 }
 
@@ -210,7 +215,8 @@ TEST_CASE("a shard killed at 20 random moments loses no sample") {
       auto what = with_replicas();
       what.seed = 100 + i;
       const auto when = from_seconds(1 + 14 * draws.uniform());
-      what.faults = {fmt::format("{{kill: {}, select: shard-0, at: {}ms}}", scope, when.count() / 1'000'000)};
+      what.faults = {
+          fmt::format("{{kill: {}, select: shard-0, at: {}ms}}", scope, when.count() / 1'000'000)};
       const auto out = run_replicas(what, when);
       INFO(text(out, what));
       CHECK(out.run.errors.empty());
@@ -221,9 +227,10 @@ TEST_CASE("a shard killed at 20 random moments loses no sample") {
       slowest = std::max(slowest, to_seconds(out.first_lease_after.at("shard-1") - when));
     }
   }
-  MESSAGE("takeover after a crash: at most " << slowest_process << " s, after a lost machine: " << slowest_machine << " s");
+  MESSAGE("takeover after a crash: at most "
+          << slowest_process << " s, after a lost machine: " << slowest_machine << " s");
   CHECK(slowest_process < 1);   // delays of 20 ms, until somebody has to ask
-  CHECK(slowest_machine < 2.5);   // detection_time is 2 s
+  CHECK(slowest_machine < 2.5); // detection_time is 2 s
 }
 
 TEST_CASE("a shard killed at random moments loses no sample while peers come and go") {
@@ -232,7 +239,8 @@ TEST_CASE("a shard killed at random moments loses no sample while peers come and
     auto what = with_replicas();
     what.seed = 200 + i;
     what.peers = 5;
-    what.faults = {fmt::format("{{kill: {}, select: shard-0, at: {}ms}}", i % 2 == 0 ? "process" : "machine", 1000 + draws.below(14'000)),
+    what.faults = {fmt::format("{{kill: {}, select: shard-0, at: {}ms}}",
+                               i % 2 == 0 ? "process" : "machine", 1000 + draws.below(14'000)),
                    "{restart: process, select: p-*, every: 3s, mode: one, downtime: 2s}"};
     const auto out = run_replicas(what);
     INFO(text(out, what));
@@ -248,7 +256,8 @@ TEST_CASE("shards that die one after the other and come back lose nothing that i
     what.seed = 300 + i;
     const auto first = 1000 + draws.below(9000), second = first + 100 + draws.below(8000);
     const auto fault = [&](const char* shard, std::uint64_t at) {
-      return fmt::format("{{restart: {}, select: {}, at: {}ms, downtime: {}ms}}", draws.below(2) == 0 ? "process" : "machine", shard, at,
+      return fmt::format("{{restart: {}, select: {}, at: {}ms, downtime: {}ms}}",
+                         draws.below(2) == 0 ? "process" : "machine", shard, at,
                          500 + draws.below(5000));
     };
     what.faults = {fault("shard-0", first), fault("shard-1", second)};
@@ -259,8 +268,10 @@ TEST_CASE("shards that die one after the other and come back lose nothing that i
   }
 }
 
-TEST_CASE("shards that are cut off from each other, and each serve some of the peers, add up again") {
-  for (const std::string lasts : {"500ms", "1500ms", "2500ms", "4s", "4700ms", "6s", "9s", "10900ms", "12s"})
+TEST_CASE(
+    "shards that are cut off from each other, and each serve some of the peers, add up again") {
+  for (const std::string lasts :
+       {"500ms", "1500ms", "2500ms", "4s", "4700ms", "6s", "9s", "10900ms", "12s"})
     for (std::uint64_t seed = 400; seed < 405; ++seed) {
       auto what = with_replicas();
       what.seed = seed;
@@ -276,7 +287,8 @@ TEST_CASE("shards that are cut off from each other, and each serve some of the p
     }
 }
 
-TEST_CASE("a shard that dies while the shards are cut off from each other, or when they have just met again, takes nothing along") {
+TEST_CASE("a shard that dies while the shards are cut off from each other, or when they have just "
+          "met again, takes nothing along") {
   auto draws = stream(11, "shard_test");
   for (unsigned i = 0; i < 24; ++i)
     for (unsigned replicas = 2; replicas <= 3; ++replicas) {
@@ -289,9 +301,11 @@ TEST_CASE("a shard that dies while the shards are cut off from each other, or wh
       const auto lasts = 500 + draws.below(11'500), at = 5000 + draws.below(lasts + 4000);
       const auto shard = draws.below(replicas), downtime = 500 + draws.below(4000);
       const char* scope = draws.below(2) == 0 ? "process" : "machine";
-      what.faults = {fmt::format("{{partition: regions, at: 5s, duration: {}ms}}", lasts),
-                     i % 2 == 0 ? fmt::format("{{kill: {}, select: shard-{}, at: {}ms}}", scope, shard, at)
-                                : fmt::format("{{restart: {}, select: shard-{}, at: {}ms, downtime: {}ms}}", scope, shard, at, downtime)};
+      what.faults = {
+          fmt::format("{{partition: regions, at: 5s, duration: {}ms}}", lasts),
+          i % 2 == 0 ? fmt::format("{{kill: {}, select: shard-{}, at: {}ms}}", scope, shard, at)
+                     : fmt::format("{{restart: {}, select: shard-{}, at: {}ms, downtime: {}ms}}",
+                                   scope, shard, at, downtime)};
       const auto out = run_replicas(what);
       INFO(text(out, what));
       CHECK(out.run.errors.empty());
@@ -304,7 +318,8 @@ TEST_CASE("a shard that is paused or cut off, and comes back to find another one
   for (unsigned i = 0; i < 20; ++i) {
     auto what = with_replicas();
     what.seed = 500 + i;
-    what.faults = {fmt::format("{{{}, select: shard-{}, at: {}ms, duration: {}ms}}", i % 2 == 0 ? "pause: host" : "blackhole: both", i / 2 % 2,
+    what.faults = {fmt::format("{{{}, select: shard-{}, at: {}ms, duration: {}ms}}",
+                               i % 2 == 0 ? "pause: host" : "blackhole: both", i / 2 % 2,
                                1000 + draws.below(12'000), 500 + draws.below(8000))};
     const auto out = run_replicas(what);
     INFO(text(out, what));
@@ -330,7 +345,8 @@ TEST_CASE("the only shard comes back without its ledger, and says so") {
 
 TEST_CASE("with a shard that is killed two runs of one seed are the same") {
   auto what = with_replicas();
-  what.faults = {"{restart: machine, select: shard-0, at: 6s, downtime: 3s}", "{kill: process, select: shard-1, at: 12s}"};
+  what.faults = {"{restart: machine, select: shard-0, at: 6s, downtime: 3s}",
+                 "{kill: process, select: shard-1, at: 12s}"};
   const auto a = run_replicas(what), b = run_replicas(what);
   CHECK(a.run.summary().event_hash.value() == b.run.summary().event_hash.value());
   CHECK(a.run.summary().epochs == what.epochs);

@@ -1,7 +1,7 @@
 // Samples are streamed: where the shard's line is the bottleneck, it sets the pace.
-#include <doctest/doctest.h>
-
 #include "tests/e2e/support/swarm.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -25,17 +25,19 @@ finished_run with_shard_uplink(const std::string& rate, std::uint64_t seed = 1) 
   return run;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("halving the shard's uplink makes epochs at least one and a half times as long") {
-  // Of several runs: when the faster ones end depends on which samples are under way at the end of an epoch.
+  // Of several runs: when the faster ones end depends on which samples are under way at the end of
+  // an epoch.
   double with_fast = 0, with_slow = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     auto fast = with_shard_uplink("2Mbit", seed), slow = with_shard_uplink("1Mbit", seed);
     with_fast += fast.summary().virtual_seconds / 8;
     with_slow += slow.summary().virtual_seconds / 8;
     // Not less than the bytes of what was committed need on that line.
-    CHECK(fast.summary().virtual_seconds > static_cast<double>(fast.summary().samples) * 16384 * 8 / 2e6);
+    CHECK(fast.summary().virtual_seconds >
+          static_cast<double>(fast.summary().samples) * 16384 * 8 / 2e6);
   }
   auto ratio = with_slow / with_fast;
   MESSAGE("2 Mbit/s: " << with_fast << " s, 1 Mbit/s: " << with_slow << " s, ratio " << ratio);

@@ -1,13 +1,14 @@
-// Every codec's decoder over any bytes: values that are finite, or an error; and what was decoded can be encoded.
-#include <algorithm>
-#include <cmath>
-#include <concepts>
-
+// Every codec's decoder over any bytes: values that are finite, or an error; and what was decoded
+// can be encoded.
 #include "kernels/compress/blockwise8.hpp"
 #include "kernels/compress/codec.hpp"
 #include "kernels/compress/top_k.hpp"
 #include "kernels/compress/vector_codec.hpp"
 #include "tests/fuzz/targets.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
 
 namespace shoal::fuzz {
 
@@ -32,7 +33,7 @@ void check_finite(std::span<const float> values) {
   for (const float value : values) must(std::isfinite(value), "what is decoded is finite");
 }
 
-}  // namespace
+} // namespace
 
 void codecs(bytes input) {
   front from(input);
@@ -47,7 +48,9 @@ void codecs(bytes input) {
   if (kind < kinds) {
     const auto which = all_codecs[kind];
     // Mostly a count that the bytes could be of.
-    if (how < 200) n = largest(rest.size(), [&](std::size_t count) { return encoded_bytes(which, count) <= rest.size(); });
+    if (how < 200)
+      n = largest(rest.size(),
+                  [&](std::size_t count) { return encoded_bytes(which, count) <= rest.size(); });
     std::vector<float> out(n);
     const auto done = decode(which, how < 200 ? rest.first(encoded_bytes(which, n)) : rest, out);
     if (!done) return must(!done.error().empty(), "what is wrong is said");
@@ -65,7 +68,8 @@ void codecs(bytes input) {
     return;
   }
   if (kind == 7) {
-    n = largest(std::min(n, rest.size()), [&](std::size_t count) { return blockwise8_bytes(count) <= rest.size(); });
+    n = largest(std::min(n, rest.size()),
+                [&](std::size_t count) { return blockwise8_bytes(count) <= rest.size(); });
     std::vector<float> out(n);
     if (!decode_blockwise8_unsigned(rest.first(blockwise8_bytes(n)), out)) return;
     check_finite(out);
@@ -74,17 +78,22 @@ void codecs(bytes input) {
   }
   // A piece of a vector of tensors.
   const auto which = kind == 8 ? codec::size_adaptive : codec::top_k;
-  const std::uint64_t tensors[] = {begin, std::uint64_t{size_adaptive_threshold} + how, 7, std::uint64_t{n} * 3 + 1};
+  const std::uint64_t tensors[] = {begin, std::uint64_t{size_adaptive_threshold} + how, 7,
+                                   std::uint64_t{n} * 3 + 1};
   const vector_codec piece(which, tensors, (how + 1) / 256.0);
   if (how < 200 && which != codec::top_k)
-    n = largest(std::min(n, rest.size()), [&](std::size_t count) { return piece.bytes(begin, count) <= rest.size(); });
-  const auto part = how < 200 && which != codec::top_k ? rest.first(std::min(rest.size(), piece.bytes(begin, n))) : rest;
+    n = largest(std::min(n, rest.size()),
+                [&](std::size_t count) { return piece.bytes(begin, count) <= rest.size(); });
+  const auto part = how < 200 && which != codec::top_k
+                        ? rest.first(std::min(rest.size(), piece.bytes(begin, n)))
+                        : rest;
   std::vector<float> out(n);
   const auto done = piece.decode(begin, part, out);
   if (!done) return;
   check_finite(out);
-  must(piece.fits(begin, n, part.size()) || (which == codec::top_k && part.empty()), "what fits is what can be decoded");
+  must(piece.fits(begin, n, part.size()) || (which == codec::top_k && part.empty()),
+       "what fits is what can be decoded");
   must(piece.encode(begin, out).ok(), "what was decoded can be encoded");
 }
 
-}  // namespace shoal::fuzz
+} // namespace shoal::fuzz

@@ -1,5 +1,11 @@
-// Plays the corpora through the targets, without a fuzzer: what once went wrong stays right in every build. Each file as it is, and cut and
-// changed a little, so that a target is known to see more than what is written down.
+// Plays the corpora through the targets, without a fuzzer: what once went wrong stays right in
+// every build. Each file as it is, and cut and changed a little, so that a target is known to see
+// more than what is written down.
+#include "kernels/base/rng.hpp"
+#include "tests/fuzz/targets.hpp"
+
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -7,18 +13,14 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
-#include "kernels/base/rng.hpp"
-#include "tests/fuzz/targets.hpp"
-
 using namespace shoal;
 
 namespace {
 
 std::vector<std::filesystem::path> corpus(const std::string& target) {
   std::vector<std::filesystem::path> out;
-  for (const auto& each : std::filesystem::directory_iterator("tests/fuzz/corpus/" + target)) out.push_back(each.path());
+  for (const auto& each : std::filesystem::directory_iterator("tests/fuzz/corpus/" + target))
+    out.push_back(each.path());
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -34,15 +36,18 @@ void play(const std::string& name, void (*target)(fuzz::bytes)) {
     auto draw = stream(1, "corpus", whole.size());
     for (int round = 0; round < 8 && !whole.empty(); ++round) {
       auto other = whole.substr(0, round % 2 == 0 ? whole.size() : draw.below(whole.size()));
-      for (auto changes = draw.below(4); changes > 0 && !other.empty(); --changes) other[draw.below(other.size())] ^= static_cast<char>(1 << draw.below(8));
+      for (auto changes = draw.below(4); changes > 0 && !other.empty(); --changes)
+        other[draw.below(other.size())] ^= static_cast<char>(1 << draw.below(8));
       target(std::as_bytes(std::span(other)));
     }
   }
 }
 
-}  // namespace
+} // namespace
 
-#define SHOAL_PLAY(name) \
-  TEST_CASE("the corpus of " #name " goes through") { play(#name, fuzz::name); }
+#define SHOAL_PLAY(name)                                                                           \
+  TEST_CASE("the corpus of " #name " goes through") {                                              \
+    play(#name, fuzz::name);                                                                       \
+  }
 SHOAL_FUZZ_TARGETS(SHOAL_PLAY)
 #undef SHOAL_PLAY

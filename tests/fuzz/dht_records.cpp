@@ -1,12 +1,13 @@
-// Records of the hash table, as replicas get them: signed by one of three owners or by nobody, for any key, then changed or not, with clocks that
-// jump. Only what its owner signed is genuine, and the store keeps its promises. The input is a list of things to do.
-#include <array>
-#include <limits>
-#include <optional>
-
+// Records of the hash table, as replicas get them: signed by one of three owners or by nobody, for
+// any key, then changed or not, with clocks that jump. Only what its owner signed is genuine, and
+// the store keeps its promises. The input is a list of things to do.
 #include "actors/dht/record_store.hpp"
 #include "actors/dht/signed_record.hpp"
 #include "tests/fuzz/targets.hpp"
+
+#include <array>
+#include <limits>
+#include <optional>
 
 namespace shoal::fuzz {
 
@@ -16,16 +17,23 @@ using namespace actors;
 
 constexpr std::int64_t start_utc = 1'700'000'000'000'000'000;
 
-/// Checking a signature takes 0.1 ms, in which a thousand records are kept: two of an input, and not of each.
+/// Checking a signature takes 0.1 ms, in which a thousand records are kept: two of an input, and
+/// not of each.
 constexpr int most_checked = 2;
-bool is_signed(std::uint8_t what) { return (what & 0xb3) == 0x80; }
+bool is_signed(std::uint8_t what) {
+  return (what & 0xb3) == 0x80;
+}
 
 const std::array<identity, 3>& owners() {
-  static const std::array<identity, 3> all{identity{stream(1, "owner", 0)}, identity{stream(1, "owner", 1)}, identity{stream(1, "owner", 2)}};
+  static const std::array<identity, 3> all{identity{stream(1, "owner", 0)},
+                                           identity{stream(1, "owner", 1)},
+                                           identity{stream(1, "owner", 2)}};
   return all;
 }
 
-std::string name(std::uint8_t which, std::size_t longest) { return std::string(which % 8 == 7 ? longest + which / 128 : which % 8, 'k'); }
+std::string name(std::uint8_t which, std::size_t longest) {
+  return std::string(which % 8 == 7 ? longest + which / 128 : which % 8, 'k');
+}
 
 void check_key(const record_store& store, const std::string& key) {
   std::size_t count = 0;
@@ -47,7 +55,7 @@ void check_key(const record_store& store, const std::string& key) {
   must(changes == count, "each record is among the changes once");
 }
 
-}  // namespace
+} // namespace
 
 void dht_records(bytes input) {
   front from(input);
@@ -65,64 +73,87 @@ void dht_records(bytes input) {
   while (!from.empty()) {
     const auto what = from.byte();
     switch (what % 4) {
-      case 0:
-      case 1: {
-        key = name(from.byte(), limits.max_key_bytes);
-        record entry;
-        entry.subkey = name(from.byte(), limits.max_key_bytes);
-        const auto value = from.take(from.byte() % 40);
-        entry.value = payload{std::vector<std::byte>(value.begin(), value.end())};
-        const auto life = from.two_bytes();
-        entry.expires_utc_ns = life == 0xffff ? std::numeric_limits<std::int64_t>::max()
-                               : life == 0xfffe ? std::numeric_limits<std::int64_t>::min()
-                                                : utc + (std::int64_t{life} - 100) * 10'000'000'000;
-        signed_record put;
-        const bool checks = is_signed(what) && checked++ < most_checked;
-        if (checks) {
-          put = owners()[what / 4 % 3].sign(key, entry, from.byte(), (what & 64) != 0);
-          must(is_genuine(key, put, &memo) && is_genuine(key, put, &memo), "what its owner signed is genuine");
-          auto other = put;
-          switch (from.byte() % 8) {
-            case 0: other.version += 1; break;
-            case 1: other.withdrawn ^= 1; break;
-            case 2: other.entry.expires_utc_ns ^= 1; break;
-            case 3: other.entry.subkey += 'x'; break;
-            case 4: other.owner = owners()[(what / 4 + 1) % 3].public_key(); break;
-            case 5: other.signature_s.d ^= std::uint64_t{1} << from.byte() % 64; break;
-            case 6: other.entry.value = payload::hollow(entry.value.size() + 1); break;
-            case 7: other.signature_r.a ^= std::uint64_t{1} << from.byte() % 64; break;
-          }
-          const auto how = from.byte();
-          if (how % 3 == 0) must(!is_genuine(key + "x", put, &memo), "nor for another key");
-          must(!is_genuine(key, other, how % 3 == 1 ? nullptr : &memo), "and nothing else is");
-        } else {
-          // As it would be after the check.
-          put.entry = entry;
-          put.version = from.byte();
-          put.withdrawn = what / 64 % 2;
-          put.owner = owners()[what / 4 % 3].public_key();
+    case 0:
+    case 1: {
+      key = name(from.byte(), limits.max_key_bytes);
+      record entry;
+      entry.subkey = name(from.byte(), limits.max_key_bytes);
+      const auto value = from.take(from.byte() % 40);
+      entry.value = payload{std::vector<std::byte>(value.begin(), value.end())};
+      const auto life = from.two_bytes();
+      entry.expires_utc_ns = life == 0xffff   ? std::numeric_limits<std::int64_t>::max()
+                             : life == 0xfffe ? std::numeric_limits<std::int64_t>::min()
+                                              : utc + (std::int64_t{life} - 100) * 10'000'000'000;
+      signed_record put;
+      const bool checks = is_signed(what) && checked++ < most_checked;
+      if (checks) {
+        put = owners()[what / 4 % 3].sign(key, entry, from.byte(), (what & 64) != 0);
+        must(is_genuine(key, put, &memo) && is_genuine(key, put, &memo),
+             "what its owner signed is genuine");
+        auto other = put;
+        switch (from.byte() % 8) {
+        case 0:
+          other.version += 1;
+          break;
+        case 1:
+          other.withdrawn ^= 1;
+          break;
+        case 2:
+          other.entry.expires_utc_ns ^= 1;
+          break;
+        case 3:
+          other.entry.subkey += 'x';
+          break;
+        case 4:
+          other.owner = owners()[(what / 4 + 1) % 3].public_key();
+          break;
+        case 5:
+          other.signature_s.d ^= std::uint64_t{1} << from.byte() % 64;
+          break;
+        case 6:
+          other.entry.value = payload::hollow(entry.value.size() + 1);
+          break;
+        case 7:
+          other.signature_r.a ^= std::uint64_t{1} << from.byte() % 64;
+          break;
         }
-        const auto wanted = store.wants(key, put, utc);
-        const auto* before = store.find(key, put.entry.subkey);
-        const auto known = before != nullptr ? std::optional(*before) : std::nullopt;
-        const auto kept = store.put(key, put, utc);
-        must(kept.ok() == wanted.ok() && (!kept || *kept == *wanted), "what is wanted is kept");
-        if (!kept || !*kept) break;
-        must(put.entry.expires_utc_ns > utc && put.entry.value.size() <= limits.max_value_bytes && !key.empty(), "within the limits");
-        if (known && known->entry.expires_utc_ns > utc) must(known->owner == put.owner && is_newer(put, *known), "only its owner replaces it");
-        break;
+        const auto how = from.byte();
+        if (how % 3 == 0) must(!is_genuine(key + "x", put, &memo), "nor for another key");
+        must(!is_genuine(key, other, how % 3 == 1 ? nullptr : &memo), "and nothing else is");
+      } else {
+        // As it would be after the check.
+        put.entry = entry;
+        put.version = from.byte();
+        put.withdrawn = what / 64 % 2;
+        put.owner = owners()[what / 4 % 3].public_key();
       }
-      case 2:
-        utc += std::int64_t{from.two_bytes()} * 1'000'000'000 - 5'000'000'000;
-        store.drop_expired(utc);
-        for (const auto& each : store.keys())
-          store.for_each(each, [&](const shared<signed_record>& left) { must(left->entry.expires_utc_ns > utc, "what has expired is gone"); });
-        break;
-      default:
-        if (what >= 128) store.drop_key(key);
-        break;
+      const auto wanted = store.wants(key, put, utc);
+      const auto* before = store.find(key, put.entry.subkey);
+      const auto known = before != nullptr ? std::optional(*before) : std::nullopt;
+      const auto kept = store.put(key, put, utc);
+      must(kept.ok() == wanted.ok() && (!kept || *kept == *wanted), "what is wanted is kept");
+      if (!kept || !*kept) break;
+      must(put.entry.expires_utc_ns > utc && put.entry.value.size() <= limits.max_value_bytes &&
+               !key.empty(),
+           "within the limits");
+      if (known && known->entry.expires_utc_ns > utc)
+        must(known->owner == put.owner && is_newer(put, *known), "only its owner replaces it");
+      break;
     }
-    must(store.size() <= limits.max_records && store.keys().size() <= limits.max_keys, "no more than may be");
+    case 2:
+      utc += std::int64_t{from.two_bytes()} * 1'000'000'000 - 5'000'000'000;
+      store.drop_expired(utc);
+      for (const auto& each : store.keys())
+        store.for_each(each, [&](const shared<signed_record>& left) {
+          must(left->entry.expires_utc_ns > utc, "what has expired is gone");
+        });
+      break;
+    default:
+      if (what >= 128) store.drop_key(key);
+      break;
+    }
+    must(store.size() <= limits.max_records && store.keys().size() <= limits.max_keys,
+         "no more than may be");
   }
   std::size_t all = 0;
   for (const auto& each : store.keys()) {
@@ -132,4 +163,4 @@ void dht_records(bytes input) {
   must(all == store.size(), "it knows how many it has");
 }
 
-}  // namespace shoal::fuzz
+} // namespace shoal::fuzz

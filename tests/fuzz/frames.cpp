@@ -1,13 +1,14 @@
-// What comes over a connection before it is a message: its first bytes, a gRPC message as frames, hellos, messages in pieces, addresses, what
-// relays pass on, and answers to visitors.
+// What comes over a connection before it is a message: its first bytes, a gRPC message as frames,
+// hellos, messages in pieces, addresses, what relays pass on, and answers to visitors.
+#include "netem/wire/frames.hpp"
+
+#include "netem/wire/address.hpp"
+#include "netem/wire/visit.hpp"
+#include "tests/fuzz/targets.hpp"
+
 #include <algorithm>
 #include <memory>
 #include <optional>
-
-#include "netem/wire/address.hpp"
-#include "netem/wire/frames.hpp"
-#include "netem/wire/visit.hpp"
-#include "tests/fuzz/targets.hpp"
 
 namespace shoal::fuzz {
 
@@ -15,7 +16,7 @@ namespace {
 
 using namespace netem::wire;
 
-constexpr std::size_t longest_text = std::size_t{512} << 10;   // as for a link
+constexpr std::size_t longest_text = std::size_t{512} << 10; // as for a link
 
 bool same(bytes a, const std::vector<char>& b) {
   const auto other = std::as_bytes(std::span(b));
@@ -35,46 +36,48 @@ bool short_frame(frame_kind kind, const payload& frame) {
   in.get<std::uint8_t>();
   frame_writer again(kind);
   switch (kind) {
-    case frame_kind::leaving: return reads(in, frame, again);
-    case frame_kind::refused:
-      again.put(in.get<std::uint8_t>());
-      again.put(std::string_view(in.text(longest_text)));
-      return reads(in, frame, again);
-    case frame_kind::ping:
-      if (in.finished()) return true;
-      [[fallthrough]];
-    case frame_kind::pong:
-    case frame_kind::introduce:
-    case frame_kind::list_number:
-      again.put(in.get<std::uint64_t>());
-      return reads(in, frame, again);
-    case frame_kind::watch:
-    case frame_kind::ended:
-      again.put(in.get<std::uint32_t>());
-      return reads(in, frame, again);
-    case frame_kind::where_is:
-      again.put(in.node());
-      return reads(in, frame, again);
-    case frame_kind::relay_end:
-      again.put(in.node());
-      again.put(in.get<std::uint64_t>());
-      return reads(in, frame, again);
-    case frame_kind::node_at: {
-      again.put(in.node());
-      const auto name = in.text(63), where = in.text(300);
-      must(name.size() <= 63 && where.size() <= 300, "texts are as long as they may be");
-      again.put(std::string_view(name)).put(std::string_view(where));
-      if (!reads(in, frame, again)) return false;
-      if (const auto address = parse_address(where)) {
-        const auto spelt = parse_address(address->text());
-        must(spelt && *spelt == *address, "an address reads back");
-      }
-      return true;
+  case frame_kind::leaving:
+    return reads(in, frame, again);
+  case frame_kind::refused:
+    again.put(in.get<std::uint8_t>());
+    again.put(std::string_view(in.text(longest_text)));
+    return reads(in, frame, again);
+  case frame_kind::ping:
+    if (in.finished()) return true;
+    [[fallthrough]];
+  case frame_kind::pong:
+  case frame_kind::introduce:
+  case frame_kind::list_number:
+    again.put(in.get<std::uint64_t>());
+    return reads(in, frame, again);
+  case frame_kind::watch:
+  case frame_kind::ended:
+    again.put(in.get<std::uint32_t>());
+    return reads(in, frame, again);
+  case frame_kind::where_is:
+    again.put(in.node());
+    return reads(in, frame, again);
+  case frame_kind::relay_end:
+    again.put(in.node());
+    again.put(in.get<std::uint64_t>());
+    return reads(in, frame, again);
+  case frame_kind::node_at: {
+    again.put(in.node());
+    const auto name = in.text(63), where = in.text(300);
+    must(name.size() <= 63 && where.size() <= 300, "texts are as long as they may be");
+    again.put(std::string_view(name)).put(std::string_view(where));
+    if (!reads(in, frame, again)) return false;
+    if (const auto address = parse_address(where)) {
+      const auto spelt = parse_address(address->text());
+      must(spelt && *spelt == *address, "an address reads back");
     }
-    case frame_kind::list:   // what is in it: the target `certificates`
-      again.put(std::string_view(in.text(longest_text)));
-      return reads(in, frame, again);
-    default: return false;
+    return true;
+  }
+  case frame_kind::list: // what is in it: the target `certificates`
+    again.put(std::string_view(in.text(longest_text)));
+    return reads(in, frame, again);
+  default:
+    return false;
   }
 }
 
@@ -82,35 +85,40 @@ bool short_frame(frame_kind kind, const payload& frame) {
 bool one_frame(message_assembly& messages, const payload& frame, std::size_t& given) {
   if (frame.empty()) return true;
   given += frame.size();
-  must(reinterpret_cast<std::uintptr_t>(frame.bytes().data()) % 8 == 0, "frames start at multiples of eight");
+  must(reinterpret_cast<std::uintptr_t>(frame.bytes().data()) % 8 == 0,
+       "frames start at multiples of eight");
   const auto kind = static_cast<frame_kind>(std::to_integer<std::uint8_t>(frame.bytes()[0]));
   std::optional<message_assembly::whole> whole;
   switch (kind) {
-    case frame_kind::message:
-      if (!messages.begin(frame, whole)) return false;
-      break;
-    case frame_kind::piece:
-      if (!messages.piece(frame, whole)) return false;
-      break;
-    case frame_kind::hello: {
-      bool other_version = false;
-      if (const auto theirs = read_hello(frame.bytes(), other_version))
-        must(same(frame.bytes(), to_frame(*theirs).head), "a hello has nothing in it that it does not say");
-      else if (!other_version)
-        return false;
-      return true;
-    }
-    case frame_kind::relayed: {
-      const auto head = read_relayed_head(frame.bytes());
-      if (!head) return false;
-      must(head->which <= 1 && to_bytes(*head).size() == relayed_head::bytes, "a head is one of ours");
-      return true;
-    }
-    default: return short_frame(kind, frame);
+  case frame_kind::message:
+    if (!messages.begin(frame, whole)) return false;
+    break;
+  case frame_kind::piece:
+    if (!messages.piece(frame, whole)) return false;
+    break;
+  case frame_kind::hello: {
+    bool other_version = false;
+    if (const auto theirs = read_hello(frame.bytes(), other_version))
+      must(same(frame.bytes(), to_frame(*theirs).head),
+           "a hello has nothing in it that it does not say");
+    else if (!other_version)
+      return false;
+    return true;
+  }
+  case frame_kind::relayed: {
+    const auto head = read_relayed_head(frame.bytes());
+    if (!head) return false;
+    must(head->which <= 1 && to_bytes(*head).size() == relayed_head::bytes,
+         "a head is one of ours");
+    return true;
+  }
+  default:
+    return short_frame(kind, frame);
   }
   must(messages.waiting() <= given, "nothing is there that did not come");
   if (!whole) return true;
-  must(whole->body.size() == whole->head.body() && whole->body.size() <= max_message_bytes, "a message is as long as it says");
+  must(whole->body.size() == whole->head.body() && whole->body.size() <= max_message_bytes,
+       "a message is as long as it says");
   must(whole->body.size() <= given, "nothing is there that did not come");
   const auto aligned = (std::size_t{whole->head.binary} + 7) / 8 * 8;
   must(aligned <= whole->body.size(), "the binary form is in it");
@@ -119,7 +127,7 @@ bool one_frame(message_assembly& messages, const payload& frame, std::size_t& gi
   return true;
 }
 
-}  // namespace
+} // namespace
 
 void frames(bytes input) {
   front from(input);
@@ -140,7 +148,8 @@ void frames(bytes input) {
     const auto text = text_of(from.rest()).substr(0, first_bytes_looked_at);
     const bool tls = how >= 128;
     const auto says = look_at_first(text, tls);
-    if (says == first_bytes::ours) must(look_at_first(text, !tls) == first_bytes::garbage, "nobody speaks both");
+    if (says == first_bytes::ours)
+      must(look_at_first(text, !tls) == first_bytes::garbage, "nobody speaks both");
     return;
   }
   // Memory that begins where a slice of a connection's buffer may.
@@ -157,4 +166,4 @@ void frames(bytes input) {
     if (!one_frame(messages, frame, given)) return;
 }
 
-}  // namespace shoal::fuzz
+} // namespace shoal::fuzz

@@ -1,9 +1,9 @@
 // What a request to the page's server asks for, and addresses to listen at.
-#include <fmt/format.h>
-
 #include "scenarios/observe/listen_address.hpp"
 #include "scenarios/page/page_route.hpp"
 #include "tests/fuzz/targets.hpp"
+
+#include <fmt/format.h>
 
 namespace shoal::fuzz {
 
@@ -18,19 +18,25 @@ void http(bytes input) {
   const auto path = text_of(from.rest());
   const char* methods[] = {"GET", "HEAD", "POST", "get", "GET ", ""};
   const std::string_view method = methods[how / 4 % 6];
-  const auto route = route_of({method, path, says_host ? std::optional(host) : std::nullopt}, runs, loopback, "10.0.0.5");
+  const auto route = route_of({method, path, says_host ? std::optional(host) : std::nullopt}, runs,
+                              loopback, "10.0.0.5");
   const bool reads = method == "GET" || method == "HEAD";
   must(reads == (route.what != kind::no_such_method), "it is read, and never changed");
   if (route.what == kind::page) must(path == "/", "one path leads to the page");
   if (route.what == kind::runs) must(path == "/runs", "one path leads to the runs");
-  if (route.what == kind::events) must(route.run < runs && path == fmt::format("/runs/{}/events", route.run), "and one to each run's events");
+  if (route.what == kind::events)
+    must(route.run < runs && path == fmt::format("/runs/{}/events", route.run),
+         "and one to each run's events");
   if (reads && loopback && says_host && route.what != kind::not_our_name)
-    must(host.starts_with("localhost") || host.starts_with("127.0.0.1") || host.starts_with("[::1]") || host.starts_with("10.0.0.5"),
-                "under our names only");
+    must(host.starts_with("localhost") || host.starts_with("127.0.0.1") ||
+             host.starts_with("[::1]") || host.starts_with("10.0.0.5"),
+         "under our names only");
   if (const auto address = parse_listen_address(host)) {
     const auto again = parse_listen_address(address->text());
-    must(again && again->host == address->host && again->port == address->port && again->v6 == address->v6, "an address reads back");
+    must(again && again->host == address->host && again->port == address->port &&
+             again->v6 == address->v6,
+         "an address reads back");
   }
 }
 
-}  // namespace shoal::fuzz
+} // namespace shoal::fuzz

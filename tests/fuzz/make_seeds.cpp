@@ -1,13 +1,6 @@
-// Writes what the corpora begin with and nobody can type: messages, frames, records, certificates, checkpoints, codes. From the root of the
-// repository. Keys and certificates are new each time, in tests/fuzz/swarm_certificates.hpp, too; the private key in the corpus is nobody's.
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
-#include <caf/actor_system.hpp>
-#include <fmt/format.h>
-
+// Writes what the corpora begin with and nobody can type: messages, frames, records, certificates,
+// checkpoints, codes. From the root of the repository. Keys and certificates are new each time, in
+// tests/fuzz/swarm_certificates.hpp, too; the private key in the corpus is nobody's.
 #include "actors/all_messages.hpp"
 #include "actors/messages.hpp"
 #include "kernels/compress/codec.hpp"
@@ -24,6 +17,14 @@
 #include "netem/wire/visit.hpp"
 #include "scenarios/observe/node_report.hpp"
 
+#include <caf/actor_system.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 namespace {
 
 using namespace shoal;
@@ -35,22 +36,33 @@ void write(const std::string& target, const std::string& name, std::string_view 
   std::ofstream(folder / name, std::ios::binary) << content;
 }
 
-std::string text_of(std::span<const char> from) { return {from.begin(), from.end()}; }
-std::string text_of(std::span<const std::byte> from) { return {reinterpret_cast<const char*>(from.data()), from.size()}; }
-char first(unsigned value) { return static_cast<char>(value); }
+std::string text_of(std::span<const char> from) {
+  return {from.begin(), from.end()};
+}
+std::string text_of(std::span<const std::byte> from) {
+  return {reinterpret_cast<const char*>(from.data()), from.size()};
+}
+char first(unsigned value) {
+  return static_cast<char>(value);
+}
 
-// ---- messages: the type's number, bytes beside it, the binary form behind the type's name ----------
+// ---- messages: the type's number, bytes beside it, the binary form behind the type's name
+// ----------
 
 template <class T>
-void message(caf::actor_system& system, unsigned number, const char* name, T what, const char* seed = "") {
+void message(caf::actor_system& system, unsigned number, const char* name, T what,
+             const char* seed = "") {
   const auto coded = netem::wire::encode(system, caf::make_message(std::move(what)).content());
   const auto binary = text_of(coded.binary);
   const auto beside = coded.beside_bytes();
   write("messages", std::string(name) + seed,
-        std::string{first(number), first(beside % 256), first(beside / 256)} + binary.substr(1 + std::string_view("shoal::").size() + std::string_view(name).size()));
+        std::string{first(number), first(beside % 256), first(beside / 256)} +
+            binary.substr(1 + std::string_view("shoal::").size() + std::string_view(name).size()));
 }
 
-payload data(std::size_t size) { return payload{std::vector<std::byte>(size, std::byte{7})}; }
+payload data(std::size_t size) {
+  return payload{std::vector<std::byte>(size, std::byte{7})};
+}
 
 void messages() {
   using namespace actors;
@@ -62,7 +74,8 @@ void messages() {
   options.classify = [](const caf::type_erased_tuple&) { return netem::message_class{}; };
   auto net = std::make_unique<netem::fabric>(*system, std::move(options));
   {
-    const auto somebody = caf::actor_cast<caf::actor>(net->address_at(netem::fabric::node_of("lab-3", 5), 3));
+    const auto somebody =
+        caf::actor_cast<caf::actor>(net->address_at(netem::fabric::node_of("lab-3", 5), 3));
     signed_record held;
     held.entry.subkey = "lab-3";
     held.entry.address = somebody;
@@ -116,13 +129,16 @@ void messages() {
   system.reset();
 }
 
-// ---- frames: what is done with them, then a gRPC message ----------------------------------------------
+// ---- frames: what is done with them, then a gRPC message
+// ----------------------------------------------
 
 std::string in_grpc(const std::vector<std::string>& frames) {
   std::string out;
   for (const auto& each : frames) {
     const std::uint64_t length = each.size();
-    out.append(reinterpret_cast<const char*>(&length), netem::wire::frame_prefix_bytes).append(each).append(netem::wire::padding_after(each.size()), '\0');
+    out.append(reinterpret_cast<const char*>(&length), netem::wire::frame_prefix_bytes)
+        .append(each)
+        .append(netem::wire::padding_after(each.size()), '\0');
   }
   return out;
 }
@@ -149,20 +165,52 @@ void frames() {
   pieces.beside = 8;
   pieces.more = 1;
   const std::string piece(1, first(static_cast<unsigned>(frame_kind::piece)));
-  const auto where = text_of(frame_writer(frame_kind::node_at).put(node_key{}).put(std::string_view("lab-3")).put(std::string_view("[::1]:7000")).done().head);
+  const auto where = text_of(frame_writer(frame_kind::node_at)
+                                 .put(node_key{})
+                                 .put(std::string_view("lab-3"))
+                                 .put(std::string_view("[::1]:7000"))
+                                 .done()
+                                 .head);
   const auto relayed = text_of(to_bytes(relayed_head{1, {}, 5})) + hello_frame;
   write("frames", "hello", first(0) + in_grpc({hello_frame, where}));
-  write("frames", "message", first(4) + in_grpc({message_frame(whole, whole.body()), text_of(frame_writer(frame_kind::watch).put(std::uint32_t{3}).done().head)}));
-  write("frames", "pieces", first(0) + in_grpc({message_frame(pieces, 10), piece + std::string(7, '\0') + std::string(20, 'c'),
-                                               piece + std::string(7, '\0') + std::string(10, 'd'), relayed}));
-  const auto number = [](frame_kind kind, std::uint64_t value) { return text_of(frame_writer(kind).put(value).done().head); };
-  const auto node_and = [](frame_kind kind) { return frame_writer(kind).put(node_key{7, {1, 2, 3}}); };
-  write("frames", "list", first(0) + in_grpc({number(frame_kind::list_number, 3), text_of(frame_writer(frame_kind::list).put(std::string_view("-----BEGIN X509 CRL-----\n")).done().head)}));
-  write("frames", "ping", first(0) + in_grpc({text_of(frame_writer(frame_kind::ping).done().head), number(frame_kind::ping, 5), number(frame_kind::pong, 5)}));
-  write("frames", "relay", first(0) + in_grpc({text_of(node_and(frame_kind::where_is).done().head), number(frame_kind::introduce, 9),
-                                               text_of(node_and(frame_kind::relay_end).put(std::uint64_t{5}).done().head)}));
-  write("frames", "leaving", first(0) + in_grpc({text_of(frame_writer(frame_kind::ended).put(std::uint32_t{3}).done().head), text_of(frame_writer(frame_kind::leaving).done().head)}));
-  write("frames", "refused", first(0) + in_grpc({text_of(frame_writer(frame_kind::refused).put(std::uint8_t{2}).put(std::string_view("the clock is off")).done().head)}));
+  write("frames", "message",
+        first(4) +
+            in_grpc({message_frame(whole, whole.body()),
+                     text_of(frame_writer(frame_kind::watch).put(std::uint32_t{3}).done().head)}));
+  write("frames", "pieces",
+        first(0) +
+            in_grpc({message_frame(pieces, 10), piece + std::string(7, '\0') + std::string(20, 'c'),
+                     piece + std::string(7, '\0') + std::string(10, 'd'), relayed}));
+  const auto number = [](frame_kind kind, std::uint64_t value) {
+    return text_of(frame_writer(kind).put(value).done().head);
+  };
+  const auto node_and = [](frame_kind kind) {
+    return frame_writer(kind).put(node_key{7, {1, 2, 3}});
+  };
+  write("frames", "list",
+        first(0) + in_grpc({number(frame_kind::list_number, 3),
+                            text_of(frame_writer(frame_kind::list)
+                                        .put(std::string_view("-----BEGIN X509 CRL-----\n"))
+                                        .done()
+                                        .head)}));
+  write("frames", "ping",
+        first(0) + in_grpc({text_of(frame_writer(frame_kind::ping).done().head),
+                            number(frame_kind::ping, 5), number(frame_kind::pong, 5)}));
+  write("frames", "relay",
+        first(0) +
+            in_grpc({text_of(node_and(frame_kind::where_is).done().head),
+                     number(frame_kind::introduce, 9),
+                     text_of(node_and(frame_kind::relay_end).put(std::uint64_t{5}).done().head)}));
+  write("frames", "leaving",
+        first(0) +
+            in_grpc({text_of(frame_writer(frame_kind::ended).put(std::uint32_t{3}).done().head),
+                     text_of(frame_writer(frame_kind::leaving).done().head)}));
+  write("frames", "refused",
+        first(0) + in_grpc({text_of(frame_writer(frame_kind::refused)
+                                        .put(std::uint8_t{2})
+                                        .put(std::string_view("the clock is off"))
+                                        .done()
+                                        .head)}));
   write("frames", "answer", first(1) + text_of(to_frame(visit_answer{true, "{}"}).head));
   write("frames", "address", first(2) + std::string("lab-3.example.org:7000"));
   write("frames", "address.v6", first(2) + std::string("[::1]:65535"));
@@ -170,26 +218,32 @@ void frames() {
   write("frames", "http2", first(3) + std::string("PRI"));
 }
 
-// ---- records ------------------------------------------------------------------------------------------
+// ---- records
+// ------------------------------------------------------------------------------------------
 
 void records() {
-  const auto put = [](unsigned what, unsigned key, unsigned subkey, unsigned life, unsigned version) {
-    std::string out{first(what), first(key), first(subkey), 4, 'a', 'b', 'c', 'd', first(life % 256), first(life / 256), first(version)};
-    return what >= 128 ? out + std::string{5, 9, 1} : out;   // signed, and then changed
+  const auto put = [](unsigned what, unsigned key, unsigned subkey, unsigned life,
+                      unsigned version) {
+    std::string out{first(what),       first(key),        first(subkey), 4, 'a', 'b', 'c', 'd',
+                    first(life % 256), first(life / 256), first(version)};
+    return what >= 128 ? out + std::string{5, 9, 1} : out; // signed, and then changed
   };
   write("dht_records", "one", put(128, 3, 2, 130, 1));
-  write("dht_records", "newer", put(128, 3, 2, 130, 1) + put(128, 3, 2, 120, 2) + put(132, 3, 2, 140, 3));
+  write("dht_records", "newer",
+        put(128, 3, 2, 130, 1) + put(128, 3, 2, 120, 2) + put(132, 3, 2, 140, 3));
   std::string many;
   for (unsigned i = 0; i < 14; ++i) many += put(1 + 4 * (i % 3), 1 + i % 3, 1 + i % 6, 110 + i, i);
   write("dht_records", "many", many + std::string{2, 100, 1} + many);
   write("dht_records", "dropped", many + first(131) + put(128, 2, 1, 200, 9));
 }
 
-// ---- certificates ---------------------------------------------------------------------------------------
+// ---- certificates
+// ---------------------------------------------------------------------------------------
 
 /// The bytes of the one block of `pem`.
 std::string der_of(const std::string& pem) {
-  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const auto from = pem.find('\n') + 1, to = pem.rfind("-----END");
   std::string out;
   std::uint32_t bits = 0;
@@ -209,32 +263,38 @@ void certificates() {
   const auto swarm = moderator::make("reef", now, 365 * 24h).value();
   const auto key = signing_key::make();
   const auto node = swarm.admit("lab-3", key.public_key(), now, 30 * 24h).value();
-  const auto other = swarm.admit("lab-4", signing_key::make().public_key(), now, 30 * 24h, true).value();
+  const auto other =
+      swarm.admit("lab-4", signing_key::make().public_key(), now, 30 * 24h, true).value();
   const auto empty = revocation_list::read(swarm.first_list(now), swarm.certificate_pem()).value();
   const std::string serials[] = {read_certificate(other).value().serial};
   const auto list = swarm.revoke(empty, serials, now).value();
   const auto request = make_request("lab-3", key);
-  std::ofstream("tests/fuzz/swarm_certificates.hpp") << fmt::format(
-      "// A swarm's certificates, as make_seeds.cpp has written them; both keys are lost.\n#pragma once\n\n#include <cstdint>\n\nnamespace shoal::fuzz {{\n\n"
-      "inline constexpr std::int64_t swarm_now = {};\ninline constexpr const char* swarm_certificate = R\"({})\";\n"
-      "inline constexpr const char* node_certificate = R\"({})\";\n\n}}  // namespace shoal::fuzz\n",
-      now, swarm.certificate_pem(), node);
+  std::ofstream("tests/fuzz/swarm_certificates.hpp")
+      << fmt::format("// A swarm's certificates, as make_seeds.cpp has written them; both keys are "
+                     "lost.\n#pragma once\n\n#include <cstdint>\n\nnamespace shoal::fuzz {{\n\n"
+                     "inline constexpr std::int64_t swarm_now = {};\ninline constexpr const char* "
+                     "swarm_certificate = R\"({})\";\n"
+                     "inline constexpr const char* node_certificate = R\"({})\";\n\n}}  // "
+                     "namespace shoal::fuzz\n",
+                     now, swarm.certificate_pem(), node);
   write("certificates", "node.pem", first(0) + node);
-  write("certificates", "node.der", first(128 + 4) + der_of(node));       // 132 % 6 == 0
+  write("certificates", "node.der", first(128 + 4) + der_of(node)); // 132 % 6 == 0
   write("certificates", "operator.der", first(132) + der_of(other));
   write("certificates", "swarm.der", first(132) + der_of(swarm.certificate_pem()));
   write("certificates", "request.pem", first(1) + request);
   write("certificates", "request.der", first(133) + der_of(request));
   write("certificates", "list.pem", first(2) + list);
-  write("certificates", "list.der", first(128) + der_of(list));           // 128 % 6 == 2
+  write("certificates", "list.der", first(128) + der_of(list)); // 128 % 6 == 2
   write("certificates", "list.empty.der", first(128) + der_of(empty.pem()));
   const auto lost = signing_key::make().pem();
-  write("certificates", "key.der", first(129) + der_of(std::string(lost.view())));   // 129 % 6 == 3
-  write("certificates", "signed.txt", first(4) + sign_text("contribution", "host: lab-3\nsamples: 7732\n", key, node));
+  write("certificates", "key.der", first(129) + der_of(std::string(lost.view()))); // 129 % 6 == 3
+  write("certificates", "signed.txt",
+        first(4) + sign_text("contribution", "host: lab-3\nsamples: 7732\n", key, node));
   write("certificates", "time", first(5) + std::string("2026-11-21T21:00:00Z"));
 }
 
-// ---- checkpoints -----------------------------------------------------------------------------------------
+// ---- checkpoints
+// -----------------------------------------------------------------------------------------
 
 void checkpoints() {
   const std::filesystem::path path = std::filesystem::temp_directory_path() / "shoal_seed.ckpt";
@@ -272,7 +332,8 @@ void checkpoints() {
   std::filesystem::remove(path);
 }
 
-// ---- codes: which, values, where they begin --------------------------------------------------------------
+// ---- codes: which, values, where they begin
+// --------------------------------------------------------------
 
 void codes() {
   std::vector<float> x(40);
@@ -280,13 +341,15 @@ void codes() {
   unsigned which = 0;
   for (const auto codec : kernels::all_codecs) {
     const auto bytes = encode(codec, x).value();
-    write("codecs", std::string(to_string(codec)), std::string{first(which), 40, 0, 0, 0} + text_of(bytes));
+    write("codecs", std::string(to_string(codec)),
+          std::string{first(which), 40, 0, 0, 0} + text_of(bytes));
     ++which;
   }
   std::vector<std::byte> top(kernels::top_k_bytes(5));
   if (!kernels::encode_top_k(x, 5, top).ok()) std::abort();
   write("codecs", "top_k", std::string{6, 40, 0, 0, 0} + text_of(top));
-  write("codecs", "unsigned8", std::string{7, 8, 0, 0, 0} + std::string("\0\0\x80\x3f", 4) + "abcdefgh");
+  write("codecs", "unsigned8",
+        std::string{7, 8, 0, 0, 0} + std::string("\0\0\x80\x3f", 4) + "abcdefgh");
   write("codecs", "tensors", std::string{8, 30, 0, 20, 0} + std::string(64, '\1'));
   write("codecs", "tensors.top_k", std::string{9, 40, 0, 20, 0} + text_of(top));
 }
@@ -311,8 +374,10 @@ void reports() {
 }
 
 void requests() {
-  const auto ask = [](unsigned how, unsigned runs, const std::string& host, const std::string& path) {
-    return std::string{first(how), first(runs), first(static_cast<unsigned>(host.size()))} + host + path;
+  const auto ask = [](unsigned how, unsigned runs, const std::string& host,
+                      const std::string& path) {
+    return std::string{first(how), first(runs), first(static_cast<unsigned>(host.size()))} + host +
+           path;
   };
   write("http", "page", ask(3, 1, "localhost:8080", "/"));
   write("http", "runs", ask(3, 1, "[::1]:1", "/runs"));
@@ -325,7 +390,7 @@ void requests() {
 /// Whom it is sent to, then messages: type, how, fields.
 void talk() {
   for (unsigned kind = 0; kind < 15; ++kind) {
-    if (kind == 6 || kind == 7) continue;   // as 5
+    if (kind == 6 || kind == 7) continue; // as 5
     std::string out{first(kind)};
     if (kind == 5) out += first(5);
     for (unsigned type = kind * 8; type < kind * 8 + 12; ++type) {
@@ -337,7 +402,7 @@ void talk() {
   }
 }
 
-}  // namespace
+} // namespace
 
 int main() {
   messages();

@@ -1,5 +1,6 @@
 // What a host that is asked says of itself, read by who asked (shoal status).
 #include "scenarios/observe/node_report.hpp"
+
 #include "tests/fuzz/targets.hpp"
 
 namespace shoal::fuzz {
@@ -16,4 +17,4 @@ void node_report(bytes input) {
   must(again && to_json(*again) == text, "what is written reads back");
 }
 
-}  // namespace shoal::fuzz
+} // namespace shoal::fuzz

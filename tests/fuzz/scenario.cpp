@@ -1,5 +1,5 @@
-// A scenario file: parsed, checked, and, if it is one, printed and read again. Inputs that name files are passed over: what is on a disk is not
-// what is looked at here.
+// A scenario file: parsed, checked, and, if it is one, printed and read again. Inputs that name
+// files are passed over: what is on a disk is not what is looked at here.
 #include "scenarios/schema/inventory.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/fuzz/targets.hpp"
@@ -26,4 +26,4 @@ void scenario(bytes input) {
   must(again.value && *again.value == *read.value, "what is printed reads back");
 }
 
-}  // namespace shoal::fuzz
+} // namespace shoal::fuzz

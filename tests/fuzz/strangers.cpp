@@ -1,11 +1,8 @@
-// Messages of every type that hosts send each other, with anything in their fields, to the actors that are there to be asked: a node of the hash table,
-// a data shard and two replicas of one, a group, a fetcher, peers of each kind, averagers, and the members of a round. From a stranger or from whom they deal with, at any time. Nobody crashes, and
-// no handler throws (both end the program). The input says whom it is sent to, which messages, and what is in them.
-#include <limits>
-#include <type_traits>
-
-#include <caf/send.hpp>
-
+// Messages of every type that hosts send each other, with anything in their fields, to the actors
+// that are there to be asked: a node of the hash table, a data shard and two replicas of one, a
+// group, a fetcher, peers of each kind, averagers, and the members of a round. From a stranger or
+// from whom they deal with, at any time. Nobody crashes, and no handler throws (both end the
+// program). The input says whom it is sent to, which messages, and what is in them.
 #include "actors/all_messages.hpp"
 #include "actors/averaging/averager.hpp"
 #include "actors/averaging/group.hpp"
@@ -19,6 +16,11 @@
 #include "tests/actors/support/mini_world.hpp"
 #include "tests/actors/support/round_lab.hpp"
 #include "tests/fuzz/targets.hpp"
+
+#include <caf/send.hpp>
+
+#include <limits>
+#include <type_traits>
 
 namespace shoal::fuzz {
 
@@ -35,11 +37,15 @@ struct type_list {};
 
 /// Between hosts; and `found`, in which the records are those of others.
 using messages_of_strangers =
-    type_list<found, nodes_query, records_query, query_answer, record_put, put_receipt, sample_request, samples, samples_returned, commit, commit_received,
-              lease_lost, join_request, join_accepted, join_rejected, join_withdrawn, group_begun, member_declined, part_chunk, reduced_chunk,
-              chunk_received, part_query, part_claim, part_answer, part_wanted, member_ready, member_finished, state_request, state_offer, state_refused,
-              state_hold, state_chunk_request, state_chunk, address_query, address_answer, dial_request, dial_answer, greeting, gossip_offer, gossip_answer,
-              push_share, push_received, replica_hello, ledger_update, ledger_received, not_primary, whole_part, whole_mean>;
+    type_list<found, nodes_query, records_query, query_answer, record_put, put_receipt,
+              sample_request, samples, samples_returned, commit, commit_received, lease_lost,
+              join_request, join_accepted, join_rejected, join_withdrawn, group_begun,
+              member_declined, part_chunk, reduced_chunk, chunk_received, part_query, part_claim,
+              part_answer, part_wanted, member_ready, member_finished, state_request, state_offer,
+              state_refused, state_hold, state_chunk_request, state_chunk, address_query,
+              address_answer, dial_request, dial_answer, greeting, gossip_offer, gossip_answer,
+              push_share, push_received, replica_hello, ledger_update, ledger_received, not_primary,
+              whole_part, whole_mean>;
 
 template <class T>
 struct is_vector : std::false_type {};
@@ -48,7 +54,7 @@ struct is_vector<std::vector<T>> : std::true_type {};
 
 /// Fills the fields of a message: with what could be true as often as with what cannot.
 class filler {
- public:
+public:
   using result_type = void;
   filler(front& from, const std::vector<caf::actor>& known) : from_(from), known_(known) {}
 
@@ -76,13 +82,15 @@ class filler {
     }
   }
 
- private:
+private:
   template <class T>
   T number() {
     const auto how = from_.byte();
     if (how < 160) return static_cast<T>(how % 16);
     if (how < 200) return static_cast<T>(from_.byte());
-    if (how < 215) return static_cast<T>(mini_world::utc_start_ns + std::int64_t{from_.two_bytes()} * 10'000'000);
+    if (how < 215)
+      return static_cast<T>(mini_world::utc_start_ns +
+                            std::int64_t{from_.two_bytes()} * 10'000'000);
     if (how < 225) return std::numeric_limits<T>::max();
     if (how < 235) return std::numeric_limits<T>::min();
     if (how < 240) return static_cast<T>(std::numeric_limits<T>::max() / 2 + from_.byte());
@@ -136,7 +144,7 @@ struct numbered_source final : sample_source {
 };
 
 class small_work final : public workload {
- public:
+public:
   std::uint64_t value_count() const override { return 4; }
   std::uint64_t sample_bytes() const override { return 4; }
   model_state initial() const override {
@@ -144,7 +152,8 @@ class small_work final : public workload {
     out.parameters = payload{std::vector<float>(4, 1.0F)};
     return out;
   }
-  double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t, std::span<double> into) const override {
+  double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t,
+                    std::span<double> into) const override {
     for (auto& each : into) each += 1;
     return 0;
   }
@@ -160,104 +169,117 @@ using silent = collector<state_request>;
 /// One of the actors in a world of its own, and what is sent to it.
 void to_actors(std::uint8_t kind, front& from) {
   mini_world world;
-  const auto spawn_silent = [&](const char* name) { return world.spawn<silent>(world.add_host(name), std::make_shared<silent::log>()); };
+  const auto spawn_silent = [&](const char* name) {
+    return world.spawn<silent>(world.add_host(name), std::make_shared<silent::log>());
+  };
   const auto stranger = spawn_silent("stranger"), other = spawn_silent("other");
   auto& here = world.add_host("here");
-  std::vector<caf::actor> under;   // whom it is sent to
+  std::vector<caf::actor> under; // whom it is sent to
   switch (kind) {
-    case 0: {
-      under.push_back(world.spawn<dht_node>(here, dht_config{}));
-      dht_config second;
-      second.bootstraps = {under.front()};
-      under.push_back(world.spawn<dht_node>(world.add_host("second"), second));
-      break;
-    }
-    case 1: {
+  case 0: {
+    under.push_back(world.spawn<dht_node>(here, dht_config{}));
+    dht_config second;
+    second.bootstraps = {under.front()};
+    under.push_back(world.spawn<dht_node>(world.add_host("second"), second));
+    break;
+  }
+  case 1: {
+    data_shard_config options;
+    options.lease_time = 16s;
+    options.chunk_bytes = 64;
+    options.dht = world.spawn<dht_node>(here, dht_config{});
+    under.push_back(world.spawn<data_shard>(here, options, std::make_shared<numbered_source>(),
+                                            std::make_shared<sample_ledger>(options.lease_time)));
+    break;
+  }
+  case 2: {
+    round_request request;
+    request.epoch = 7;
+    request.values = payload{std::vector<float>(6, 1.0F)};
+    request.weight = 3;
+    request.samples = {{0, 3}};
+    request.rate_up = request.rate_down = 1'000'000;
+    request.known_samples = 1;
+    request.dht = other;
+    averaging_config options;
+    options.chunk_bytes = 8;
+    for (const char* name : {"first", "second"})
+      under.push_back(world.spawn<group_actor>(world.add_host(name), other, options, request));
+    break;
+  }
+  case 3: {
+    model_state state;
+    state.epoch = 3;
+    state.id = {1, 2};
+    state.parameters = payload{std::vector<float>(6, 2.0F)};
+    auto download = std::make_shared<state_download>(state.id, state.parameters.size(), 0, false);
+    under.push_back(world.spawn<state_fetcher>(
+        here, other, fetch_config{}, std::vector<expected_peer>{{5, stranger}, {6, other}},
+        download));
+    break;
+  }
+  case 8: { // two replicas of a shard
+    const auto node = world.spawn<dht_node>(here, dht_config{});
+    for (std::uint64_t territory = 0; territory < 2; ++territory) {
+      auto& host = world.add_host("replica");
+      dht_config dht;
+      dht.bootstraps = {node};
       data_shard_config options;
       options.lease_time = 16s;
       options.chunk_bytes = 64;
-      options.dht = world.spawn<dht_node>(here, dht_config{});
-      under.push_back(world.spawn<data_shard>(here, options, std::make_shared<numbered_source>(), std::make_shared<sample_ledger>(options.lease_time)));
-      break;
+      options.dht = world.spawn<dht_node>(host, dht);
+      options.replication.replicas = 2;
+      under.push_back(
+          world.spawn<data_shard>(host, options, std::make_shared<numbered_source>(),
+                                  std::make_shared<sample_ledger>(options.lease_time, territory)));
     }
-    case 2: {
-      round_request request;
-      request.epoch = 7;
-      request.values = payload{std::vector<float>(6, 1.0F)};
-      request.weight = 3;
-      request.samples = {{0, 3}};
-      request.rate_up = request.rate_down = 1'000'000;
-      request.known_samples = 1;
-      request.dht = other;
-      averaging_config options;
-      options.chunk_bytes = 8;
-      for (const char* name : {"first", "second"}) under.push_back(world.spawn<group_actor>(world.add_host(name), other, options, request));
-      break;
+    world.run_for(30s); // until they know each other
+    break;
+  }
+  case 9:
+  case 10:
+  case 11: { // gossip, push-sum, a group that is given
+    auto everyone = std::make_shared<std::vector<caf::actor>>();
+    auto group = std::make_shared<group_begun>();
+    for (std::uint32_t index = 0; index < 3; ++index) {
+      averager_config options;
+      options.strategy = kind == 9    ? averaging_strategy::gossip
+                         : kind == 10 ? averaging_strategy::push_sum
+                                      : averaging_strategy::all_reduce;
+      options.index = index;
+      options.everyone = everyone;
+      options.on_done = [](std::uint32_t, const averaging_done&) {};
+      auto& host = world.add_host("averager");
+      under.push_back(world.spawn<averager>(host, options));
+      everyone->push_back(under.back());
+      group->members.push_back({host.id(), under.back(), 1, 1'000'000, 1'000'000, 2, 1, {}});
     }
-    case 3: {
-      model_state state;
-      state.epoch = 3;
-      state.id = {1, 2};
-      state.parameters = payload{std::vector<float>(6, 2.0F)};
-      auto download = std::make_shared<state_download>(state.id, state.parameters.size(), 0, false);
-      under.push_back(world.spawn<state_fetcher>(here, other, fetch_config{}, std::vector<expected_peer>{{5, stranger}, {6, other}}, download));
-      break;
+    group->boundaries = {0, 2, 4, 6};
+    for (const auto& one : under) {
+      world.send(one, hold_values{payload{std::vector<float>(6, 1.0F)}});
+      // The last one takes part in the next round only: what comes before is early.
+      world.send(one,
+                 averaging_round{
+                     one == under.back() ? 4U : 5U, true, {}, 0, kind == 11 ? group : nullptr});
     }
-    case 8: {   // two replicas of a shard
-      const auto node = world.spawn<dht_node>(here, dht_config{});
-      for (std::uint64_t territory = 0; territory < 2; ++territory) {
-        auto& host = world.add_host("replica");
-        dht_config dht;
-        dht.bootstraps = {node};
-        data_shard_config options;
-        options.lease_time = 16s;
-        options.chunk_bytes = 64;
-        options.dht = world.spawn<dht_node>(host, dht);
-        options.replication.replicas = 2;
-        under.push_back(world.spawn<data_shard>(host, options, std::make_shared<numbered_source>(),
-                                                std::make_shared<sample_ledger>(options.lease_time, territory)));
-      }
-      world.run_for(30s);   // until they know each other
-      break;
-    }
-    case 9:
-    case 10:
-    case 11: {   // gossip, push-sum, a group that is given
-      auto everyone = std::make_shared<std::vector<caf::actor>>();
-      auto group = std::make_shared<group_begun>();
-      for (std::uint32_t index = 0; index < 3; ++index) {
-        averager_config options;
-        options.strategy = kind == 9 ? averaging_strategy::gossip : kind == 10 ? averaging_strategy::push_sum : averaging_strategy::all_reduce;
-        options.index = index;
-        options.everyone = everyone;
-        options.on_done = [](std::uint32_t, const averaging_done&) {};
-        auto& host = world.add_host("averager");
-        under.push_back(world.spawn<averager>(host, options));
-        everyone->push_back(under.back());
-        group->members.push_back({host.id(), under.back(), 1, 1'000'000, 1'000'000, 2, 1, {}});
-      }
-      group->boundaries = {0, 2, 4, 6};
-      for (const auto& one : under) {
-        world.send(one, hold_values{payload{std::vector<float>(6, 1.0F)}});
-        // The last one takes part in the next round only: what comes before is early.
-        world.send(one, averaging_round{one == under.back() ? 4U : 5U, true, {}, 0, kind == 11 ? group : nullptr});
-      }
-      break;
-    }
-    default: {
-      peer_config options;
-      options.target_batch = 8;
-      options.averaging.chunk_bytes = 8;
-      moshpit_options grid;
-      grid.grid = {2, 2};
-      auto pool = std::make_shared<state_pool>(std::make_shared<small_work>());
-      under.push_back(kind == 12   ? world.spawn<delayed_peer>(here, options, overlap_options{overlap::averaging}, pool, other)
-                      : kind == 13 ? world.spawn<moshpit_peer>(here, options, grid, pool, other)
-                      : kind == 14 ? world.spawn<auxiliary_peer>(here, options, overlap_options{}, pool, other)
-                                   : world.spawn<peer>(here, options, pool, other));
-      caf::anon_send(under.back(), found{progress_key, 0, {}});
-      break;
-    }
+    break;
+  }
+  default: {
+    peer_config options;
+    options.target_batch = 8;
+    options.averaging.chunk_bytes = 8;
+    moshpit_options grid;
+    grid.grid = {2, 2};
+    auto pool = std::make_shared<state_pool>(std::make_shared<small_work>());
+    under.push_back(
+        kind == 12   ? world.spawn<delayed_peer>(here, options, overlap_options{overlap::averaging},
+                                               pool, other)
+        : kind == 13 ? world.spawn<moshpit_peer>(here, options, grid, pool, other)
+        : kind == 14 ? world.spawn<auxiliary_peer>(here, options, overlap_options{}, pool, other)
+                     : world.spawn<peer>(here, options, pool, other));
+    caf::anon_send(under.back(), found{progress_key, 0, {}});
+    break;
+  }
   }
   world.settle();
   std::vector<caf::actor> known{{}, stranger, other};
@@ -277,7 +299,8 @@ void to_members(front& from) {
   lab_options options;
   const auto shape = from.byte();
   for (std::uint32_t m = 0; m < 2U + shape % 3; ++m) options.members.push_back({m + 1});
-  const kernels::codec codecs[] = {kernels::codec::none, kernels::codec::blockwise8, kernels::codec::top_k, kernels::codec::float16};
+  const kernels::codec codecs[] = {kernels::codec::none, kernels::codec::blockwise8,
+                                   kernels::codec::top_k, kernels::codec::float16};
   options.codec = codecs[shape / 4 % 4];
   round_lab lab(options);
   lab.start();
@@ -297,7 +320,7 @@ void to_members(front& from) {
   must(lab.run(), "whatever a member says, the round ends");
 }
 
-}  // namespace
+} // namespace
 
 void strangers(bytes input) {
   front from(input);
@@ -308,4 +331,4 @@ void strangers(bytes input) {
     to_members(from);
 }
 
-}  // namespace shoal::fuzz
+} // namespace shoal::fuzz

@@ -28,4 +28,4 @@ bfEXsFkkN5NbQlq1l8BL5kB3WnVXDjkuGVZeQaFpXOGG7toFBw==
 -----END CERTIFICATE-----
 )";
 
-}  // namespace shoal::fuzz
+} // namespace shoal::fuzz

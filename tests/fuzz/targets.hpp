@@ -1,7 +1,10 @@
-// What is fuzzed. A target is a function that is given any bytes whatever; it has to come back soon, without a crash, and what it reads from
-// them has to keep what its header promises: must() ends the program if it does not. `fuzz_NAME` (preset `fuzz`) gives it to libFuzzer, and
+// What is fuzzed. A target is a function that is given any bytes whatever; it has to come back
+// soon, without a crash, and what it reads from them has to keep what its header promises: must()
+// ends the program if it does not. `fuzz_NAME` (preset `fuzz`) gives it to libFuzzer, and
 // `test_fuzz` plays what is in tests/fuzz/corpus/NAME through it in every build.
 #pragma once
+
+#include "kernels/base/check.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -10,17 +13,18 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/base/check.hpp"
-
 namespace shoal::fuzz {
 
-#define SHOAL_FUZZ_TARGETS(X) \
-  X(certificates) X(checkpoint) X(codecs) X(dht_records) X(frames) X(http) X(messages) X(node_report) X(scenario) X(strangers) X(traces) X(yaml)
+#define SHOAL_FUZZ_TARGETS(X)                                                                      \
+  X(certificates)                                                                                  \
+  X(checkpoint) X(codecs) X(dht_records) X(frames) X(http) X(messages) X(node_report) X(scenario)  \
+      X(strangers) X(traces) X(yaml)
 
 using bytes = std::span<const std::byte>;
 
 // (clang 14 has no std::source_location.)
-inline void must(bool promised, const char* what, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+inline void must(bool promised, const char* what, const char* file = __builtin_FILE(),
+                 int line = __builtin_LINE()) {
   if (!promised) check_failed(file, line, "a promise is kept", what);
 }
 
@@ -28,11 +32,13 @@ inline void must(bool promised, const char* what, const char* file = __builtin_F
 SHOAL_FUZZ_TARGETS(SHOAL_DECLARE_TARGET)
 #undef SHOAL_DECLARE_TARGET
 
-inline std::string_view text_of(bytes from) { return {reinterpret_cast<const char*>(from.data()), from.size()}; }
+inline std::string_view text_of(bytes from) {
+  return {reinterpret_cast<const char*>(from.data()), from.size()};
+}
 
 /// Takes numbers off the front of an input; zeros when there is nothing left.
 class front {
- public:
+public:
   explicit front(bytes from) : left_(from) {}
   std::uint8_t byte() {
     const auto out = left_.empty() ? std::byte{0} : left_.front();
@@ -51,8 +57,8 @@ class front {
   bytes rest() const { return left_; }
   bool empty() const { return left_.empty(); }
 
- private:
+private:
   bytes left_;
 };
 
-}  // namespace shoal::fuzz
+} // namespace shoal::fuzz

@@ -1,8 +1,9 @@
-// The first half of reading a scenario: text to a tree. What the tree says of itself has to be true.
-#include <algorithm>
-
+// The first half of reading a scenario: text to a tree. What the tree says of itself has to be
+// true.
 #include "scenarios/schema/document.hpp"
 #include "tests/fuzz/targets.hpp"
+
+#include <algorithm>
 
 namespace shoal::fuzz {
 
@@ -10,7 +11,8 @@ namespace {
 
 using namespace scenarios;
 
-/// Levels below and with it. Shared nodes are walked once for each path: the tree is as small as it says.
+/// Levels below and with it. Shared nodes are walked once for each path: the tree is as small as it
+/// says.
 std::uint32_t height_of(const node& what, std::uint64_t& weight) {
   must(++weight <= max_nodes, "a tree is as small as it is said to be");
   std::uint32_t below = 0;
@@ -23,7 +25,7 @@ std::uint32_t height_of(const node& what, std::uint64_t& weight) {
   return below + 1;
 }
 
-}  // namespace
+} // namespace
 
 void yaml(bytes input) {
   const auto read = parse_document(text_of(input));
@@ -37,4 +39,4 @@ void yaml(bytes input) {
   must(height_of(*read.root, weight) <= max_nesting + 1, "no deeper than allowed");
 }
 
-}  // namespace shoal::fuzz
+} // namespace shoal::fuzz

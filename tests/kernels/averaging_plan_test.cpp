@@ -1,4 +1,7 @@
 #include "kernels/averaging_plan.hpp"
+#include "kernels/balanced_shares.hpp"
+#include "kernels/base/rng.hpp"
+#include "kernels/part_boundaries.hpp"
 
 #include <doctest/doctest.h>
 
@@ -6,10 +9,6 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
-
-#include "kernels/balanced_shares.hpp"
-#include "kernels/base/rng.hpp"
-#include "kernels/part_boundaries.hpp"
 
 using namespace shoal;
 using namespace shoal::kernels;
@@ -20,11 +19,18 @@ using peers = std::vector<averaging_peer>;
 using limits = std::vector<pair_limit>;
 using shares = std::vector<double>;
 
-averaging_peer full(double rate) { return {rate, rate}; }
-averaging_peer client(double rate) { return {rate, rate, true, true, false}; }
-averaging_peer auxiliary(double rate) { return {rate, rate, false, false, true}; }
+averaging_peer full(double rate) {
+  return {rate, rate};
+}
+averaging_peer client(double rate) {
+  return {rate, rate, true, true, false};
+}
+averaging_peer auxiliary(double rate) {
+  return {rate, rate, false, false, true};
+}
 
-/// The model again, transfer by transfer: everybody's part goes from each sender to its reducer, and back to each receiver.
+/// The model again, transfer by transfer: everybody's part goes from each sender to its reducer,
+/// and back to each receiver.
 double time_by_transfer(const peers& all, const limits& pairs, const shares& w) {
   const std::size_t n = all.size();
   std::vector<double> up(n), down(n);
@@ -46,7 +52,8 @@ double time_by_transfer(const peers& all, const limits& pairs, const shares& w) 
 
 shares equal_among(const peers& all, bool auxiliaries) {
   shares out;
-  for (const auto& peer : all) out.push_back(peer.reduces && (auxiliaries || peer.contributes) ? 1.0 : 0.0);
+  for (const auto& peer : all)
+    out.push_back(peer.reduces && (auxiliaries || peer.contributes) ? 1.0 : 0.0);
   const double sum = std::accumulate(out.begin(), out.end(), 0.0);
   for (double& share : out) share /= std::max(sum, 1.0);
   return out;
@@ -58,14 +65,18 @@ shares alone(const peers& all, std::size_t server) {
   return out;
 }
 
-double log_uniform(rng& random, double low, double decades) { return low * std::pow(10, decades * random.uniform()); }
+double log_uniform(rng& random, double low, double decades) {
+  return low * std::pow(10, decades * random.uniform());
+}
 
-/// 2 to 40 peers, lines over three decades or, in every other swarm, over one, so that the slowest sender is not always the bound. Some
-/// are asymmetric, some peers cannot be reached, some do not train, some pairs are slow.
+/// 2 to 40 peers, lines over three decades or, in every other swarm, over one, so that the slowest
+/// sender is not always the bound. Some are asymmetric, some peers cannot be reached, some do not
+/// train, some pairs are slow.
 peers random_swarm(rng& random, limits& pairs, bool plain) {
   peers out(2 + random.below(39));
   const double decades = random.below(2) == 0 ? 3 : 1;
-  const auto asymmetric = random.below(2) == 0, clients = random.below(2) == 0, auxiliaries = random.below(3) == 0;
+  const auto asymmetric = random.below(2) == 0, clients = random.below(2) == 0,
+             auxiliaries = random.below(3) == 0;
   for (auto& peer : out) {
     peer.up = peer.down = log_uniform(random, 1e6, decades);
     if (plain) continue;
@@ -78,7 +89,8 @@ peers random_swarm(rng& random, limits& pairs, bool plain) {
   if (plain || random.below(2) == 0) return out;
   for (std::uint32_t i = 0; i < out.size(); ++i)
     for (std::uint32_t j = 0; j < out.size(); ++j)
-      if (i != j && random.below(8) == 0) pairs.push_back({i, j, log_uniform(random, 1e4, decades)});
+      if (i != j && random.below(8) == 0)
+        pairs.push_back({i, j, log_uniform(random, 1e4, decades)});
   return out;
 }
 
@@ -91,10 +103,11 @@ void check_is_a_plan(const peers& all, const limits& pairs, const averaging_plan
     sum += plan.shares[i];
   }
   REQUIRE(sum == doctest::Approx(1).epsilon(1e-12));
-  REQUIRE(time_by_transfer(all, pairs, plan.shares) == doctest::Approx(plan.seconds_per_bit).epsilon(1e-9));
+  REQUIRE(time_by_transfer(all, pairs, plan.shares) ==
+          doctest::Approx(plan.seconds_per_bit).epsilon(1e-9));
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("no simple plan is faster than the linear program's, on 1,000 random swarms") {
   rng random = stream(1, "averaging plans");
@@ -114,7 +127,8 @@ TEST_CASE("no simple plan is faster than the linear program's, on 1,000 random s
       if (all[server].reduces) best = std::min(best, time(alone(all, server)));
     REQUIRE(plan->seconds_per_bit <= best * (1 + 1e-9));
     hybrids += plan->seconds_per_bit < best * (1 - 1e-6);
-    limited += !pairs.empty() && plan->seconds_per_bit > fill_lines(all)->seconds_per_bit * (1 + 1e-6);
+    limited +=
+        !pairs.empty() && plan->seconds_per_bit > fill_lines(all)->seconds_per_bit * (1 + 1e-6);
     if (swarm % 10 == 0) REQUIRE(plan_averaging(all, pairs)->shares == plan->shares);
   }
   // Most swarms are such that the plan matters, and in many the pair limits do.
@@ -132,7 +146,8 @@ TEST_CASE("no other split is faster: moving load between any two reducers never 
     REQUIRE(plan.ok());
     for (int attempt = 0; attempt < 200; ++attempt) {
       auto other = plan->shares;
-      // The time is convex in the shares, so any better split would also be better a little way towards it.
+      // The time is convex in the shares, so any better split would also be better a little way
+      // towards it.
       double sum = 0;
       shares target(all.size(), 0.0);
       for (std::size_t i = 0; i < all.size(); ++i)
@@ -156,22 +171,28 @@ TEST_CASE("the closed forms agree with the linear program where they apply") {
     REQUIRE(by_program.ok());
     REQUIRE(by_level.ok());
     check_is_a_plan(all, {}, *by_level);
-    REQUIRE(by_level->seconds_per_bit == doctest::Approx(by_program->seconds_per_bit).epsilon(1e-9));
+    REQUIRE(by_level->seconds_per_bit ==
+            doctest::Approx(by_program->seconds_per_bit).epsilon(1e-9));
     if (!plain) continue;
     shares rates;
     for (const auto& peer : all) rates.push_back(std::min(peer.up, peer.down));
-    REQUIRE(seconds_per_bit(all, {}, balanced_shares(rates)) == doctest::Approx(by_program->seconds_per_bit).epsilon(1e-6));
+    REQUIRE(seconds_per_bit(all, {}, balanced_shares(rates)) ==
+            doctest::Approx(by_program->seconds_per_bit).epsilon(1e-6));
   }
 }
 
-TEST_CASE("of several plans it is the one whose lines are free again first, the longest time first") {
+TEST_CASE(
+    "of several plans it is the one whose lines are free again first, the longest time first") {
   rng random = stream(4, "averaging plans");
   int limited = 0;
   for (int swarm = 0; swarm < 300; ++swarm) {
     limits pairs;
     const auto all = random_swarm(random, pairs, false);
-    if (std::count_if(all.begin(), all.end(), [](const auto& peer) { return peer.receives; }) < 3) continue;
-    if (std::count_if(all.begin(), all.end(), [](const auto& peer) { return peer.contributes; }) < 3) continue;
+    if (std::count_if(all.begin(), all.end(), [](const auto& peer) { return peer.receives; }) < 3)
+      continue;
+    if (std::count_if(all.begin(), all.end(), [](const auto& peer) { return peer.contributes; }) <
+        3)
+      continue;
     const auto plan = plan_averaging(all, pairs);
     REQUIRE(plan.ok());
     limited += !pairs.empty() && plan->shares != fill_lines(all)->shares;
@@ -208,14 +229,17 @@ TEST_CASE("equal peers get an all-reduce") {
   for (const std::size_t n : {2, 3, 16, 40}) {
     const auto plan = plan_averaging(peers(n, full(1e8)));
     REQUIRE(plan.ok());
-    for (const double share : plan->shares) CHECK(share == doctest::Approx(1.0 / static_cast<double>(n)).epsilon(1e-9));
-    CHECK(plan->seconds_per_bit == doctest::Approx(2.0 * static_cast<double>(n - 1) / (static_cast<double>(n) * 1e8)).epsilon(1e-9));
+    for (const double share : plan->shares)
+      CHECK(share == doctest::Approx(1.0 / static_cast<double>(n)).epsilon(1e-9));
+    CHECK(plan->seconds_per_bit ==
+          doctest::Approx(2.0 * static_cast<double>(n - 1) / (static_cast<double>(n) * 1e8))
+              .epsilon(1e-9));
   }
 }
 
 TEST_CASE("one fat line makes a parameter server") {
   peers all(9, full(1e7));
-  all[4] = full(8e7);  // carries all eight others at their full rate
+  all[4] = full(8e7); // carries all eight others at their full rate
   const auto plan = plan_averaging(all);
   REQUIRE(plan.ok());
   CHECK(plan->shares[4] == doctest::Approx(1).epsilon(1e-9));
@@ -230,8 +254,10 @@ TEST_CASE("one fat line makes a parameter server") {
   CHECK(forced->seconds_per_bit == doctest::Approx(8e-7).epsilon(1e-9));
 }
 
-TEST_CASE("lines in between make a hybrid, clients reduce nothing, and auxiliary peers reduce without training") {
-  // The fat line takes more than the others, and not everything: (x b - 1) / 7 each, 4 + 8 times 1 in rates.
+TEST_CASE("lines in between make a hybrid, clients reduce nothing, and auxiliary peers reduce "
+          "without training") {
+  // The fat line takes more than the others, and not everything: (x b - 1) / 7 each, 4 + 8 times 1
+  // in rates.
   peers all(9, full(1e7));
   all[4] = full(4e7);
   const auto hybrid = plan_averaging(all);
@@ -239,8 +265,8 @@ TEST_CASE("lines in between make a hybrid, clients reduce nothing, and auxiliary
   CHECK(hybrid->shares[4] == doctest::Approx((4 * 16.0 / 12 - 1) / 7).epsilon(1e-9));
   CHECK(hybrid->shares[0] == doctest::Approx((16.0 / 12 - 1) / 7).epsilon(1e-9));
 
-  // Four trainers at 10 Mbit/s and two fast machines that do not train: these reduce everything, and each trainer's line carries the
-  // vector once each way, as long as 4 w <= rate / 10 Mbit/s.
+  // Four trainers at 10 Mbit/s and two fast machines that do not train: these reduce everything,
+  // and each trainer's line carries the vector once each way, as long as 4 w <= rate / 10 Mbit/s.
   peers byteps(4, full(1e7));
   byteps.push_back(auxiliary(2e7));
   byteps.push_back(auxiliary(2e7));
@@ -249,7 +275,8 @@ TEST_CASE("lines in between make a hybrid, clients reduce nothing, and auxiliary
   CHECK(split->seconds_per_bit == doctest::Approx(1e-7).epsilon(1e-9));
   CHECK(split->shares[4] + split->shares[5] == doctest::Approx(1).epsilon(1e-9));
   CHECK(split->shares[4] == doctest::Approx(0.5).epsilon(1e-9));
-  CHECK(plan_averaging(peers(4, full(1e7)))->seconds_per_bit == doctest::Approx(1.5e-7).epsilon(1e-9));
+  CHECK(plan_averaging(peers(4, full(1e7)))->seconds_per_bit ==
+        doctest::Approx(1.5e-7).epsilon(1e-9));
 
   // Clients with the same help: nobody else can reduce, and the help's lines are the bound.
   peers clients(4, client(1e7));
@@ -260,13 +287,16 @@ TEST_CASE("lines in between make a hybrid, clients reduce nothing, and auxiliary
   CHECK(helped->seconds_per_bit == doctest::Approx(4 / 2e7).epsilon(1e-9));
 }
 
-TEST_CASE("asymmetric lines: the uplink binds, and who only receives or only sends loads one direction") {
+TEST_CASE(
+    "asymmetric lines: the uplink binds, and who only receives or only sends loads one direction") {
   // Home lines of 100 down, 10 up: all-reduce by the uplinks.
   const auto home = plan_averaging(peers(8, averaging_peer{1e7, 1e8}));
   REQUIRE(home.ok());
   CHECK(home->seconds_per_bit == doctest::Approx(2 * 7.0 / 8 / 1e7).epsilon(1e-9));
-  // One sender, one receiver, each with a line of its own, and no other: the values pass once, whoever reduces.
-  const auto one_way = plan_averaging(peers{{1e7, 0, true, false, true}, {0, 1e7, false, true, true}});
+  // One sender, one receiver, each with a line of its own, and no other: the values pass once,
+  // whoever reduces.
+  const auto one_way =
+      plan_averaging(peers{{1e7, 0, true, false, true}, {0, 1e7, false, true, true}});
   REQUIRE(one_way.ok());
   CHECK(one_way->seconds_per_bit == doctest::Approx(1e-7).epsilon(1e-9));
   // A single peer has nothing to send, even if others could help.
@@ -281,12 +311,14 @@ TEST_CASE("pair limits shift load to those who are well connected, and no way me
   peers all(4, full(1e7));
   const auto cut = plan_averaging(all, limits{{0, 3, 0}});
   REQUIRE(cut.ok());
-  // 0 cannot send its values of 3's part, nor the mean of its own part to 3: the other two reduce, (1 + 2 w) / b with w = 1/2.
+  // 0 cannot send its values of 3's part, nor the mean of its own part to 3: the other two reduce,
+  // (1 + 2 w) / b with w = 1/2.
   CHECK(cut->shares[0] == 0);
   CHECK(cut->shares[3] == 0);
   CHECK(cut->seconds_per_bit == doctest::Approx(2e-7).epsilon(1e-9));
 
-  // Between 0 and 1 only 2 Mbit/s each way: w_0 + w_1 <= 2e6 T, the other two take what 0 and 1 give up: (1 + 2 w) / 1e7 = T.
+  // Between 0 and 1 only 2 Mbit/s each way: w_0 + w_1 <= 2e6 T, the other two take what 0 and 1
+  // give up: (1 + 2 w) / 1e7 = T.
   const auto slow = plan_averaging(all, limits{{0, 1, 2e6}, {1, 0, 2e6}});
   REQUIRE(slow.ok());
   // w_0 + w_1 = 2e6 T, w_2 = w_3 = (1e7 T - 1) / 2, sum 1: T = 2 / 1.2e7.
@@ -297,19 +329,27 @@ TEST_CASE("pair limits shift load to those who are well connected, and no way me
 }
 
 TEST_CASE("what cannot be planned says why") {
-  const auto error = [](const peers& all, const limits& pairs = {}) { return plan_averaging(all, pairs).error(); };
+  const auto error = [](const peers& all, const limits& pairs = {}) {
+    return plan_averaging(all, pairs).error();
+  };
   CHECK(error({}) == "no averaging plan: nobody has values to send");
   CHECK(error({auxiliary(1), auxiliary(1)}) == "no averaging plan: nobody has values to send");
   CHECK(error({{1, 1, true, false, true}}) == "no averaging plan: nobody wants the result");
   CHECK(error({client(1), client(1)}) == "no averaging plan: nobody can reduce");
-  CHECK(error({full(1), full(-1)}) == "no averaging plan: peer 1 has a rate that is neither 0 nor from 0.001 to 1e15 bit/s");
-  CHECK(error({full(std::nan("")), full(1)}) == "no averaging plan: peer 0 has a rate that is neither 0 nor from 0.001 to 1e15 bit/s");
-  CHECK(error({full(1), full(INFINITY)}) == "no averaging plan: peer 1 has a rate that is neither 0 nor from 0.001 to 1e15 bit/s");
+  CHECK(error({full(1), full(-1)}) ==
+        "no averaging plan: peer 1 has a rate that is neither 0 nor from 0.001 to 1e15 bit/s");
+  CHECK(error({full(std::nan("")), full(1)}) ==
+        "no averaging plan: peer 0 has a rate that is neither 0 nor from 0.001 to 1e15 bit/s");
+  CHECK(error({full(1), full(INFINITY)}) ==
+        "no averaging plan: peer 1 has a rate that is neither 0 nor from 0.001 to 1e15 bit/s");
   CHECK(error({full(1), {0, 1}}) == "no averaging plan: peer 1 has values to send and no uplink");
-  CHECK(error({full(1), {1, 0}}) == "no averaging plan: peer 1 wants the result and has no downlink");
-  CHECK(error({client(1), client(1), auxiliary(0)}) == "no averaging plan: nobody who can reduce has a line for it");
+  CHECK(error({full(1), {1, 0}}) ==
+        "no averaging plan: peer 1 wants the result and has no downlink");
+  CHECK(error({client(1), client(1), auxiliary(0)}) ==
+        "no averaging plan: nobody who can reduce has a line for it");
   CHECK(error({full(1), full(1)}, {{0, 2, 1}}) ==
-        "no averaging plan: the limit from peer 0 to peer 2 is of unknown peers, or neither 0 nor from 0.001 to 1e15 bit/s");
+        "no averaging plan: the limit from peer 0 to peer 2 is of unknown peers, or neither 0 nor "
+        "from 0.001 to 1e15 bit/s");
   CHECK(error({full(1), full(1)}, {{1, 1, 1}}).find("from peer 1 to peer 1") != std::string::npos);
   CHECK(error({full(1), full(1)}, {{0, 1, -1}}).find("from peer 0 to peer 1") != std::string::npos);
   CHECK(error({full(1), full(1), client(1)}, {{2, 0, 0}, {2, 1, 0}}) ==
@@ -326,7 +366,8 @@ TEST_CASE("rates that a peer made up are an answer or an error") {
       peer.up = random.below(4) == 0 ? fastest_rate : log_uniform(random, slowest_rate, 17.9);
       peer.down = random.below(4) == 0 ? slowest_rate : log_uniform(random, slowest_rate, 17.9);
     }
-    for (std::uint32_t i = 1; i < all.size(); ++i) pairs.push_back({0, i, log_uniform(random, slowest_rate, 17.9)});
+    for (std::uint32_t i = 1; i < all.size(); ++i)
+      pairs.push_back({0, i, log_uniform(random, slowest_rate, 17.9)});
     const auto plan = plan_averaging(all, pairs);
     if (!plan.ok()) continue;
     ++planned;
@@ -339,7 +380,8 @@ TEST_CASE("rates that a peer made up are an answer or an error") {
 }
 
 TEST_CASE("the partitions of hivemind's load balancing come out, or better ones") {
-  // Rates, 0 for who reduces nothing, none for unknown; the reference, whether it must be met exactly, the smallest part.
+  // Rates, 0 for who reduces nothing, none for unknown; the reference, whether it must be met
+  // exactly, the smallest part.
   struct reference {
     std::uint64_t length;
     std::vector<std::optional<double>> rates;
@@ -377,7 +419,8 @@ TEST_CASE("the partitions of hivemind's load balancing come out, or better ones"
     for (std::size_t i = 0; i < all.size(); ++i) sizes.push_back(cuts[i + 1] - cuts[i]);
     const auto cost = [&](const std::vector<std::uint64_t>& v) {
       shares w;
-      for (const auto part : v) w.push_back(static_cast<double>(part) / static_cast<double>(length));
+      for (const auto part : v)
+        w.push_back(static_cast<double>(part) / static_cast<double>(length));
       return seconds_per_bit(all, {}, w);
     };
     if (exactly) CHECK(sizes == parts);
@@ -386,7 +429,8 @@ TEST_CASE("the partitions of hivemind's load balancing come out, or better ones"
   CHECK_FALSE(plan_averaging(peers{client(1), client(1), client(1)}).ok());
 }
 
-TEST_CASE("sixteen peers of three kinds average 285.6 Mbit in 5.712 s, and in 10.71 s with equal parts") {
+TEST_CASE(
+    "sixteen peers of three kinds average 285.6 Mbit in 5.712 s, and in 10.71 s with equal parts") {
   peers all;
   for (const auto& [count, rate] : {std::pair{4, 200e6}, {8, 100e6}, {4, 50e6}})
     for (int i = 0; i < count; ++i) all.push_back(full(rate));
@@ -405,8 +449,10 @@ TEST_CASE("sixteen peers of three kinds average 285.6 Mbit in 5.712 s, and in 10
   CHECK(equal == doctest::Approx(10.71).epsilon(1e-6));
   CHECK(equal / adaptive == doctest::Approx(1.875).epsilon(1e-6));
   CHECK(plan->shares[15] == 0);
-  CHECK(seconds_per_bit(peers(16, full(200e6)), {}, equal_among(all, true)) * 285.6e6 == doctest::Approx(2.6775).epsilon(1e-9));
-  // In the measured set-up four machines that did not train helped; the slowest trainers stay the bound.
+  CHECK(seconds_per_bit(peers(16, full(200e6)), {}, equal_among(all, true)) * 285.6e6 ==
+        doctest::Approx(2.6775).epsilon(1e-9));
+  // In the measured set-up four machines that did not train helped; the slowest trainers stay the
+  // bound.
   for (int i = 0; i < 4; ++i) all.push_back(auxiliary(500e6));
   CHECK(plan_averaging(all)->seconds_per_bit * 285.6e6 == doctest::Approx(5.712).epsilon(1e-6));
 }
@@ -414,7 +460,8 @@ TEST_CASE("sixteen peers of three kinds average 285.6 Mbit in 5.712 s, and in 10
 TEST_CASE("small shares go to the others, in proportion, unless all are small") {
   const auto near = [](const shares& got, const shares& want) {
     REQUIRE(got.size() == want.size());
-    for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-12));
+    for (std::size_t i = 0; i < got.size(); ++i)
+      CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-12));
   };
   near(without_small_shares(shares{.6, .3, .1}, .2), {2.0 / 3, 1.0 / 3, 0});
   near(without_small_shares(shares{.6, .3, .1}, .1), {.6, .3, .1});

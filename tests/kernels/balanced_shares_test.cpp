@@ -1,12 +1,11 @@
 #include "kernels/balanced_shares.hpp"
+#include "kernels/base/rng.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
-
-#include "kernels/base/rng.hpp"
 
 using namespace shoal;
 using namespace shoal::kernels;
@@ -38,8 +37,7 @@ TEST_CASE("no exchange of load between two members shortens the round") {
   rng random = stream(8, "balanced shares");
   for (int round = 0; round < 500; ++round) {
     std::vector<double> rates(3 + random.below(20));
-    for (double& rate : rates)
-      rate = random.below(6) == 0 ? 0 : random.lognormal(3, 1);
+    for (double& rate : rates) rate = random.below(6) == 0 ? 0 : random.lognormal(3, 1);
     rates[0] = 10;
     const auto shares = balanced_shares(rates);
     double sum = 0;
@@ -55,8 +53,7 @@ TEST_CASE("no exchange of load between two members shortens the round") {
       const auto from = random.below(rates.size());
       const auto to = random.below(rates.size());
       const double moved = other[from] * random.uniform();
-      if (rates[to] == 0)
-        continue;
+      if (rates[to] == 0) continue;
       other[from] -= moved;
       other[to] += moved;
       REQUIRE(slowest(rates, other) >= best * (1 - 1e-9));

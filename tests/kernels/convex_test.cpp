@@ -1,14 +1,13 @@
-// kernels/convex_quadratic, convex_logistic and convex_problem: gradients against finite differences, samples against what
-// their headers say, and training alone against closed forms.
+// kernels/convex_quadratic, convex_logistic and convex_problem: gradients against finite
+// differences, samples against what their headers say, and training alone against closed forms.
+#include "kernels/base/rng.hpp"
 #include "kernels/convex_logistic.hpp"
 #include "kernels/convex_quadratic.hpp"
 
-#include <cmath>
-#include <memory>
-
 #include <doctest/doctest.h>
 
-#include "kernels/base/rng.hpp"
+#include <cmath>
+#include <memory>
 
 using namespace shoal;
 using namespace shoal::kernels;
@@ -28,7 +27,8 @@ std::vector<float> sample_of(const convex_problem& problem, std::uint64_t index)
   return out;
 }
 
-double loss_of(const convex_problem& problem, std::span<const float> x, std::span<const float> sample) {
+double loss_of(const convex_problem& problem, std::span<const float> x,
+               std::span<const float> sample) {
   std::vector<double> ignored(problem.parameters());
   return problem.accumulate(x, sample, ignored);
 }
@@ -40,7 +40,7 @@ void check_gradient(const convex_problem& problem) {
   constexpr float h = 1.0f / 512;
   for (std::uint64_t index : {0, 7}) {
     const auto sample = sample_of(problem, index);
-    std::vector<double> gradient(n, 1.0);   // it is added to
+    std::vector<double> gradient(n, 1.0); // it is added to
     problem.accumulate(x, sample, gradient);
     for (std::size_t i = 0; i < n; ++i) {
       auto up = x, down = x;
@@ -53,7 +53,9 @@ void check_gradient(const convex_problem& problem) {
   }
 }
 
-optimizer_config sgd(double rate) { return {.kind = optimizer_kind::sgd, .learning_rate = rate}; }
+optimizer_config sgd(double rate) {
+  return {.kind = optimizer_kind::sgd, .learning_rate = rate};
+}
 
 double distance(std::span<const float> x, std::span<const double> from) {
   double out = 0;
@@ -61,7 +63,7 @@ double distance(std::span<const float> x, std::span<const double> from) {
   return std::sqrt(out);
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("convex: numbers spaced by the logarithm go from one by the condition to one") {
   CHECK(log_spaced(1, 100) == std::vector<double>{1});
@@ -73,7 +75,9 @@ TEST_CASE("convex: numbers spaced by the logarithm go from one by the condition 
   CHECK(log_spaced(4, 1) == std::vector<double>{1, 1, 1, 1});
 }
 
-TEST_CASE("convex: the gradient of the quadratic is that of its loss") { check_gradient(convex_quadratic(7, 100, 3)); }
+TEST_CASE("convex: the gradient of the quadratic is that of its loss") {
+  check_gradient(convex_quadratic(7, 100, 3));
+}
 TEST_CASE("convex: the gradient of the logistic regression is that of its loss") {
   check_gradient(convex_logistic(7, 100, 0.5, 3));
   check_gradient(convex_logistic(2, 1, 0, 4));
@@ -96,7 +100,8 @@ TEST_CASE("convex: a sample is the same whoever draws it, and another for anothe
   }
 }
 
-TEST_CASE("convex: centres of the quadratic are standard normal around the optimum, which has no excess loss") {
+TEST_CASE("convex: centres of the quadratic are standard normal around the optimum, which has no "
+          "excess loss") {
   const convex_quadratic problem(5, 10, 1);
   constexpr int n = 4000;
   std::vector<double> mean(5), square(5);
@@ -115,7 +120,7 @@ TEST_CASE("convex: centres of the quadratic are standard normal around the optim
   const std::vector<float> best(problem.optimum().begin(), problem.optimum().end());
   CHECK(problem.held_out_loss(best) < 1e-13);
   auto off = best;
-  off[0] += 2;   // along the flattest direction, of curvature 1/10
+  off[0] += 2; // along the flattest direction, of curvature 1/10
   CHECK(problem.held_out_loss(off) == doctest::Approx(0.5 * 0.1 * 4).epsilon(1e-5));
 }
 
@@ -135,11 +140,13 @@ TEST_CASE("convex: SGD alone on the quadratic ends where its recursion says, sam
     for (std::size_t j = 0; j < 4; ++j) x[j] -= rate * problem.eigenvalues()[j] * (x[j] - mean[j]);
   }
   const auto alone = train_alone(problem, sgd(rate), batch, steps);
-  for (std::size_t j = 0; j < 4; ++j) CHECK(alone[j] == doctest::Approx(x[j]).epsilon(1e-5).scale(1));
+  for (std::size_t j = 0; j < 4; ++j)
+    CHECK(alone[j] == doctest::Approx(x[j]).epsilon(1e-5).scale(1));
   CHECK(train_alone(problem, sgd(rate), batch, 0) == start);
 }
 
-TEST_CASE("convex: SGD on the quadratic contracts the expected error by one minus rate times curvature a step") {
+TEST_CASE("convex: SGD on the quadratic contracts the expected error by one minus rate times "
+          "curvature a step") {
   // The mean of many runs with different noise, that is, of one run with as much larger a batch.
   const convex_quadratic problem(3, 4, 1);
   std::vector<float> start(3);
@@ -176,7 +183,7 @@ TEST_CASE("convex: labels of the logistic regression follow the hidden weights")
   }
   CHECK(std::sqrt(margins) == doctest::Approx(3).epsilon(0.05));
   CHECK(std::abs(right) < 4 * std::sqrt(variance));
-  CHECK(expected / n > 0.7);   // there is something to learn
+  CHECK(expected / n > 0.7); // there is something to learn
   CHECK(square[0] == doctest::Approx(0.01).epsilon(0.1));
   CHECK(square[7] == doctest::Approx(1).epsilon(0.1));
 }
@@ -198,7 +205,10 @@ TEST_CASE("convex: the held-out loss of the logistic regression is least near th
       CHECK(problem.held_out_loss(off) > best);
     }
   // With enough samples training finds them.
-  const auto alone = train_alone(problem, {.kind = optimizer_kind::adamw, .learning_rate = 0.1, .beta2 = 0.95, .decay_steps = 300}, 256, 300);
+  const auto alone = train_alone(
+      problem,
+      {.kind = optimizer_kind::adamw, .learning_rate = 0.1, .beta2 = 0.95, .decay_steps = 300}, 256,
+      300);
   CHECK(problem.held_out_loss(alone) < best + 0.01);
   CHECK(distance(alone, problem.hidden()) < 0.5);
 }
@@ -208,7 +218,8 @@ TEST_CASE("convex: a penalty pulls the weights towards zero and leaves the inter
   const auto x = random_vector(4, 1), sample = sample_of(free, 0);
   CHECK(sample == sample_of(pulled, 0));
   std::vector<double> without(4), with(4);
-  const double plain = free.accumulate(x, sample, without), penalized = pulled.accumulate(x, sample, with);
+  const double plain = free.accumulate(x, sample, without),
+               penalized = pulled.accumulate(x, sample, with);
   double squares = 0;
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(with[i] - without[i] == doctest::Approx(x[i]));

@@ -1,11 +1,10 @@
+#include "kernels/base/rng.hpp"
 #include "kernels/dedloc_plan.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include "kernels/base/rng.hpp"
 
 using namespace shoal;
 using namespace shoal::kernels;
@@ -14,12 +13,15 @@ namespace {
 
 using peers = std::vector<dedloc_peer>;
 
-double log_uniform(rng& random, double low, double decades) { return low * std::pow(10, decades * random.uniform()); }
+double log_uniform(rng& random, double low, double decades) {
+  return low * std::pow(10, decades * random.uniform());
+}
 
 peers random_swarm(rng& random, std::size_t most) {
   peers out(2 + random.below(most - 1));
   for (auto& peer : out) {
-    peer = {log_uniform(random, 1, 2), log_uniform(random, 1e6, 2), log_uniform(random, 1e6, 2), true, random.below(4) != 0};
+    peer = {log_uniform(random, 1, 2), log_uniform(random, 1e6, 2), log_uniform(random, 1e6, 2),
+            true, random.below(4) != 0};
     if (random.below(6) == 0) peer.samples_per_second = 0;
   }
   out[0].reduces = true;
@@ -29,11 +31,13 @@ peers random_swarm(rng& random, std::size_t most) {
 
 std::vector<averaging_peer> reduced(const peers& all, const std::vector<bool>& computes) {
   std::vector<averaging_peer> out;
-  for (std::size_t i = 0; i < all.size(); ++i) out.push_back({all[i].up, all[i].down, computes[i], all[i].receives, all[i].reduces});
+  for (std::size_t i = 0; i < all.size(); ++i)
+    out.push_back({all[i].up, all[i].down, computes[i], all[i].receives, all[i].reduces});
   return out;
 }
 
-void check_feasible(const peers& all, const std::vector<pair_limit>& limits, double bits, const dedloc_plan& plan) {
+void check_feasible(const peers& all, const std::vector<pair_limit>& limits, double bits,
+                    const dedloc_plan& plan) {
   const auto n = all.size();
   const auto a = [&](std::size_t i, std::size_t j) { return plan.values[i * n + j]; };
   const auto g = [&](std::size_t i, std::size_t j) { return plan.results[i * n + j]; };
@@ -45,7 +49,8 @@ void check_feasible(const peers& all, const std::vector<pair_limit>& limits, dou
       up += a(i, j) + g(i, j);
       down += a(j, i) + g(j, i);
       for (std::size_t k = 0; k < n; ++k)
-        if (k != i && plan.computes[k]) REQUIRE(g(i, j) <= a(k, i) + 1e-6 * bits * plan.averaging_steps_per_second);
+        if (k != i && plan.computes[k])
+          REQUIRE(g(i, j) <= a(k, i) + 1e-6 * bits * plan.averaging_steps_per_second);
       REQUIRE((plan.computes[i] || a(i, j) == 0));
       REQUIRE((all[i].reduces || g(i, j) == 0));
     }
@@ -53,12 +58,14 @@ void check_feasible(const peers& all, const std::vector<pair_limit>& limits, dou
     REQUIRE(down <= all[i].down * (1 + 1e-6));
     if (all[i].receives) REQUIRE(got >= plan.averaging_steps_per_second * bits * (1 - 1e-6));
   }
-  for (const auto& [from, to, rate] : limits) REQUIRE(a(from, to) + g(from, to) <= rate * (1 + 1e-6) + 1e-6);
+  for (const auto& [from, to, rate] : limits)
+    REQUIRE(a(from, to) + g(from, to) <= rate * (1 + 1e-6) + 1e-6);
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("with each place reduced once the whole program is the reduced one, and without that no slower") {
+TEST_CASE("with each place reduced once the whole program is the reduced one, and without that no "
+          "slower") {
   rng random = stream(61, "dedloc plan");
   int better = 0;
   for (int swarm = 0; swarm < 120; ++swarm) {
@@ -98,8 +105,9 @@ TEST_CASE("the search over who computes finds the best of all k") {
     REQUIRE(plan.ok());
     std::vector<std::size_t> order(all.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return all[a].samples_per_second > all[b].samples_per_second; });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return all[a].samples_per_second > all[b].samples_per_second;
+    });
     double best = 0;
     std::vector<bool> computes(all.size());
     for (const auto i : order) {
@@ -121,21 +129,25 @@ TEST_CASE("a peer whose uplink costs more than its gradients are worth only rece
   REQUIRE(plan.ok());
   CHECK_FALSE(plan->computes[10]);
   CHECK(plan->steps_per_second > 0.4);
-  CHECK(plan_dedloc_for(all, {}, 10, 1e8, std::vector<bool>(11, true))->steps_per_second <= 0.01 * (1 + 1e-9));
+  CHECK(plan_dedloc_for(all, {}, 10, 1e8, std::vector<bool>(11, true))->steps_per_second <=
+        0.01 * (1 + 1e-9));
   // With a target batch that takes long to compute everybody helps.
   CHECK(plan_dedloc(all, {}, 1e6, 1e8)->computes[10]);
 }
 
 TEST_CASE("what DeDLOC cannot plan says why") {
-  const auto error = [](const peers& all, double batch = 1, double bits = 1, const std::vector<pair_limit>& limits = {}) {
+  const auto error = [](const peers& all, double batch = 1, double bits = 1,
+                        const std::vector<pair_limit>& limits = {}) {
     return plan_dedloc(all, limits, batch, bits).error();
   };
   const dedloc_peer fine{1, 10, 10, true, true}, closed{1, 10, 10, true, false};
   CHECK(error({{0, 10, 10}}) == "no DeDLOC plan: nobody computes");
   CHECK(error({fine, fine}, 0) == "no DeDLOC plan: the target batch has to be positive");
   CHECK(error({fine, fine}, 1, -1) == "no DeDLOC plan: the vector has to have bits");
-  CHECK(error({fine, {-1, 10, 10}}) == "no DeDLOC plan: the speed of peer 1 is negative or not finite");
+  CHECK(error({fine, {-1, 10, 10}}) ==
+        "no DeDLOC plan: the speed of peer 1 is negative or not finite");
   CHECK(error({closed, closed}) == "no averaging plan: nobody can reduce");
   CHECK(error({fine, fine}, 1, 1, {{0, 7, 1}}).find("peer 0 to peer 7") != std::string::npos);
-  CHECK(error({closed, fine}, 1, 1, {{1, 0, 0}}) == "no DeDLOC plan: nobody who can reduce has a way to all senders and receivers");
+  CHECK(error({closed, fine}, 1, 1, {{1, 0, 0}}) ==
+        "no DeDLOC plan: nobody who can reduce has a way to all senders and receivers");
 }

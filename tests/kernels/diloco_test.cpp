@@ -36,8 +36,7 @@ struct replica {
   history locals;          // before each local step
 
   void note() {
-    for (std::size_t i = 0; i < 2; ++i)
-      locals[i].push_back(local[i]);
+    for (std::size_t i = 0; i < 2; ++i) locals[i].push_back(local[i]);
   }
   void local_step() {
     step(inner, ++steps, std::vector<float>{2, 2}, local, std::span<float>(state));
@@ -57,10 +56,8 @@ public:
   void after(std::int64_t t, std::span<replica* const> members) {
     const auto actions = actions_after(schedule_, t);
     if (actions.send)
-      for (auto* member : members)
-        send(*member, fragments_[*actions.send]);
-    if (actions.apply)
-      apply(fragments_[*actions.apply], members);
+      for (auto* member : members) send(*member, fragments_[*actions.send]);
+    if (actions.apply) apply(fragments_[*actions.apply], members);
   }
 
 private:
@@ -77,8 +74,7 @@ private:
 
   void apply(const fragment& which, std::span<replica* const> members) {
     std::vector<weighted_values> given;
-    for (const auto* member : members)
-      given.push_back({1, member->sent});
+    for (const auto* member : members) given.push_back({1, member->sent});
     std::vector<float> mean(size_of(which));
     REQUIRE(weighted_mean(given, mean) == given.size());
     ++rounds_;
@@ -152,18 +148,14 @@ TEST_CASE("torchft's six histories of Streaming DiLoCo come out of the kernels")
     const std::vector<replica*> members{&replicas[0], &replicas[1]};
     history outers;
     for (std::int64_t t = 1;; ++t) {
-      for (auto* member : members)
-        member->note();
-      if (t == 16)
-        break;
+      for (auto* member : members) member->note();
+      if (t == 16) break;
       for (std::size_t i = 0; (t - 1) % 3 == 0 && i < 2; ++i)
         outers[i].push_back(replicas[0].outer[i]);
-      for (auto* member : members)
-        member->local_step();
+      for (auto* member : members) member->local_step();
       method.after(t, members);
     }
-    for (const auto& one : replicas)
-      CHECK(one.locals == expected.locals);
+    for (const auto& one : replicas) CHECK(one.locals == expected.locals);
     CHECK(replicas[0].outer == replicas[1].outer);
     CHECK(outers == expected.outers);
   }
@@ -183,8 +175,7 @@ TEST_CASE("torchft's history of a replica that dies and comes back comes out of 
   diloco method(schedule_of(0, 0));
   replica first, second;
   for (std::int64_t t = 1; t <= 21; ++t) {
-    if (t == 7)
-      second = replica{};
+    if (t == 7) second = replica{};
     for (auto* one : {&first, &second}) {
       one->note();
       one->local_step();
@@ -193,8 +184,7 @@ TEST_CASE("torchft's history of a replica that dies and comes back comes out of 
       second.local = first.local;
       second.outer = first.outer;
     }
-    if (t > 6 && t < 9)
-      continue; // no round is due
+    if (t > 6 && t < 9) continue; // no round is due
     method.after(t, std::vector<replica*>{&first, &second});
   }
   first.note();

@@ -39,7 +39,8 @@ TEST_CASE("what is no formula is refused with its place") {
   CHECK(refused("1 +") == "formula '1 +', at character 4: a value is missing");
   CHECK(refused("(1 + 2") == "formula '(1 + 2', at character 7: ')' is missing");
   CHECK(refused("1 2") == "formula '1 2', at character 3: an operator or the end is missing");
-  CHECK(refused("ceil(1, 2)") == "formula 'ceil(1, 2)', at character 11: there is no function 'ceil' of 2 values");
+  CHECK(refused("ceil(1, 2)") ==
+        "formula 'ceil(1, 2)', at character 11: there is no function 'ceil' of 2 values");
   CHECK(refused("-1") == "formula '-1', at character 1: a value is missing");
   CHECK(refused("") == "formula '', at character 1: a value is missing");
   CHECK(refused(std::string(100'000, '(')).find("nested too deeply") != std::string::npos);

@@ -22,13 +22,10 @@ fragment_actions actions_reference(const fragment_schedule& s, std::int64_t t) {
   for (std::int64_t p = 0; p < s.fragments; ++p) {
     auto sent = static_cast<std::int64_t>(
         std::floor(static_cast<double>((p + 1) * s.period) / static_cast<double>(s.fragments)));
-    if (s.align == fragment_align::applying)
-      sent -= s.delay;
+    if (s.align == fragment_align::applying) sent -= s.delay;
     for (; sent <= t; sent += s.period) {
-      if (sent == t)
-        out.send = static_cast<std::size_t>(p);
-      if (sent + s.delay == t)
-        out.apply = static_cast<std::size_t>(p);
+      if (sent == t) out.send = static_cast<std::size_t>(p);
+      if (sent + s.delay == t) out.apply = static_cast<std::size_t>(p);
     }
   }
   return out;
@@ -66,10 +63,8 @@ TEST_CASE("a transformer's fragments hold each element once, each pattern in its
       for (const auto& part : fragments) {
         CHECK(size_of(part) > 0);
         for (const auto& range : part)
-          for (auto i = range.begin; i < range.end; ++i)
-            ++seen[i];
-        if (pattern == fragment_pattern::sequential)
-          CHECK(part.size() == 1);
+          for (auto i = range.begin; i < range.end; ++i) ++seen[i];
+        if (pattern == fragment_pattern::sequential) CHECK(part.size() == 1);
       }
       CHECK(seen == std::vector<int>(seen.size(), 1));
     }
@@ -92,8 +87,7 @@ TEST_CASE("gather and scatter are inverse and leave the rest alone") {
   std::vector<float> out(size_of(part));
   gather(part, vector, out);
   CHECK(out == std::vector<float>{1, 2, 5});
-  for (auto& x : out)
-    x *= 10;
+  for (auto& x : out) x *= 10;
   scatter(part, out, vector);
   CHECK(vector == std::vector<float>{0, 10, 20, 3, 4, 50, 6});
 }
@@ -119,8 +113,7 @@ TEST_CASE("a schedule's steps are those of a plain scan") {
       for (std::int64_t fragments = 1; fragments <= period; ++fragments)
         for (std::int64_t delay = 0; delay < period; ++delay) {
           const fragment_schedule s{period, fragments, delay, 0, align};
-          if (!validate(s))
-            continue;
+          if (!validate(s)) continue;
           CAPTURE(period);
           CAPTURE(fragments);
           CAPTURE(delay);
@@ -145,14 +138,12 @@ TEST_CASE("in each period every fragment is sent once, and applied tau steps lat
       applied.insert(*actions.apply);
     }
     if (actions.send) {
-      if (sent[*actions.send] >= 0)
-        CHECK(t - sent[*actions.send] == 100);
+      if (sent[*actions.send] >= 0) CHECK(t - sent[*actions.send] == 100);
       sent[*actions.send] = t;
     }
   }
   // The last three are sent so late in a period that the tenth one is still under way.
-  for (std::size_t p = 0; p < 7; ++p)
-    CHECK(applied.count(p) == (p < 4 ? 10 : 9));
+  for (std::size_t p = 0; p < 7; ++p) CHECK(applied.count(p) == (p < 4 ? 10 : 9));
 }
 
 TEST_CASE("rounds that are counted go through the fragments in turn") {

@@ -1,3 +1,4 @@
+#include "kernels/base/rng.hpp"
 #include "kernels/linear_program.hpp"
 
 #include <doctest/doctest.h>
@@ -5,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <thread>
-
-#include "kernels/base/rng.hpp"
 
 using namespace shoal;
 using namespace shoal::kernels;
@@ -37,13 +36,15 @@ linear_program knapsack(const std::vector<double>& costs, double most) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a program of two variables has the solution and the duals of the textbook") {
-  // maximise 3x + 5y with x <= 4, 2y <= 12, 3x + 2y <= 18: (2, 6), 36; the duals are 0, 3/2, 1 (Hillier and Lieberman).
+  // maximise 3x + 5y with x <= 4, 2y <= 12, 3x + 2y <= 18: (2, 6), 36; the duals are 0, 3/2, 1
+  // (Hillier and Lieberman).
   linear_program wyndor;
   wyndor.variables = {{-3}, {-5}};
-  wyndor.rows = {{{{0, 1}}, -unbounded, 4}, {{{1, 2}}, -unbounded, 12}, {{{0, 3}, {1, 2}}, -unbounded, 18}};
+  wyndor.rows = {
+      {{{0, 1}}, -unbounded, 4}, {{{1, 2}}, -unbounded, 12}, {{{0, 3}, {1, 2}}, -unbounded, 18}};
   const auto solved = minimise(wyndor);
   REQUIRE(solved.ok());
   CHECK(solved->objective == doctest::Approx(-36));
@@ -68,7 +69,7 @@ TEST_CASE("a program without a solution, and one without a smallest value, say s
 TEST_CASE("what GLPK cannot take is an error, not the end of the process") {
   linear_program twice;
   twice.variables = {{1}};
-  twice.rows = {{{{0, 1}, {0, 1}}, 1, 1}};  // GLPK ends the process unless stopped
+  twice.rows = {{{{0, 1}, {0, 1}}, 1, 1}}; // GLPK ends the process unless stopped
   CHECK_FALSE(minimise(twice).ok());
   linear_program fine;
   fine.variables = {{1}};

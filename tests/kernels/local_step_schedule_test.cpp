@@ -22,8 +22,7 @@ const std::vector<local_worker> four{{0.58, 20}, {0.75, 20}, {1.51, 20}, {3.33, 
 std::vector<double> times_at(const std::vector<delivery>& deliveries, std::int64_t every) {
   std::vector<double> out;
   for (const auto& one : deliveries)
-    if (one.steps >= every * static_cast<std::int64_t>(out.size() + 1))
-      out.push_back(one.at);
+    if (one.steps >= every * static_cast<std::int64_t>(out.size() + 1)) out.push_back(one.at);
   return out;
 }
 
@@ -136,7 +135,6 @@ TEST_CASE("dynamic local updates let slow workers take fewer steps, and deliver 
         std::vector<std::int64_t>{21, 7, 3});
   std::vector<local_worker> workers;
   const auto steps = dynamic_local_steps(seconds, 20);
-  for (std::size_t i = 0; i < seconds.size(); ++i)
-    workers.push_back({seconds[i], steps[i]});
+  for (std::size_t i = 0; i < seconds.size(); ++i) workers.push_back({seconds[i], steps[i]});
   CHECK(synchronous_round_seconds(workers) == doctest::Approx(11.6));
 }

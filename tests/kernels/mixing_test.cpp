@@ -1,3 +1,4 @@
+#include "kernels/base/stats.hpp"
 #include "kernels/mixing.hpp"
 
 #include <doctest/doctest.h>
@@ -6,8 +7,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-
-#include "kernels/base/stats.hpp"
 
 using namespace shoal;
 using namespace shoal::kernels;
@@ -30,7 +29,8 @@ TEST_CASE("two peers that met do not meet again before all axes were used, and e
     std::set<std::pair<std::uint64_t, std::uint64_t>> met;
     for (std::uint64_t t = 1; t <= g.dimensions; ++t) {
       std::map<std::uint64_t, std::vector<std::uint64_t>> lines;
-      for (std::uint64_t cell = 0; cell < g.cells(); ++cell) lines[line_of(g, cell, axis_of(g, t))].push_back(cell);
+      for (std::uint64_t cell = 0; cell < g.cells(); ++cell)
+        lines[line_of(g, cell, axis_of(g, t))].push_back(cell);
       CHECK(lines.size() == g.cells() / g.side);
       for (const auto& [line, members] : lines) {
         CHECK(members.size() == g.side);
@@ -67,7 +67,8 @@ TEST_CASE("theorem 3.2: the measured factor is (r - 1) / (N - 1), not the printe
   struct sizes {
     std::size_t peers, size;
   };
-  for (const auto& [peers, size] : {sizes{4, 2}, sizes{9, 3}, sizes{16, 4}, sizes{10, 3}, sizes{60, 6}}) {
+  for (const auto& [peers, size] :
+       {sizes{4, 2}, sizes{9, 3}, sizes{16, 4}, sizes{10, 3}, sizes{60, 6}}) {
     auto draws = stream(7, "theorem", peers);
     const auto groups = static_cast<double>(peers / size);
     std::vector<double> factors;
@@ -101,9 +102,10 @@ TEST_CASE("all-reduce that needs everybody: the expected rounds, cut at the limi
   CHECK(all_reduce_rounds(1024, 0.01, 50) == doctest::Approx(49.96).epsilon(0.001));
 }
 
-TEST_CASE("all-reduce that needs everybody: the deviation of the rounds is that of a geometric law, cut at the limit") {
+TEST_CASE("all-reduce that needs everybody: the deviation of the rounds is that of a geometric "
+          "law, cut at the limit") {
   CHECK(all_reduce_deviation(512, 0, 50) == 0);
-  const double success = std::pow(0.999, 512.0);   // hardly ever more than 50 rounds
+  const double success = std::pow(0.999, 512.0); // hardly ever more than 50 rounds
   CHECK(all_reduce_deviation(512, 0.001, 50) == doctest::Approx(std::sqrt(1 - success) / success));
   double mean = 0, square = 0, left = 1;
   const double p = std::pow(0.995, 900.0);

@@ -17,8 +17,7 @@ namespace {
 std::vector<float> random_vector(std::size_t n, std::uint64_t seed) {
   auto random = stream(seed, "test_vector");
   std::vector<float> v(n);
-  for (auto& x : v)
-    x = static_cast<float>(random.normal());
+  for (auto& x : v) x = static_cast<float>(random.normal());
   return v;
 }
 
@@ -39,8 +38,11 @@ TEST_CASE("sgd keeps a velocity and decays weights") {
 }
 
 TEST_CASE("lamb scales each tensor's step to its weights, with clamps and debias") {
-  optimizer_config config{
-      .kind = optimizer_kind::lamb, .learning_rate = 0.1, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.01};
+  optimizer_config config{.kind = optimizer_kind::lamb,
+                          .learning_rate = 0.1,
+                          .beta2 = 0.95,
+                          .epsilon = 1e-6,
+                          .weight_decay = 0.01};
   const std::vector<tensor_slot> layout{{"a", 0, {2}}, {"b", 2, {3}}};
   const std::vector<float> g{1, -2, 0.5F, 0, 3}, start{3, 4, 10, 0, -10};
   auto direction = [&](std::size_t i, double) {
@@ -58,8 +60,7 @@ TEST_CASE("lamb scales each tensor's step to its weights, with clamps and debias
         update += std::pow(direction(i, debias), 2);
       }
       double ratio = std::min(std::sqrt(weights), clamp) / std::sqrt(update);
-      if (ratio_max > 0)
-        ratio = std::min(ratio, ratio_max);
+      if (ratio_max > 0) ratio = std::min(ratio, ratio_max);
       for (std::size_t i = slot.offset; i < slot.offset + slot.size(); ++i)
         CHECK(
             x[i] ==
@@ -122,7 +123,8 @@ TEST_CASE("optimizer options out of range are refused by name") {
   CHECK(validate({.beta1 = 1}).error().find("beta1") != std::string::npos);
   CHECK(validate({.warmup_steps = 10, .decay_steps = 10}).error().find("decay_steps") !=
         std::string::npos);
-  for (auto kind : {optimizer_kind::sgd, optimizer_kind::adamw, optimizer_kind::lamb, optimizer_kind::adamw8, optimizer_kind::lamb8})
+  for (auto kind : {optimizer_kind::sgd, optimizer_kind::adamw, optimizer_kind::lamb,
+                    optimizer_kind::adamw8, optimizer_kind::lamb8})
     CHECK(parse_optimizer_kind(to_string(kind)).value() == kind);
   CHECK(parse_optimizer_kind("adam").error() ==
         "unknown optimizer 'adam'; there are sgd, adamw, lamb, adamw8 and lamb8");
@@ -133,27 +135,38 @@ namespace {
 constexpr optimizer_kind coded[] = {optimizer_kind::adamw8, optimizer_kind::lamb8};
 
 optimizer_config coded_config(optimizer_kind kind) {
-  return {.kind = kind, .learning_rate = 0.01, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.01, .clip_norm = 50};
+  return {.kind = kind,
+          .learning_rate = 0.01,
+          .beta2 = 0.95,
+          .epsilon = 1e-6,
+          .weight_decay = 0.01,
+          .clip_norm = 50};
 }
 
-/// Gradients over six decades, which differ from block to block, and in which some elements are always 0.
+/// Gradients over six decades, which differ from block to block, and in which some elements are
+/// always 0.
 std::vector<float> uneven_gradient(rng& random, std::size_t n) {
   std::vector<float> out(n);
   for (std::size_t i = 0; i < n; ++i)
-    out[i] = i % 17 == 0 ? 0 : static_cast<float>(random.normal() * std::exp(-static_cast<double>(i % 7000) / 500));
+    out[i] =
+        i % 17 == 0
+            ? 0
+            : static_cast<float>(random.normal() * std::exp(-static_cast<double>(i % 7000) / 500));
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("in 8 bits the state is about a quarter, and a multiple of four bytes") {
   for (const auto kind : coded) {
     const auto config = coded_config(kind);
     CHECK(state_bytes(config, 0) == 0);
-    CHECK(state_bytes(config, 1) == 12);  // two scales, two codes, two zeros
+    CHECK(state_bytes(config, 1) == 12); // two scales, two codes, two zeros
     CHECK(state_bytes(config, 4097) == 2 * (8 + 4097) + 2);
-    const double floats = static_cast<double>(state_bytes({.kind = optimizer_kind::lamb}, 17'850'000));
-    CHECK(static_cast<double>(state_bytes(config, 17'850'000)) / floats == doctest::Approx(0.25).epsilon(0.002));
+    const double floats =
+        static_cast<double>(state_bytes({.kind = optimizer_kind::lamb}, 17'850'000));
+    CHECK(static_cast<double>(state_bytes(config, 17'850'000)) / floats ==
+          doctest::Approx(0.25).epsilon(0.002));
   }
   CHECK(state_bytes({.kind = optimizer_kind::sgd, .momentum = 0.9}, 5) == 20);
   CHECK(state_bytes({.kind = optimizer_kind::adamw}, 5) == 40);
@@ -162,12 +175,14 @@ TEST_CASE("in 8 bits the state is about a quarter, and a multiple of four bytes"
 TEST_CASE("a step in 8 bits is to the bit: decode, step in float, encode") {
   const std::size_t n = 3 * 4096 + 5;
   // Tensors that begin and end inside blocks.
-  const std::vector<tensor_slot> tensors{{"a", 0, {100, 50}}, {"b", 5000, {4000}}, {"c", 9000, {static_cast<std::int64_t>(n) - 9000}}};
+  const std::vector<tensor_slot> tensors{
+      {"a", 0, {100, 50}}, {"b", 5000, {4000}}, {"c", 9000, {static_cast<std::int64_t>(n) - 9000}}};
   for (const auto kind : coded)
     for (const bool layered : {false, true}) {
       CAPTURE(to_string(kind));
       const auto config = coded_config(kind);
-      const auto layout = layered ? std::span<const tensor_slot>(tensors) : std::span<const tensor_slot>();
+      const auto layout =
+          layered ? std::span<const tensor_slot>(tensors) : std::span<const tensor_slot>();
       rng random = stream(31, "moments in 8 bits");
       std::vector<float> x(n), reference_x;
       for (float& value : x) value = static_cast<float>(random.normal());
@@ -210,7 +225,8 @@ TEST_CASE("the first step in 8 bits is that in float, and later ones stay near i
   }
 }
 
-TEST_CASE("a gradient that is not finite spoils its blocks and no other, as far as a step can tell") {
+TEST_CASE(
+    "a gradient that is not finite spoils its blocks and no other, as far as a step can tell") {
   const std::size_t n = 2 * 4096;
   const optimizer_config config{.kind = optimizer_kind::adamw8, .learning_rate = 0.1};
   std::vector<float> x(n, 1), g(n, 1);
@@ -221,31 +237,39 @@ TEST_CASE("a gradient that is not finite spoils its blocks and no other, as far 
   CHECK(x[4] == x[5000]);
   g[3] = 1;
   step(config, 2, g, x, std::span(state));
-  CHECK(std::isnan(x[4]));  // the scale of its block is lost
+  CHECK(std::isnan(x[4])); // the scale of its block is lost
   CHECK(std::isfinite(x[5000]));
 }
 
-TEST_CASE("in 8 bits quadratic and logistic problems gain what they gain with float moments, within 2 %") {
+TEST_CASE("in 8 bits quadratic and logistic problems gain what they gain with float moments, "
+          "within 2 %") {
   const convex_quadratic quadratic(300, 10, 5);
   const convex_logistic logistic(100, 4, 1e-3, 5);
-  for (const convex_problem* problem : {static_cast<const convex_problem*>(&quadratic), static_cast<const convex_problem*>(&logistic)})
-    for (const auto& [with_8, with_32] :
-         {std::pair{optimizer_kind::adamw8, optimizer_kind::adamw}, {optimizer_kind::lamb8, optimizer_kind::lamb}}) {
+  for (const convex_problem* problem : {static_cast<const convex_problem*>(&quadratic),
+                                        static_cast<const convex_problem*>(&logistic)})
+    for (const auto& [with_8, with_32] : {std::pair{optimizer_kind::adamw8, optimizer_kind::adamw},
+                                          {optimizer_kind::lamb8, optimizer_kind::lamb}}) {
       CAPTURE(to_string(with_8));
       const auto loss = [problem](optimizer_kind which) {
-        const optimizer_config config{
-            .kind = which, .learning_rate = 0.03, .beta2 = 0.99, .epsilon = 1e-6, .warmup_steps = 10, .decay_steps = 500};
+        const optimizer_config config{.kind = which,
+                                      .learning_rate = 0.03,
+                                      .beta2 = 0.99,
+                                      .epsilon = 1e-6,
+                                      .warmup_steps = 10,
+                                      .decay_steps = 500};
         return problem->held_out_loss(train_alone(*problem, config, 32, 500));
       };
       std::vector<float> start(problem->parameters());
       problem->initial(start);
-      const double first = problem->held_out_loss(start), floats = loss(with_32), bytes = loss(with_8);
+      const double first = problem->held_out_loss(start), floats = loss(with_32),
+                   bytes = loss(with_8);
       CHECK(floats < 0.9 * first);
       CHECK(std::fabs(bytes - floats) <= 0.02 * (first - floats));
     }
 }
 
-TEST_CASE("second moments that a codec has spoilt are raised to what their first moments allow, honest ones are left alone") {
+TEST_CASE("second moments that a codec has spoilt are raised to what their first moments allow, "
+          "honest ones are left alone") {
   optimizer_config config{.learning_rate = 0.003};
   for (const double beta2 : {0.95, 0.999}) {
     config.beta2 = beta2;
@@ -253,9 +277,12 @@ TEST_CASE("second moments that a codec has spoilt are raised to what their first
     std::vector<float> parameters(n), state(state_size(config, n)), gradient(n);
     auto random = stream(5, "moments");
     for (std::int64_t t = 1; t <= 300; ++t) {
-      // Those that come nearest to the bound grow or fall by beta2 / beta1 a step; and some of any kind.
+      // Those that come nearest to the bound grow or fall by beta2 / beta1 a step; and some of any
+      // kind.
       for (std::size_t i = 0; i < n; ++i)
-        gradient[i] = static_cast<float>(i < n / 2 ? 1e-3 * std::pow(config.beta1 / beta2, static_cast<double>(300 - t)) : random.normal());
+        gradient[i] = static_cast<float>(
+            i < n / 2 ? 1e-3 * std::pow(config.beta1 / beta2, static_cast<double>(300 - t))
+                      : random.normal());
       step(config, t, gradient, parameters, std::span(state));
       auto kept = state;
       CHECK_FALSE(mend_moments(config, n, state));
@@ -268,7 +295,8 @@ TEST_CASE("second moments that a codec has spoilt are raised to what their first
     step(config, 301, zero, parameters, std::span(spoilt));
     for (std::size_t i = 0; i < n; ++i) {
       CHECK(std::isfinite(parameters[i]));
-      // |m| is at most 1.165 sqrt(s) for the first beta2, 6.6 for the second, and the rate is 0.003.
+      // |m| is at most 1.165 sqrt(s) for the first beta2, 6.6 for the second, and the rate is
+      // 0.003.
       CHECK(std::abs(parameters[i] - before[i]) < 0.003 * 7);
     }
   }
@@ -282,7 +310,8 @@ TEST_CASE("second moments that a codec has spoilt are raised to what their first
 
 TEST_CASE("an averaged state is copied only where a moment has to be raised") {
   const optimizer_config config{.kind = optimizer_kind::adamw};
-  const payload honest{std::vector<float>{0.1F, 0.2F, 1, 1}}, spoilt{std::vector<float>{0.1F, 0.2F, -1, 1}};
+  const payload honest{std::vector<float>{0.1F, 0.2F, 1, 1}},
+      spoilt{std::vector<float>{0.1F, 0.2F, -1, 1}};
   CHECK(mended_state(config, 2, honest).same_memory(honest));
   const auto mended = mended_state(config, 2, spoilt);
   CHECK(mended.floats()[2] > 0);

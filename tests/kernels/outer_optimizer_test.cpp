@@ -17,8 +17,7 @@ namespace {
 
 std::vector<float> normal_vector(rng& random, std::size_t n, double size = 1) {
   std::vector<float> out(n);
-  for (auto& x : out)
-    x = static_cast<float>(size * random.normal());
+  for (auto& x : out) x = static_cast<float>(size * random.normal());
   return out;
 }
 
@@ -129,18 +128,15 @@ TEST_CASE("delayed Nesterov moves as far as Nesterov with the mean after each N 
       std::vector<double> sum(n);
       for (std::int64_t w = 1; w <= workers; ++w) {
         const auto g = normal_vector(random, n);
-        for (std::size_t i = 0; i < n; ++i)
-          sum[i] += g[i];
+        for (std::size_t i = 0; i < n; ++i) sum[i] += g[i];
         outer_step(delayed, round * workers + w, g, x, state);
       }
       std::vector<float> mean(n);
-      for (std::size_t i = 0; i < n; ++i)
-        mean[i] = static_cast<float>(sum[i] / workers);
+      for (std::size_t i = 0; i < n; ++i) mean[i] = static_cast<float>(sum[i] / workers);
       outer_step(one, round + 1, mean, y, velocity);
       // The momentum between is the old one, so that paths part where it is active.
       if (activation == 0)
-        for (std::size_t i = 0; i < n; ++i)
-          REQUIRE(x[i] == doctest::Approx(y[i]).epsilon(1e-4));
+        for (std::size_t i = 0; i < n; ++i) REQUIRE(x[i] == doctest::Approx(y[i]).epsilon(1e-4));
     }
     for (std::size_t i = 0; i < n; ++i)
       CHECK(state[i] == doctest::Approx(velocity[i]).epsilon(1e-4));
@@ -155,8 +151,7 @@ TEST_CASE("the mean of own outer steps is the outer step with the means, momentu
     const outer_optimizer_config config{.nesterov = nesterov};
     std::vector<double> x_mean(n), v_mean(n), x_after(n), v_after(n), g_mean(n);
     const auto add = [](std::vector<double>& mean, const std::vector<float>& values) {
-      for (std::size_t i = 0; i < n; ++i)
-        mean[i] += values[i] / static_cast<double>(peers);
+      for (std::size_t i = 0; i < n; ++i) mean[i] += values[i] / static_cast<double>(peers);
     };
     for (std::size_t p = 0; p < peers; ++p) {
       auto x = normal_vector(random, n), v = normal_vector(random, n);

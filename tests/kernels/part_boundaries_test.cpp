@@ -66,12 +66,10 @@ TEST_CASE("random parts cover the vector and stay within a block of their quota"
     const std::uint64_t length = random.next() >> (20 + random.below(44));
     const std::uint64_t align = random.below(2) == 0 ? 1 : 1 + random.below(100);
     shares given(1 + random.below(40));
-    for (double& share : given)
-      share = random.below(4) == 0 ? 0 : random.lognormal(0, 2);
+    for (double& share : given) share = random.below(4) == 0 ? 0 : random.lognormal(0, 2);
     given[random.below(given.size())] = 1;
     double sum = 0;
-    for (const double share : given)
-      sum += share;
+    for (const double share : given) sum += share;
 
     const offsets cuts = part_boundaries(length, given, align);
     REQUIRE(cuts.size() == given.size() + 1);
@@ -86,13 +84,11 @@ TEST_CASE("random parts cover the vector and stay within a block of their quota"
       // The last part with anything in it ends where the vector does, up to a block early.
       const double slack = static_cast<double>(align) * (cuts[i + 1] == length ? 2 : 1);
       REQUIRE(std::fabs(size - quota) <= slack + 1e-9 * quota);
-      if (given[i] == 0)
-        REQUIRE(cuts[i] == cuts[i + 1]);
+      if (given[i] == 0) REQUIRE(cuts[i] == cuts[i + 1]);
     }
     // Only ratios matter: powers of two scale exactly.
     shares scaled = given;
-    for (double& share : scaled)
-      share *= 1024;
+    for (double& share : scaled) share *= 1024;
     REQUIRE(part_boundaries(length, scaled, align) == cuts);
   }
 }

@@ -16,8 +16,7 @@ namespace {
 
 std::vector<float> random_values(rng& random, std::size_t n) {
   std::vector<float> out(n);
-  for (float& x : out)
-    x = static_cast<float>(random.normal() * std::exp(random.uniform(-8, 8)));
+  for (float& x : out) x = static_cast<float>(random.normal() * std::exp(random.uniform(-8, 8)));
   return out;
 }
 
@@ -32,8 +31,7 @@ struct contributions {
   }
   std::vector<weighted_values> view() const {
     std::vector<weighted_values> out;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      out.push_back({weights[i], values[i]});
+    for (std::size_t i = 0; i < values.size(); ++i) out.push_back({weights[i], values[i]});
     return out;
   }
   /// Requires: finite values.
@@ -91,12 +89,10 @@ TEST_CASE("unequal peers give the gradient of one large batch") {
   constexpr std::size_t parameters = 257, samples = 600;
   rng random = stream(6, "batch");
   std::vector<std::vector<float>> gradients(samples);
-  for (auto& gradient : gradients)
-    gradient = random_values(random, parameters);
+  for (auto& gradient : gradients) gradient = random_values(random, parameters);
   std::vector<double> batch(parameters);
   for (const auto& gradient : gradients)
-    for (std::size_t j = 0; j < parameters; ++j)
-      batch[j] += gradient[j] / double{samples};
+    for (std::size_t j = 0; j < parameters; ++j) batch[j] += gradient[j] / double{samples};
 
   contributions by_samples, by_peers;
   std::size_t begin = 0;
@@ -104,8 +100,7 @@ TEST_CASE("unequal peers give the gradient of one large batch") {
     std::vector<float> own(parameters);
     for (std::size_t j = 0; j < parameters; ++j) {
       double sum = 0;
-      for (std::size_t i = begin; i < begin + count; ++i)
-        sum += gradients[i][j];
+      for (std::size_t i = begin; i < begin + count; ++i) sum += gradients[i][j];
       own[j] = static_cast<float>(sum / static_cast<double>(count));
     }
     begin += count;
@@ -125,9 +120,10 @@ TEST_CASE("unequal peers give the gradient of one large batch") {
   CHECK(distance(by_peers.mean()) > 1e-2); // the wrong denominator shows
 }
 
-TEST_CASE("the weighted mean names the first input with a value that is not finite, wherever it stands") {
+TEST_CASE(
+    "the weighted mean names the first input with a value that is not finite, wherever it stands") {
   for (const std::size_t size : {1, 7, 64, 67, 1025})
-    for (std::size_t at = 0; at < size; at += size > 100 ? 97 : 1)
+    for (std::size_t at = 0; at<size; at += size> 100 ? 97 : 1)
       for (const std::size_t bad : {0, 1, 4}) {
         contributions given;
         for (std::size_t i = 0; i < 5; ++i)
@@ -145,8 +141,7 @@ TEST_CASE("the weighted mean names the first input with a value that is not fini
 TEST_CASE("the largest floats and weights do not overflow the mean") {
   const float most = std::numeric_limits<float>::max();
   contributions given;
-  for (int i = 0; i < 100; ++i)
-    given.add(largest_weight, {most, -most});
+  for (int i = 0; i < 100; ++i) given.add(largest_weight, {most, -most});
   CHECK(given.mean() == std::vector<float>{most, -most});
 }
 

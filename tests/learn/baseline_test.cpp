@@ -65,9 +65,7 @@ TEST_CASE("a step is that of the mean gradient of its samples") {
   const auto corpus = pangrams();
   const auto initial = model.initial_parameters(2);
   const kernels::optimizer_config sgd{.kind = kernels::optimizer_kind::sgd, .learning_rate = 1};
-  auto sample = [&](std::uint64_t index, std::span<std::byte> out) {
-    corpus.sample(index, out);
-  };
+  auto sample = [&](std::uint64_t index, std::span<std::byte> out) { corpus.sample(index, out); };
   const auto trained = train_baseline(model, sgd, initial, sample, {},
                                       {.target_batch = 10, .micro_batch = 3, .steps = 1});
   std::vector<float> sum(initial.size(), 0.0F);

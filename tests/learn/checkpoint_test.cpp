@@ -82,7 +82,8 @@ TEST_CASE("a checkpoint comes back bit by bit, odd values included") {
   CHECK(loaded->optimizer_state == saved.optimizer_state);
 }
 
-TEST_CASE("the state of a training method comes back beside the optimizer's, and a file without one is as before") {
+TEST_CASE("the state of a training method comes back beside the optimizer's, and a file without "
+          "one is as before") {
   const scratch_folder folder;
   auto saved = example();
   REQUIRE(save(saved, folder.path / "plain.ckpt").ok());
@@ -181,13 +182,15 @@ TEST_CASE("a transformer's sizes are in the header as a JSON object, and come ba
   const scratch_folder folder;
   REQUIRE(save(example(), folder.path / "a.ckpt").ok());
   CHECK(contains(read(folder.path / "a.ckpt"),
-                 "\"model\": {\n  \"context\": 16,\n  \"dim\": 8,\n  \"heads\": 2,\n  \"layers\": 1,\n  \"vocabulary\": 256\n },"));
+                 "\"model\": {\n  \"context\": 16,\n  \"dim\": 8,\n  \"heads\": 2,\n  \"layers\": "
+                 "1,\n  \"vocabulary\": 256\n },"));
   const auto loaded = load_checkpoint(folder.path / "a.ckpt");
   REQUIRE(loaded.ok());
   CHECK(transformer_of(*loaded).value() == small);
 }
 
-TEST_CASE("a checkpoint that is no transformer, or whose description does not fit its tensors, is refused where a transformer is made") {
+TEST_CASE("a checkpoint that is no transformer, or whose description does not fit its tensors, is "
+          "refused where a transformer is made") {
   auto c = example();
   CHECK(transformer_of(c).ok());
   c.model.clear();
@@ -220,8 +223,10 @@ TEST_CASE("any model's description is carried and compared, whatever is in it") 
   auto wanted = c;
   wanted.model = R"({"experts":[1,2],"layers":12,"shared":true,"tokenizer":"sentencepiece 16000"})";
   CHECK(continues(*loaded, wanted).error() ==
-        "is of another model: it has albert: experts [1,2], layers 12, shared true, tokenizer sentencepiece 32000; "
-        "the scenario has albert: experts [1,2], layers 12, shared true, tokenizer sentencepiece 16000");
+        "is of another model: it has albert: experts [1,2], layers 12, shared true, tokenizer "
+        "sentencepiece 32000; "
+        "the scenario has albert: experts [1,2], layers 12, shared true, tokenizer sentencepiece "
+        "16000");
 }
 
 TEST_CASE("a header that asks for what cannot be is refused, whatever its hashes say") {
@@ -261,21 +266,29 @@ TEST_CASE("a header that asks for what cannot be is refused, whatever its hashes
   CHECK(with("quadratic", "quadratic") == "");
   // Sizes that are right only when they have wrapped around.
   const std::string shape = "\"shape\": [\n    4\n   ]";
-  CHECK(contains(with(shape, "\"shape\": [-4, -1]"), "a shape that no tensor in this file can have"));
-  CHECK(contains(with(shape, "\"shape\": [9223372036854775807, 9223372036854775807, 4]"), "a shape that no tensor in this file can have"));
+  CHECK(
+      contains(with(shape, "\"shape\": [-4, -1]"), "a shape that no tensor in this file can have"));
+  CHECK(contains(with(shape, "\"shape\": [9223372036854775807, 9223372036854775807, 4]"),
+                 "a shape that no tensor in this file can have"));
   CHECK(contains(with(shape, "\"shape\": [5]"), "a shape that no tensor in this file can have"));
   CHECK(contains(with(shape, "\"shape\": [3]"), "its parameters do not fit its tensors"));
-  CHECK(contains(with("\"sgd\"", "\"sdg\""), "has an optimizer that this program does not know: unknown optimizer 'sdg'"));
+  CHECK(contains(with("\"sgd\"", "\"sdg\""),
+                 "has an optimizer that this program does not know: unknown optimizer 'sdg'"));
   // A description is null, or an object that is not too deep to be written again.
   CHECK(with("\"model\": null", "\"model\": {\"a\": 1}") == "");
   CHECK(with("\"model\": null,", "") == "");
-  CHECK(contains(with("\"model\": null", "\"model\": [1]"), "the description of its model is no JSON object"));
+  CHECK(contains(with("\"model\": null", "\"model\": [1]"),
+                 "the description of its model is no JSON object"));
   const auto deep = std::string(100000, '[') + "1" + std::string(100000, ']');
-  CHECK(contains(with("\"model\": null", "\"model\": {\"a\": " + deep + "}"), "or one of too many levels"));
+  CHECK(contains(with("\"model\": null", "\"model\": {\"a\": " + deep + "}"),
+                 "or one of too many levels"));
   const auto very_deep = std::string(1000000, '[') + "1" + std::string(1000000, ']');
-  CHECK(contains(with("\"epoch\": 0", "\"epoch\": " + very_deep), "a header that cannot be understood (no whole number: an array)"));
+  CHECK(contains(with("\"epoch\": 0", "\"epoch\": " + very_deep),
+                 "a header that cannot be understood (no whole number: an array)"));
   // 2^62 floats are no bytes at all, modulo 2^64.
-  CHECK(contains(with("\"samples\"", "\"power_sgd\": {\"rank\": 1, \"values\": 4611686018427387904}, \"samples\""), "its Q of PowerSGD is larger than the model"));
+  CHECK(contains(with("\"samples\"",
+                      "\"power_sgd\": {\"rank\": 1, \"values\": 4611686018427387904}, \"samples\""),
+                 "its Q of PowerSGD is larger than the model"));
 }
 
 TEST_CASE("a state of any workload is a checkpoint") {
@@ -309,7 +322,9 @@ TEST_CASE("training goes on only from the same model and optimizer; else both ar
   other = small;
   other.heads = 4; // the same shapes, another model
   wanted.model = description_of(other);
-  CHECK(contains(continues(example(), wanted).error(), "heads 2, layers 1, vocabulary 256; the scenario has transformer: context 16, dim 8, heads 4"));
+  CHECK(contains(continues(example(), wanted).error(),
+                 "heads 2, layers 1, vocabulary 256; the scenario has transformer: context 16, dim "
+                 "8, heads 4"));
   wanted = example();
   wanted.workload = "logistic";
   wanted.model.clear();

@@ -20,8 +20,7 @@ const std::vector<float> logits{std::log(0.15F), std::log(0.5F), std::log(0.1F),
 std::vector<double> frequencies(const sampling_options& options) {
   rng random(5);
   std::vector<double> counts(logits.size());
-  for (int i = 0; i < 20000; ++i)
-    counts[choose(logits, options, random)] += 1.0 / 20000;
+  for (int i = 0; i < 20000; ++i) counts[choose(logits, options, random)] += 1.0 / 20000;
   return counts;
 }
 
@@ -54,8 +53,7 @@ TEST_CASE("temperature zero takes the likeliest and a high one levels") {
 TEST_CASE("logits that are not numbers are never chosen") {
   rng random(1);
   const std::vector<float> odd{NAN, 1, -INFINITY};
-  for (int i = 0; i < 100; ++i)
-    CHECK(choose(odd, {.temperature = 1}, random) == 1);
+  for (int i = 0; i < 100; ++i) CHECK(choose(odd, {.temperature = 1}, random) == 1);
 }
 
 TEST_CASE("sampling options out of range are refused") {
@@ -75,6 +73,7 @@ TEST_CASE("the same seed gives the same text, past the end of the context") {
   CHECK(text != generate(model, p, byte_codec(), "Once", 20, {.temperature = 1}, c));
   CHECK(generate(model, p, byte_codec(), "", 3, {}, a).size() == 3);
   rng d(1);
-  CHECK(byte_codec().decode(generate(model, p, byte_codec().encode("Once"), 20, {.temperature = 1}, d)) == text);
+  CHECK(byte_codec().decode(
+            generate(model, p, byte_codec().encode("Once"), 20, {.temperature = 1}, d)) == text);
   CHECK(printable(std::string("a\n\x01\xff", 4)) == "a\n??");
 }

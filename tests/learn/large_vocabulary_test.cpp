@@ -27,8 +27,7 @@ constexpr std::array<token_id, 4> cycle{31999, 5, 256, 20000};
 
 void write_sample(std::uint64_t index, std::span<std::byte> out) {
   std::vector<token_id> tokens(9);
-  for (std::size_t i = 0; i < tokens.size(); ++i)
-    tokens[i] = cycle[(index + i) % cycle.size()];
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = cycle[(index + i) % cycle.size()];
   encode_tokens(tokens, config.vocabulary, out);
 }
 

@@ -25,8 +25,7 @@ template <class TorchOptimizer, class Options>
 void compare(const optimizer_config& config, const Options& options, int steps) {
   auto random = stream(1, "against_torch");
   std::vector<float> x(n), state(state_size(config, n), 0.0F), g(n);
-  for (auto& v : x)
-    v = static_cast<float>(random.normal());
+  for (auto& v : x) v = static_cast<float>(random.normal());
   const auto start = x;
   auto theirs = torch::from_blob(x.data(), {static_cast<std::int64_t>(n)}, torch::kFloat).clone();
   theirs.set_requires_grad(true);
@@ -71,16 +70,14 @@ TEST_CASE("the outer optimizer takes the steps of torch::optim::SGD, with Nester
     const outer_optimizer_config config{.nesterov = nesterov};
     auto random = stream(2, "against_torch");
     std::vector<float> x(n), state(outer_state_size(config, n)), g(n);
-    for (auto& v : x)
-      v = static_cast<float>(random.normal());
+    for (auto& v : x) v = static_cast<float>(random.normal());
     const std::vector<std::int64_t> shape{static_cast<std::int64_t>(n)};
     auto theirs = torch::from_blob(x.data(), shape, torch::kFloat).clone();
     theirs.set_requires_grad(true);
     torch::optim::SGD optimizer(std::vector<torch::Tensor>{theirs},
                                 torch::optim::SGDOptions(0.7).momentum(0.9).nesterov(nesterov));
     for (std::int64_t t = 1; t <= 50; ++t) {
-      for (auto& v : g)
-        v = static_cast<float>(0.1 * random.normal());
+      for (auto& v : g) v = static_cast<float>(0.1 * random.normal());
       theirs.mutable_grad() = torch::from_blob(g.data(), shape, torch::kFloat).clone();
       optimizer.step();
       outer_step(config, t, g, x, state);

@@ -1,8 +1,13 @@
-// kernels/learn/text_file: every format gives the same text; whatever is cut or changed in a packed file is an error that says where.
+// kernels/learn/text_file: every format gives the same text; whatever is cut or changed in a packed
+// file is an error that says where.
+#include "kernels/base/rng.hpp"
+#include "kernels/learn/text.hpp"
 #include "kernels/learn/text_file.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 #include <brotli/encode.h>
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -10,12 +15,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-
-#include <nlohmann/json.hpp>
-
-#include "kernels/base/rng.hpp"
-#include "kernels/learn/text.hpp"
-#include "tests/support/scratch_folder.hpp"
 
 using namespace shoal;
 using namespace shoal::learn;
@@ -32,7 +31,8 @@ std::string zstd(const std::string& text) {
 std::string brotli(const std::string& text) {
   std::string out(BrotliEncoderMaxCompressedSize(text.size()) + 16, '\0');
   std::size_t size = out.size();
-  REQUIRE(BrotliEncoderCompress(5, 22, BROTLI_MODE_TEXT, text.size(), reinterpret_cast<const std::uint8_t*>(text.data()), &size,
+  REQUIRE(BrotliEncoderCompress(5, 22, BROTLI_MODE_TEXT, text.size(),
+                                reinterpret_cast<const std::uint8_t*>(text.data()), &size,
                                 reinterpret_cast<std::uint8_t*>(out.data())));
   out.resize(size);
   return out;
@@ -42,25 +42,28 @@ std::string brotli(const std::string& text) {
 std::string much_text() {
   auto draws = stream(3, "text_file_test");
   std::string out;
-  while (out.size() < 500'000) out += std::to_string(draws.below(1000)) + (draws.below(9) == 0 ? "\n" : " ");
+  while (out.size() < 500'000)
+    out += std::to_string(draws.below(1000)) + (draws.below(9) == 0 ? "\n" : " ");
   return out + "\n";
 }
 
 std::string as_json_lines(const std::string& text) {
   std::string out;
   std::size_t from = 0;
-  for (auto end = text.find('\n'); end != std::string::npos; from = end + 1, end = text.find('\n', from))
+  for (auto end = text.find('\n'); end != std::string::npos;
+       from = end + 1, end = text.find('\n', from))
     out += nlohmann::json{{"id", from}, {"text", text.substr(from, end - from)}}.dump() + "\n";
   return out;
 }
 
-std::string read(const std::string& path, std::uint64_t at_most = 1 << 24, const std::string& field = "text") {
+std::string read(const std::string& path, std::uint64_t at_most = 1 << 24,
+                 const std::string& field = "text") {
   const auto bytes = read_text_file(path, field, at_most);
   if (!bytes) return "error: " + bytes.error();
   return {bytes->begin(), bytes->end()};
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a file's endings say how it is packed") {
   using packing = text_format::packing;
@@ -84,7 +87,8 @@ TEST_CASE("a text is the same text in every format") {
   CHECK(read(in.write("a.jsonl.br", brotli(lines))) == text);
   // Frames one after the other are one text; a last line need not end, and blank ones are none.
   CHECK(read(in.write("two.zst", zstd(text) + zstd("more\n"))) == text + "more\n");
-  CHECK(read(in.write("b.jsonl", "\n{\"text\": \"a\\u00e9\"}\r\n  \n{\"text\": \"b\"}")) == "a\xc3\xa9\nb\n");
+  CHECK(read(in.write("b.jsonl", "\n{\"text\": \"a\\u00e9\"}\r\n  \n{\"text\": \"b\"}")) ==
+        "a\xc3\xa9\nb\n");
   CHECK(read(in.write("c.jsonl", "{\"text\": 1, \"body\": \"b\"}"), 1 << 20, "body") == "b\n");
   CHECK(read(in.write("empty.zst", "")).empty());
 }
@@ -92,13 +96,15 @@ TEST_CASE("a text is the same text in every format") {
 TEST_CASE("a packed file that was cut anywhere is an error that says where") {
   scratch_folder in;
   const auto text = much_text();
-  for (const auto& [name, packed] : {std::pair{"a.zst", zstd(text)}, std::pair{"a.br", brotli(text)}}) {
+  for (const auto& [name, packed] :
+       {std::pair{"a.zst", zstd(text)}, std::pair{"a.br", brotli(text)}}) {
     REQUIRE(read(in.write(name, packed)) == text);
     auto draws = stream(4, "text_file_test");
     for (int i = 0; i < 30; ++i) {
       const auto keep = i == 0 ? packed.size() - 1 : 1 + draws.below(packed.size() - 1);
       const auto said = read(in.write(name, packed.substr(0, keep)));
-      INFO(name << " of " << packed.size() << " bytes cut to " << keep << ": " << said.substr(0, 200));
+      INFO(name << " of " << packed.size() << " bytes cut to " << keep << ": "
+                << said.substr(0, 200));
       CHECK(said.starts_with("error: data: '"));
       CHECK(said.find(name) != std::string::npos);
       CHECK(said.find("truncated") != std::string::npos);
@@ -107,10 +113,12 @@ TEST_CASE("a packed file that was cut anywhere is an error that says where") {
   }
 }
 
-TEST_CASE("a packed file with other bytes in it is an error, or another text of at most the allowed size") {
+TEST_CASE("a packed file with other bytes in it is an error, or another text of at most the "
+          "allowed size") {
   scratch_folder in;
   const auto text = much_text();
-  for (const auto& [name, packed] : {std::pair{"a.zst", zstd(text)}, std::pair{"a.br", brotli(text)}}) {
+  for (const auto& [name, packed] :
+       {std::pair{"a.zst", zstd(text)}, std::pair{"a.br", brotli(text)}}) {
     auto draws = stream(5, "text_file_test");
     int errors = 0;
     for (int i = 0; i < 60; ++i) {
@@ -123,7 +131,8 @@ TEST_CASE("a packed file with other bytes in it is an error, or another text of 
     CHECK(errors > 10);
   }
   CHECK(read(in.write("b.zst", "no zstd at all")).find("corrupt zstd data") != std::string::npos);
-  CHECK(read(in.write("b.br", brotli("text") + "x")).find("behind the end of the brotli data") != std::string::npos);
+  CHECK(read(in.write("b.br", brotli("text") + "x")).find("behind the end of the brotli data") !=
+        std::string::npos);
 }
 
 TEST_CASE("what a small file unpacks to is bounded before it is there") {
@@ -141,9 +150,12 @@ TEST_CASE("JSON lines that are none say in which line") {
   scratch_folder in;
   const auto error = [&](const std::string& text) { return read(in.write("a.jsonl", text)); };
   CHECK(error("{\"text\": \"a\"}\n[1]\n").find("line 2 is no JSON object") != std::string::npos);
-  CHECK(error("{\"text\": \"a\"}\n{\"body\": \"b\"}\n").find("line 2 has no field 'text'") != std::string::npos);
-  CHECK(error("{\"text\": 7}\n").find("the field 'text' of line 1 is no text") != std::string::npos);
-  CHECK(error("{\"text\": \"a\"}\n{\"text\": \"b").find("line 2 is no JSON object (is the file truncated?)") != std::string::npos);
+  CHECK(error("{\"text\": \"a\"}\n{\"body\": \"b\"}\n").find("line 2 has no field 'text'") !=
+        std::string::npos);
+  CHECK(error("{\"text\": 7}\n").find("the field 'text' of line 1 is no text") !=
+        std::string::npos);
+  CHECK(error("{\"text\": \"a\"}\n{\"text\": \"b")
+            .find("line 2 is no JSON object (is the file truncated?)") != std::string::npos);
 }
 
 TEST_CASE("a corpus of packed files is that of the plain ones") {

@@ -24,8 +24,7 @@ namespace {
 /// A file of which each byte says where it is, modulo 251.
 text_file numbered(const std::string& name, std::size_t size) {
   text_file file{.name = name};
-  for (std::size_t i = 0; i < size; ++i)
-    file.bytes.push_back(static_cast<std::uint8_t>(i % 251));
+  for (std::size_t i = 0; i < size; ++i) file.bytes.push_back(static_cast<std::uint8_t>(i % 251));
   return file;
 }
 
@@ -53,8 +52,7 @@ TEST_CASE("permute is a bijection for every size and depends on the key") {
     CHECK(images.size() == n);
   }
   std::size_t same = 0;
-  for (std::uint64_t i = 0; i < 1000; ++i)
-    same += permute(i, 1000, 1) == permute(i, 1000, 2);
+  for (std::uint64_t i = 0; i < 1000; ++i) same += permute(i, 1000, 1) == permute(i, 1000, 2);
   CHECK(same < 20);
 }
 
@@ -71,8 +69,10 @@ TEST_CASE("each pass holds every window once, without overlap and inside the tra
       for (std::size_t j = 1; j < corpus.sample_bytes(); ++j)
         CHECK(predicted.insert({at.file, at.offset + j}).second);
       const auto bytes = corpus.sample(i);
-      CHECK(std::to_integer<std::uint8_t>(bytes.front()) == corpus.files()[at.file].bytes[at.offset]);
-      CHECK(std::to_integer<std::uint8_t>(bytes.back()) == corpus.files()[at.file].bytes[at.offset + 16]);
+      CHECK(std::to_integer<std::uint8_t>(bytes.front()) ==
+            corpus.files()[at.file].bytes[at.offset]);
+      CHECK(std::to_integer<std::uint8_t>(bytes.back()) ==
+            corpus.files()[at.file].bytes[at.offset + 16]);
     }
     CHECK(windows.size() == corpus.windows());
   }
@@ -86,8 +86,7 @@ TEST_CASE("passes differ in order and in where the windows are cut") {
     same_order += corpus.place_of(i).window == corpus.place_of(i + corpus.windows()).window;
   CHECK(same_order < corpus.windows() / 2);
   for (std::uint64_t i = 0; i < 20 * corpus.windows(); ++i)
-    if (const auto at = corpus.place_of(i); at.window == 0)
-      offsets_of_first.insert(at.offset);
+    if (const auto at = corpus.place_of(i); at.window == 0) offsets_of_first.insert(at.offset);
   CHECK(offsets_of_first.size() > 5);
 }
 
@@ -157,8 +156,7 @@ TEST_CASE("what cannot be loaded is refused by name") {
   CHECK(error_of({"/dev/null"}).find("not a regular file") != std::string::npos);
   const auto secret = folder.write("secret", "some text");
   ::chmod(secret.c_str(), 0);
-  if (::geteuid() != 0)
-    CHECK(error_of({secret}).find("Permission denied") != std::string::npos);
+  if (::geteuid() != 0) CHECK(error_of({secret}).find("Permission denied") != std::string::npos);
 }
 
 TEST_CASE("the bigram loss of a small example is what one computes by hand") {
@@ -177,7 +175,8 @@ TEST_CASE("the bigram loss of a small example is what one computes by hand") {
   CHECK(bigram_loss(apart, asked) == doctest::Approx(std::log(256.0)));
 }
 
-TEST_CASE("a shuffle buffer moves no window by its size or more, and each pass still has every window once") {
+TEST_CASE("a shuffle buffer moves no window by its size or more, and each pass still has every "
+          "window once") {
   for (const std::uint64_t n : {1u, 2u, 10u, 64u, 65u, 1000u})
     for (const std::uint64_t size : {1u, 2u, 7u, 64u, 5000u})
       for (const std::uint64_t key : {1u, 2u, 99u}) {
@@ -200,7 +199,9 @@ TEST_CASE("a shuffle buffer moves no window by its size or more, and each pass s
 
 TEST_CASE("with a shuffle buffer the order depends on seed, pass and index alone") {
   const auto make = [](std::uint64_t seed) {
-    return text_corpus::from_files({numbered("a", 20'000)}, {.context = 16, .seed = seed, .shuffle_buffer = 50}).value();
+    return text_corpus::from_files({numbered("a", 20'000)},
+                                   {.context = 16, .seed = seed, .shuffle_buffer = 50})
+        .value();
   };
   const auto one = make(1), again = make(1), other = make(2);
   const auto windows = one.windows();

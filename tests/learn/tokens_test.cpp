@@ -62,11 +62,9 @@ TEST_CASE("bytes that are no tokens of the vocabulary are refused with the place
 
 TEST_CASE("the byte codec gives each byte its own token") {
   std::string all;
-  for (int byte = 0; byte < 256; ++byte)
-    all.push_back(static_cast<char>(byte));
+  for (int byte = 0; byte < 256; ++byte) all.push_back(static_cast<char>(byte));
   const auto tokens = byte_codec().encode(all);
-  for (int byte = 0; byte < 256; ++byte)
-    CHECK(tokens[static_cast<std::size_t>(byte)] == byte);
+  for (int byte = 0; byte < 256; ++byte) CHECK(tokens[static_cast<std::size_t>(byte)] == byte);
   CHECK(byte_codec().decode(tokens) == all);
   CHECK(byte_codec().vocabulary() == 256);
 }

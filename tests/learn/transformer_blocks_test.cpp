@@ -24,8 +24,7 @@ const kernels::transformer_config three{.layers = 3, .heads = 2, .dim = 16, .con
 std::vector<float> rough_parameters(const kernels::transformer_config& config) {
   auto p = kernels::initial_parameters(config, 3);
   auto random = stream(3, "rough");
-  for (auto& v : p)
-    v += static_cast<float>(0.2 * random.normal());
+  for (auto& v : p) v += static_cast<float>(0.2 * random.normal());
   return p;
 }
 
@@ -46,10 +45,8 @@ batch batch_of(const kernels::transformer_config& config, std::int64_t samples) 
       const auto token =
           static_cast<token_id>(random.below(static_cast<std::uint64_t>(config.vocabulary)));
       all.push_back(token);
-      if (t < config.context)
-        out.inputs.push_back(token);
-      if (t > 0)
-        out.targets.push_back(token);
+      if (t < config.context) out.inputs.push_back(token);
+      if (t > 0) out.targets.push_back(token);
     }
   out.samples.resize(all.size() * token_bytes(config.vocabulary));
   encode_tokens(all, config.vocabulary, out.samples);

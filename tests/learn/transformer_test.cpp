@@ -26,8 +26,7 @@ const kernels::transformer_config small{.layers = 2, .heads = 2, .dim = 16, .con
 std::vector<std::byte> random_tokens(std::size_t count, std::uint64_t seed) {
   auto random = stream(seed, "test_tokens");
   std::vector<std::byte> tokens(count);
-  for (auto& t : tokens)
-    t = static_cast<std::byte>(random.below(256));
+  for (auto& t : tokens) t = static_cast<std::byte>(random.below(256));
   return tokens;
 }
 
@@ -41,8 +40,7 @@ std::vector<token_id> ids_of(std::span<const std::byte> bytes) {
 std::vector<float> rough_parameters(const transformer& model) {
   auto p = model.initial_parameters(3);
   auto random = stream(3, "rough");
-  for (auto& v : p)
-    v += static_cast<float>(0.2 * random.normal());
+  for (auto& v : p) v += static_cast<float>(0.2 * random.normal());
   return p;
 }
 
@@ -61,11 +59,14 @@ TEST_CASE("the layout covers the parameters without gaps") {
 
 TEST_CASE("sizes that cannot be are refused with the reason") {
   CHECK(validate(small).ok());
-  CHECK(validate(kernels::transformer_config{.heads = 3, .dim = 16}).error().find("not a multiple of 2 * heads") !=
+  CHECK(validate(kernels::transformer_config{.heads = 3, .dim = 16})
+            .error()
+            .find("not a multiple of 2 * heads") != std::string::npos);
+  CHECK(validate(kernels::transformer_config{.layers = 0}).error().find("layers is 0") !=
         std::string::npos);
-  CHECK(validate(kernels::transformer_config{.layers = 0}).error().find("layers is 0") != std::string::npos);
   CHECK(validate(kernels::transformer_config{.vocabulary = 32000}).ok());
-  CHECK(validate(kernels::transformer_config{.vocabulary = 0}).error() == "model: vocabulary is 0; it must be from 1 to 2147483648");
+  CHECK(validate(kernels::transformer_config{.vocabulary = 0}).error() ==
+        "model: vocabulary is 0; it must be from 1 to 2147483648");
   CHECK(!validate(kernels::transformer_config{.vocabulary = (std::int64_t{1} << 31) + 1}).ok());
 }
 
@@ -147,8 +148,7 @@ TEST_CASE("a prediction does not depend on what comes after it") {
   for (std::size_t t = 0; t < 12; ++t) {
     const auto logits = model.next_logits(p, std::span(sample).first(t + 1));
     double sum = 0;
-    for (const float l : logits)
-      sum += std::exp(static_cast<double>(l));
+    for (const float l : logits) sum += std::exp(static_cast<double>(l));
     expected += (std::log(sum) - logits[static_cast<std::size_t>(sample[t + 1])]) / 12;
   }
   CHECK(model.mean_loss(p, bytes, 1) == doctest::Approx(expected).epsilon(1e-5));
@@ -215,8 +215,7 @@ TEST_CASE("bits do not depend on OMP_NUM_THREADS") {
     auto* child = ::popen(command.c_str(), "r");
     REQUIRE(child != nullptr);
     std::array<char, 256> part{};
-    while (std::fgets(part.data(), part.size(), child) != nullptr)
-      line += part.data();
+    while (std::fgets(part.data(), part.size(), child) != nullptr) line += part.data();
     CHECK(::pclose(child) == 0);
     return line;
   };

@@ -51,15 +51,13 @@ struct bulk_world final : bulk_lines::surroundings {
                                        .to = {to, 2},
                                        .bytes = bytes,
                                        .sent = now});
-    if (lines.append(number))
-      lines.begin(number, now, *this);
+    if (lines.append(number)) lines.begin(number, now, *this);
     return number;
   }
   /// Lets everything leave that can until then.
   void run(duration until = 1h) {
     while (const auto next = lines.next_event()) {
-      if (*next > until)
-        return;
+      if (*next > until) return;
       lines.finish(*next, *this);
     }
   }
@@ -71,8 +69,7 @@ struct bulk_world final : bulk_lines::surroundings {
     stalls.emplace_back(from, to);
   }
   void arrives(std::uint32_t message, duration at) override {
-    if (holds_arrivals)
-      return;
+    if (holds_arrivals) return;
     const auto what = messages.take(message);
     arrivals.emplace_back(what.bytes, at);
     lines.arrived(what.line);
@@ -220,8 +217,7 @@ TEST_CASE(
     w.send(0, 1, 500'000, 0s);
     w.run();
     REQUIRE(w.arrivals.size() == 1);
-    if (forgotten)
-      w.lines.forget_window(pair_of(0, 1));
+    if (forgotten) w.lines.forget_window(pair_of(0, 1));
     const auto begun = w.arrivals[0].second + pause;
     w.send(0, 1, 20'000, begun);
     w.run();

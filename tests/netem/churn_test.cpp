@@ -1,5 +1,7 @@
-// Drawn sessions against their distributions. Kolmogorov-Smirnov: D = sup |F_n(x) - F(x)|; for n this large
-// P(sqrt(n) D > 1.949) = 0.001. Seeds are fixed, so a failure is a bug and not bad luck.
+// Drawn sessions against their distributions. Kolmogorov-Smirnov: D = sup |F_n(x) - F(x)|; for n
+// this large P(sqrt(n) D > 1.949) = 0.001. Seeds are fixed, so a failure is a bug and not bad luck.
+#include "netem/churn.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,8 +10,6 @@
 #include <map>
 #include <string>
 #include <vector>
-
-#include "netem/churn.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t draws = 20'000;
 
 struct drawn_lengths {
-  std::vector<double> stays, gaps;   // seconds
+  std::vector<double> stays, gaps; // seconds
 };
 
 drawn_lengths draw(const lifetime& stay, const lifetime& gap, std::size_t count = draws) {
@@ -69,9 +69,9 @@ std::vector<session> first(session_source source, std::size_t count) {
 const lifetime hour{lifetime_kind::exponential, 1h, 1};
 const lifetime heavy{lifetime_kind::weibull, 40min, 0.6};
 
-constexpr double critical = 1.949;   // alpha 0.001
+constexpr double critical = 1.949; // alpha 0.001
 
-}  // namespace
+} // namespace
 
 TEST_CASE("exponential sessions and gaps follow the exponential distribution") {
   const auto drawn = draw(hour, {lifetime_kind::exponential, 5min, 1});
@@ -84,11 +84,14 @@ TEST_CASE("exponential sessions and gaps follow the exponential distribution") {
 TEST_CASE("Weibull sessions and gaps follow the Weibull distribution of their mean and shape") {
   for (const double shape : {0.6, 0.8, 1.0, 2.0, 5.0}) {
     CAPTURE(shape);
-    const auto drawn = draw({lifetime_kind::weibull, 40min, shape}, {lifetime_kind::weibull, 90s, shape});
+    const auto drawn =
+        draw({lifetime_kind::weibull, 40min, shape}, {lifetime_kind::weibull, 90s, shape});
     CHECK(distance(drawn.stays, weibull_cdf(2400, shape)) < critical);
     CHECK(distance(drawn.gaps, weibull_cdf(90, shape)) < critical);
-    // At shape 0.6 the deviation is 1.76 means: 20,000 draws know their mean to 1.2 %, 200,000 to 0.4 %.
-    const auto many = draw({lifetime_kind::weibull, 40min, shape}, {lifetime_kind::weibull, 90s, shape}, 10 * draws);
+    // At shape 0.6 the deviation is 1.76 means: 20,000 draws know their mean to 1.2 %, 200,000 to
+    // 0.4 %.
+    const auto many = draw({lifetime_kind::weibull, 40min, shape},
+                           {lifetime_kind::weibull, 90s, shape}, 10 * draws);
     CHECK(mean_of(many.stays) == doctest::Approx(2400).epsilon(0.02));
     CHECK(mean_of(many.gaps) == doctest::Approx(90).epsilon(0.02));
   }
@@ -104,17 +107,19 @@ TEST_CASE("the test of the distributions notices a wrong shape or mean") {
 TEST_CASE("sessions and gaps of one host are uncorrelated") {
   const auto drawn = draw(hour, hour);
   double product = 0;
-  for (std::size_t i = 0; i + 1 < draws; ++i) product += (drawn.stays[i] / 3600 - 1) * (drawn.gaps[i] / 3600 - 1);
+  for (std::size_t i = 0; i + 1 < draws; ++i)
+    product += (drawn.stays[i] / 3600 - 1) * (drawn.gaps[i] / 3600 - 1);
   CHECK(std::abs(product / draws) < 4 / std::sqrt(static_cast<double>(draws)));
 }
 
 TEST_CASE("the Weibull scale agrees with the gamma function") {
   for (double shape = 0.1; shape <= 100; shape *= 1.07) {
     CAPTURE(shape);
-    CHECK(weibull_scale(1, shape) * std::tgamma(1 + 1 / shape) == doctest::Approx(1).epsilon(1e-13));
+    CHECK(weibull_scale(1, shape) * std::tgamma(1 + 1 / shape) ==
+          doctest::Approx(1).epsilon(1e-13));
   }
   CHECK(weibull_scale(60, 1) == doctest::Approx(60).epsilon(1e-13));
-  CHECK(weibull_scale(1, 0.5) == doctest::Approx(0.5).epsilon(1e-13));   // gamma(3) = 2
+  CHECK(weibull_scale(1, 0.5) == doctest::Approx(0.5).epsilon(1e-13)); // gamma(3) = 2
 }
 
 TEST_CASE("a host that is always there has one session without an end") {
@@ -134,13 +139,17 @@ TEST_CASE("a host whose gap is always does not come back") {
 }
 
 TEST_CASE("the same seed and host give the same sessions") {
-  CHECK(first(session_source::drawn(9, "a-1", heavy, hour), 500) == first(session_source::drawn(9, "a-1", heavy, hour), 500));
-  CHECK(first(session_source::drawn(9, "a-1", heavy, hour), 5) != first(session_source::drawn(10, "a-1", heavy, hour), 5));
-  CHECK(first(session_source::drawn(9, "a-1", heavy, hour), 5) != first(session_source::drawn(9, "a-2", heavy, hour), 5));
+  CHECK(first(session_source::drawn(9, "a-1", heavy, hour), 500) ==
+        first(session_source::drawn(9, "a-1", heavy, hour), 500));
+  CHECK(first(session_source::drawn(9, "a-1", heavy, hour), 5) !=
+        first(session_source::drawn(10, "a-1", heavy, hour), 5));
+  CHECK(first(session_source::drawn(9, "a-1", heavy, hour), 5) !=
+        first(session_source::drawn(9, "a-2", heavy, hour), 5));
 }
 
 TEST_CASE("the first sessions of a seed are these on every machine") {
-  const auto exponential = first(session_source::drawn(1, "home-0", hour, {lifetime_kind::exponential, 5min, 1}), 2);
+  const auto exponential =
+      first(session_source::drawn(1, "home-0", hour, {lifetime_kind::exponential, 5min, 1}), 2);
   const auto weibull = first(session_source::drawn(1, "home-0", heavy, heavy), 2);
   CHECK(exponential[0].end.count() == 4'982'706'789'006);
   CHECK(exponential[1].start.count() == 5'255'789'057'907);
@@ -149,7 +158,8 @@ TEST_CASE("the first sessions of a seed are these on every machine") {
 }
 
 TEST_CASE("drawing one host's sessions moves no other's, and gaps do not move sessions") {
-  auto a = session_source::drawn(3, "a-0", hour, heavy), b = session_source::drawn(3, "b-0", hour, heavy);
+  auto a = session_source::drawn(3, "a-0", hour, heavy),
+       b = session_source::drawn(3, "b-0", hour, heavy);
   std::vector<session> mixed;
   for (int i = 0; i < 100; ++i) {
     for (int extra = 0; extra <= i % 3; ++extra) (void)b.next();
@@ -157,14 +167,17 @@ TEST_CASE("drawing one host's sessions moves no other's, and gaps do not move se
   }
   CHECK(mixed == first(session_source::drawn(3, "a-0", hour, heavy), 100));
 
-  const auto near = first(session_source::drawn(3, "a-0", hour, {lifetime_kind::exponential, 1min, 1}), 100);
-  for (std::size_t i = 0; i < near.size(); ++i) CHECK(near[i].end - near[i].start == mixed[i].end - mixed[i].start);
+  const auto near =
+      first(session_source::drawn(3, "a-0", hour, {lifetime_kind::exponential, 1min, 1}), 100);
+  for (std::size_t i = 0; i < near.size(); ++i)
+    CHECK(near[i].end - near[i].start == mixed[i].end - mixed[i].start);
 }
 
 TEST_CASE("sessions are in order and never empty, however extreme the lifetimes") {
-  const std::vector<lifetime> extremes{{lifetime_kind::exponential, 1ns, 1},      {lifetime_kind::weibull, 1h, 0.1},
-                                       {lifetime_kind::weibull, 1ns, 100},        {lifetime_kind::exponential, forever, 1},
-                                       {lifetime_kind::weibull, forever, 0.1},    {lifetime_kind::exponential, 24h * 36500, 1}};
+  const std::vector<lifetime> extremes{
+      {lifetime_kind::exponential, 1ns, 1},   {lifetime_kind::weibull, 1h, 0.1},
+      {lifetime_kind::weibull, 1ns, 100},     {lifetime_kind::exponential, forever, 1},
+      {lifetime_kind::weibull, forever, 0.1}, {lifetime_kind::exponential, 24h * 36500, 1}};
   for (const auto& stay : extremes)
     for (const auto& gap : extremes) {
       auto source = session_source::drawn(2, "x-0", stay, gap);
@@ -181,7 +194,8 @@ TEST_CASE("sessions are in order and never empty, however extreme the lifetimes"
 }
 
 TEST_CASE("a replayed source gives the sessions of the trace and then none") {
-  const auto sessions = std::make_shared<const std::vector<session>>(std::vector<session>{{0s, 5s}, {7s, 9s}});
+  const auto sessions =
+      std::make_shared<const std::vector<session>>(std::vector<session>{{0s, 5s}, {7s, 9s}});
   auto one = session_source::replayed(sessions), other = session_source::replayed(sessions);
   CHECK(one.next() == session{0s, 5s});
   CHECK(other.next() == session{0s, 5s});
@@ -190,7 +204,8 @@ TEST_CASE("a replayed source gives the sessions of the trace and then none") {
 }
 
 TEST_CASE("a stationary host is there at any time with the share of time that it is there") {
-  // 2 of 7 hours; a session found is longer than a drawn one, and what is left of it is half of that.
+  // 2 of 7 hours; a session found is longer than a drawn one, and what is left of it is half of
+  // that.
   const lifetime stay{lifetime_kind::weibull, 2h, 0.7}, away{lifetime_kind::log_normal, 5h, 1};
   constexpr int hosts = 4000;
   std::vector<int> there(3, 0);
@@ -199,44 +214,52 @@ TEST_CASE("a stationary host is there at any time with the share of time that it
     auto source = session_source::drawn(4, "s-" + std::to_string(i), stay, away, {true, {}});
     std::vector<session> all = first(std::move(source), 200);
     for (std::size_t t = 0; t < times.size(); ++t)
-      there[t] += std::any_of(all.begin(), all.end(), [&](const session& s) { return s.start <= times[t] && times[t] < s.end; });
+      there[t] += std::any_of(all.begin(), all.end(), [&](const session& s) {
+        return s.start <= times[t] && times[t] < s.end;
+      });
   }
-  for (const int count : there) CHECK(std::abs(count - hosts * 2.0 / 7) < 4 * std::sqrt(hosts * 2.0 / 7 * 5 / 7));
+  for (const int count : there)
+    CHECK(std::abs(count - hosts * 2.0 / 7) < 4 * std::sqrt(hosts * 2.0 / 7 * 5 / 7));
 }
 
 TEST_CASE("at_most does not change the odds of a stationary beginning, only what they are of") {
   // exponential(4 h) cut at 21 h: 4 (1 - exp(-5.25)) = 3.979 h.
-  const lifetime stay{lifetime_kind::exponential, 4h, 1, {}, 1h}, away{lifetime_kind::exponential, 1h, 1};
+  const lifetime stay{lifetime_kind::exponential, 4h, 1, {}, 1h},
+      away{lifetime_kind::exponential, 1h, 1};
   const double mean = 4 * (1 - std::exp(-0.25)), share = mean / (mean + 1);
   constexpr int hosts = 4000;
   int there = 0;
   for (int i = 0; i < hosts; ++i)
-    there += session_source::drawn(4, "s-" + std::to_string(i), stay, away, {true, {}}).next()->start == 0s;
+    there +=
+        session_source::drawn(4, "s-" + std::to_string(i), stay, away, {true, {}}).next()->start ==
+        0s;
   CHECK(std::abs(there - hosts * share) < 4 * std::sqrt(hosts * share * (1 - share)));
 }
 
 TEST_CASE("hosts come back when their time of day is right, as an inhomogeneous Poisson process") {
-  // Short sessions and exponential gaps: arrivals at the rate a(t) / mean. By hour of day, chi-squared with 24 cells:
-  // P(> 49.7) = 0.001.
+  // Short sessions and exponential gaps: arrivals at the rate a(t) / mean. By hour of day,
+  // chi-squared with 24 cells: P(> 49.7) = 0.001.
   const daily_rhythm day{0.8, 20h};
   std::vector<double> seen(24, 0);
   double total = 0;
   for (int host = 0; host < 200; ++host) {
-    auto source = session_source::drawn(6, "d-" + std::to_string(host), {lifetime_kind::exponential, 1s, 1},
-                                        {lifetime_kind::exponential, 6h, 1}, {false, day});
+    auto source =
+        session_source::drawn(6, "d-" + std::to_string(host), {lifetime_kind::exponential, 1s, 1},
+                              {lifetime_kind::exponential, 6h, 1}, {false, day});
     (void)source.next();
     for (auto next = source.next(); next && next->start < 24h * 100; next = source.next()) {
       ++seen[static_cast<std::size_t>(next->start / 1h % 24)];
       ++total;
     }
   }
-  CHECK(total == doctest::Approx(200 * 400).epsilon(0.02));   // over whole days the mean gap stays
+  CHECK(total == doctest::Approx(200 * 400).epsilon(0.02)); // over whole days the mean gap stays
   double chi = 0;
   for (int hour = 0; hour < 24; ++hour) {
     const double pi2 = 2 * 3.141592653589793;
     const double swing = std::sin(pi2 * (hour + 1 - 20) / 24) - std::sin(pi2 * (hour - 20) / 24);
     const double expected = total * (1.0 / 24 + 0.8 * swing / pi2);
-    chi += (seen[static_cast<std::size_t>(hour)] - expected) * (seen[static_cast<std::size_t>(hour)] - expected) / expected;
+    chi += (seen[static_cast<std::size_t>(hour)] - expected) *
+           (seen[static_cast<std::size_t>(hour)] - expected) / expected;
   }
   CHECK(chi < 49.7);
 }
@@ -266,7 +289,7 @@ TEST_CASE("an outage takes its share of the group at once, and brings it back") 
       before = next->end;
     }
   }
-  CHECK(ends.size() > 150);   // 2000 h / 11 h
+  CHECK(ends.size() > 150); // 2000 h / 11 h
   double struck = 0;
   for (const auto& [when, count] : ends) {
     CHECK(std::abs(count - 0.3 * hosts) < 5 * std::sqrt(hosts * 0.3 * 0.7));
@@ -276,10 +299,13 @@ TEST_CASE("an outage takes its share of the group at once, and brings it back") 
 }
 
 TEST_CASE("sessions that an outage does not touch are what they would be without") {
-  const auto sessions = std::make_shared<const std::vector<session>>(std::vector<session>{{0s, 10h}, {11h, 12h}, {13h, 400h}});
+  const auto sessions = std::make_shared<const std::vector<session>>(
+      std::vector<session>{{0s, 10h}, {11h, 12h}, {13h, 400h}});
   const outages by{{lifetime_kind::exponential, 30h, 1}, {lifetime_kind::exponential, 5h, 1}, 1};
-  const auto late = first(session_source::replayed(sessions).interrupted(3, "g", "g-0", by, 0s), 100);
-  const auto shifted = first(session_source::replayed(sessions).interrupted(3, "g", "g-1", by, 100h), 100);
+  const auto late =
+      first(session_source::replayed(sessions).interrupted(3, "g", "g-0", by, 0s), 100);
+  const auto shifted =
+      first(session_source::replayed(sessions).interrupted(3, "g", "g-1", by, 100h), 100);
   REQUIRE(late.size() > 3);
   CHECK(late.front().start == 0s);
   CHECK(late.back().end == 400h);

@@ -1,11 +1,10 @@
 #include "netem/coordinator.hpp"
-
-#include <memory>
+#include "tests/netem/support/small_world.hpp"
 
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/netem/support/small_world.hpp"
+#include <memory>
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -41,7 +40,8 @@ TEST_CASE("a stop that is asked for ends the run after the event at hand") {
   CHECK(happened == 2);
 }
 
-TEST_CASE("one hundred thousand answered requests leave no timers and idle does not wait for them") {
+TEST_CASE(
+    "one hundred thousand answered requests leave no timers and idle does not wait for them") {
   small_world w;
   auto h = w.host();
   std::vector<received> got;
@@ -49,7 +49,8 @@ TEST_CASE("one hundred thousand answered requests leave no timers and idle does 
   int answers = 0;
   w.does(h, [&, server](puppet& self) {
     for (std::uint32_t i = 0; i < 100'000; ++i)
-      self.request(server, 3600s, ask{i}).then([&](const note&) { ++answers; }, [](caf::error&) { CHECK(false); });
+      self.request(server, 3600s, ask{i})
+          .then([&](const note&) { ++answers; }, [](caf::error&) { CHECK(false); });
   });
   auto end = w.run();
   CHECK(answers == 100'000);
@@ -66,7 +67,8 @@ TEST_CASE("answers that cross the network drop the timers of their requests too"
   int answers = 0;
   w.does(a, [&, server](puppet& self) {
     for (std::uint32_t i = 0; i < 1000; ++i)
-      self.request(server, 3600s, ask{i}).then([&](const note&) { ++answers; }, [](caf::error&) { CHECK(false); });
+      self.request(server, 3600s, ask{i})
+          .then([&](const note&) { ++answers; }, [](caf::error&) { CHECK(false); });
   });
   auto end = w.run();
   CHECK(answers == 1000);
@@ -82,11 +84,12 @@ TEST_CASE("a request that nobody answers ends exactly at its timeout") {
   });
   duration ended{};
   w.does_at(2s, h, [&, silent](puppet& self) {
-    self.request(silent, 3s, ask{1}).then([](const note&) { CHECK(false); },
-                                          [&](caf::error& why) {
-                                            CHECK(why == caf::sec::request_timeout);
-                                            ended = w.now();
-                                          });
+    self.request(silent, 3s, ask{1})
+        .then([](const note&) { CHECK(false); },
+              [&](caf::error& why) {
+                CHECK(why == caf::sec::request_timeout);
+                ended = w.now();
+              });
   });
   w.run();
   CHECK(ended == 5s);
@@ -101,7 +104,8 @@ TEST_CASE("the timers of an actor end with it") {
   });
   w.does(h, [&, silent](puppet& self) {
     for (int i = 0; i < 100; ++i) self.delayed_send(&self, 1h, note{1});
-    for (int i = 0; i < 100; ++i) self.request(silent, 3600s, ask{1}).then([](const note&) {}, [](caf::error&) {});
+    for (int i = 0; i < 100; ++i)
+      self.request(silent, 3600s, ask{1}).then([](const note&) {}, [](caf::error&) {});
     self.quit();
   });
   CHECK(w.run() == 0s);
@@ -113,7 +117,9 @@ TEST_CASE("children of an actor live on its host and timers run on behalf of it"
   small_world w;
   auto a = w.host(), b = w.host();
   std::vector<std::pair<std::string, host_index>> seen;
-  auto see = [&](std::string what) { seen.emplace_back(std::move(what), coordinator::current_host()); };
+  auto see = [&](std::string what) {
+    seen.emplace_back(std::move(what), coordinator::current_host());
+  };
   for (auto h : {a, b})
     w.does(h, [&, see](puppet& self) {
       see("start");
@@ -155,7 +161,8 @@ TEST_CASE("an event may schedule another when it is cancelled") {
   CHECK(happened == 1);
 }
 
-TEST_CASE("on the wall clock timers and requests are served at their time and no actor runs twice at once") {
+TEST_CASE("on the wall clock timers and requests are served at their time and no actor runs twice "
+          "at once") {
   std::atomic<int> answers{0}, overlaps{0}, timers{0};
   {
     small_world w(time_mode::wall_clock, 1, 4);
@@ -177,12 +184,15 @@ TEST_CASE("on the wall clock timers and requests are served at their time and no
       w.does(w.host(8e9), [&, servers](puppet& self) {
         for (std::uint32_t n = 0; n < 200; ++n)
           for (auto& server : servers)
-            self.request(server, 30s, ask{n}).then([&](const note&) { ++answers; }, [](caf::error&) {});
+            self.request(server, 30s, ask{n})
+                .then([&](const note&) { ++answers; }, [](caf::error&) {});
         for (auto& server : servers) self.send(server, bulk{1, std::string(20'000, 'x')});
         self.become(caf::behavior{[&](const note&) { ++timers; }});
         self.delayed_send(&self, 50ms, note{1});
       });
-    for (int i = 0; i < 200 && (answers < 8 * 8 * 200 || timers < 8 || w.clock.pending_events() > 0); ++i) w.clock.run(w.now() + 100ms);
+    for (int i = 0;
+         i < 200 && (answers < 8 * 8 * 200 || timers < 8 || w.clock.pending_events() > 0); ++i)
+      w.clock.run(w.now() + 100ms);
     CHECK(answers == 8 * 8 * 200);
     CHECK(timers == 8);
     CHECK(overlaps == 0);
@@ -194,7 +204,7 @@ TEST_CASE("on the wall clock timers and requests are served at their time and no
 TEST_CASE("on the wall clock a bulk transfer takes its time and is not late") {
   std::atomic<std::int64_t> arrived{0};
   small_world w(time_mode::wall_clock, 1, 1);
-  auto a = w.host(80e6), b = w.host(80e6);  // 10 MB/s
+  auto a = w.host(80e6), b = w.host(80e6); // 10 MB/s
   auto sink = w.spawn_public(b, [&](puppet& self) -> caf::behavior {
     return {[&](const bulk&) { arrived = self.world().now().count(); }};
   });
@@ -204,5 +214,5 @@ TEST_CASE("on the wall clock a bulk transfer takes its time and is not late") {
   while (arrived == 0 && w.now() < start + 5s) w.clock.run(w.now() + 10ms);
   auto took = duration{arrived.load()} - start;
   CHECK(took > 100ms);
-  CHECK(took < 200ms);  // 103 ms and what a busy machine adds
+  CHECK(took < 200ms); // 103 ms and what a busy machine adds
 }

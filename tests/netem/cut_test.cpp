@@ -1,9 +1,9 @@
+#include "netem/cut.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <set>
-
-#include "netem/cut.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -37,7 +37,8 @@ TEST_CASE("a side can be nobody's") {
   CHECK(c.blocks(1, 2));
 }
 
-TEST_CASE("in a ring of majorities each reaches a majority, and from four members on no two the same") {
+TEST_CASE(
+    "in a ring of majorities each reaches a majority, and from four members on no two the same") {
   for (std::uint32_t n = 4; n <= 25; ++n) {
     std::vector<std::uint32_t> members;
     for (std::uint32_t i = 0; i < n; ++i) members.push_back((i * 7) % 29);

@@ -1,15 +1,15 @@
-// Drawn lengths against their distributions. Kolmogorov-Smirnov: for n this large P(sqrt(n) D > 1.949) = 0.001. Seeds are
-// fixed, so a failure is a bug and not bad luck.
+// Drawn lengths against their distributions. Kolmogorov-Smirnov: for n this large P(sqrt(n) D
+// > 1.949) = 0.001. Seeds are fixed, so a failure is a bug and not bad luck.
+#include "kernels/base/stats.hpp"
+#include "netem/distributions.hpp"
+#include "netem/lifetime_fit.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
-
-#include "kernels/base/stats.hpp"
-#include "netem/distributions.hpp"
-#include "netem/lifetime_fit.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -28,10 +28,14 @@ struct sample {
 
 std::vector<sample> samples() {
   std::vector<sample> out{{"exponential", {exponential, 1h}}};
-  for (const double shape : {0.45, 1.0, 3.0}) out.push_back({"weibull " + std::to_string(shape), {weibull, 40min, shape}});
-  for (const double sigma : {0.3, 1.0, 2.2}) out.push_back({"log_normal " + std::to_string(sigma), {log_normal, 2h, sigma}});
-  for (const double shape : {0.4, 1.0, 7.5}) out.push_back({"gamma " + std::to_string(shape), {lifetime_kind::gamma, 30min, shape}});
-  out.push_back({"hyperexponential", {hyperexponential, {}, 1, {{0.3, 2min}, {0.6, 1h}, {0.1, 24h}}}});
+  for (const double shape : {0.45, 1.0, 3.0})
+    out.push_back({"weibull " + std::to_string(shape), {weibull, 40min, shape}});
+  for (const double sigma : {0.3, 1.0, 2.2})
+    out.push_back({"log_normal " + std::to_string(sigma), {log_normal, 2h, sigma}});
+  for (const double shape : {0.4, 1.0, 7.5})
+    out.push_back({"gamma " + std::to_string(shape), {lifetime_kind::gamma, 30min, shape}});
+  out.push_back(
+      {"hyperexponential", {hyperexponential, {}, 1, {{0.3, 2min}, {0.6, 1h}, {0.1, 24h}}}});
   return out;
 }
 
@@ -46,7 +50,7 @@ double scaled(const std::vector<double>& lengths, const lifetime& what) {
   return ks_distance(lengths, what) * std::sqrt(static_cast<double>(lengths.size()));
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("drawn lengths follow their distribution and have its mean") {
   for (const auto& [name, what] : samples()) {
@@ -61,7 +65,7 @@ TEST_CASE("drawn lengths follow their distribution and have its mean") {
 TEST_CASE("what is fitted to drawn lengths is what they were drawn from") {
   for (const auto& [name, what] : samples()) {
     CAPTURE(name);
-    if (what.phases.size() > 2) continue;   // the fit has two phases
+    if (what.phases.size() > 2) continue; // the fit has two phases
     const auto lengths = lengths_of(what);
     const lifetime fitted = fit_lifetime(what.kind, lengths);
     CHECK(scaled(lengths, fitted) < critical);
@@ -79,7 +83,8 @@ TEST_CASE("what is fitted to drawn lengths is what they were drawn from") {
 }
 
 TEST_CASE("the distribution that lengths were drawn from fits them best") {
-  for (const lifetime& what : {lifetime{weibull, 40min, 0.45}, lifetime{log_normal, 2h, 1.0}, lifetime{lifetime_kind::gamma, 30min, 7.5}}) {
+  for (const lifetime& what : {lifetime{weibull, 40min, 0.45}, lifetime{log_normal, 2h, 1.0},
+                               lifetime{lifetime_kind::gamma, 30min, 7.5}}) {
     const auto fits = fit_lifetimes(lengths_of(what));
     REQUIRE(fits.size() == 5);
     CHECK(fits.front().what.kind == what.kind);
@@ -95,8 +100,10 @@ TEST_CASE("the test of the distributions notices a wrong one") {
   CHECK(scaled(drawn, {weibull, 30min, 1.5}) > critical);
 }
 
-TEST_CASE("what is left of a length found at a random instant has the density of those who outlive it") {
-  // P(rest <= x) is the integral of 1 - F up to x, divided by the whole of it; with `at_most`, up to there.
+TEST_CASE(
+    "what is left of a length found at a random instant has the density of those who outlive it") {
+  // P(rest <= x) is the integral of 1 - F up to x, divided by the whole of it; with `at_most`, up
+  // to there.
   for (auto [name, what] : samples())
     for (const duration cap : {forever, duration(90min)}) {
       CAPTURE(name);
@@ -112,7 +119,8 @@ TEST_CASE("what is left of a length found at a random instant has the density of
       for (const double x : left) {
         for (int part = 0; part < 20; ++part) {
           const double next = at + (x - at) / (20 - part);
-          area += (next - at) * (2 - probability_within(what, at) - probability_within(what, next)) / 2;
+          area +=
+              (next - at) * (2 - probability_within(what, at) - probability_within(what, next)) / 2;
           at = next;
         }
         areas.push_back(area);
@@ -123,7 +131,8 @@ TEST_CASE("what is left of a length found at a random instant has the density of
         whole = area;
       }
       for (std::size_t i = 0; i < areas.size(); ++i)
-        worst = std::max(worst, std::abs(areas[i] / whole - (static_cast<double>(i) + 0.5) / static_cast<double>(draws)));
+        worst = std::max(worst, std::abs(areas[i] / whole - (static_cast<double>(i) + 0.5) /
+                                                                static_cast<double>(draws)));
       CHECK(worst * std::sqrt(static_cast<double>(draws)) < critical + 0.1);
     }
 }

@@ -1,18 +1,18 @@
+#include "kernels/base/rng.hpp"
 #include "netem/event_queue.hpp"
-
-#include <map>
-#include <memory>
 
 #include <doctest/doctest.h>
 
-#include "kernels/base/rng.hpp"
+#include <map>
+#include <memory>
 
 using namespace shoal;
 using namespace shoal::netem;
 
 namespace {
 
-event at(std::int64_t when, std::function<void()> action = [] {}) {
+event at(
+    std::int64_t when, std::function<void()> action = [] {}) {
   event out;
   out.when = duration{when};
   out.action = std::move(action);
@@ -25,12 +25,13 @@ event owned(std::int64_t when, caf::actor_id owner) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("events happen by time and then in the order in which they were pushed") {
   event_queue queue;
   std::vector<int> seen;
-  for (int i = 0; i < 100; ++i) queue.push(at(i % 3, [&seen, i] { seen.push_back((i % 3) * 100 + i); }));
+  for (int i = 0; i < 100; ++i)
+    queue.push(at(i % 3, [&seen, i] { seen.push_back((i % 3) * 100 + i); }));
   duration last{};
   while (!queue.empty()) {
     CHECK(queue.next_time() >= last);

@@ -1,14 +1,14 @@
 // Messages per second through ports: 10,000 actors on 1,000 hosts, each message answered by the
 // next, with and without an observer of every delivered event that hashes it.
 // Usage: fabric_bench [actors] [hosts] [messages]
+#include "kernels/base/digest.hpp"
+#include "tests/netem/support/small_world.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
-
-#include "kernels/base/digest.hpp"
-#include "tests/netem/support/small_world.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -24,7 +24,8 @@ double resident_mb() {
   return static_cast<double>(resident) * 4096 / 1e6;
 }
 
-void measure(std::size_t actors, std::size_t hosts, std::size_t messages, bool hashed, duration jitter) {
+void measure(std::size_t actors, std::size_t hosts, std::size_t messages, bool hashed,
+             duration jitter) {
   small_world w;
   hasher hash;
   w.watch = [&](const delivered_event& event) {
@@ -53,17 +54,21 @@ void measure(std::size_t actors, std::size_t hosts, std::size_t messages, bool h
       }};
     }));
   for (std::size_t i = 0; i < actors; ++i)
-    w.does(where[i % hosts], [&, i](puppet& self) { self.send(all[i == 0 ? actors - 1 : i - 1], note{1}), self.quit(); });
-  auto start = std::clock();  // of the processor: the run is one thread
+    w.does(where[i % hosts], [&, i](puppet& self) {
+      self.send(all[i == 0 ? actors - 1 : i - 1], note{1}), self.quit();
+    });
+  auto start = std::clock(); // of the processor: the run is one thread
   w.run();
   auto seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  std::printf("%zu actors, %zu hosts, %s, jitter %s: %.0f messages/s, +%.0f MB (%.0f bytes/actor)\n", actors, hosts,
-              hashed ? "hashed" : "not hashed", to_string(jitter).c_str(), static_cast<double>(sent) / seconds,
-              resident_mb() - before, (resident_mb() - before) * 1e6 / static_cast<double>(actors));
+  std::printf(
+      "%zu actors, %zu hosts, %s, jitter %s: %.0f messages/s, +%.0f MB (%.0f bytes/actor)\n",
+      actors, hosts, hashed ? "hashed" : "not hashed", to_string(jitter).c_str(),
+      static_cast<double>(sent) / seconds, resident_mb() - before,
+      (resident_mb() - before) * 1e6 / static_cast<double>(actors));
   all.clear();
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv) {
   auto number = [&](int i, std::size_t otherwise) {

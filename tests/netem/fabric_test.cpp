@@ -1,13 +1,12 @@
 #include "netem/fabric.hpp"
-
-#include <algorithm>
-#include <cstring>
+#include "tests/netem/support/small_world.hpp"
 
 #include <caf/binary_serializer.hpp>
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/netem/support/small_world.hpp"
+#include <algorithm>
+#include <cstring>
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -50,16 +49,17 @@ std::vector<delivered_event> jittery_run(std::uint64_t seed) {
 
 bool same(const delivered_event& a, const delivered_event& b) {
   return a.kind == b.kind && a.time == b.time && a.sent == b.sent && a.from.host == b.from.host &&
-         a.from.ordinal == b.from.ordinal && a.to.host == b.to.host && a.to.ordinal == b.to.ordinal &&
-         std::strcmp(a.type, b.type) == 0 && a.wire_bytes == b.wire_bytes;
+         a.from.ordinal == b.from.ordinal && a.to.host == b.to.host &&
+         a.to.ordinal == b.to.ordinal && std::strcmp(a.type, b.type) == 0 &&
+         a.wire_bytes == b.wire_bytes;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a small message takes its serialization at the uplink and one delay") {
   small_world w;
   w.net->set_path(w.here, w.here, {30ms, 0ms});
-  auto a = w.host(1e6, 1e3), b = w.host(1e3, 1e6);  // the slow directions are not in use
+  auto a = w.host(1e6, 1e3), b = w.host(1e3, 1e6); // the slow directions are not in use
   std::vector<received> got;
   auto sink = w.collector(b, got);
   w.does(a, [sink](puppet& self) {
@@ -179,7 +179,8 @@ TEST_CASE("jitter stays within its bounds and uses all of them") {
   auto a = w.host(8e12), b = w.host(8e12);
   std::vector<received> got;
   auto sink = w.collector(b, got);
-  for (int i = 0; i < 2000; ++i) w.does_at(i * 1s, a, [=](puppet& self) { self.send(sink, note{1}), self.quit(); });
+  for (int i = 0; i < 2000; ++i)
+    w.does_at(i * 1s, a, [=](puppet& self) { self.send(sink, note{1}), self.quit(); });
   w.run();
   REQUIRE(got.size() == 2000);
   auto least = duration::max(), most = duration::min();

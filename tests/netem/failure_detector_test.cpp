@@ -69,8 +69,7 @@ TEST_CASE("stalls that are open again come in the order of their pairs, and the 
   const auto open = [](std::uint64_t pair, const stall&) { return sender_of(pair) != 2; };
   std::vector<std::uint64_t> taken;
   std::optional<std::uint64_t> last;
-  while (auto found = d.take_open(last, open))
-    taken.push_back(*(last = found->first));
+  while (auto found = d.take_open(last, open)) taken.push_back(*(last = found->first));
   CHECK(taken == std::vector<std::uint64_t>{pair_of(1, 2), pair_of(3, 1)});
   CHECK_FALSE(d.stall_of(pair_of(2, 1), no_host, 1s).fresh);
 }
@@ -106,8 +105,7 @@ TEST_CASE("what waits for the end of a pause comes back in order, and a death ta
   d.pause(1, 0s);
   d.when_resumed(1, [&] { ran.push_back(1); });
   d.when_resumed(1, [&] { ran.push_back(2); });
-  for (const auto& action : d.resume(1, 1s))
-    action();
+  for (const auto& action : d.resume(1, 1s)) action();
   CHECK(ran == std::vector<int>{1, 2});
   CHECK_FALSE(d.end_pause_by_death(1));
   d.pause(1, 2s);

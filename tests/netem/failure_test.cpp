@@ -1,10 +1,10 @@
 // DESIGN section 1, "Failure semantics, equal in all worlds": each sentence a test.
-#include <map>
+#include "tests/netem/support/small_world.hpp"
 
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/netem/support/small_world.hpp"
+#include <map>
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -31,7 +31,7 @@ caf::actor idle(small_world& w, host_index on) {
   return w.spawn_public(on, [](puppet&) -> caf::behavior { return {[](const note&) {}}; });
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the kill of a process is seen by each observer after its own delay") {
   small_world w;
@@ -124,11 +124,12 @@ TEST_CASE("a pending request to a lost host ends by its own timeout") {
     });
     std::vector<std::pair<duration, caf::error>> ends;
     auto request = [&](puppet& self) {
-      self.request(silent, 30s, ask{1}).then([](const note&) { CHECK(false); },
-                                             [&](caf::error& why) { ends.emplace_back(w.now(), why); });
+      self.request(silent, 30s, ask{1})
+          .then([](const note&) { CHECK(false); },
+                [&](caf::error& why) { ends.emplace_back(w.now(), why); });
     };
-    w.does(b, request);           // it has the request when it dies
-    w.does_at(2s, b, request);    // it is dead when it is asked
+    w.does(b, request);        // it has the request when it dies
+    w.does_at(2s, b, request); // it is dead when it is asked
     w.clock.at(1s, [&] { w.net->kill(dying, scope); });
     w.run();
     REQUIRE(ends.size() == 2);
@@ -148,7 +149,7 @@ TEST_CASE("bytes that had not left a dead host are lost and bytes under way arri
   w.does(dying, [=](puppet& self) {
     for (std::uint32_t n = 1; n <= 3; ++n) self.send(sink, bulk{n, std::string(100'000, 'x')});
   });
-  w.clock.at(150ms, [&] {  // one has left, one is being sent, one waits
+  w.clock.at(150ms, [&] { // one has left, one is being sent, one waits
     CHECK(w.net->active_flows() == 1);
     w.net->kill(dying, kill_scope::machine);
     CHECK(w.net->active_flows() == 0);
@@ -163,7 +164,7 @@ TEST_CASE("bytes that had not left a dead host are lost and bytes under way arri
 TEST_CASE("small messages that wait for the uplink die with their host") {
   small_world w;
   w.net->set_path(w.here, w.here, {1s, 0ms});
-  auto dying = w.host(8e3), b = w.host(fast);  // 1000 bytes a second
+  auto dying = w.host(8e3), b = w.host(fast); // 1000 bytes a second
   std::vector<received> got;
   auto sink = w.collector(b, got);
   w.does(dying, [=](puppet& self) {
@@ -237,7 +238,7 @@ TEST_CASE("nothing enters a dead host") {
   auto a = w.host(), dying = w.host();
   std::vector<received> got;
   auto sink = w.collector(dying, got);
-  w.does(a, [=](puppet& self) { self.send(sink, note{1}); });  // under way when it dies
+  w.does(a, [=](puppet& self) { self.send(sink, note{1}); }); // under way when it dies
   w.clock.at(50ms, [&] { w.net->kill(dying, kill_scope::process); });
   w.does_at(1s, a, [=](puppet& self) { self.send(sink, note{2}); });
   w.run();
@@ -263,7 +264,7 @@ TEST_CASE("a restarted host is a new incarnation and old handles never equal new
   CHECK(w.net->host_on(w.net->machine_of(first)) == second);
   auto reborn = w.collector(second, after);
   CHECK(old != reborn);
-  CHECK(old.id() == reborn.id());  // the same place in both incarnations
+  CHECK(old.id() == reborn.id()); // the same place in both incarnations
   CHECK(old.node() != reborn.node());
   w.does(a, [=](puppet& self) {
     self.send(old, note{1});
@@ -296,7 +297,8 @@ TEST_CASE("who begins to monitor an ended actor learns of it after the delay") {
   CHECK(downs == std::vector<received>{{1s + 10ms, 0}});
 }
 
-TEST_CASE("who begins to monitor an actor that is gone for good is told so, by whoever answers at its address") {
+TEST_CASE("who begins to monitor an actor that is gone for good is told so, by whoever answers at "
+          "its address") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto dying = w.host(), b = w.host();
@@ -311,12 +313,14 @@ TEST_CASE("who begins to monitor an actor that is gone for good is told so, by w
     });
   };
   w.clock.at(1s, [&] { w.net->kill(dying, kill_scope::process); });
-  ask_at(2s);   // nobody is there, but it might come back
+  ask_at(2s); // nobody is there, but it might come back
   w.clock.at(3s, [&] { w.restart(dying); });
   ask_at(4s);
   std::uint64_t number = 0;
-  w.clock.at(5s, [&] { number = w.net->add_cut(cut::between({w.net->machine_of(b)}, traffic_direction::both)); });
-  ask_at(6s);   // who answers is not heard
+  w.clock.at(5s, [&] {
+    number = w.net->add_cut(cut::between({w.net->machine_of(b)}, traffic_direction::both));
+  });
+  ask_at(6s); // who answers is not heard
   w.run();
   REQUIRE(why.size() == 3);
   CHECK(why[0] == caf::exit_reason::unreachable);

@@ -1,12 +1,13 @@
-// docs/failures.md: what each fault does to what is under way, measured in virtual time and on the wall clock.
-#include <atomic>
-#include <functional>
+// docs/failures.md: what each fault does to what is under way, measured in virtual time and on the
+// wall clock.
+#include "tests/netem/support/small_world.hpp"
 
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "tests/netem/support/small_world.hpp"
+#include <atomic>
+#include <functional>
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -17,8 +18,8 @@ namespace {
 
 constexpr duration detection = 400ms;
 
-/// Runs `body` in both worlds: it builds, and returns what is checked after 2 s. `is` compares times: exact in
-/// virtual time; on the wall clock not before, and not long after.
+/// Runs `body` in both worlds: it builds, and returns what is checked after 2 s. `is` compares
+/// times: exact in virtual time; on the wall clock not before, and not long after.
 struct in_world {
   small_world w;
   explicit in_world(time_mode mode) : w(mode, 1, 2, detection) {}
@@ -46,7 +47,8 @@ void both_worlds(const std::function<void(in_world&)>& body) {
   }
 }
 
-void watch(small_world& w, host_index on, const caf::actor& whom, std::vector<received>& downs, std::vector<caf::error>& why) {
+void watch(small_world& w, host_index on, const caf::actor& whom, std::vector<received>& downs,
+           std::vector<caf::error>& why) {
   w.does(on, [&, whom](puppet& self) {
     self.on_down = [&](const caf::down_msg& down) {
       downs.push_back({w.now(), 0});
@@ -68,7 +70,7 @@ std::vector<std::uint32_t> numbers(const std::vector<received>& of) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a throttle to half doubles a transfer, and the second half of one under way") {
   both_worlds([](in_world& in) {
@@ -77,7 +79,7 @@ TEST_CASE("a throttle to half doubles a transfer, and the second half of one und
     std::vector<received> got, other;
     auto sink = w.collector(b, got), sink2 = w.collector(b, other);
     w.net->set_rates(w.net->machine_of(a), {4e6}, {4e6});
-    CHECK(w.net->rate_up(a).bits_per_second == 8e6);  // what its owner says
+    CHECK(w.net->rate_up(a).bits_per_second == 8e6); // what its owner says
     w.does(a, [=](puppet& self) { self.send(sink, bulk{1, std::string(200'000, 'x')}); });
     w.does(c, [=](puppet& self) { self.send(sink2, bulk{2, std::string(200'000, 'x')}); });
     duration half{};
@@ -88,7 +90,8 @@ TEST_CASE("a throttle to half doubles a transfer, and the second half of one und
     in.run();
     REQUIRE(got.size() == 1);
     REQUIRE(other.size() == 1);
-    const auto bytes = w.clock.mode() == time_mode::virtual_time ? w.wire_bytes_of("bulk") : 205'000;
+    const auto bytes =
+        w.clock.mode() == time_mode::virtual_time ? w.wire_bytes_of("bulk") : 205'000;
     const auto whole = at_rate(bytes, 8e6);
     if (w.clock.mode() == time_mode::virtual_time) {
       in.is(got[0].at, at_rate(bytes, 4e6));
@@ -157,7 +160,9 @@ TEST_CASE("what waits for a cut that heals in time arrives in order, late by as 
     auto sink = w.collector(b, small), big_sink = w.collector(b, big);
     std::uint64_t number = 0;
     w.does(a, [=](puppet& self) { self.send(big_sink, bulk{9, std::string(200'000, 'x')}); });
-    w.clock.at(100ms, [&] { number = w.net->add_cut(cut::isolating({w.net->machine_of(b)}, traffic_direction::both)); });
+    w.clock.at(100ms, [&] {
+      number = w.net->add_cut(cut::isolating({w.net->machine_of(b)}, traffic_direction::both));
+    });
     // One actor sends all three: of several on the wall clock none has to be the first.
     w.does_at(150ms, a, [=](puppet& self) {
       for (std::uint32_t n = 1; n <= 3; ++n) self.send(sink, note{n});
@@ -181,7 +186,8 @@ TEST_CASE("what waits for a cut that heals in time arrives in order, late by as 
   });
 }
 
-TEST_CASE("a cut that stays is given up after the detection time, and what is sent after it healed gets through") {
+TEST_CASE("a cut that stays is given up after the detection time, and what is sent after it healed "
+          "gets through") {
   both_worlds([](in_world& in) {
     auto& w = in.w;
     w.net->set_path(w.here, w.here, {10ms, 0ms});
@@ -190,7 +196,9 @@ TEST_CASE("a cut that stays is given up after the detection time, and what is se
     std::vector<caf::error> why, late_why;
     auto sink = w.collector(b, got);
     std::uint64_t number = 0;
-    w.clock.at(100ms, [&] { number = w.net->add_cut(cut::between({w.net->machine_of(b)}, traffic_direction::both)); });
+    w.clock.at(100ms, [&] {
+      number = w.net->add_cut(cut::between({w.net->machine_of(b)}, traffic_direction::both));
+    });
     watch(w, a, sink, downs, why);
     w.does_at(150ms, a, [=](puppet& self) { self.send(sink, note{1}); });
     w.does_at(160ms, a, [=](puppet& self) { self.send(sink, bulk{2, std::string(50'000, 'x')}); });
@@ -238,25 +246,34 @@ TEST_CASE("a paused host answers late and takes an answer that came in time for 
     std::vector<received> got, late, answers, others_answers, ticks;
     auto sink = w.collector(a, got), other = w.collector(b, ticks);
     std::atomic<int> timeouts{0};
-    // Steps are 30 ms apart, so that a thread that wakes late on the wall clock does not change their order.
-    // Its question is answered while it is paused, and its timeout is over when it goes on.
+    // Steps are 30 ms apart, so that a thread that wakes late on the wall clock does not change
+    // their order. Its question is answered while it is paused, and its timeout is over when it
+    // goes on.
     w.does_at(100ms, a, [&](puppet& self) {
-      self.request(other, 200ms, ask{7}).then([&](const note& x) { answers.push_back({w.now(), x.n}); },
-                                              [&](caf::error&) { ++timeouts; });
+      self.request(other, 200ms, ask{7})
+          .then(
+              [&](const note& x) {
+                answers.push_back({w.now(), x.n});
+              },
+              [&](caf::error&) { ++timeouts; });
     });
     w.does(a, [&](puppet& self) {
       self.become(caf::behavior{[&](const note& x) { late.push_back({w.now(), x.n}); }});
       self.delayed_send(&self, 250ms, note{1});
       self.delayed_send(&self, 300ms, note{2});
     });
-    duration paused{}, resumed{};   // on the wall clock a little later than they should be
+    duration paused{}, resumed{}; // on the wall clock a little later than they should be
     w.clock.at(130ms, [&] {
       CHECK(w.net->pause(a));
       paused = w.now();
     });
     w.does_at(150ms, b, [&](puppet& self) {
-      self.request(sink, 1s, ask{5}).then([&](const note& x) { others_answers.push_back({w.now(), x.n}); },
-                                          [&](caf::error&) { ++timeouts; });
+      self.request(sink, 1s, ask{5})
+          .then(
+              [&](const note& x) {
+                others_answers.push_back({w.now(), x.n});
+              },
+              [&](caf::error&) { ++timeouts; });
     });
     w.clock.at(200ms, [&] { CHECK((got.empty() && late.empty())); });
     w.clock.at(450ms, [&] {

@@ -1,10 +1,9 @@
+#include "kernels/base/rng.hpp"
 #include "netem/flat_map.hpp"
-
-#include <unordered_map>
 
 #include <doctest/doctest.h>
 
-#include "kernels/base/rng.hpp"
+#include <unordered_map>
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -19,19 +18,25 @@ TEST_CASE("a flat map holds what a standard map holds, through insertions, erasu
     // Few keys, some of which differ in the upper half alone: pairs of hosts do.
     auto key = draws.below(600) | draws.below(3) << 32;
     switch (draws.below(5)) {
-      case 0:
-      case 1: reference[key] = map[key] = static_cast<std::uint64_t>(step); break;
-      case 2:
-      case 3: CHECK(map.erase(key) == (reference.erase(key) == 1)); break;
-      default: {
-        auto* found = map.find(key);
-        auto expected = reference.find(key);
-        CHECK((found != nullptr) == (expected != reference.end()));
-        if (found != nullptr) CHECK(*found == expected->second);
-      }
+    case 0:
+    case 1:
+      reference[key] = map[key] = static_cast<std::uint64_t>(step);
+      break;
+    case 2:
+    case 3:
+      CHECK(map.erase(key) == (reference.erase(key) == 1));
+      break;
+    default: {
+      auto* found = map.find(key);
+      auto expected = reference.find(key);
+      CHECK((found != nullptr) == (expected != reference.end()));
+      if (found != nullptr) CHECK(*found == expected->second);
+    }
     }
     if (step % 5000 == 4999) {
-      auto old = [&](std::uint64_t, std::uint64_t value) { return value + 2000 < static_cast<std::uint64_t>(step); };
+      auto old = [&](std::uint64_t, std::uint64_t value) {
+        return value + 2000 < static_cast<std::uint64_t>(step);
+      };
       map.erase_if(old);
       std::erase_if(reference, [&](auto& entry) { return old(entry.first, entry.second); });
     }

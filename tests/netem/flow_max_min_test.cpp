@@ -1,13 +1,13 @@
 // max_min: the incremental solution equals the one from scratch, and is max-min fair by itself.
+#include "kernels/base/rng.hpp"
+#include "netem/max_min.hpp"
+#include "netem/max_min_reference.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
-
-#include "kernels/base/rng.hpp"
-#include "netem/max_min.hpp"
-#include "netem/max_min_reference.hpp"
 
 namespace {
 
@@ -60,7 +60,8 @@ struct pair_of_solvers {
     return worst;
   }
 
-  // Feasible, and every flow has a bottleneck: its cap, or a full link on which it is a highest one.
+  // Feasible, and every flow has a bottleneck: its cap, or a full link on which it is a highest
+  // one.
   bool is_max_min_fair(double tolerance = 1e-9) const {
     std::vector<double> used(capacities.size(), 0), highest(capacities.size(), 0);
     for (const auto& f : flows)
@@ -104,11 +105,11 @@ max_min_demand random_demand(shape kind, std::size_t links, rng& draw) {
   } else {
     const auto from = draw.below(half), to = draw.below(half);
     demand.path = {{id(from), 1}, {id(half + to), 1}};
-    if (kind == shape::trunk && from % 2 != to % 2)  // two sides joined by the last link
+    if (kind == shape::trunk && from % 2 != to % 2) // two sides joined by the last link
       demand.path.push_back({id(2 * half), 1});
     if (kind == shape::weighted) {
       demand.weight = draw.uniform(0.1, 3);
-      if (from != to) {  // acknowledgements, as SimGrid's cross-traffic has them
+      if (from != to) { // acknowledgements, as SimGrid's cross-traffic has them
         demand.path.push_back({id(to), 0.05});
         demand.path.push_back({id(half + from), 0.05});
       }
@@ -116,7 +117,7 @@ max_min_demand random_demand(shape kind, std::size_t links, rng& draw) {
   }
   const auto kind_of_cap = draw.below(4);
   if (kind_of_cap == 0) demand.cap = draw.uniform(0.05, 5);
-  if (kind_of_cap == 1) demand.cap = 1;  // ties with other caps
+  if (kind_of_cap == 1) demand.cap = 1; // ties with other caps
   return demand;
 }
 
@@ -151,11 +152,11 @@ void churn(shape kind, std::size_t links, std::size_t target, std::size_t steps,
   }
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("rates from scratch are those of a worked example") {
-  // Bertsekas and Gallager, section 6.5.2: three flows share a link of 1, one of them goes on over a
-  // link of 1 that it shares with another: 1/3 each, and 2/3 for the other.
+  // Bertsekas and Gallager, section 6.5.2: three flows share a link of 1, one of them goes on over
+  // a link of 1 that it shares with another: 1/3 each, and 2/3 for the other.
   const link_id a{0}, b{1};
   const std::vector<double> capacities{1, 1};
   const std::vector<max_min_demand> flows{
@@ -180,7 +181,7 @@ TEST_CASE("a change moves the rates of those whom it concerns and of nobody else
   CHECK(both.solver.bottleneck(0) == b);
   CHECK(both.solver.fill_level(c) == unlimited);
 
-  both.set_capacity(3, 5);  // the third flow shares a link with the second, which has room
+  both.set_capacity(3, 5); // the third flow shares a link with the second, which has room
   const auto changed = both.solver.solve();
   REQUIRE(changed.size() == 1);
   CHECK(changed[0] == 2);
@@ -255,7 +256,8 @@ TEST_CASE("incremental rates equal those from scratch with weights and cross-tra
   for (std::uint64_t seed = 0; seed < 4; ++seed) churn(shape::weighted, 20, 50, 1500, false, seed);
 }
 
-TEST_CASE("incremental rates equal those from scratch among thousands of flows of overlapping groups") {
+TEST_CASE(
+    "incremental rates equal those from scratch among thousands of flows of overlapping groups") {
   auto draw = stream(5, "groups");
   pair_of_solvers both;
   constexpr std::size_t peers = 256, group = 16;
@@ -300,7 +302,8 @@ TEST_CASE("rounding does not add up over a hundred thousand changes") {
     for (const auto& f : both.flows)
       for (const auto& use : f.demand.path)
         if (static_cast<std::size_t>(use.link) == l) used += both.solver.rate(f.flow);
-    CHECK(both.solver.used(link_id{static_cast<std::uint32_t>(l)}) == doctest::Approx(used).epsilon(1e-11));
+    CHECK(both.solver.used(link_id{static_cast<std::uint32_t>(l)}) ==
+          doctest::Approx(used).epsilon(1e-11));
   }
 }
 

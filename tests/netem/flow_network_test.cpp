@@ -1,4 +1,7 @@
 // flow_network: closed forms first, then what must hold under any churn of flows.
+#include "kernels/base/rng.hpp"
+#include "netem/flow_network.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -6,9 +9,6 @@
 #include <cmath>
 #include <map>
 #include <vector>
-
-#include "kernels/base/rng.hpp"
-#include "netem/flow_network.hpp"
 
 namespace {
 
@@ -44,7 +44,7 @@ flow_id send(flow_network& net, const host& from, const host& to, std::uint64_t 
   return net.start(std::array{from.up, to.down}, bytes, cap, now, tag);
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("one flow takes bytes over the narrowest link: t = 8 S / min(up, down)") {
   flow_network net;
@@ -75,7 +75,7 @@ TEST_CASE("a flow's cap holds it back: t = 8 S / cap") {
 
 TEST_CASE("completion is rounded up to a nanosecond") {
   flow_network net;
-  const auto h = star(net, 2, 3, 3);  // 8 bits at 3 bit/s: 2.666666666... s
+  const auto h = star(net, 2, 3, 3); // 8 bits at 3 bit/s: 2.666666666... s
   send(net, h[0], h[1], 1, 0ns);
   CHECK(net.next_completion() == 2'666'666'667ns);
 }
@@ -140,7 +140,8 @@ TEST_CASE("in a ring nobody shares: t = 8 S / min(up, down) for each") {
   }
 }
 
-TEST_CASE("in an all-to-all of n peers each direction carries n - 1 flows: t = 8 (n - 1) S / min(up, down)") {
+TEST_CASE("in an all-to-all of n peers each direction carries n - 1 flows: t = 8 (n - 1) S / "
+          "min(up, down)") {
   flow_network net;
   constexpr std::size_t n = 9;
   const auto h = star(net, n, 100 * Mbit, 80 * Mbit);
@@ -171,12 +172,12 @@ TEST_CASE("a change of capacity counts from its moment on") {
   flow_network net;
   const auto h = star(net, 2, 80 * Mbit, 1000 * Mbit);
   const auto f = send(net, h[0], h[1], 30 * MB, 0ns);
-  net.set_capacity(h[0].up, 40 * Mbit, 1s);  // 20 MB left at 5 MB/s
+  net.set_capacity(h[0].up, 40 * Mbit, 1s); // 20 MB left at 5 MB/s
   CHECK(net.next_completion() == 5s);
   net.set_capacity(h[0].up, 0, 2s);
   CHECK(net.next_completion() == std::nullopt);
   CHECK(net.expected_end(f) == duration::max());
-  net.set_capacity(h[0].up, 120 * Mbit, 10s);  // 15 MB left
+  net.set_capacity(h[0].up, 120 * Mbit, 10s); // 15 MB left
   CHECK(net.next_completion() == 11s);
 }
 
@@ -236,7 +237,7 @@ TEST_CASE("under random churn bytes are conserved, time is monotone and no link 
     }
     struct record {
       std::uint64_t bytes;
-      double moved = 0;  // integrated outside
+      double moved = 0; // integrated outside
     };
     std::map<flow_id, record> open;
     std::vector<finished_flow> out;
@@ -291,7 +292,8 @@ TEST_CASE("under random churn bytes are conserved, time is monotone and no link 
         const auto link = net.bottleneck(id);
         if (!link) continue;
         REQUIRE(net.used(*link) >= net.capacity(*link) * (1 - 1e-9));
-        for (const auto other : net.flows_on(*link)) REQUIRE(net.rate(other) <= net.rate(id) * (1 + 1e-9));
+        for (const auto other : net.flows_on(*link))
+          REQUIRE(net.rate(other) <= net.rate(id) * (1 + 1e-9));
       }
     }
     settle_until(now + 1h);

@@ -107,8 +107,7 @@ TEST_CASE("addresses of actors elsewhere stay the same while somebody has them, 
   std::vector<caf::strong_actor_ptr> dropped;
   const auto kept = t.port_at(away, 1000, dropped);
   CHECK(t.port_at(away, 1000, dropped) == kept);
-  for (std::uint32_t ordinal = 0; ordinal < 63; ++ordinal)
-    t.port_at(away, ordinal, dropped);
+  for (std::uint32_t ordinal = 0; ordinal < 63; ++ordinal) t.port_at(away, ordinal, dropped);
   CHECK(dropped.empty());
   const auto last = t.port_at(away, 63, dropped);
   CHECK(dropped.size() == 63);
@@ -127,8 +126,7 @@ TEST_CASE("small messages of a pair arrive in order, and a quiet pair is forgott
   CHECK(lines.behind_last(1, 7ms) == 50ms);
   CHECK(lines.behind_last(1, 7s) == 7s);
   CHECK(lines.behind_last(3, 7ms) == 7ms);
-  for (std::uint64_t pair = 10; pair < 1000; ++pair)
-    lines.in_order(pair, 2s, 1s);
+  for (std::uint64_t pair = 10; pair < 1000; ++pair) lines.in_order(pair, 2s, 1s);
   CHECK(lines.behind_last(1, 7ms) == 7ms);
   CHECK(lines.behind_last(999, 7ms) == 2s);
 }
@@ -168,8 +166,7 @@ TEST_CASE("observers keep their numbers and their order while others are taken")
   CHECK(even.size() == 1);
   CHECK(ended == 1);
   std::vector<std::uint64_t> left;
-  for (const auto& each : list)
-    left.push_back(each.number);
+  for (const auto& each : list) left.push_back(each.number);
   CHECK(left == std::vector<std::uint64_t>{1, 3});
   CHECK(list.make(nullptr, 9).number == 4);
   CHECK_FALSE(list.needs_sweep());

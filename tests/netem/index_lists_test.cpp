@@ -10,8 +10,7 @@ namespace {
 
 std::vector<std::uint32_t> all(const index_lists& lists, std::uint32_t list) {
   std::vector<std::uint32_t> out;
-  for (auto at = lists.first(list); at != index_lists::none; at = lists.next(at))
-    out.push_back(at);
+  for (auto at = lists.first(list); at != index_lists::none; at = lists.next(at)) out.push_back(at);
   return out;
 }
 
@@ -19,8 +18,7 @@ std::vector<std::uint32_t> all(const index_lists& lists, std::uint32_t list) {
 
 TEST_CASE("indices are removed from the front, the middle and the end of their list") {
   index_lists lists;
-  for (std::uint32_t i = 0; i < 5; ++i)
-    lists.push_front(3, i);
+  for (std::uint32_t i = 0; i < 5; ++i) lists.push_front(3, i);
   lists.push_front(0, 9);
   using numbers = std::vector<std::uint32_t>;
   CHECK(all(lists, 3) == numbers{4, 3, 2, 1, 0});

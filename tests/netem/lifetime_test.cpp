@@ -1,9 +1,9 @@
-#include <cstdio>
+#include "tests/netem/support/small_world.hpp"
 
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/netem/support/small_world.hpp"
+#include <cstdio>
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -29,17 +29,17 @@ std::int64_t allocated() {
 
 /// An actor that knows its own address, as protocol actors do.
 class self_aware final : public puppet {
- public:
+public:
   self_aware(caf::actor_config& config, small_world& in)
       : puppet(config, in, [](puppet&) -> caf::behavior { return {[](const note&) {}}; }) {}
   void on_exit() override { address_ = nullptr; }
   void know(caf::actor address) { address_ = std::move(address); }
 
- private:
+private:
   caf::actor address_;
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("one hundred thousand lives and deaths of published actors leave nothing") {
   small_world w;
@@ -131,7 +131,7 @@ TEST_CASE("a host that restarts one thousand times leaves nothing of its past li
   auto before = allocated();
   live(900);
   CHECK(w.net->incarnation(a) == 1000);
-  CHECK(got.size() == 1000);  // the notes; no bulk was done
+  CHECK(got.size() == 1000); // the notes; no bulk was done
   CHECK(puppet::live() == 1);
   CHECK(port::live() == 1);
   CHECK(w.net->active_flows() == 0);
@@ -159,7 +159,8 @@ TEST_CASE("who lives long does not remember those who watched it and died") {
   live(100);
   auto before = allocated();
   live(2000);
-  // A watch takes more than a hundred bytes, and 100,000 were begun; besides, each life of a host is known for ever.
+  // A watch takes more than a hundred bytes, and 100,000 were begun; besides, each life of a host
+  // is known for ever.
   CHECK(allocated() - before < 2000 * 1000);
   // Who is alive is told, once.
   int downs = 0;
@@ -185,7 +186,9 @@ TEST_CASE("a world ends cleanly with everything in flight") {
         addresses.push_back(w.spawn_public(hosts.back(), [](puppet& self) -> caf::behavior {
           return {[&self](const ask&) { return self.make_response_promise<note>(); },
                   [](const intro&) {},
-                  [&self](const note& x) { self.send(caf::actor_cast<caf::actor>(self.current_sender()), note{x.n + 1}); }};
+                  [&self](const note& x) {
+                    self.send(caf::actor_cast<caf::actor>(self.current_sender()), note{x.n + 1});
+                  }};
         }));
       }
       auto raw = w.spawn(hosts[0], [](puppet&) -> caf::behavior { return {[](const note&) {}}; });
@@ -198,7 +201,8 @@ TEST_CASE("a world ends cleanly with everything in flight") {
             self.send(other, note{1});
             self.monitor(other);
           }
-          self.become(caf::behavior{[&self](const note&) { self.send(&self, note{1}), self.quit(); }});
+          self.become(
+              caf::behavior{[&self](const note&) { self.send(&self, note{1}), self.quit(); }});
           self.delayed_send(&self, 30ms, note{1});
         });
       w.clock.at(300ms, [&] { w.net->kill(hosts[3], kill_scope::machine); });
@@ -218,7 +222,9 @@ TEST_CASE("a world on the wall clock ends cleanly with everything in flight") {
       hosts.push_back(w.host());
       addresses.push_back(w.spawn_public(hosts.back(), [](puppet& self) -> caf::behavior {
         return {[](const bulk&) {},
-                [&self](const note& x) { self.send(caf::actor_cast<caf::actor>(self.current_sender()), note{x.n + 1}); }};
+                [&self](const note& x) {
+                  self.send(caf::actor_cast<caf::actor>(self.current_sender()), note{x.n + 1});
+                }};
       }));
     }
     for (auto h : hosts)

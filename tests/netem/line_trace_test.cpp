@@ -1,8 +1,8 @@
+#include "netem/line_trace.hpp"
+
 #include <doctest/doctest.h>
 
 #include <sstream>
-
-#include "netem/line_trace.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -22,10 +22,11 @@ std::string problems(const std::string& text) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a line trace says what changes when, and leaves the rest") {
-  const auto made = read("time,up,down,delay,loss\r\n\n0,20Mbit,100Mbit,15ms,0%\n30.5,5Mbit,,,1.5% # evening\n1min,,,200ms,0.25\n");
+  const auto made = read("time,up,down,delay,loss\r\n\n0,20Mbit,100Mbit,15ms,0%\n30.5,5Mbit,,,1.5% "
+                         "# evening\n1min,,,200ms,0.25\n");
   CHECK(made.problems.empty());
   REQUIRE(made.changes.size() == 3);
   CHECK(made.changes[0] == line_change{0s, data_rate{20e6}, data_rate{100e6}, 15ms, 0.0});
@@ -44,7 +45,8 @@ TEST_CASE("what is wrong with a line trace is said with its place") {
   CHECK(problems("up,time\n") == "1:1: the first column has to be 'time'\n");
   CHECK(problems("time\n0\n") == "1:1: a 'time' and nothing that changes\n");
   CHECK(problems("time,bandwith,up,up\n") ==
-        "1:6: unknown column 'bandwith': there are time, up, down, delay and loss\n1:18: the column 'up' is there twice\n");
+        "1:6: unknown column 'bandwith': there are time, up, down, delay and loss\n1:18: the "
+        "column 'up' is there twice\n");
   CHECK(problems("time,up\n") == "1:1: no rows: nothing ever changes\n");
   CHECK(problems("time,up\n5,1Mbit\n5,2Mbit\n3,1Mbit,4\n2,0Mbit\nx,5Mbps\n") ==
         "3:1: out of order: the row before this one is at 5s\n"
@@ -54,5 +56,6 @@ TEST_CASE("what is wrong with a line trace is said with its place") {
         "6:1: time: 'x' is not a duration: write a number and a unit, such as 80ms or 2h\n"
         "6:3: '5Mbps' is ambiguous: write 5Mbit (bits) or 0.625MB/s (bytes)\n");
   CHECK(problems("time,loss\n0,100%\n1,much\n") ==
-        "2:3: a loss is at least 0 and below 100%\n3:3: expected a number or a percentage, not 'much'\n");
+        "2:3: a loss is at least 0 and below 100%\n3:3: expected a number or a percentage, not "
+        "'much'\n");
 }

@@ -60,8 +60,7 @@ TEST_CASE("a callback may begin sections of its own and report in them") {
   reporting_mutex mutex([&](const delivered_event& what) { callback(what); }, {});
   callback = [&](const delivered_event& what) {
     told.push_back(what.wire_bytes);
-    if (what.wire_bytes >= 3)
-      return;
+    if (what.wire_bytes >= 3) return;
     locked_section nested(mutex);
     nested.report(numbered(what.wire_bytes + 1));
   };
@@ -92,12 +91,10 @@ TEST_CASE(
       for (int i = 0; i < 5000; ++i) {
         locked_section here(mutex);
         here.report(numbered(next++));
-        if (i % 7 == 0)
-          here.report(numbered(next++));
+        if (i % 7 == 0) here.report(numbered(next++));
       }
     });
-  for (auto& thread : threads)
-    thread.join();
+  for (auto& thread : threads) thread.join();
   REQUIRE(told.size() == next);
   CHECK(std::is_sorted(told.begin(), told.end()));
   CHECK(most == 1);
@@ -108,8 +105,7 @@ TEST_CASE("no report is given after reporting has stopped, and none is being giv
   reporting_mutex mutex(
       [&](const delivered_event&) {
         std::this_thread::sleep_for(20us);
-        if (stopped)
-          late = true;
+        if (stopped) late = true;
       },
       {});
   std::atomic<bool> over{false};
@@ -126,8 +122,7 @@ TEST_CASE("no report is given after reporting has stopped, and none is being giv
   stopped = true;
   std::this_thread::sleep_for(10ms);
   over = true;
-  for (auto& thread : threads)
-    thread.join();
+  for (auto& thread : threads) thread.join();
   CHECK_FALSE(late);
 }
 
@@ -175,8 +170,7 @@ struct end_witness {
       net->paused_time(0);
       asked->set_value();
     }).detach();
-    if (answer.wait_for(2s) != std::future_status::ready)
-      ++*under_lock;
+    if (answer.wait_for(2s) != std::future_status::ready) ++*under_lock;
     ++*ended;
   }
 };

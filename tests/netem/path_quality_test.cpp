@@ -1,10 +1,10 @@
+#include "netem/path_quality.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
-
-#include "netem/path_quality.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -39,7 +39,7 @@ path_quality shaken(jitter_shape shape, double correlation = 0) {
   return q;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("each jitter has its mean, its width and its shape") {
   const auto uniform = of(shaken(jitter_shape::uniform), 200'000);
@@ -63,7 +63,8 @@ TEST_CASE("each jitter has its mean, its width and its shape") {
 TEST_CASE("correlation leaves the distribution as it is, and neighbours are alike") {
   for (const auto shape : {jitter_shape::uniform, jitter_shape::normal, jitter_shape::pareto}) {
     path_memory memory;
-    const auto alone = of(shaken(shape), 200'000), together = of(shaken(shape, 0.8), 200'000, &memory);
+    const auto alone = of(shaken(shape), 200'000),
+               together = of(shaken(shape, 0.8), 200'000, &memory);
     CHECK(together.mean == doctest::Approx(alone.mean).epsilon(0.01));
     CHECK(together.deviation == doctest::Approx(alone.deviation).epsilon(0.05));
   }
@@ -92,14 +93,16 @@ TEST_CASE("losses come as often as their model says, alone or in bursts") {
     path_memory memory;
     int first = 0;
     const int n = 200'000;
-    for (int i = 0; i < n; ++i) first += draw_retransmissions(loss, packets, draws, &memory) > 0 ? 1 : 0;
+    for (int i = 0; i < n; ++i)
+      first += draw_retransmissions(loss, packets, draws, &memory) > 0 ? 1 : 0;
     return static_cast<double>(first) / n;
   };
   loss_model alone;
   alone.rate = 0.05;
   CHECK(measured(alone, 1) == doctest::Approx(0.05).epsilon(0.03));
   CHECK(measured(alone, 3) == doctest::Approx(1 - std::pow(0.95, 3)).epsilon(0.03));
-  // p / (p + r) of the packets find the bad state; a burst is 1 / r packets long on average and is one loss event.
+  // p / (p + r) of the packets find the bad state; a burst is 1 / r packets long on average and is
+  // one loss event.
   loss_model bursts;
   bursts.p = 0.01;
   bursts.r = 0.25;

@@ -1,10 +1,11 @@
-// What ways between hosts do to messages: lines, shared links, coordinates, loss, duplicates, reordering.
+// What ways between hosts do to messages: lines, shared links, coordinates, loss, duplicates,
+// reordering.
+#include "tests/netem/support/small_world.hpp"
+
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
 
 #include <cmath>
-
-#include "tests/netem/support/small_world.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -31,7 +32,7 @@ duration note_time(small_world& w, host_index from, host_index to) {
   return got.front().at;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the delays of both lines come on top of the delay between the regions") {
   small_world w;
@@ -105,7 +106,7 @@ TEST_CASE("a lost small message comes after a timeout, and those behind it wait"
   REQUIRE(got.size() == 2 * count);
   std::uint32_t late = 0;
   for (std::uint32_t n = 0; n < count; ++n) {
-    CHECK(got[2 * n].n == 2 * n);  // in order
+    CHECK(got[2 * n].n == 2 * n); // in order
     const auto took = got[2 * n].at - n * 10s;
     if (took < 60ms) continue;
     ++late;
@@ -125,13 +126,15 @@ TEST_CASE("duplicates cost bytes and nothing else") {
   auto a = w.host(8e9), b = w.host(8e9);
   std::vector<received> got;
   auto sink = w.collector(b, got);
-  for (std::uint32_t n = 0; n < 1000; ++n) w.does_at(n * 1s, a, [sink, n](puppet& self) { self.send(sink, note{n}); });
+  for (std::uint32_t n = 0; n < 1000; ++n)
+    w.does_at(n * 1s, a, [sink, n](puppet& self) { self.send(sink, note{n}); });
   w.run();
   CHECK(got.size() == 1000);
   const auto one = w.wire_bytes_of("note");
   std::uint64_t sent = 0;
   for (std::size_t c = 0; c < fabric::traffic_classes; ++c) sent += w.net->traffic_bytes(c);
-  CHECK(static_cast<double>(sent) / static_cast<double>(one) == doctest::Approx(1500).epsilon(0.05));
+  CHECK(static_cast<double>(sent) / static_cast<double>(one) ==
+        doctest::Approx(1500).epsilon(0.05));
 }
 
 TEST_CASE("what is reordered skips the delay but nobody before it") {

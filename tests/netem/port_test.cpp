@@ -1,9 +1,8 @@
 #include "netem/port.hpp"
+#include "tests/netem/support/small_world.hpp"
 
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
-
-#include "tests/netem/support/small_world.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -30,11 +29,14 @@ TEST_CASE("an answer comes to the asker by its address and takes the way back") 
   duration answered{};
   caf::strong_actor_ptr answerer;
   w.does(a, [&, sink](puppet& self) {
-    self.request(sink, 1s, ask{5}).then([&](const note& x) {
-      CHECK(x.n == 5);
-      answered = w.now();
-      answerer = self.current_sender();
-    }, [](caf::error&) { CHECK(false); });
+    self.request(sink, 1s, ask{5})
+        .then(
+            [&](const note& x) {
+              CHECK(x.n == 5);
+              answered = w.now();
+              answerer = self.current_sender();
+            },
+            [](caf::error&) { CHECK(false); });
   });
   w.run();
   CHECK(answered / 1ms == 20);
@@ -53,7 +55,8 @@ TEST_CASE("a delegated request is charged to the host that delegates and answere
   });
   duration answered{};
   w.does(a, [&, middle](puppet& self) {
-    self.request(middle, 1s, ask{5}).then([&](const note&) { answered = w.now(); }, [](caf::error&) { CHECK(false); });
+    self.request(middle, 1s, ask{5})
+        .then([&](const note&) { answered = w.now(); }, [](caf::error&) { CHECK(false); });
   });
   w.run();
   std::vector<std::pair<host_index, host_index>> ways;
@@ -63,10 +66,11 @@ TEST_CASE("a delegated request is charged to the host that delegates and answere
   CHECK(answered / 1ms == 30);
 }
 
-TEST_CASE("a delayed message to an address leaves when its time has come from the host that sent it") {
+TEST_CASE(
+    "a delayed message to an address leaves when its time has come from the host that sent it") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 0ms});
-  w.host();  // so that the numbers of actors and hosts and ordinals are not the same by chance
+  w.host(); // so that the numbers of actors and hosts and ordinals are not the same by chance
   auto a = w.host(8e12), b = w.host(8e12);
   std::vector<received> got;
   auto sink = w.collector(b, got);
@@ -141,7 +145,8 @@ TEST_CASE("an actor may end another of its own host by its address") {
   auto a = w.host();
   std::vector<received> got;
   auto sink = w.collector(a, got);
-  w.does(a, [=](puppet& self) { self.send_exit(sink, caf::exit_reason::user_shutdown), self.quit(); });
+  w.does(a,
+         [=](puppet& self) { self.send_exit(sink, caf::exit_reason::user_shutdown), self.quit(); });
   w.run();
   CHECK(w.net->live_actors(a) == 0);
   CHECK(w.net->refused() == 0);
@@ -175,11 +180,12 @@ TEST_CASE("a request to an ended actor of a living host is refused after a round
   w.run();
   duration refused{};
   w.does_at(1s, a, [&](puppet& self) {
-    self.request(ended, 3600s, ask{1}).then([](const note&) { CHECK(false); },
-                                         [&](caf::error& why) {
-                                           CHECK(why == caf::sec::request_receiver_down);
-                                           refused = w.now();
-                                         });
+    self.request(ended, 3600s, ask{1})
+        .then([](const note&) { CHECK(false); },
+              [&](caf::error& why) {
+                CHECK(why == caf::sec::request_receiver_down);
+                refused = w.now();
+              });
   });
   w.run();
   CHECK(refused / 1ms == 1020);
@@ -196,9 +202,9 @@ TEST_CASE("a request to an ended actor of the same host is refused at once") {
   w.run();
   bool refused = false;
   w.does(a, [&](puppet& self) {
-    self.request(ended, 3600s, ask{1}).then([](const note&) {}, [&](caf::error& why) {
-      refused = why == caf::sec::request_receiver_down;
-    });
+    self.request(ended, 3600s, ask{1})
+        .then([](const note&) {},
+              [&](caf::error& why) { refused = why == caf::sec::request_receiver_down; });
   });
   CHECK(w.run() == 0s);
   CHECK(refused);

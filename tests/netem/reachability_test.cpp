@@ -1,10 +1,9 @@
 #include "netem/reachability.hpp"
-
-#include <vector>
+#include "tests/netem/support/small_world.hpp"
 
 #include <doctest/doctest.h>
 
-#include "tests/netem/support/small_world.hpp"
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -15,16 +14,21 @@ namespace {
 using kind = reachability::answer::kind;
 constexpr std::uint32_t relay_a = 90, relay_b = 91;
 
-/// Hosts 0 .. 3 are of the four classes, 4 .. 7 again, one machine each. 10 ms between all, 5 ms to relay_b.
+/// Hosts 0 .. 3 are of the four classes, 4 .. 7 again, one machine each. 10 ms between all, 5 ms to
+/// relay_b.
 reachability rules(double hole_punching = 1) {
-  reachability out(1, hole_punching, [](std::uint32_t a, std::uint32_t b) { return a == relay_b || b == relay_b ? 5ms : 10ms; });
+  reachability out(1, hole_punching, [](std::uint32_t a, std::uint32_t b) {
+    return a == relay_b || b == relay_b ? 5ms : 10ms;
+  });
   for (std::uint32_t i = 0; i < 8; ++i) out.add(i, i, static_cast<nat_class>(i % 4));
   return out;
 }
 
-std::uint64_t opened(const reachability& r, way_in way) { return r.counts().connections[static_cast<std::size_t>(way)]; }
+std::uint64_t opened(const reachability& r, way_in way) {
+  return r.counts().connections[static_cast<std::size_t>(way)];
+}
 
-}  // namespace
+} // namespace
 
 TEST_CASE("two can punch unless both are symmetric or one is open or outbound only") {
   using enum nat_class;
@@ -37,10 +41,11 @@ TEST_CASE("two can punch unless both are symmetric or one is open or outbound on
   CHECK(!can_punch(open, cone));
 }
 
-TEST_CASE("without a relay everybody reaches the open ones, and is reached by those it has dialled") {
+TEST_CASE(
+    "without a relay everybody reaches the open ones, and is reached by those it has dialled") {
   auto r = rules();
   CHECK(r.ask(0, 4, 100, 0s).what == kind::go);
-  CHECK(r.counts() == reachability_counts{});   // nothing to count between open ones
+  CHECK(r.counts() == reachability_counts{}); // nothing to count between open ones
   for (std::uint32_t from : {1, 2, 3}) {
     CHECK(r.ask(0, from, 100, 1s).what == kind::never);
     CHECK(r.ask(from, 0, 100, 1s).what == kind::go);
@@ -67,11 +72,11 @@ TEST_CASE("a relay signals reversal and punching, and relays the rest, each at i
     CHECK(r.ask(to, from, 0, answer.ready).what == kind::go);
     return answer.ready - 1s;
   };
-  CHECK(after(0, 5) == 30ms);                    // 20 ms by the relay, 10 ms back
+  CHECK(after(0, 5) == 30ms); // 20 ms by the relay, 10 ms back
   CHECK(after(0, 7) == 30ms);
-  CHECK(after(1, 5) == 70ms);                    // three times 20 ms, 10 ms between
+  CHECK(after(1, 5) == 70ms); // three times 20 ms, 10 ms between
   CHECK(after(1, 6) == 70ms);
-  CHECK(after(2, 6) == 40ms);                    // relayed
+  CHECK(after(2, 6) == 40ms); // relayed
   CHECK(after(3, 5) == 40ms);
   CHECK(opened(r, way_in::reversed) == 2);
   CHECK(opened(r, way_in::punched) == 2);
@@ -89,7 +94,8 @@ TEST_CASE("punching works for the same pairs whoever begins, and about as often 
     for (std::uint32_t i = 0; i < many; ++i) r.add(i, i, nat_class::cone);
     r.add_relay(relay_a, 1);
     for (std::uint32_t i = 0; i < many; ++i)
-      for (std::uint32_t j = 0; j < i; ++j) (void)(swapped ? r.ask(j, i, 1, 0s) : r.ask(i, j, 1, 0s));
+      for (std::uint32_t j = 0; j < i; ++j)
+        (void)(swapped ? r.ask(j, i, 1, 0s) : r.ask(i, j, 1, 0s));
     if (swapped) CHECK(opened(r, way_in::punched) == punched);
     punched = opened(r, way_in::punched);
   }
@@ -101,16 +107,16 @@ TEST_CASE("a relay that has spent its budget refuses, the next nearest takes ove
   auto r = rules(0);
   r.add_relay(relay_a, 10'000);
   r.add_relay(relay_b, 1000);
-  CHECK(r.ask(1, 5, 600, 0s).ready == 20ms);     // by the nearer one
+  CHECK(r.ask(1, 5, 600, 0s).ready == 20ms); // by the nearer one
   CHECK(r.ask(1, 5, 600, 1s).relay == relay_b);
-  CHECK(r.ask(1, 5, 600, 1s).what == kind::wait);  // 400 bytes left: over the other one
+  CHECK(r.ask(1, 5, 600, 1s).what == kind::wait); // 400 bytes left: over the other one
   CHECK(r.ask(1, 5, 600, 2s).relay == relay_a);
   CHECK(r.relay_left());
-  CHECK(r.ask(0, 5, 600, 2s).what == kind::wait);  // reversed
+  CHECK(r.ask(0, 5, 600, 2s).what == kind::wait); // reversed
   CHECK(r.ask(1, 5, 9401, 3s).what == kind::never);
   CHECK(!r.relay_left());
   CHECK(r.ask(0, 6, 1, 4s).why == unreachable_because::relay_spent);
-  CHECK(r.ask(0, 5, 1, 4s).what == kind::go);      // what is connected stays so
+  CHECK(r.ask(0, 5, 1, 4s).what == kind::go); // what is connected stays so
   CHECK(r.counts().relayed_bytes == 1200);
 }
 
@@ -123,7 +129,8 @@ TEST_CASE("a relay that died relays nothing") {
   CHECK(r.ask(1, 5, 100, 2s).what == kind::never);
 }
 
-TEST_CASE("a cone shows all others one address, a symmetric one a new one to each, an outbound one none") {
+TEST_CASE("a cone shows all others one address, a symmetric one a new one to each, an outbound one "
+          "none") {
   auto r = rules();
   CHECK(r.address_of(1, 0) == r.address_of(1, 4));
   CHECK(r.address_of(2, 0) != r.address_of(2, 4));
@@ -139,17 +146,23 @@ using namespace shoal::netem::testing;
 
 host_index behind(small_world& w, nat_class nat) {
   static int n = 0;
-  return w.net->start_host(w.net->add_machine(
-      {.name = "nat-" + std::to_string(n++), .region = w.here, .up = {8e6}, .down = {8e6}, .nat = nat}));
+  return w.net->start_host(w.net->add_machine({.name = "nat-" + std::to_string(n++),
+                                               .region = w.here,
+                                               .up = {8e6},
+                                               .down = {8e6},
+                                               .nat = nat}));
 }
 
 host_index relay(small_world& w, std::uint64_t budget) {
-  return w.net->add_relay({.name = "relay." + std::to_string(budget), .region = w.here, .up = {4e6}, .down = {8e6}}, budget);
+  return w.net->add_relay(
+      {.name = "relay." + std::to_string(budget), .region = w.here, .up = {4e6}, .down = {8e6}},
+      budget);
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("the fabric drops what reaches nobody, and lets the answer through once the other side has dialled") {
+TEST_CASE("the fabric drops what reaches nobody, and lets the answer through once the other side "
+          "has dialled") {
   small_world w;
   auto home = behind(w, nat_class::cone), lab = w.host();
   std::vector<received> at_home, at_lab;

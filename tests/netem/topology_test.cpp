@@ -33,8 +33,7 @@ machine_options named(std::string name, site_index site = no_site) {
 
 std::vector<std::string> names(const topology& in, const topology::route& route) {
   std::vector<std::string> out;
-  for (const auto link : route.links())
-    out.push_back(in.name_of(link));
+  for (const auto link : route.links()) out.push_back(in.name_of(link));
   return out;
 }
 

@@ -1,11 +1,11 @@
+#include "netem/trace_formats.hpp"
+#include "netem/trace_statistics.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <sstream>
 #include <string>
-
-#include "netem/trace_formats.hpp"
-#include "netem/trace_statistics.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -23,7 +23,8 @@ trace_result read(const std::string& text, trace_options how = {}) {
 
 trace read_well(const std::string& text, trace_options how = {}) {
   auto out = read(text, std::move(how));
-  for (const auto& what : out.problems) MESSAGE(what.line << ":" << what.column << ": " << what.message);
+  for (const auto& what : out.problems)
+    MESSAGE(what.line << ":" << what.column << ": " << what.message);
   REQUIRE(out.problems.empty());
   return std::move(out.value);
 }
@@ -32,7 +33,8 @@ trace read_well(const std::string& text, trace_options how = {}) {
 std::string problems(const std::string& text, trace_options how = {}) {
   std::string out;
   for (const auto& what : read(text, std::move(how)).problems)
-    out += std::to_string(what.line) + ":" + std::to_string(what.column) + ": " + what.message + "\n";
+    out +=
+        std::to_string(what.line) + ":" + std::to_string(what.column) + ": " + what.message + "\n";
   return out;
 }
 
@@ -45,30 +47,36 @@ trace fixture(const std::string& name) {
 
 std::string counts_of(const trace& what) {
   std::string out;
-  for (const auto& [when, live] : live_counts(what)) out += to_string(when) + ":" + std::to_string(live) + " ";
+  for (const auto& [when, live] : live_counts(what))
+    out += to_string(when) + ":" + std::to_string(live) + " ";
   return out;
 }
 
-trace_options as(trace_format format) { return {format, "", 1, {}}; }
+trace_options as(trace_format format) {
+  return {format, "", 1, {}};
+}
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a trace's format is that which it looks like") {
   CHECK(detect_trace_format("# who\n\npeer,start,end\n") == trace_format::csv);
-  CHECK(detect_trace_format("# event_id\tcomponent_id\n0\t0\t1\t1\tlab1\t1\t0\t5\t0\n") == trace_format::fta);
+  CHECK(detect_trace_format("# event_id\tcomponent_id\n0\t0\t1\t1\tlab1\t1\t0\t5\t0\n") ==
+        trace_format::fta);
   CHECK(detect_trace_format("PERIODICITY 12\r\n0 1\r\n") == trace_format::simgrid);
   CHECK(detect_trace_format("0.0 1.0\n") == trace_format::simgrid);
   CHECK(detect_trace_format("s,count\n0,4\n") == trace_format::counts);
   CHECK(detect_trace_format("0,4") == trace_format::counts);
   CHECK(detect_trace_format("[0, \"add\", {}]") == trace_format::events);
-  CHECK(detect_trace_format("id,name,machine,incarnation,started_s,ended_s,reason\n") == trace_format::peers);
+  CHECK(detect_trace_format("id,name,machine,incarnation,started_s,ended_s,reason\n") ==
+        trace_format::peers);
   CHECK(detect_trace_format("") == trace_format::csv);
 }
 
 TEST_CASE("an event trace of the Failure Trace Archive gives each node its availability") {
   const trace found = fixture("event_trace.tab");
   REQUIRE(found.peers().size() == 4);
-  CHECK(*found.sessions_of("lab1") == sessions{{0s, 300500ms}, {6min, forever}});   // what touches is one
+  CHECK(*found.sessions_of("lab1") ==
+        sessions{{0s, 300500ms}, {6min, forever}}); // what touches is one
   CHECK(*found.sessions_of("lab2") == sessions{{1min, 9min}});
   CHECK(*found.sessions_of("node-3") == sessions{{30s, 10min}});
   CHECK(*found.sessions_of("lab4") == sessions{{10s, 100s}});
@@ -84,8 +92,10 @@ TEST_CASE("mistakes in an event trace are reported where they are") {
   CHECK(problems("0\t0\t1\t1\ta\tup\t50\t40\t0\n", fta) ==
         "1:11: event_type: expected 1 (available) or 0 (unavailable), not 'up'\n"
         "1:17: the event ends at 40s, before it starts at 50s\n");
-  CHECK(problems("0 0 1 1 a 1 50 60 0\n", fta).starts_with("1:1: 1 columns between tabs, expected 9: event_id "));
-  CHECK(problems("0\t0\t1\t1\ta\t0\t50\t60\t0\n", fta) == "1:1: no sessions: no event has the type 1\n");
+  CHECK(problems("0 0 1 1 a 1 50 60 0\n", fta)
+            .starts_with("1:1: 1 columns between tabs, expected 9: event_id "));
+  CHECK(problems("0\t0\t1\t1\ta\t0\t50\t60\t0\n", fta) ==
+        "1:1: no sessions: no event has the type 1\n");
   CHECK(problems("", fta) == "1:1: empty: expected lines of tab-separated events\n");
 }
 
@@ -96,7 +106,8 @@ TEST_CASE("a SimGrid profile says when its host is there, and begins again") {
   CHECK(*read_well("5 0\n9 0.5\n").sessions_of("host") == sessions{{0s, 5s}, {9s, forever}});
   CHECK(*read_well("LOOPAFTER 10\n5 1\n9 0\n").sessions_of("host") == sessions{{5s, 9s}});
   CHECK(problems("0 1\n9 0\n4 1\n") == "3:1: out of order: the line before this one is at 9s\n");
-  CHECK(problems("0 up\n", as(trace_format::simgrid)) == "1:3: expected a value of 0 (unavailable) or more, not 'up'\n");
+  CHECK(problems("0 up\n", as(trace_format::simgrid)) ==
+        "1:3: expected a value of 0 (unavailable) or more, not 'up'\n");
   CHECK(problems("LOOPAFTER 9e9\n0 1\n").starts_with("1:11: the pause before the loop: "));
   CHECK(problems("LOOPAFTER 80000d\n0 1\n") == "2:1: it begins again too late to be reckoned\n");
   CHECK(problems("LOOPAFTER\n0 1\n") == "1:1: expected 'time value', or 'LOOPAFTER seconds'\n");
@@ -115,10 +126,12 @@ TEST_CASE("a source that plays a loop joins what its end and its beginning share
 
 TEST_CASE("node counts keep their number at every time, whatever the seed") {
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
-    const trace found = read_well("0,2\n0,4\n60,4\n60,6\n95,3\n150,5\n240.5,4\n240.5,6\n300,2\n420,6\n600,6\n", {{}, "", seed, {}});
+    const trace found =
+        read_well("0,2\n0,4\n60,4\n60,6\n95,3\n150,5\n240.5,4\n240.5,6\n300,2\n420,6\n600,6\n",
+                  {{}, "", seed, {}});
     CHECK(found.peers().size() == 6);
     CHECK(counts_of(found) == "0s:4 1min:6 95s:3 150s:5 240.5s:6 5min:2 7min:6 ");
-    CHECK(statistics_of(found).endings == 8);   // one went at 240.5s although two came
+    CHECK(statistics_of(found).endings == 8); // one went at 240.5s although two came
     CHECK(found.end() == 10min);
   }
   CHECK(read_well("0,9\n5,4\n", {{}, "", 1, {}}) != read_well("0,9\n5,4\n", {{}, "", 2, {}}));
@@ -134,7 +147,7 @@ TEST_CASE("those who end are chosen with equal odds, and those come back who are
     const trace found = read_well("0,4\n5,3\n", {{}, "", seed, {}});
     for (std::size_t i = 0; i < 4; ++i) lost[i] += found.peers()[i].sessions->front().end == 5s;
   }
-  for (const int count : lost) CHECK(std::abs(count - 1000) < 110);   // four deviations
+  for (const int count : lost) CHECK(std::abs(count - 1000) < 110); // four deviations
   const trace found = read_well("0,3\n5,2\n6,1\n7,2\n");
   for (const auto& peer : found.peers())
     if (peer.sessions->front().end == 5s) CHECK(peer.sessions->back() == session{7s, forever});
@@ -154,32 +167,43 @@ TEST_CASE("an event log adds and removes nodes by name") {
   CHECK(*found.sessions_of("n-4") == sessions{{3min, 5min}});
   CHECK(counts_of(found) == "0s:4 2min:3 3min:5 5min:3 6min:5 ");
   CHECK(found.end() == 10min);
-  CHECK(problems("[0, \"add\", {\"nodes\": [\"a\", \"b\"]}]\n[5, \"add\", {\"nodes\": [\"b\"]}]\n") ==
-        "2:23: 'b' is added, but is there since 0s\n");
+  CHECK(
+      problems("[0, \"add\", {\"nodes\": [\"a\", \"b\"]}]\n[5, \"add\", {\"nodes\": [\"b\"]}]\n") ==
+      "2:23: 'b' is added, but is there since 0s\n");
   CHECK(problems("[0, \"remove\", {\"nodes\": [\"a\"]}]\n") ==
         "1:26: 'a' is removed, but is not there\n");
   CHECK(problems("[9, \"add\", {\"nodes\": [\"a\"]}]\n[5, \"no-op\", {\"nodes\": []}]\n") ==
         "2:2: out of order: the line before this one is at 9ms\n");
   CHECK(problems("[9, \"add\"\n") == "1:10: this is not JSON\n");
-  CHECK(problems("[\"soon\", \"add\", {\"nodes\": [\"a\"]}]\n") == "1:1: time: expected a number\n");
-  CHECK(problems("[1e300, \"add\", {\"nodes\": [\"a\"]}]\n") == "1:1: time: '1e+300' is too long\n");
+  CHECK(problems("[\"soon\", \"add\", {\"nodes\": [\"a\"]}]\n") ==
+        "1:1: time: expected a number\n");
+  CHECK(problems("[1e300, \"add\", {\"nodes\": [\"a\"]}]\n") ==
+        "1:1: time: '1e+300' is too long\n");
   CHECK(problems("[-5, \"add\", {\"nodes\": [\"a\"]}]\n") == "1:2: time: '-5' is negative\n");
   CHECK(problems(std::string(3'000'000, '[')) == "1:1: more than 64 levels\n");
-  CHECK(*read_well("[1.5e3, \"add\", {\"nodes\": [\"a\"]}]\n").sessions_of("a") == sessions{{1500ms, forever}});
+  CHECK(*read_well("[1.5e3, \"add\", {\"nodes\": [\"a\"]}]\n").sessions_of("a") ==
+        sessions{{1500ms, forever}});
   CHECK(problems("[9, \"swap\", {\"nodes\": [\"a\"]}]\n").starts_with("1:5: 'swap' with nodes"));
 }
 
 TEST_CASE("nothing begins at the end of time, in no format") {
-  CHECK(problems("peer,start,end\nh,9223372036854775806ns,9223372036854775807ns\n") == "2:25: end: '9223372036854775807ns' is too long\n");
-  CHECK(problems("9223372036.854775807,3\n", as(trace_format::counts)) == "1:1: time: '9223372036.854775807' is too long\n");
-  CHECK(problems("0 0\n9223372036.854775807 1\n", as(trace_format::simgrid)) == "2:1: time: '9223372036.854775807' is too long\n");
-  CHECK(problems("[9000000000000, \"add\", {\"nodes\": [\"a\"], \"duration\": 8000000000000}]\n", as(trace_format::events)) ==
-        "1:41: duration: it ends too late to be reckoned\n");
+  CHECK(problems("peer,start,end\nh,9223372036854775806ns,9223372036854775807ns\n") ==
+        "2:25: end: '9223372036854775807ns' is too long\n");
+  CHECK(problems("9223372036.854775807,3\n", as(trace_format::counts)) ==
+        "1:1: time: '9223372036.854775807' is too long\n");
+  CHECK(problems("0 0\n9223372036.854775807 1\n", as(trace_format::simgrid)) ==
+        "2:1: time: '9223372036.854775807' is too long\n");
+  CHECK(problems("[9000000000000, \"add\", {\"nodes\": [\"a\"], \"duration\": 8000000000000}]\n",
+                 as(trace_format::events)) == "1:41: duration: it ends too late to be reckoned\n");
 }
 
 TEST_CASE("nodes of one name are told apart, whatever the others are called") {
-  const auto row = [](const char* id, const char* name, const char* times) { return "0\t0\t" + std::string(id) + "\t0\t" + name + "\t1\t" + times + "\t0\n"; };
-  const auto what = read_well(row("1", "a", "0\t50") + row("2", "a", "10\t20") + row("9", "a-1", "5\t30"), as(trace_format::fta));
+  const auto row = [](const char* id, const char* name, const char* times) {
+    return "0\t0\t" + std::string(id) + "\t0\t" + name + "\t1\t" + times + "\t0\n";
+  };
+  const auto what =
+      read_well(row("1", "a", "0\t50") + row("2", "a", "10\t20") + row("9", "a-1", "5\t30"),
+                as(trace_format::fta));
   REQUIRE(what.peers().size() == 3);
   CHECK(what.peers()[0].name == "a-1-1");
   CHECK(what.peers()[1].name == "a-2");
@@ -200,21 +224,26 @@ TEST_CASE("names that a format cannot hold are known") {
     const auto found = unwritable_name(what, format);
     return found ? std::string(*found) : std::string("none");
   };
-  for (const char* name : {"a,b", "#1", " a", "a\t", "a\nb", ""}) CHECK(name_that(name, trace_format::csv) == name);
-  for (const char* name : {"a\tb", "#1", " a", "NULL", ""}) CHECK(name_that(name, trace_format::fta) == name);
+  for (const char* name : {"a,b", "#1", " a", "a\t", "a\nb", ""})
+    CHECK(name_that(name, trace_format::csv) == name);
+  for (const char* name : {"a\tb", "#1", " a", "NULL", ""})
+    CHECK(name_that(name, trace_format::fta) == name);
   CHECK(name_that("NULL", trace_format::csv) == "none");
   CHECK(name_that("a,b", trace_format::fta) == "none");
   CHECK(name_that("a\nb", trace_format::events) == "none");
 }
 
 TEST_CASE("a node of an event has a name") {
-  CHECK(problems("[0, \"add\", {\"nodes\": [\"a\", \"\"]}]\n[9, \"remove\", {\"nodes\": [\" \"]}]\n", as(trace_format::events)) ==
-        "1:28: the name of a node is empty\n2:26: the name of a node is empty\n");
+  CHECK(
+      problems("[0, \"add\", {\"nodes\": [\"a\", \"\"]}]\n[9, \"remove\", {\"nodes\": [\" \"]}]\n",
+               as(trace_format::events)) ==
+      "1:28: the name of a node is empty\n2:26: the name of a node is empty\n");
 }
 
 TEST_CASE("a few lines do not make everybody come and go for ever") {
   std::string text;
-  for (int i = 0; i < 11; ++i) text += std::to_string(2 * i) + ",400000\n" + std::to_string(2 * i + 1) + ",0\n";
+  for (int i = 0; i < 11; ++i)
+    text += std::to_string(2 * i) + ",400000\n" + std::to_string(2 * i + 1) + ",0\n";
   CHECK(problems(text, as(trace_format::counts)) == "22:4: more than 4000000 sessions\n");
 }
 
@@ -222,15 +251,18 @@ TEST_CASE("the peers of an earlier run are a trace") {
   const trace found = fixture("peers.csv");
   CHECK(*found.sessions_of("home-0") == sessions{{0s, forever}});
   CHECK(*found.sessions_of("home-2") == sessions{{15250ms, 200s}, {260s, forever}});
-  CHECK(problems("id,name,machine,incarnation,started_s,ended_s,reason\n1,a,2,0,5,3,x\n1,,2,0,5,,\n") ==
+  CHECK(problems(
+            "id,name,machine,incarnation,started_s,ended_s,reason\n1,a,2,0,5,3,x\n1,,2,0,5,,\n") ==
         "2:11: the session ends at 3s, before it starts at 5s\n3:3: the name is missing\n");
 }
 
 TEST_CASE("what is written in a format reads back as the same") {
-  for (const char* name : {"sessions.csv", "event_trace.tab", "counts.csv", "events.jsonl", "peers.csv"}) {
+  for (const char* name :
+       {"sessions.csv", "event_trace.tab", "counts.csv", "events.jsonl", "peers.csv"}) {
     CAPTURE(name);
     const trace before = fixture(name);
-    for (const trace_format format : {trace_format::csv, trace_format::fta, trace_format::events, trace_format::counts}) {
+    for (const trace_format format :
+         {trace_format::csv, trace_format::fta, trace_format::events, trace_format::counts}) {
       CAPTURE(name_of(format));
       std::ostringstream out;
       write_trace_as(out, before, format);
@@ -239,7 +271,8 @@ TEST_CASE("what is written in a format reads back as the same") {
       if (format == trace_format::csv) CHECK(after == before);
     }
   }
-  for (const char* name : {"profiles/host-a.trace", "profiles/host-b.trace", "profiles/host-c.trace"}) {
+  for (const char* name :
+       {"profiles/host-a.trace", "profiles/host-b.trace", "profiles/host-c.trace"}) {
     const trace before = fixture(name);
     std::ostringstream out;
     write_trace_as(out, before, trace_format::simgrid);
@@ -261,7 +294,8 @@ TEST_CASE("a window plays a part of a trace, faster or again and again") {
   CHECK(*quick.sessions_of("a") == sessions{{0s, 1s}, {2s, 3s}});
   const trace round = windowed(all, {5s, 1, true});
   CHECK(round.loop() == 30s);
-  CHECK(*round.sessions_of("a") == sessions{{0s, 5s}, {15s, 30s}});   // its end and its beginning touch
+  CHECK(*round.sessions_of("a") ==
+        sessions{{0s, 5s}, {15s, 30s}}); // its end and its beginning touch
   CHECK(*round.sessions_of("b") == sessions{{0s, 25s}});
   CHECK(*round.sessions_of("c") == sessions{{25s, 28s}});
   CHECK(windowed(all, {}) == all);
@@ -274,14 +308,16 @@ TEST_CASE("several files are one trace, unless they contradict each other") {
   CHECK(both->peers().size() == 12);
   const std::vector<std::string> twice{folder + "events.jsonl", folder + "events.jsonl"};
   CHECK_FALSE(load_traces(twice, {}));
-  const std::vector<std::string> loops{folder + "profiles/host-a.trace", folder + "profiles/host-c.trace"};
+  const std::vector<std::string> loops{folder + "profiles/host-a.trace",
+                                       folder + "profiles/host-c.trace"};
   CHECK(load_traces(loops, {}));
   const std::vector<std::string> mixed{folder + "profiles/host-a.trace", folder + "events.jsonl"};
   CHECK_FALSE(load_traces(mixed, {}));
 }
 
 TEST_CASE("the statistics of a trace are what its sessions add up to") {
-  const auto s = statistics_of(read_well("peer,start,end\na,0,1800\na,2700,3600\nb,1800,forever\n"));
+  const auto s =
+      statistics_of(read_well("peer,start,end\na,0,1800\na,2700,3600\nb,1800,forever\n"));
   CHECK(s.peers == 2);
   CHECK(s.sessions == 3);
   CHECK(s.endings == 2);

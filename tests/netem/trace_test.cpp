@@ -1,3 +1,6 @@
+#include "kernels/base/rng.hpp"
+#include "netem/trace.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -6,16 +9,14 @@
 #include <sstream>
 #include <string>
 
-#include "kernels/base/rng.hpp"
-#include "netem/trace.hpp"
-
 using namespace shoal;
 using namespace shoal::netem;
 using namespace std::chrono_literals;
 
 namespace {
 
-trace_result read(const std::string& text, const std::function<bool(std::string_view)>& known = {}) {
+trace_result read(const std::string& text,
+                  const std::function<bool(std::string_view)>& known = {}) {
   std::istringstream in(text);
   return read_trace(in, known);
 }
@@ -24,25 +25,26 @@ trace_result read(const std::string& text, const std::function<bool(std::string_
 std::string problems(const trace_result& of) {
   std::string out;
   for (const auto& what : of.problems)
-    out += std::to_string(what.line) + ":" + std::to_string(what.column) + "+" + std::to_string(what.length) + ": " +
-           what.message + "\n";
+    out += std::to_string(what.line) + ":" + std::to_string(what.column) + "+" +
+           std::to_string(what.length) + ": " + what.message + "\n";
   return out;
 }
 
-std::string problems_of(const std::string& rows) { return problems(read("peer,start,end\n" + rows)); }
+std::string problems_of(const std::string& rows) {
+  return problems(read("peer,start,end\n" + rows));
+}
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a trace gives each peer its sessions, in seconds or with units") {
-  const auto result = read(
-      "\xef\xbb\xbf# who was there\r\n"
-      "peer, start ,end\r\n"
-      "\n"
-      "b-0,0,90\n"
-      "a-0, 1.5 ,500s\t# a comment\n"
-      "   # another\n"
-      "b-0,90,2h\n"
-      "a-0,10min,15 min");   // no line end at the end
+  const auto result = read("\xef\xbb\xbf# who was there\r\n"
+                           "peer, start ,end\r\n"
+                           "\n"
+                           "b-0,0,90\n"
+                           "a-0, 1.5 ,500s\t# a comment\n"
+                           "   # another\n"
+                           "b-0,90,2h\n"
+                           "a-0,10min,15 min"); // no line end at the end
   CHECK(problems(result) == "");
   REQUIRE(result.value.peers().size() == 2);
   CHECK(result.value.peers()[0].name == "b-0");
@@ -57,8 +59,10 @@ TEST_CASE("each mistake in a trace is reported where it is") {
   CHECK(problems(read("a,0,1\nb,2\n")) == "1:1+5: expected the header 'peer,start,end'\n");
   CHECK(problems(read("peer,end,start\n")) == "1:1+14: expected the header 'peer,start,end'\n");
   CHECK(problems_of("") == "1:1+1: no sessions: nobody would ever start\n");
-  CHECK(problems_of("a,0,10\na,5,20\n") == "3:3+1: overlaps the session of 'a' before this one, which ends at 10s\n");
-  CHECK(problems_of("a,7,10\nb,0,1\na,0,3\n") == "4:3+1: out of order: the session of 'a' before this one starts at 7s\n");
+  CHECK(problems_of("a,0,10\na,5,20\n") ==
+        "3:3+1: overlaps the session of 'a' before this one, which ends at 10s\n");
+  CHECK(problems_of("a,7,10\nb,0,1\na,0,3\n") ==
+        "4:3+1: out of order: the session of 'a' before this one starts at 7s\n");
   CHECK(problems_of("a,10,5\n") == "2:6+1: the session ends at 5s, before it starts at 10s\n");
   CHECK(problems_of("a,10,10s\n") == "2:6+3: the session starts and ends at 10s\n");
   CHECK(problems_of("a,0\n") == "2:1+3: 2 columns, expected the 3 of 'peer,start,end'\n");
@@ -71,7 +75,8 @@ TEST_CASE("each mistake in a trace is reported where it is") {
   CHECK(problems_of("a,-5,1\n") == "2:3+2: start: '-5' is negative: a duration is 0 or more\n");
   CHECK(problems_of("a,0,1.2.3\n") ==
         "2:5+5: end: '1.2.3s' is not a duration: write a number and a unit, such as 80ms or 2h\n");
-  CHECK(problems_of("a,0," + std::string(2000, '1') + "\n") == "2:1+1001: a line of more than 1000 bytes\n");
+  CHECK(problems_of("a,0," + std::string(2000, '1') + "\n") ==
+        "2:1+1001: a line of more than 1000 bytes\n");
 }
 
 TEST_CASE("all mistakes are reported at once, and the rows between them still count") {
@@ -107,9 +112,11 @@ TEST_CASE("a written trace reads back as the same trace") {
   trace made;
   rng draw = stream(4, "trace");
   for (int peer = 0; peer < 20; ++peer) {
-    auto source = session_source::drawn(4, "p-" + std::to_string(peer), {lifetime_kind::weibull, 3min, 0.7},
-                                        {lifetime_kind::exponential, 1min, 1});
-    for (std::uint64_t i = 0; i <= draw.below(9); ++i) made.add("p-" + std::to_string(peer), *source.next());
+    auto source =
+        session_source::drawn(4, "p-" + std::to_string(peer), {lifetime_kind::weibull, 3min, 0.7},
+                              {lifetime_kind::exponential, 1min, 1});
+    for (std::uint64_t i = 0; i <= draw.below(9); ++i)
+      made.add("p-" + std::to_string(peer), *source.next());
   }
   std::stringstream text;
   write_trace(text, made);
@@ -139,8 +146,10 @@ TEST_CASE("whatever bytes a trace holds, reading it ends") {
     std::string text = good;
     for (std::uint64_t edits = 1 + draw.below(5); edits > 0; --edits) {
       const std::size_t at = draw.below(text.size());
-      if (draw.below(3) == 0) text.erase(at, draw.below(6));
-      else text[at] = static_cast<char>(draw.below(256));
+      if (draw.below(3) == 0)
+        text.erase(at, draw.below(6));
+      else
+        text[at] = static_cast<char>(draw.below(256));
       if (text.empty()) text = ",";
     }
     const auto result = read(text);

@@ -1,10 +1,10 @@
+#include "kernels/base/rng.hpp"
+#include "netem/transport.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <vector>
-
-#include "kernels/base/rng.hpp"
-#include "netem/transport.hpp"
 
 using namespace shoal;
 using namespace shoal::netem;
@@ -25,10 +25,11 @@ double seconds_of(transport& net, transfer_request what, duration at = {}) {
   return to_seconds(done.front().at - at);
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("tcp, one flow on a fast link: set-up, then windows of 10, 20, 40 ... segments") {
-  // 10 + 20 + 40 + 80 segments fit into the first four round trips; the fifth window carries the rest.
+  // 10 + 20 + 40 + 80 segments fit into the first four round trips; the fifth window carries the
+  // rest.
   transport net(transfer_model::tcp);
   const link_id path[] = {net.add_link(1e10)};
   transfer_request what;
@@ -36,11 +37,13 @@ TEST_CASE("tcp, one flow on a fast link: set-up, then windows of 10, 20, 40 ... 
   what.delay = 50ms;
   what.round_trip = 100ms;
   what.bytes = 200 * 1448;
-  const double rest = 50.0 / 160;  // of the fifth window, 160 segments, sent evenly over its round trip
+  const double rest =
+      50.0 / 160; // of the fifth window, 160 segments, sent evenly over its round trip
   CHECK(seconds_of(net, what) == doctest::Approx(0.1 + 0.4 + 0.1 * rest).epsilon(1e-6));
 }
 
-TEST_CASE("tcp, a connection that is in use needs no set-up and keeps its window; an idle one begins again") {
+TEST_CASE("tcp, a connection that is in use needs no set-up and keeps its window; an idle one "
+          "begins again") {
   transport net(transfer_model::tcp);
   const link_id path[] = {net.add_link(1e8)};
   transfer_request what;
@@ -63,7 +66,8 @@ TEST_CASE("tcp, a connection that is in use needs no set-up and keeps its window
   CHECK(later == doctest::Approx(first - 0.08).epsilon(0.1));
 }
 
-TEST_CASE("tcp, many short transfers on one connection let its window grow as one long transfer would") {
+TEST_CASE(
+    "tcp, many short transfers on one connection let its window grow as one long transfer would") {
   const auto time_of = [](int pieces) {
     transport net(transfer_model::tcp);
     const link_id path[] = {net.add_link(1e9)};
@@ -111,7 +115,9 @@ TEST_CASE("loss caps a long transfer by the named formula") {
   reno.control = congestion_control::reno;
   // Padhye et al., eq. (30) with b = 2, p = 1 %, RTT 100 ms, T0 = RTT + 200 ms.
   const double p = 0.01, rtt = 0.1, t0 = 0.3;
-  const double expected = 1448 / (rtt * std::sqrt(4 * p / 3) + t0 * std::min(1.0, 3 * std::sqrt(6 * p / 8)) * p * (1 + 32 * p * p));
+  const double expected =
+      1448 / (rtt * std::sqrt(4 * p / 3) +
+              t0 * std::min(1.0, 3 * std::sqrt(6 * p / 8)) * p * (1 + 32 * p * p));
   CHECK(loss_cap(reno, p, 100ms) == doctest::Approx(8 * expected));
   CHECK(std::isinf(loss_cap(reno, 0, 100ms)));
   CHECK(loss_cap(tcp_options{}, p, 100ms) >= loss_cap(reno, p, 100ms));
@@ -142,7 +148,8 @@ TEST_CASE("in every model a path's cap holds, and zero bytes end") {
   }
 }
 
-TEST_CASE("under random transfers of every model all end once, none before it can, and cancelling leaves nothing") {
+TEST_CASE("under random transfers of every model all end once, none before it can, and cancelling "
+          "leaves nothing") {
   for (const auto model : {transfer_model::max_min, transfer_model::lv08, transfer_model::tcp}) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       auto draws = stream(seed, "transport");
@@ -191,7 +198,9 @@ TEST_CASE("under random transfers of every model all end once, none before it ca
         what.round_trip = 2 * what.delay;
         what.bytes = 1000 + draws.below(1'000'000);
         what.tag = all.size();
-        all.push_back({now, static_cast<double>(what.bytes) * 8 / std::min(net.capacity(up[a]), net.capacity(down[b])),
+        all.push_back({now,
+                       static_cast<double>(what.bytes) * 8 /
+                           std::min(net.capacity(up[a]), net.capacity(down[b])),
                        net.start(what, now)});
         ++expected;
       }
@@ -239,7 +248,7 @@ TEST_CASE("a stopped transfer stands still and goes on; with TCP it starts slowl
     } else {
       CHECK(std::abs((paused - whole - 2s).count()) <= 2);
     }
-    CHECK(at_once >= whole + 1900ms);  // while it was still connecting
+    CHECK(at_once >= whole + 1900ms); // while it was still connecting
     CHECK(at_once <= whole + 2100ms);
   }
 }
@@ -278,7 +287,8 @@ TEST_CASE("a change of the path holds for a transfer under way") {
   CHECK(end_with(way) > same);
 }
 
-TEST_CASE("tcp, round trips that all see the same are reckoned with at once, as one after the other") {
+TEST_CASE(
+    "tcp, round trips that all see the same are reckoned with at once, as one after the other") {
   for (const auto control : {congestion_control::cubic, congestion_control::reno})
     for (const double rate : {1e5, 1e6, 4e6, 2e7})
       for (const double window : {14480.0, 60000.0, 2e6})
@@ -314,8 +324,10 @@ TEST_CASE("tcp, round trips that all see the same are reckoned with at once, as 
           }
 }
 
-TEST_CASE("tcp, a window that a link keeps large enough limits nothing until the link has room again") {
-  // Two flows share 8 Mbit/s at 50 ms: 25 kB each in a round trip, and 75 kB of queue; 0.7 of both is more than 25 kB.
+TEST_CASE(
+    "tcp, a window that a link keeps large enough limits nothing until the link has room again") {
+  // Two flows share 8 Mbit/s at 50 ms: 25 kB each in a round trip, and 75 kB of queue; 0.7 of both
+  // is more than 25 kB.
   transport net(transfer_model::tcp);
   const link_id path[] = {net.add_link(8e6)};
   transfer_request what;
@@ -339,5 +351,5 @@ TEST_CASE("tcp, a window that a link keeps large enough limits nothing until the
   CHECK(to_seconds(done[0].at) == doctest::Approx(10).epsilon(0.02));
   // All 25 MB over one link, with what slow start lost.
   CHECK(to_seconds(done[1].at) == doctest::Approx(25).epsilon(0.02));
-  CHECK(events < 150);  // of about 500 round trips
+  CHECK(events < 150); // of about 500 round trips
 }

@@ -1,12 +1,12 @@
 // A new folder for one test, gone with it.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
-
-#include <doctest/doctest.h>
 
 namespace shoal {
 
@@ -32,4 +32,4 @@ struct scratch_folder {
   }
 };
 
-}  // namespace shoal
+} // namespace shoal

@@ -20,7 +20,8 @@
       SHOAL_SKIP("nightly; ./shoal test --nightly runs it");                                       \
   } while (false)
 
-/// How many seeds or moments a test tries: `by_day` usually, `by_night` with `./shoal test --nightly`.
+/// How many seeds or moments a test tries: `by_day` usually, `by_night` with `./shoal test
+/// --nightly`.
 inline std::size_t tries(std::size_t by_day, std::size_t by_night) {
   return std::getenv("SHOAL_NIGHTLY") == nullptr ? by_day : by_night;
 }

@@ -30,27 +30,33 @@ struct program {
   }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("an unknown command is named, with the one that was meant") {
   program p;
   CHECK(unknown_command(p.app, {"rnu", "x"}) == "unknown command 'rnu'; did you mean 'run'?");
-  CHECK(unknown_command(p.app, {"train"}) == "unknown command 'train'; the commands are run, check");
-  CHECK(unknown_command(p.app, {"README.md"}) == "unknown command 'README.md'; did you mean 'run README.md'?");
+  CHECK(unknown_command(p.app, {"train"}) ==
+        "unknown command 'train'; the commands are run, check");
+  CHECK(unknown_command(p.app, {"README.md"}) ==
+        "unknown command 'README.md'; did you mean 'run README.md'?");
   for (const auto& fine : {std::vector<std::string>{}, {"run"}, {"check", "x"}, {"--help"}})
     CHECK(unknown_command(p.app, fine).empty());
 }
 
 TEST_CASE("an unknown option is named, with the one that was meant") {
-  CHECK(program().wrong({"run", "s.yaml", "--sed", "3"}) == "unknown option --sed; did you mean --seed?");
-  CHECK(program().wrong({"run", "--sed=3", "s.yaml"}) == "unknown option --sed; did you mean --seed?");
+  CHECK(program().wrong({"run", "s.yaml", "--sed", "3"}) ==
+        "unknown option --sed; did you mean --seed?");
+  CHECK(program().wrong({"run", "--sed=3", "s.yaml"}) ==
+        "unknown option --sed; did you mean --seed?");
   CHECK(program().wrong({"run", "--sed"}) == "unknown option --sed; did you mean --seed?");
   CHECK(program().wrong({"run", "s.yaml", "--colour"}) == "unknown option --colour");
-  CHECK(program().wrong({"run", "s.yaml", "--no-base"}) == "unknown option --no-base; did you mean --no-baseline?");
-  CHECK(program().wrong({"run", "s.yaml", "--sett", "x"}) == "unknown option --sett; did you mean --set?");
+  CHECK(program().wrong({"run", "s.yaml", "--no-base"}) ==
+        "unknown option --no-base; did you mean --no-baseline?");
+  CHECK(program().wrong({"run", "s.yaml", "--sett", "x"}) ==
+        "unknown option --sett; did you mean --set?");
   CHECK(program().wrong({"run", "s.yaml", "-z"}) == "unknown option -z");
   CHECK(program().wrong({"--verison"}) == "unknown option --verison");
-  CHECK(program().wrong({"run"}).empty());   // a file is missing: the parser says so
+  CHECK(program().wrong({"run"}).empty()); // a file is missing: the parser says so
   CHECK(program().wrong({"run", "s.yaml", "-q", "--seed", "3"}) == "nothing is wrong");
 }
 

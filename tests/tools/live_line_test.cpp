@@ -19,10 +19,11 @@ scenarios::live_status status() {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the live line says when, how far, how long still, and which rounds there were") {
-  CHECK(live_line::text(status()) == "5m09s epoch 78/110 ETA 39s  loss 1.973  peers 13  rounds 77 ok 1 partial 2 failed");
+  CHECK(live_line::text(status()) ==
+        "5m09s epoch 78/110 ETA 39s  loss 1.973  peers 13  rounds 77 ok 1 partial 2 failed");
   auto open = status();
   open.epochs_target = 0;
   open.stop_time = std::chrono::seconds(618);
@@ -50,7 +51,8 @@ TEST_CASE("a terminal of 80 columns shows all that matters") {
 TEST_CASE("the live line says how fast it goes where there is room") {
   const live_line::pace now{142.4, 61.3};
   CHECK(live_line::text(status(), now) ==
-        "5m09s epoch 78/110 ETA 39s  loss 1.973  peers 13  rounds 77 ok 1 partial 2 failed  142 samples/s  61.3x real time");
+        "5m09s epoch 78/110 ETA 39s  loss 1.973  peers 13  rounds 77 ok 1 partial 2 failed  142 "
+        "samples/s  61.3x real time");
   CHECK(live_line::fitted(status(), 79, now) == live_line::fitted(status(), 79));
   auto real = status();
   real.virtual_time = false;
@@ -65,6 +67,7 @@ TEST_CASE("colours change nothing of the live line but its colours") {
   CHECK(painted.find("\x1b[31m2 failed\x1b[0m") != std::string::npos);
   CHECK(painted.find("\x1b[33m1 partial\x1b[0m") != std::string::npos);
   CHECK(painted.find("\x1b[1;31m3 INVARIANTS VIOLATED\x1b[0m") != std::string::npos);
-  for (std::size_t at; (at = painted.find('\x1b')) != std::string::npos;) painted.erase(at, painted.find('m', at) - at + 1);
+  for (std::size_t at; (at = painted.find('\x1b')) != std::string::npos;)
+    painted.erase(at, painted.find('m', at) - at + 1);
   CHECK(painted == line);
 }

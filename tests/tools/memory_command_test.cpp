@@ -1,20 +1,22 @@
 // `shoal memory` as somebody meets it who asks what a model takes.
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <string>
+#include "tests/support/program.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/program.hpp"
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 namespace {
 
 using json = nlohmann::ordered_json;
 
 struct asked : shoal::scratch_folder {
-  shoal::program_outcome memory(const std::string& arguments) const { return shoal::run_program(path, "memory " + arguments); }
+  shoal::program_outcome memory(const std::string& arguments) const {
+    return shoal::run_program(path, "memory " + arguments);
+  }
   json answer(const std::string& arguments) const {
     const auto out = memory(arguments + " --json");
     REQUIRE_MESSAGE(out.status == 0, out.text);
@@ -29,16 +31,20 @@ double figure(const json& of, const char* list, const char* name) {
   return 0;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("memory: each figure of a model is shown with its formula") {
   const asked here;
-  const auto out = here.memory("--model gpt2-xl --optimizer adam-8bit --offload --checkpointing --sharing 4");
+  const auto out =
+      here.memory("--model gpt2-xl --optimizer adam-8bit --offload --checkpointing --sharing 4");
   CHECK(out.status == 0);
-  CHECK(out.has("gpt2-xl: 48 layers of width 1600, 25 heads, inner width 6400, context 1024, vocabulary 50257\n"
-                "adam-8bit, mixed, 1 sample at once, checkpointing, offload, 4 groups of layers with their own parameters\n"));
+  CHECK(out.has("gpt2-xl: 48 layers of width 1600, 25 heads, inner width 6400, context 1024, "
+                "vocabulary 50257\n"
+                "adam-8bit, mixed, 1 sample at once, checkpointing, offload, 4 groups of layers "
+                "with their own parameters\n"));
   CHECK(out.has("layer_parameters        30.722 M      = 2*d*h + 4*d*d + d"));
-  CHECK(out.has("* gpu                        1.48 GiB   = weights + activations + if(F, 0, optimizer + gradients)"));
+  CHECK(out.has("* gpu                        1.48 GiB   = weights + activations + if(F, 0, "
+                "optimizer + gradients)"));
   CHECK(out.has("The seeds' calculator"));
   CHECK(out.has("Shoal's own"));
 }
@@ -49,29 +55,38 @@ TEST_CASE("memory: a shape of one's own has the proportions of GPT unless it say
   CHECK(plain["seeds"] == named["seeds"]);
   CHECK(plain["shoal"] == named["shoal"]);
   CHECK(here.answer("--model gpt2-s --dim 1024 --layers 24")["model"]["hidden"] == 4096);
-  CHECK(figure(here.answer("--layers 12 --dim 768 --batch 3 --context 512 --heads 6"), "shoal", "scores") == 3 * 6 * 512 * 512);
+  CHECK(figure(here.answer("--layers 12 --dim 768 --batch 3 --context 512 --heads 6"), "shoal",
+               "scores") == 3 * 6 * 512 * 512);
 }
 
 TEST_CASE("memory: a scenario says what its peers train") {
   const asked here;
-  const std::string world = "name: small\nstop_time: 1min\npeers: {home: {count: 2, up: 10Mbit, down: 10Mbit, device: laptop}}\n"
-                            "devices: {laptop: {samples_per_second: 10, step_time: 1s}}\nnetwork: {regions: [eu], default_delay: 10ms}\n"
+  const std::string world = "name: small\nstop_time: 1min\npeers: {home: {count: 2, up: 10Mbit, "
+                            "down: 10Mbit, device: laptop}}\n"
+                            "devices: {laptop: {samples_per_second: 10, step_time: 1s}}\nnetwork: "
+                            "{regions: [eu], default_delay: 10ms}\n"
                             "training: {micro_batch: 64, optimizer: {kind: lamb8}}\n";
-  std::ofstream(here.path / "s.yaml") << world << "data: {files: [corpus.txt]}\n"
-                                                  "workload: {kind: transformer, layers: 3, heads: 2, dim: 32, context: 48, checkpoint: true}\n";
+  std::ofstream(here.path / "s.yaml") << world
+                                      << "data: {files: [corpus.txt]}\n"
+                                         "workload: {kind: transformer, layers: 3, heads: 2, dim: "
+                                         "32, context: 48, checkpoint: true}\n";
   std::ofstream(here.path / "timed.yaml") << world << "workload: {kind: timing}\n";
   std::ofstream(here.path / "corpus.txt") << std::string(100'000, 'a');
   const auto is = here.answer("s.yaml");
-  CHECK(is["model"].dump() == R"({"name":"small","layers":3,"heads":2,"dim":32,"hidden":128,"context":48,"vocabulary":256})");
+  CHECK(
+      is["model"].dump() ==
+      R"({"name":"small","layers":3,"heads":2,"dim":32,"hidden":128,"context":48,"vocabulary":256})");
   CHECK(is["optimizer"] == "adam-8bit");
   CHECK(is["precision"] == "f32");
   CHECK(is["checkpointing"] == true);
   CHECK(is["swarm"] == true);
-  CHECK(is["batch"] == 16);   // that is what the transformer takes at a time
+  CHECK(is["batch"] == 16); // that is what the transformer takes at a time
   CHECK(here.answer("s.yaml --set training.optimizer.kind=sgd")["optimizer"] == "sgd");
   const auto timed = here.memory("timed.yaml");
   CHECK(timed.status == 1);
-  CHECK_MESSAGE(timed.has("error: timed.yaml trains no transformer; only of those the memory is known"), timed.text);
+  CHECK_MESSAGE(
+      timed.has("error: timed.yaml trains no transformer; only of those the memory is known"),
+      timed.text);
 }
 
 TEST_CASE("memory: what is not known is named, with what was probably meant") {
@@ -81,8 +96,10 @@ TEST_CASE("memory: what is not known is named, with what was probably meant") {
     CHECK_MESSAGE(out.status == status, out.text);
     CHECK_MESSAGE(out.has(why), out.text);
   };
-  refused("--model gpt-j6b", 1, "error: --model: unknown model 'gpt-j6b'; did you mean 'gpt-j-6b'?");
-  refused("--model gpt2-s --optimizer adam8bit", 1, "error: --optimizer: unknown optimizer 'adam8bit'; did you mean 'adam-8bit'?");
+  refused("--model gpt-j6b", 1,
+          "error: --model: unknown model 'gpt-j6b'; did you mean 'gpt-j-6b'?");
+  refused("--model gpt2-s --optimizer adam8bit", 1,
+          "error: --optimizer: unknown optimizer 'adam8bit'; did you mean 'adam-8bit'?");
   refused("--model gpt2-s --precision f64", 1, "error: --precision: unknown precision 'f64'");
   refused("--model gpt2-s --sharing 13", 1, "error: sharing is 13; it must be from 0 to 12");
   refused("--layers 4 --dim 0", 1, "error: dim is 0; it must be from 1 to");
@@ -98,5 +115,6 @@ TEST_CASE("memory: the page has the same models and formulas") {
   if (std::getenv("SHOAL_UPDATE_EXPECTED") != nullptr) std::ofstream(file) << now;
   std::ifstream in(file);
   const std::string there{std::istreambuf_iterator<char>(in), {}};
-  CHECK_MESSAGE(there == now, "set SHOAL_UPDATE_EXPECTED=1 and run this test to write tools/web/src/memory.json");
+  CHECK_MESSAGE(there == now,
+                "set SHOAL_UPDATE_EXPECTED=1 and run this test to write tools/web/src/memory.json");
 }

@@ -1,4 +1,6 @@
 // What the program says, and what it leaves, as a newcomer meets it.
+#include "tests/support/program.hpp"
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,20 +10,21 @@
 #include <sstream>
 #include <vector>
 
-#include "tests/support/program.hpp"
-
 namespace {
 
 struct workplace : shoal::scratch_folder {
   workplace() {
-    std::ofstream(path / "s.yaml") << "stop_time: 60s\n"
-                                      "workload: {kind: timing, parameters: 1000}\n"
-                                      "devices: {laptop: {samples_per_second: 10}}\n"
-                                      "peers: {home: {count: 3, up: 10Mbit, down: 50Mbit, device: laptop}}\n"
-                                      "training: {target_batch: 16, micro_batch: 4, epochs: 4}\n";
+    std::ofstream(path / "s.yaml")
+        << "stop_time: 60s\n"
+           "workload: {kind: timing, parameters: 1000}\n"
+           "devices: {laptop: {samples_per_second: 10}}\n"
+           "peers: {home: {count: 3, up: 10Mbit, down: 50Mbit, device: laptop}}\n"
+           "training: {target_batch: 16, micro_batch: 4, epochs: 4}\n";
   }
 
-  shoal::program_outcome shoal(const std::string& arguments) const { return ::shoal::run_program(path, arguments); }
+  shoal::program_outcome shoal(const std::string& arguments) const {
+    return ::shoal::run_program(path, arguments);
+  }
   std::string read(const std::string& file) const {
     std::ifstream in(path / file);
     std::stringstream out;
@@ -30,7 +33,7 @@ struct workplace : shoal::scratch_folder {
   }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a command line with a mistake is answered with what was meant") {
   workplace here;
@@ -55,7 +58,8 @@ TEST_CASE("a command line with a mistake is answered with what was meant") {
 TEST_CASE("check counts in grammar and warns of a group that is too small for the swarm") {
   workplace here;
   CHECK(here.shoal("check s.yaml").text == "s.yaml: fine (3 peers, 0 faults)\n");
-  auto one = here.shoal("check s.yaml --set 'faults=[{kill: process, select: home-0, at: 1s}]' --set peers.home.count=1");
+  auto one = here.shoal("check s.yaml --set 'faults=[{kill: process, select: home-0, at: 1s}]' "
+                        "--set peers.home.count=1");
   CHECK(one.has("fine (1 peer, 1 fault)"));
   auto small = here.shoal("check s.yaml --set averaging.group_size=2");
   CHECK(small.status == 0);
@@ -77,10 +81,10 @@ TEST_CASE("what a scenario expects is not judged when the run is ended early") {
   CHECK(early.status == 0);
   CHECK(early.has("expect: not judged, the run was ended early"));
   auto late = here.shoal("run s.yaml --until 59s" + expect + " --set expect.epochs.min=5");
-  CHECK(late.status == 3);   // all epochs were done before
+  CHECK(late.status == 3); // all epochs were done before
   CHECK(!late.has("not judged"));
   auto stopped = here.shoal("run s.yaml --set stop_time=3s" + expect);
-  CHECK(stopped.status == 3);   // the scenario's own end
+  CHECK(stopped.status == 3); // the scenario's own end
 }
 
 TEST_CASE("verify-data of something else says that it is no run directory") {
@@ -88,7 +92,8 @@ TEST_CASE("verify-data of something else says that it is no run directory") {
   auto folder = here.shoal("verify-data .");
   CHECK(folder.status == 1);
   CHECK(folder.text == "error: '.' is no run directory (it has no ledger.csv)\n");
-  CHECK(here.shoal("verify-data none").text == "error: 'none' is no run directory (it is no directory)\n");
+  CHECK(here.shoal("verify-data none").text ==
+        "error: 'none' is no run directory (it is no directory)\n");
 }
 
 TEST_CASE("plain log lines say whose time it is") {
@@ -102,12 +107,11 @@ TEST_CASE("peers.csv has each life of each peer") {
                      "--set 'faults=[{restart: machine, select: home-0, at: 5s, downtime: 2s}, "
                      "{kill: process, select: home-1, at: 9s}]'")
               .status == 0);
-  CHECK(here.read("r/peers.csv") ==
-        "id,name,machine,incarnation,started_s,ended_s,reason\n"
-        "131072,home-0,1,0,0.000000000,5.000000000,machine_killed\n"
-        "131073,home-0,1,1,7.000000000,,\n"
-        "196608,home-1,2,0,0.000000000,9.000000000,process_killed\n"
-        "262144,home-2,3,0,0.000000000,,\n");
+  CHECK(here.read("r/peers.csv") == "id,name,machine,incarnation,started_s,ended_s,reason\n"
+                                    "131072,home-0,1,0,0.000000000,5.000000000,machine_killed\n"
+                                    "131073,home-0,1,1,7.000000000,,\n"
+                                    "196608,home-1,2,0,0.000000000,9.000000000,process_killed\n"
+                                    "262144,home-2,3,0,0.000000000,,\n");
 }
 
 TEST_CASE("the program says of which sources it is, and run.yaml and replay say it too") {
@@ -117,13 +121,15 @@ TEST_CASE("the program says of which sources it is, and run.yaml and replay say 
   REQUIRE(here.shoal("run s.yaml -q --out r").status == 0);
   auto yaml = here.read("r/run.yaml");
   if (const auto open = version.find('('); open != std::string::npos)
-    CHECK(yaml.find("build: \"" + version.substr(open + 1, version.find(')') - open - 1) + "\"") != std::string::npos);
+    CHECK(yaml.find("build: \"" + version.substr(open + 1, version.find(')') - open - 1) + "\"") !=
+          std::string::npos);
   CHECK(!here.shoal("replay r -q").has("build"));
   const auto at = yaml.find("x-run: {");
   REQUIRE(at != std::string::npos);
   const auto shoal_version = version.substr(6, version.find_first_of(" \n", 6) - 6);
-  std::ofstream(here.path / "r/run.yaml") << yaml.substr(0, at) << "x-run: {shoal: \"" << shoal_version
-                                          << "\", build: \"0ld\", data_digest: \"\"}\n";
+  std::ofstream(here.path / "r/run.yaml")
+      << yaml.substr(0, at) << "x-run: {shoal: \"" << shoal_version
+      << "\", build: \"0ld\", data_digest: \"\"}\n";
   auto other = here.shoal("replay r -q");
   CHECK(other.status == 0);
   CHECK(other.has("the run was made by build 0ld, and this is "));
@@ -133,7 +139,8 @@ TEST_CASE("paths may begin with ~, and a list of one needs no brackets on the co
   workplace here;
   std::ofstream(here.path / "book.txt") << std::string(5000, 'x');
   const std::string text = " --show --set workload.kind=transformer --set data.files=";
-  CHECK(here.shoal("check s.yaml" + text + "'~/book.txt'").has(fmt::format("files: [{}]", (here.path / "book.txt").string())));
+  CHECK(here.shoal("check s.yaml" + text + "'~/book.txt'")
+            .has(fmt::format("files: [{}]", (here.path / "book.txt").string())));
   CHECK(here.shoal("check s.yaml" + text + "'~/none.txt'").text ==
         "--set data.files=~/none.txt: error: no such file: '~/none.txt'\n");
 }
@@ -144,12 +151,13 @@ TEST_CASE("the held-out loss is measured while it runs, and the history does not
   std::ofstream text(here.path / "book.txt");
   for (int i = 0; i < 400; ++i) text << "the sea is " << i % 7 << " fathoms deep\n";
   text.close();
-  const std::string run =
-      "run s.yaml -q --no-baseline --set workload.kind=transformer --set workload.dim=16 --set workload.context=16 "
-      "--set workload.layers=1 --set data.files=book.txt --set training.epochs=6 --set record.held_out_every=";
+  const std::string run = "run s.yaml -q --no-baseline --set workload.kind=transformer --set "
+                          "workload.dim=16 --set workload.context=16 "
+                          "--set workload.layers=1 --set data.files=book.txt --set "
+                          "training.epochs=6 --set record.held_out_every=";
   const auto losses = [&](const std::string& folder) {
     std::stringstream in(here.read(folder + "/metrics.csv"));
-    std::vector<std::string> out;   // different ones, in order
+    std::vector<std::string> out; // different ones, in order
     std::size_t column = 0;
     for (std::string line; std::getline(in, line);) {
       std::stringstream fields(line);
@@ -157,7 +165,8 @@ TEST_CASE("the held-out loss is measured while it runs, and the history does not
       for (std::size_t i = 0; std::getline(fields, field, ','); ++i)
         if (field == "loss_held_out")
           column = i;
-        else if (i == column && column > 0 && !field.empty() && (out.empty() || out.back() != field))
+        else if (i == column && column > 0 && !field.empty() &&
+                 (out.empty() || out.back() != field))
           out.push_back(field);
     }
     return out;
@@ -165,7 +174,7 @@ TEST_CASE("the held-out loss is measured while it runs, and the history does not
   REQUIRE(here.shoal(run + "2 --out often").status == 0);
   REQUIRE(here.shoal(run + "2 --out again").status == 0);
   REQUIRE(here.shoal(run + "0 --out never").status == 0);
-  CHECK(losses("often").size() == 4);   // first, 2, 4, last
+  CHECK(losses("often").size() == 4); // first, 2, 4, last
   CHECK(losses("never").size() == 2);
   CHECK(losses("never").back() == losses("often").back());
   CHECK(here.read("often/metrics.csv") == here.read("again/metrics.csv"));
@@ -178,8 +187,9 @@ TEST_CASE("the held-out loss is measured while it runs, and the history does not
 
 TEST_CASE("what the model writes is shown on a line each, after its prompt") {
   workplace here;
-  auto run = here.shoal("run s.yaml -q --no-baseline --set workload.kind=transformer --set workload.dim=16 "
-                        "--set workload.context=16 --set workload.layers=1 --set training.epochs=1");
+  auto run = here.shoal(
+      "run s.yaml -q --no-baseline --set workload.kind=transformer --set workload.dim=16 "
+      "--set workload.context=16 --set workload.layers=1 --set training.epochs=1");
   REQUIRE(run.status == 0);
   const auto at = run.text.find("\nIt continues 'The license '\n  before training  ");
   REQUIRE_MESSAGE(at != std::string::npos, run.text);

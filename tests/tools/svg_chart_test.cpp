@@ -6,7 +6,9 @@ using namespace shoal::tools;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 /// Axes whose lengths are round numbers of pixels: 100 wide from x = 54, 100 high from y = 32.
 chart plain() {
@@ -19,7 +21,7 @@ chart plain() {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("ticks are round and between both ends") {
   CHECK(round_ticks(0, 10, 5) == std::vector<double>{0, 2, 4, 6, 8, 10});
@@ -44,7 +46,8 @@ TEST_CASE("a point that stands alone has a bar") {
   CHECK(!has(svg, "polyline"));
 }
 
-TEST_CASE("a logarithmic axis has equal ratios at equal distances, and its end for what lies beyond") {
+TEST_CASE(
+    "a logarithmic axis has equal ratios at equal distances, and its end for what lies beyond") {
   auto what = plain();
   what.y = {"", 0.01, 1, true, {{0.1, "0.1"}}};
   what.curves = {{"", {{0, 0.1, {}, {}}, {10, 0, {}, {}}}, chart_line::solid, false, 0}};
@@ -53,7 +56,8 @@ TEST_CASE("a logarithmic axis has equal ratios at equal distances, and its end f
 
 TEST_CASE("texts of ticks do not run into each other, and are no markup") {
   auto what = plain();
-  for (int i = 0; i <= 10; ++i) what.x.ticks.push_back({static_cast<double>(i), "<" + std::to_string(i) + "00Mbit>"});
+  for (int i = 0; i <= 10; ++i)
+    what.x.ticks.push_back({static_cast<double>(i), "<" + std::to_string(i) + "00Mbit>"});
   const auto svg = chart_svg(what);
   CHECK(has(svg, "&lt;000Mbit&gt;"));
   CHECK(!has(svg, "100Mbit"));

@@ -1,10 +1,9 @@
-#include <doctest/doctest.h>
-
-#include <caf/actor_cast.hpp>
-
 #include "actors/dht/bootstrap.hpp"
 #include "actors/dht/lost_nodes.hpp"
 #include "tests/actors/support/mini_world.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -14,7 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 class silent : public caf::event_based_actor {
- public:
+public:
   silent(caf::actor_config& config, host&) : caf::event_based_actor(config) {}
   caf::behavior make_behavior() override {
     return {[](const tick&) {}};
@@ -24,13 +23,16 @@ class silent : public caf::event_based_actor {
 struct fixture {
   mini_world world;
   mini_host& here = world.add_host("here");
-  caf::actor a = world.spawn<silent>(here), b = world.spawn<silent>(here), self = world.spawn<silent>(here);
+  caf::actor a = world.spawn<silent>(here), b = world.spawn<silent>(here),
+             self = world.spawn<silent>(here);
   using list = std::vector<caf::actor>;
 };
 
-contact node(std::uint32_t n) { return {{0, 0, n}, {}}; }
+contact node(std::uint32_t n) {
+  return {{0, 0, n}, {}};
+}
 
-}  // namespace
+} // namespace
 
 TEST_CASE("DHT bootstrap: the first answer starts the look-up, and its end is the joining") {
   fixture f;
@@ -48,7 +50,8 @@ TEST_CASE("DHT bootstrap: the first answer starts the look-up, and its end is th
   CHECK_FALSE(entry.join());
 }
 
-TEST_CASE("DHT bootstrap: an attempt fails with the last address, and the next one comes later each time") {
+TEST_CASE("DHT bootstrap: an attempt fails with the last address, and the next one comes later "
+          "each time") {
   fixture f;
   bootstrap entry({f.a, f.b}, {}, 10s, 5s);
   for (const auto delay : {1s, 2s, 3s, 4s, 5s, 5s}) {
@@ -60,7 +63,7 @@ TEST_CASE("DHT bootstrap: an attempt fails with the last address, and the next o
   CHECK_FALSE(entry.is_impatient(14s));
   CHECK(entry.is_impatient(15s));
   entry.begin_attempt();
-  entry.introduce(f.self, 32);   // it is asked, too
+  entry.introduce(f.self, 32); // it is asked, too
   CHECK_FALSE(entry.failed());
   CHECK_FALSE(entry.failed());
   CHECK(entry.failed());
@@ -69,7 +72,8 @@ TEST_CASE("DHT bootstrap: an attempt fails with the last address, and the next o
 TEST_CASE("DHT bootstrap: later attempts ask the nodes that are at the addresses then") {
   fixture f;
   fixture::list there{f.b, nullptr, f.self};
-  bootstrap entry({f.a, f.self, nullptr}, [&] { return there; }, 10s, 0s);
+  bootstrap entry(
+      {f.a, f.self, nullptr}, [&] { return there; }, 10s, 0s);
   entry.refresh(f.self);
   CHECK(entry.addresses() == fixture::list{f.a});
   entry.begin_attempt();
@@ -86,7 +90,8 @@ TEST_CASE("DHT bootstrap: at most so many addresses are known, the last that wer
   CHECK(entry.addresses() == fixture::list{f.a, f.self});
 }
 
-TEST_CASE("DHT bootstrap: addresses that have never answered are asked in turn, until they answer or die") {
+TEST_CASE("DHT bootstrap: addresses that have never answered are asked in turn, until they answer "
+          "or die") {
   fixture f;
   bootstrap entry({f.a, f.b}, {}, 10s, 0s);
   CHECK(entry.next_unheard() == f.b);
@@ -99,7 +104,8 @@ TEST_CASE("DHT bootstrap: addresses that have never answered are asked in turn, 
   CHECK_FALSE(entry.next_unheard());
 }
 
-TEST_CASE("DHT lost nodes: a dead node is named until it is heard of, and the first of too many is forgotten") {
+TEST_CASE("DHT lost nodes: a dead node is named until it is heard of, and the first of too many is "
+          "forgotten") {
   lost_nodes lost;
   lost.remember(node(1));
   lost.died(node(1).id);
@@ -112,7 +118,8 @@ TEST_CASE("DHT lost nodes: a dead node is named until it is heard of, and the fi
   CHECK(lost.is_dead(node(3).id));
 }
 
-TEST_CASE("DHT lost nodes: a silent node is remembered once, and the oldest of too many is forgotten") {
+TEST_CASE(
+    "DHT lost nodes: a silent node is remembered once, and the oldest of too many is forgotten") {
   lost_nodes lost;
   for (const auto n : {1u, 2u, 1u}) lost.remember(node(n));
   REQUIRE(lost.silent().size() == 2);
@@ -122,7 +129,8 @@ TEST_CASE("DHT lost nodes: a silent node is remembered once, and the oldest of t
   CHECK(lost.silent().front().id == node(3).id);
 }
 
-TEST_CASE("DHT lost nodes: one probe of a silent node is planned, and a node that came back needs none") {
+TEST_CASE(
+    "DHT lost nodes: one probe of a silent node is planned, and a node that came back needs none") {
   lost_nodes lost;
   CHECK_FALSE(lost.needs_probe(node(1).id));
   lost.remember(node(1));

@@ -1,8 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "actors/dht/merge_records.hpp"
 #include "actors/dht/own_records.hpp"
 #include "actors/dht/read_cache.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -16,7 +16,8 @@ constexpr std::int64_t second = 1'000'000'000;
 const node_id one{0, 0, 1}, two{0, 0, 2};
 
 record entry(std::string subkey, std::int64_t until_s, char value = 'v') {
-  return {std::move(subkey), nullptr, payload{std::vector<std::byte>{static_cast<std::byte>(value)}}, until_s * second};
+  return {std::move(subkey), nullptr,
+          payload{std::vector<std::byte>{static_cast<std::byte>(value)}}, until_s * second};
 }
 
 std::string names(const std::vector<shared<signed_record>>& records) {
@@ -29,7 +30,8 @@ std::string names(const std::vector<shared<signed_record>>& records) {
 std::string text(const std::vector<shared<record>>& records) {
   std::string out;
   for (const auto& each : records)
-    out += (out.empty() ? "" : " ") + each->subkey + "=" + static_cast<char>(each->value.bytes()[0]);
+    out +=
+        (out.empty() ? "" : " ") + each->subkey + "=" + static_cast<char>(each->value.bytes()[0]);
   return out;
 }
 
@@ -38,7 +40,7 @@ struct fixture {
   own_records own{me, 3600s, nullptr};
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("DHT own records: while one is pending each replica is sent it once") {
   fixture f;
@@ -57,7 +59,7 @@ TEST_CASE("DHT own records: while one is pending each replica is sent it once") 
   CHECK(names(f.own.take_unsent("k", one, 0)) == "b");
   CHECK(f.own.mark_pending("k"));
   CHECK(names(f.own.take_unsent("k", one, 0)) == "a");
-  CHECK(f.own.take_unsent("k", two, 60 * second).size() == 1);   // the other one has expired
+  CHECK(f.own.take_unsent("k", two, 60 * second).size() == 1); // the other one has expired
 }
 
 TEST_CASE("DHT own records: versions ascend, even if the clock does not") {
@@ -79,12 +81,12 @@ TEST_CASE("DHT own records: a withdrawal lasts as long as any older version") {
   CHECK(f.own.withdrawal_until("k", "a", 0) == 60 * second);
   CHECK(f.own.withdrawal_until("k", "a", 60 * second) == 0);
   f.own.publish("k", {"a", nullptr, {}, 60 * second}, true, 0);
-  CHECK(f.own.withdrawal_until("k", "a", 0) == 0);   // it is withdrawn
+  CHECK(f.own.withdrawal_until("k", "a", 0) == 0); // it is withdrawn
 }
 
 TEST_CASE("DHT own records: a record that ends before an older version is withdrawn then") {
   fixture f;
-  f.own.publish("k", entry("a", 1000'000), false, 0);   // as by a clock that is far ahead
+  f.own.publish("k", entry("a", 1000'000), false, 0); // as by a clock that is far ahead
   f.own.publish("k", entry("a", 30), false, 0);
   f.own.publish("k", entry("b", 30), false, 0);
   CHECK(f.own.outlived(29 * second).empty());
@@ -92,7 +94,7 @@ TEST_CASE("DHT own records: a record that ends before an older version is withdr
   REQUIRE(rests.size() == 1);
   CHECK(rests[0].first == "k");
   CHECK(rests[0].second.subkey == "a");
-  CHECK(rests[0].second.expires_utc_ns == 3600 * second);   // no replica keeps a record for longer
+  CHECK(rests[0].second.expires_utc_ns == 3600 * second); // no replica keeps a record for longer
   f.own.publish("k", rests[0].second, true, 30 * second);
   f.own.drop_expired(30 * second);
   CHECK(names(f.own.living("k", 0, 10)) == "a");
@@ -114,10 +116,12 @@ TEST_CASE("DHT own records: a record is renewed when it was written long ago") {
   CHECK(f.own.keys() == keys{"k", "l"});
 }
 
-TEST_CASE("DHT reads: the newest version of each sub-key is read, in order, and no withdrawn or expired one") {
+TEST_CASE("DHT reads: the newest version of each sub-key is read, in order, and no withdrawn or "
+          "expired one") {
   fixture f;
   record_store kept, read;
-  const auto put = [&](record_store& in, const identity& by, record what, std::uint64_t version, bool withdrawn = false) {
+  const auto put = [&](record_store& in, const identity& by, record what, std::uint64_t version,
+                       bool withdrawn = false) {
     CHECK(in.put("k", by.sign("k", std::move(what), version, withdrawn), 0));
   };
   put(kept, f.other, entry("c", 60, '1'), 1);
@@ -153,7 +157,8 @@ TEST_CASE("DHT reads: each replica is read from where it was read last") {
   CHECK(cache.position("k", two) == 7);
 }
 
-TEST_CASE("DHT reads: what was fetched lately is not fetched again, and what is not read is forgotten") {
+TEST_CASE(
+    "DHT reads: what was fetched lately is not fetched again, and what is not read is forgotten") {
   read_cache cache{record_limits{}};
   CHECK_FALSE(cache.read("k", 0s, 50ms));
   cache.fetched("k", 0s);
@@ -167,7 +172,8 @@ TEST_CASE("DHT reads: what was fetched lately is not fetched again, and what is 
 
 TEST_CASE("DHT reads: of too many keys the one that was used longest ago is forgotten") {
   read_cache cache{record_limits{}};
-  for (std::size_t i = 0; i < read_cache::most_keys; ++i) cache.read(std::to_string(i), std::chrono::seconds(i + 1), 0s);
+  for (std::size_t i = 0; i < read_cache::most_keys; ++i)
+    cache.read(std::to_string(i), std::chrono::seconds(i + 1), 0s);
   cache.used("0", 1h);
   cache.read("new", 2h, 0s);
   CHECK(cache.has("0"));

@@ -1,9 +1,9 @@
-#include <doctest/doctest.h>
-
 #include "actors/dht/replica_polls.hpp"
 #include "actors/dht/replica_rank.hpp"
 #include "actors/dht/replica_sets.hpp"
 #include "tests/actors/support/mini_world.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -15,11 +15,15 @@ namespace {
 using keys = std::vector<std::string>;
 
 /// The id at a distance from the key "k", so that the order of ids is the order of replicas.
-node_id at(std::uint32_t step) { return distance(node_id::of_key("k"), {0, 0, step}); }
-contact node(std::uint32_t step) { return {at(step), {}}; }
+node_id at(std::uint32_t step) {
+  return distance(node_id::of_key("k"), {0, 0, step});
+}
+contact node(std::uint32_t step) {
+  return {at(step), {}};
+}
 
 class silent : public caf::event_based_actor {
- public:
+public:
   silent(caf::actor_config& config, host&) : caf::event_based_actor(config) {}
   caf::behavior make_behavior() override {
     return {[](const tick&) {}};
@@ -36,22 +40,23 @@ struct fixture {
   }
 };
 
-}  // namespace
+} // namespace
 
-TEST_CASE("DHT replicas: a set is current while its farthest member confirms it, and at most until its refresh") {
+TEST_CASE("DHT replicas: a set is current while its farthest member confirms it, and at most until "
+          "its refresh") {
   fixture f;
   CHECK(f.sets.current("k", 0s) == nullptr);
   f.renew({10, 11, 12}, 0s);
   CHECK(f.sets.current("k", 29s) != nullptr);
   CHECK(f.sets.current("k", 30s) == nullptr);
-  f.sets.confirmed("k", at(10), 29s);   // not the farthest
+  f.sets.confirmed("k", at(10), 29s); // not the farthest
   CHECK(f.sets.current("k", 30s) == nullptr);
   f.sets.confirmed("k", at(12), 29s);
   CHECK(f.sets.current("k", 58s) != nullptr);
   for (auto now = 29s; now <= 300s; now += 10s) f.sets.confirmed("k", at(12), now);
   CHECK(f.sets.current("k", 299s) != nullptr);
   CHECK(f.sets.current("k", 300s) == nullptr);
-  f.renew({10, 11, 20}, 400s);          // this node is the farthest: the one before it confirms
+  f.renew({10, 11, 20}, 400s); // this node is the farthest: the one before it confirms
   f.sets.confirmed("k", at(11), 420s);
   CHECK(f.sets.current("k", 440s) != nullptr);
   f.sets.confirmed("unknown", at(11), 0s);
@@ -84,16 +89,18 @@ TEST_CASE("DHT replicas: a set is stale when a member leaves, or when this node'
   CHECK(f.sets.current("k", 0s) == nullptr);
 }
 
-TEST_CASE("DHT replicas: a member that denies to be one is believed, but not soon after a look-up") {
+TEST_CASE(
+    "DHT replicas: a member that denies to be one is believed, but not soon after a look-up") {
   fixture f;
   f.renew({10, 12, 14}, 0s);
   CHECK_FALSE(f.sets.denied("k", replica_sets::denial_patience - 1ms));
   CHECK(f.sets.denied("k", replica_sets::denial_patience));
-  CHECK_FALSE(f.sets.denied("k", 10s));   // it is stale
+  CHECK_FALSE(f.sets.denied("k", 10s)); // it is stale
   CHECK_FALSE(f.sets.denied("unknown", 10s));
 }
 
-TEST_CASE("DHT replicas: a set stays merged while its members are the same and this node misses no messages") {
+TEST_CASE("DHT replicas: a set stays merged while its members are the same and this node misses no "
+          "messages") {
   fixture f;
   CHECK_FALSE(f.renew({10, 12, 20}, 0s).merged);
   CHECK(f.renew({10, 12, 20}, 0s, true).merged);
@@ -103,7 +110,7 @@ TEST_CASE("DHT replicas: a set stays merged while its members are the same and t
   CHECK(f.sets.holds("k"));
   f.sets.missed_messages();
   CHECK_FALSE(f.sets.find("k")->merged);
-  f.renew({10, 12, 14}, 4s, true);        // this node is no replica: it polls for changes in any case
+  f.renew({10, 12, 14}, 4s, true); // this node is no replica: it polls for changes in any case
   CHECK_FALSE(f.sets.holds("k"));
   f.sets.missed_messages();
   CHECK(f.sets.find("k")->merged);
@@ -124,7 +131,8 @@ TEST_CASE("DHT replicas: a node takes its place among the nearest") {
   const auto target = node_id::of_key("k");
   const auto steps = [&](std::vector<contact> nearest, std::uint32_t self, std::size_t most) {
     std::vector<std::uint32_t> out;
-    for (const auto& c : with_self(target, std::move(nearest), node(self), most)) out.push_back(distance(target, c.id).low);
+    for (const auto& c : with_self(target, std::move(nearest), node(self), most))
+      out.push_back(distance(target, c.id).low);
     return out;
   };
   CHECK(steps({}, 5, 3) == std::vector<std::uint32_t>{5});
@@ -162,7 +170,7 @@ TEST_CASE("DHT polls: one replica is asked after the other, and each once") {
   CHECK(polls.contains("k"));
   const auto none = next();
   CHECK_FALSE(none.ask);
-  CHECK_FALSE(none.exhausted);            // three answers are to come
+  CHECK_FALSE(none.exhausted); // three answers are to come
   CHECK_FALSE(polls.failed("k"));
   CHECK_FALSE(polls.failed("k"));
   CHECK(polls.failed("k"));

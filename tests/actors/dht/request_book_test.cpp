@@ -1,7 +1,7 @@
-#include <doctest/doctest.h>
-
 #include "actors/dht/request_book.hpp"
 #include "tests/actors/support/mini_world.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 namespace {
 
 class silent : public caf::event_based_actor {
- public:
+public:
   silent(caf::actor_config& config, host&) : caf::event_based_actor(config) {}
   caf::behavior make_behavior() override {
     return {[](const tick&) {}};
@@ -29,10 +29,12 @@ struct fixture {
     what.to = to;
     return book.open(token, std::move(what), now);
   }
-  caf::actor_addr address(const contact& of) { return caf::actor_cast<caf::actor_addr>(of.address); }
+  caf::actor_addr address(const contact& of) {
+    return caf::actor_cast<caf::actor_addr>(of.address);
+  }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("DHT requests: an address is monitored while a request to it is open") {
   fixture f;
@@ -48,7 +50,8 @@ TEST_CASE("DHT requests: an address is monitored while a request to it is open")
   CHECK(f.open(4, f.a, 1s));
 }
 
-TEST_CASE("DHT requests: a lost address is not monitored any more, and its open requests are named") {
+TEST_CASE(
+    "DHT requests: a lost address is not monitored any more, and its open requests are named") {
   fixture f;
   f.open(1, f.a, 0s);
   f.open(2, f.b, 0s);
@@ -64,23 +67,23 @@ TEST_CASE("DHT requests: one is slow once, and fails after its timeout") {
   f.open(1, f.a, 0s);
   f.open(2, f.b, 100ms);
   CHECK(f.book.next_timer(100ms) == 400ms);
-  CHECK_FALSE(f.book.next_timer(100ms));        // it is set
+  CHECK_FALSE(f.book.next_timer(100ms)); // it is set
   CHECK_FALSE(f.book.timer_fired(400ms));
   CHECK(f.book.timer_fired(500ms));
   CHECK_FALSE(f.book.timer_fired(500ms));
   CHECK(f.book.next_slow(500ms) == 1u);
   CHECK_FALSE(f.book.next_slow(500ms));
   CHECK_FALSE(f.book.next_failed(500ms));
-  CHECK(f.book.next_timer(500ms) == 100ms);     // until the second one is slow
+  CHECK(f.book.next_timer(500ms) == 100ms); // until the second one is slow
   CHECK(f.book.timer_fired(600ms));
   f.book.close(2, 600ms, true);
-  CHECK_FALSE(f.book.next_slow(600ms));         // it was answered
+  CHECK_FALSE(f.book.next_slow(600ms)); // it was answered
   CHECK(f.book.next_timer(600ms) == 2400ms);
   CHECK_FALSE(f.book.next_failed(2999ms));
   CHECK(f.book.next_failed(3s) == 1u);
   f.book.close(1, 3s, false);
   CHECK(f.book.timer_fired(3s));
-  CHECK_FALSE(f.book.next_timer(3s));           // no request is open
+  CHECK_FALSE(f.book.next_timer(3s)); // no request is open
 }
 
 TEST_CASE("DHT requests: a failed one was lost alone if its node has answered another one since") {
@@ -103,7 +106,8 @@ TEST_CASE("DHT requests: an overdue one can still be answered, until too many ar
   CHECK(f.book.overdue(1)->to.id == f.a.id);
   CHECK(f.book.take_overdue(1).to.id == f.a.id);
   CHECK(f.book.overdue(1) == nullptr);
-  for (std::uint64_t token = 2; token < 3 + request_book::most_overdue; ++token) f.book.give_up(token, {});
+  for (std::uint64_t token = 2; token < 3 + request_book::most_overdue; ++token)
+    f.book.give_up(token, {});
   CHECK(f.book.overdue(2) == nullptr);
   CHECK(f.book.overdue(3) != nullptr);
 }

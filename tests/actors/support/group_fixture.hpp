@@ -55,11 +55,9 @@ struct group_fixture {
 
   /// Empty: nobody dies.
   void kill_at(std::size_t member, std::string_view point) {
-    if (point.empty())
-      return;
+    if (point.empty()) return;
     world.on_probe = [this, member, point](mini_host& host, std::string_view at) {
-      if (&host == members[member].host && at == point)
-        host.kill();
+      if (&host == members[member].host && at == point) host.kill();
     };
   }
 
@@ -71,8 +69,7 @@ struct group_fixture {
     for (const auto& one : members)
       answer.records.push_back(record{fmt::format("{:016x}", one.host->id()), one.group,
                                       matchmaking::standing{deadline, true}.pack(), 0});
-    for (std::size_t m = members.size(); m-- > 0;)
-      world.send(members[m].group, answer);
+    for (std::size_t m = members.size(); m-- > 0;) world.send(members[m].group, answer);
     world.settle();
     world.run_for(std::chrono::minutes(5));
   }

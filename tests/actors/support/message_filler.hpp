@@ -1,19 +1,19 @@
 // Messages of every type with every kind of content, for tests that send what nobody would.
 #pragma once
 
+#include "actors/all_messages.hpp"
+#include "kernels/base/payload.hpp"
+#include "kernels/base/rng.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/meta/annotation.hpp>
+
 #include <cstddef>
 #include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include <caf/actor.hpp>
-#include <caf/meta/annotation.hpp>
-
-#include "actors/all_messages.hpp"
-#include "kernels/base/payload.hpp"
-#include "kernels/base/rng.hpp"
 
 namespace shoal::actors::testing {
 
@@ -56,8 +56,7 @@ struct visitor {
   }
   template <class T>
   void visit(T& field) {
-    if constexpr (!is_meta<std::remove_cvref_t<T>>)
-      f(field);
+    if constexpr (!is_meta<std::remove_cvref_t<T>>) f(field);
   }
 };
 
@@ -72,7 +71,8 @@ void each_field(T& x, F f) {
 struct filler {
   rng& random;
   const caf::actor& someone;
-  bool plausible = false;   ///< small numbers half of the time: counts, indices and epochs as they occur
+  bool plausible =
+      false; ///< small numbers half of the time: counts, indices and epochs as they occur
 
   template <class T>
   void operator()(T& x) {
@@ -81,17 +81,15 @@ struct filler {
     } else if constexpr (std::is_integral_v<T>) {
       const auto how = random.below(plausible ? 8 : 4);
       x = how >= 4   ? static_cast<T>(random.below(40))
-          : how == 0   ? std::numeric_limits<T>::max()
+          : how == 0 ? std::numeric_limits<T>::max()
           : how == 1 ? std::numeric_limits<T>::min()
                      : static_cast<T>(random.next());
     } else if constexpr (std::is_same_v<T, std::string>) {
       x.clear();
-      for (auto n = random.below(9); n > 0; --n)
-        x += static_cast<char>(random.below(256));
+      for (auto n = random.below(9); n > 0; --n) x += static_cast<char>(random.below(256));
     } else if constexpr (std::is_same_v<T, payload>) {
       std::vector<std::byte> bytes(random.below(40));
-      for (auto& b : bytes)
-        b = static_cast<std::byte>(random.below(256));
+      for (auto& b : bytes) b = static_cast<std::byte>(random.below(256));
       x = payload{std::move(bytes)};
     } else if constexpr (std::is_same_v<T, caf::actor>) {
       if (random.below(2) == 0)
@@ -100,12 +98,11 @@ struct filler {
         x = caf::actor{};
     } else if constexpr (is_vector<T>::value) {
       x.resize(random.below(4));
-      for (auto& element : x)
-        (*this)(element);
+      for (auto& element : x) (*this)(element);
     } else {
       each_field(x, *this);
     }
   }
 };
 
-}  // namespace shoal::actors::testing
+} // namespace shoal::actors::testing

@@ -25,8 +25,7 @@ void mini_host::run(std::string_view, std::function<void()> work, duration time,
 }
 
 void mini_host::probe(std::string_view point) {
-  if (world_.on_probe)
-    world_.on_probe(*this, point);
+  if (world_.on_probe) world_.on_probe(*this, point);
 }
 
 void mini_host::observe(const observation& what) {
@@ -35,25 +34,21 @@ void mini_host::observe(const observation& what) {
 
 void mini_host::kill() {
   alive_ = false;
-  for (const auto& one : actors_)
-    caf::anon_send_exit(one, caf::exit_reason::kill);
+  for (const auto& one : actors_) caf::anon_send_exit(one, caf::exit_reason::kill);
 }
 
 mini_world::mini_world(std::uint64_t seed, bool serializes)
     : seed_(seed), config_(std::make_unique<caf::actor_system_config>()) {
-  if (serializes)
-    register_messages(*config_);
+  if (serializes) register_messages(*config_);
   config_->set("scheduler.policy", caf::atom("testing"));
   system_ = std::make_unique<caf::actor_system>(*config_);
   system_->await_actors_before_shutdown(false);
 }
 
 mini_world::~mini_world() {
-  for (auto& one : hosts_)
-    one.kill();
+  for (auto& one : hosts_) one.kill();
   settle();
-  for (auto& one : hosts_)
-    one.actors_.clear(); // before the system is gone
+  for (auto& one : hosts_) one.actors_.clear(); // before the system is gone
 }
 
 mini_host& mini_world::add_host(std::string name) {

@@ -72,7 +72,8 @@ private:
 
 class mini_world {
 public:
-  /// `serializes`: whole caf::messages become bytes here. Registering their types for that takes longer than the life of most worlds.
+  /// `serializes`: whole caf::messages become bytes here. Registering their types for that takes
+  /// longer than the life of most worlds.
   explicit mini_world(std::uint64_t seed = 1, bool serializes = false);
   /// Kills all actors first, or periodic timers would keep the scheduler busy for ever.
   ~mini_world();
@@ -107,8 +108,7 @@ public:
   std::vector<std::pair<peer_id, Observation>> observed() const {
     std::vector<std::pair<peer_id, Observation>> out;
     for (const auto& [who, what] : observations)
-      if (const auto* one = get_if<Observation>(&what))
-        out.emplace_back(who, *one);
+      if (const auto* one = get_if<Observation>(&what)) out.emplace_back(who, *one);
     return out;
   }
 

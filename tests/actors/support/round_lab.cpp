@@ -1,12 +1,12 @@
 #include "tests/actors/support/round_lab.hpp"
 
-#include <cmath>
-#include <cstring>
+#include "actors/conduct/conducts.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <fmt/format.h>
 
-#include "actors/conduct/conducts.hpp"
+#include <cmath>
+#include <cstring>
 
 namespace shoal::actors::testing {
 
@@ -14,7 +14,9 @@ struct round_lab::io final : round_io {
   round_lab& lab;
   std::uint32_t self;
   io(round_lab& in, std::uint32_t member) : lab(in), self(member) {}
-  void send_to(const caf::actor& to, caf::message content) override { lab.send(self, to, std::move(content)); }
+  void send_to(const caf::actor& to, caf::message content) override {
+    lab.send(self, to, std::move(content));
+  }
   void watch(const caf::actor&) override {}
   void probe(std::string_view point) override {
     ++lab.probes[std::string(point)];
@@ -26,7 +28,8 @@ struct round_lab::io final : round_io {
   }
 };
 
-round_lab::round_lab(lab_options options) : options_(std::move(options)), random_(stream(options_.shuffle.value_or(0), "lab")) {
+round_lab::round_lab(lab_options options)
+    : options_(std::move(options)), random_(stream(options_.shuffle.value_or(0), "lab")) {
   config_.chunk_bytes = options_.chunk_bytes;
   config_.aggregator = aggregators().find(options_.aggregator);
   config_.window_chunks = options_.window_chunks;
@@ -36,7 +39,9 @@ round_lab::round_lab(lab_options options) : options_(std::move(options)), random
   group_.chunk_bytes = options_.chunk_bytes;
   group_.boundaries = {0};
   using dummy = collector<chunk_received>;
-  auto spawn = [&](std::string name) { return world_.spawn<dummy>(world_.add_host(std::move(name)), std::make_shared<dummy::log>()); };
+  auto spawn = [&](std::string name) {
+    return world_.spawn<dummy>(world_.add_host(std::move(name)), std::make_shared<dummy::log>());
+  };
   stranger_ = spawn("stranger");
   config_.conduct = make_conduct(options_.conduct, world_.add_host("conduct"));
   members_.resize(size);
@@ -45,8 +50,14 @@ round_lab::round_lab(lab_options options) : options_(std::move(options)), random
     auto& one = members_[m];
     one.address = spawn(fmt::format("m-{}", m));
     const auto& what = options_.members[m];
-    group_.members.push_back({100 + m, one.address, what.weight, what.rate_up, what.rate_down, static_cast<std::uint8_t>(what.reachable ? 2 : 0),
-                              static_cast<std::uint8_t>(what.takes ? 1 : 0), {}});
+    group_.members.push_back({100 + m,
+                              one.address,
+                              what.weight,
+                              what.rate_up,
+                              what.rate_down,
+                              static_cast<std::uint8_t>(what.reachable ? 2 : 0),
+                              static_cast<std::uint8_t>(what.takes ? 1 : 0),
+                              {}});
     // Parts of different sizes.
     auto part = !options_.members[m].reachable ? 0 : options_.values_per_part + m;
     group_.boundaries.push_back(group_.boundaries.back() + part);
@@ -60,12 +71,14 @@ round_lab::round_lab(lab_options options) : options_(std::move(options)), random
     one.request.weight = group_.members[m].weight;
     one.request.takes = options_.members[m].takes;
     if (options_.codec != kernels::codec::none)
-      one.request.codecs.contributions =
-          std::make_shared<kernels::vector_codec>(options_.codec, std::span<const std::uint64_t>{}, options_.top_k_fraction);
-    if (options_.codec != kernels::codec::top_k) one.request.codecs.means = one.request.codecs.contributions;
+      one.request.codecs.contributions = std::make_shared<kernels::vector_codec>(
+          options_.codec, std::span<const std::uint64_t>{}, options_.top_k_fraction);
+    if (options_.codec != kernels::codec::top_k)
+      one.request.codecs.means = one.request.codecs.contributions;
     one.world = std::make_unique<io>(*this, m);
-    one.round = std::make_unique<butterfly>(config_, one.request, group_, 100 + m, *one.world,
-                                            [this, m](round_result result) { members_[m].result = std::move(result); });
+    one.round = std::make_unique<butterfly>(
+        config_, one.request, group_, 100 + m, *one.world,
+        [this, m](round_result result) { members_[m].result = std::move(result); });
   }
 }
 
@@ -77,12 +90,13 @@ void round_lab::start() {
 }
 
 void round_lab::send(std::uint32_t from, const caf::actor& to, caf::message content) {
-  if (!members_[from].alive) return;  // killed in the middle of a handler
+  if (!members_[from].alive) return; // killed in the middle of a handler
   std::uint32_t m = 0;
   while (members_[m].address != to) ++m;
   if (filter && !filter(from, m, content)) return;
   if (content.match_elements<part_chunk>()) bytes += content.get_as<part_chunk>(0).data.size();
-  if (content.match_elements<reduced_chunk>()) bytes += content.get_as<reduced_chunk>(0).data.size();
+  if (content.match_elements<reduced_chunk>())
+    bytes += content.get_as<reduced_chunk>(0).data.size();
   inject(from, m, std::move(content));
 }
 
@@ -125,7 +139,8 @@ void round_lab::deliver(pair which, envelope what) {
     members_[to].round->on_down(caf::actor_cast<caf::actor_addr>(members_[from].address));
 }
 
-void round_lab::hand_over(std::uint32_t to, const caf::strong_actor_ptr& from, const caf::message& content) {
+void round_lab::hand_over(std::uint32_t to, const caf::strong_actor_ptr& from,
+                          const caf::message& content) {
   auto& round = *members_[to].round;
   auto as = [&]<class T>(const T*) {
     if (!content.match_elements<T>()) return false;
@@ -182,7 +197,8 @@ void round_lab::leave() {
       if (!one.alive || one.left || !one.round->idle()) continue;
       again = one.left = true;
       for (std::uint32_t to = 0; to < size(); ++to)
-        if (to != m && !cut_.contains({m, to})) under_way_[{m, to}].push_back({order_++, std::nullopt});
+        if (to != m && !cut_.contains({m, to}))
+          under_way_[{m, to}].push_back({order_++, std::nullopt});
     }
     settle();
   }
@@ -208,21 +224,27 @@ void round_lab::cut(std::uint32_t a, std::uint32_t b, bool notice_now) {
 }
 
 void round_lab::notice() {
-  for (auto which : std::exchange(unnoticed_, {})) under_way_[which].push_back({order_++, std::nullopt});
+  for (auto which : std::exchange(unnoticed_, {}))
+    under_way_[which].push_back({order_++, std::nullopt});
 }
 
 std::string round_lab::outcomes() const {
   std::string out;
-  for (const auto& one : members_) out += one.result ? "opsf"[static_cast<std::size_t>(one.result->outcome)] : '-';
+  for (const auto& one : members_)
+    out += one.result ? "opsf"[static_cast<std::size_t>(one.result->outcome)] : '-';
   return out;
 }
 
-std::optional<std::string> round_lab::violation_of(const round_result& result, const part_outcome& stretch) const {
-  if (options_.codec != kernels::codec::none && options_.codec != kernels::codec::top_k) return std::nullopt;
+std::optional<std::string> round_lab::violation_of(const round_result& result,
+                                                   const part_outcome& stretch) const {
+  if (options_.codec != kernels::codec::none && options_.codec != kernels::codec::top_k)
+    return std::nullopt;
   const auto begin = group_.boundaries[stretch.part], end = group_.boundaries[stretch.part + 1];
   aggregate_claim claim;
   for (auto s : stretch.senders)
-    claim.inputs.push_back({static_cast<double>(group_.members[s].weight), members_[s].round->contribution().floats().subspan(begin, end - begin)});
+    claim.inputs.push_back(
+        {static_cast<double>(group_.members[s].weight),
+         members_[s].round->contribution().floats().subspan(begin, end - begin)});
   claim.inputs_begin = begin;
   claim.begin = stretch.begin;
   claim.result = result.values.floats().subspan(stretch.begin, stretch.end - stretch.begin);
@@ -238,33 +260,44 @@ std::vector<std::string> round_lab::errors() const {
   for (std::uint32_t m = 0; m < size(); ++m) {
     if (!members_[m].result) continue;
     const auto& result = *members_[m].result;
-    auto wrong = [&](const std::string& what) { out.push_back(fmt::format("member {}: {}", m, what)); };
-    if ((result.outcome == outcome::ok) != (result.reason == reason::none)) wrong("a reason that does not go with the outcome");
+    auto wrong = [&](const std::string& what) {
+      out.push_back(fmt::format("member {}: {}", m, what));
+    };
+    if ((result.outcome == outcome::ok) != (result.reason == reason::none))
+      wrong("a reason that does not go with the outcome");
     if (!result.succeeded()) continue;
     if (!options_.members[m].takes) {
       if (!result.values.empty() || !result.parts.empty()) wrong("a result of who takes none");
       continue;
     }
     if (first == nullptr) first = &result;
-    if (std::memcmp(result.values.bytes().data(), first->values.bytes().data(), first->values.size()) != 0) wrong("other bits");
-    if (result.outcome != first->outcome || result.parts.size() != first->parts.size()) wrong("other parts");
+    if (std::memcmp(result.values.bytes().data(), first->values.bytes().data(),
+                    first->values.size()) != 0)
+      wrong("other bits");
+    if (result.outcome != first->outcome || result.parts.size() != first->parts.size())
+      wrong("other parts");
     std::uint64_t at = 0;
     bool complete = true;
     for (std::size_t i = 0; i < result.parts.size(); ++i) {
       const auto& part = result.parts[i];
       if (part.begin != at) wrong("a gap between parts");
       at = part.end;
-      if (i < first->parts.size() && part.senders != first->parts[i].senders) wrong("other senders");
+      if (i < first->parts.size() && part.senders != first->parts[i].senders)
+        wrong("other senders");
       double total = 0;
       for (auto s : part.senders) total += static_cast<double>(group_.members[s].weight);
-      if (static_cast<double>(part.weight) != total) wrong("a weight that is not that of its senders");
+      if (static_cast<double>(part.weight) != total)
+        wrong("a weight that is not that of its senders");
       for (std::uint32_t s = 0; s < size(); ++s)
-        if (group_.members[s].weight > 0 && std::find(part.senders.begin(), part.senders.end(), s) == part.senders.end()) complete = false;
+        if (group_.members[s].weight > 0 &&
+            std::find(part.senders.begin(), part.senders.end(), s) == part.senders.end())
+          complete = false;
       if (const auto violation = violation_of(result, part)) wrong(*violation);
       for (auto j = part.begin; j < part.end && config_.aggregator == &mean_aggregator(); ++j) {
         double sum = 0;
         for (auto s : part.senders)
-          sum += static_cast<double>(group_.members[s].weight) * static_cast<double>(members_[s].round->contribution().floats()[j]);
+          sum += static_cast<double>(group_.members[s].weight) *
+                 static_cast<double>(members_[s].round->contribution().floats()[j]);
         if (std::abs(sum / total - static_cast<double>(result.values.floats()[j])) > tolerance) {
           wrong(fmt::format("value {} is not the mean of its senders", j));
           break;
@@ -272,9 +305,10 @@ std::vector<std::string> round_lab::errors() const {
       }
     }
     if (at != group_.boundaries.back()) wrong("parts that do not cover the vector");
-    if (complete != (result.outcome == outcome::ok)) wrong("an outcome that does not go with the parts");
+    if (complete != (result.outcome == outcome::ok))
+      wrong("an outcome that does not go with the parts");
   }
   return out;
 }
 
-}  // namespace shoal::actors::testing
+} // namespace shoal::actors::testing

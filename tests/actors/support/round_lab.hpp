@@ -1,6 +1,11 @@
-// All members of one averaging round as plain state machines, and a network between them that is only
-// queues: a test decides what arrives when, who dies and which pairs lose each other, message by message.
+// All members of one averaging round as plain state machines, and a network between them that is
+// only queues: a test decides what arrives when, who dies and which pairs lose each other, message
+// by message.
 #pragma once
+
+#include "actors/averaging/butterfly.hpp"
+#include "kernels/base/rng.hpp"
+#include "tests/actors/support/mini_world.hpp"
 
 #include <deque>
 #include <functional>
@@ -12,16 +17,12 @@
 #include <utility>
 #include <vector>
 
-#include "actors/averaging/butterfly.hpp"
-#include "kernels/base/rng.hpp"
-#include "tests/actors/support/mini_world.hpp"
-
 namespace shoal::actors::testing {
 
 struct lab_member {
   std::uint64_t weight = 1;
-  bool reachable = true;        ///< false: gets no part
-  bool takes = true;            ///< false: only reduces
+  bool reachable = true; ///< false: gets no part
+  bool takes = true;     ///< false: only reduces
   std::uint64_t rate_up = 1, rate_down = 1;
 };
 
@@ -30,15 +31,15 @@ struct lab_options {
   std::uint32_t values_per_part = 6;
   std::uint64_t chunk_bytes = 8;
   std::uint32_t window_chunks = 2;
-  kernels::codec codec = kernels::codec::none;   ///< both ways; top_k: of contributions only
+  kernels::codec codec = kernels::codec::none; ///< both ways; top_k: of contributions only
   double top_k_fraction = 0.5;
-  std::string conduct = "honest";           ///< of all members
+  std::string conduct = "honest"; ///< of all members
   std::string aggregator = "mean";
-  std::optional<std::uint64_t> shuffle{};   ///< seed: messages of different pairs overtake each other
+  std::optional<std::uint64_t> shuffle{}; ///< seed: messages of different pairs overtake each other
 };
 
 class round_lab {
- public:
+public:
   explicit round_lab(lab_options options);
   ~round_lab();
   round_lab(const round_lab&) = delete;
@@ -76,20 +77,20 @@ class round_lab {
   duration sender_timeout() const { return config_.sender_timeout; }
   duration round_timeout() const { return config_.round_timeout; }
   std::uint64_t delivered = 0;
-  std::uint64_t bytes = 0;                       ///< of payloads sent
+  std::uint64_t bytes = 0; ///< of payloads sent
   std::vector<std::string> suspicions;
   std::map<std::string, std::uint64_t> probes;
   std::function<void(std::uint32_t member, std::string_view point)> on_probe;
   /// Sees each message before it is under way; false: it is lost.
   std::function<bool(std::uint32_t from, std::uint32_t to, const caf::message&)> filter;
 
-  /// What is wrong with the results, the dead ones' included: other bits, sums that are not the senders', an
-  /// outcome that does not say what happened.
+  /// What is wrong with the results, the dead ones' included: other bits, sums that are not the
+  /// senders', an outcome that does not say what happened.
   std::vector<std::string> errors() const;
   /// The members' outcomes, as `opf-` (ok, partial, failed, dead without one).
   std::string outcomes() const;
 
- private:
+private:
   struct io;
   struct member {
     caf::actor address;
@@ -98,17 +99,18 @@ class round_lab {
     std::unique_ptr<butterfly> round;
     std::optional<round_result> result;
     bool alive = true;
-    bool left = false;                           // its actor has quit
+    bool left = false; // its actor has quit
   };
   struct envelope {
     std::uint64_t order = 0;
-    std::optional<caf::message> content;         // none: `from` is gone
+    std::optional<caf::message> content; // none: `from` is gone
   };
   using pair = std::pair<std::uint32_t, std::uint32_t>;
 
   void leave();
   /// What the aggregator says of a stretch of the result. Lossy codecs are not looked at.
-  std::optional<std::string> violation_of(const round_result& result, const part_outcome& stretch) const;
+  std::optional<std::string> violation_of(const round_result& result,
+                                          const part_outcome& stretch) const;
   void send(std::uint32_t from, const caf::actor& to, caf::message content);
   void deliver(pair which, envelope what);
   void hand_over(std::uint32_t to, const caf::strong_actor_ptr& from, const caf::message& content);
@@ -126,4 +128,4 @@ class round_lab {
   duration now_{};
 };
 
-}  // namespace shoal::actors::testing
+} // namespace shoal::actors::testing

@@ -22,11 +22,9 @@ public:
   }
   std::optional<std::uint32_t> close(std::span<float> out) override {
     for (const auto& [member, values] : added_)
-      if (!kernels::all_finite(values))
-        return member;
+      if (!kernels::all_finite(values)) return member;
     std::vector<std::span<const float>> inputs;
-    for (const auto& [member, values] : added_)
-      inputs.push_back(values);
+    for (const auto& [member, values] : added_) inputs.push_back(values);
     make(inputs, out);
     return std::nullopt;
   }
@@ -38,8 +36,7 @@ private:
 
 float median_at(const std::vector<std::span<const float>>& inputs, std::size_t j) {
   std::vector<float> sorted;
-  for (const auto& one : inputs)
-    sorted.push_back(one[j]);
+  for (const auto& one : inputs) sorted.push_back(one[j]);
   std::sort(sorted.begin(), sorted.end());
   return sorted[(sorted.size() - 1) / 2];
 }
@@ -48,8 +45,7 @@ std::size_t middle_of(const std::vector<std::span<const float>>& inputs) {
   std::vector<std::pair<double, std::size_t>> norms;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     double sum = 0;
-    for (const double x : inputs[i])
-      sum += x * x;
+    for (const double x : inputs[i]) sum += x * x;
     norms.emplace_back(sum, i);
   }
   std::sort(norms.begin(), norms.end());
@@ -58,8 +54,7 @@ std::size_t middle_of(const std::vector<std::span<const float>>& inputs) {
 
 class median final : public retaining {
   void make(const std::vector<std::span<const float>>& inputs, std::span<float> out) override {
-    for (std::size_t j = 0; j < out.size(); ++j)
-      out[j] = median_at(inputs, j);
+    for (std::size_t j = 0; j < out.size(); ++j) out[j] = median_at(inputs, j);
   }
 };
 
@@ -74,8 +69,7 @@ class middle_norm final : public retaining {
 template <class Expected>
 std::optional<std::string> compare(const aggregate_claim& what, Expected expected) {
   std::vector<std::span<const float>> inputs;
-  for (const auto& one : what.inputs)
-    inputs.push_back(one.values);
+  for (const auto& one : what.inputs) inputs.push_back(one.values);
   for (std::size_t j = 0; j < what.result.size(); ++j) {
     const float wanted = expected(inputs, what.begin - what.inputs_begin + j);
     if (what.result[j] != wanted)

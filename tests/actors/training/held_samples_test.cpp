@@ -26,9 +26,10 @@ held_samples with_computed(std::uint64_t count) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("held samples: a job takes ready samples in their order, and cuts a block that is too large") {
+TEST_CASE(
+    "held samples: a job takes ready samples in their order, and cuts a block that is too large") {
   auto held = with_ready(0, 3);
   held.add_ready({10, 4}, payload::hollow(bytes * 4), bytes);
   CHECK(held.ready() == 7);
@@ -43,10 +44,10 @@ TEST_CASE("held samples: a job takes ready samples in their order, and cuts a bl
 }
 
 TEST_CASE("held samples: a sample that is leased twice is held once") {
-  auto held = with_computed(4);                                  // computed: 0 to 3, ready: 4 to 9
+  auto held = with_computed(4); // computed: 0 to 3, ready: 4 to 9
   held.begin_round();
-  held.start(held.take(2, bytes, 1s));                           // running: 4 and 5
-  held.add_ready({2, 12}, payload::hollow(bytes * 12), bytes);   // new: 10 to 13
+  held.start(held.take(2, bytes, 1s));                         // running: 4 and 5
+  held.add_ready({2, 12}, payload::hollow(bytes * 12), bytes); // new: 10 to 13
   CHECK(held.ready() == 8);
   CHECK(held.take_ready() == ranges{{6, 8}});
 }
@@ -63,7 +64,8 @@ TEST_CASE("held samples: a running job is promised until the peer leaves its sta
   CHECK_FALSE(held.end_job());
 }
 
-TEST_CASE("held samples: a round that fails keeps its samples, before those that were computed meanwhile") {
+TEST_CASE("held samples: a round that fails keeps its samples, before those that were computed "
+          "meanwhile") {
   auto held = with_computed(4);
   held.begin_round();
   CHECK(held.none_computed());
@@ -75,7 +77,8 @@ TEST_CASE("held samples: a round that fails keeps its samples, before those that
   CHECK(held.give_up() == ranges{{0, 6}});
 }
 
-TEST_CASE("held samples: a round that ends well takes its samples, and those computed meanwhile still count") {
+TEST_CASE("held samples: a round that ends well takes its samples, and those computed meanwhile "
+          "still count") {
   auto held = with_computed(4);
   held.begin_round();
   held.add_computed({{4, 2}}, 2);
@@ -96,7 +99,7 @@ TEST_CASE("held samples: all leases are renewed, whatever has become of the samp
 }
 
 TEST_CASE("held samples: a lost lease takes whole ready blocks, and computed samples one by one") {
-  auto held = with_computed(6);   // ready: 6 to 9
+  auto held = with_computed(6); // ready: 6 to 9
   held.begin_round();
   held.add_computed({{30, 4}}, 4);
   held.drop_ready({{9, 1}});

@@ -1,15 +1,14 @@
+#include "actors/data/data_shard.hpp"
+#include "actors/dht/dht_node.hpp"
+#include "actors/training/moshpit_peer.hpp"
 #include "actors/training/outer_rule.hpp"
+#include "tests/actors/support/mini_world.hpp"
+
+#include <doctest/doctest.h>
 
 #include <memory>
 #include <mutex>
 #include <vector>
-
-#include <doctest/doctest.h>
-
-#include "actors/data/data_shard.hpp"
-#include "actors/dht/dht_node.hpp"
-#include "actors/training/moshpit_peer.hpp"
-#include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -20,13 +19,15 @@ namespace {
 
 struct zeros final : sample_source {
   std::uint32_t sample_bytes() const override { return 4; }
-  void read(std::uint64_t, std::span<std::byte> out) const override { std::fill(out.begin(), out.end(), std::byte{}); }
+  void read(std::uint64_t, std::span<std::byte> out) const override {
+    std::fill(out.begin(), out.end(), std::byte{});
+  }
   bool hollow() const override { return false; }
 };
 
 /// Each step takes one from each of four parameters. An averaged optimizer state is made one less.
 class falling_work final : public workload {
- public:
+public:
   std::uint64_t value_count() const override { return 4; }
   std::uint64_t sample_bytes() const override { return 4; }
   model_state initial() const override {
@@ -34,9 +35,12 @@ class falling_work final : public workload {
     out.parameters = payload{std::vector<float>(4)};
     return out;
   }
-  double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t, std::span<double>) const override { return 0; }
+  double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t,
+                    std::span<double>) const override {
+    return 0;
+  }
   model_state step(const model_state& at, const payload&) const override {
-    model_state out;   // a workload need not know of method_state
+    model_state out; // a workload need not know of method_state
     out.epoch = at.epoch;
     out.id = at.id;
     std::vector<float> values(at.parameters.floats().begin(), at.parameters.floats().end());
@@ -53,7 +57,9 @@ class falling_work final : public workload {
   }
 };
 
-std::vector<float> floats(const payload& of) { return {of.floats().begin(), of.floats().end()}; }
+std::vector<float> floats(const payload& of) {
+  return {of.floats().begin(), of.floats().end()};
+}
 
 model_state state_of(std::vector<float> parameters, std::vector<float> optimizer = {}) {
   model_state out;
@@ -62,18 +68,20 @@ model_state state_of(std::vector<float> parameters, std::vector<float> optimizer
   return out;
 }
 
-/// Outer momentum on the first half of the parameters: its contribution is a part of them, and it remembers.
+/// Outer momentum on the first half of the parameters: its contribution is a part of them, and it
+/// remembers.
 class half_with_momentum final : public outer_rule {
- public:
+public:
   struct seen {
     std::mutex guard;
-    std::vector<std::size_t> remembered;   // bytes of method_state before each round
+    std::vector<std::size_t> remembered; // bytes of method_state before each round
   };
   explicit half_with_momentum(std::shared_ptr<seen> into) : seen_(std::move(into)) {}
 
   payload contribution(const model_state& own, const model_state& shared) const override {
     std::vector<float> out(2);
-    for (std::size_t i = 0; i < 2; ++i) out[i] = shared.parameters.floats()[i] - own.parameters.floats()[i];
+    for (std::size_t i = 0; i < 2; ++i)
+      out[i] = shared.parameters.floats()[i] - own.parameters.floats()[i];
     return payload{std::move(out)};
   }
   result after(const averaged_round& round, const workload&) const override {
@@ -93,13 +101,14 @@ class half_with_momentum final : public outer_rule {
     return {next, next};
   }
 
- private:
+private:
   std::shared_ptr<seen> seen_;
 };
 
-}  // namespace
+} // namespace
 
-TEST_CASE("delta rule: the next state is the mean, and what the peer's own steps have added since the round began") {
+TEST_CASE("delta rule: the next state is the mean, and what the peer's own steps have added since "
+          "the round began") {
   const delta_rule rule(false);
   const auto began = state_of({1, 2}), shared = state_of({0, 0});
   CHECK(floats(rule.contribution(began, shared)) == std::vector<float>{1, 2});
@@ -110,12 +119,14 @@ TEST_CASE("delta rule: the next state is the mean, and what the peer's own steps
   CHECK(floats(next.own.parameters) == std::vector<float>{10.5, 20});
 }
 
-TEST_CASE("delta rule: an averaged optimizer state is taken as it is, and repaired by the workload") {
+TEST_CASE(
+    "delta rule: an averaged optimizer state is taken as it is, and repaired by the workload") {
   const delta_rule rule(true);
   const auto began = state_of({1, 2}, {5}), shared = state_of({0, 0}, {4});
   CHECK(floats(rule.contribution(began, shared)) == std::vector<float>{1, 2, 5});
   const auto now = state_of({2, 2}, {7});
-  const auto next = rule.after({now, began, shared, payload{std::vector<float>{10, 20, 30}}}, falling_work{});
+  const auto next =
+      rule.after({now, began, shared, payload{std::vector<float>{10, 20, 30}}}, falling_work{});
   CHECK(floats(next.own.parameters) == std::vector<float>{11, 20});
   CHECK(floats(next.own.optimizer) == std::vector<float>{29});
 }
@@ -131,13 +142,15 @@ TEST_CASE("delta rule: sizes without numbers stay sizes") {
   CHECK(rule.after({hollow, hollow, hollow, given}, falling_work{}).own.parameters.size() == 40);
 }
 
-TEST_CASE("another outer rule may average a part of the parameters, and what it remembers comes to joiners and checkpoints") {
+TEST_CASE("another outer rule may average a part of the parameters, and what it remembers comes to "
+          "joiners and checkpoints") {
   mini_world world;
   auto& home = world.add_host("shard");
   const auto first = world.spawn<dht_node>(home, dht_config{});
   data_shard_config data;
   data.dht = first;
-  world.spawn<data_shard>(home, data, std::make_shared<zeros>(), std::make_shared<sample_ledger>(data.lease_time));
+  world.spawn<data_shard>(home, data, std::make_shared<zeros>(),
+                          std::make_shared<sample_ledger>(data.lease_time));
   std::size_t checkpoints = 0, remembered = 0;
   const auto start = [&] {
     auto& host = world.add_host("trainer");
@@ -155,8 +168,10 @@ TEST_CASE("another outer rule may average a part of the parameters, and what it 
     how.local_steps = 4;
     how.grid = {3, 1};
     auto seen = std::make_shared<half_with_momentum::seen>();
-    world.spawn<moshpit_peer>(host, options, how, std::make_shared<half_with_momentum>(seen), std::uint64_t{8},
-                              std::make_shared<state_pool>(std::make_shared<falling_work>()), world.spawn<dht_node>(host, dht));
+    world.spawn<moshpit_peer>(host, options, how, std::make_shared<half_with_momentum>(seen),
+                              std::uint64_t{8},
+                              std::make_shared<state_pool>(std::make_shared<falling_work>()),
+                              world.spawn<dht_node>(host, dht));
     return seen;
   };
   const auto old = start();

@@ -17,9 +17,10 @@ progress at(std::uint64_t epoch, std::uint64_t samples) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
-TEST_CASE("progress publisher: an unchanged record is published again after a third of its lifetime") {
+TEST_CASE(
+    "progress publisher: an unchanged record is published again after a third of its lifetime") {
   progress_publisher records(timing);
   CHECK(records.is_news(at(1, 8), 0s));
   CHECK_FALSE(records.is_news(at(1, 8), 4999ms));
@@ -45,9 +46,12 @@ TEST_CASE("progress publisher: records out of turn keep min_refresh between them
   CHECK(records.may_announce(1200ms));
 }
 
-TEST_CASE("progress publisher: the next reading is due after half of the time to the next round, within bounds") {
+TEST_CASE("progress publisher: the next reading is due after half of the time to the next round, "
+          "within bounds") {
   const progress_publisher records(timing);
-  const auto wait = [&](double missing, double speed) { return records.next_refresh({false, {}, missing, speed, true}); };
+  const auto wait = [&](double missing, double speed) {
+    return records.next_refresh({false, {}, missing, speed, true});
+  };
   CHECK(wait(40, 10) == 2s);
   CHECK(wait(1, 10) == 200ms);
   CHECK(wait(-30, 10) == 200ms);
@@ -55,13 +59,15 @@ TEST_CASE("progress publisher: the next reading is due after half of the time to
   CHECK(wait(40, 0) == 5s);
 }
 
-TEST_CASE("progress publisher: before anything was read the next reading is due after a second at most") {
+TEST_CASE(
+    "progress publisher: before anything was read the next reading is due after a second at most") {
   const progress_publisher records(timing);
   CHECK(records.next_refresh({false, {}, 0, 0, false}) == 1s);
   CHECK(records.next_refresh({false, {}, 8, 10, false}) == 400ms);
 }
 
-TEST_CASE("progress publisher: a busy peer reads again after half of the time that it has been busy") {
+TEST_CASE(
+    "progress publisher: a busy peer reads again after half of the time that it has been busy") {
   const progress_publisher records(timing);
   CHECK(records.next_refresh({true, 0s, 0, 0, true}) == 200ms);
   CHECK(records.next_refresh({true, 3s, 0, 0, true}) == 1500ms);

@@ -1,10 +1,9 @@
 #include "actors/training/reach_agent.hpp"
+#include "tests/actors/support/mini_world.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-
-#include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -29,7 +28,8 @@ struct lab {
     what.reach = how;
     what.unreachable = unreachable ? 1 : 0;
     peers.push_back(actor());
-    records.push_back(record{fmt::format("{:016x}", 100 + peers.size()), peers.back(), what.pack(), 0});
+    records.push_back(
+        record{fmt::format("{:016x}", 100 + peers.size()), peers.back(), what.pack(), 0});
     others.replace(records, 1, 0s);
   }
 };
@@ -40,7 +40,7 @@ reach_agent agent(bool enabled = true) {
   return {config, rng(1)};
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("reach agent: where nobody asks, everybody is open and nothing is looked for") {
   lab t;
@@ -66,7 +66,8 @@ TEST_CASE("reach agent: the first look waits a quarter of its patience for more 
   CHECK_FALSE(reach.due(1h));
 }
 
-TEST_CASE("reach agent: a cone is reached by all with a relay, a symmetric peer by the relay, and both by nobody without one") {
+TEST_CASE("reach agent: a cone is reached by all with a relay, a symmetric peer by the relay, and "
+          "both by nobody without one") {
   for (const bool one_address : {true, false}) {
     lab t;
     for (int i = 0; i < 5; ++i) t.add(reach::open);
@@ -90,15 +91,16 @@ TEST_CASE("reach agent: a cone is reached by all with a relay, a symmetric peer 
   }
 }
 
-TEST_CASE("reach agent: a peer that nobody can reach greets each peer once that can be reached, and again when it is back") {
+TEST_CASE("reach agent: a peer that nobody can reach greets each peer once that can be reached, "
+          "and again when it is back") {
   lab t;
   t.add(reach::open);
-  t.add(reach::cone, true);      // cannot be reached
-  t.add(reach::unknown, true);   // does not know yet
+  t.add(reach::cone, true);    // cannot be reached
+  t.add(reach::unknown, true); // does not know yet
   auto reach = agent();
   CHECK(reach.to_greet(t.others, false) == std::vector{t.peers[0], t.peers[2]});
   CHECK(reach.to_greet(t.others, false).empty());
-  CHECK(reach.to_greet(t.others, true).empty());   // a relay passes on what is sent to it
+  CHECK(reach.to_greet(t.others, true).empty()); // a relay passes on what is sent to it
   const auto first = t.records.front();
   t.others.replace({t.records[1], t.records[2]}, 1, 1s);
   CHECK(reach.to_greet(t.others, false).empty());

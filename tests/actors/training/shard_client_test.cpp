@@ -1,12 +1,11 @@
+#include "actors/data/sample_ranges.hpp"
+#include "actors/rare.hpp"
 #include "actors/training/shard_client.hpp"
+#include "actors/training/state_object.hpp"
+#include "tests/actors/support/mini_world.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <doctest/doctest.h>
-
-#include "actors/data/sample_ranges.hpp"
-#include "actors/rare.hpp"
-#include "actors/training/state_object.hpp"
-#include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -30,7 +29,9 @@ struct lab final : shard_client::io {
   std::vector<duration> planned;
   bool takes_rare = false;
 
-  void send(const caf::actor& to, caf::message content) override { sent.emplace_back(to, std::move(content)); }
+  void send(const caf::actor& to, caf::message content) override {
+    sent.emplace_back(to, std::move(content));
+  }
   const caf::actor& self() override { return me; }
   void watch(const caf::actor& whom) override { watched.push_back(whom); }
   void unwatch(const caf::actor& whom) override { std::erase(watched, whom); }
@@ -39,9 +40,13 @@ struct lab final : shard_client::io {
   bool rare(std::string_view branch) override { return takes_rare && branch == rare::commit_twice; }
 
   caf::actor actor() { return world.spawn<silent>(host, std::make_shared<silent::log>()); }
-  static caf::strong_actor_ptr strong(const caf::actor& of) { return caf::actor_cast<caf::strong_actor_ptr>(of); }
+  static caf::strong_actor_ptr strong(const caf::actor& of) {
+    return caf::actor_cast<caf::strong_actor_ptr>(of);
+  }
   static caf::actor_addr weak(const caf::actor& of) { return caf::actor_cast<caf::actor_addr>(of); }
-  static shared<record> alone(const caf::actor& of, std::int64_t expires) { return record{"shard", of, {}, expires}; }
+  static shared<record> alone(const caf::actor& of, std::int64_t expires) {
+    return record{"shard", of, {}, expires};
+  }
   static shared<record> replica(const caf::actor& of, std::uint64_t territory, replica_role role) {
     return record{"shard", of, replica_record{territory, role}.pack(), 0};
   }
@@ -52,17 +57,21 @@ struct lab final : shard_client::io {
     std::vector<Message> out;
     for (const auto& each : sent) {
       const caf::message& content = each.second;
-      if (each.first == whom && content.match_elements<Message>()) out.push_back(content.get_as<Message>(0));
+      if (each.first == whom && content.match_elements<Message>())
+        out.push_back(content.get_as<Message>(0));
     }
     return out;
   }
 };
 
-commit of_round(std::uint64_t number) { return {number, {number, number}, 1, {}}; }
+commit of_round(std::uint64_t number) {
+  return {number, {number, number}, 1, {}};
+}
 
-}  // namespace
+} // namespace
 
-TEST_CASE("shard client: of several incarnations of a lone shard the one with the latest record is asked for a whole window") {
+TEST_CASE("shard client: of several incarnations of a lone shard the one with the latest record is "
+          "asked for a whole window") {
   lab t;
   const auto old = t.actor(), fresh = t.actor();
   t.client.found({lab::alone(old, 5), lab::alone(fresh, 9)}, 1s);
@@ -74,18 +83,20 @@ TEST_CASE("shard client: of several incarnations of a lone shard the one with th
   CHECK(t.to<sample_request>(old).empty());
 }
 
-TEST_CASE("shard client: credit is given in strides of a quarter of the window, and again when leases need renewal") {
+TEST_CASE("shard client: credit is given in strides of a quarter of the window, and again when "
+          "leases need renewal") {
   lab t;
   const auto shard = t.actor();
   t.client.found({lab::alone(shard, 5)}, 0s);
   const auto samples_come = [&](std::uint32_t count, duration now) {
     t.client.samples_came(count, now);
-    t.held.add_ready({1000 * static_cast<std::uint64_t>(now.count()), count}, payload::hollow(count), 1);
+    t.held.add_ready({1000 * static_cast<std::uint64_t>(now.count()), count},
+                     payload::hollow(count), 1);
   };
   samples_come(64, 1s);
   t.held.start(t.held.take(15, 1, 1s));
   t.client.request(1s);
-  CHECK(t.to<sample_request>(shard).size() == 1);   // 15 are less than a quarter
+  CHECK(t.to<sample_request>(shard).size() == 1); // 15 are less than a quarter
   t.held.end_job();
   t.held.start(t.held.take(1, 1, 1s));
   t.client.request(1s);
@@ -93,7 +104,7 @@ TEST_CASE("shard client: credit is given in strides of a quarter of the window, 
   CHECK(t.to<sample_request>(shard)[1].credit == 16);
   t.client.request(5s);
   CHECK(t.to<sample_request>(shard).size() == 2);
-  t.client.request(6s);   // max_refresh after the last samples
+  t.client.request(6s); // max_refresh after the last samples
   REQUIRE(t.to<sample_request>(shard).size() == 3);
   CHECK(t.to<sample_request>(shard)[2].credit == 0);
   CHECK(index_count(t.to<sample_request>(shard)[2].held) == 49);
@@ -119,11 +130,13 @@ TEST_CASE("shard client: a peer that has stopped asks for nothing") {
   CHECK(t.sent.empty());
 }
 
-TEST_CASE("shard client: a primary is asked before backups, and the longest serving backup before the others") {
+TEST_CASE("shard client: a primary is asked before backups, and the longest serving backup before "
+          "the others") {
   lab t;
   const auto first = t.actor(), second = t.actor(), third = t.actor();
   const auto records = [&](bool with_primary) {
-    std::vector<shared<record>> out{lab::replica(second, 20, replica_role::backup), lab::replica(first, 10, replica_role::backup)};
+    std::vector<shared<record>> out{lab::replica(second, 20, replica_role::backup),
+                                    lab::replica(first, 10, replica_role::backup)};
     if (with_primary) out.push_back(lab::replica(third, 30, replica_role::primary));
     return out;
   };
@@ -137,10 +150,13 @@ TEST_CASE("shard client: a primary is asked before backups, and the longest serv
   CHECK_FALSE(t.client.is_known(lab::strong(t.me)));
 }
 
-TEST_CASE("shard client: a referral is followed, one to a lost primary only after it has been repeated") {
+TEST_CASE(
+    "shard client: a referral is followed, one to a lost primary only after it has been repeated") {
   lab t;
   const auto primary = t.actor(), backup = t.actor();
-  t.client.found({lab::replica(primary, 10, replica_role::primary), lab::replica(backup, 20, replica_role::backup)}, 1s);
+  t.client.found({lab::replica(primary, 10, replica_role::primary),
+                  lab::replica(backup, 20, replica_role::backup)},
+                 1s);
   t.client.down(lab::weak(primary), 2s);
   REQUIRE(t.client.is_current(lab::strong(backup)));
   duration now = 3s;
@@ -148,7 +164,7 @@ TEST_CASE("shard client: a referral is followed, one to a lost primary only afte
     t.client.on(not_primary{primary}, lab::strong(backup), now);
     CHECK_FALSE(t.client.connected());
     t.client.look_up_due(now);
-    t.client.found({lab::replica(backup, 20, replica_role::backup)}, now);   // there is nobody else
+    t.client.found({lab::replica(backup, 20, replica_role::backup)}, now); // there is nobody else
     REQUIRE(t.client.is_current(lab::strong(backup)));
   }
   CHECK(t.planned == std::vector<duration>(4, 200ms));
@@ -198,7 +214,8 @@ TEST_CASE("shard client: the oldest of too many unanswered commits is forgotten"
   CHECK(t.client.unanswered().front().epoch == 1);
 }
 
-TEST_CASE("shard client: a member commits for its neighbours, and leaves out who is elsewhere or gave nothing") {
+TEST_CASE("shard client: a member commits for its neighbours, and leaves out who is elsewhere or "
+          "gave nothing") {
   round_result round;
   round.epoch = 3;
   round.group = {3, 3};

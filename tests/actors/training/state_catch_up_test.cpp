@@ -1,9 +1,8 @@
 #include "actors/training/state_catch_up.hpp"
+#include "tests/actors/support/mini_world.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-
-#include "tests/actors/support/mini_world.hpp"
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -25,7 +24,7 @@ struct lab {
   progress_table others;
   model_state state;
   bool one_branch = true;
-  std::uint64_t rate_down = 8'000'000;   // 1 MB a second
+  std::uint64_t rate_down = 8'000'000; // 1 MB a second
   bool needs_reachable = false;
   state_catch_up machine = made(true);
 
@@ -49,7 +48,8 @@ struct lab {
 
   static state_id at(std::uint64_t epoch) { return {1, epoch}; }
   /// A peer with the state of `epoch`.
-  peer_id add(std::uint64_t epoch, std::uint64_t rate_up = 1000, bool unreachable = false, round_part part = round_part::takes_part) {
+  peer_id add(std::uint64_t epoch, std::uint64_t rate_up = 1000, bool unreachable = false,
+              round_part part = round_part::takes_part) {
     progress what;
     what.epoch = epoch;
     what.state = at(epoch);
@@ -57,7 +57,9 @@ struct lab {
     what.unreachable = unreachable ? 1 : 0;
     what.part = part;
     const peer_id id = 100 + records.size();
-    records.push_back(record{fmt::format("{:016x}", id), world.spawn<silent>(host, std::make_shared<silent::log>()), what.pack(), 0});
+    records.push_back(record{fmt::format("{:016x}", id),
+                             world.spawn<silent>(host, std::make_shared<silent::log>()),
+                             what.pack(), 0});
     others.replace(records, 1, 0s);
     return id;
   }
@@ -67,7 +69,9 @@ struct lab {
     for (std::size_t i = 0; i < count; ++i) add(epoch);
   }
   branch own() const { return {state.epoch, state.samples, state.id}; }
-  state_catch_up::situation now() const { return {others, own(), others.leading(own()), state, rate_down, needs_reachable}; }
+  state_catch_up::situation now() const {
+    return {others, own(), others.leading(own()), state, rate_down, needs_reachable};
+  }
   state_catch_up::plan begin(duration when = 1s) { return machine.begin(now(), when); }
 
   static std::vector<peer_id> ids(const std::vector<expected_peer>& of) {
@@ -76,13 +80,15 @@ struct lab {
     return out;
   }
   /// The download under way brings the leading state.
-  model_state take_state(const state_catch_up::plan& plan, std::uint64_t epoch, std::uint64_t id_epoch) {
+  model_state take_state(const state_catch_up::plan& plan, std::uint64_t epoch,
+                         std::uint64_t id_epoch) {
     model_state theirs = state;
     theirs.epoch = epoch;
     theirs.id = at(id_epoch);
     const shared_object object(theirs, 256);
     plan.download->begin(object.offer());
-    while (const auto offset = plan.download->take()) REQUIRE(plan.download->add(*offset, object.bytes(*offset, 256)));
+    while (const auto offset = plan.download->take())
+      REQUIRE(plan.download->add(*offset, object.bytes(*offset, 256)));
     download_report report;
     machine.ended(report);
     auto got = machine.take_result(report, state.id);
@@ -101,11 +107,12 @@ struct lab {
   }
 };
 
-}  // namespace
+} // namespace
 
-TEST_CASE("catch-up: a peer that has missed few steps downloads these, and one that has missed many the state") {
+TEST_CASE("catch-up: a peer that has missed few steps downloads these, and one that has missed "
+          "many the state") {
   lab t;
-  t.move_to(2);                                     // two steps: 800 bytes, the state has 1200
+  t.move_to(2); // two steps: 800 bytes, the state has 1200
   auto plan = t.begin();
   REQUIRE(plan.what == verdict::download);
   CHECK(plan.download->object() == step_object(t.state.id));
@@ -117,7 +124,8 @@ TEST_CASE("catch-up: a peer that has missed few steps downloads these, and one t
   CHECK(plan.download->object() == lab::at(3));
 }
 
-TEST_CASE("catch-up: where each peer has parameters of its own any state of the epoch will do, and no step") {
+TEST_CASE("catch-up: where each peer has parameters of its own any state of the epoch will do, and "
+          "no step") {
   lab t(false);
   t.add(1);
   const auto ahead = t.add(2);
@@ -129,7 +137,8 @@ TEST_CASE("catch-up: where each peer has parameters of its own any state of the 
   CHECK_FALSE(t.machine.goes_on(t.others, t.own(), t.others.leading(t.own())));
 }
 
-TEST_CASE("catch-up: donors with the fastest lines are asked first, and nobody twice before the others") {
+TEST_CASE(
+    "catch-up: donors with the fastest lines are asked first, and nobody twice before the others") {
   lab t;
   t.add(3, 10);
   const auto fast = t.add(3, 30), medium = t.add(3, 20);
@@ -156,7 +165,8 @@ TEST_CASE("catch-up: a faulty donor is never asked again") {
   CHECK(lab::ids(t.begin().donors) == std::vector{honest});
 }
 
-TEST_CASE("catch-up: unreachable donors are asked when nobody else is left, but by peers that dial everybody") {
+TEST_CASE("catch-up: unreachable donors are asked when nobody else is left, but by peers that dial "
+          "everybody") {
   lab t;
   const auto hidden = t.add(3, 30, true);
   CHECK(lab::ids(t.begin().donors) == std::vector{hidden});
@@ -170,15 +180,16 @@ TEST_CASE("catch-up: unreachable donors are asked when nobody else is left, but 
   CHECK(same.begin().what == verdict::nobody);
 }
 
-TEST_CASE("catch-up: the others wait for a peer whose download is short, and need not for a long one until it nears its end") {
+TEST_CASE("catch-up: the others wait for a peer whose download is short, and need not for a long "
+          "one until it nears its end") {
   lab t;
   t.move_to(3);
-  CHECK(t.begin().arrives_soon);                    // 1200 bytes at 1 MB a second
+  CHECK(t.begin().arrives_soon); // 1200 bytes at 1 MB a second
   REQUIRE(t.machine.arriving());
   CHECK(t.machine.arriving()->epoch == 3);
   lab slow;
   slow.move_to(3);
-  slow.rate_down = 2000;                            // 1000 bits in half of the time that others wait
+  slow.rate_down = 2000; // 1000 bits in half of the time that others wait
   const auto plan = slow.begin();
   CHECK_FALSE(plan.arrives_soon);
   CHECK(plan.fetch.announce_bytes == 1000);
@@ -188,7 +199,8 @@ TEST_CASE("catch-up: the others wait for a peer whose download is short, and nee
   CHECK(slow.machine.arriving());
 }
 
-TEST_CASE("catch-up: a state that is old when it is here is followed by the steps since, and those who have it are asked first") {
+TEST_CASE("catch-up: a state that is old when it is here is followed by the steps since, and those "
+          "who have it are asked first") {
   lab t;
   t.move_to(10);
   auto next = t.take_state(t.begin(), 10, 10);
@@ -201,7 +213,8 @@ TEST_CASE("catch-up: a state that is old when it is here is followed by the step
   CHECK(plan.donors.size() == 2);
 }
 
-TEST_CASE("catch-up: a peer that falls further and further behind is too slow, and pauses, twice as long each time") {
+TEST_CASE("catch-up: a peer that falls further and further behind is too slow, and pauses, twice "
+          "as long each time") {
   lab t;
   duration now = 1s;
   for (const auto pause : {80s, 160s, 320s}) {
@@ -211,7 +224,7 @@ TEST_CASE("catch-up: a peer that falls further and further behind is too slow, a
     t.adopt(t.take_state(t.begin(now), 10, 10));
     t.move_to(11);
     REQUIRE(t.machine.goes_on(t.others, t.own(), t.others.leading(t.own())));
-    t.move_to(15);                                  // five steps, one when it began
+    t.move_to(15); // five steps, one when it began
     REQUIRE(t.begin(now).what == verdict::download);
     t.fail(reason::busy);
     t.move_to(16);
@@ -223,7 +236,8 @@ TEST_CASE("catch-up: a peer that falls further and further behind is too slow, a
   }
 }
 
-TEST_CASE("catch-up: states that were all too old when they were here make a peer too slow, too, and arriving ends that") {
+TEST_CASE("catch-up: states that were all too old when they were here make a peer too slow, too, "
+          "and arriving ends that") {
   for (const bool arrives : {false, true}) {
     lab t;
     for (std::uint64_t i = 1; i <= 3; ++i) {
@@ -243,7 +257,7 @@ TEST_CASE("catch-up: when nobody has the next step any more, the whole state is 
   lab t;
   t.move_to(1);
   REQUIRE(t.begin().download->object() == step_object(t.state.id));
-  t.fail(reason::busy);                             // a donor may have it that is busy
+  t.fail(reason::busy); // a donor may have it that is busy
   t.machine.adopted(false);
   REQUIRE(t.begin().download->object() == step_object(t.state.id));
   t.fail(reason::out_of_sync);
@@ -251,7 +265,8 @@ TEST_CASE("catch-up: when nobody has the next step any more, the whole state is 
   CHECK(t.begin().download->object() == lab::at(1));
 }
 
-TEST_CASE("catch-up: a download that was begun is resumed, from those who may have kept the state") {
+TEST_CASE(
+    "catch-up: a download that was begun is resumed, from those who may have kept the state") {
   lab t;
   t.move_to(10);
   const auto plan = t.begin();

@@ -1,9 +1,10 @@
-// A state that has a part of the method's own, as it travels. The other objects: tests/actors/state_fetcher_test.cpp.
+// A state that has a part of the method's own, as it travels. The other objects:
+// tests/actors/state_fetcher_test.cpp.
 #include "actors/training/state_object.hpp"
 
-#include <algorithm>
-
 #include <doctest/doctest.h>
+
+#include <algorithm>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -25,14 +26,17 @@ model_state travelled(const model_state& state, std::uint64_t method_bytes) {
   state_download download(state.id, 12, 8, false, method_bytes);
   REQUIRE(download.sensible(object.offer(), 1000));
   download.begin(object.offer());
-  while (const auto at = download.take()) REQUIRE(download.add(*at, object.bytes(*at, download.size_at(*at))));
+  while (const auto at = download.take())
+    REQUIRE(download.add(*at, object.bytes(*at, download.size_at(*at))));
   REQUIRE(download.complete());
   return download.state();
 }
 
-bool same(const payload& a, const payload& b) { return a.size() == b.size() && std::ranges::equal(a.bytes(), b.bytes()); }
+bool same(const payload& a, const payload& b) {
+  return a.size() == b.size() && std::ranges::equal(a.bytes(), b.bytes());
+}
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a method's state travels behind the optimizer's, and chunks across the seam are whole") {
   const auto before = a_state(true);
@@ -50,13 +54,15 @@ TEST_CASE("a peer whose method has a state takes one from before the first round
   CHECK(after.optimizer.size() == 8);
 }
 
-TEST_CASE("an offer with a method's state makes no sense where the method has none, nor one of another size") {
+TEST_CASE("an offer with a method's state makes no sense where the method has none, nor one of "
+          "another size") {
   const auto offer = shared_object(a_state(true), 8).offer();
   CHECK_FALSE(state_download({1, 2}, 12, 8, false).sensible(offer, 1000));
   CHECK_FALSE(state_download({1, 2}, 12, 8, false, 16).sensible(offer, 1000));
 }
 
-TEST_CASE("a state without a method's part is offered, and named by its content, as if there were no such part") {
+TEST_CASE("a state without a method's part is offered, and named by its content, as if there were "
+          "no such part") {
   const auto plain = a_state(false);
   CHECK(shared_object(plain, 8).offer().size == 20);
   CHECK(content_of(plain) != content_of(a_state(true)));

@@ -1,13 +1,8 @@
 #include "tests/cluster/support/attacker.hpp"
 
+#include "netem/wire/pem.hpp"
+
 #include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cstdlib>
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <grpcpp/channel.h>
@@ -17,17 +12,22 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include "netem/wire/pem.hpp"
+#include <cstdlib>
 
 namespace shoal::cluster {
 
 using namespace netem::wire;
 
-raw_connection::raw_connection(std::uint16_t port, const char* from_address) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+raw_connection::raw_connection(std::uint16_t port, const char* from_address)
+    : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in from{}, to{};
   from.sin_family = to.sin_family = AF_INET;
   inet_pton(AF_INET, from_address, &from.sin_addr);
@@ -47,7 +47,7 @@ raw_connection::~raw_connection() {
 void raw_connection::send(std::string_view bytes) const {
   while (!bytes.empty()) {
     const auto count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (count <= 0) return;  // closed by the other side, which closed() tells
+    if (count <= 0) return; // closed by the other side, which closed() tells
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
 }
@@ -65,7 +65,8 @@ bool raw_connection::closed(std::chrono::milliseconds limit) const {
 
 std::string tls_handshake(std::uint16_t port, const identity& as, int version) {
   const pem::quiet errors;
-  const std::unique_ptr<SSL_CTX, pem::freed_by<SSL_CTX_free>> context(SSL_CTX_new(TLS_client_method()));
+  const std::unique_ptr<SSL_CTX, pem::freed_by<SSL_CTX_free>> context(
+      SSL_CTX_new(TLS_client_method()));
   SSL_CTX_set_min_proto_version(context.get(), version);
   SSL_CTX_set_max_proto_version(context.get(), version);
   const unsigned char alpn[] = {2, 'h', '2'};
@@ -74,7 +75,8 @@ std::string tls_handshake(std::uint16_t port, const identity& as, int version) {
     const auto own = pem::read_certificate(as.certificate_pem);
     const auto key = signing_key::read(as.key_pem);
     REQUIRE((own.ok() && key.ok()));
-    REQUIRE((SSL_CTX_use_certificate(context.get(), own->get()) == 1 && SSL_CTX_use_PrivateKey(context.get(), key->handle()) == 1));
+    REQUIRE((SSL_CTX_use_certificate(context.get(), own->get()) == 1 &&
+             SSL_CTX_use_PrivateKey(context.get(), key->handle()) == 1));
   }
   const raw_connection connection(port, "127.0.0.3");
   REQUIRE(connection.connected());
@@ -90,10 +92,13 @@ std::string tls_handshake(std::uint16_t port, const identity& as, int version) {
   return text == nullptr ? "closed" : text;
 }
 
-std::shared_ptr<grpc::ChannelCredentials> credentials_of(const identity& as, const std::string& ca_pem) {
+std::shared_ptr<grpc::ChannelCredentials> credentials_of(const identity& as,
+                                                         const std::string& ca_pem) {
   grpc::experimental::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
-      ca_pem, std::vector<grpc::experimental::IdentityKeyCertPair>{{as.key_pem, as.certificate_pem}}));
+  options.set_certificate_provider(
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+          ca_pem,
+          std::vector<grpc::experimental::IdentityKeyCertPair>{{as.key_pem, as.certificate_pem}}));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
@@ -101,7 +106,8 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_of(const identity& as, con
   return grpc::experimental::TlsCredentials(options);
 }
 
-false_host::false_host(const std::string& target, std::shared_ptr<grpc::ChannelCredentials> credentials) {
+false_host::false_host(const std::string& target,
+                       std::shared_ptr<grpc::ChannelCredentials> credentials) {
   for (int i = 0; i < 2; ++i) {
     pipes_[i] = open_pipe(target, i == 0 ? "control" : "bulk", credentials, {});
     pipes_[i]->start(
@@ -110,9 +116,11 @@ false_host::false_host(const std::string& target, std::shared_ptr<grpc::ChannelC
           frame_reader in(bytes.bytes());
           const auto kind = static_cast<frame_kind>(in.get<std::uint8_t>());
           bool other_version = false;
-          if (kind == frame_kind::hello && i == 0) seen->hello = read_hello(bytes.bytes(), other_version);
+          if (kind == frame_kind::hello && i == 0)
+            seen->hello = read_hello(bytes.bytes(), other_version);
           if (kind == frame_kind::refused)
-            if (const auto why = in.get<std::uint8_t>(); why < refusal_names.size()) seen->refused = refusal_names[why];
+            if (const auto why = in.get<std::uint8_t>(); why < refusal_names.size())
+              seen->refused = refusal_names[why];
           seen->changed.notify_all();
         },
         [seen = seen_](const std::string& why) {
@@ -128,7 +136,9 @@ false_host::~false_host() {
   for (const auto& each : pipes_) each->close();
 }
 
-void false_host::send(int pipe, frame what) { pipes_[pipe]->send(std::move(what)); }
+void false_host::send(int pipe, frame what) {
+  pipes_[pipe]->send(std::move(what));
+}
 
 void false_host::send(int pipe, std::span<const std::byte> bytes) {
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
@@ -158,13 +168,14 @@ std::string false_host::why_closed() const {
 
 bool false_host::closed(std::chrono::milliseconds limit) {
   std::unique_lock lock(seen_->mutex);
-  return wait(lock, [&] { return seen_->closed > 0; }, limit);
+  return wait(
+      lock, [&] { return seen_->closed > 0; }, limit);
 }
 
 namespace {
 
 class unframed final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
- public:
+public:
   explicit unframed(const std::vector<std::string>& messages) {
     for (const auto& each : messages) {
       const grpc::Slice slice(each);
@@ -182,7 +193,7 @@ class unframed final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::By
   }
   grpc::ClientContext context;
 
- private:
+private:
   void OnReadDone(bool ok) override {
     in_.Clear();
     if (ok) StartRead(&in_);
@@ -205,13 +216,16 @@ class unframed final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::By
   bool done_ = false;
 };
 
-}  // namespace
+} // namespace
 
-bool send_unframed(const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& credentials, const std::vector<std::string>& messages) {
+bool send_unframed(const std::string& target,
+                   const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                   const std::vector<std::string>& messages) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer> stub(grpc::CreateCustomChannel(target, credentials, arguments));
+  grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer> stub(
+      grpc::CreateCustomChannel(target, credentials, arguments));
   unframed call(messages);
   stub.PrepareBidiStreamingCall(&call.context, "/shoal/control", {}, &call);
   call.go();
@@ -238,7 +252,9 @@ frame message_to(std::uint32_t to, std::string_view binary, std::uint32_t from) 
   return message_frame(head, body);
 }
 
-frame message_to(const hello& theirs, std::string_view binary) { return message_to(static_cast<std::uint32_t>(theirs.service - 1), binary); }
+frame message_to(const hello& theirs, std::string_view binary) {
+  return message_to(static_cast<std::uint32_t>(theirs.service - 1), binary);
+}
 
 std::string attacked_swarm(std::uint64_t seed, std::uint64_t epochs) {
   return fmt::format(R"(
@@ -252,7 +268,8 @@ workload: {{kind: quadratic, parameters: 4000}}
 training: {{target_batch: 96, micro_batch: 4, epochs: {}, min_refresh: 50ms, max_refresh: 400ms, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
 averaging: {{matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s, chunk_size: 2KiB}}
 record: {{metrics_interval: 200ms}}
-)", seed, epochs);
+)",
+                     seed, epochs);
 }
 
 std::string endless_swarm(unsigned peers) {
@@ -266,7 +283,8 @@ workload: {{kind: quadratic, parameters: 400}}
 training: {{target_batch: 64, micro_batch: 4, min_refresh: 50ms, max_refresh: 400ms, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
 averaging: {{matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s}}
 record: {{metrics_interval: 100ms}}
-)", peers);
+)",
+                     peers);
 }
 
 std::string binary_of(std::string_view name, std::string_view content) {
@@ -276,4 +294,4 @@ std::string binary_of(std::string_view name, std::string_view content) {
   return out;
 }
 
-}  // namespace shoal::cluster
+} // namespace shoal::cluster

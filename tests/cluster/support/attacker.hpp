@@ -1,5 +1,11 @@
-// Somebody who means no good: bytes on a socket, TLS as it should not be, and streams of a host that says what it likes.
+// Somebody who means no good: bytes on a socket, TLS as it should not be, and streams of a host
+// that says what it likes.
 #pragma once
+
+#include "netem/wire/frames.hpp"
+#include "netem/wire/network.hpp"
+#include "netem/wire/pipe.hpp"
+#include "tests/cluster/support/swarm.hpp"
 
 #include <condition_variable>
 #include <cstdint>
@@ -10,18 +16,14 @@
 #include <string>
 #include <vector>
 
-#include "netem/wire/frames.hpp"
-#include "netem/wire/network.hpp"
-#include "netem/wire/pipe.hpp"
-#include "tests/cluster/support/swarm.hpp"
-
 namespace shoal::cluster {
 
-/// Where attackers come from: of its connections alone the gate lets some wait, so that those of other addresses do not suffer.
+/// Where attackers come from: of its connections alone the gate lets some wait, so that those of
+/// other addresses do not suffer.
 inline constexpr const char* attacker_address = "127.0.0.2";
 
 class raw_connection {
- public:
+public:
   explicit raw_connection(std::uint16_t port, const char* from = attacker_address);
   ~raw_connection();
   raw_connection(raw_connection&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
@@ -34,20 +36,22 @@ class raw_connection {
   /// The descriptor, which stays its own.
   int get() const noexcept { return socket_; }
 
- private:
+private:
   int socket_ = -1;
 };
 
-/// Shakes hands with the port as told; returns OpenSSL's word for why it failed, "" if it did not. In TLS 1.3 the client is done before the
-/// server has looked at what it shows, so it also reads once. From another address than raw_connection.
+/// Shakes hands with the port as told; returns OpenSSL's word for why it failed, "" if it did not.
+/// In TLS 1.3 the client is done before the server has looked at what it shows, so it also reads
+/// once. From another address than raw_connection.
 std::string tls_handshake(std::uint16_t port, const identity& as, int version);
 
 /// Credentials that show `as`, and believe whoever answers.
-std::shared_ptr<grpc::ChannelCredentials> credentials_of(const identity& as, const std::string& ca_pem);
+std::shared_ptr<grpc::ChannelCredentials> credentials_of(const identity& as,
+                                                         const std::string& ca_pem);
 
 /// The two pipes of a link, dialled as a host would.
 class false_host {
- public:
+public:
   false_host(const std::string& target, std::shared_ptr<grpc::ChannelCredentials> credentials);
   ~false_host();
   false_host(const false_host&) = delete;
@@ -59,14 +63,15 @@ class false_host {
   void greet(const netem::wire::hello& says);
   /// The other side's hello, once it has come on the control pipe: then the link is up.
   std::optional<netem::wire::hello> answer();
-  /// The reason that it gave, as refusal_names has it; "closed" if it hung up without one; "" if neither came in time.
+  /// The reason that it gave, as refusal_names has it; "closed" if it hung up without one; "" if
+  /// neither came in time.
   std::string refused();
   /// Why the first of its pipes was closed, as gRPC says it.
   std::string why_closed() const;
   /// Waits until a pipe of the link was closed by the other side.
   bool closed(std::chrono::milliseconds limit = patience);
 
- private:
+private:
   struct seen {
     std::mutex mutex;
     std::condition_variable changed;
@@ -75,20 +80,25 @@ class false_host {
     int closed = 0;
   };
   template <class Predicate>
-  bool wait(std::unique_lock<std::mutex>& lock, Predicate true_now, std::chrono::milliseconds limit = patience) {
+  bool wait(std::unique_lock<std::mutex>& lock, Predicate true_now,
+            std::chrono::milliseconds limit = patience) {
     return seen_->changed.wait_for(lock, limit, true_now);
   }
   std::shared_ptr<seen> seen_ = std::make_shared<seen>();
   std::shared_ptr<netem::wire::pipe> pipes_[2];
 };
 
-/// Opens a stream as that of a link's control pipe and writes `messages` on it as gRPC messages, however they are framed. Returns once the other
-/// side has closed the stream; false if it has not in time.
-bool send_unframed(const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& credentials, const std::vector<std::string>& messages);
+/// Opens a stream as that of a link's control pipe and writes `messages` on it as gRPC messages,
+/// however they are framed. Returns once the other side has closed the stream; false if it has not
+/// in time.
+bool send_unframed(const std::string& target,
+                   const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                   const std::vector<std::string>& messages);
 
 /// A frame of a message: its head, and whatever is said to be its body.
 netem::wire::frame message_frame(const netem::wire::message_head& head, std::string_view body);
-/// A whole message of `binary`, from the sender's actor `from` to the receiver's `to`, by their ordinals.
+/// A whole message of `binary`, from the sender's actor `from` to the receiver's `to`, by their
+/// ordinals.
 netem::wire::frame message_to(std::uint32_t to, std::string_view binary, std::uint32_t from = 7);
 /// The same to the actor that the other side introduced itself with.
 netem::wire::frame message_to(const netem::wire::hello& theirs, std::string_view binary);
@@ -99,4 +109,4 @@ std::string endless_swarm(unsigned peers);
 /// The binary form of a message of type `name`, with `content` as its content.
 std::string binary_of(std::string_view name, std::string_view content = {});
 
-}  // namespace shoal::cluster
+} // namespace shoal::cluster

@@ -1,5 +1,7 @@
 #include "tests/cluster/support/node_process.hpp"
 
+#include "tests/e2e/support/program.hpp"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -15,8 +17,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/e2e/support/program.hpp"
-
 namespace shoal::cluster {
 
 namespace {
@@ -29,7 +29,7 @@ sockaddr_in loopback(std::uint16_t port) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 bool wait_until(const std::function<bool()>& true_now, std::chrono::milliseconds limit) {
   const auto end = std::chrono::steady_clock::now() + limit;
@@ -41,7 +41,8 @@ bool wait_until(const std::function<bool()>& true_now, std::chrono::milliseconds
 }
 
 std::uint16_t free_port() {
-  // Below those that connections are given. Where to begin differs from process to process, so that two of them do not ask for the same.
+  // Below those that connections are given. Where to begin differs from process to process, so that
+  // two of them do not ask for the same.
   static std::uint16_t next = static_cast<std::uint16_t>(20000 + getpid() * 37 % 10000);
   for (;;) {
     if (++next >= 32000) next = 20000;
@@ -53,7 +54,8 @@ std::uint16_t free_port() {
   }
 }
 
-node_process::node_process(const std::filesystem::path& folder, const std::string& name, const std::vector<std::string>& arguments,
+node_process::node_process(const std::filesystem::path& folder, const std::string& name,
+                           const std::vector<std::string>& arguments,
                            const std::vector<std::string>& environment)
     : out_(folder / (name + ".out")), err_(folder / (name + ".err")) {
   std::vector<std::string> all{SHOAL_PROGRAM};
@@ -88,8 +90,12 @@ node_process::~node_process() {
   waitpid(pid_, nullptr, 0);
 }
 
-std::string node_process::out() const { return e2e::slurp(out_); }
-std::string node_process::err() const { return e2e::slurp(err_); }
+std::string node_process::out() const {
+  return e2e::slurp(out_);
+}
+std::string node_process::err() const {
+  return e2e::slurp(err_);
+}
 
 bool node_process::says(const std::string& text, std::chrono::milliseconds limit) {
   const auto said = [&] { return err().find(text) != std::string::npos; };
@@ -109,7 +115,9 @@ std::optional<int> node_process::wait(std::chrono::milliseconds limit) {
   return exit_;
 }
 
-void node_process::signal(int number) const { kill(pid_, number); }
+void node_process::signal(int number) const {
+  kill(pid_, number);
+}
 
 std::uint64_t node_process::peak_memory_bytes() const {
   std::ifstream in("/proc/" + std::to_string(pid_) + "/status");
@@ -125,10 +133,12 @@ std::string http_get(std::uint16_t port, const std::string& path) {
   const auto at = loopback(port);
   std::string all;
   if (connect(made, reinterpret_cast<const sockaddr*>(&at), sizeof(at)) == 0) {
-    const auto request = "GET " + path + " HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+    const auto request =
+        "GET " + path + " HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
     if (write(made, request.data(), request.size()) == static_cast<ssize_t>(request.size())) {
       std::array<char, 4096> buffer;
-      for (ssize_t count = 0; (count = read(made, buffer.data(), buffer.size())) > 0;) all.append(buffer.data(), static_cast<std::size_t>(count));
+      for (ssize_t count = 0; (count = read(made, buffer.data(), buffer.size())) > 0;)
+        all.append(buffer.data(), static_cast<std::size_t>(count));
     }
   }
   close(made);
@@ -147,4 +157,4 @@ series read_series(const std::string& page) {
   return out;
 }
 
-}  // namespace shoal::cluster
+} // namespace shoal::cluster

@@ -1,4 +1,5 @@
-// The built program as processes that live side by side: started, watched, signalled and ended. None outlives its object, nor this process.
+// The built program as processes that live side by side: started, watched, signalled and ended.
+// None outlives its object, nor this process.
 #pragma once
 
 #include <sys/types.h>
@@ -23,13 +24,16 @@ inline constexpr std::chrono::seconds patience = 60s;
 /// Looks again and again; false if it did not come true in time.
 bool wait_until(const std::function<bool()>& true_now, std::chrono::milliseconds limit = patience);
 
-/// A TCP port of 127.0.0.1 that nobody listens on, and that no outgoing connection is given by the system.
+/// A TCP port of 127.0.0.1 that nobody listens on, and that no outgoing connection is given by the
+/// system.
 std::uint16_t free_port();
 
 class node_process {
- public:
-  /// Starts the program; what it says goes to `folder`/`name`.out and .err. `environment`: NAME=value, added.
-  node_process(const std::filesystem::path& folder, const std::string& name, const std::vector<std::string>& arguments,
+public:
+  /// Starts the program; what it says goes to `folder`/`name`.out and .err. `environment`:
+  /// NAME=value, added.
+  node_process(const std::filesystem::path& folder, const std::string& name,
+               const std::vector<std::string>& arguments,
                const std::vector<std::string>& environment = {});
   ~node_process();
   node_process(const node_process&) = delete;
@@ -46,7 +50,7 @@ class node_process {
   /// The most memory that it had in RAM so far. Requires: it runs.
   std::uint64_t peak_memory_bytes() const;
 
- private:
+private:
   const std::filesystem::path out_, err_;
   pid_t pid_ = -1;
   std::optional<int> exit_;
@@ -59,4 +63,4 @@ std::string http_get(std::uint16_t port, const std::string& path);
 using series = std::map<std::string, double>;
 series read_series(const std::string& page);
 
-}  // namespace shoal::cluster
+} // namespace shoal::cluster

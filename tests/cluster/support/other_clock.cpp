@@ -1,6 +1,7 @@
-// Loaded before a program's own libraries (LD_PRELOAD), this shows it another machine: with a clock that is off by CLOCK_IS_OFF_BY seconds, or with
-// the name HOST_NAME_IS. Only what asks C++ for the time sees the former: a shifted clock_gettime would also shift deadlines that the kernel
-// compares with its own clock, and gRPC would wait for hours.
+// Loaded before a program's own libraries (LD_PRELOAD), this shows it another machine: with a clock
+// that is off by CLOCK_IS_OFF_BY seconds, or with the name HOST_NAME_IS. Only what asks C++ for the
+// time sees the former: a shifted clock_gettime would also shift deadlines that the kernel compares
+// with its own clock, and gRPC would wait for hours.
 #include <dlfcn.h>
 #include <sys/types.h>
 #include <time.h>
@@ -15,7 +16,8 @@ long _ZNSt6chrono3_V212system_clock3nowEv() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   const char* off = std::getenv("CLOCK_IS_OFF_BY");
-  return (now.tv_sec + (off == nullptr ? 0 : std::strtol(off, nullptr, 10))) * 1'000'000'000 + now.tv_nsec;
+  return (now.tv_sec + (off == nullptr ? 0 : std::strtol(off, nullptr, 10))) * 1'000'000'000 +
+         now.tv_nsec;
 }
 
 int gethostname(char* into, size_t size) noexcept {

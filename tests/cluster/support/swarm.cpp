@@ -1,15 +1,15 @@
 #include "tests/cluster/support/swarm.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <span>
-
-#include <doctest/doctest.h>
-
 #include "kernels/base/digest.hpp"
 #include "netem/wire/key_files.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/stage/node.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
 
 namespace shoal::cluster {
 
@@ -25,23 +25,26 @@ T must(result<T> what) {
   return *std::move(what);
 }
 
-}  // namespace
+} // namespace
 
 std::int64_t swarm::utc_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 // Made three days ago, so that there can be nodes whose time is over.
 swarm::swarm(const std::string& scenario, bool tls)
-    : tls_(tls),
-      moderator_(must(moderator::make("reef", utc_ns() - (3 * day).count(), 365 * day))),
-      revoked_(must(revocation_list::read(moderator_.first_list(utc_ns() - (3 * day).count()), moderator_.certificate_pem()))) {
+    : tls_(tls), moderator_(must(moderator::make("reef", utc_ns() - (3 * day).count(), 365 * day))),
+      revoked_(must(revocation_list::read(moderator_.first_list(utc_ns() - (3 * day).count()),
+                                          moderator_.certificate_pem()))) {
   e2e::spill(scenario_file(), scenario);
 }
 
 identity swarm::admit(const std::string& name, bool operates) const {
   const auto key = signing_key::make();
-  return {must(moderator_.admit(name, key.public_key(), utc_ns(), 30 * day, operates)), std::string(key.pem().view())};
+  return {must(moderator_.admit(name, key.public_key(), utc_ns(), 30 * day, operates)),
+          std::string(key.pem().view())};
 }
 
 std::string swarm::keys_of(const std::string& name, bool operates) {
@@ -50,19 +53,23 @@ std::string swarm::keys_of(const std::string& name, bool operates) {
   path = (folder_ / ("keys-" + name)).string();
   const auto who = admit(name, operates);
   auto folder = must(new_folder::create(path));
-  const std::pair<std::string_view, std::string> files[] = {{node_key_file, who.key_pem},
-                                                            {node_certificate_file, who.certificate_pem},
-                                                            {swarm_certificate_file, moderator_.certificate_pem()},
-                                                            {revocation_list_file, revoked_.pem()}};
+  const std::pair<std::string_view, std::string> files[] = {
+      {node_key_file, who.key_pem},
+      {node_certificate_file, who.certificate_pem},
+      {swarm_certificate_file, moderator_.certificate_pem()},
+      {revocation_list_file, revoked_.pem()}};
   for (const auto& [file, text] : files) REQUIRE(folder.write(file, text).ok());
   REQUIRE(folder.commit().ok());
-  std::filesystem::permissions(std::filesystem::path(path) / node_key_file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::permissions(std::filesystem::path(path) / node_key_file,
+                               std::filesystem::perms::owner_read |
+                                   std::filesystem::perms::owner_write);
   return path;
 }
 
 void swarm::take_back(const std::string& certificate_pem) {
   const std::vector<std::string> serials{must(read_certificate(certificate_pem)).serial};
-  revoked_ = must(revocation_list::read(must(moderator_.revoke(revoked_, serials, utc_ns())), moderator_.certificate_pem()));
+  revoked_ = must(revocation_list::read(must(moderator_.revoke(revoked_, serials, utc_ns())),
+                                        moderator_.certificate_pem()));
 }
 
 void swarm::bring_list_to(const std::string& keys) const {
@@ -100,16 +107,19 @@ std::uint16_t swarm::port_of(const std::string& name) {
 }
 
 std::vector<std::string> swarm::credentials_of(const std::string& name) {
-  return tls_ ? std::vector<std::string>{"--keys", keys_of(name)} : std::vector<std::string>{"--insecure"};
+  return tls_ ? std::vector<std::string>{"--keys", keys_of(name)}
+              : std::vector<std::string>{"--insecure"};
 }
 
-std::unique_ptr<node_process> swarm::start_other(const std::string& label, std::vector<std::string> arguments,
+std::unique_ptr<node_process> swarm::start_other(const std::string& label,
+                                                 std::vector<std::string> arguments,
                                                  const std::vector<std::string>& environment) {
   arguments.insert(arguments.begin(), {"node", scenario_file()});
   return std::make_unique<node_process>(folder_.path(), label, arguments, environment);
 }
 
-node_process& swarm::start(const std::string& name, const std::vector<std::string>& more, const std::vector<std::string>& environment) {
+node_process& swarm::start(const std::string& name, const std::vector<std::string>& more,
+                           const std::vector<std::string>& environment) {
   if (joins_.empty()) joins_.push_back(name);
   starts_[name] = {more, environment, 0};
   return restart(name);
@@ -118,14 +128,16 @@ node_process& swarm::start(const std::string& name, const std::vector<std::strin
 node_process& swarm::restart(const std::string& name) {
   auto& how = starts_.at(name);
   ++how.lives;
-  std::vector<std::string> arguments{"--name", name, "--listen", address_of(name), "--out", out_of(name), "--metrics", "127.0.0.1:0"};
+  std::vector<std::string> arguments{"--name", name,         "--listen",  address_of(name),
+                                     "--out",  out_of(name), "--metrics", "127.0.0.1:0"};
   for (const auto& other : joins_)
     if (other != name) arguments.insert(arguments.end(), {"--join", address_of(other)});
   const auto credentials = credentials_of(name);
   arguments.insert(arguments.end(), credentials.begin(), credentials.end());
   arguments.insert(arguments.end(), how.more.begin(), how.more.end());
   auto& out = nodes_[name];
-  out = start_other(std::filesystem::path(out_of(name)).filename(), std::move(arguments), how.environment);
+  out = start_other(std::filesystem::path(out_of(name)).filename(), std::move(arguments),
+                    how.environment);
   return *out;
 }
 
@@ -135,7 +147,8 @@ std::string swarm::out_of(const std::string& name) const {
 }
 
 nlohmann::json swarm::summary(const std::string& name) const {
-  return nlohmann::json::parse(e2e::slurp(std::filesystem::path(out_of(name)) / "summary.json"), nullptr, false);
+  return nlohmann::json::parse(e2e::slurp(std::filesystem::path(out_of(name)) / "summary.json"),
+                               nullptr, false);
 }
 
 series swarm::metrics(const std::string& name) {
@@ -163,4 +176,4 @@ void swarm::check_trained(std::uint64_t epochs) {
   }
 }
 
-}  // namespace shoal::cluster
+} // namespace shoal::cluster

@@ -1,17 +1,18 @@
-// A swarm of processes on 127.0.0.1: a scenario, a moderator with the keys that it gave out, and the nodes.
+// A swarm of processes on 127.0.0.1: a scenario, a moderator with the keys that it gave out, and
+// the nodes.
 #pragma once
-
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "netem/wire/frames.hpp"
 #include "netem/wire/moderator.hpp"
 #include "tests/cluster/support/node_process.hpp"
 #include "tests/e2e/support/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace shoal::cluster {
 
@@ -21,7 +22,7 @@ struct identity {
 };
 
 class swarm {
- public:
+public:
   /// A scenario without file name: its text.
   explicit swarm(const std::string& scenario, bool tls = true);
 
@@ -33,28 +34,37 @@ class swarm {
   // -- keys -----------------------------------------------------------------
   const netem::wire::moderator& moderator() const noexcept { return moderator_; }
   identity admit(const std::string& name, bool operates = false) const;
-  /// A folder as `shoal keys admit` makes it, of a node that was admitted when this was called first.
+  /// A folder as `shoal keys admit` makes it, of a node that was admitted when this was called
+  /// first.
   std::string keys_of(const std::string& name, bool operates = false);
   /// Takes the certificate back, and brings the new list to all folders of keys.
   void revoke(const identity& whose);
-  /// Takes the certificate of node `whose` back, and brings the new list to the folder of node `where` alone.
+  /// Takes the certificate of node `whose` back, and brings the new list to the folder of node
+  /// `where` alone.
   void revoke_at(const std::string& where, const std::string& whose);
   /// The newest list, as PEM.
   const std::string& list() const noexcept { return revoked_.pem(); }
 
   // -- nodes ----------------------------------------------------------------
-  /// Whom nodes join that are started from now on, themselves left out. Without: the first that was started.
+  /// Whom nodes join that are started from now on, themselves left out. Without: the first that was
+  /// started.
   void join_via(std::vector<std::string> names) { joins_ = std::move(names); }
   /// Starts a node. `more`: arguments, added.
-  node_process& start(const std::string& name, const std::vector<std::string>& more = {}, const std::vector<std::string>& environment = {});
-  /// Starts a node that has ended as it was started before; it writes another run directory. Requires: it was started.
+  node_process& start(const std::string& name, const std::vector<std::string>& more = {},
+                      const std::vector<std::string>& environment = {});
+  /// Starts a node that has ended as it was started before; it writes another run directory.
+  /// Requires: it was started.
   node_process& restart(const std::string& name);
-  /// As start(), but the node is not one of the swarm: `label` is what its files are called, its other arguments are `arguments`.
-  std::unique_ptr<node_process> start_other(const std::string& label, std::vector<std::string> arguments,
+  /// As start(), but the node is not one of the swarm: `label` is what its files are called, its
+  /// other arguments are `arguments`.
+  std::unique_ptr<node_process> start_other(const std::string& label,
+                                            std::vector<std::string> arguments,
                                             const std::vector<std::string>& environment = {});
   node_process& node(const std::string& name) { return *nodes_.at(name); }
   std::uint16_t port_of(const std::string& name);
-  std::string address_of(const std::string& name) { return "127.0.0.1:" + std::to_string(port_of(name)); }
+  std::string address_of(const std::string& name) {
+    return "127.0.0.1:" + std::to_string(port_of(name));
+  }
   /// Where it writes since it was started last.
   std::string out_of(const std::string& name) const;
   /// What a host of that name says first, on a link with that token.
@@ -69,7 +79,7 @@ class swarm {
   /// All nodes have ended well: every epoch, no invariant violated.
   void check_trained(std::uint64_t epochs);
 
- private:
+private:
   /// The list with these certificates, too.
   void take_back(const std::string& certificate_pem);
   void bring_list_to(const std::string& keys) const;
@@ -78,7 +88,7 @@ class swarm {
   const bool tls_;
   netem::wire::moderator moderator_;
   netem::wire::revocation_list revoked_;
-  std::map<std::string, std::string> keys_;           // folders, by name
+  std::map<std::string, std::string> keys_; // folders, by name
   std::map<std::string, std::uint16_t> ports_;
   struct start_of {
     std::vector<std::string> more, environment;
@@ -89,4 +99,4 @@ class swarm {
   std::map<std::string, std::unique_ptr<node_process>> nodes_;
 };
 
-}  // namespace shoal::cluster
+} // namespace shoal::cluster

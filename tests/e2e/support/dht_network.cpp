@@ -1,20 +1,20 @@
 #include "tests/e2e/support/dht_network.hpp"
 
+#include "actors/dht/dht_node.hpp"
+#include "actors/dht/messages.hpp"
+#include "actors/observe.hpp"
+#include "kernels/base/check.hpp"
+#include "scenarios/stage/world.hpp"
+
+#include <caf/send.hpp>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <map>
 #include <string>
 #include <vector>
-
-#include <caf/send.hpp>
-#include <fmt/format.h>
-
-#include "actors/dht/dht_node.hpp"
-#include "actors/dht/messages.hpp"
-#include "actors/observe.hpp"
-#include "kernels/base/check.hpp"
-#include "scenarios/stage/world.hpp"
 
 namespace shoal::e2e {
 
@@ -23,7 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 struct both_clocks {
   double cpu = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-  double wall = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  double wall =
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 };
 
 struct answer {
@@ -34,7 +35,7 @@ struct answer {
 
 /// Notes when each look-up of its host was answered.
 class client final : public actors::protocol_actor {
- public:
+public:
   client(caf::actor_config& config, actors::host& on, std::map<std::uint64_t, answer>& into)
       : protocol_actor(config, on), into_(into) {}
   caf::behavior make_behavior() override {
@@ -48,7 +49,7 @@ class client final : public actors::protocol_actor {
     }};
   }
 
- private:
+private:
   std::map<std::uint64_t, answer>& into_;
 };
 
@@ -66,7 +67,7 @@ struct network {
   std::vector<actors::node_id> ids;
   std::vector<bool> dead;
   std::vector<netem::region_index> regions;
-  std::size_t here = 0;   // so many nodes are on the other side of the line
+  std::size_t here = 0; // so many nodes are on the other side of the line
   rng draws;
   std::uint64_t next_token = 1;
 
@@ -104,8 +105,11 @@ struct network {
   void put(std::size_t node, const std::string& key) { put(node, key, key); }
   void put(std::size_t node, const std::string& key, std::string_view text) {
     std::vector<std::byte> value(text.size());
-    std::transform(text.begin(), text.end(), value.begin(), [](char c) { return static_cast<std::byte>(c); });
-    tell(node, actors::store{key, {"value", nullptr, payload{std::move(value)}, hosts[node]->utc_ns() + duration(3h).count()}});
+    std::transform(text.begin(), text.end(), value.begin(),
+                   [](char c) { return static_cast<std::byte>(c); });
+    tell(node, actors::store{key,
+                             {"value", nullptr, payload{std::move(value)},
+                              hosts[node]->utc_ns() + duration(3h).count()}});
   }
   static std::string key(std::size_t i) { return fmt::format("key.{}", i); }
 
@@ -126,9 +130,11 @@ struct network {
     for (std::size_t i = 0; i < what.nodes; ++i)
       in->clock().at(i * 10ms, [this, i, options]() mutable {
         const auto region = regions[i < here ? 0 : 1];
-        auto machine = in->net().add_machine({.name = fmt::format("n-{}", i), .region = region, .up = {20e6}, .down = {100e6}});
+        auto machine = in->net().add_machine(
+            {.name = fmt::format("n-{}", i), .region = region, .up = {20e6}, .down = {100e6}});
         auto& host = in->boot(machine);
-        for (int b = 0; b < 3 && i > 0; ++b) options.bootstraps.push_back(nodes[draws.below(nodes.size())]);
+        for (int b = 0; b < 3 && i > 0; ++b)
+          options.bootstraps.push_back(nodes[draws.below(nodes.size())]);
         hosts.push_back(&host);
         indices.push_back(in->index_of(host));
         ids.push_back(actors::identity(host.random_stream("dht.identity")).id());
@@ -140,8 +146,9 @@ struct network {
     run(what.nodes * 10ms);
     while (answers.size() < what.nodes && now() < 10min) run(100ms);
     out.ready = answers.size();
-    for (const auto& [token, a] : answers) out.create_virtual = std::max(out.create_virtual, to_seconds(a.at));
-    run(30s);  // the look-ups of the last
+    for (const auto& [token, a] : answers)
+      out.create_virtual = std::max(out.create_virtual, to_seconds(a.at));
+    run(30s); // the look-ups of the last
     const both_clocks ended;
     out.create_cpu = ended.cpu - begun_at.cpu;
     out.create_wall = ended.wall - begun_at.wall;
@@ -149,7 +156,7 @@ struct network {
 
   /// One store or get after the other; what the others do meanwhile is taken off.
   void time_operations() {
-    run(2min);  // until contacts have been silent for long enough to be asked whether they live
+    run(2min); // until contacts have been silent for long enough to be asked whether they live
     const both_clocks begun_at;
     run(60s);
     const both_clocks rested;
@@ -179,7 +186,8 @@ struct network {
         return [this, token] { return answers[token].at; };
       };
       timed(out.get_cpu, out.get_wall, out.get_virtual, read);
-      timed(out.poll_cpu, out.poll_wall, out.poll_virtual, read);  // while it is still known who the replicas are
+      timed(out.poll_cpu, out.poll_wall, out.poll_virtual,
+            read); // while it is still known who the replicas are
     }
     watch_lookups = false;
     for (const auto& r : lookups) {
@@ -203,7 +211,8 @@ struct network {
       auto who = what.nodes / 2 + draws.below(what.nodes - what.nodes / 2);
       if (dead[who]) continue;
       dead[who] = true;
-      in->net().kill(indices[who], out.killed % 2 == 0 ? netem::kill_scope::process : netem::kill_scope::machine);
+      in->net().kill(indices[who],
+                     out.killed % 2 == 0 ? netem::kill_scope::process : netem::kill_scope::machine);
       ++out.killed;
     }
     for (std::size_t i = 0; i < what.keys; ++i) out.lost_expected += replicas_dead(key(i)) ? 1 : 0;
@@ -211,9 +220,11 @@ struct network {
   bool replicas_dead(const std::string& key) {
     auto target = actors::node_id::of_key(key);
     std::vector<std::pair<actors::node_id, std::size_t>> order;
-    for (std::size_t i = 0; i < ids.size(); ++i) order.emplace_back(actors::distance(target, ids[i]), i);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      order.emplace_back(actors::distance(target, ids[i]), i);
     std::partial_sort(order.begin(), order.begin() + 5, order.end());
-    return std::all_of(order.begin(), order.begin() + 5, [&](const auto& e) { return dead[e.second]; });
+    return std::all_of(order.begin(), order.begin() + 5,
+                       [&](const auto& e) { return dead[e.second]; });
   }
   /// Each key, by a living node of the second half: no owner reads its own.
   std::size_t read_all() {
@@ -238,7 +249,7 @@ struct network {
   }
 };
 
-}  // namespace
+} // namespace
 
 dht_figures run_dht_network(const dht_network& what) {
   network net(what);
@@ -275,7 +286,8 @@ dht_slow_figures run_dht_slow_line(const dht_slow_line& what) {
     for (std::size_t i = 0; i < what.keys; ++i)
       net.put(what.here + i % what.there, network::key(i), fmt::format("{}", given.size()));
     given.push_back(net.now());
-    for (std::size_t i = 0; i < what.keys; ++i) open.push_back({i, net.get(i % what.here, network::key(i)), counts});
+    for (std::size_t i = 0; i < what.keys; ++i)
+      open.push_back({i, net.get(i % what.here, network::key(i)), counts});
     net.run(1s);
     std::erase_if(open, [&](const read& r) {
       const auto got = net.answers.find(r.token);
@@ -284,12 +296,14 @@ dht_slow_figures run_dht_slow_line(const dht_slow_line& what) {
       if (got->second.records == 0)
         out.empty += r.counts ? 1 : 0;
       else
-        seen[r.key] = std::max(seen[r.key], static_cast<std::size_t>(std::stoul(got->second.value)));
+        seen[r.key] =
+            std::max(seen[r.key], static_cast<std::size_t>(std::stoul(got->second.value)));
       return true;
     });
     if (!counts) return;
     for (const auto last : seen)
-      if (last + 1 < given.size()) out.oldest = std::max(out.oldest, to_seconds(net.now() - given[last + 1]));
+      if (last + 1 < given.size())
+        out.oldest = std::max(out.oldest, to_seconds(net.now() - given[last + 1]));
   };
   for (int warm = 0; warm < 5; ++warm) second(false);
   netem::path_quality slow;
@@ -302,4 +316,4 @@ dht_slow_figures run_dht_slow_line(const dht_slow_line& what) {
   return out;
 }
 
-}  // namespace shoal::e2e
+} // namespace shoal::e2e

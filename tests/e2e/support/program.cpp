@@ -33,9 +33,10 @@ void set_up_child(const program_options& options, int out, int err) {
   }
 }
 
-}  // namespace
+} // namespace
 
-program_result run_program(const std::vector<std::string>& arguments, const program_options& options) {
+program_result run_program(const std::vector<std::string>& arguments,
+                           const program_options& options) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
   std::vector<std::string> all{SHOAL_PROGRAM};
@@ -99,6 +100,8 @@ std::string slurp(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-void spill(const std::filesystem::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+void spill(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 
-}  // namespace shoal::e2e
+} // namespace shoal::e2e

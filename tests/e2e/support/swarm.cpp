@@ -1,11 +1,11 @@
 #include "tests/e2e/support/swarm.hpp"
 
-#include <stdexcept>
+#include "actors/training/observations.hpp"
+#include "scenarios/schema/load.hpp"
 
 #include <fmt/format.h>
 
-#include "actors/training/observations.hpp"
-#include "scenarios/schema/load.hpp"
+#include <stdexcept>
 
 namespace shoal::e2e {
 
@@ -22,9 +22,13 @@ std::string swarm::yaml() const {
       "workload: {{kind: {}, parameters: {}{}{}}}\n"
       "training: {{{}micro_batch: 4, epochs: {}, max_refresh: 2s, record_lifetime: 6s, "
       "optimizer: {{kind: sgd, learning_rate: 0.1}}{}}}\n"
-      "averaging: {{matchmaking_time: 2s, round_timeout: 20s, sender_timeout: 3s, chunk_size: 2KiB{}}}\n"
+      "averaging: {{matchmaking_time: 2s, round_timeout: 20s, sender_timeout: 3s, chunk_size: "
+      "2KiB{}}}\n"
       "record: {{events: none}}\n",
-      seed, stop_time, more_network, peers, up, down, open.empty() ? "" : ", ", open, late, data, kind, parameters, kind == "timing" ? ", sample_size: 64B" : "", workload, training.find("method: moshpit") == std::string::npos ? "target_batch: 32, " : "", epochs, training, averaging);
+      seed, stop_time, more_network, peers, up, down, open.empty() ? "" : ", ", open, late, data,
+      kind, parameters, kind == "timing" ? ", sample_size: 64B" : "", workload,
+      training.find("method: moshpit") == std::string::npos ? "target_batch: 32, " : "", epochs,
+      training, averaging);
   if (!faults.empty()) out += "faults:\n";
   for (const auto& fault : faults) out += "  - " + fault + "\n";
   return out + more;
@@ -33,10 +37,11 @@ std::string swarm::yaml() const {
 std::string finished_run::text(const std::string& yaml) const {
   std::string out;
   for (const auto& error : errors) out += error + "\n";
-  out += fmt::format("epochs {}, rounds ok {} partial {} split {} failed {}, at {} s\n", summary().epochs,
-                     summary().rounds.ok, summary().rounds.partial, summary().rounds.split, summary().rounds.failed,
-                     summary().virtual_seconds);
-  for (const auto& [name, count] : summary().rounds.by_reason) out += fmt::format("  {}: {}\n", name, count);
+  out += fmt::format("epochs {}, rounds ok {} partial {} split {} failed {}, at {} s\n",
+                     summary().epochs, summary().rounds.ok, summary().rounds.partial,
+                     summary().rounds.split, summary().rounds.failed, summary().virtual_seconds);
+  for (const auto& [name, count] : summary().rounds.by_reason)
+    out += fmt::format("  {}: {}\n", name, count);
   return out + yaml;
 }
 
@@ -46,7 +51,8 @@ scenarios::summary::check_totals rule(const scenarios::summary& from, const std:
   throw std::runtime_error("no such invariant: " + name);
 }
 
-finished_run run_yaml(const std::string& yaml, std::uint64_t epochs, scenarios::stage_options options) {
+finished_run run_yaml(const std::string& yaml, std::uint64_t epochs,
+                      scenarios::stage_options options) {
   auto loaded = scenarios::load_text(yaml, "swarm.yaml");
   if (!loaded.value) {
     std::string text;
@@ -72,7 +78,9 @@ finished_run run_yaml(const std::string& yaml, std::uint64_t epochs, scenarios::
     } else if (auto* phase = actors::get_if<actors::phase_changed>(&seen)) {
       at(phase->epoch, phase->state);
     } else if (auto* bad = actors::get_if<actors::misbehaved>(&seen)) {
-      if (out.misbehaved++ == 0) out.first_misbehaviour = fmt::format("{} says of {:x}: {}", from.name(), bad->culprit, bad->why);
+      if (out.misbehaved++ == 0)
+        out.first_misbehaviour =
+            fmt::format("{} says of {:x}: {}", from.name(), bad->culprit, bad->why);
     }
   };
   auto stage = scenarios::stage::prepare(std::move(*loaded.value), std::move(options));
@@ -83,11 +91,14 @@ finished_run run_yaml(const std::string& yaml, std::uint64_t epochs, scenarios::
   const auto& summary = out.outcome.summary;
   for (const auto& [name, check] : summary.invariants)
     if (check.violated > 0)
-      out.errors.push_back(fmt::format("{} violated {} times, first {}", name, check.violated, check.first_violation));
-  if (summary.epochs < epochs) out.errors.push_back(fmt::format("only {} of {} epochs were done", summary.epochs, epochs));
+      out.errors.push_back(fmt::format("{} violated {} times, first {}", name, check.violated,
+                                       check.first_violation));
+  if (summary.epochs < epochs)
+    out.errors.push_back(fmt::format("only {} of {} epochs were done", summary.epochs, epochs));
   if (out.misbehaved > 0)
-    out.errors.push_back(fmt::format("{} messages of correct peers were refused, first {}", out.misbehaved, out.first_misbehaviour));
+    out.errors.push_back(fmt::format("{} messages of correct peers were refused, first {}",
+                                     out.misbehaved, out.first_misbehaviour));
   return out;
 }
 
-}  // namespace shoal::e2e
+} // namespace shoal::e2e

@@ -2,42 +2,43 @@
 // what every such run has to satisfy.
 #pragma once
 
+#include "scenarios/stage/stage.hpp"
+
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "scenarios/stage/stage.hpp"
-
 namespace shoal::e2e {
 
-/// A scenario of a swarm that finishes an epoch in about a second. Everything can be said otherwise.
+/// A scenario of a swarm that finishes an epoch in about a second. Everything can be said
+/// otherwise.
 struct swarm {
   unsigned peers = 3;
   unsigned epochs = 6;
   std::uint64_t seed = 1;
   std::string kind = "quadratic";
-  std::string parameters = "4000";         ///< 16 kB to average
-  std::string workload;                    ///< further options, ', key: value'
+  std::string parameters = "4000"; ///< 16 kB to average
+  std::string workload;            ///< further options, ', key: value'
   std::string up = "1Mbit", down = "40Mbit";
-  std::string averaging;                   ///< further options, ', key: value'
+  std::string averaging; ///< further options, ', key: value'
   std::string training;
   std::string data;
   std::string stop_time = "10min";
-  std::string open;                        ///< a further option of these peers, 'key: value'
-  std::string more_network;                ///< of the network, ', key: value'
-  std::string late;                        ///< lines below `peers:`
-  std::vector<std::string> faults;         ///< flow mappings
-  std::string more;                        ///< lines at the end
+  std::string open;                ///< a further option of these peers, 'key: value'
+  std::string more_network;        ///< of the network, ', key: value'
+  std::string late;                ///< lines below `peers:`
+  std::vector<std::string> faults; ///< flow mappings
+  std::string more;                ///< lines at the end
 
   std::string yaml() const;
 };
 
 struct finished_run {
   scenarios::run_outcome outcome;
-  std::vector<std::string> errors;         ///< what is wrong with it; empty if nothing
-  std::map<actors::peer_id, std::uint64_t> epoch_of;      ///< last epoch of each peer
-  std::map<actors::peer_id, std::string> state_of;        ///< and state id
+  std::vector<std::string> errors;                   ///< what is wrong with it; empty if nothing
+  std::map<actors::peer_id, std::uint64_t> epoch_of; ///< last epoch of each peer
+  std::map<actors::peer_id, std::string> state_of;   ///< and state id
   std::uint64_t adopted = 0, stepped = 0, misbehaved = 0;
   std::string first_misbehaviour;
 
@@ -51,9 +52,10 @@ struct finished_run {
 };
 
 /// Loads and runs `yaml`. Errors in it throw, so that a test fails with them.
-/// `errors` says: an invariant was violated; fewer than `epochs` epochs were done; a correct peer was
-/// taken for one that misbehaves.
-finished_run run_yaml(const std::string& yaml, std::uint64_t epochs, scenarios::stage_options options = {});
+/// `errors` says: an invariant was violated; fewer than `epochs` epochs were done; a correct peer
+/// was taken for one that misbehaves.
+finished_run run_yaml(const std::string& yaml, std::uint64_t epochs,
+                      scenarios::stage_options options = {});
 inline finished_run run_swarm(const swarm& what, scenarios::stage_options options = {}) {
   return run_yaml(what.yaml(), what.epochs, std::move(options));
 }
@@ -61,4 +63,4 @@ inline finished_run run_swarm(const swarm& what, scenarios::stage_options option
 /// The violations of one rule.
 scenarios::summary::check_totals rule(const scenarios::summary& from, const std::string& name);
 
-}  // namespace shoal::e2e
+} // namespace shoal::e2e

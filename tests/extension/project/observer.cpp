@@ -50,10 +50,8 @@ private:
     set_timer(every_, look);
     return {
         [this](actors::tick& due) {
-          if (due.kind == stop)
-            stopped_ = true;
-          if (stopped_)
-            return;
+          if (due.kind == stop) stopped_ = true;
+          if (stopped_) return;
           send(dht_, actors::lookup{actors::progress_key, address(), 0});
           set_timer(every_, look);
         },

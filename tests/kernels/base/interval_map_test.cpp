@@ -23,8 +23,7 @@ TEST_CASE("an interval map agrees with an array after random assignments and era
         map.erase(first, end);
       else
         map.assign(first, end, value);
-      for (auto i = first; i < end; ++i)
-        array[i] = value;
+      for (auto i = first; i < end; ++i) array[i] = value;
 
       std::vector<int> seen(array.size(), -1);
       interval_map<int>::piece last;
@@ -34,15 +33,13 @@ TEST_CASE("an interval map agrees with an array after random assignments and era
         // Ascending, disjoint, and equal neighbours are one.
         REQUIRE(
             (p.first > last.end || p.first == 0 || (p.first == last.end && p.value != last.value)));
-        for (auto i = p.first; i < p.end; ++i)
-          seen[i] = p.value;
+        for (auto i = p.first; i < p.end; ++i) seen[i] = p.value;
         last = p;
       }
       REQUIRE(seen == array);
 
       std::uint64_t inside = 0, expected = 0;
-      for (const auto& p : map.pieces(first, end))
-        inside += p.size();
+      for (const auto& p : map.pieces(first, end)) inside += p.size();
       bool covered = true;
       for (auto i = first; i < end; ++i) {
         expected += array[i] >= 0;
@@ -61,40 +58,35 @@ TEST_CASE("an interval map with gaps as zeros agrees with an array under random 
   rng draw(7);
   for (int step = 0; step < 4000; ++step) {
     std::uint64_t begin = draw.below(size), end = draw.below(size + 1);
-    if (begin > end)
-      std::swap(begin, end);
+    if (begin > end) std::swap(begin, end);
     const int value = static_cast<int>(draw.below(3));
     if (step % 2 == 0) {
       if (value == 0)
         map.erase(begin, end);
       else
         map.assign(begin, end, value);
-      for (std::uint64_t i = begin; i < end; ++i)
-        plain[i] = value;
+      for (std::uint64_t i = begin; i < end; ++i) plain[i] = value;
     } else {
       map.update(begin, end, [](std::uint64_t, std::uint64_t, int& v) { v = (v + 1) % 3; });
-      for (std::uint64_t i = begin; i < end; ++i)
-        plain[i] = (plain[i] + 1) % 3;
+      for (std::uint64_t i = begin; i < end; ++i) plain[i] = (plain[i] + 1) % 3;
     }
     std::uint64_t at = 0;
     bool same = true;
     map.visit(0, size, [&](std::uint64_t b, std::uint64_t e, int v) {
       same = same && b == at && b < e;
-      for (std::uint64_t i = b; i < e; ++i)
-        same = same && plain[i] == v && map.at(i) == v;
+      for (std::uint64_t i = b; i < e; ++i) same = same && plain[i] == v && map.at(i) == v;
       at = e;
     });
     REQUIRE(same);
     REQUIRE(at == size);
     std::size_t pieces = 0;
     for (std::uint64_t i = 0; i < size; ++i)
-      if (plain[i] != 0 && (i == 0 || plain[i - 1] != plain[i]))
-        ++pieces;
+      if (plain[i] != 0 && (i == 0 || plain[i - 1] != plain[i])) ++pieces;
     REQUIRE(map.piece_count() == pieces);
-    if (pieces == 0)
-      continue;
+    if (pieces == 0) continue;
     REQUIRE(plain[map.front().first] != 0);
-    REQUIRE(std::all_of(plain.begin(), plain.begin() + map.front().first, [](int v) { return v == 0; }));
+    REQUIRE(std::all_of(plain.begin(), plain.begin() + map.front().first,
+                        [](int v) { return v == 0; }));
     REQUIRE(plain[map.back().end - 1] != 0);
     REQUIRE(std::all_of(plain.begin() + map.back().end, plain.end(), [](int v) { return v == 0; }));
   }
@@ -107,8 +99,11 @@ TEST_CASE("a visit of a part of an interval map sees its pieces cut at its ends"
   map.assign(40, 50, 0); // an explicit zero is stored, too
   CHECK(map.piece_count() == 3);
   std::vector<std::array<std::uint64_t, 3>> seen;
-  map.visit(15, 45, [&](std::uint64_t b, std::uint64_t e, int v) { seen.push_back({b, e, static_cast<std::uint64_t>(v)}); });
-  CHECK(seen == std::vector<std::array<std::uint64_t, 3>>{{15, 20, 1}, {20, 30, 2}, {30, 40, 0}, {40, 45, 0}});
+  map.visit(15, 45, [&](std::uint64_t b, std::uint64_t e, int v) {
+    seen.push_back({b, e, static_cast<std::uint64_t>(v)});
+  });
+  CHECK(seen == std::vector<std::array<std::uint64_t, 3>>{
+                    {15, 20, 1}, {20, 30, 2}, {30, 40, 0}, {40, 45, 0}});
   map.update(35, 45, [](std::uint64_t, std::uint64_t, int&) {});
   CHECK(map.piece_count() == 3); // of [40, 50) only the end is left
   CHECK(map.back().first == 45);

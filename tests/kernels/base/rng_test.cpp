@@ -78,12 +78,9 @@ TEST_CASE("below is uniform, also where a modulus would be biased") {
   rng random(6);
   std::array<int, 3> counts{};
   const std::uint64_t n = 3ULL << 62; // x % n would fall into the first third half of the time
-  for (int i = 0; i < 30000; ++i)
-    ++counts[random.below(n) >> 62];
-  for (const int count : counts)
-    CHECK(std::abs(count - 10000) < 400);
-  for (int i = 0; i < 100; ++i)
-    CHECK(random.below(1) == 0);
+  for (int i = 0; i < 30000; ++i) ++counts[random.below(n) >> 62];
+  for (const int count : counts) CHECK(std::abs(count - 10000) < 400);
+  for (int i = 0; i < 100; ++i) CHECK(random.below(1) == 0);
 }
 
 TEST_CASE("distributions have their means and variances") {
@@ -91,8 +88,7 @@ TEST_CASE("distributions have their means and variances") {
   const auto draw = [](auto&& distribution) {
     std::vector<double> out(n);
     rng random(7);
-    for (double& x : out)
-      x = distribution(random);
+    for (double& x : out) x = distribution(random);
     return out;
   };
   const auto uniform = draw([](rng& r) { return r.uniform(); });

@@ -1,8 +1,8 @@
 #include "kernels/base/shared.hpp"
 
-#include <string>
-
 #include <doctest/doctest.h>
+
+#include <string>
 
 using namespace shoal;
 
@@ -20,7 +20,9 @@ struct pair_of {
 struct reader {
   using result_type = std::string;
   static constexpr bool reads_state = true;
-  std::string operator()(const std::string& name, int number) { return name + std::to_string(number); }
+  std::string operator()(const std::string& name, int number) {
+    return name + std::to_string(number);
+  }
 };
 
 /// Does not say that it only reads.
@@ -29,14 +31,15 @@ struct counter {
   void operator()(std::string&, int& number) { ++number; }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a shared value is one for all who have it, and a part of it keeps it alive") {
   const shared<pair_of> nothing;
   CHECK(nothing->name.empty());
   shared<std::string> name;
   {
-    const shared<pair_of> whole = pair_of{"a name that is longer than what a string holds by itself", 3};
+    const shared<pair_of> whole =
+        pair_of{"a name that is longer than what a string holds by itself", 3};
     const auto copy = whole;
     CHECK(&*copy == &*whole);
     name = shared<std::string>(whole, whole->name);

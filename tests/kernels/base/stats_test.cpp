@@ -23,16 +23,14 @@ TEST_CASE("a moving average follows its formula") {
   const double alpha = 0.25;
   const std::vector<double> values = {3, -1, 4, 1, -5, 9};
   ema average(alpha);
-  for (const double value : values)
-    average.add(value);
+  for (const double value : values) average.add(value);
   double sum = 0;
   for (std::size_t j = 0; j < values.size(); ++j)
     sum += alpha * std::pow(1 - alpha, static_cast<double>(values.size() - 1 - j)) * values[j];
   CHECK(average.value() == doctest::Approx(sum / (1 - std::pow(1 - alpha, 6))).epsilon(1e-13));
 
   ema last(1);
-  for (const double value : values)
-    last.add(value);
+  for (const double value : values) last.add(value);
   CHECK(last.value() == 9);
 }
 

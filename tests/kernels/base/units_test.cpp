@@ -22,8 +22,7 @@ std::string refusal(result<T> outcome) {
 
 bool printable_line(const std::string& text) {
   for (const char c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      return false;
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
   return !text.empty();
 }
 

@@ -14,5 +14,6 @@ TEST_CASE("whole_number takes what the type holds, and nothing that was rounded,
     CAPTURE(wrong);
     CHECK_THROWS_AS((void)whole_number<std::uint8_t>(json::parse(wrong)), json::exception);
   }
-  CHECK_THROWS_AS((void)whole_number<std::int64_t>(json::parse("9223372036854775808")), json::exception);
+  CHECK_THROWS_AS((void)whole_number<std::int64_t>(json::parse("9223372036854775808")),
+                  json::exception);
 }

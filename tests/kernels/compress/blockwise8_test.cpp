@@ -30,8 +30,7 @@ TEST_CASE("blockwise8: the values are those of the dynamic tree") {
   CHECK(values[129] == 3.25e-6F);
   CHECK(values[130] == 7.75e-6F);
   CHECK(values[0] == -0.99296875F);
-  for (std::size_t c = 0; c < 127; ++c)
-    CHECK(values[c] == -values[254 - c]);
+  for (std::size_t c = 0; c < 127; ++c) CHECK(values[c] == -values[254 - c]);
 }
 
 TEST_CASE(
@@ -53,7 +52,8 @@ namespace {
 std::vector<float> scaled_and_beside(const std::vector<float>& x, float scale) {
   std::vector<float> out;
   for (const float value : x)
-    for (const float near : {value * scale, std::nextafter(value * scale, -1e38F), std::nextafter(value * scale, 1e38F)})
+    for (const float near : {value * scale, std::nextafter(value * scale, -1e38F),
+                             std::nextafter(value * scale, 1e38F)})
       if (std::fabs(near) <= std::fabs(scale)) out.push_back(near);
   return out;
 }
@@ -69,7 +69,8 @@ TEST_CASE("blockwise8: floats on and beside every middle are rounded as by the r
          {middle, std::nextafter(middle, -2.0F), std::nextafter(middle, 2.0F), values[c]})
       x.push_back(near);
   }
-  for (const float scale : {1.0F, -1.0F, 0x1p-120F, 3.0F, 0.0817263F, -3.3333e-5F, 0x1p-100F, 0x1.fffffep99F, 0x1.8p101F}) {
+  for (const float scale : {1.0F, -1.0F, 0x1p-120F, 3.0F, 0.0817263F, -3.3333e-5F, 0x1p-100F,
+                            0x1.fffffep99F, 0x1.8p101F}) {
     const auto scaled = scaled_and_beside(x, scale);
     REQUIRE(scaled.size() < blockwise8_block);
     std::vector<std::byte> slow(blockwise8_bytes(scaled.size()));
@@ -142,22 +143,26 @@ TEST_CASE("blockwise8: the unsigned code has twice as many values in each decade
   CHECK(values[255] == 1.0F);
 }
 
-TEST_CASE("blockwise8: the unsigned code is equal to its reference, within its bound, and idempotent") {
+TEST_CASE(
+    "blockwise8: the unsigned code is equal to its reference, within its bound, and idempotent") {
   const auto& values = blockwise8_unsigned_values();
   std::vector<test_vector> tested = test_vectors();
   std::vector<float> middles{1};
   for (std::size_t c = 0; c + 1 < values.size(); ++c) {
     const float middle = static_cast<float>((double{values[c]} + double{values[c + 1]}) / 2);
-    for (const float near : {middle, std::nextafter(middle, 0.0F), std::nextafter(middle, 2.0F), values[c]})
+    for (const float near :
+         {middle, std::nextafter(middle, 0.0F), std::nextafter(middle, 2.0F), values[c]})
       middles.push_back(near);
   }
-  for (const float scale : {1.0F, 0x1p-120F, 3.0F, 0.0817263F, 3.3333e-5F, 0x1p-100F, 0x1.fffffep99F, 0x1.8p101F})
+  for (const float scale :
+       {1.0F, 0x1p-120F, 3.0F, 0.0817263F, 3.3333e-5F, 0x1p-100F, 0x1.fffffep99F, 0x1.8p101F})
     tested.push_back({"middles", scaled_and_beside(middles, scale)});
   std::size_t idempotent = 0;
   for (auto& [name, x] : tested) {
     CAPTURE(name);
     for (float& value : x) value = std::fabs(value);
-    std::vector<std::byte> bytes(blockwise8_bytes(x.size())), slow(bytes.size()), again(bytes.size());
+    std::vector<std::byte> bytes(blockwise8_bytes(x.size())), slow(bytes.size()),
+        again(bytes.size());
     REQUIRE(encode_blockwise8_unsigned(x, bytes).ok());
     REQUIRE(encode_blockwise8_unsigned_reference(x, slow).ok());
     REQUIRE(bytes == slow);
@@ -170,7 +175,8 @@ TEST_CASE("blockwise8: the unsigned code is equal to its reference, within its b
       const std::size_t end = std::min(x.size(), begin + blockwise8_block);
       const float most = *std::max_element(x.data() + begin, x.data() + end);
       for (std::size_t i = begin; i < end; ++i)
-        REQUIRE(std::fabs(double{y[i]} - double{x[i]}) <= (0.9 / 256 + 0x1p-22) * double{most} + 0x1p-149);
+        REQUIRE(std::fabs(double{y[i]} - double{x[i]}) <=
+                (0.9 / 256 + 0x1p-22) * double{most} + 0x1p-149);
       same_again = same_again && (most == 0 || most >= 0x1p-100F);
     }
     if (same_again) {
@@ -184,7 +190,8 @@ TEST_CASE("blockwise8: the unsigned code is equal to its reference, within its b
 
 TEST_CASE("blockwise8: the unsigned code refuses what it cannot represent") {
   std::vector<std::byte> bytes(blockwise8_bytes(4097));
-  for (const float bad : {-1.0F, -0.0F, -1e-45F, std::nanf(""), std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {-1.0F, -0.0F, -1e-45F, std::nanf(""), std::numeric_limits<float>::infinity()}) {
     std::vector<float> x(4097, 1);
     x[4096] = bad;
     const auto encoded = encode_blockwise8_unsigned(x, bytes);

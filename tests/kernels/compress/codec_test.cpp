@@ -11,8 +11,7 @@ using namespace shoal;
 using namespace shoal::kernels;
 
 TEST_CASE("codecs: names are read as they are written, and others refused with the list") {
-  for (const codec which : all_codecs)
-    CHECK(parse_codec(to_string(which)).value() == which);
+  for (const codec which : all_codecs) CHECK(parse_codec(to_string(which)).value() == which);
   CHECK(parse_codec("float8").error() == "'float8' is not a codec; there are none, float16, "
                                          "bfloat16, uniform8, blockwise8, size_adaptive");
   CHECK(!parse_codec(""));
@@ -28,8 +27,7 @@ TEST_CASE("codecs: sizes are exact") {
   CHECK(encoded_bytes(codec::blockwise8, 4097) == 4105);
   CHECK(encoded_bytes(codec::size_adaptive, 65535) == 131070);
   CHECK(encoded_bytes(codec::size_adaptive, 65536) == 65536 + 16 * 4);
-  for (const codec which : all_codecs)
-    CHECK(encoded_bytes(which, 0) == 0);
+  for (const codec which : all_codecs) CHECK(encoded_bytes(which, 0) == 0);
 }
 
 TEST_CASE("codecs: the same input gives the same bytes, wherever it lies, of the size that was "
@@ -51,10 +49,8 @@ TEST_CASE("codecs: the same input gives the same bytes, wherever it lies, of the
       REQUIRE(decode(which, bytes, y).ok());
       REQUIRE(decode(which, std::span<const std::byte>(odd).subspan(1), z).ok());
       REQUIRE(same_bits(y, z));
-      for (const float value : y)
-        REQUIRE(std::isfinite(value));
-      if (which == codec::none)
-        REQUIRE(same_bits(x, y));
+      for (const float value : y) REQUIRE(std::isfinite(value));
+      if (which == codec::none) REQUIRE(same_bits(x, y));
       if (which == codec::size_adaptive)
         REQUIRE(encode(codec_for(which, x.size()), x).value() == bytes);
     }
@@ -87,8 +83,7 @@ TEST_CASE("codecs: truncated and lengthened bytes are refused") {
       bytes.pop_back();
       for (const std::size_t length : {std::size_t{0}, bytes.size() / 2,
                                        bytes.size() - std::min<std::size_t>(1, bytes.size())})
-        if (length < bytes.size())
-          REQUIRE(!decode(which, std::span(bytes).first(length), y));
+        if (length < bytes.size()) REQUIRE(!decode(which, std::span(bytes).first(length), y));
       std::vector<float> more(n + 1);
       REQUIRE(!decode(which, bytes, more));
     }
@@ -109,7 +104,6 @@ TEST_CASE("codecs: random bytes are finite values or an error") {
       for (std::size_t k = 0; k < flips && !bytes.empty(); ++k)
         bytes[random.below(bytes.size())] = static_cast<std::byte>(random.below(256));
       if (decode(which, bytes, y))
-        for (const float value : y)
-          REQUIRE(std::isfinite(value));
+        for (const float value : y) REQUIRE(std::isfinite(value));
     }
 }

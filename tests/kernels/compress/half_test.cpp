@@ -65,8 +65,7 @@ TEST_CASE("16-bit floats: every finite value comes back, and what is not finite 
       const bool finite = (bits & 0x7fffU) < f.infinity;
       REQUIRE(f.decode(bytes, std::span(&fast, 1)).ok() == finite);
       REQUIRE(f.decode_reference(bytes, std::span(&slow, 1)).ok() == finite);
-      if (!finite)
-        continue;
+      if (!finite) continue;
       REQUIRE(same_bits(std::span(&fast, 1), std::span(&slow, 1)));
       REQUIRE(f.encode(std::span(&fast, 1), again).ok());
       REQUIRE(again == bytes);

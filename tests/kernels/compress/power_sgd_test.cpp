@@ -1,3 +1,4 @@
+#include "kernels/base/rng.hpp"
 #include "kernels/compress/power_sgd.hpp"
 
 #include <doctest/doctest.h>
@@ -5,8 +6,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-
-#include "kernels/base/rng.hpp"
 
 using namespace shoal;
 using namespace shoal::kernels;
@@ -29,8 +28,9 @@ double norm(std::span<const float> x) {
 
 /// One member's side of steps that all succeed.
 class member {
- public:
-  explicit member(const power_sgd& how) : how_(how), residual_(how.size()), state_(how.first_state()) {}
+public:
+  explicit member(const power_sgd& how)
+      : how_(how), residual_(how.size()), state_(how.first_state()) {}
   std::size_t first_round() const { return how_.first_round(); }
   std::size_t second_round() const { return how_.second_round(); }
   const vector& residual() const { return residual_; }
@@ -52,12 +52,13 @@ class member {
   }
   result<void> finish(const vector& mean_q, vector& out) {
     if (auto fine = how_.approximate(p_, mean_q, out); !fine) return fine;
-    how_.keep(given_, p_, own_q_, std::vector<power_sgd::stretch>{{0, mean_q.size()}}, 1, residual_);
+    how_.keep(given_, p_, own_q_, std::vector<power_sgd::stretch>{{0, mean_q.size()}}, 1,
+              residual_);
     how_.next_state(mean_q, state_);
     return {};
   }
 
- private:
+private:
   power_sgd how_;
   vector residual_, state_, given_, p_, own_q_;
 };
@@ -68,11 +69,14 @@ power_sgd shape(const std::vector<tensor_slot>& layout, const power_sgd_options&
   return std::move(*out);
 }
 
-member made(const std::vector<tensor_slot>& layout, const power_sgd_options& options) { return member(shape(layout, options)); }
+member made(const std::vector<tensor_slot>& layout, const power_sgd_options& options) {
+  return member(shape(layout, options));
+}
 
 /// One step of a group: what all members take for the mean of their gradients.
 vector step(std::vector<member>& members, const std::vector<vector>& gradients) {
-  vector p(members[0].first_round()), mean_p(p.size()), q(members[0].second_round()), mean_q(q.size()), out(gradients[0].size());
+  vector p(members[0].first_round()), mean_p(p.size()), q(members[0].second_round()),
+      mean_q(q.size()), out(gradients[0].size());
   const auto n = static_cast<float>(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
     REQUIRE(members[i].begin(gradients[i], p).ok());
@@ -86,22 +90,26 @@ vector step(std::vector<member>& members, const std::vector<vector>& gradients) 
   return out;
 }
 
-const std::vector<tensor_slot> layout{{"embedding", 0, {40, 30}}, {"norm", 1200, {30}}, {"convolution", 1230, {20, 5, 6}},
+const std::vector<tensor_slot> layout{{"embedding", 0, {40, 30}},
+                                      {"norm", 1200, {30}},
+                                      {"convolution", 1230, {20, 5, 6}},
                                       {"small", 1830, {2, 3}}};
 constexpr std::size_t size = 1836;
 
-}  // namespace
+} // namespace
 
 TEST_CASE("power_sgd: products are those of the reference, to rounding") {
   rng random = stream(51, "power_sgd");
-  for (const auto& [a, b, c] : {std::array<std::size_t, 3>{1, 1, 1}, {7, 5, 3}, {64, 100, 4}, {3, 1001, 2}}) {
+  for (const auto& [a, b, c] :
+       {std::array<std::size_t, 3>{1, 1, 1}, {7, 5, 3}, {64, 100, 4}, {3, 1001, 2}}) {
     const auto x = normal(random, a * b), y = normal(random, b * c), z = normal(random, a * c);
     vector fast(a * c), slow(a * c), fast_t(b * c), slow_t(b * c);
     multiply(x, y, fast, a, b, c);
     multiply_reference(x, y, slow, a, b, c);
     multiply_transposed(x, z, fast_t, a, b, c);
     multiply_transposed_reference(x, z, slow_t, a, b, c);
-    for (std::size_t i = 0; i < fast.size(); ++i) REQUIRE(fast[i] == doctest::Approx(slow[i]).epsilon(1e-6));
+    for (std::size_t i = 0; i < fast.size(); ++i)
+      REQUIRE(fast[i] == doctest::Approx(slow[i]).epsilon(1e-6));
     CHECK(fast_t == slow_t);
   }
 }
@@ -110,7 +118,7 @@ TEST_CASE("power_sgd: columns become orthonormal, and 0 where they depend on ear
   rng random = stream(52, "power_sgd");
   for (const double scale : {1.0, 1e-38, 1e37}) {
     auto x = normal(random, 50 * 4, scale);
-    for (std::size_t i = 0; i < 50; ++i) x[i * 4 + 2] = 2 * x[i * 4];  // depends on the first
+    for (std::size_t i = 0; i < 50; ++i) x[i * 4 + 2] = 2 * x[i * 4]; // depends on the first
     orthogonalise_columns(x, 50, 4);
     for (std::size_t a = 0; a < 4; ++a)
       for (std::size_t b = 0; b <= a; ++b) {
@@ -133,21 +141,25 @@ TEST_CASE("power_sgd: what pays is compressed, and the rest travels exactly") {
   const auto out = step(one, {gradient});
   for (std::size_t i = 1200; i < 1230; ++i) CHECK(out[i] == gradient[i]);
   for (std::size_t i = 1830; i < size; ++i) CHECK(out[i] == gradient[i]);
-  // With less saving asked for, the rank may be higher; beyond that the matrices travel as they are.
+  // With less saving asked for, the rank may be higher; beyond that the matrices travel as they
+  // are.
   CHECK(made(layout, {.rank = 8, .least_saving = 0.5}).first_round() == 8 * 40);
   CHECK(made(layout, {.rank = 20, .least_saving = 0.5}).first_round() == 0);
 }
 
-TEST_CASE("power_sgd: gradients of the rank are averaged exactly, of a higher rank better with every step") {
+TEST_CASE("power_sgd: gradients of the rank are averaged exactly, of a higher rank better with "
+          "every step") {
   rng random = stream(54, "power_sgd");
   std::vector<member> members(4, made({{"matrix", 0, {60, 50}}}, {.rank = 3}));
   const auto left = normal(random, 60 * 3), right = normal(random, 3 * 50);
   vector low(60 * 50);
   multiply(left, right, low, 60, 3, 50);
   const auto out = step(members, std::vector<vector>(4, low));
-  for (std::size_t i = 0; i < low.size(); ++i) REQUIRE(out[i] == doctest::Approx(low[i]).epsilon(1e-4));
+  for (std::size_t i = 0; i < low.size(); ++i)
+    REQUIRE(out[i] == doctest::Approx(low[i]).epsilon(1e-4));
 
-  // The same gradient again and again: the mean of what comes out goes to it, since nothing is lost.
+  // The same gradient again and again: the mean of what comes out goes to it, since nothing is
+  // lost.
   std::vector<member> group;
   for (int i = 0; i < 3; ++i) group.push_back(made(layout, {.rank = 1, .least_saving = 0.1}));
   std::vector<vector> gradients;
@@ -161,7 +173,8 @@ TEST_CASE("power_sgd: gradients of the rank are averaged exactly, of a higher ra
   for (int t = 1; t <= 200; ++t) {
     const auto result = step(group, gradients);
     vector off(size);
-    for (std::size_t k = 0; k < size; ++k) off[k] = static_cast<float>((sum[k] += result[k]) / t - mean[k]);
+    for (std::size_t k = 0; k < size; ++k)
+      off[k] = static_cast<float>((sum[k] += result[k]) / t - mean[k]);
     if (t == 1) first = norm(off);
     last = norm(off);
   }
@@ -192,12 +205,13 @@ TEST_CASE("power_sgd: what came out and what is left add up to what was given") 
   CHECK(largest < 1e-3);
 }
 
-TEST_CASE("power_sgd: zeros, denormals and one huge value pass; what is not finite changes nothing") {
+TEST_CASE(
+    "power_sgd: zeros, denormals and one huge value pass; what is not finite changes nothing") {
   std::vector<member> one{made(layout, {.rank = 2})};
   CHECK(step(one, {vector(size)}) == vector(size));
   rng random = stream(56, "power_sgd");
   const auto gradient = normal(random, size);
-  CHECK(norm(step(one, {gradient})) > 0);  // zeros before it left no dead direction
+  CHECK(norm(step(one, {gradient})) > 0); // zeros before it left no dead direction
   step(one, {vector(size, std::numeric_limits<float>::denorm_min())});
   vector huge(size);
   huge[77] = 1e30F;
@@ -206,7 +220,8 @@ TEST_CASE("power_sgd: zeros, denormals and one huge value pass; what is not fini
 
   const vector residual = one[0].residual(), state = one[0].state();
   vector p(one[0].first_round()), q(one[0].second_round()), out(size);
-  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
     for (const std::size_t where : {0, 1210}) {
       auto wrong = gradient;
       wrong[where] = bad;
@@ -221,41 +236,50 @@ TEST_CASE("power_sgd: zeros, denormals and one huge value pass; what is not fini
     wrong_q[5] = bad;
     CHECK_FALSE(one[0].finish(wrong_q, out).ok());
   }
-  CHECK_FALSE(one[0].begin(vector(size, std::numeric_limits<float>::max()), p).ok());  // the sums are infinite
+  CHECK_FALSE(one[0]
+                  .begin(vector(size, std::numeric_limits<float>::max()), p)
+                  .ok()); // the sums are infinite
   CHECK(one[0].residual() == residual);
   CHECK(one[0].state() == state);
 }
 
-TEST_CASE("power_sgd: a joiner that takes over the state goes on as the others do, and a failed round is begun anew") {
+TEST_CASE("power_sgd: a joiner that takes over the state goes on as the others do, and a failed "
+          "round is begun anew") {
   rng random = stream(57, "power_sgd");
   std::vector<member> group(2, made(layout, {.rank = 2, .seed = 1}));
   step(group, {normal(random, size), normal(random, size)});
   auto joiner = made(layout, {.rank = 2, .seed = 2});
   joiner.take_state(group[0].state());
   group.push_back(joiner);
-  const std::vector<vector> gradients{normal(random, size), normal(random, size), normal(random, size)};
+  const std::vector<vector> gradients{normal(random, size), normal(random, size),
+                                      normal(random, size)};
   auto again = group;
   vector p(group[0].first_round());
-  for (std::size_t i = 0; i < 3; ++i) REQUIRE(again[i].begin(normal(random, size), p).ok());  // a round that came to nothing
+  for (std::size_t i = 0; i < 3; ++i)
+    REQUIRE(again[i].begin(normal(random, size), p).ok()); // a round that came to nothing
   CHECK(step(again, gradients) == step(group, gradients));
 }
 
 TEST_CASE("power_sgd: at the full rank nothing is lost but to rounding") {
   rng random = stream(58, "power_sgd");
-  std::vector<member> group(3, made({{"matrix", 0, {12, 30}}, {"norm", 360, {5}}}, {.rank = 12, .least_saving = -1}));
+  std::vector<member> group(
+      3, made({{"matrix", 0, {12, 30}}, {"norm", 360, {5}}}, {.rank = 12, .least_saving = -1}));
   CHECK(group[0].first_round() == 12 * 12);
   for (int t = 0; t < 3; ++t) {
     const auto gradient = normal(random, 365);
     const auto out = step(group, std::vector<vector>(3, gradient));
-    for (std::size_t i = 0; i < 365; ++i) REQUIRE(out[i] == doctest::Approx(gradient[i]).epsilon(1e-4).scale(0.1));
+    for (std::size_t i = 0; i < 365; ++i)
+      REQUIRE(out[i] == doctest::Approx(gradient[i]).epsilon(1e-4).scale(0.1));
     for (std::size_t i = 0; i < 365; ++i) REQUIRE(std::fabs(group[0].residual()[i]) < 1e-5);
   }
 }
 
-TEST_CASE("power_sgd: what was not taken of a member's Q leaves its residual as it was, column by column of the gradient") {
+TEST_CASE("power_sgd: what was not taken of a member's Q leaves its residual as it was, column by "
+          "column of the gradient") {
   rng random = stream(59, "power_sgd");
   const std::size_t rows = 9, columns = 20, rank = 2;
-  const auto how = shape({{"matrix", 0, {rows, columns}}, {"norm", rows * columns, {3}}}, {.rank = rank, .least_saving = 0.1});
+  const auto how = shape({{"matrix", 0, {rows, columns}}, {"norm", rows * columns, {3}}},
+                         {.rank = rank, .least_saving = 0.1});
   const auto m = normal(random, how.size());
   vector p(how.first_round()), q(how.second_round());
   REQUIRE(how.project(m, how.first_state(), p).ok());
@@ -271,20 +295,24 @@ TEST_CASE("power_sgd: what was not taken of a member's Q leaves its residual as 
       const auto where = i * columns + j;
       CHECK(some[where] == (j < 5 || j > 10 ? all : before)[where]);
       double sent = 0;
-      for (std::size_t k = 0; k < rank; ++k) sent += double{p[i * rank + k]} * double{q[j * rank + k]};
+      for (std::size_t k = 0; k < rank; ++k)
+        sent += double{p[i * rank + k]} * double{q[j * rank + k]};
       CHECK(all[where] == doctest::Approx(4 * (m[where] - sent)));
     }
 }
 
 TEST_CASE("power_sgd: options that cannot be are refused") {
-  const auto error = [](const std::vector<tensor_slot>& of, std::size_t n, const power_sgd_options& options) {
+  const auto error = [](const std::vector<tensor_slot>& of, std::size_t n,
+                        const power_sgd_options& options) {
     const auto out = power_sgd::make(of, n, options);
     return out.ok() ? std::string() : out.error();
   };
   CHECK(error(layout, size, {.rank = 0}) == "PowerSGD: the rank has to be at least 1");
-  CHECK(error(layout, size, {.rank = 31}) == "PowerSGD: rank 31 is above the 30 of the smaller side of embedding, the largest matrix");
+  CHECK(error(layout, size, {.rank = 31}) ==
+        "PowerSGD: rank 31 is above the 30 of the smaller side of embedding, the largest matrix");
   CHECK(error({{"norm", 0, {30}}}, 30, {}) == "PowerSGD: there is no matrix to compress");
-  CHECK(error(layout, size, {.least_saving = 1}) == "PowerSGD: the saving has to be at least -1 and below 1");
+  CHECK(error(layout, size, {.least_saving = 1}) ==
+        "PowerSGD: the saving has to be at least -1 and below 1");
   CHECK(error(layout, size + 1, {}) == "PowerSGD: the layout covers 1836 of 1837 values");
   CHECK(error(layout, 1000, {}).find("embedding does not lie") != std::string::npos);
 }

@@ -1,11 +1,10 @@
 #include "kernels/compress/top_k.hpp"
+#include "kernels/compress/wire.hpp"
+#include "tests/kernels/compress/vectors.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
-
-#include "kernels/compress/wire.hpp"
-#include "tests/kernels/compress/vectors.hpp"
 
 using namespace shoal;
 using namespace shoal::kernels;
@@ -26,7 +25,7 @@ double squares(std::span<const float> x) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("top_k: the largest magnitudes stay, of equal ones the first") {
   CHECK(through({3, -5, 1, 4}, 2) == std::vector<float>{0, -5, 0, 4});
@@ -40,7 +39,8 @@ TEST_CASE("top_k: the largest magnitudes stay, of equal ones the first") {
 TEST_CASE("top_k: equal to the reference and within the bound on all test vectors") {
   for (const auto& [name, x] : test_vectors()) {
     CAPTURE(name);
-    for (const std::size_t k : {std::size_t{0}, std::size_t{1}, x.size() / 100, x.size() / 2, x.size()}) {
+    for (const std::size_t k :
+         {std::size_t{0}, std::size_t{1}, x.size() / 100, x.size() / 2, x.size()}) {
       if (k > x.size()) continue;
       std::vector<std::byte> bytes(top_k_bytes(k)), slow(bytes.size());
       REQUIRE(encode_top_k(x, k, bytes).ok());
@@ -52,13 +52,15 @@ TEST_CASE("top_k: equal to the reference and within the bound on all test vector
         REQUIRE((y[i] == 0 || y[i] == x[i]));
         missing[i] = y[i] == x[i] ? 0 : x[i];
       }
-      const double part = x.empty() ? 0 : 1 - static_cast<double>(k) / static_cast<double>(x.size());
+      const double part =
+          x.empty() ? 0 : 1 - static_cast<double>(k) / static_cast<double>(x.size());
       CHECK(squares(missing) <= part * squares(x) * (1 + 1e-12));
     }
   }
 }
 
-TEST_CASE("top_k: with feedback nothing is lost: what was sent and what is left add up to what was given") {
+TEST_CASE("top_k: with feedback nothing is lost: what was sent and what is left add up to what was "
+          "given") {
   rng random = stream(41, "top_k");
   const std::size_t n = 1000, k = 10;
   std::vector<float> residual(n), sent(n);
@@ -67,7 +69,8 @@ TEST_CASE("top_k: with feedback nothing is lost: what was sent and what is left 
   std::vector<bool> ever(n);
   for (int t = 0; t < 1500; ++t) {
     std::vector<float> x(n);
-    for (std::size_t i = 0; i < n; ++i) given[i] += x[i] = static_cast<float>(random.normal() * (i % 10 == 0 ? 10 : 1));
+    for (std::size_t i = 0; i < n; ++i)
+      given[i] += x[i] = static_cast<float>(random.normal() * (i % 10 == 0 ? 10 : 1));
     REQUIRE(encode_top_k_with_feedback(x, k, residual, bytes).ok());
     REQUIRE(decode_top_k(bytes, sent).ok());
     for (std::size_t i = 0; i < n; ++i) {
@@ -75,14 +78,16 @@ TEST_CASE("top_k: with feedback nothing is lost: what was sent and what is left 
       ever[i] = ever[i] || sent[i] != 0;
     }
   }
-  for (std::size_t i = 0; i < n; ++i) REQUIRE(received[i] + residual[i] == doctest::Approx(given[i]).epsilon(1e-4));
+  for (std::size_t i = 0; i < n; ++i)
+    REQUIRE(received[i] + residual[i] == doctest::Approx(given[i]).epsilon(1e-4));
   // Small values are sent, too, once enough of them have gathered.
   CHECK(std::count(ever.begin(), ever.end(), true) > 800);
 }
 
 TEST_CASE("top_k: what cannot be sent is refused, and the residual kept") {
   std::vector<std::byte> bytes(top_k_bytes(1));
-  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
     std::vector<float> residual{1, 2};
     CHECK_FALSE(encode_top_k(std::vector<float>{0, bad}, 1, bytes).ok());
     CHECK_FALSE(encode_top_k_reference(std::vector<float>{0, bad}, 1, bytes).ok());
@@ -91,10 +96,12 @@ TEST_CASE("top_k: what cannot be sent is refused, and the residual kept") {
   }
   const float most = std::numeric_limits<float>::max();
   std::vector<float> residual{most, 0};
-  CHECK_FALSE(encode_top_k_with_feedback(std::vector<float>{most, 0}, 1, residual, bytes).ok());  // the sum is infinite
+  CHECK_FALSE(encode_top_k_with_feedback(std::vector<float>{most, 0}, 1, residual, bytes)
+                  .ok()); // the sum is infinite
   CHECK(residual[0] == most);
   std::vector<std::byte> more(top_k_bytes(3));
-  CHECK(encode_top_k(std::vector<float>{1, 2}, 3, more).error() == "the 3 largest of 2 values do not exist");
+  CHECK(encode_top_k(std::vector<float>{1, 2}, 3, more).error() ==
+        "the 3 largest of 2 values do not exist");
 }
 
 TEST_CASE("top_k: bytes that no encoder writes are refused") {

@@ -49,12 +49,10 @@ TEST_CASE("uniform8: equal to the reference and within the bound") {
     std::vector<float> z(x.size());
     REQUIRE(decode_uniform8_reference(bytes, z).ok());
     REQUIRE(same_bits(y, z));
-    if (x.empty())
-      continue;
+    if (x.empty()) continue;
 
     double mu = 0, squares = 0, largest = 0, farthest = 0;
-    for (const float value : x)
-      mu += double{value} / n;
+    for (const float value : x) mu += double{value} / n;
     for (const float value : x) {
       squares += (value - mu) * (value - mu);
       largest = std::max(largest, std::fabs(double{value}));
@@ -77,8 +75,7 @@ TEST_CASE("uniform8: a normal vector loses a twelfth of a bucket's squared width
           "in the tails") {
   rng random = stream(3, "normal");
   std::vector<float> x(1 << 16);
-  for (float& value : x)
-    value = static_cast<float>(random.normal(5, 2));
+  for (float& value : x) value = static_cast<float>(random.normal(5, 2));
   const auto bytes = encoded(x);
   const auto y = decoded(bytes, x.size());
   double inside = 0, tails = 0, number_inside = 0, number_in_tails = 0;
@@ -101,8 +98,7 @@ TEST_CASE("uniform8: idempotent for equal values, and not in general") {
   CHECK(decoded(encoded(equal), 777) == equal);
   rng random = stream(4, "normal");
   std::vector<float> x(1000);
-  for (float& value : x)
-    value = static_cast<float>(random.normal());
+  for (float& value : x) value = static_cast<float>(random.normal());
   CHECK(encoded(decoded(encoded(x), x.size())) != encoded(x));
 }
 

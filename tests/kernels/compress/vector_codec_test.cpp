@@ -1,11 +1,10 @@
+#include "kernels/base/rng.hpp"
+#include "kernels/compress/top_k.hpp"
 #include "kernels/compress/vector_codec.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
-
-#include "kernels/base/rng.hpp"
-#include "kernels/compress/top_k.hpp"
 
 using namespace shoal;
 using namespace shoal::kernels;
@@ -19,13 +18,14 @@ std::vector<float> normal(std::uint64_t seed, std::size_t n) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("vector_codec: top_k keeps its share of each piece, at least one value") {
   const vector_codec codec(codec::top_k, {}, 0.05);
   CHECK(codec.drops_values());
   CHECK_FALSE(vector_codec(codec::blockwise8).drops_values());
-  for (const auto& [n, kept] : {std::pair<std::size_t, std::size_t>{0, 0}, {1, 1}, {7, 1}, {20, 1}, {21, 2}, {1000, 50}}) {
+  for (const auto& [n, kept] :
+       {std::pair<std::size_t, std::size_t>{0, 0}, {1, 1}, {7, 1}, {20, 1}, {21, 2}, {1000, 50}}) {
     const auto x = normal(n, n);
     const auto bytes = codec.encode(17, x);
     REQUIRE(bytes.ok());
@@ -33,7 +33,8 @@ TEST_CASE("vector_codec: top_k keeps its share of each piece, at least one value
     CHECK(codec.bytes(17, n) == bytes->size());
     std::vector<float> y(n);
     REQUIRE(codec.decode(17, *bytes, y).ok());
-    CHECK(static_cast<std::size_t>(std::count_if(y.begin(), y.end(), [](float value) { return value != 0; })) == kept);
+    CHECK(static_cast<std::size_t>(
+              std::count_if(y.begin(), y.end(), [](float value) { return value != 0; })) == kept);
     for (std::size_t i = 0; i < n; ++i) CHECK((y[i] == 0 || y[i] == x[i]));
     // What was left is left again: with who writes it once more nothing is lost.
     CHECK(*codec.encode(17, y) == *bytes);
@@ -45,7 +46,8 @@ TEST_CASE("vector_codec: top_k keeps its share of each piece, at least one value
   CHECK(y == x);
 }
 
-TEST_CASE("vector_codec: who reads top_k takes any number of values that a piece can hold, of other codecs exactly what they write") {
+TEST_CASE("vector_codec: who reads top_k takes any number of values that a piece can hold, of "
+          "other codecs exactly what they write") {
   const vector_codec codec(codec::top_k, {}, 0.05);
   CHECK(codec.fits(0, 100, top_k_bytes(5)));
   CHECK(codec.fits(0, 100, top_k_bytes(100)));

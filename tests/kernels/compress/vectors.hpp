@@ -26,8 +26,7 @@ inline std::vector<test_vector> test_vectors() {
   for (const std::size_t n : {0, 1, 7, 64, 4095, 4096, 4097, 65536}) {
     const auto add = [&](const char* name, auto element) {
       std::vector<float> values(n);
-      for (std::size_t i = 0; i < n; ++i)
-        values[i] = static_cast<float>(element(i));
+      for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(element(i));
       out.push_back({std::string(name) + " " + std::to_string(n), std::move(values)});
     };
     add("normal", [&](std::size_t) { return random.normal(); });

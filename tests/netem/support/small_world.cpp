@@ -16,25 +16,32 @@ message_class classify(const caf::type_erased_tuple& content) {
   return {};
 }
 
-}  // namespace
+} // namespace
 
 puppet::puppet(caf::actor_config& config, small_world& in, script what)
-    : caf::event_based_actor(config), in_(in), host_(coordinator::current_host()), script_(std::move(what)) {
+    : caf::event_based_actor(config), in_(in), host_(coordinator::current_host()),
+      script_(std::move(what)) {
   ++live_puppets;
-  set_default_handler([this](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
-    ++in_.unexpected;
-    return caf::message{};
-  });
+  set_default_handler(
+      [this](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
+        ++in_.unexpected;
+        return caf::message{};
+      });
   set_error_handler([](caf::scheduled_actor*, caf::error&) {});
   set_down_handler([this](caf::scheduled_actor*, caf::down_msg& down) {
     if (on_down) on_down(down);
   });
-  set_exit_handler([](caf::scheduled_actor* self, caf::exit_msg& exit) { self->quit(exit.reason); });
+  set_exit_handler(
+      [](caf::scheduled_actor* self, caf::exit_msg& exit) { self->quit(exit.reason); });
 }
 
-puppet::~puppet() { --live_puppets; }
+puppet::~puppet() {
+  --live_puppets;
+}
 
-std::size_t puppet::live() noexcept { return live_puppets; }
+std::size_t puppet::live() noexcept {
+  return live_puppets;
+}
 
 void puppet::enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) {
   in_.net->note_arrival(host_);
@@ -45,7 +52,8 @@ caf::actor puppet::child(script what) {
   return caf::actor_cast<caf::actor>(spawn<puppet>(std::ref(in_), std::move(what)));
 }
 
-small_world::small_world(time_mode mode, std::uint64_t seed, unsigned workers, duration detection_time)
+small_world::small_world(time_mode mode, std::uint64_t seed, unsigned workers,
+                         duration detection_time)
     : config(mode, workers), clock([&]() -> coordinator& {
         config.add_message_type<note>("note");
         config.add_message_type<ask>("ask");
@@ -73,7 +81,7 @@ small_world::small_world(time_mode mode, std::uint64_t seed, unsigned workers, d
 
 small_world::~small_world() {
   SHOAL_CHECK(net->bypassed() == expected_bypassed, "messages go through the network");
-  owned_net_.reset();  // `net` stays: actors that end now use it
+  owned_net_.reset(); // `net` stays: actors that end now use it
   SHOAL_CHECK(puppet::live() == 0, "no actor outlives its world");
   SHOAL_CHECK(port::live() == 0, "no port outlives its world");
   system.reset();
@@ -103,7 +111,7 @@ caf::actor small_world::collector(host_index on, std::vector<received>& into) {
 
 void small_world::does(host_index on, std::function<void(puppet&)> what) {
   spawn(on, [what = std::move(what)](puppet& self) -> caf::behavior {
-    self.become(caf::behavior{[](const note&) {}});  // `what` may choose another
+    self.become(caf::behavior{[](const note&) {}}); // `what` may choose another
     what(self);
     return {};
   });
@@ -115,8 +123,9 @@ void small_world::does_at(duration when, host_index on, std::function<void(puppe
 
 std::uint64_t small_world::wire_bytes_of(const char* type) const {
   for (auto& event : history)
-    if (event.kind == event_kind::message && std::string_view(event.type) == type) return event.wire_bytes;
+    if (event.kind == event_kind::message && std::string_view(event.type) == type)
+      return event.wire_bytes;
   return 0;
 }
 
-}  // namespace shoal::netem::testing
+} // namespace shoal::netem::testing

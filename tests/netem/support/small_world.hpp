@@ -1,7 +1,17 @@
-// A world for tests of netem alone: own message types, one scripted actor class, no protocol. Its end
-// checks what has to be true of every test: no message went around the network, no actor and no
+// A world for tests of netem alone: own message types, one scripted actor class, no protocol. Its
+// end checks what has to be true of every test: no message went around the network, no actor and no
 // port is left.
 #pragma once
+
+#include "netem/coordinator.hpp"
+#include "netem/cut.hpp"
+#include "netem/fabric.hpp"
+#include "netem/port.hpp"
+#include "netem/reachability.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/meta/type_name.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -9,16 +19,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
-#include <caf/meta/type_name.hpp>
-
-#include "netem/coordinator.hpp"
-#include "netem/cut.hpp"
-#include "netem/fabric.hpp"
-#include "netem/port.hpp"
-#include "netem/reachability.hpp"
 
 namespace shoal::netem::testing {
 
@@ -42,7 +42,7 @@ struct ask {
 struct bulk {
   std::uint32_t n = 0;
   std::string bytes;
-  std::shared_ptr<const void> kept{};  // ends with the message; takes no bytes on the wire
+  std::shared_ptr<const void> kept{}; // ends with the message; takes no bytes on the wire
   template <class Inspector>
   friend typename Inspector::result_type inspect(Inspector& f, bulk& x) {
     return f(caf::meta::type_name("bulk"), x.n, x.bytes);
@@ -61,7 +61,7 @@ class small_world;
 
 /// An actor that does what its script says. Unexpected messages and errors are counted and dropped.
 class puppet : public caf::event_based_actor {
- public:
+public:
   using script = std::function<caf::behavior(puppet&)>;
 
   puppet(caf::actor_config& config, small_world& in, script what);
@@ -81,7 +81,7 @@ class puppet : public caf::event_based_actor {
 
   static std::size_t live() noexcept;
 
- private:
+private:
   small_world& in_;
   host_index host_;
   script script_;
@@ -95,9 +95,9 @@ struct received {
 };
 
 class small_world {
- public:
-  explicit small_world(time_mode mode = time_mode::virtual_time, std::uint64_t seed = 1, unsigned workers = 1,
-                       duration detection_time = std::chrono::seconds(5));
+public:
+  explicit small_world(time_mode mode = time_mode::virtual_time, std::uint64_t seed = 1,
+                       unsigned workers = 1, duration detection_time = std::chrono::seconds(5));
   ~small_world();
 
   /// A machine in region 0 with the same rate up and down, and its first incarnation.
@@ -108,7 +108,9 @@ class small_world {
   /// The actor itself; address() is what other hosts may know.
   caf::actor spawn(host_index on, puppet::script what);
   caf::actor address(const caf::actor& local) { return net->address_of(local); }
-  caf::actor spawn_public(host_index on, puppet::script what) { return address(spawn(on, std::move(what))); }
+  caf::actor spawn_public(host_index on, puppet::script what) {
+    return address(spawn(on, std::move(what)));
+  }
   /// Collects notes, asks (which it answers) and bulk into `into`.
   caf::actor collector(host_index on, std::vector<received>& into);
   /// Runs `what` in an actor of `on`, in the next run().
@@ -131,7 +133,7 @@ class small_world {
   fabric* net = nullptr;
   region_index here = 0;
 
- private:
+private:
   std::unique_ptr<fabric> owned_net_;
 };
 
@@ -140,5 +142,4 @@ inline duration at_rate(std::uint64_t bytes, double bits_per_second) {
   return from_seconds(static_cast<double>(bytes) * 8 / bits_per_second);
 }
 
-}  // namespace shoal::netem::testing
-
+} // namespace shoal::netem::testing

@@ -90,8 +90,7 @@ TEST_CASE("a request that is not admitted, or that this host does not answer, is
 TEST_CASE("only so many requests are open at once, and one that ends makes room") {
   const desk host;
   std::vector<std::shared_ptr<fake_pipe>> all;
-  for (std::size_t i = 0; i < most_control_requests; ++i)
-    all.push_back(host.dial());
+  for (std::size_t i = 0; i < most_control_requests; ++i) all.push_back(host.dial());
   CHECK(host.dial()->closed);
   CHECK_FALSE(all[0]->closed);
   all[0]->break_off();

@@ -1,11 +1,11 @@
 // Whatever bytes come, readers answer with an error or with what the moderator signed.
-#include <array>
-#include <functional>
-#include <vector>
-
 #include "kernels/base/rng.hpp"
 #include "netem/wire/moderator_folder.hpp"
 #include "tests/netem/wire/swarm.hpp"
+
+#include <array>
+#include <functional>
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::netem::wire;
@@ -28,29 +28,35 @@ struct readers {
 
   readers() {
     const auto same = [this](const certificate_facts& read) {
-      return read.name == facts.name && read.serial == facts.serial && read.public_key == facts.public_key &&
-             read.not_after_utc_ns == facts.not_after_utc_ns;
+      return read.name == facts.name && read.serial == facts.serial &&
+             read.public_key == facts.public_key && read.not_after_utc_ns == facts.not_after_utc_ns;
     };
-    // Base64 has bits that say nothing, so a text may differ and still be the same certificate; another one it must not be.
+    // Base64 has bits that say nothing, so a text may differ and still be the same certificate;
+    // another one it must not be.
     all.push_back({"certificate", certificate, [this, same](const std::string& text) {
                      const bool issued = check_issued(text, reef.certificate_pem(), now).ok();
                      if (issued) CHECK(same(*read_certificate(text)));
                      return issued;
                    }});
-    all.push_back({"moderator's certificate", reef.certificate_pem(), [this](const std::string& text) {
-                     const bool taken = check_moderator(text, now).ok();
-                     if (taken) CHECK(read_certificate(text)->public_key == reef.facts().public_key);
-                     return taken;
-                   }});
+    all.push_back(
+        {"moderator's certificate", reef.certificate_pem(), [this](const std::string& text) {
+           const bool taken = check_moderator(text, now).ok();
+           if (taken) CHECK(read_certificate(text)->public_key == reef.facts().public_key);
+           return taken;
+         }});
     all.push_back({"request", make_request("lab-3", key), [this](const std::string& text) {
                      const auto read = read_request(text);
-                     if (read) CHECK((read->name == "lab-3" && read->public_key == key.public_key()));
+                     if (read)
+                       CHECK((read->name == "lab-3" && read->public_key == key.public_key()));
                      return read.ok();
                    }});
-    const std::string list = *reef.revoke(read_list(reef, reef.first_list(now)), std::vector{facts.serial}, now);
+    const std::string list =
+        *reef.revoke(read_list(reef, reef.first_list(now)), std::vector{facts.serial}, now);
     all.push_back({"revocation list", list, [this](const std::string& text) {
                      const auto read = revocation_list::read(text, reef.certificate_pem());
-                     if (read) CHECK((read->number() == 2 && read->revoked(facts.serial) && read->entries().size() == 1));
+                     if (read)
+                       CHECK((read->number() == 2 && read->revoked(facts.serial) &&
+                              read->entries().size() == 1));
                      return read.ok();
                    }});
     // A changed private key is another key; whether it fits is asked of the certificate.
@@ -68,16 +74,20 @@ std::string decoded(const std::string& pem) {
   for (char c : pem.substr(first, pem.find("-----END") - first))
     if (c != '\n') base64 += c;
   std::string out(base64.size(), '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()), reinterpret_cast<const unsigned char*>(base64.data()),
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                   reinterpret_cast<const unsigned char*>(base64.data()),
                                    static_cast<int>(base64.size()));
   REQUIRE(size > 0);
-  out.resize(static_cast<std::size_t>(size) - (base64.ends_with("==") ? 2 : base64.ends_with('=') ? 1 : 0));
+  out.resize(static_cast<std::size_t>(size) - (base64.ends_with("==")  ? 2
+                                               : base64.ends_with('=') ? 1
+                                                                       : 0));
   return out;
 }
 
 std::string encoded(const std::string& like, const std::string& der) {
   std::string base64(4 * der.size() / 3 + 8, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(base64.data()), reinterpret_cast<const unsigned char*>(der.data()),
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(base64.data()),
+                                   reinterpret_cast<const unsigned char*>(der.data()),
                                    static_cast<int>(der.size()));
   base64.resize(static_cast<std::size_t>(size));
   std::string lines;
@@ -85,14 +95,14 @@ std::string encoded(const std::string& like, const std::string& der) {
   return like.substr(0, like.find('\n') + 1) + lines + like.substr(like.find("-----END"));
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("every beginning of a text is refused") {
   readers of;
   for (const reader& one : of.all) {
     CAPTURE(one.what);
     CHECK(one.taken(one.text));
-    const std::size_t last = one.text.rfind("-----\n") + 5;   // the newline at the end is not missed
+    const std::size_t last = one.text.rfind("-----\n") + 5; // the newline at the end is not missed
     for (std::size_t size = 0; size < last; ++size) {
       CAPTURE(size);
       CHECK_FALSE(one.taken(one.text.substr(0, size)));
@@ -127,7 +137,8 @@ TEST_CASE("a flipped bit or a cut of what is in the block is refused") {
       CHECK(one.taken(encoded(one.text, der)) == means_nothing);
       der[bit / 8] = static_cast<char>(der[bit / 8] ^ (1 << bit % 8));
     }
-    for (std::size_t size = 0; size < der.size(); ++size) CHECK_FALSE(one.taken(encoded(one.text, der.substr(0, size))));
+    for (std::size_t size = 0; size < der.size(); ++size)
+      CHECK_FALSE(one.taken(encoded(one.text, der.substr(0, size))));
     CHECK_FALSE(one.taken(encoded(one.text, der + '\0')));
   }
 }
@@ -148,7 +159,7 @@ TEST_CASE("noise is refused") {
       const std::size_t at = random.below(der.size());
       const std::size_t removed = random.below(40);
       mixed.replace(at, removed, noise.substr(0, random.below(40)));
-      if (mixed.size() > 4) mixed[4] = der[4];   // as above
+      if (mixed.size() > 4) mixed[4] = der[4]; // as above
       if (mixed != der) CHECK_FALSE(one.taken(encoded(one.text, mixed)));
     }
     CHECK_FALSE(one.taken(std::string(70'000, '-')));
@@ -160,7 +171,8 @@ TEST_CASE("noise is refused") {
 }
 
 TEST_CASE("a damaged list of the admitted is refused with its line") {
-  const std::string good = "name,serial,from,until\nlab-3,ab12,2026-11-21T20:55:00Z,2026-12-21T21:00:00Z\n";
+  const std::string good =
+      "name,serial,from,until\nlab-3,ab12,2026-11-21T20:55:00Z,2026-12-21T21:00:00Z\n";
   const auto read = read_admitted(good);
   REQUIRE((read.ok() && read->size() == 1));
   CHECK(read->front().serial == "ab12");
@@ -169,7 +181,8 @@ TEST_CASE("a damaged list of the admitted is refused with its line") {
   CHECK(read_admitted(good + "lab-4,ab\n").error() == "line 3: expected name,serial,from,until");
   CHECK(read_admitted(good + "lab-4,AB,2026-11-21T20:55:00Z,2026-12-21T21:00:00Z\n").error() ==
         "line 3: the serial is not one of up to 40 hexadecimal digits");
-  CHECK(read_admitted(good + "lab-4,ab,now,2026-12-21T21:00:00Z\n").error() == "line 3: not a time such as 2026-11-21T21:00:00Z");
+  CHECK(read_admitted(good + "lab-4,ab,now,2026-12-21T21:00:00Z\n").error() ==
+        "line 3: not a time such as 2026-11-21T21:00:00Z");
   for (std::size_t size = 0; size < good.size(); ++size) {
     const auto part = read_admitted(good.substr(0, size));
     CHECK((!part.ok() || part->empty()));

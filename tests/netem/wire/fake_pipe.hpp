@@ -42,8 +42,7 @@ public:
   /// The kinds of what was sent, and forgets them.
   std::vector<frame_kind> take_kinds() {
     std::vector<frame_kind> out;
-    for (const auto& each : sent)
-      out.push_back(static_cast<frame_kind>(each.head.at(0)));
+    for (const auto& each : sent) out.push_back(static_cast<frame_kind>(each.head.at(0)));
     sent.clear();
     return out;
   }
@@ -66,8 +65,7 @@ inline fake_pipe& pipe_of(const host_link& link, int which) {
 /// A link with both pipes, or with one of them.
 inline std::shared_ptr<host_link> fake_link(std::vector<int> pipes = {0, 1}) {
   auto out = std::make_shared<host_link>();
-  for (const auto which : pipes)
-    out->pipes[which].through = std::make_shared<fake_pipe>(which);
+  for (const auto which : pipes) out->pipes[which].through = std::make_shared<fake_pipe>(which);
   return out;
 }
 

@@ -27,8 +27,7 @@ TEST_CASE("reading may go on at the end of the second in which the last allowed 
 
 TEST_CASE("frames that are spread over seconds are not held back") {
   frame_rate rate;
-  for (int i = 0; i < 100; ++i)
-    CHECK_FALSE(rate.count(1s + i * 500ms, 3));
+  for (int i = 0; i < 100; ++i) CHECK_FALSE(rate.count(1s + i * 500ms, 3));
 }
 
 TEST_CASE("the round trip is asked for every five seconds, and smoothed") {
@@ -64,15 +63,12 @@ TEST_CASE("rates are those of the last minute") {
 TEST_CASE("an idle pipe is pinged after a quarter of the limit, and a silent one is given up after "
           "all of it") {
   const auto link = fake_link();
-  for (auto& direction : link->pipes)
-    direction.heard = 100s;
-  for (auto& sent : link->last_sent)
-    sent = 100s;
+  for (auto& direction : link->pipes) direction.heard = 100s;
+  for (auto& sent : link->last_sent) sent = 100s;
   CHECK_FALSE(link->keep_alive(100s + 900ms, 4s, false));
   CHECK(pipe_of(*link, 0).take_kinds().empty());
   CHECK_FALSE(link->keep_alive(101s, 4s, false));
-  for (const int i : {0, 1})
-    CHECK(pipe_of(*link, i).take_kinds() == std::vector{frame_kind::ping});
+  for (const int i : {0, 1}) CHECK(pipe_of(*link, i).take_kinds() == std::vector{frame_kind::ping});
   CHECK_FALSE(link->keep_alive(104s, 4s, false));
   link->pipes[1].heard = 104s;
   CHECK(link->keep_alive(104s + 1ms, 4s, false));

@@ -9,8 +9,7 @@ TEST_CASE("a relay passes frames on to the host that they name, and says who the
   host_fixture relay(one_that_relays(100));
   const auto one = relay.linked(1, "lab-1"), two = relay.linked(2, "lab-2");
   for (const auto& each : {one, two})
-    for (const int i : {0, 1})
-      pipe_of(*each, i).take_kinds();
+    for (const int i : {0, 1}) pipe_of(*each, i).take_kinds();
   const payload inner{std::vector<std::byte>(60)};
   deferred later;
   CHECK(relay.state.relayed_came(one, {1, node(2), 5}, inner, relay.now, later).link == nullptr);

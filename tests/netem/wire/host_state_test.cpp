@@ -200,11 +200,9 @@ TEST_CASE("a refused link waits for its other pipe, which may say why") {
 TEST_CASE("a host that leaves says goodbye on both pipes and sends nothing more") {
   host_fixture host;
   const auto link = host.linked(1, "lab-1");
-  for (const int i : {0, 1})
-    pipe_of(*link, i).take_kinds();
+  for (const int i : {0, 1}) pipe_of(*link, i).take_kinds();
   CHECK(host.state.leave(host.now).size() == 2);
-  for (const int i : {0, 1})
-    CHECK(pipe_of(*link, i).take_kinds() == kinds{frame_kind::leaving});
+  for (const int i : {0, 1}) CHECK(pipe_of(*link, i).take_kinds() == kinds{frame_kind::leaving});
   host.send(1, 100);
   CHECK(pipe_of(*link, 0).sent.empty());
   CHECK_FALSE(host.state.is_open());
@@ -213,8 +211,7 @@ TEST_CASE("a host that leaves says goodbye on both pipes and sends nothing more"
 TEST_CASE("the end of an actor is told to those who observe it, once") {
   host_fixture host;
   const auto link = host.linked(1, "lab-1"), other = host.linked(2, "lab-2");
-  for (const auto& each : {link, other})
-    pipe_of(*each, 0).take_kinds();
+  for (const auto& each : {link, other}) pipe_of(*each, 0).take_kinds();
   link->watched.insert(4);
   host.state.actor_ended(4, host.now);
   host.state.actor_ended(4, host.now);
@@ -232,8 +229,7 @@ TEST_CASE("a link without a hello, and one that is silent, are over in time") {
   const auto ends_at = [&](duration when) {
     std::vector<std::string> out;
     host.state.tick(when - 1ms); // this process did not stand still
-    for (const auto& [each, why] : host.state.tick(when).over)
-      out.emplace_back(why);
+    for (const auto& [each, why] : host.state.tick(when).over) out.emplace_back(why);
     return out;
   };
   host.state.tick(host.now + 2s);

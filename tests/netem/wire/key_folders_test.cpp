@@ -1,20 +1,21 @@
-// The folders of a node and of a moderator: what is in them, who may read it, and what is said when something is wrong.
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <vector>
+// The folders of a node and of a moderator: what is in them, who may read it, and what is said when
+// something is wrong.
+#include "netem/wire/key_files.hpp"
+#include "netem/wire/moderator_folder.hpp"
+#include "netem/wire/node_keys.hpp"
+#include "tests/netem/wire/swarm.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "netem/wire/key_files.hpp"
-#include "netem/wire/moderator_folder.hpp"
-#include "netem/wire/node_keys.hpp"
-#include "tests/netem/wire/swarm.hpp"
-#include "tests/support/scratch_folder.hpp"
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::netem::wire;
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 unsigned mode_of(const fs::path& path) {
-  struct stat facts{};
+  struct stat facts {};
   REQUIRE(::stat(path.c_str(), &facts) == 0);
   return facts.st_mode & 07777;
 }
@@ -34,7 +35,8 @@ std::string slurp(const fs::path& path) {
 }
 
 std::size_t entries_of(const fs::path& folder) {
-  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
 /// A node's folder that is fine, in which a test breaks something.
@@ -54,18 +56,21 @@ struct node_folder {
     REQUIRE(folder->write(revocation_list_file, reef.first_list(now)).ok());
     REQUIRE(folder->commit().ok());
   }
-  void put(std::string_view name, const std::string& text) const { REQUIRE(write_text(path / name, text).ok()); }
+  void put(std::string_view name, const std::string& text) const {
+    REQUIRE(write_text(path / name, text).ok());
+  }
   /// What load_node_keys() says, with DIR for the folder; "" if nothing.
   std::string refusal(std::int64_t utc_ns = now) const {
     const auto loaded = load_node_keys(path, utc_ns);
     if (loaded) return "";
     std::string text = loaded.error();
-    for (std::size_t at; (at = text.find(path.string())) != std::string::npos;) text.replace(at, path.string().size(), "DIR");
+    for (std::size_t at; (at = text.find(path.string())) != std::string::npos;)
+      text.replace(at, path.string().size(), "DIR");
     return text;
   }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a node's folder is loaded whole") {
   const node_folder node;
@@ -82,7 +87,8 @@ TEST_CASE("a node's folder is loaded whole") {
 
 TEST_CASE("a missing file is named, with the command that makes it") {
   const node_folder node;
-  const std::string admit_makes = "the moderator makes it with 'shoal keys admit', for a node's name or request";
+  const std::string admit_makes =
+      "the moderator makes it with 'shoal keys admit', for a node's name or request";
   for (const char* name : {"node.crt", "swarm.crt", "revoked.crl"}) {
     const std::string text = slurp(node.path / name);
     fs::remove(node.path / name);
@@ -94,18 +100,22 @@ TEST_CASE("a missing file is named, with the command that makes it") {
   }
   CHECK(node.refusal() == "");
   fs::remove(node.path / "node.key");
-  CHECK(node.refusal() == "'DIR/node.key' is missing: 'shoal keys request NAME -o DIR' makes a key and a request to be admitted");
+  CHECK(node.refusal() == "'DIR/node.key' is missing: 'shoal keys request NAME -o DIR' makes a key "
+                          "and a request to be admitted");
   fs::remove_all(node.path);
-  CHECK(node.refusal() == "'DIR' is not a folder of keys: 'shoal keys request NAME -o DIR' makes a node's key, "
-                          "and 'shoal keys admit' its certificate");
+  CHECK(node.refusal() ==
+        "'DIR' is not a folder of keys: 'shoal keys request NAME -o DIR' makes a node's key, "
+        "and 'shoal keys admit' its certificate");
 }
 
 TEST_CASE("a key that group or others may read is refused with its mode") {
   const node_folder node;
   for (const unsigned mode : {0644U, 0640U, 0604U, 0620U, 0602U, 0610U, 0777U}) {
     ::chmod((node.path / "node.key").c_str(), mode);
-    CHECK(node.refusal() == fmt::format("'DIR/node.key' is a secret, and its mode {:04o} lets others in; "
-                                        "'chmod 600 DIR/node.key' makes it yours alone", mode));
+    CHECK(node.refusal() ==
+          fmt::format("'DIR/node.key' is a secret, and its mode {:04o} lets others in; "
+                      "'chmod 600 DIR/node.key' makes it yours alone",
+                      mode));
   }
   for (const unsigned mode : {0600U, 0400U}) {
     ::chmod((node.path / "node.key").c_str(), mode);
@@ -123,28 +133,36 @@ TEST_CASE("what does not belong together is refused") {
   const moderator lagoon = new_moderator("lagoon");
   const signing_key other = signing_key::make();
   node.put("node.crt", admit(node.reef, "lab-4", other));
-  CHECK(node.refusal() == "'DIR/node.key': not the key of the certificate of 'lab-4' beside it: one of them is another node's");
+  CHECK(node.refusal() == "'DIR/node.key': not the key of the certificate of 'lab-4' beside it: "
+                          "one of them is another node's");
   node.put("node.crt", admit(lagoon, "lab-3", node.key));
-  CHECK(node.refusal() == "'DIR/node.crt': the certificate of 'lab-3' was issued by the moderator of 'lagoon', not by that of 'reef'");
+  CHECK(node.refusal() == "'DIR/node.crt': the certificate of 'lab-3' was issued by the moderator "
+                          "of 'lagoon', not by that of 'reef'");
   node.put("swarm.crt", lagoon.certificate_pem());
-  CHECK(node.refusal() == "'DIR/revoked.crl': the revocation list is that of 'reef', not of 'lagoon'");
+  CHECK(node.refusal() ==
+        "'DIR/revoked.crl': the revocation list is that of 'reef', not of 'lagoon'");
   node.put("swarm.crt", admit(node.reef, "lab-4", other));
-  CHECK(node.refusal() == "'DIR/swarm.crt': the certificate of 'lab-4' is not a moderator's: it may not issue any");
+  CHECK(node.refusal() ==
+        "'DIR/swarm.crt': the certificate of 'lab-4' is not a moderator's: it may not issue any");
   node.put("swarm.crt", node.reef.certificate_pem());
   node.put("node.crt", "hello\n");
-  CHECK(node.refusal() == "'DIR/node.crt': not a certificate: no PEM block: expected '-----BEGIN CERTIFICATE-----'");
+  CHECK(node.refusal() ==
+        "'DIR/node.crt': not a certificate: no PEM block: expected '-----BEGIN CERTIFICATE-----'");
   node.put("node.crt", node.certificate);
   CHECK(node.refusal() == "");
   CHECK(node.refusal(after(30 * day - 1s)) == "");
-  CHECK(node.refusal(after(30 * day)) ==
-        "'DIR/node.crt': the certificate of 'lab-3' expired at 2026-12-21T21:00:00Z; it is 2026-12-21T21:00:00Z");
-  CHECK(has(node.refusal(after(-10min)),
-            "'DIR/swarm.crt': the moderator's certificate of 'reef' is not valid before 2026-11-21T20:55:00Z"));
+  CHECK(node.refusal(after(30 * day)) == "'DIR/node.crt': the certificate of 'lab-3' expired at "
+                                         "2026-12-21T21:00:00Z; it is 2026-12-21T21:00:00Z");
+  CHECK(has(node.refusal(after(-10min)), "'DIR/swarm.crt': the moderator's certificate of 'reef' "
+                                         "is not valid before 2026-11-21T20:55:00Z"));
   const auto first = read_list(node.reef, node.reef.first_list(now));
-  node.put("revoked.crl", *node.reef.revoke(first, std::vector{read_certificate(node.certificate)->serial}, now));
-  CHECK(node.refusal() == "'DIR/node.crt': the certificate of 'lab-3' is revoked; ask the moderator of 'reef'");
+  node.put("revoked.crl",
+           *node.reef.revoke(first, std::vector{read_certificate(node.certificate)->serial}, now));
+  CHECK(node.refusal() ==
+        "'DIR/node.crt': the certificate of 'lab-3' is revoked; ask the moderator of 'reef'");
   ::truncate((node.path / "node.key").c_str(), 40);
-  CHECK(node.refusal() == "'DIR/node.key': not a private key: a damaged PEM block: expected a PRIVATE KEY");
+  CHECK(node.refusal() ==
+        "'DIR/node.key': not a private key: a damaged PEM block: expected a PRIVATE KEY");
 }
 
 TEST_CASE("a refusal never shows the key") {
@@ -165,7 +183,8 @@ TEST_CASE("a pipe or a huge file in the place of a key is not waited for and not
   fs::remove(node.path / "node.crt");
   node.put("node.crt", "");
   REQUIRE(::truncate((node.path / "node.crt").c_str(), off_t{1} << 32) == 0);
-  CHECK(node.refusal() == "'DIR/node.crt' has 4294967296 bytes; what is expected there has no more than 16777216");
+  CHECK(node.refusal() ==
+        "'DIR/node.crt' has 4294967296 bytes; what is expected there has no more than 16777216");
 }
 
 TEST_CASE("a new folder is there whole or not at all, and secrets are never anybody else's") {
@@ -181,17 +200,20 @@ TEST_CASE("a new folder is there whole or not at all, and secrets are never anyb
     CHECK_FALSE(folder->write("public", std::string_view("z")).ok());
     CHECK_FALSE(fs::exists(path));
     const fs::path partial = fs::directory_iterator(path.parent_path())->path();
-    CHECK((mode_of(partial) == 0700 && mode_of(partial / "secret") == 0600 && mode_of(partial / "public") == 0644));
+    CHECK((mode_of(partial) == 0700 && mode_of(partial / "secret") == 0600 &&
+           mode_of(partial / "public") == 0644));
   }
-  CHECK(entries_of(path.parent_path()) == 0);   // it was given up
+  CHECK(entries_of(path.parent_path()) == 0); // it was given up
   fs::create_directory(path);
   auto folder = new_folder::create(path);
-  REQUIRE(folder.ok());   // an empty one is as good as none
+  REQUIRE(folder.ok()); // an empty one is as good as none
   CHECK(folder->write("secret", secret_text(std::string_view("x"))).ok());
   CHECK(folder->commit().ok());
-  CHECK((mode_of(path) == 0700 && slurp(path / "secret") == "x" && entries_of(path.parent_path()) == 1));
+  CHECK((mode_of(path) == 0700 && slurp(path / "secret") == "x" &&
+         entries_of(path.parent_path()) == 1));
   CHECK(new_folder::create(path).error() ==
-        fmt::format("'{}' exists and is not empty; name a folder that does not exist yet", path.string()));
+        fmt::format("'{}' exists and is not empty; name a folder that does not exist yet",
+                    path.string()));
   CHECK(has(new_folder::create(path / "secret").error(), "exists and is not a folder"));
   CHECK(has(new_folder::create(path / "secret/deeper").error(), "Not a directory"));
   CHECK(has(new_folder::create(".").error(), "not empty"));
@@ -213,7 +235,8 @@ TEST_CASE("a moderator admits, renews and revokes, and its folder remembers") {
   const scratch_folder scratch;
   const fs::path path = scratch.path / "reef";
   REQUIRE(moderator_folder::make(path, "reef", now, 365 * day).ok());
-  CHECK((mode_of(path) == 0700 && mode_of(path / "moderator.key") == 0600 && entries_of(path) == 4));
+  CHECK(
+      (mode_of(path) == 0700 && mode_of(path / "moderator.key") == 0600 && entries_of(path) == 4));
   CHECK(slurp(path / "admitted.csv") == "name,serial,from,until\n");
   const signing_key key = signing_key::make();
   std::string first, second;
@@ -223,18 +246,22 @@ TEST_CASE("a moderator admits, renews and revokes, and its folder remembers") {
     first = *folder->admit("lab-3", key.public_key(), now, day);
     second = *folder->admit("lab-3", key.public_key(), now, 30 * day);
     CHECK(folder->admit("LAB-3", key.public_key(), now, day).error() ==
-          "'LAB-3' differs from 'lab-3', who is admitted, in capitals alone: TLS takes them for the same");
+          "'LAB-3' differs from 'lab-3', who is admitted, in capitals alone: TLS takes them for "
+          "the same");
     CHECK_FALSE(folder->admit("reef", key.public_key(), now, day).ok());
   }
   const std::string a = read_certificate(first)->serial, b = read_certificate(second)->serial;
-  CHECK(slurp(path / "admitted.csv") == fmt::format("name,serial,from,until\nlab-3,{},2026-11-21T20:55:00Z,2026-11-22T21:00:00Z\n"
-                                                     "lab-3,{},2026-11-21T20:55:00Z,2026-12-21T21:00:00Z\n", a, b));
+  CHECK(slurp(path / "admitted.csv") ==
+        fmt::format("name,serial,from,until\nlab-3,{},2026-11-21T20:55:00Z,2026-11-22T21:00:00Z\n"
+                    "lab-3,{},2026-11-21T20:55:00Z,2026-12-21T21:00:00Z\n",
+                    a, b));
   {
     auto folder = moderator_folder::open(path, now);
     REQUIRE(folder.ok());
     CHECK(folder->everybody().size() == 2);
     CHECK(folder->revoke({a}, now).ok());
-    CHECK((folder->revoked().number() == 2 && folder->revoked().revoked(a) && !folder->revoked().revoked(b)));
+    CHECK((folder->revoked().number() == 2 && folder->revoked().revoked(a) &&
+           !folder->revoked().revoked(b)));
   }
   const auto folder = moderator_folder::open(path, now);
   REQUIRE(folder.ok());
@@ -242,7 +269,8 @@ TEST_CASE("a moderator admits, renews and revokes, and its folder remembers") {
   CHECK(check_issued(second, folder->keys().certificate_pem(), now).ok());
 }
 
-TEST_CASE("a moderator's folder that is incomplete, damaged, readable by others or expired is refused") {
+TEST_CASE(
+    "a moderator's folder that is incomplete, damaged, readable by others or expired is refused") {
   const scratch_folder scratch;
   const fs::path path = scratch.path / "reef", other = scratch.path / "other";
   REQUIRE(moderator_folder::make(path, "reef", now, 365 * day).ok());
@@ -252,14 +280,17 @@ TEST_CASE("a moderator's folder that is incomplete, damaged, readable by others 
     return opened ? std::string() : opened.error();
   };
   CHECK(refusal() == "");
-  CHECK(has(refusal(after(366 * day)), "the moderator's certificate of 'reef' expired at 2027-11-21T21:00:00Z"));
+  CHECK(has(refusal(after(366 * day)),
+            "the moderator's certificate of 'reef' expired at 2027-11-21T21:00:00Z"));
   ::chmod((path / "moderator.key").c_str(), 0640);
   CHECK(has(refusal(), "its mode 0640 lets others in; 'chmod 600 "));
   ::chmod((path / "moderator.key").c_str(), 0600);
   fs::rename(path / "revoked.crl", path / "kept");
-  CHECK(has(refusal(), "is not a moderator's folder: it has no revoked.crl; 'shoal keys init DIR' makes one"));
+  CHECK(has(refusal(),
+            "is not a moderator's folder: it has no revoked.crl; 'shoal keys init DIR' makes one"));
   fs::copy(other / "revoked.crl", path / "revoked.crl");
-  CHECK(has(refusal(), "revoked.crl': the revocation list is not signed by this moderator of 'reef'"));
+  CHECK(has(refusal(),
+            "revoked.crl': the revocation list is not signed by this moderator of 'reef'"));
   fs::rename(path / "kept", path / "revoked.crl");
   fs::rename(path / "swarm.crt", path / "kept");
   fs::copy(other / "swarm.crt", path / "swarm.crt");
@@ -283,7 +314,8 @@ TEST_CASE("programs that admit at the same time lose nobody") {
       bool fine = true;
       for (int node = 0; node < nodes; ++node) {
         auto folder = moderator_folder::open(path, now);
-        fine = fine && folder.ok() && folder->admit(fmt::format("n-{}-{}", program, node), key, now, day).ok();
+        fine = fine && folder.ok() &&
+               folder->admit(fmt::format("n-{}-{}", program, node), key, now, day).ok();
       }
       ::_exit(fine ? 0 : 1);
     }

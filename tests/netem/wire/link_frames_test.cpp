@@ -76,8 +76,7 @@ TEST_CASE("a frame that is cut anywhere, or has a byte too many, is refused") {
     CAPTURE(static_cast<int>(kind_of(each)));
     const auto whole = bytes_of(each);
     for (std::size_t size = 1; size < whole.size(); ++size) {
-      if (kind_of(each) == frame_kind::ping && size == 1)
-        continue; // a ping that wants no answer
+      if (kind_of(each) == frame_kind::ping && size == 1) continue; // a ping that wants no answer
       CHECK_FALSE(read_link_frame(kind_of(each), whole.first(size)));
     }
     each.head.push_back(0);

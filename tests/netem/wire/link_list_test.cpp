@@ -20,8 +20,7 @@ TEST_CASE("two incoming pipes become one link once both hellos have come, in eit
   for (const int first : {0, 1}) {
     link_list all;
     const link_list::link_ptr halves[] = {fake_link({0}), fake_link({1})};
-    for (const auto& each : halves)
-      all.add(each);
+    for (const auto& each : halves) all.add(each);
     const auto bulk = halves[1]->pipes[1].through;
     CHECK(all.hello_came(halves[first], first, hello_of("lab-2", 5)) == nullptr);
     CHECK(all.hello_came(halves[1 - first], 1 - first, hello_of("lab-2", 5)) == halves[0]);

@@ -9,8 +9,7 @@ namespace {
 
 payload numbered(std::size_t size) {
   std::vector<std::byte> out(size);
-  for (std::size_t i = 0; i < size; ++i)
-    out[i] = static_cast<std::byte>(i * 7 % 251);
+  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<std::byte>(i * 7 % 251);
   return payload{std::move(out)};
 }
 
@@ -33,8 +32,7 @@ TEST_CASE(
       CAPTURE(beside);
       encoded_message what;
       what.binary.assign(binary, 'b');
-      if (beside > 0)
-        what.beside.push_back(numbered(beside));
+      if (beside > 0) what.beside.push_back(numbered(beside));
       message_head head;
       head.to = 4;
       head.from = 5;

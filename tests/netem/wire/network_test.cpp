@@ -21,7 +21,6 @@ TEST_CASE("a network leaves the environment of its program alone") {
   for (std::size_t i = 0; i < std::size(names); ++i) {
     CAPTURE(names[i]);
     CHECK(std::getenv(names[i]) == nullptr);
-    if (before[i])
-      setenv(names[i], before[i]->c_str(), 1);
+    if (before[i]) setenv(names[i], before[i]->c_str(), 1);
   }
 }

@@ -34,8 +34,7 @@ TEST_CASE("bulk leaves at 94 percent of the line") {
   pacer line(8000 / paced_share); // a piece takes a second
   std::vector links{fake_link()};
   const auto link = links[0];
-  for (int i = 0; i < 3; ++i)
-    line.put(*link, true, piece(), 10s);
+  for (int i = 0; i < 3; ++i) line.put(*link, true, piece(), 10s);
   CHECK(link->waiting_bytes == 3000);
   // It may be five milliseconds ahead, for timers that are late.
   const auto next = line.pump(links, 10s);
@@ -61,8 +60,7 @@ TEST_CASE("links take turns") {
   std::vector links{fake_link(), fake_link(), fake_link()};
   const auto all = links;
   for (const auto& each : all)
-    for (int i = 0; i < 4; ++i)
-      line.put(*each, true, piece(), 10s);
+    for (int i = 0; i < 4; ++i) line.put(*each, true, piece(), 10s);
   for (std::size_t turn = 1; turn <= 6; ++turn) {
     CHECK(line.pump(links, duration(9s) + turn * 1s));
     line.turn_came();

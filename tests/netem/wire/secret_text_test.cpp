@@ -1,4 +1,9 @@
+#include "netem/wire/node_keys.hpp"
 #include "netem/wire/secret_text.hpp"
+#include "netem/wire/signing_key.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -6,12 +11,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include "netem/wire/node_keys.hpp"
-#include "netem/wire/signing_key.hpp"
 
 namespace {
 
@@ -36,16 +35,22 @@ void watch(const shoal::netem::wire::secret_text& what) {
   watched = what.view().data();
 }
 
-bool freed_as_zeros() { return was_freed && std::all_of(seen, seen + seen_bytes, [](char c) { return c == 0; }); }
+bool freed_as_zeros() {
+  return was_freed && std::all_of(seen, seen + seen_bytes, [](char c) { return c == 0; });
+}
 
-}  // namespace
+} // namespace
 
 void* operator new[](std::size_t size) {
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete[](void* memory) noexcept { look_and_free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { look_and_free(memory); }
+void operator delete[](void* memory) noexcept {
+  look_and_free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  look_and_free(memory);
+}
 
 using shoal::netem::wire::node_keys;
 using shoal::netem::wire::secret_text;
@@ -83,8 +88,10 @@ TEST_CASE("a secret moves, leaves nothing behind, and neither copies nor prints"
   const void* memory = from.view().data();
   secret_text to(std::move(from));
   CHECK(to.view().data() == memory);
-  CHECK(from.empty());   // NOLINT: that is what is tested
-  static_assert(!std::is_copy_constructible_v<secret_text> && !std::is_copy_assignable_v<secret_text>);
+  CHECK(from.empty()); // NOLINT: that is what is tested
+  static_assert(!std::is_copy_constructible_v<secret_text> &&
+                !std::is_copy_assignable_v<secret_text>);
   static_assert(!std::is_copy_constructible_v<node_keys>);
-  static_assert(!fmt::is_formattable<secret_text>::value && !std::is_convertible_v<secret_text, std::string_view>);
+  static_assert(!fmt::is_formattable<secret_text>::value &&
+                !std::is_convertible_v<secret_text, std::string_view>);
 }

@@ -1,5 +1,4 @@
 #include "netem/wire/signed_text.hpp"
-
 #include "tests/netem/wire/swarm.hpp"
 
 using namespace shoal::netem::wire;
@@ -16,7 +15,8 @@ TEST_CASE("what a node signed is read back with its name, and nothing that was c
   CHECK(read->name == "lab-3");
   CHECK(read->serial == read_certificate(certificate)->serial);
 
-  const auto refusal = [&](const std::string& what, const char* kind = "contribution", const moderator* by = nullptr, std::int64_t when = now) {
+  const auto refusal = [&](const std::string& what, const char* kind = "contribution",
+                           const moderator* by = nullptr, std::int64_t when = now) {
     const auto out = read_signed_text(what, kind, (by ? by : &reef)->certificate_pem(), when);
     return out ? std::string{} : out.error();
   };
@@ -26,13 +26,15 @@ TEST_CASE("what a node signed is read back with its name, and nothing that was c
   CHECK(has(refusal(text), "its signature is damaged"));
   CHECK(has(refusal("samples: 512\n"), "it is not signed"));
   // Under another's name.
-  CHECK(has(refusal(sign_text("contribution", text, signing_key::make(), certificate)), "it was changed after 'lab-3' signed it"));
+  CHECK(has(refusal(sign_text("contribution", text, signing_key::make(), certificate)),
+            "it was changed after 'lab-3' signed it"));
   for (std::size_t at = 0; at < file.size(); ++at) {
     CAPTURE(at);
     auto changed = file;
     changed[at] = static_cast<char>(changed[at] ^ 1);
     // Outside of the block of a PEM file anything may stand.
-    if (const auto same = read_signed_text(changed, "contribution", reef.certificate_pem(), now)) CHECK(same->text == text);
+    if (const auto same = read_signed_text(changed, "contribution", reef.certificate_pem(), now))
+      CHECK(same->text == text);
     if (at > 0) CHECK_FALSE(refusal(file.substr(0, at)).empty());
     if (at == file.size() - 2) break;
   }

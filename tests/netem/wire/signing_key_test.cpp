@@ -1,18 +1,19 @@
+#include "netem/wire/pem.hpp"
 #include "netem/wire/signing_key.hpp"
+
+#include <doctest/doctest.h>
 
 #include <array>
 #include <span>
 #include <string>
 
-#include <doctest/doctest.h>
-
-#include "netem/wire/pem.hpp"
-
 using namespace shoal::netem::wire;
 
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 template <std::size_t Size>
 std::string hex(const std::array<std::byte, Size>& bytes) {
@@ -22,16 +23,20 @@ std::string hex(const std::array<std::byte, Size>& bytes) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a signature is that of RFC 8032") {
   // Section 7.1, test 3, with the key as PKCS #8.
-  const auto key = signing_key::read(
-      "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIMWqjfQ/n4N77bdELzHct7Fm04U1B28JS4XOOi4LRFj3\n-----END PRIVATE KEY-----\n");
+  const auto key =
+      signing_key::read("-----BEGIN PRIVATE "
+                        "KEY-----\nMC4CAQAwBQYDK2VwBCIEIMWqjfQ/"
+                        "n4N77bdELzHct7Fm04U1B28JS4XOOi4LRFj3\n-----END PRIVATE KEY-----\n");
   REQUIRE(key.ok());
-  CHECK(hex(key->public_key()) == "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025");
+  CHECK(hex(key->public_key()) ==
+        "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025");
   CHECK(hex(key->sign(bytes_of("\xaf\x82"))) ==
-        "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a");
+        "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f76098"
+        "4dc6594a7c15e9716ed28dc027beceea1ec40a");
 }
 
 TEST_CASE("who signed what is verified, and nothing else is") {
@@ -50,7 +55,8 @@ TEST_CASE("who signed what is verified, and nothing else is") {
     changed[bit / 8] ^= std::byte(1U << bit % 8);
     CHECK_FALSE(verify(lab.public_key(), bytes_of(record), changed));
   }
-  // No point of the curve, and the neutral element, whose signatures anybody can make for some messages.
+  // No point of the curve, and the neutral element, whose signatures anybody can make for some
+  // messages.
   for (const int first : {2, 1}) {
     public_key_bytes weird{};
     weird[0] = std::byte(first);
@@ -80,9 +86,13 @@ TEST_CASE("other keys are refused with what they are") {
   const secret_text whole = signing_key::make().pem();
   const std::string_view text = whole.view();
   CHECK(refusal(text.substr(0, 70)) == "a damaged PEM block: expected a PRIVATE KEY");
-  CHECK(refusal(std::string(text) + std::string(text)) == "more than one PEM block: expected one PRIVATE KEY");
+  CHECK(refusal(std::string(text) + std::string(text)) ==
+        "more than one PEM block: expected one PRIVATE KEY");
   // One that OpenSSL would ask a passphrase for.
-  CHECK(refusal("-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAA=\n-----END ENCRYPTED PRIVATE KEY-----\n") ==
-        "encrypted with a passphrase, which is not supported: the file's mode is what protects a key");
-  CHECK(refusal("-----BEGIN PUBLIC KEY-----\nMAA=\n-----END PUBLIC KEY-----\n") == "expected a PRIVATE KEY, not a PUBLIC KEY");
+  CHECK(refusal(
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAA=\n-----END ENCRYPTED PRIVATE KEY-----\n") ==
+        "encrypted with a passphrase, which is not supported: the file's mode is what protects a "
+        "key");
+  CHECK(refusal("-----BEGIN PUBLIC KEY-----\nMAA=\n-----END PUBLIC KEY-----\n") ==
+        "expected a PRIVATE KEY, not a PUBLIC KEY");
 }

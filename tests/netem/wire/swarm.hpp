@@ -1,14 +1,15 @@
-// A swarm with a moderator and a node, for the tests of certificates, and certificates that no moderator would issue.
+// A swarm with a moderator and a node, for the tests of certificates, and certificates that no
+// moderator would issue.
 #pragma once
+
+#include "netem/wire/moderator.hpp"
+#include "netem/wire/pem.hpp"
+
+#include <doctest/doctest.h>
 
 #include <chrono>
 #include <cstdint>
 #include <string>
-
-#include <doctest/doctest.h>
-
-#include "netem/wire/moderator.hpp"
-#include "netem/wire/pem.hpp"
 
 namespace shoal::netem::wire {
 
@@ -16,7 +17,9 @@ using namespace std::chrono_literals;
 
 /// 2026-11-21T21:00:00Z.
 inline constexpr std::int64_t now = 1'795'294'800'000'000'000;
-constexpr std::int64_t after(duration what) { return now + what.count(); }
+constexpr std::int64_t after(duration what) {
+  return now + what.count();
+}
 inline constexpr duration day = 24h;
 
 inline moderator new_moderator(const char* name = "reef") {
@@ -25,7 +28,8 @@ inline moderator new_moderator(const char* name = "reef") {
   return *std::move(made);
 }
 
-inline std::string admit(const moderator& by, const char* name, const signing_key& key, duration validity = 30 * day) {
+inline std::string admit(const moderator& by, const char* name, const signing_key& key,
+                         duration validity = 30 * day) {
   auto made = by.admit(name, key.public_key(), now, validity);
   REQUIRE(made.ok());
   return *made;
@@ -37,7 +41,9 @@ inline revocation_list read_list(const moderator& by, const std::string& pem) {
   return *std::move(read);
 }
 
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 /// What is said about `pem` by check_issued(); "" if nothing.
 inline std::string refusal(const std::string& pem, const moderator& by, std::int64_t utc_ns = now) {
@@ -45,4 +51,4 @@ inline std::string refusal(const std::string& pem, const moderator& by, std::int
   return checked ? "" : checked.error();
 }
 
-}  // namespace shoal::netem::wire
+} // namespace shoal::netem::wire

@@ -1,12 +1,13 @@
-// The certificates in what they are made for: TLS 1.3 between two nodes that both show theirs, without sockets.
+// The certificates in what they are made for: TLS 1.3 between two nodes that both show theirs,
+// without sockets.
+#include "tests/netem/wire/swarm.hpp"
+
+#include <openssl/ssl.h>
+
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <openssl/ssl.h>
-
-#include "tests/netem/wire/swarm.hpp"
 
 using namespace shoal;
 using namespace shoal::netem::wire;
@@ -31,8 +32,10 @@ tls_context context_of(const side& who) {
   SSL_CTX_set_min_proto_version(out.get(), TLS1_3_VERSION);
   SSL_CTX_set_verify(out.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   X509_STORE* store = SSL_CTX_get_cert_store(out.get());
-  REQUIRE((X509_STORE_add_cert(store, ca->get()) == 1 && X509_STORE_add_crl(store, list->get()) == 1));
-  X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(out.get()), X509_V_FLAG_CRL_CHECK | X509_V_FLAG_X509_STRICT);
+  REQUIRE(
+      (X509_STORE_add_cert(store, ca->get()) == 1 && X509_STORE_add_crl(store, list->get()) == 1));
+  X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(out.get()),
+                              X509_V_FLAG_CRL_CHECK | X509_V_FLAG_X509_STRICT);
   X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(out.get()), now / 1'000'000'000);
   if (who.certificate_pem.empty()) return out;
   const auto own = pem::read_certificate(who.certificate_pem);
@@ -41,10 +44,12 @@ tls_context context_of(const side& who) {
   return out;
 }
 
-/// Which side's verification failed, and why; "" if both believe each other. The client expects `server_name`.
+/// Which side's verification failed, and why; "" if both believe each other. The client expects
+/// `server_name`.
 std::string handshake(const side& client_side, const side& server_side, const char* server_name) {
   const pem::quiet errors;
-  const tls_context client_context = context_of(client_side), server_context = context_of(server_side);
+  const tls_context client_context = context_of(client_side),
+                    server_context = context_of(server_side);
   const tls client(SSL_new(client_context.get())), server(SSL_new(server_context.get()));
   BIO *client_end = nullptr, *server_end = nullptr;
   REQUIRE(BIO_new_bio_pair(&client_end, 0, &server_end, 0) == 1);
@@ -55,7 +60,8 @@ std::string handshake(const side& client_side, const side& server_side, const ch
   SSL_set_accept_state(server.get());
   char byte = 0;
   std::string refused;
-  // In TLS 1.3 the client has done before the server has looked at its certificate, so each reads once, too.
+  // In TLS 1.3 the client has done before the server has looked at its certificate, so each reads
+  // once, too.
   for (int step = 0; step < 20; ++step) {
     SSL_do_handshake(client.get());
     ERR_clear_error();
@@ -65,20 +71,23 @@ std::string handshake(const side& client_side, const side& server_side, const ch
     if (SSL_is_init_finished(client.get())) SSL_read(client.get(), &byte, 1);
   }
   for (const auto& [who, what] : {std::pair{"client", client.get()}, {"server", server.get()}})
-    if (const long why = SSL_get_verify_result(what); why != X509_V_OK) return std::string(who) + ": " + X509_verify_cert_error_string(why);
+    if (const long why = SSL_get_verify_result(what); why != X509_V_OK)
+      return std::string(who) + ": " + X509_verify_cert_error_string(why);
   if (!refused.empty()) return "server: " + refused;
   REQUIRE((SSL_is_init_finished(client.get()) && SSL_is_init_finished(server.get())));
   CHECK(SSL_version(client.get()) == TLS1_3_VERSION);
   // Who the other one is: what a node asks check_issued() and its newest revocation list about.
-  const std::unique_ptr<X509, pem::freed_by<X509_free>> shown(SSL_get1_peer_certificate(server.get()));
+  const std::unique_ptr<X509, pem::freed_by<X509_free>> shown(
+      SSL_get1_peer_certificate(server.get()));
   CHECK(pem::write(*shown) == client_side.certificate_pem);
   return "";
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("two admitted nodes believe each other over TLS 1.3, and nobody else") {
-  const moderator reef = new_moderator(), lagoon = new_moderator("lagoon"), impostor = new_moderator();
+  const moderator reef = new_moderator(), lagoon = new_moderator("lagoon"),
+                  impostor = new_moderator();
   const revocation_list empty = read_list(reef, reef.first_list(now));
   const auto side_of = [&](const moderator& by, const char* name, duration validity = 30 * day) {
     const signing_key key = signing_key::make();
@@ -89,17 +98,23 @@ TEST_CASE("two admitted nodes believe each other over TLS 1.3, and nobody else")
   CHECK(handshake(b, a, "lab-3") == "");
   CHECK(handshake(a, b, "lab-5") == "client: hostname mismatch");
 
-  CHECK(handshake(side{"", a.key, a.ca_pem, a.list_pem}, b, "lab-4") == "server: peer did not return a certificate");
-  CHECK(handshake(side_of(lagoon, "lab-3"), b, "lab-4") == "server: unable to get local issuer certificate");
-  CHECK(handshake(a, side_of(lagoon, "lab-4"), "lab-4") == "client: unable to get local issuer certificate");
-  CHECK(handshake(side_of(impostor, "lab-3"), b, "lab-4") == "server: unable to get local issuer certificate");
+  CHECK(handshake(side{"", a.key, a.ca_pem, a.list_pem}, b, "lab-4") ==
+        "server: peer did not return a certificate");
+  CHECK(handshake(side_of(lagoon, "lab-3"), b, "lab-4") ==
+        "server: unable to get local issuer certificate");
+  CHECK(handshake(a, side_of(lagoon, "lab-4"), "lab-4") ==
+        "client: unable to get local issuer certificate");
+  CHECK(handshake(side_of(impostor, "lab-3"), b, "lab-4") ==
+        "server: unable to get local issuer certificate");
 
   side late = b;
-  late.list_pem = *reef.revoke(empty, std::vector{read_certificate(a.certificate_pem)->serial}, now);
+  late.list_pem =
+      *reef.revoke(empty, std::vector{read_certificate(a.certificate_pem)->serial}, now);
   CHECK(handshake(a, late, "lab-4") == "server: certificate revoked");
   CHECK(handshake(side_of(reef, "lab-7"), late, "lab-4") == "");
 
   const auto old = reef.admit("lab-8", a.key.public_key(), after(-2min), 1min);
   REQUIRE(old.ok());
-  CHECK(handshake(side{*old, a.key, a.ca_pem, a.list_pem}, b, "lab-4") == "server: certificate has expired");
+  CHECK(handshake(side{*old, a.key, a.ca_pem, a.list_pem}, b, "lab-4") ==
+        "server: certificate has expired");
 }

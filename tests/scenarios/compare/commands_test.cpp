@@ -63,7 +63,8 @@ TEST_CASE("the version is the project's, and run.yaml has it") {
   REQUIRE(version.text.starts_with("shoal "));
   REQUIRE(here.shoal("run s.yaml -q --out r --until 2s").status == 0);
   const std::string yaml = read_file(here.path / "r/run.yaml").value();
-  CHECK(has(yaml, "shoal: \"" + version.text.substr(6, version.text.find_first_of(" \n", 6) - 6) + "\""));
+  CHECK(has(yaml,
+            "shoal: \"" + version.text.substr(6, version.text.find_first_of(" \n", 6) - 6) + "\""));
   CHECK(has(yaml, "until: 2s"));
 }
 

@@ -36,8 +36,7 @@ inline void write(const std::filesystem::path& path, const std::string& text) {
 
 inline void write_log(const std::filesystem::path& path, const std::vector<std::string>& lines) {
   std::string text;
-  for (const std::string& line : lines)
-    text += line + "\n";
+  for (const std::string& line : lines) text += line + "\n";
   std::string packed(ZSTD_compressBound(text.size()), '\0');
   packed.resize(ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 3));
   write(path, packed);

@@ -34,8 +34,7 @@ TEST_CASE("two equal logs do not diverge, and empty ones neither") {
 
 TEST_CASE("the first divergence comes with three events before it and three of each side") {
   std::vector<std::string> left, right;
-  for (int i = 0; i < 10; ++i)
-    left.push_back(message(i, a0, a1));
+  for (int i = 0; i < 10; ++i) left.push_back(message(i, a0, a1));
   right = left;
   right[6] = killed(6, "a-0#0");
   const auto at = two_logs(left, right).diff();

@@ -1,6 +1,6 @@
 #include "scenarios/compare/new_scenario.hpp"
-#include "scenarios/workloads/workload.hpp"
 #include "scenarios/schema/load.hpp"
+#include "scenarios/workloads/workload.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,8 +12,7 @@ namespace {
 std::string complaints(const load_result& from) {
   std::string out;
   for (const auto* list : {&from.errors, &from.warnings})
-    for (const diagnostic& what : *list)
-      out += render(what);
+    for (const diagnostic& what : *list) out += render(what);
   return out;
 }
 } // namespace
@@ -53,8 +52,7 @@ TEST_CASE(
 TEST_CASE("the comments of a new scenario, uncommented, are right as well") {
   std::string text = to_yaml({"mine", 8, workloads().find("timing"), churn_level::none, 10});
   for (const std::string comment : {"# churn:", "# faults:", "#   - ", "# expect:", "#   rounds"})
-    for (std::size_t at; (at = text.find(comment)) != std::string::npos;)
-      text.erase(at, 2);
+    for (std::size_t at; (at = text.find(comment)) != std::string::npos;) text.erase(at, 2);
   INFO(text);
   const load_result loaded = load_text(text, "mine.yaml");
   CHECK(complaints(loaded) == "");

@@ -6,10 +6,22 @@ using namespace shoal;
 using namespace shoal::scenarios;
 
 TEST_CASE("what run.yaml says about its run reads back") {
-  for (const auto& what : {provenance{"0.1.0", "9f", std::chrono::seconds(90), true, "9f2c28a-dirty"},
-                           provenance{"1.0", "", {}, false},
-                           provenance{"1.0", "", {}, false, "", "lab-3", 1'790'000'000'123'456'789},
-                           provenance{"1.0", "", {}, false, "", "lab-3", 1, "lab", "[::1]:7000", "a:1 b:2", "shoal node \\s.yaml --set 'name=\"x\"'", true}}) {
+  for (const auto& what :
+       {provenance{"0.1.0", "9f", std::chrono::seconds(90), true, "9f2c28a-dirty"},
+        provenance{"1.0", "", {}, false},
+        provenance{"1.0", "", {}, false, "", "lab-3", 1'790'000'000'123'456'789},
+        provenance{"1.0",
+                   "",
+                   {},
+                   false,
+                   "",
+                   "lab-3",
+                   1,
+                   "lab",
+                   "[::1]:7000",
+                   "a:1 b:2",
+                   "shoal node \\s.yaml --set 'name=\"x\"'",
+                   true}}) {
     const auto back = provenance_of(parse_document("seed: 1" + to_yaml(what)));
     REQUIRE(back.ok());
     CHECK(*back == what);
@@ -29,10 +41,14 @@ TEST_CASE("an x-run with values of the wrong kind is an error") {
 }
 
 TEST_CASE("runs on other data are told from a run without data") {
-  const provenance none{"1.0", "", {}, false}, some{"1.0", "9f", {}, false}, other{"1.0", "a0", {}, false};
+  const provenance none{"1.0", "", {}, false}, some{"1.0", "9f", {}, false},
+      other{"1.0", "a0", {}, false};
   CHECK(!data_differ(some, "A", some, "B"));
   CHECK(!data_differ(none, "A", none, "B"));
-  CHECK(data_differ(some, "A", other, "B") == "A and B had different training data (x-run.data_digest)");
-  CHECK(data_differ(some, "A", none, "B") == "A trained on data, B had none: their losses are no measure of each other");
-  CHECK(data_differ(none, "A", some, "B") == "B trained on data, A had none: their losses are no measure of each other");
+  CHECK(data_differ(some, "A", other, "B") ==
+        "A and B had different training data (x-run.data_digest)");
+  CHECK(data_differ(some, "A", none, "B") ==
+        "A trained on data, B had none: their losses are no measure of each other");
+  CHECK(data_differ(none, "A", some, "B") ==
+        "B trained on data, A had none: their losses are no measure of each other");
 }

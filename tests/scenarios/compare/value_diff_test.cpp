@@ -32,6 +32,5 @@ TEST_CASE("how long the machine took is no difference, but a null or a missing v
 }
 
 TEST_CASE("what is no summary is an error") {
-  for (const char* text : {"", "{", "[1]", "7", "{\"a\":"})
-    CHECK(!summary_values_of(text).ok());
+  for (const char* text : {"", "{", "[1]", "7", "{\"a\":"}) CHECK(!summary_values_of(text).ok());
 }

@@ -8,7 +8,8 @@ using namespace shoal;
 using namespace shoal::scenarios;
 using namespace std::chrono_literals;
 
-TEST_CASE("an epoch's row has what was learnt at it, and is written when nobody is expected there any more") {
+TEST_CASE("an epoch's row has what was learnt at it, and is written when nobody is expected there "
+          "any more") {
   epoch_table table(observed_view::whole);
   table.reached(0s, 0);
   table.trained(0, 3, 6);

@@ -29,8 +29,7 @@ std::vector<nlohmann::json> lines_of(const std::filesystem::path& path) {
   for (;;) {
     auto more = reader->next(line);
     REQUIRE(more.ok());
-    if (!*more)
-      return out;
+    if (!*more) return out;
     out.push_back(nlohmann::json::parse(line));
   }
 }
@@ -69,7 +68,8 @@ struct cooled_down {
 
 } // namespace
 
-TEST_CASE("an observation of an unknown type is logged with the fields that it writes itself, if it writes any") {
+TEST_CASE("an observation of an unknown type is logged with the fields that it writes itself, if "
+          "it writes any") {
   scratch temp;
   host_names names(who);
   auto file = output_file::create(temp.path / "events.jsonl.zst");
@@ -80,7 +80,9 @@ TEST_CASE("an observation of an unknown type is logged with the fields that it w
   REQUIRE(log.close().ok());
   const auto lines = lines_of(temp.path / "events.jsonl.zst");
   REQUIRE(lines.size() == 1);
-  CHECK(lines[0] == nlohmann::json{{"time_ns", 12}, {"host", "home-2"}, {"what", "warmed_up"}, {"degrees", 30}});
+  CHECK(
+      lines[0] ==
+      nlohmann::json{{"time_ns", 12}, {"host", "home-2"}, {"what", "warmed_up"}, {"degrees", 30}});
 }
 
 TEST_CASE("the log of all events names sender, receiver, times and size") {
@@ -126,8 +128,7 @@ TEST_CASE("a sample of machines keeps what happens on them") {
 
 TEST_CASE("a sample of machines follows the seed") {
   std::vector<std::uint32_t> all(100);
-  for (std::uint32_t i = 0; i < 100; ++i)
-    all[i] = i;
+  for (std::uint32_t i = 0; i < 100; ++i) all[i] = i;
   const auto one = sample_machines(1, all, 10);
   CHECK(one.size() == 10);
   CHECK(std::is_sorted(one.begin(), one.end()));
@@ -168,10 +169,8 @@ TEST_CASE("a hundred thousand lines come back in order, and a damaged log is an 
     REQUIRE(r.ok());
     for (;;) {
       auto more = r->next(line);
-      if (!more.ok())
-        return more.error().find(bad.string()) != std::string::npos;
-      if (!*more)
-        return false;
+      if (!more.ok()) return more.error().find(bad.string()) != std::string::npos;
+      if (!*more) return false;
     }
   };
   CHECK(fails(whole.substr(0, whole.size() / 2)));
@@ -201,10 +200,12 @@ TEST_CASE("a log that cannot be written says so before the end") {
 }
 
 TEST_CASE("a final round is a line of the whole swarm's log, if one of its members is logged") {
-  const auto lines = [](event_detail detail, bool everyone, std::vector<std::uint32_t> machines, observed_view view) {
+  const auto lines = [](event_detail detail, bool everyone, std::vector<std::uint32_t> machines,
+                        observed_view view) {
     scratch temp;
     host_names names(who);
-    event_log log(std::move(*output_file::create(temp.path / "e")), detail, names, everyone, machines, view);
+    event_log log(std::move(*output_file::create(temp.path / "e")), detail, names, everyone,
+                  machines, view);
     swarm_round round = good_round();
     for (std::uint32_t i = 0; i < 2; ++i)
       round.members[i].peer = (std::uint64_t{i} + 1) << 16; // machines 0 and 1
@@ -233,13 +234,16 @@ TEST_CASE("a final round is a line of the whole swarm's log, if one of its membe
   CHECK(lines(event_detail::rounds, true, {}, observed_view::local).empty());
 }
 
-TEST_CASE("in local view the log says what the host contributed and whose data came out, and can be read before it ends") {
+TEST_CASE("in local view the log says what the host contributed and whose data came out, and can "
+          "be read before it ends") {
   scratch temp;
   host_names names(who);
-  event_log log(std::move(*output_file::create(temp.path / "e")), event_detail::rounds, names, true, {}, observed_view::local);
+  event_log log(std::move(*output_file::create(temp.path / "e")), event_detail::rounds, names, true,
+                {}, observed_view::local);
   log.on_observation(1s, 2, "home-2", contribution(4, 1, 3, {{5, 2}, {9, 1}}, {1}));
   log.on_observation(2s, 2, "home-2",
-                     ending(4, 1, 3, actors::outcome::partial, actors::reason::sender_lost, {{0, 5, {0, 1}, 9}, {5, 9, {1}, 6}, {9, 9, {2}, 1}}));
+                     ending(4, 1, 3, actors::outcome::partial, actors::reason::sender_lost,
+                            {{0, 5, {0, 1}, 9}, {5, 9, {1}, 6}, {9, 9, {2}, 1}}));
   log.flush();
   log.on_observation(3s, 2, "home-2", actors::misbehaved{7, "not flushed"});
   auto reader = event_log_reader::open(temp.path / "e.partial");

@@ -25,8 +25,7 @@ inline actors::state_id state(std::uint64_t n) {
 
 inline std::uint64_t count(const std::vector<sample_range>& ranges) {
   std::uint64_t sum = 0;
-  for (const sample_range& range : ranges)
-    sum += range.count;
+  for (const sample_range& range : ranges) sum += range.count;
   return sum;
 }
 
@@ -56,8 +55,7 @@ inline actors::round_ended ending(std::uint64_t epoch, std::uint32_t member, std
   out.outcome = outcome;
   out.reason = reason;
   out.parts = std::move(parts);
-  if (!mean.empty())
-    out.values = payload(std::move(mean));
+  if (!mean.empty()) out.values = payload(std::move(mean));
   return out;
 }
 

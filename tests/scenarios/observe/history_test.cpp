@@ -66,8 +66,7 @@ TEST_CASE("looking at the hash in between changes nothing, whatever the buffer h
   for (int i = 0; i < 500; ++i) {
     delivered_event event = some_event();
     event.time = duration(i);
-    if (i % 100 == 3)
-      event.type = long_name.c_str();
+    if (i % 100 == 3) event.type = long_name.c_str();
     once.add(event);
     often.add(event);
     often.current();
@@ -93,8 +92,7 @@ TEST_CASE("a million events are hashed, and the speed is shown") {
   const delivered_event event = some_event();
   constexpr int count = 1'000'000;
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < count; ++i)
-    hash.add(event);
+  for (int i = 0; i < count; ++i) hash.add(event);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   MESSAGE("million events a second: ", count / seconds / 1e6);

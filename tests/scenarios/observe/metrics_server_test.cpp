@@ -2,11 +2,10 @@
 #include "scenarios/observe/metrics_server.hpp"
 
 #include <arpa/inet.h>
+#include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <doctest/doctest.h>
 
 #include <string>
 
@@ -25,7 +24,8 @@ std::string get(const std::string& url) {
   const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   REQUIRE(connect(descriptor, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
   const std::string request = "GET " + url.substr(url.find('/', colon)) + " HTTP/1.0\r\n\r\n";
-  REQUIRE(write(descriptor, request.data(), request.size()) == static_cast<ssize_t>(request.size()));
+  REQUIRE(write(descriptor, request.data(), request.size()) ==
+          static_cast<ssize_t>(request.size()));
   std::string out;
   char buffer[4096];
   for (ssize_t count; (count = read(descriptor, buffer, sizeof buffer)) > 0;)
@@ -54,10 +54,12 @@ TEST_CASE("metrics are served as they are now, and no longer than they live") {
 }
 
 TEST_CASE("an address that is none, or that cannot be had, is refused with the reason") {
-  for (const char* wrong : {"", "9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "lab-3:9464", "::1:9464", "[::1:9464"}) {
+  for (const char* wrong : {"", "9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000",
+                            "lab-3:9464", "::1:9464", "[::1:9464"}) {
     const auto server = metrics_server::listen(wrong);
     REQUIRE(!server.ok());
-    CHECK(server.error() == "'" + std::string(wrong) + "' is no address to listen at; it looks like 127.0.0.1:9464");
+    CHECK(server.error() ==
+          "'" + std::string(wrong) + "' is no address to listen at; it looks like 127.0.0.1:9464");
   }
   const auto first = metrics_server::listen("localhost:0");
   REQUIRE(first.ok());

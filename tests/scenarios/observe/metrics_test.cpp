@@ -77,10 +77,12 @@ TEST_CASE("the Prometheus exposition holds the same values") {
 
 TEST_CASE("rounds are counted by reason from the beginning, and their times fall into buckets") {
   metrics m;
-  CHECK(m.exposition().find("shoal_round_reasons_total{reason=\"sender_lost\"} 0\n") != std::string::npos);
+  CHECK(m.exposition().find("shoal_round_reasons_total{reason=\"sender_lost\"} 0\n") !=
+        std::string::npos);
   CHECK(m.exposition().find("reason=\"none\"") == std::string::npos);
   m.set(metric_by_label::rounds, "sender_lost", 3);
-  m.set(metric_by_label::rounds, "sender_lost", 2); // one turned out otherwise: counters do not fall
+  m.set(metric_by_label::rounds, "sender_lost",
+        2); // one turned out otherwise: counters do not fall
   m.add_round(0.3);
   m.add_round(7);
   const std::string text = m.exposition();
@@ -90,10 +92,13 @@ TEST_CASE("rounds are counted by reason from the beginning, and their times fall
   CHECK(text.find("shoal_round_seconds_count 2\n") != std::string::npos);
 }
 
-TEST_CASE("what a world does not have has no series, and what it has appears with its first value") {
+TEST_CASE(
+    "what a world does not have has no series, and what it has appears with its first value") {
   metrics m;
-  for (const char* name : {"shoal_received_bytes_total", "shoal_links_open", "shoal_links_lost_total", "shoal_links_held_back_total", "shoal_bulk_window_bytes",
-                           "shoal_handshakes_refused_total", "shoal_frames_refused_total"})
+  for (const char* name :
+       {"shoal_received_bytes_total", "shoal_links_open", "shoal_links_lost_total",
+        "shoal_links_held_back_total", "shoal_bulk_window_bytes", "shoal_handshakes_refused_total",
+        "shoal_frames_refused_total"})
     CHECK(m.exposition().find(name) == std::string::npos);
   wire_counts counts;
   counts.received_bytes = {1, 2, 3, 4};

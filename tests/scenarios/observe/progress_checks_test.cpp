@@ -1,5 +1,5 @@
-#include "scenarios/observe/progress_checks.hpp"
 #include "actors/training/observations.hpp"
+#include "scenarios/observe/progress_checks.hpp"
 #include "tests/scenarios/observe/helpers.hpp"
 
 #include <doctest/doctest.h>
@@ -30,8 +30,7 @@ struct fixture {
 
 TEST_CASE("epochs that rise step by step, and peers that do the same steps, violate nothing") {
   fixture f;
-  for (const actors::peer_id peer : {1, 2, 3})
-    f.phase(0s, peer, peer_phase::computing, 0);
+  for (const actors::peer_id peer : {1, 2, 3}) f.phase(0s, peer, peer_phase::computing, 0);
   for (std::uint64_t epoch = 1; epoch < 200; ++epoch) {
     for (const actors::peer_id peer : {1, 2, 3}) {
       f.phase(epoch * 10s, peer, peer_phase::averaging, epoch - 1);
@@ -84,8 +83,7 @@ TEST_CASE("staleness is violated by a peer that stays behind believing to be in 
 
 TEST_CASE("staleness holds when whoever is behind downloads, dies, or has only just come back") {
   fixture f;
-  for (const actors::peer_id peer : {1, 2, 3, 4})
-    f.phase(0s, peer, peer_phase::computing, 0);
+  for (const actors::peer_id peer : {1, 2, 3, 4}) f.phase(0s, peer, peer_phase::computing, 0);
   f.step(10s, 1, 1);
   f.step(20s, 1, 2);
   f.phase(50s, 2, peer_phase::downloading, 0);
@@ -98,11 +96,19 @@ TEST_CASE("staleness holds when whoever is behind downloads, dies, or has only j
   CHECK(f.staleness.violated == 1);
 }
 
-TEST_CASE("staleness is violated by two peers that stay on different branches of one epoch, where there has to be one") {
+TEST_CASE("staleness is violated by two peers that stay on different branches of one epoch, where "
+          "there has to be one") {
   for (const bool one_branch : {true, false}) {
     invariant monotonic, staleness, lineage;
-    progress_checks checks{{.max_epoch_difference = 1, .staleness_allowed = 80s, .one_branch = one_branch, .name_of = {}}, monotonic, staleness, lineage};
-    // Each took a step of its own, as after a partition; the third one went over to the other branch in time.
+    progress_checks checks{{.max_epoch_difference = 1,
+                            .staleness_allowed = 80s,
+                            .one_branch = one_branch,
+                            .name_of = {}},
+                           monotonic,
+                           staleness,
+                           lineage};
+    // Each took a step of its own, as after a partition; the third one went over to the other
+    // branch in time.
     for (const actors::peer_id peer : {1, 2, 3}) {
       checks.phase_changed(0s, peer, {peer_phase::computing, 0, state(0)});
       checks.stepped(10s, peer, {1, state(0), state(100 + peer), group(100 + peer)});
@@ -117,14 +123,20 @@ TEST_CASE("staleness is violated by two peers that stay on different branches of
     checks.advance(300s);
     CHECK(staleness.violated == (one_branch ? 1 : 0)); // once
     if (one_branch)
-      CHECK(staleness.first_violation.find("peer 1 and peer 2 are in sync at epoch 1 on different branches") != std::string::npos);
+      CHECK(staleness.first_violation.find(
+                "peer 1 and peer 2 are in sync at epoch 1 on different branches") !=
+            std::string::npos);
   }
 }
 
 TEST_CASE("staleness is counted from when a cut is over that is no small part of what is allowed") {
   for (const auto cut : {10s, 100s}) {
     invariant monotonic, staleness, lineage;
-    progress_checks checks{{.max_epoch_difference = 1, .staleness_allowed = 80s, .longest_cut = cut, .name_of = {}}, monotonic, staleness, lineage};
+    progress_checks checks{
+        {.max_epoch_difference = 1, .staleness_allowed = 80s, .longest_cut = cut, .name_of = {}},
+        monotonic,
+        staleness,
+        lineage};
     checks.phase_changed(0s, 1, {peer_phase::computing, 0, state(0)});
     checks.phase_changed(0s, 2, {peer_phase::computing, 0, state(0)});
     checks.cut(5s);
@@ -170,13 +182,18 @@ TEST_CASE("state_lineage is violated by a round of two branches, where there has
       CAPTURE(one_branch);
       CAPTURE(apart);
       invariant monotonic, staleness, lineage;
-      progress_checks checks{{.one_branch = one_branch, .name_of = {}}, monotonic, staleness, lineage};
+      progress_checks checks{
+          {.one_branch = one_branch, .name_of = {}}, monotonic, staleness, lineage};
       checks.phase_changed(1s, 1, {peer_phase::computing, 4, state(4)});
       checks.phase_changed(1s, 2, {peer_phase::computing, 4, state(apart ? 44 : 4)});
       checks.phase_changed(1s, 3, {peer_phase::computing, 5, state(5)});
-      for (const actors::peer_id peer : {1, 2}) checks.contributed(2s, peer, contribution(4, static_cast<std::uint32_t>(peer), 3, {{peer, 1}}, {1}));
+      for (const actors::peer_id peer : {1, 2})
+        checks.contributed(2s, peer,
+                           contribution(4, static_cast<std::uint32_t>(peer), 3, {{peer, 1}}, {1}));
       CHECK(lineage.violated == (one_branch && apart ? 1 : 0));
-      if (one_branch && apart) CHECK(lineage.first_violation.find("peer 1 and peer 2 contribute to group") != std::string::npos);
+      if (one_branch && apart)
+        CHECK(lineage.first_violation.find("peer 1 and peer 2 contribute to group") !=
+              std::string::npos);
     }
 }
 

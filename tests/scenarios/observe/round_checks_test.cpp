@@ -78,8 +78,7 @@ TEST_CASE("denominator wants the outcome that the parts have") {
   swarm_round missing = good_round();
   missing.parts[1] = {1, 2, {0}, 3};
   CHECK(denominator(missing).violated == 2); // both call it ok
-  for (round_member& who : missing.members)
-    who.outcome = outcome::partial;
+  for (round_member& who : missing.members) who.outcome = outcome::partial;
   CHECK(denominator(missing).violated == 0);
 
   swarm_round none_missing = good_round();
@@ -114,7 +113,8 @@ TEST_CASE("mass_conserved lets values be cut off where their codec ends, and now
   what.mean = payload(std::vector<float>{2, (3 * 50 - 2) / 4.0F});
   CHECK(mass(what, {.allowed = {.largest = 50}}).violated == 0);
   what.mean = payload(std::vector<float>{2, (3 * 100 - 2) / 4.0F});
-  CHECK(mass(what, {.allowed = {.largest = 50}}).violated == 0);   // a part for which another codec was taken
+  CHECK(mass(what, {.allowed = {.largest = 50}}).violated ==
+        0); // a part for which another codec was taken
   what.mean = payload(std::vector<float>{2, 50});
   CHECK(mass(what, {.allowed = {.largest = 50}}).violated == 1);
 }
@@ -148,8 +148,7 @@ TEST_CASE("mass_conserved wants parts that tile the vector and payloads of one s
   CHECK(mass(longer).violated == 1);
   swarm_round hollow = good_round();
   hollow.mean = payload::hollow(8);
-  for (round_member& who : hollow.members)
-    who.values = payload::hollow(8);
+  for (round_member& who : hollow.members) who.values = payload::hollow(8);
   CHECK(mass(hollow).violated == 0);
   hollow.members[1].values = payload::hollow(12);
   CHECK(mass(hollow).violated == 1);
@@ -166,7 +165,9 @@ TEST_CASE("mass_conserved on a budget looks at other coordinates in every epoch"
   int caught = 0;
   for (std::uint64_t epoch = 0; epoch < 11; ++epoch) {
     big.epoch = epoch;
-    caught += mass(big, {.allowed = {.relative = 1e-5}, .budget = 200}).violated > 0 ? 1 : 0; // every 11th
+    caught += mass(big, {.allowed = {.relative = 1e-5}, .budget = 200}).violated > 0
+                  ? 1
+                  : 0; // every 11th
   }
   CHECK(caught == 1);
   CHECK(mass(big).violated == 1);

@@ -64,7 +64,8 @@ TEST_CASE("a round that some survivors completed and others did not is split") {
         1); // the cause, not who gave up because of it
 }
 
-TEST_CASE("of two rounds that follow each other the second counts, and the first only if it did not end well") {
+TEST_CASE("of two rounds that follow each other the second counts, and the first only if it did "
+          "not end well") {
   for (const outcome first : {outcome::ok, outcome::partial, outcome::failed}) {
     fixture f;
     for (std::uint32_t i = 0; i < 3; ++i) {
@@ -83,8 +84,7 @@ TEST_CASE("of two rounds that follow each other the second counts, and the first
     CHECK(f.book.counts().of(outcome::failed) == (first == outcome::failed ? 1 : 0));
     CHECK(f.book.counts().completed == 0);
     f.contribute(2, 3);
-    for (std::uint32_t i = 0; i < 3; ++i)
-      f.end(2, i, 3, outcome::ok);
+    for (std::uint32_t i = 0; i < 3; ++i) f.end(2, i, 3, outcome::ok);
     CHECK(f.book.counts().of(outcome::ok) == 1);
     CHECK(f.book.counts().completed == 1);
   }
@@ -180,12 +180,15 @@ TEST_CASE("ten thousand aborted rounds leave nothing open") {
   CHECK(f.book.counts().of(outcome::failed) == 10'000);
 }
 
-TEST_CASE("in local view a round is final when the members of this host have ended it, and theirs is the outcome") {
+TEST_CASE("in local view a round is final when the members of this host have ended it, and theirs "
+          "is the outcome") {
   std::vector<swarm_round> final;
-  round_book book([&](const swarm_round& what) { final.push_back(what); }, 60s, observed_view::local);
+  round_book book([&](const swarm_round& what) { final.push_back(what); }, 60s,
+                  observed_view::local);
   book.contributed(1s, 101, contribution(1, 1, 3, {{10, 10}}, {1}));
   CHECK(book.open() == 1);
-  book.ended(2s, 101, ending(1, 1, 3, outcome::partial, reason::sender_lost, {{0, 1, {0, 1}, 20}}, {1}));
+  book.ended(2s, 101,
+             ending(1, 1, 3, outcome::partial, reason::sender_lost, {{0, 1, {0, 1}, 20}}, {1}));
   REQUIRE(final.size() == 1);
   CHECK(final[0].outcome == outcome::partial);
   CHECK(final[0].members.size() == 3);

@@ -17,7 +17,14 @@ using actors::reason;
 
 namespace {
 
-enum class spoiled { nothing, divided_by_peers, lost_sample, skipped_index, other_order, expired_record };
+enum class spoiled {
+  nothing,
+  divided_by_peers,
+  lost_sample,
+  skipped_index,
+  other_order,
+  expired_record
+};
 
 /// Two peers and a shard over some epochs, as the stage would tell it.
 struct swarm {
@@ -40,7 +47,8 @@ struct swarm {
     observers = std::move(*made);
     for (std::uint32_t i = 0; i < 2; ++i) {
       observers->on_event({netem::event_kind::host_started, now, now, {i, 0}, {i, 0}, "", 0});
-      observers->on_host_started(now, 100 + i, "home-" + std::to_string(i), static_cast<std::uint32_t>(i), 0);
+      observers->on_host_started(now, 100 + i, "home-" + std::to_string(i),
+                                 static_cast<std::uint32_t>(i), 0);
       see(i, actors::phase_changed{peer_phase::computing, 0, state(0)});
     }
   }
@@ -72,8 +80,7 @@ struct swarm {
     now += 100ms;
     for (std::uint32_t i = 0; i < 2; ++i) {
       auto mine = ranges[i];
-      if (how == spoiled::lost_sample && i == 0)
-        --mine[0].count;
+      if (how == spoiled::lost_sample && i == 0) --mine[0].count;
       see(i, actors::phase_changed{peer_phase::averaging, n, state(n)});
       see(i, contribution(n, i, 2, mine, values[i]));
     }
@@ -81,7 +88,9 @@ struct swarm {
       message(1, 0), message(0, 1);
     else
       message(0, 1), message(1, 0);
-    for (std::uint32_t i = 0; i < 2; ++i) see(i, actors::records_given{now.count() + (how == spoiled::expired_record && n == 4 ? 0 : 1), now.count()});
+    for (std::uint32_t i = 0; i < 2; ++i)
+      see(i, actors::records_given{now.count() + (how == spoiled::expired_record && n == 4 ? 0 : 1),
+                                   now.count()});
     now += 400ms;
     const std::uint64_t weight = how == spoiled::lost_sample ? 3 : 4;
     for (std::uint32_t i = 0; i < 2; ++i) {
@@ -111,16 +120,14 @@ struct swarm {
 
 summary run(spoiled how, const run_directory* directory = nullptr, record_options record = {}) {
   swarm s(directory, how, record);
-  for (std::uint64_t n = 0; n < 10; ++n)
-    s.epoch(n);
+  for (std::uint64_t n = 0; n < 10; ++n) s.epoch(n);
   s.observers->on_held_out_loss(s.now, 2.5);
   return s.finish();
 }
 
 const summary::check_totals& check(const summary& s, std::string_view name) {
   for (const auto& [known, totals] : s.invariants)
-    if (known == name)
-      return totals;
+    if (known == name) return totals;
   FAIL("no such invariant");
   return s.invariants.front().second;
 }
@@ -158,7 +165,8 @@ TEST_CASE("a wrong denominator, a lost sample, a skipped index and another order
   CHECK(check(skipped, "samples_counted").violated == 1);
   const summary expired = run(spoiled::expired_record);
   CHECK(check(expired, "records_live").violated == 2);
-  CHECK(check(expired, "records_live").first_violation.find("gives a record that expired 0") != std::string::npos);
+  CHECK(check(expired, "records_live").first_violation.find("gives a record that expired 0") !=
+        std::string::npos);
   CHECK(run(spoiled::other_order).event_hash != run(spoiled::nothing).event_hash);
 }
 
@@ -176,7 +184,7 @@ TEST_CASE("days are counted of runs that are longer than one") {
   REQUIRE(out.days.size() == 3);
   CHECK(out.days[0] == summary::day_totals{1.75, 1, 4, 10});
   CHECK(out.days[1] == summary::day_totals{1.5, 0, 0, 0});
-  CHECK(out.days[2] == summary::day_totals{2, 0, 0, 0});  // half a day
+  CHECK(out.days[2] == summary::day_totals{2, 0, 0, 0}); // half a day
   CHECK(run(spoiled::nothing).days.empty());
 }
 
@@ -247,8 +255,7 @@ TEST_CASE("a run's files are written: metrics at their interval, events, an expo
   for (;;) {
     auto more = reader->next(line);
     REQUIRE(more.ok());
-    if (!*more)
-      break;
+    if (!*more) break;
     messages += line.find("\"what\":\"message\"") != std::string::npos ? 1 : 0;
     ends += line.find("\"what\":\"round_ended\"") != std::string::npos ? 1 : 0;
   }
@@ -282,7 +289,9 @@ TEST_CASE("a host alone judges what it can, and leaves what it knew when its pro
   REQUIRE(observers.ok());
   auto& o = **observers;
   o.on_host_started(0s, 101, "home-1", 1, 3);
-  const auto see = [&](duration time, const actors::observation& what) { o.on_observation(time, 101, 1, "home-1", what); };
+  const auto see = [&](duration time, const actors::observation& what) {
+    o.on_observation(time, 101, 1, "home-1", what);
+  };
   see(0s, actors::phase_changed{peer_phase::computing, 4, state(4)});
   see(1s, actors::trained{4, {{7, 2}}, 6});
   see(2s, contribution(4, 1, 3, {{7, 2}}, {1, 2}));
@@ -292,7 +301,8 @@ TEST_CASE("a host alone judges what it can, and leaves what it knew when its pro
   o.on_time(4500ms);
 
   CHECK(o.rounds().of(outcome::ok) == 1);
-  for (const auto rule : {invariant_rule::same_bits, invariant_rule::denominator, invariant_rule::mass_conserved, invariant_rule::staleness})
+  for (const auto rule : {invariant_rule::same_bits, invariant_rule::denominator,
+                          invariant_rule::mass_conserved, invariant_rule::staleness})
     CHECK(o.checks().of(rule).checked == 0);
   CHECK(o.checks().of(invariant_rule::samples_counted).checked > 0);
   CHECK(o.checks().of(invariant_rule::epoch_monotonic).checked > 0);
@@ -306,15 +316,16 @@ TEST_CASE("a host alone judges what it can, and leaves what it knew when its pro
   CHECK(rows.find("\n4.000000000,9,2,") != std::string::npos);
   auto log = event_log_reader::open(directory->file("events.jsonl.zst.partial"));
   std::string line, all;
-  for (auto more = log->next(line); more.ok() && *more; more = log->next(line))
-    all += line + "\n";
+  for (auto more = log->next(line); more.ok() && *more; more = log->next(line)) all += line + "\n";
   CHECK(all.find("\"contributed\"") != std::string::npos);
   CHECK(all.find("\"round_ended\"") != std::string::npos);
-  CHECK(read_file(directory->file("epochs.csv.partial")).value().find("\n4,0.000000000,2,3,\n") != std::string::npos);
+  CHECK(read_file(directory->file("epochs.csv.partial")).value().find("\n4,0.000000000,2,3,\n") !=
+        std::string::npos);
 
   // What is wrong with this host alone is seen.
   see(5s, contribution(9, 1, 3, {{7, 2}}, {1, 2}));
-  CHECK(o.checks().of(invariant_rule::samples_counted).violated > 0); // it did not compute these again
+  CHECK(o.checks().of(invariant_rule::samples_counted).violated >
+        0); // it did not compute these again
   see(6s, actors::phase_changed{peer_phase::computing, 3, state(3)});
   CHECK(o.checks().of(invariant_rule::epoch_monotonic).violated > 0);
 }

@@ -1,6 +1,6 @@
-#include "scenarios/observe/sample_book.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/training/observations.hpp"
+#include "scenarios/observe/sample_book.hpp"
 #include "tests/scenarios/observe/helpers.hpp"
 
 #include <doctest/doctest.h>
@@ -80,11 +80,13 @@ struct fixture {
     now += 10s;
   }
   std::uint64_t finish(duration at = 1000s, const std::optional<actors::state_id>& leading = {}) {
-    book.finish(at, [](actors::peer_id peer) -> std::optional<duration> {
-      if (peer == 100 || peer == 101)
-        return std::nullopt;
-      return duration(100s);
-    }, leading);
+    book.finish(
+        at,
+        [](actors::peer_id peer) -> std::optional<duration> {
+          if (peer == 100 || peer == 101) return std::nullopt;
+          return duration(100s);
+        },
+        leading);
     return check.violated;
   }
 };
@@ -93,21 +95,20 @@ struct fixture {
 
 TEST_CASE("samples_counted holds in a correct run and needs memory for what is under way only") {
   fixture f;
-  for (std::uint64_t n = 0; n < 100; ++n)
-    f.epoch(n);
+  for (std::uint64_t n = 0; n < 100; ++n) f.epoch(n);
   CHECK(f.book.pieces() == 1);
   CHECK(f.finish() == 0);
   CHECK(f.check.checked > 100);
 }
 
-TEST_CASE("what one of two primaries takes back has to be final again at the end, if the other one has committed it") {
+TEST_CASE("what one of two primaries takes back has to be final again at the end, if the other one "
+          "has committed it") {
   for (const bool again : {true, false}) {
     fixture f{.takeovers = true};
     f.epoch(0);
     f.move(sample_state::returned, 100, {{4, 2}});
     f.move(sample_state::leased, 100, {{8, 2}});
-    if (again)
-      f.move(sample_state::committed, 100, {{4, 2}, {8, 2}});
+    if (again) f.move(sample_state::committed, 100, {{4, 2}, {8, 2}});
     f.finish();
     INFO(f.check.first_violation);
     CHECK((f.check.violated > 0) == !again);
@@ -185,13 +186,13 @@ TEST_CASE(
     f.contribute(7, 100, {}), f.contribute(7, 101, {{5, 1}});
     f.end(7, outcome::ok);
     f.move(sample_state::returned, 102, {{20, 1}});
-    if (reported)
-      f.book.reported({"repeated", 101, 7, {{5, 1}}});
+    if (reported) f.book.reported({"repeated", 101, 7, {{5, 1}}});
     CHECK((f.finish() == 0) == reported);
   }
 }
 
-TEST_CASE("samples_counted lets the samples of a round be used again whose members died before others had heard of it") {
+TEST_CASE("samples_counted lets the samples of a round be used again whose members died before "
+          "others had heard of it") {
   for (const bool went_on : {false, true}) {
     CAPTURE(went_on);
     fixture f;
@@ -200,7 +201,8 @@ TEST_CASE("samples_counted lets the samples of a round be used again whose membe
     };
     f.epoch(0);
     stepped(0, 0, 1);
-    // 102 makes a step by itself, and dies before the shard hears of it: the samples are leased again.
+    // 102 makes a step by itself, and dies before the shard hears of it: the samples are leased
+    // again.
     const std::vector<sample_range> ours{{20, 4}};
     f.alone(1, 102, ours);
     stepped(1, 1, 9);
@@ -217,7 +219,8 @@ TEST_CASE("samples_counted lets the samples of a round be used again whose membe
   }
 }
 
-TEST_CASE("samples_counted lets samples be used again when all died who had a state that they are in") {
+TEST_CASE(
+    "samples_counted lets samples be used again when all died who had a state that they are in") {
   for (const bool anew : {true, false}) {
     CAPTURE(anew);
     fixture f;
@@ -235,7 +238,8 @@ TEST_CASE("samples_counted lets samples be used again when all died who had a st
   }
 }
 
-TEST_CASE("samples_counted, with averaged parameters: what led to a state is what the members of its rounds had") {
+TEST_CASE("samples_counted, with averaged parameters: what led to a state is what the members of "
+          "its rounds had") {
   for (const bool of_member : {true, false}) {
     CAPTURE(of_member);
     fixture f{.averaged = true};
@@ -244,7 +248,8 @@ TEST_CASE("samples_counted, with averaged parameters: what led to a state is wha
     f.book.stepped(102, {1, state(0), state(1), group(0)});
     f.move(sample_state::returned, 102, ours);
     f.alone(1, 100, ours);
-    // 100 goes on from the first state; 101, in the same round, from that of 102, or also from the first.
+    // 100 goes on from the first state; 101, in the same round, from that of 102, or also from the
+    // first.
     f.book.stepped(100, {2, state(0), state(2), group(1)});
     f.book.stepped(101, {2, state(of_member ? 1 : 0), state(3), group(1)});
     f.move(sample_state::committed, 100, ours);
@@ -254,8 +259,10 @@ TEST_CASE("samples_counted, with averaged parameters: what led to a state is wha
   }
 }
 
-TEST_CASE("samples_counted: a former primary that comes back may claim or free what the new one has committed, if nobody uses it") {
-  for (const auto& [used, reserved] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+TEST_CASE("samples_counted: a former primary that comes back may claim or free what the new one "
+          "has committed, if nobody uses it") {
+  for (const auto& [used, reserved] :
+       {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
     CAPTURE(used);
     CAPTURE(reserved);
     fixture f{.takeovers = true};
@@ -279,7 +286,8 @@ TEST_CASE("samples_counted: a step without a round gives back what was given to 
     CAPTURE(empty);
     fixture f{.computes_meanwhile = true};
     const auto step = [&](std::uint64_t epoch, bool with_round) {
-      f.book.stepped(100, {epoch, state(epoch - 1), state(epoch), with_round ? group(epoch) : actors::group_id{}});
+      f.book.stepped(100, {epoch, state(epoch - 1), state(epoch),
+                           with_round ? group(epoch) : actors::group_id{}});
     };
     f.lease(100, {{0, 10}});
     f.train(100, {{0, 4}});
@@ -371,7 +379,8 @@ TEST_CASE("samples_counted does not mind a sender whose data no part holds") {
   CHECK(f.finish() == 0);
 }
 
-TEST_CASE("samples_counted: who repeats a step beside computing drops what it had for that round, and nothing else") {
+TEST_CASE("samples_counted: who repeats a step beside computing drops what it had for that round, "
+          "and nothing else") {
   for (const bool keeps : {true, false}) {
     fixture f{.computes_meanwhile = true};
     f.lease(100, {{0, 40}}), f.lease(101, {{40, 10}});
@@ -388,14 +397,18 @@ TEST_CASE("samples_counted: who repeats a step beside computing drops what it ha
     f.contribute(1, 100, {{0, 10}}), f.contribute(1, 101, {{40, 10}});
     f.train(100, {{10, 5}});
     for (std::uint32_t i = 0; i < 2; ++i) {
-      const auto what = i == 0 ? ending(1, i, 2, outcome::failed, reason::reducer_timeout) : ending(1, i, 2, outcome::ok, reason::none, {{0, 1, {0, 1}, 0}}, {1});
+      const auto what = i == 0
+                            ? ending(1, i, 2, outcome::failed, reason::reducer_timeout)
+                            : ending(1, i, 2, outcome::ok, reason::none, {{0, 1, {0, 1}, 0}}, {1});
       f.book.round_ended(f.now, 100 + i, what);
       f.rounds.ended(f.now, 100 + i, what);
     }
-    f.move(sample_state::committed, 100, {{0, 10}}), f.move(sample_state::committed, 101, {{40, 10}});
+    f.move(sample_state::committed, 100, {{0, 10}}),
+        f.move(sample_state::committed, 101, {{40, 10}});
     f.book.repeated_step(100);
     // What it has computed meanwhile has to be in the next one.
-    f.contribute(2, 100, keeps ? std::vector<sample_range>{{10, 5}} : std::vector<sample_range>{{10, 3}});
+    f.contribute(2, 100,
+                 keeps ? std::vector<sample_range>{{10, 5}} : std::vector<sample_range>{{10, 3}});
     f.train(100, {{15, 5}});
     step(100, 3);
     f.contribute(3, 100, {{15, 5}});

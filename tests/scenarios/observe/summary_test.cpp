@@ -111,22 +111,27 @@ TEST_CASE("the table for people shows losses, rounds with reasons, and what was 
         std::string::npos);
 }
 
-TEST_CASE("a run of many days tells of them, in at most twenty rows, and how far its schedule got") {
+TEST_CASE(
+    "a run of many days tells of them, in at most twenty rows, and how far its schedule got") {
   summary s = example();
   s.epochs = 25000;
   s.epochs_planned = 31250;
   for (std::uint64_t i = 0; i < 75; ++i)
-    s.days.push_back({i % 2 == 0 ? 28.0 : 30.0, 330 + i, 4096 * (330 + i), std::uint64_t{10} << 30});
+    s.days.push_back(
+        {i % 2 == 0 ? 28.0 : 30.0, 330 + i, 4096 * (330 + i), std::uint64_t{10} << 30});
   const auto back = summary_from_json(to_json(s));
   REQUIRE(back.ok());
   CHECK(*back == s);
   const std::string text = table(s);
-  CHECK(text.find("\n  1 to 4         29.0    1,326    5,431,296        1.4 GiB\n") != std::string::npos);
-  CHECK(text.find("\n  73 to 75       28.7    1,209    4,952,064        1.0 GiB\n") != std::string::npos);
+  CHECK(text.find("\n  1 to 4         29.0    1,326    5,431,296        1.4 GiB\n") !=
+        std::string::npos);
+  CHECK(text.find("\n  73 to 75       28.7    1,209    4,952,064        1.0 GiB\n") !=
+        std::string::npos);
   CHECK(text.find("\n  schedule     25,000 of 31,250 steps (80.0 %)\n") != std::string::npos);
   CHECK(std::count(text.begin(), text.end(), '\n') < 32);
   s.days.resize(2);
-  CHECK(table(s).find("\n  2              30.0      331    1,355,776      341.3 MiB\n") != std::string::npos);
+  CHECK(table(s).find("\n  2              30.0      331    1,355,776      341.3 MiB\n") !=
+        std::string::npos);
   CHECK(table(example()).find("schedule") == std::string::npos);
 }
 

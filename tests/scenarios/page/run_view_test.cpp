@@ -30,16 +30,22 @@ x-run: {{shoal: 0.1.0, build: abc}}
                      peers);
 }
 
-json document(run_view& view) { return json::parse(view.document()); }
+json document(run_view& view) {
+  return json::parse(view.document());
+}
 
 /// The group of a round, 32 digits.
-std::string group(int i) { return fmt::format("{:032x}", i + 1); }
+std::string group(int i) {
+  return fmt::format("{:032x}", i + 1);
+}
 
-void tell_round(run_view& view, int i, duration started, duration took, const char* outcome, const char* reason, std::vector<std::string> members) {
+void tell_round(run_view& view, int i, duration started, duration took, const char* outcome,
+                const char* reason, std::vector<std::string> members) {
   const std::string id = group(i);
   for (const std::string& one : members)
     view.round_ended(started + took, {one, id, static_cast<std::uint64_t>(i), outcome, reason});
-  view.round({id, static_cast<std::uint64_t>(i), started, started + took, members.size(), outcome, reason, false, 8 * members.size()});
+  view.round({id, static_cast<std::uint64_t>(i), started, started + took, members.size(), outcome,
+              reason, false, 8 * members.size()});
 }
 
 } // namespace
@@ -83,17 +89,22 @@ TEST_CASE("a view says who was there, in which state, and who brought what") {
   REQUIRE(sessions["rows"].size() == 2);
   // home-0: a fifth joining, two fifths computing, two fifths averaging.
   const auto bins = sessions["bins"].get<std::size_t>();
-  const std::string joining = sessions["rows"][0]["shares"][0], computing = sessions["rows"][0]["shares"][1];
-  CHECK(std::count(joining.begin(), joining.end(), 'z') == doctest::Approx(0.2 * static_cast<double>(bins)).epsilon(0.05));
-  CHECK(std::count(computing.begin(), computing.end(), 'z') == doctest::Approx(0.4 * static_cast<double>(bins)).epsilon(0.05));
+  const std::string joining = sessions["rows"][0]["shares"][0],
+                    computing = sessions["rows"][0]["shares"][1];
+  CHECK(std::count(joining.begin(), joining.end(), 'z') ==
+        doctest::Approx(0.2 * static_cast<double>(bins)).epsilon(0.05));
+  CHECK(std::count(computing.begin(), computing.end(), 'z') ==
+        doctest::Approx(0.4 * static_cast<double>(bins)).epsilon(0.05));
   CHECK(sessions["ends"] == json{{"home-1", 100, "machine_killed"}});
 }
 
 TEST_CASE("rounds that went wrong or took long are kept with their members and transfers") {
   run_view view;
   view.begun(yaml(2));
-  const auto send = [&](std::uint64_t number, const char* from, const char* to, duration begun, duration left, const char* why) {
-    view.transfer({number, from, to, "part_chunk", 1000, begun, begun, left, left + 50ms, false, why, left - begun});
+  const auto send = [&](std::uint64_t number, const char* from, const char* to, duration begun,
+                        duration left, const char* why) {
+    view.transfer({number, from, to, "part_chunk", 1000, begun, begun, left, left + 50ms, false,
+                   why, left - begun});
   };
   for (int i = 0; i < 1000; ++i) {
     const duration start = i * 10s;
@@ -113,8 +124,7 @@ TEST_CASE("rounds that went wrong or took long are kept with their members and t
   CHECK(rounds["attempts"][0]["reason"] == "matchmaking_timeout");
   const auto find = [&](int epoch) {
     for (const json& one : rounds["kept"])
-      if (one["epoch"] == epoch)
-        return one;
+      if (one["epoch"] == epoch) return one;
     return json{};
   };
   CHECK(find(999)["outcome"] == "ok");
@@ -135,32 +145,40 @@ TEST_CASE("a hundred thousand peers are groups, and the document stays small") {
   run_view view;
   view.begun(yaml(peers));
   for (std::uint64_t i = 0; i < peers; ++i)
-    view.host_started(duration(static_cast<std::int64_t>(i) * 1'000'000), fmt::format("home-{}", i));
+    view.host_started(duration(static_cast<std::int64_t>(i) * 1'000'000),
+                      fmt::format("home-{}", i));
   for (std::uint64_t i = 0; i < peers; ++i)
-    view.phase(200s + duration(static_cast<std::int64_t>(i)), fmt::format("home-{}", i), "computing");
+    view.phase(200s + duration(static_cast<std::int64_t>(i)), fmt::format("home-{}", i),
+               "computing");
   for (int i = 0; i < 30'000; ++i)
-    tell_round(view, i, 300s + i * 10ms, 4s + i * 1us, i % 3 == 0 ? "failed" : "ok", i % 3 == 0 ? "leader_lost" : "none",
-               {fmt::format("home-{}", i), fmt::format("home-{}", i + 1), fmt::format("home-{}", i + 2)});
+    tell_round(
+        view, i, 300s + i * 10ms, 4s + i * 1us, i % 3 == 0 ? "failed" : "ok",
+        i % 3 == 0 ? "leader_lost" : "none",
+        {fmt::format("home-{}", i), fmt::format("home-{}", i + 1), fmt::format("home-{}", i + 2)});
   for (std::uint64_t i = 0; i < 4000; ++i)
     view.contribution(500s, fmt::format("home-{}", i), 1 + i % 7, 1.5);
   for (int i = 0; i < 4000; ++i)
-    view.metrics_row(fmt::format("{},1,2,3,,,100000,99999,100000,0,0,0,0,0,0,0,0,0,0,0,0\n", 600 + i));
+    view.metrics_row(
+        fmt::format("{},1,2,3,,,100000,99999,100000,0,0,0,0,0,0,0,0,0,0,0,0\n", 600 + i));
   for (int i = 0; i < 5000; ++i)
-    view.fault(1000s + i * 1s, static_cast<std::uint64_t>(i), "pause", true, std::vector<std::string>(2000, "home-1"));
+    view.fault(1000s + i * 1s, static_cast<std::uint64_t>(i), "pause", true,
+               std::vector<std::string>(2000, "home-1"));
   const std::string text = view.document();
   CHECK(text.size() < 2'000'000);
   const json all = json::parse(text);
   CHECK(all["sessions"]["by"] == "group");
   REQUIRE(all["sessions"]["rows"].size() == 1);
   CHECK(all["sessions"]["rows"][0]["hosts"] == peers);
-  CHECK(all["participants"]["hosts"].size() + all["participants"]["more"].get<std::size_t>() == peers);
+  CHECK(all["participants"]["hosts"].size() + all["participants"]["more"].get<std::size_t>() ==
+        peers);
   CHECK(all["rounds"]["total"] == 30'000);
 }
 
 TEST_CASE("a name that no scenario has is a row of its own") {
   run_view view;
   view.begun(yaml(2));
-  for (const char* name : {"visitor", "home-2", "home-01", "home-", "-", "", "lab-99999999999999999999", "relay.harbour"}) {
+  for (const char* name : {"visitor", "home-2", "home-01", "home-", "-", "",
+                           "lab-99999999999999999999", "relay.harbour"}) {
     view.host_started(1s, name);
     view.contribution(2s, name, 1, 1);
   }
@@ -174,18 +192,22 @@ TEST_CASE("lines are not called idle from where on transfers were not recorded a
   view.host_started(0s, "home-0");
   view.host_started(0s, "home-1");
   // 1.25 MB in a second is all that 10 Mbit can carry.
-  view.transfer({1, "home-0", "home-1", "part_chunk", 1'250'000, 0s, 0s, 1s, 1s, false, "uplink of home-0", 1s});
+  view.transfer({1, "home-0", "home-1", "part_chunk", 1'250'000, 0s, 0s, 1s, 1s, false,
+                 "uplink of home-0", 1s});
   CHECK(document(view)["links"]["until"].is_null());
   CHECK(document(view)["rounds"]["transfers_until"].is_null());
-  view.transfer({2, "home-0", "home-1", "part_chunk", 1'250'000, 1s, 1s, 2s, 2s, false, "uplink of home-0", 1s});
+  view.transfer({2, "home-0", "home-1", "part_chunk", 1'250'000, 1s, 1s, 2s, 2s, false,
+                 "uplink of home-0", 1s});
   view.host_ended(1000s, "home-1", "left");
   const json all = document(view);
   CHECK(all["rounds"]["transfers_until"] == 2.0);
   CHECK(all["links"]["until"] == 2.0);
   CHECK(all["links"]["rows"][0]["name"] == "uplink of home-0");
   CHECK(all["links"]["rows"][0]["mean"].get<double>() == doctest::Approx(1));
-  CHECK(all["links"]["bins"].get<double>() * all["links"]["bin"].get<double>() < 2.0 + all["links"]["bin"].get<double>() + 1e-9);
-  CHECK(all["links"]["rows"][0]["use"].get<std::string>().size() == all["links"]["bins"].get<std::size_t>());
+  CHECK(all["links"]["bins"].get<double>() * all["links"]["bin"].get<double>() <
+        2.0 + all["links"]["bin"].get<double>() + 1e-9);
+  CHECK(all["links"]["rows"][0]["use"].get<std::string>().size() ==
+        all["links"]["bins"].get<std::size_t>());
 }
 
 TEST_CASE("a round whose members all died has no time below nothing") {

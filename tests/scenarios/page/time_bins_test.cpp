@@ -1,6 +1,5 @@
-#include "scenarios/page/time_bins.hpp"
-
 #include "kernels/base/rng.hpp"
+#include "scenarios/page/time_bins.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +7,8 @@ using namespace shoal;
 using namespace shoal::scenarios;
 
 TEST_CASE("wider bins have the sums of the narrow ones, whenever they got wider") {
-  // The same spans, once with an axis that grows as they come and once with one that had grown before.
+  // The same spans, once with an axis that grows as they come and once with one that had grown
+  // before.
   constexpr std::int64_t last = 3'600'000'000'000;
   rng draws = stream(1, "test");
   time_axis growing, grown;
@@ -16,17 +16,16 @@ TEST_CASE("wider bins have the sums of the narrow ones, whenever they got wider"
   time_bins<2> a, b;
   std::int64_t sum = 0, t = 0;
   while (t < last) {
-    const std::int64_t to = std::min<std::int64_t>(last, t + 1 + static_cast<std::int64_t>(draws.uniform() * 20e9));
+    const std::int64_t to =
+        std::min<std::int64_t>(last, t + 1 + static_cast<std::int64_t>(draws.uniform() * 20e9));
     const auto value = static_cast<std::int64_t>(draws.uniform() * 1e6);
-    for (unsigned i = growing.reach(to); i > 0; --i)
-      a.widen();
+    for (unsigned i = growing.reach(to); i > 0; --i) a.widen();
     a.spread(growing, t, to, 1, value);
     b.spread(grown, t, to, 1, value);
     sum += value;
     t = to;
   }
-  for (unsigned i = growing.reach(last); i > 0; --i)
-    a.widen();
+  for (unsigned i = growing.reach(last); i > 0; --i) a.widen();
   REQUIRE(growing.width() == grown.width());
   std::int64_t found = 0;
   for (std::size_t i = 0; i < time_axis::bins; ++i) {

@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "scenarios/schema/diagnostic.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal::scenarios;
 
@@ -13,11 +13,10 @@ TEST_CASE("a diagnostic is rendered like a compiler's, with the source line and 
   what.notes = {"did you mean 'bandwidth'?"};
   what.source_line = "    bandwith: 20Mbit";
   what.length = 8;
-  CHECK(render(what) ==
-        "s.yaml:12:5: error: unknown key 'bandwith' in peers.home\n"
-        "    bandwith: 20Mbit\n"
-        "    ^~~~~~~~\n"
-        "note: did you mean 'bandwidth'?\n");
+  CHECK(render(what) == "s.yaml:12:5: error: unknown key 'bandwith' in peers.home\n"
+                        "    bandwith: 20Mbit\n"
+                        "    ^~~~~~~~\n"
+                        "note: did you mean 'bandwidth'?\n");
   what.warning = true;
   CHECK(render(what).starts_with("s.yaml:12:5: warning: "));
   CHECK(render(what, true).find("\x1b[") != std::string::npos);

@@ -1,5 +1,8 @@
-// Reading files and rendering whole results, for the tests of the schema. Tests start in the repository's root.
+// Reading files and rendering whole results, for the tests of the schema. Tests start in the
+// repository's root.
 #pragma once
+
+#include "scenarios/schema/load.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,8 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/schema/load.hpp"
-
 namespace shoal::scenarios::test {
 
 inline std::string read_file(const std::filesystem::path& path) {
@@ -19,7 +20,9 @@ inline std::string read_file(const std::filesystem::path& path) {
 }
 
 /// Set SHOAL_UPDATE_EXPECTED to write what is compared instead, and then read the difference.
-inline bool updating() { return std::getenv("SHOAL_UPDATE_EXPECTED") != nullptr; }
+inline bool updating() {
+  return std::getenv("SHOAL_UPDATE_EXPECTED") != nullptr;
+}
 
 inline void write_file(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
@@ -49,4 +52,4 @@ inline std::string small(const std::string& more = "") {
          more;
 }
 
-}  // namespace shoal::scenarios::test
+} // namespace shoal::scenarios::test

@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "tests/scenarios/schema/files.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -32,16 +32,17 @@ TEST_CASE("a glob of many stars takes no exponential time") {
 }
 
 TEST_CASE("groups expand to hosts in the file's order, each with its own start") {
-  const load_result result = load_text(
-      "stop_time: 1h\n"
-      "network: {regions: [eu, us]}\n"
-      "workload: {kind: timing}\n"
-      "devices: {laptop: {samples_per_second: 10}}\n"
-      "peers:\n"
-      "  zebra: {count: 2, up: 1Mbit, down: 2Mbit, device: laptop, start: 3s, start_spacing: 500ms}\n"
-      "  ant: {region: us, up: 3Mbit, down: 4Mbit, device: laptop, absent: true}\n"
-      "faults: [{join: host, select: ant-*, at: 5s}]\n",
-      "s.yaml");
+  const load_result result =
+      load_text("stop_time: 1h\n"
+                "network: {regions: [eu, us]}\n"
+                "workload: {kind: timing}\n"
+                "devices: {laptop: {samples_per_second: 10}}\n"
+                "peers:\n"
+                "  zebra: {count: 2, up: 1Mbit, down: 2Mbit, device: laptop, start: 3s, "
+                "start_spacing: 500ms}\n"
+                "  ant: {region: us, up: 3Mbit, down: 4Mbit, device: laptop, absent: true}\n"
+                "faults: [{join: host, select: ant-*, at: 5s}]\n",
+                "s.yaml");
   REQUIRE_MESSAGE(result.value, rendered(result));
   const auto hosts = expand_hosts(*result.value);
   REQUIRE(hosts.size() == 3);
@@ -58,13 +59,25 @@ TEST_CASE("groups expand to hosts in the file's order, each with its own start")
   CHECK(result.warnings.empty());
 }
 
-TEST_CASE("patterns that have no name in common are told apart by how they begin, and no others are") {
-  for (const auto& [a, b] : {std::pair{"home-1*", "home-2*"}, {"home-*", "office-*"}, {"home-7", "home-8"}, {"home-7", "home-[89]"}, {"home-1", "home"}, {"", "a*"}}) {
+TEST_CASE(
+    "patterns that have no name in common are told apart by how they begin, and no others are") {
+  for (const auto& [a, b] : {std::pair{"home-1*", "home-2*"},
+                             {"home-*", "office-*"},
+                             {"home-7", "home-8"},
+                             {"home-7", "home-[89]"},
+                             {"home-1", "home"},
+                             {"", "a*"}}) {
     CAPTURE(a);
     CHECK_FALSE(may_overlap(a, b));
     CHECK_FALSE(may_overlap(b, a));
   }
-  for (const auto& [a, b] : {std::pair{"home-1*", "home-12*"}, {"*", "office-*"}, {"home-7", "home-?"}, {"h[a", "h*"}, {"h[a]*", "hz*"}, {"home-7", "home-7"}, {"*-1", "*-2"}}) {
+  for (const auto& [a, b] : {std::pair{"home-1*", "home-12*"},
+                             {"*", "office-*"},
+                             {"home-7", "home-?"},
+                             {"h[a", "h*"},
+                             {"h[a]*", "hz*"},
+                             {"home-7", "home-7"},
+                             {"*-1", "*-2"}}) {
     CAPTURE(a);
     CHECK(may_overlap(a, b));
     CHECK(may_overlap(b, a));
@@ -73,7 +86,8 @@ TEST_CASE("patterns that have no name in common are told apart by how they begin
 
 TEST_CASE("data files are counted once, whatever links point to them") {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / ("shoal-hosts-" + std::to_string(std::rand()));
+  const fs::path folder =
+      fs::temp_directory_path() / ("shoal-hosts-" + std::to_string(std::rand()));
   fs::create_directories(folder / "sub");
   write_file(folder / "a.txt", "a");
   write_file(folder / "b.txt", "b");

@@ -1,8 +1,8 @@
-// Each file under tests/scenarios/invalid is refused with exactly the text beside it. Lines '# --set a.b=c'
-// at its top are overrides.
-#include <doctest/doctest.h>
-
+// Each file under tests/scenarios/invalid is refused with exactly the text beside it. Lines '#
+// --set a.b=c' at its top are overrides.
 #include "tests/scenarios/schema/files.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal::scenarios;
 using namespace shoal::scenarios::test;

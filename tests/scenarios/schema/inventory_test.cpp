@@ -1,9 +1,9 @@
 // Hosts with names of their own, and the inventory that a scenario is promoted to.
-#include <doctest/doctest.h>
-
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/inventory.hpp"
 #include "scenarios/schema/load.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -33,27 +33,38 @@ std::string first_error(const std::string& text) {
   return loaded.errors.front().message;
 }
 
-std::string group(const std::string& more) { return "peers: {home: {up: 10Mbit, down: 50Mbit, device: laptop" + more + "}}\n"; }
+std::string group(const std::string& more) {
+  return "peers: {home: {up: 10Mbit, down: 50Mbit, device: laptop" + more + "}}\n";
+}
 
-}  // namespace
+} // namespace
 
-TEST_CASE("hosts can have names of their own, and there are as many as names unless more are said") {
+TEST_CASE(
+    "hosts can have names of their own, and there are as many as names unless more are said") {
   using list = std::vector<std::string>;
   CHECK(names_in(group(", count: 2")) == list{"shard-0", "home-0", "home-1"});
   CHECK(names_in(group(", names: [ada, bob]")) == list{"shard-0", "ada", "bob"});
   CHECK(names_in(group(", names: [ada], count: 3")) == list{"shard-0", "ada", "home-1", "home-2"});
   CHECK(names_in("data: {names: [text]}\n" + group(", count: 1")) == list{"text", "home-0"});
-  CHECK(names_in("data: {names: [text], replicas: 2}\n" + group(", count: 1")) == list{"text", "shard-1", "home-0"});
+  CHECK(names_in("data: {names: [text], replicas: 2}\n" + group(", count: 1")) ==
+        list{"text", "shard-1", "home-0"});
   // Faults find them by these.
-  CHECK(load_text(head + "faults: [{kill: machine, select: a*, at: 1s}]\n" + group(", names: [ada, bob]"), "s.yaml").value);
+  CHECK(load_text(head + "faults: [{kill: machine, select: a*, at: 1s}]\n" +
+                      group(", names: [ada, bob]"),
+                  "s.yaml")
+            .value);
 }
 
 TEST_CASE("names that two hosts would have, or that are none, are refused") {
-  CHECK(first_error(group(", names: [ada, ada]")) == "a host of peers.home has the name 'ada', too");
-  CHECK(first_error(group(", names: [ada, home-2], count: 3")) == "a host of peers.home has the name 'home-2', too");
+  CHECK(first_error(group(", names: [ada, ada]")) ==
+        "a host of peers.home has the name 'ada', too");
+  CHECK(first_error(group(", names: [ada, home-2], count: 3")) ==
+        "a host of peers.home has the name 'home-2', too");
   CHECK(first_error(group(", names: [shard-0]")) == "a host of data has the name 'shard-0', too");
-  CHECK(first_error("data: {names: [ada]}\n" + group(", names: [ada]")) == "a host of peers.home has the name 'ada', too");
-  CHECK(first_error(group(", names: [Ada]")) == "'Ada' cannot name a host: use a-z, 0-9, '_' and '-'");
+  CHECK(first_error("data: {names: [ada]}\n" + group(", names: [ada]")) ==
+        "a host of peers.home has the name 'ada', too");
+  CHECK(first_error(group(", names: [Ada]")) ==
+        "'Ada' cannot name a host: use a-z, 0-9, '_' and '-'");
   CHECK(first_error(group(", names: [ada, bob], count: 1")) == "2 names, and count is 1");
   CHECK(first_error("data: {names: [a, b]}\n" + group("")) == "2 names, and replicas is 1");
 }
@@ -104,8 +115,11 @@ TEST_CASE("a mistake in an inventory is told with its line") {
   says("hosts: {}", "an inventory needs at least one host");
   says("[]", "an inventory is a mapping of keys to values, not a list");
   says("hosts: {A: {up: 1Mbit, down: 1Mbit}}", "hosts.yaml:1:9: error: 'A' cannot name a host");
-  says("hosts:\n  a: {up: 1Mbit, down: 1Mbit, address: 'x:1'}\n  b: {up: 1Mbit, down: 1Mbit, address: 'x:1'}\n",
-       "hosts.yaml:3:40: error: 'a' and 'b' have one address, x:1: two nodes on one machine need two ports");
-  says("hosts: {a: {up: 1Mbit, down: 1Mbit, delays: {b: 1ms}}}", "hosts.yaml:1:46: warning: there is no host 'b' in this inventory");
+  says("hosts:\n  a: {up: 1Mbit, down: 1Mbit, address: 'x:1'}\n  b: {up: 1Mbit, down: 1Mbit, "
+       "address: 'x:1'}\n",
+       "hosts.yaml:3:40: error: 'a' and 'b' have one address, x:1: two nodes on one machine need "
+       "two ports");
+  says("hosts: {a: {up: 1Mbit, down: 1Mbit, delays: {b: 1ms}}}",
+       "hosts.yaml:1:46: warning: there is no host 'b' in this inventory");
   says("hosts: {a: {up: 1Mbit, down: 1Mbit, adress: 'x:1'}}", "did you mean 'address'?");
 }

@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "tests/scenarios/schema/files.hpp"
+
+#include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -19,7 +19,7 @@ void round_trip(const std::filesystem::path& file) {
   CHECK(to_yaml(*second.value) == text);
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a resolved scenario reads back as the same scenario") {
   const auto files = yaml_files("tests/scenarios/valid");
@@ -62,7 +62,8 @@ TEST_CASE("what a file leaves out has its documented default") {
 }
 
 TEST_CASE("relative data paths begin in the scenario's folder and become absolute") {
-  const load_result result = load_text(small("data: {files: [../books/*.txt, /tmp/x]}\n"), "/a/b/s.yaml");
+  const load_result result =
+      load_text(small("data: {files: [../books/*.txt, /tmp/x]}\n"), "/a/b/s.yaml");
   REQUIRE_MESSAGE(result.value, rendered(result));
   CHECK(result.value->data.files == std::vector<std::string>{"/a/books/*.txt", "/tmp/x"});
 }
@@ -101,8 +102,10 @@ TEST_CASE("churn, optimizer schedule and expectations are read") {
 }
 
 TEST_CASE("a file that is not there or is a folder is an error, not a crash") {
-  CHECK(rendered(load("no/such.yaml")) == "no/such.yaml: error: cannot be read: No such file or directory\n");
-  CHECK(rendered(load("scenarios")) == "scenarios: error: is a directory, expected a scenario file\n");
+  CHECK(rendered(load("no/such.yaml")) ==
+        "no/such.yaml: error: cannot be read: No such file or directory\n");
+  CHECK(rendered(load("scenarios")) ==
+        "scenarios: error: is a directory, expected a scenario file\n");
 }
 
 TEST_CASE("the reference page is the one that the descriptions give") {
@@ -112,15 +115,15 @@ TEST_CASE("the reference page is the one that the descriptions give") {
 }
 
 TEST_CASE("a line fills what its group does not give, and nothing else") {
-  const auto result = load_text(
-      "stop_time: 10min\n"
-      "devices: {d: {samples_per_second: 9}}\n"
-      "peers:\n"
-      "  plain: {line: cable, device: d}\n"
-      "  own: {line: cable, up: 3Mbit, jitter: 1ms, distribution: uniform, bursts: {p: 1%, r: 30%}, hosts_per_line: 2, device: d}\n"
-      "workload: {kind: timing}\n"
-      "training: {target_batch: 16}\n",
-      "s.yaml");
+  const auto result = load_text("stop_time: 10min\n"
+                                "devices: {d: {samples_per_second: 9}}\n"
+                                "peers:\n"
+                                "  plain: {line: cable, device: d}\n"
+                                "  own: {line: cable, up: 3Mbit, jitter: 1ms, distribution: "
+                                "uniform, bursts: {p: 1%, r: 30%}, hosts_per_line: 2, device: d}\n"
+                                "workload: {kind: timing}\n"
+                                "training: {target_batch: 16}\n",
+                                "s.yaml");
   REQUIRE_MESSAGE(result.value, rendered(result));
   const auto& plain = result.value->peers[0];
   CHECK(plain.up.bits_per_second == 20e6);

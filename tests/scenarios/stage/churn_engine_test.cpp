@@ -1,4 +1,7 @@
 // The engine against a world that is a queue and a set of running machines.
+#include "scenarios/stage/churn.hpp"
+#include "tests/scenarios/schema/files.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,9 +13,6 @@
 #include <set>
 #include <string>
 
-#include "scenarios/stage/churn.hpp"
-#include "tests/scenarios/schema/files.hpp"
-
 using namespace shoal;
 using namespace shoal::scenarios;
 using namespace std::chrono_literals;
@@ -20,26 +20,26 @@ using namespace std::chrono_literals;
 namespace {
 
 struct toy_world {
-  std::multimap<duration, std::function<void()>> queue;   // equal times in the order of insertion
+  std::multimap<duration, std::function<void()>> queue; // equal times in the order of insertion
   std::size_t longest_queue = 0;
   std::set<std::uint32_t> up;
   duration now{};
   std::string log;
-  churn_engine engine{{
-      [this](duration when, std::function<void()> action) {
-        CHECK(when >= now);
-        queue.emplace(when, std::move(action));
-        longest_queue = std::max(longest_queue, queue.size());
-      },
-      [this](std::uint32_t machine) { return up.contains(machine); },
-      [this](std::uint32_t machine) {
-        REQUIRE(up.insert(machine).second);
-        log += to_string(now) + " +" + std::to_string(machine) + "\n";
-      },
-      [this](std::uint32_t machine, fault_scope scope) {
-        REQUIRE(up.erase(machine) == 1);
-        log += to_string(now) + " -" + std::to_string(machine) + (scope == fault_scope::machine ? " silent\n" : "\n");
-      }}};
+  churn_engine engine{{[this](duration when, std::function<void()> action) {
+                         CHECK(when >= now);
+                         queue.emplace(when, std::move(action));
+                         longest_queue = std::max(longest_queue, queue.size());
+                       },
+                       [this](std::uint32_t machine) { return up.contains(machine); },
+                       [this](std::uint32_t machine) {
+                         REQUIRE(up.insert(machine).second);
+                         log += to_string(now) + " +" + std::to_string(machine) + "\n";
+                       },
+                       [this](std::uint32_t machine, fault_scope scope) {
+                         REQUIRE(up.erase(machine) == 1);
+                         log += to_string(now) + " -" + std::to_string(machine) +
+                                (scope == fault_scope::machine ? " silent\n" : "\n");
+                       }}};
 
   void run(duration limit) {
     while (!queue.empty() && queue.begin()->first <= limit) {
@@ -54,22 +54,25 @@ struct toy_world {
 
 churned_host replaying(std::vector<netem::session> sessions, duration offset = {},
                        fault_scope ending = fault_scope::process) {
-  return {netem::session_source::replayed(std::make_shared<const std::vector<netem::session>>(std::move(sessions))),
+  return {netem::session_source::replayed(
+              std::make_shared<const std::vector<netem::session>>(std::move(sessions))),
           offset, ending};
 }
 
 scenario loaded(const std::string& churn) {
-  const auto result = load_text(
-      "stop_time: 1h\nworkload: {kind: timing}\ndevices: {laptop: {samples_per_second: 10}}\nseed: 7\n"
-      "peers:\n"
-      "  steady: {count: 2, up: 10Mbit, down: 50Mbit, device: laptop}\n"
-      "  home: {count: 3, up: 10Mbit, down: 50Mbit, device: laptop, start: 5s, start_spacing: 1s, churn: " + churn + "}\n",
-      "s.yaml");
+  const auto result = load_text("stop_time: 1h\nworkload: {kind: timing}\ndevices: {laptop: "
+                                "{samples_per_second: 10}}\nseed: 7\n"
+                                "peers:\n"
+                                "  steady: {count: 2, up: 10Mbit, down: 50Mbit, device: laptop}\n"
+                                "  home: {count: 3, up: 10Mbit, down: 50Mbit, device: laptop, "
+                                "start: 5s, start_spacing: 1s, churn: " +
+                                    churn + "}\n",
+                                "s.yaml");
   REQUIRE_MESSAGE(result.value, test::rendered(result));
   return *result.value;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("hosts start and end when their sessions do, with one event each ahead") {
   toy_world world;
@@ -77,7 +80,8 @@ TEST_CASE("hosts start and end when their sessions do, with one event each ahead
   world.engine.add(2, replaying({{5s, 6s}, {7s, netem::forever}}, 100s, fault_scope::machine));
   world.engine.add(3, replaying({}));
   world.run(1h);
-  CHECK(world.log == "0s +1\n10s -1\n20s +1\n30s -1\n30s +1\n35s -1\n105s +2\n106s -2 silent\n107s +2\n");
+  CHECK(world.log ==
+        "0s +1\n10s -1\n20s +1\n30s -1\n30s +1\n35s -1\n105s +2\n106s -2 silent\n107s +2\n");
   CHECK(world.longest_queue == 2);
   CHECK(world.engine.started() == 5);
   CHECK(world.engine.ended() == 4);
@@ -114,7 +118,8 @@ TEST_CASE("a stopped engine starts and ends nothing") {
 }
 
 TEST_CASE("only groups with churn are planned, each host from its own start") {
-  const auto what = loaded("{session: {distribution: exponential, mean: 1min}, gap: {distribution: weibull, mean: 10s, shape: 0.7}, ending: machine}");
+  const auto what = loaded("{session: {distribution: exponential, mean: 1min}, gap: {distribution: "
+                           "weibull, mean: 10s, shape: 0.7}, ending: machine}");
   const auto hosts = expand_hosts(what);
   auto plan = plan_churn(what, hosts);
   REQUIRE(plan);
@@ -140,7 +145,8 @@ TEST_CASE("only groups with churn are planned, each host from its own start") {
 
 TEST_CASE("the plan of one group does not move when another has more hosts") {
   const auto sessions = [](std::uint64_t steady) {
-    auto what = loaded("{session: {distribution: exponential, mean: 1min}, gap: {distribution: exponential, mean: 10s}}");
+    auto what = loaded("{session: {distribution: exponential, mean: 1min}, gap: {distribution: "
+                       "exponential, mean: 10s}}");
     what.peers[0].count = steady;
     auto plan = plan_churn(what, expand_hosts(what));
     REQUIRE(plan);

@@ -15,7 +15,7 @@ TEST_CASE("a shard is deserted when the last host that it was linked with says g
   CHECK_FALSE(d.since());
   CHECK(d.left("p-1", 7s));
   CHECK(d.since() == 7s);
-  CHECK_FALSE(d.left("p-1", 8s));   // says it again
+  CHECK_FALSE(d.left("p-1", 8s)); // says it again
   CHECK(d.since() == 7s);
 }
 
@@ -38,9 +38,9 @@ TEST_CASE("a host that is dialled while its process ends and is lost then has le
   desertion d;
   d.linked("p-0");
   CHECK(d.left("p-0", 10s));
-  d.linked("p-0");                  // its listener still accepts
+  d.linked("p-0"); // its listener still accepts
   CHECK_FALSE(d.since());
-  CHECK(d.lost("p-0", 11s));        // 'the other side is gone'
+  CHECK(d.lost("p-0", 11s)); // 'the other side is gone'
   CHECK(d.since() == 11s);
 }
 

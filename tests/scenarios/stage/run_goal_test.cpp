@@ -1,8 +1,8 @@
 #include "scenarios/stage/run_goal.hpp"
 
-#include <array>
-
 #include <doctest/doctest.h>
+
+#include <array>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -21,7 +21,8 @@ TEST_CASE("a run ends with the step to its last epoch, once") {
 }
 
 TEST_CASE("the earlier of the planned end and the wanted one counts") {
-  for (const auto& [planned, limit, end] : {std::array<std::uint64_t, 3>{10, 4, 4}, {4, 10, 4}, {0, 7, 7}, {7, 0, 7}, {0, 0, 0}}) {
+  for (const auto& [planned, limit, end] :
+       {std::array<std::uint64_t, 3>{10, 4, 4}, {4, 10, 4}, {0, 7, 7}, {7, 0, 7}, {0, 0, 0}}) {
     run_goal goal;
     goal.begin(planned, limit, false);
     CHECK(goal.epoch() == end);
@@ -37,7 +38,8 @@ TEST_CASE("training without an end is never over") {
   CHECK_FALSE(goal.reached());
 }
 
-TEST_CASE("one host of many also ends with a download or a commit of the last epoch; a whole swarm does not") {
+TEST_CASE("one host of many also ends with a download or a commit of the last epoch; a whole swarm "
+          "does not") {
   for (const bool one_host : {true, false}) {
     run_goal adopts, commits;
     adopts.begin(10, 0, one_host);

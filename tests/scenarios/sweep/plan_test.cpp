@@ -1,8 +1,7 @@
 #include "scenarios/sweep/plan.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 #include <doctest/doctest.h>
-
-#include "tests/support/scratch_folder.hpp"
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -24,7 +23,7 @@ sweep_plan plan_of(const std::string& file) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("cells are numbered with seeds fastest, then the last option") {
   const auto plan = plan_of("s.yaml");
@@ -33,7 +32,8 @@ TEST_CASE("cells are numbered with seeds fastest, then the last option") {
   CHECK(plan.choices(0) == std::vector<std::size_t>{0, 0});
   CHECK(plan.choices(1) == std::vector<std::size_t>{0, 1});
   CHECK(plan.choices(3) == std::vector<std::size_t>{1, 0});
-  CHECK(plan.sets_of(4) == std::vector<std::string>{"training.epochs=4", "peers.home.count=5", "peers.home.up=10Mbit"});
+  CHECK(plan.sets_of(4) == std::vector<std::string>{"training.epochs=4", "peers.home.count=5",
+                                                    "peers.home.up=10Mbit"});
   CHECK(plan.label_of(4) == "peers.home.count=5 peers.home.up=10Mbit");
   CHECK(plan.point_of(9) == 4);
   CHECK(plan.seed_of(9) == 2);
@@ -48,10 +48,14 @@ TEST_CASE("a grid that cannot be is refused") {
     return sound ? std::string{} : sound.error();
   };
   CHECK(refused([](auto&) {}).empty());
-  CHECK(refused([](auto& p) { p.vary.clear(), p.seeds = {1}; }) == "there is nothing to sweep: give --vary PATH=VALUES, or several --seeds");
-  CHECK(refused([](auto& p) { p.vary.push_back(p.vary[0]); }) == "--vary peers.home.count is there twice");
-  CHECK(refused([](auto& p) { p.sets.push_back("peers.home.up=1Mbit"); }) == "peers.home.up is both varied and set");
-  CHECK(refused([](auto& p) { p.vary[0].path = "seed"; }) == "--vary seed: seeds are given by --seeds");
+  CHECK(refused([](auto& p) { p.vary.clear(), p.seeds = {1}; }) ==
+        "there is nothing to sweep: give --vary PATH=VALUES, or several --seeds");
+  CHECK(refused([](auto& p) { p.vary.push_back(p.vary[0]); }) ==
+        "--vary peers.home.count is there twice");
+  CHECK(refused([](auto& p) { p.sets.push_back("peers.home.up=1Mbit"); }) ==
+        "peers.home.up is both varied and set");
+  CHECK(refused([](auto& p) { p.vary[0].path = "seed"; }) ==
+        "--vary seed: seeds are given by --seeds");
   CHECK(refused([](auto& p) { p.vary[0].values.resize(400), p.vary[1].values.resize(126); }) ==
         "the grid has more than 100000 cells; vary less, or by fewer values or seeds");
 }
@@ -100,10 +104,12 @@ TEST_CASE("in what two sweeps differ is said by name") {
   now.metrics = {"epochs"};
   CHECK(!difference(was, first.first_scenario, now, first.first_scenario));
   now.vary[0].values = {"3"};
-  CHECK(difference(was, first.first_scenario, now, first.first_scenario) == "--vary was peers.home.count=3,5 and is now peers.home.count=3");
+  CHECK(difference(was, first.first_scenario, now, first.first_scenario) ==
+        "--vary was peers.home.count=3,5 and is now peers.home.count=3");
   now = was;
   now.seeds = {1, 2, 3};
-  CHECK(difference(was, first.first_scenario, now, first.first_scenario) == "--seeds was 1,2 and is now 1,2,3");
+  CHECK(difference(was, first.first_scenario, now, first.first_scenario) ==
+        "--seeds was 1,2 and is now 1,2,3");
   folder.write("s.yaml", std::string(text) + "averaging: {round_timeout: 60s}\n");
   const auto changed = check_points(was);
   now = was;

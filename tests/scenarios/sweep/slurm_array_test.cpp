@@ -16,7 +16,8 @@ TEST_CASE("a sweep has a task for each cell, up to what Slurm takes") {
   CHECK(files[0].executable);
   CHECK(files[1].text.find("#SBATCH --array=0-44%8\n") != std::string::npos);
   CHECK(files[1].text.find("#SBATCH --job-name=sweep-my-reef\n") != std::string::npos);
-  CHECK(files[1].text.find("exec shoal sweep --out '/scratch/my sweep' --part \"$SLURM_ARRAY_TASK_ID/45\" -j 1 --quiet\n") != std::string::npos);
+  CHECK(files[1].text.find("exec shoal sweep --out '/scratch/my sweep' --part "
+                           "\"$SLURM_ARRAY_TASK_ID/45\" -j 1 --quiet\n") != std::string::npos);
   CHECK(files[1].text.find("guesses") != std::string::npos);
   what.cells = 2500;
   what.cell_seconds = 600;

@@ -1,11 +1,10 @@
 #include "scenarios/sweep/table.hpp"
-
-#include <cmath>
+#include "tests/support/scratch_folder.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/scratch_folder.hpp"
+#include <cmath>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -33,7 +32,7 @@ struct swept {
   }
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a confidence interval is Student's") {
   const auto one = estimate_of({5});
@@ -53,14 +52,17 @@ TEST_CASE("a table has the usual metrics that a run has, by point") {
   const swept t;
   const auto table = make_table(t.plan, t.folder.path);
   REQUIRE(table.ok());
-  CHECK(table->metrics == std::vector<std::string>{"virtual_seconds", "epochs", "samples_per_second", "rounds.ok", "rounds.failed", "bytes_sent.total"});
+  CHECK(table->metrics == std::vector<std::string>{"virtual_seconds", "epochs",
+                                                   "samples_per_second", "rounds.ok",
+                                                   "rounds.failed", "bytes_sent.total"});
   REQUIRE(table->rows.size() == 2);
   CHECK(table->rows[0].runs == 3);
   CHECK(table->rows[1].runs == 2);
   CHECK(table->rows[0].metrics[2]->mean == 20);
   CHECK(table->rows[1].metrics[2]->mean == 45);
   CHECK(table_markdown(t.plan, *table) ==
-        "| workload.kind | runs | virtual_seconds | epochs | samples_per_second | rounds.ok | rounds.failed | bytes_sent.total |\n"
+        "| workload.kind | runs | virtual_seconds | epochs | samples_per_second | rounds.ok | "
+        "rounds.failed | bytes_sent.total |\n"
         "|---|--:|--:|--:|--:|--:|--:|--:|\n"
         "| a\\|b | 3 | 10 ± 0 | 7 ± 0 | 20 ± 25 | 0 ± 0 | 0 ± 0 | 1.0 MiB ± 0 B |\n"
         "| c,d | 2 | 10 ± 0 | 7 ± 0 | 45 ± 64 | 0 ± 0 | 0 ± 0 | 1.0 MiB ± 0 B |\n");
@@ -72,7 +74,8 @@ TEST_CASE("a table in CSV has every figure, and the cells have their runs") {
   const auto table = make_table(t.plan, t.folder.path);
   REQUIRE(table.ok());
   CHECK(table_csv(t.plan, *table) ==
-        "workload.kind,runs,samples_per_second,samples_per_second.ci95,samples_per_second.min,samples_per_second.max,loss.final,loss.final.ci95,loss.final.min,loss.final.max\n"
+        "workload.kind,runs,samples_per_second,samples_per_second.ci95,samples_per_second.min,"
+        "samples_per_second.max,loss.final,loss.final.ci95,loss.final.min,loss.final.max\n"
         "a|b,3,20,24.8413771,10,30,,,,\n"
         "\"c,d\",2,45,63.5310237,40,50,,,,\n");
   CHECK(cells_csv(t.plan, *table) ==
@@ -89,18 +92,16 @@ TEST_CASE("a narrow terminal has the metrics below each other") {
   t.plan.metrics = {"epochs", "samples_per_second"};
   const auto table = make_table(t.plan, t.folder.path);
   REQUIRE(table.ok());
-  CHECK(table_text(t.plan, *table, 200) ==
-        "workload.kind  runs  epochs  samples_per_second\n"
-        "          a|b     3   7 ± 0             20 ± 25\n"
-        "          c,d     2   7 ± 0             45 ± 64\n");
-  CHECK(table_text(t.plan, *table, 40) ==
-        "workload.kind  runs  epochs\n"
-        "          a|b     3   7 ± 0\n"
-        "          c,d     2   7 ± 0\n"
-        "\n"
-        "workload.kind  runs  samples_per_second\n"
-        "          a|b     3             20 ± 25\n"
-        "          c,d     2             45 ± 64\n");
+  CHECK(table_text(t.plan, *table, 200) == "workload.kind  runs  epochs  samples_per_second\n"
+                                           "          a|b     3   7 ± 0             20 ± 25\n"
+                                           "          c,d     2   7 ± 0             45 ± 64\n");
+  CHECK(table_text(t.plan, *table, 40) == "workload.kind  runs  epochs\n"
+                                          "          a|b     3   7 ± 0\n"
+                                          "          c,d     2   7 ± 0\n"
+                                          "\n"
+                                          "workload.kind  runs  samples_per_second\n"
+                                          "          a|b     3             20 ± 25\n"
+                                          "          c,d     2             45 ± 64\n");
 }
 
 TEST_CASE("metrics are those of summary.json and two that follow from it") {

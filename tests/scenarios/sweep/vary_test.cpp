@@ -19,7 +19,7 @@ std::string refusal(const std::string& text) {
   return out ? "" : out.error();
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("values are taken as they stand, with commas in brackets and quotes") {
   CHECK(parse_varied("averaging.group_size=4,8,16")->path == "averaging.group_size");
@@ -32,7 +32,8 @@ TEST_CASE("values are taken as they stand, with commas in brackets and quotes") 
 }
 
 TEST_CASE("a range has both ends as they were written and keeps units") {
-  CHECK(values("a=5Mbit..50Mbit:5") == strings{"5Mbit", "16.25Mbit", "27.5Mbit", "38.75Mbit", "50Mbit"});
+  CHECK(values("a=5Mbit..50Mbit:5") ==
+        strings{"5Mbit", "16.25Mbit", "27.5Mbit", "38.75Mbit", "50Mbit"});
   CHECK(values("a=10ms..1s:3") == strings{"10ms", "505ms", "1s"});
   CHECK(values("a=256KiB..1MiB:4") == strings{"256KiB", "512KiB", "768KiB", "1MiB"});
   CHECK(values("a=10%..50%:3") == strings{"10%", "30%", "50%"});
@@ -49,7 +50,8 @@ TEST_CASE("equal ratios") {
 }
 
 TEST_CASE("what is no list and no range of values is refused with the reason") {
-  CHECK(refusal("averaging.group_size") == "expected PATH=VALUES, for example averaging.group_size=4,8,16");
+  CHECK(refusal("averaging.group_size") ==
+        "expected PATH=VALUES, for example averaging.group_size=4,8,16");
   CHECK(refusal("=4") == "expected PATH=VALUES, for example averaging.group_size=4,8,16");
   CHECK(refusal("a=") == "no values");
   CHECK(refusal("a=4,,8") == "an empty value");
@@ -73,12 +75,14 @@ TEST_CASE("seeds are a number of them, a list or a range") {
   CHECK(*parse_seeds("11,3,7") == numbers{11, 3, 7});
   CHECK(*parse_seeds("5..7") == numbers{5, 6, 7});
   CHECK(*parse_seeds("5..5") == numbers{5});
-  CHECK(*parse_seeds("18446744073709551615..18446744073709551615") == numbers{18446744073709551615u});
+  CHECK(*parse_seeds("18446744073709551615..18446744073709551615") ==
+        numbers{18446744073709551615u});
   CHECK(parse_seeds("0").error() == "at least one seed is needed");
   CHECK(parse_seeds("7..5").error() == "the range runs backwards: 7 is above 5");
   CHECK(parse_seeds("3,3").error() == "3 is there twice");
   CHECK(parse_seeds("3,x").error() == "'x' is no seed");
-  CHECK(parse_seeds("-2").error() == "'-2': expected how many, a list or a range, as in 20, 3,7,11 or 5..9");
+  CHECK(parse_seeds("-2").error() ==
+        "'-2': expected how many, a list or a range, as in 20, 3,7,11 or 5..9");
   CHECK(parse_seeds("100001").error() == "more than 100000 seeds");
   CHECK(parse_seeds("0..18446744073709551615").error() == "more than 100000 seeds");
 }

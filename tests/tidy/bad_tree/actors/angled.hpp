@@ -1,3 +1,4 @@
 #pragma once
-#  include <netem/fabric.hpp>
 #include "../netem/fabric.hpp"
+
+#include <netem/fabric.hpp>

@@ -1,3 +1,4 @@
 #pragma once
-#include <caf/all.hpp>
 #include "kernels/base/result.hpp"
+
+#include <caf/all.hpp>

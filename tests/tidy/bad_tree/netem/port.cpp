@@ -1,3 +1,5 @@
-#include "kernels/base/result.hpp"
 #include "netem/port.hpp"
+
+#include "kernels/base/result.hpp"
+
 #include <grpcpp/grpcpp.h>

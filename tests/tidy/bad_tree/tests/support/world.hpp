@@ -1,3 +1,4 @@
 #pragma once
-#include <torch/torch.h>
 #include "scenarios/stage.hpp"
+
+#include <torch/torch.h>
