@@ -1,6 +1,6 @@
 // The machine under a protocol actor, as far as a protocol may know it: time that can be wrong,
 // named randomness, compute that takes time, and points where faults can strike. Implemented once
-// for each world in scenarios/stage; actors never know which one they got.
+// for each world in scenarios/runner; actors never know which one they got.
 #pragma once
 
 #include "actors/ids.hpp"

@@ -1,6 +1,6 @@
 // shoal check FILE: is the scenario right? With --show: what exactly does it say?
+#include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/stage/stage.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"

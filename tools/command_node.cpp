@@ -1,13 +1,13 @@
 // shoal node: one host of a swarm of real hosts.
 #include "netem/wire/address.hpp"
 #include "scenarios/observe/summary.hpp"
-#include "scenarios/stage/stage.hpp"
+#include "scenarios/runner/runner.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/live_line.hpp"
-#include "tools/stage_arguments.hpp"
+#include "tools/runner_arguments.hpp"
 #include "tools/wire_arguments.hpp"
 
 #include <CLI/CLI.hpp>
@@ -23,7 +23,7 @@ namespace {
 
 struct node_arguments {
   scenario_arguments scenario;
-  stage_arguments stage;
+  runner_arguments runner;
   key_arguments keys;
   std::string name, group, listen, advertise, uplink, relay;
   std::vector<std::string> join;
@@ -102,7 +102,7 @@ int run(node_arguments arguments) {
   if (!scenario) return exit_bad_input;
   if (scenario->study)
     return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file));
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   scenarios::node_options node;
   node.name = arguments.name.empty() ? host_name() : arguments.name;
   node.group = arguments.group;
@@ -138,7 +138,7 @@ int run(node_arguments arguments) {
     node.relay_bytes = size->bytes;
   }
   std::unique_ptr<scenarios::metrics_server> server;
-  if (const int code = arguments.stage.apply(options, server); code != exit_ok) return code;
+  if (const int code = arguments.runner.apply(options, server); code != exit_ok) return code;
   live_line line(isatty(STDERR_FILENO) != 0, wants_colour(STDERR_FILENO));
   std::mutex printing;
   node.say = [&, name = node.name](const std::string& text) {
@@ -146,7 +146,7 @@ int run(node_arguments arguments) {
     line.clear();
     fmt::print(stderr, "{}: {}\n", name, text);
   };
-  if (!arguments.stage.quiet)
+  if (!arguments.runner.quiet)
     options.on_status = [&](const scenarios::live_status& status) {
       std::lock_guard guard(printing);
       line.show(status);
@@ -158,14 +158,14 @@ int run(node_arguments arguments) {
                          : std::string{};
   const auto say = options.node->say;
   std::unique_ptr<run_page> page;
-  if (const int code = arguments.stage.attach_page(options, page); code != exit_ok) return code;
+  if (const int code = arguments.runner.attach_page(options, page); code != exit_ok) return code;
   catch_interrupts();
-  auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
-  if (!stage) return fail(stage.error());
+  auto runner = scenarios::runner::prepare(std::move(*scenario), std::move(options));
+  if (!runner) return fail(runner.error());
   if (server) say("metrics: " + server->url());
   if (page && !page->url().empty()) say("dashboard: " + page->url());
   say("up" + shown + (arguments.keys.insecure ? ", without encryption or authentication" : ""));
-  auto outcome = (*stage)->run();
+  auto outcome = (*runner)->run();
   {
     std::lock_guard guard(printing);
     line.clear();
@@ -173,7 +173,7 @@ int run(node_arguments arguments) {
   if (!outcome) return fail(outcome.error(), exit_run_failed);
   const auto& summary = outcome->summary;
   if (page) page->finish();
-  if (!print_summary(summary, arguments.stage.json,
+  if (!print_summary(summary, arguments.runner.json,
                      [&] { fmt::print("{}", scenarios::table(summary)); }))
     return exit_run_failed;
   if (outcome->interrupted)
@@ -234,8 +234,8 @@ void add_node(CLI::App& app, action& chosen) {
       ->type_name("SIZE");
   command->add_flag("--shape", arguments->shape, "put the scenario's network before the real one");
   command->add_flag("--pace", arguments->pace, "compute no faster than the scenario's device does");
-  arguments->stage.add_to(*command, "end after this time, as in 90s",
-                          "compute threads (default: the cores but one)");
+  arguments->runner.add_to(*command, "end after this time, as in 90s",
+                           "compute threads (default: the cores but one)");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 

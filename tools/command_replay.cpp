@@ -1,7 +1,7 @@
 // shoal replay DIR: does the same run come out again?
 #include "scenarios/compare/replay.hpp"
 #include "scenarios/compare/run_diff.hpp"
-#include "scenarios/stage/stage.hpp"
+#include "scenarios/runner/runner.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "tools/arguments.hpp"
 #include "tools/build_identity.hpp"
@@ -50,7 +50,7 @@ int replay(const replay_arguments& arguments) {
   if (int code = say_what_changed(*plan); code != exit_ok) return code;
 
   std::optional<scratch_directory> scratch;
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.out = arguments.out;
   options.force = arguments.force;
   if (arguments.out.empty()) {
@@ -70,9 +70,9 @@ int replay(const replay_arguments& arguments) {
   options.interrupted = interrupted;
   const std::string out = options.out;
 
-  auto stage = scenarios::stage::prepare(std::move(plan->what), std::move(options));
-  if (!stage) return fail(stage.error());
-  auto outcome = (*stage)->run();
+  auto runner = scenarios::runner::prepare(std::move(plan->what), std::move(options));
+  if (!runner) return fail(runner.error());
+  auto outcome = (*runner)->run();
   line.clear();
   if (!outcome) return fail(outcome.error(), exit_run_failed);
   if (outcome->interrupted) {

@@ -1,6 +1,6 @@
 // shoal run FILE: runs a scenario.
 #include "scenarios/observe/summary.hpp"
-#include "scenarios/stage/stage.hpp"
+#include "scenarios/runner/runner.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/determinism.hpp"
@@ -8,7 +8,7 @@
 #include "tools/interrupts.hpp"
 #include "tools/live_line.hpp"
 #include "tools/run_study.hpp"
-#include "tools/stage_arguments.hpp"
+#include "tools/runner_arguments.hpp"
 #include "tools/terminal.hpp"
 
 #include <CLI/CLI.hpp>
@@ -26,7 +26,7 @@ namespace {
 
 struct run_arguments {
   scenario_arguments scenario;
-  stage_arguments stage;
+  runner_arguments runner;
   bool no_baseline = false, check_determinism = false;
 };
 
@@ -41,44 +41,44 @@ void print_people(const scenarios::run_outcome& outcome, const run_arguments& ar
                one_line(outcome.text_before, std::min<std::size_t>(room, 60)), after,
                one_line(outcome.text_after, room));
   }
-  if (arguments.stage.out.empty())
+  if (arguments.runner.out.empty())
     fmt::print("\nNothing was kept; --out DIR keeps the run\n");
-  else if (arguments.stage.no_report)
-    fmt::print("\nEverything is in {}\n", arguments.stage.out);
+  else if (arguments.runner.no_report)
+    fmt::print("\nEverything is in {}\n", arguments.runner.out);
   else
-    fmt::print("\nEverything is in {}; {}\n", arguments.stage.out,
+    fmt::print("\nEverything is in {}; {}\n", arguments.runner.out,
                no_report.empty() ? "report.html shows it"
                                  : "report.html could not be written: " + no_report);
 }
 
 int study(const scenarios::scenario& what, const run_arguments& arguments) {
   const std::pair<bool, const char*> of_training[] = {
-      {!arguments.stage.until.empty(), "--until"},
+      {!arguments.runner.until.empty(), "--until"},
       {arguments.no_baseline, "--no-baseline"},
       {arguments.check_determinism, "--check-determinism"},
-      {!arguments.stage.metrics.empty(), "--metrics"},
-      {!arguments.stage.dashboard.empty(), "--dashboard"},
-      {arguments.stage.workers > 0, "--workers"}};
+      {!arguments.runner.metrics.empty(), "--metrics"},
+      {!arguments.runner.dashboard.empty(), "--dashboard"},
+      {arguments.runner.workers > 0, "--workers"}};
   for (const auto& [given, option] : of_training)
     if (given)
       return fail(fmt::format("{} is for training runs; {} is a study of averaging", option,
                               arguments.scenario.file),
                   exit_usage);
-  return run_study(what, {arguments.stage.out, arguments.stage.force, arguments.stage.json,
-                          arguments.stage.quiet});
+  return run_study(what, {arguments.runner.out, arguments.runner.force, arguments.runner.json,
+                          arguments.runner.quiet});
 }
 
 int run(const run_arguments& arguments) {
   auto scenario = arguments.scenario.load();
   if (!scenario) return exit_bad_input;
   if (scenario->study) return study(*scenario, arguments);
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   std::unique_ptr<scenarios::metrics_server> server;
-  if (const int code = arguments.stage.apply(options, server); code != exit_ok) return code;
-  if (server && !arguments.stage.quiet) fmt::print(stderr, "metrics: {}\n", server->url());
+  if (const int code = arguments.runner.apply(options, server); code != exit_ok) return code;
+  if (server && !arguments.runner.quiet) fmt::print(stderr, "metrics: {}\n", server->url());
   options.baseline = !arguments.no_baseline;
   live_line line(isatty(STDERR_FILENO) != 0, wants_colour(STDERR_FILENO));
-  if (!arguments.stage.quiet)
+  if (!arguments.runner.quiet)
     options.on_status = [&](const scenarios::live_status& status) { line.show(status); };
   options.interrupted = interrupted;
   catch_interrupts();
@@ -89,18 +89,18 @@ int run(const run_arguments& arguments) {
     determinism = std::move(*begun);
   }
   std::unique_ptr<run_page> page;
-  if (const int code = arguments.stage.attach_page(options, page); code != exit_ok) return code;
+  if (const int code = arguments.runner.attach_page(options, page); code != exit_ok) return code;
   if (page && !page->url().empty()) fmt::print(stderr, "dashboard: {}\n", page->url());
 
-  auto stage = scenarios::stage::prepare(std::move(*scenario), std::move(options));
-  if (!stage) return fail(stage.error());
-  if (auto advice = (*stage)->advice(); !advice.empty())
+  auto runner = scenarios::runner::prepare(std::move(*scenario), std::move(options));
+  if (!runner) return fail(runner.error());
+  if (auto advice = (*runner)->advice(); !advice.empty())
     fmt::print(stderr, "warning: {}\n", advice);
-  auto outcome = (*stage)->run();
+  auto outcome = (*runner)->run();
   line.clear();
   if (!outcome) return fail(outcome.error(), exit_run_failed);
   const std::string no_report = page ? page->finish() : std::string{};
-  if (!print_summary(outcome->summary, arguments.stage.json,
+  if (!print_summary(outcome->summary, arguments.runner.json,
                      [&] { print_people(*outcome, arguments, no_report); }))
     return exit_run_failed;
   if (outcome->late.excess() > 0.05)
@@ -120,7 +120,7 @@ int run(const run_arguments& arguments) {
   }
   failed = print_violations(outcome->summary) || failed;
   if (determinism) {
-    int code = determinism->finish(*outcome, arguments.stage.json);
+    int code = determinism->finish(*outcome, arguments.runner.json);
     line.clear();
     if (code != exit_ok) return code;
   }
@@ -133,8 +133,8 @@ void add_run(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<run_arguments>();
   auto* command = app.add_subcommand("run", "run a scenario");
   arguments->scenario.add_to(*command);
-  arguments->stage.add_to(*command, "end at this virtual time, as in 90s",
-                          "compute threads (default: one for each core)");
+  arguments->runner.add_to(*command, "end at this virtual time, as in 90s",
+                           "compute threads (default: one for each core)");
   command->add_flag("--no-baseline", arguments->no_baseline,
                     "do not train the same on one machine to compare with");
   command->add_flag(

@@ -12,7 +12,7 @@
 namespace shoal::tools {
 
 result<determinism_check> determinism_check::begin(scenarios::scenario& what,
-                                                   scenarios::stage_options& options) {
+                                                   scenarios::runner_options& options) {
   if (what.world != "sim")
     return failure{
         fmt::format("--check-determinism: world {} is on the wall clock; only sim repeats exactly",
@@ -30,12 +30,12 @@ int determinism_check::finish(const scenarios::run_outcome& first, bool quiet) {
   const std::string first_directory = options_.out;
   options_.out = (scratch_ / "second").string();
   options_.baseline = false;
-  auto stage = scenarios::stage::prepare(std::move(what_), std::move(options_));
-  if (!stage) {
-    fmt::print(stderr, "error: the second run: {}\n", stage.error());
+  auto runner = scenarios::runner::prepare(std::move(what_), std::move(options_));
+  if (!runner) {
+    fmt::print(stderr, "error: the second run: {}\n", runner.error());
     return exit_bad_input;
   }
-  auto second = (*stage)->run();
+  auto second = (*runner)->run();
   if (!second) {
     fmt::print(stderr, "error: the second run: {}\n", second.error());
     return exit_run_failed;

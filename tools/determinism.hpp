@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
-#include "scenarios/stage/stage.hpp"
+#include "scenarios/runner/runner.hpp"
 #include "tools/scratch_directory.hpp"
 
 #include <string>
@@ -15,7 +15,7 @@ public:
   /// Prepares the first run: it records every event, in a temporary directory unless `options`
   /// names another. Errors: a world on the wall clock; no temporary directory.
   static result<determinism_check> begin(scenarios::scenario& what,
-                                         scenarios::stage_options& options);
+                                         scenarios::runner_options& options);
 
   /// Runs a second time, without the baseline, and compares. Says on stdout, or on stderr if
   /// `quiet`, what came of it. Returns an exit code.
@@ -23,12 +23,12 @@ public:
 
 private:
   determinism_check(scratch_directory scratch, scenarios::scenario what,
-                    scenarios::stage_options options)
+                    scenarios::runner_options options)
       : scratch_(std::move(scratch)), what_(std::move(what)), options_(std::move(options)) {}
 
   scratch_directory scratch_;
   scenarios::scenario what_;
-  scenarios::stage_options options_;
+  scenarios::runner_options options_;
 };
 
 } // namespace shoal::tools

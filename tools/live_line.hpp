@@ -2,7 +2,7 @@
 // and then elsewhere. Goes to stderr, so that --json stays clean.
 #pragma once
 
-#include "scenarios/stage/stage.hpp"
+#include "scenarios/runner/runner.hpp"
 
 #include <chrono>
 #include <deque>

@@ -46,7 +46,7 @@ void run_page::publish() {
   next_ = steady::now() + std::max<steady::duration>(least_between, times_its_cost * cost);
 }
 
-void run_page::attach(scenarios::stage_options& to) {
+void run_page::attach(scenarios::runner_options& to) {
   // Without a page nobody would ever see it.
   if (page_.empty() || (!feed_ && out_.empty())) return;
   to.listener = view_.get();

@@ -5,7 +5,7 @@
 #include "kernels/base/result.hpp"
 #include "scenarios/page/page_server.hpp"
 #include "scenarios/page/run_view.hpp"
-#include "scenarios/stage/stage.hpp"
+#include "scenarios/runner/runner.hpp"
 
 #include <chrono>
 #include <memory>
@@ -24,10 +24,10 @@ public:
   /// Where it is served; empty: nowhere.
   std::string url() const { return server_ ? server_->url() : std::string{}; }
   scenarios::run_view& view() { return *view_; }
-  /// Has the stage tell it everything. Call last, because it calls what is in on_status already.
-  /// Outlives the stage.
-  void attach(scenarios::stage_options& to);
-  /// The stage has run: those who look on get the last figures, and the report is written. A
+  /// Has the runner tell it everything. Call last, because it calls what is in on_status already.
+  /// Outlives the runner.
+  void attach(scenarios::runner_options& to);
+  /// The runner has run: those who look on get the last figures, and the report is written. A
   /// sentence if it could not be; else empty.
   std::string finish();
 

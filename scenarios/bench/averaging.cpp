@@ -5,7 +5,7 @@
 #include "actors/observe.hpp"
 #include "kernels/balanced_shares.hpp"
 #include "kernels/part_boundaries.hpp"
-#include "scenarios/stage/world.hpp"
+#include "scenarios/runner/world.hpp"
 
 #include <caf/send.hpp>
 #include <fmt/format.h>

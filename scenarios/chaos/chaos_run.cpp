@@ -4,8 +4,8 @@
 #include "actors/observe.hpp"
 #include "actors/training/observations.hpp"
 #include "scenarios/observe/run_listener.hpp"
+#include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/stage/stage.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -117,7 +117,7 @@ chaos_result run_case(const chaos_case& what, const std::string& conduct) {
   }
   const auto job = job_before_following(*loaded.value);
   watcher seen;
-  stage_options options;
+  runner_options options;
   options.baseline = false;
   options.threads = 1;
   options.conduct = conduct;
@@ -128,7 +128,7 @@ chaos_result run_case(const chaos_case& what, const std::string& conduct) {
     seen.observe(from, what);
   };
   options.on_rare = [&](std::string_view branch) { ++out.rare[std::string(branch)]; };
-  auto made = stage::prepare(std::move(*loaded.value), std::move(options));
+  auto made = runner::prepare(std::move(*loaded.value), std::move(options));
   if (!made) {
     out.problems.push_back("no run: " + made.error());
     return out;

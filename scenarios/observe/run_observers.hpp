@@ -1,4 +1,4 @@
-// All observers of a run behind one object, which the stage tells everything: history's hash, the
+// All observers of a run behind one object, which the runner tells everything: history's hash, the
 // event log, rounds, invariants, metrics, and at the end the summary. Nothing here influences the
 // run. Thread safety: none; all calls come under one lock. Times never go back.
 //
@@ -71,7 +71,7 @@ struct observer_options {
 /// it has one, and nobody else's.
 observer_options local_view_of(observer_options whole, std::optional<std::uint32_t> peer_machine);
 
-/// What only the stage knows, at the end.
+/// What only the runner knows, at the end.
 struct end_facts {
   duration time{};
   double wall_seconds = 0;

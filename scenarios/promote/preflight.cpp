@@ -16,7 +16,7 @@ result<prediction> preflight(const scenario& what, const inventory& on, std::uin
   simulated.world = "sim";
   simulated.training.start_from.clear();
   const auto planned = what.training.epochs;
-  stage_options run;
+  runner_options run;
   run.baseline = false;
   run.sizes_only = true;
   run.end_at_epoch = options.epochs;
@@ -24,9 +24,9 @@ result<prediction> preflight(const scenario& what, const inventory& on, std::uin
   run.build = options.build;
   run.on_status = std::move(options.on_status);
   run.interrupted = std::move(options.interrupted);
-  auto stage = stage::prepare(simulated, std::move(run));
-  if (!stage) return failure{stage.error()};
-  auto outcome = (*stage)->run();
+  auto runner = runner::prepare(simulated, std::move(run));
+  if (!runner) return failure{runner.error()};
+  auto outcome = (*runner)->run();
   if (!outcome) return failure{outcome.error()};
   if (outcome->interrupted) return failure{"the simulation was interrupted"};
   prediction out;

@@ -3,8 +3,8 @@
 
 #include "kernels/base/result.hpp"
 #include "scenarios/observe/summary.hpp"
+#include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/inventory.hpp"
-#include "scenarios/stage/stage.hpp"
 
 #include <functional>
 #include <string>
@@ -34,7 +34,8 @@ struct preflight_options {
 };
 
 /// Simulates `what` with sizes and durations instead of numbers, so that a minute of the swarm
-/// takes far less than that. Errors: those of the stage; not one round succeeded, with the reasons.
+/// takes far less than that. Errors: those of the runner; not one round succeeded, with the
+/// reasons.
 result<prediction> preflight(const scenario& what, const inventory& on, std::uint64_t values,
                              preflight_options options);
 

@@ -1,7 +1,7 @@
 // The role of a host in a swarm: training, only reducing for others, and so on. Each role is one
 // file in this folder that makes a role_definition, and one line in scenarios/roles/all.cpp. The
 // runner asks a role what to spawn and when its host is idle. (Hosts of the data shard are no group
-// of `peers`: scenarios/stage/shard_hosts.hpp.)
+// of `peers`: scenarios/runner/shard_hosts.hpp.)
 #pragma once
 
 #include "scenarios/schema/checking.hpp"

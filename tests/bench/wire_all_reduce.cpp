@@ -17,7 +17,7 @@
 #include "netem/wire/credentials.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator.hpp"
-#include "scenarios/stage/world.hpp"
+#include "scenarios/runner/world.hpp"
 #include "tests/bench/averaging.hpp"
 #include "tests/bench/processes.hpp"
 

@@ -4,7 +4,7 @@
 #include "actors/data/verify_data.hpp"
 #include "actors/probes.hpp"
 #include "kernels/base/interval_map.hpp"
-#include "scenarios/stage/node.hpp"
+#include "scenarios/runner/node.hpp"
 #include "tests/cluster/support/swarm.hpp"
 #include "tests/support/skip.hpp"
 

@@ -1,8 +1,8 @@
 // Studies of averaging as scenario files: the same figures as 'bench averaging', judged, printed
 // and kept.
 #include "scenarios/bench/averaging_study.hpp"
+#include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/stage/stage.hpp"
 #include "tests/e2e/support/program.hpp"
 #include "tests/support/skip.hpp"
 
@@ -100,9 +100,9 @@ TEST_CASE("study: expectations are judged by their bounds, or by three standard 
   }
 }
 
-TEST_CASE("study: no stage is built for it") {
+TEST_CASE("study: no runner is built for it") {
   auto loaded = load_text(small, "small.yaml");
-  CHECK(stage::prepare(std::move(*loaded.value), {}).error() ==
+  CHECK(runner::prepare(std::move(*loaded.value), {}).error() ==
         "a study of averaging is no training run");
 }
 

@@ -35,7 +35,7 @@ std::string yaml_of(const swarm& what, const std::string& optimizer) {
 }
 
 finished_run run_to(const std::string& yaml, unsigned epochs, const std::filesystem::path& out) {
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.out = out.string();
   return run_yaml(yaml, epochs, std::move(options));
 }

@@ -41,11 +41,11 @@ scenarios::scenario loaded(const std::string& yaml) {
 }
 
 scenarios::run_outcome run_with_baseline(const std::string& yaml,
-                                         scenarios::stage_options options = {}) {
+                                         scenarios::runner_options options = {}) {
   options.threads = 1;
-  auto stage = scenarios::stage::prepare(loaded(yaml), std::move(options));
-  REQUIRE(stage);
-  auto outcome = (*stage)->run();
+  auto runner = scenarios::runner::prepare(loaded(yaml), std::move(options));
+  REQUIRE(runner);
+  auto outcome = (*runner)->run();
   REQUIRE(outcome);
   CHECK(outcome->summary.violations() == 0);
   return *outcome;
@@ -151,7 +151,7 @@ TEST_CASE(
                 "  late: {count: 1, up: 10Mbit, down: 20Mbit, device: fast, start: 12s}\n");
     // The steps that it may have to catch up with are of parameters alone.
     std::vector<std::uint64_t> states;
-    scenarios::stage_options options;
+    scenarios::runner_options options;
     options.on_observation = [&](const actors::host&, const actors::observation& seen) {
       if (const auto* over = actors::get_if<actors::download_ended>(&seen);
           over != nullptr && !over->step && over->reason == actors::reason::none)

@@ -88,7 +88,7 @@ errors compare(const std::string& yaml, const kernels::optimizer_config& optimiz
                const std::string& conduct, std::uint64_t old = 0) {
   std::map<std::uint64_t, epoch_record> seen;
   std::map<actors::group_id, std::map<std::uint32_t, actors::contributed>> rounds;
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.share_states = false;
   options.conduct = conduct;
   options.on_observation = [&](const actors::host&, const actors::observation& what) {

@@ -74,7 +74,7 @@ TEST_CASE("a swarm lives with the rare branches of its protocols, and takes each
     what.late =
         "  late: {count: 2, up: 1Mbit, down: 40Mbit, device: fast, start: 4s, start_spacing: 3s}\n";
     if (seed > 0) what.more = "rare_branches: 15%\n";
-    scenarios::stage_options options;
+    scenarios::runner_options options;
     options.on_rare = [&](std::string_view branch) { ++taken[std::string(branch)]; };
     const auto run = run_swarm(what, std::move(options));
     INFO(run.text(what.yaml()));
@@ -114,7 +114,7 @@ TEST_CASE("a peer that is cut off at any probe is back on the leading branch in 
             "{{blackhole: both, select: p-{}, on: {}, nth: 2, duration: 4s}}", who, probe)};
         // Who steps from which state, by epoch: two branches may last one epoch, and no longer.
         std::map<std::uint64_t, std::set<std::string>> stepped_from;
-        scenarios::stage_options options;
+        scenarios::runner_options options;
         options.on_observation = [&](const actors::host&, const actors::observation& seen) {
           if (auto* step = actors::get_if<actors::stepped>(&seen))
             stepped_from[step->epoch].insert(step->before.hex());

@@ -90,7 +90,7 @@ struct watched_run {
   std::map<std::string, newcomer> of;
 };
 
-watched_run watch(const joining& what, scenarios::stage_options options = {}) {
+watched_run watch(const joining& what, scenarios::runner_options options = {}) {
   watched_run out;
   std::uint64_t lead = 0;
   std::map<std::string, std::pair<actors::group_id, std::uint64_t>>

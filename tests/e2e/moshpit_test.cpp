@@ -29,7 +29,7 @@ swarm moshpit(unsigned peers, const std::string& grid) {
   return out;
 }
 
-finished_run run_fine(const swarm& what, scenarios::stage_options options = {}) {
+finished_run run_fine(const swarm& what, scenarios::runner_options options = {}) {
   auto run = run_swarm(what, std::move(options));
   INFO(run.text(what.yaml()));
   CHECK(run.errors.empty());
@@ -115,7 +115,7 @@ void check_replay(swarm what, const std::string& optimizer = "{kind: sgd, learni
   REQUIRE(work);
   std::map<actors::peer_id, replayed_peer> peers;
   std::size_t contributions = 0, wrong = 0, steps = 0;
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.on_observation = [&](const actors::host& from, const actors::observation& seen) {
     const auto follow = [&](auto& what) {
       auto& peer = peers.try_emplace(from.id(), (*work)->work(), (*work)->source()).first->second;
@@ -239,7 +239,7 @@ TEST_CASE("moshpit: a part of the swarm that was cut off does not lead it, howev
 }
 
 TEST_CASE("moshpit: a sample that a peer forgets is found") {
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.conduct = "lost_sample";
   const auto run = run_swarm(moshpit(4, "2x2"), std::move(options));
   CHECK(rule(run.summary(), "samples_counted").violated > 0);

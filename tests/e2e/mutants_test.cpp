@@ -23,7 +23,7 @@ swarm with_a_partial_round() {
 }
 
 scenarios::summary run_mutant(const swarm& what, const std::string& conduct) {
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.conduct = conduct;
   return run_swarm(what, std::move(options)).summary();
 }

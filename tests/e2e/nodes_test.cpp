@@ -136,7 +136,7 @@ watched_swarm watch(swarm what, const fs::path& folder) {
                                       static_cast<std::uint32_t>(host.id() & 0xffff));
     return made;
   };
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.out = (folder / "whole").string();
   duration last{};
   options.on_observation = [&](const actors::host& host, const actors::observation& seen) {

@@ -45,7 +45,7 @@ TEST_CASE("a page shows the same numbers live and from the directory") {
     scenarios::run_view live;
     auto what = unlucky();
     what.kind = kind;
-    scenarios::stage_options options;
+    scenarios::runner_options options;
     options.out = folder.path / "run";
     options.listener = &live;
     // Pictures in between change nothing.
@@ -75,7 +75,7 @@ TEST_CASE("a page shows the same numbers live and from the directory") {
 TEST_CASE("a listener changes no history") {
   const auto alone = run_swarm(unlucky());
   scenarios::run_view live;
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.listener = &live;
   const auto watched = run_swarm(unlucky(), std::move(options));
   CHECK(alone.summary().event_hash == watched.summary().event_hash);

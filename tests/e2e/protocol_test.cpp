@@ -273,7 +273,7 @@ TEST_CASE("a joiner whose donors are dead asks another, and not at the pace of t
   what.late = "  late: {count: 1, up: 1Mbit, down: 4Mbit, device: fast, start: 4400ms}\n";
   what.faults = {"{kill: machine, select: 'p-[123]', at: 4300ms}"};
   std::uint64_t downloads = 0;
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.on_observation = [&](const actors::host&, const actors::observation& seen) {
     auto* phase = actors::get_if<actors::phase_changed>(&seen);
     if (phase != nullptr && phase->phase == actors::peer_phase::downloading) ++downloads;
@@ -349,7 +349,7 @@ void check_no_leaks(std::uint64_t failures) {
   what.stop_time = fmt::format("{}min", 1 + failures / 8);
   std::uint64_t failed = 0;
   std::map<std::uint64_t, std::size_t> bytes;
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.on_observation = [&](const actors::host&, const actors::observation& seen) {
     auto* ended = actors::get_if<actors::round_ended>(&seen);
     if (ended != nullptr && ended->outcome == actors::outcome::failed &&

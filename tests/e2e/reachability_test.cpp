@@ -28,7 +28,7 @@ swarm behind_nat(unsigned open, const std::string& relays = "") {
 }
 
 finished_run run(const swarm& what, std::set<std::string>& contributed) {
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.on_observation = [&](const actors::host& from, const actors::observation& what) {
     if (const auto* c = actors::get_if<actors::contributed>(&what); c && c->weight > 0)
       contributed.insert(std::string(from.name()));

@@ -37,17 +37,17 @@ TEST_CASE("a scenario names an aggregator by part, members end partial rounds wi
 TEST_CASE("mass_conserved finds a reducer that changes what its aggregator made") {
   auto what = with_a_partial_round();
   what.averaging = ", aggregator: " + actors::testing::test_median().name;
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.conduct = "divide_by_peers";
   CHECK(rule(run_swarm(what, std::move(options)).summary(), "mass_conserved").violated > 0);
 }
 
-TEST_CASE("a scenario gives a conduct to one group of hosts, and stage_options gives one to all") {
+TEST_CASE("a scenario gives a conduct to one group of hosts, and runner_options gives one to all") {
   swarm what;
   what.late =
       "  forgetful: {count: 1, up: 1Mbit, down: 40Mbit, device: fast, conduct: lost_sample}\n";
   CHECK(rule(run_swarm(what).summary(), "samples_counted").violated > 0);
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.conduct = "honest";
   CHECK(run_swarm(what, std::move(options)).errors.empty());
 }

@@ -1,7 +1,7 @@
 // Every scenario that comes with the project loads, runs for a while and breaks nothing.
 #include "scenarios/bench/averaging_study.hpp"
+#include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/stage/stage.hpp"
 #include "scenarios/workloads/workload.hpp"
 
 #include <doctest/doctest.h>
@@ -50,12 +50,12 @@ TEST_CASE("every scenario of the project runs for its first half minute without 
     }
     if (SHOAL_WITH_LEARN == 0 && loaded.value->workload.definition().learns_text) continue;
     loaded.value->expect.clear();
-    scenarios::stage_options options;
+    scenarios::runner_options options;
     options.until = std::chrono::seconds(30);
     options.baseline = false;
-    auto stage = scenarios::stage::prepare(std::move(*loaded.value), std::move(options));
-    REQUIRE(stage);
-    auto run = (*stage)->run();
+    auto runner = scenarios::runner::prepare(std::move(*loaded.value), std::move(options));
+    REQUIRE(runner);
+    auto run = (*runner)->run();
     REQUIRE(run);
     for (const auto& [name, check] : run->summary.invariants) {
       INFO(name << ": " << check.first_violation);

@@ -2,7 +2,7 @@
 // actors link no netem is checked in CMakeLists.txt, that they include none in tests/tidy.
 #include "actors/host_messages.hpp"
 #include "actors/protocol_actor.hpp"
-#include "scenarios/stage/world.hpp"
+#include "scenarios/runner/world.hpp"
 
 #include <caf/send.hpp>
 #include <doctest/doctest.h>

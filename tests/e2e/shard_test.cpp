@@ -8,8 +8,8 @@
 #include "actors/training/observations.hpp"
 #include "actors/training/peer.hpp"
 #include "kernels/base/rng.hpp"
+#include "scenarios/runner/world.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/stage/world.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Three peers and a shard, put together without a stage so that the shard can die.
+/// Three peers and a shard, put together without a runner so that the shard can die.
 struct small_world {
   std::unique_ptr<scenarios::prepared_workload> work;
   scenarios::world world;
@@ -157,7 +157,7 @@ swarm with_replicas(unsigned replicas = 2) {
 replicated_run run_replicas(const swarm& what, duration since = {},
                             const std::string& conduct = "honest") {
   replicated_run out;
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   const auto directory =
       std::filesystem::temp_directory_path() / fmt::format("shoal-shards-{}", ::getpid());
   options.out = directory.string();

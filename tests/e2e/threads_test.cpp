@@ -34,7 +34,7 @@ void run_emulated(const std::string& kind, unsigned peers, const std::string& ch
       peers, churn, kind, kind == std::string_view("timing") ? ", sample_size: 64B" : "", faults);
   scratch_folder folder;
   std::uint64_t looks = 0;
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.out = (folder / "out").string();
   options.threads = 2;
   options.on_status = [&](const scenarios::live_status&) { ++looks; };

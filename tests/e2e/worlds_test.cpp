@@ -77,7 +77,7 @@ struct fate {
 
 fate fate_in(const std::string& world, const quick_swarm& what) {
   scratch_folder folder;
-  scenarios::stage_options options;
+  scenarios::runner_options options;
   options.out = (folder / "out").string();
   auto run = run_yaml(what.yaml(world), what.epochs, std::move(options));
   const auto& summary = run.summary();
@@ -325,7 +325,7 @@ TEST_CASE(
       swarm what;
       what.more = fmt::format("world: {}\n", world);
       what.stop_time = "30s";
-      scenarios::stage_options options;
+      scenarios::runner_options options;
       options.conduct = bug;
       std::string error;
       try {

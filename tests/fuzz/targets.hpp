@@ -17,8 +17,9 @@ namespace shoal::fuzz {
 
 #define SHOAL_FUZZ_TARGETS(X)                                                                      \
   X(certificates)                                                                                  \
-  X(checkpoint) X(codecs) X(dht_records) X(frames) X(http) X(messages) X(node_report) X(scenario)  \
-      X(strangers) X(traces) X(yaml)
+  X(checkpoint)                                                                                    \
+  X(codecs) X(dht_records) X(frames) X(http) X(messages) X(node_report) X(scenario) X(strangers)   \
+      X(traces) X(yaml)
 
 using bytes = std::span<const std::byte>;
 

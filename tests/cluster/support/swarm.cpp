@@ -2,8 +2,8 @@
 
 #include "kernels/base/digest.hpp"
 #include "netem/wire/key_files.hpp"
+#include "scenarios/runner/node.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/stage/node.hpp"
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 #include "actors/dht/messages.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
-#include "scenarios/stage/world.hpp"
+#include "scenarios/runner/world.hpp"
 
 #include <caf/send.hpp>
 #include <fmt/format.h>

@@ -52,7 +52,7 @@ scenarios::summary::check_totals rule(const scenarios::summary& from, const std:
 }
 
 finished_run run_yaml(const std::string& yaml, std::uint64_t epochs,
-                      scenarios::stage_options options) {
+                      scenarios::runner_options options) {
   auto loaded = scenarios::load_text(yaml, "swarm.yaml");
   if (!loaded.value) {
     std::string text;
@@ -83,9 +83,9 @@ finished_run run_yaml(const std::string& yaml, std::uint64_t epochs,
             fmt::format("{} says of {:x}: {}", from.name(), bad->culprit, bad->why);
     }
   };
-  auto stage = scenarios::stage::prepare(std::move(*loaded.value), std::move(options));
-  if (!stage) throw std::runtime_error(stage.error());
-  auto outcome = (*stage)->run();
+  auto runner = scenarios::runner::prepare(std::move(*loaded.value), std::move(options));
+  if (!runner) throw std::runtime_error(runner.error());
+  auto outcome = (*runner)->run();
   if (!outcome) throw std::runtime_error(outcome.error());
   out.outcome = std::move(*outcome);
   const auto& summary = out.outcome.summary;

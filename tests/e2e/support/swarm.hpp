@@ -2,7 +2,7 @@
 // what every such run has to satisfy.
 #pragma once
 
-#include "scenarios/stage/stage.hpp"
+#include "scenarios/runner/runner.hpp"
 
 #include <cstdint>
 #include <map>
@@ -55,8 +55,8 @@ struct finished_run {
 /// `errors` says: an invariant was violated; fewer than `epochs` epochs were done; a correct peer
 /// was taken for one that misbehaves.
 finished_run run_yaml(const std::string& yaml, std::uint64_t epochs,
-                      scenarios::stage_options options = {});
-inline finished_run run_swarm(const swarm& what, scenarios::stage_options options = {}) {
+                      scenarios::runner_options options = {});
+inline finished_run run_swarm(const swarm& what, scenarios::runner_options options = {}) {
   return run_yaml(what.yaml(), what.epochs, std::move(options));
 }
 

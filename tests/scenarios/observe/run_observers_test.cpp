@@ -26,7 +26,7 @@ enum class spoiled {
   expired_record
 };
 
-/// Two peers and a shard over some epochs, as the stage would tell it.
+/// Two peers and a shard over some epochs, as the runner would tell it.
 struct swarm {
   std::unique_ptr<run_observers> observers;
   duration now{};

@@ -1,4 +1,4 @@
-#include "scenarios/stage/node.hpp"
+#include "scenarios/runner/node.hpp"
 
 #include "kernels/base/check.hpp"
 #include "netem/wire/certificates.hpp"

@@ -6,7 +6,7 @@
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "netem/wire/network.hpp"
-#include "scenarios/stage/compute_pool.hpp"
+#include "scenarios/runner/compute_pool.hpp"
 
 #include <caf/actor_system.hpp>
 

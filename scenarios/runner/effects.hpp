@@ -6,8 +6,8 @@
 #pragma once
 
 #include "netem/fabric.hpp"
+#include "scenarios/runner/world.hpp"
 #include "scenarios/schema/fault.hpp"
-#include "scenarios/stage/world.hpp"
 
 #include <cstdint>
 #include <map>

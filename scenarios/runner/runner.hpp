@@ -5,9 +5,9 @@
 #include "kernels/base/result.hpp"
 #include "scenarios/observe/run_observers.hpp"
 #include "scenarios/observe/summary.hpp"
+#include "scenarios/runner/node.hpp"
+#include "scenarios/runner/world.hpp"
 #include "scenarios/schema/scenario.hpp"
-#include "scenarios/stage/node.hpp"
-#include "scenarios/stage/world.hpp"
 
 #include <functional>
 #include <memory>
@@ -28,7 +28,7 @@ struct live_status {
   bool virtual_time = true;      ///< else the wall clock's
 };
 
-struct stage_options {
+struct runner_options {
   std::string out; ///< run directory; empty: nothing is written
   bool force = false;
   unsigned threads = 0;          ///< compute threads; 0: as many as there are cores
@@ -44,7 +44,7 @@ struct stage_options {
       false; ///< compute nothing: sizes and durations are the scenario's, numbers there are none
   std::uint64_t end_at_epoch =
       0; ///< end the run there if training goes on longer; 0: it does not matter
-  run_listener* listener = nullptr; ///< hears what the run directory gets; outlives the stage
+  run_listener* listener = nullptr; ///< hears what the run directory gets; outlives the runner
 
   std::optional<node_options> node; ///< with world 'cluster': this process is one host of it
 
@@ -70,11 +70,11 @@ struct run_outcome {
 /// for its rounds.
 duration job_before_following(const scenario& what);
 
-class stage {
+class runner {
 public:
   /// Reads data and builds the model. Errors: bad input (exit code 1).
-  static result<std::unique_ptr<stage>> prepare(scenario what, stage_options options);
-  ~stage();
+  static result<std::unique_ptr<runner>> prepare(scenario what, runner_options options);
+  ~runner();
 
   /// What to change before an emulation that this machine cannot keep up with, a sentence with the
   /// --set arguments that would fit; empty if it can, and in sim. Measures one real step.
@@ -86,7 +86,7 @@ public:
 
 private:
   struct state;
-  explicit stage(std::unique_ptr<state> s);
+  explicit runner(std::unique_ptr<state> s);
   std::unique_ptr<state> state_;
 };
 

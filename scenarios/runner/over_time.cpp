@@ -1,4 +1,4 @@
-#include "scenarios/stage/over_time.hpp"
+#include "scenarios/runner/over_time.hpp"
 
 namespace shoal::scenarios {
 

@@ -1,7 +1,7 @@
-#include "scenarios/stage/faults.hpp"
+#include "scenarios/runner/faults.hpp"
 
+#include "scenarios/runner/network.hpp"
 #include "scenarios/schema/hosts.hpp"
-#include "scenarios/stage/network.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,12 @@
 // Running time: to the goal, and on until nothing is under way.
 #include "actors/host_messages.hpp"
-#include "scenarios/stage/run_state.hpp"
+#include "scenarios/runner/run_state.hpp"
 
 #include <caf/send.hpp>
 
 namespace shoal::scenarios {
 
-live_status stage::state::status(const char* doing) {
+live_status runner::state::status(const char* doing) {
   std::lock_guard guard(watching);
   return {observers->progress(),
           observers->rounds(),
@@ -17,14 +17,14 @@ live_status stage::state::status(const char* doing) {
           simulated()};
 }
 
-std::array<std::uint64_t, 4> stage::state::bytes_sent() const {
+std::array<std::uint64_t, 4> runner::state::bytes_sent() const {
   std::array<std::uint64_t, 4> out{};
   if (!in) return out;
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = in->net().traffic_bytes(i);
   return out;
 }
 
-void stage::state::drain() {
+void runner::state::drain() {
   if (draining.exchange(true)) return;
   churn->stop();
   faults->end();
@@ -36,7 +36,7 @@ void stage::state::drain() {
   for (auto& [machine, peer] : alive) role_on(machine).drain(peer);
 }
 
-bool stage::state::quiet() const {
+bool runner::state::quiet() const {
   for (auto machine : machines) {
     auto host = in->net().host_on(machine);
     if (host != netem::no_host && in->net().live_actors(host) > role_on(machine).idle_actors)
@@ -58,7 +58,7 @@ bool stage::state::quiet() const {
 
 /// Between two slices, on this thread: in sim at a time that is the same in each run, in emulate
 /// away from the actors' threads. Neither virtual time nor history notices.
-void stage::state::measure_held_out() {
+void runner::state::measure_held_out() {
   {
     std::lock_guard guard(watching);
     if (!std::exchange(held_out_due, false)) return;
@@ -68,7 +68,7 @@ void stage::state::measure_held_out() {
   observers->on_held_out_loss(stamp(in->clock().now()), loss);
 }
 
-duration stage::state::run_world(bool& interrupted) {
+duration runner::state::run_world(bool& interrupted) {
   auto limit = std::min(options.until.value_or(what.stop_time), what.stop_time);
   auto last_status = wall_clock::now() - std::chrono::hours(1);
   auto look = [&](const char* doing) {
@@ -132,7 +132,7 @@ duration stage::state::run_world(bool& interrupted) {
   return ended;
 }
 
-leak_facts stage::state::leaks() const {
+leak_facts runner::state::leaks() const {
   leak_facts out;
   const auto& net = in->net();
   out.bypassed = net.bypassed();

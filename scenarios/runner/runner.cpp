@@ -1,13 +1,13 @@
-#include "scenarios/stage/stage.hpp"
+#include "scenarios/runner/runner.hpp"
 
 #include "actors/data/ledger_file.hpp"
 #include "kernels/base/digest.hpp"
 #include "scenarios/compare/provenance.hpp"
 #include "scenarios/compare/version.hpp"
 #include "scenarios/methods/method.hpp"
+#include "scenarios/runner/expectations.hpp"
+#include "scenarios/runner/run_state.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/stage/expectations.hpp"
-#include "scenarios/stage/run_state.hpp"
 #include "scenarios/workloads/timing.hpp"
 
 #include <fmt/format.h>
@@ -59,10 +59,10 @@ duration job_before_following(const scenario& what) {
   return from_seconds(job);
 }
 
-stage::stage(std::unique_ptr<state> s) : state_(std::move(s)) {}
-stage::~stage() = default;
+runner::runner(std::unique_ptr<state> s) : state_(std::move(s)) {}
+runner::~runner() = default;
 
-result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options options) {
+result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options options) {
   auto s = std::make_unique<state>();
   if (what.study) return failure{"a study of averaging is no training run"};
   if (what.world == "cluster" && !options.node)
@@ -113,10 +113,10 @@ result<std::unique_ptr<stage>> stage::prepare(scenario what, stage_options optio
   s->start = std::move(*start);
   s->comings = std::move(*comings);
   s->line_plans = std::move(*lines);
-  return std::unique_ptr<stage>(new stage(std::move(s)));
+  return std::unique_ptr<runner>(new runner(std::move(s)));
 }
 
-std::string stage::state::run_yaml(bool interrupted) const {
+std::string runner::state::run_yaml(bool interrupted) const {
   provenance made_by{std::string(version()), work->data_digest(), options.until, interrupted,
                      options.build};
   if (options.node) {
@@ -135,8 +135,8 @@ std::string stage::state::run_yaml(bool interrupted) const {
   return to_yaml(what) + to_yaml(made_by);
 }
 
-result<void> stage::state::write(const run_directory& to, const summary& result,
-                                 bool interrupted) const {
+result<void> runner::state::write(const run_directory& to, const summary& result,
+                                  bool interrupted) const {
   if (auto done = to.write("run.yaml", run_yaml(interrupted)); !done) return done;
   if (!shards.empty())
     if (auto done = actors::write_ledger(to.file("ledger.csv").string(), ledger()); !done)
@@ -152,7 +152,7 @@ result<void> stage::state::write(const run_directory& to, const summary& result,
   return to.write("summary.json", to_json(result));
 }
 
-std::string stage::advice() const {
+std::string runner::advice() const {
   const auto& s = *state_;
   const auto& work = *s.work->work();
   if (s.simulated() || work.hollow()) return {};
@@ -183,7 +183,7 @@ std::string stage::advice() const {
                      wanted, possible, fits);
 }
 
-double stage::state::measure_first(run_outcome& into) {
+double runner::state::measure_first(run_outcome& into) {
   const auto first = first_state();
   const auto loss = work->held_out_loss(first);
   if (std::isfinite(loss)) {
@@ -196,8 +196,8 @@ double stage::state::measure_first(run_outcome& into) {
   return loss;
 }
 
-end_facts stage::state::facts(const actors::model_state& best, double first_loss,
-                              bool interrupted) {
+end_facts runner::state::facts(const actors::model_state& best, double first_loss,
+                               bool interrupted) {
   end_facts out;
   out.time = in->clock().now();
   out.deterministic = simulated();
@@ -219,7 +219,7 @@ end_facts stage::state::facts(const actors::model_state& best, double first_loss
 }
 
 /// What the summary has from the world itself, and whether it is what the scenario expects.
-void stage::state::complete(run_outcome& into) const {
+void runner::state::complete(run_outcome& into) const {
   into.late = in->late();
   if (const auto totals = in->net().reachability_totals(); totals && into.summary.reachability) {
     auto& reach = *into.summary.reachability;
@@ -239,7 +239,7 @@ void stage::state::complete(run_outcome& into) const {
   if (!early) into.missed = missed_expectations(what.expect, into.summary);
 }
 
-result<run_outcome> stage::run() {
+result<run_outcome> runner::run() {
   auto& s = *state_;
   std::optional<run_directory> directory;
   if (!s.options.out.empty()) {

@@ -1,4 +1,4 @@
-#include "scenarios/stage/expectations.hpp"
+#include "scenarios/runner/expectations.hpp"
 
 #include "scenarios/observe/summary.hpp"
 

@@ -1,4 +1,4 @@
-#include "scenarios/stage/desertion.hpp"
+#include "scenarios/runner/desertion.hpp"
 
 #include <doctest/doctest.h>
 

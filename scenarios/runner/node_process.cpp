@@ -1,14 +1,14 @@
 // A process of a cluster: its links with other hosts, what it reports of itself, and what it
 // answers to operators.
 #include "scenarios/compare/version.hpp"
-#include "scenarios/stage/run_state.hpp"
+#include "scenarios/runner/run_state.hpp"
 
 #include <caf/send.hpp>
 #include <fmt/format.h>
 
 namespace shoal::scenarios {
 
-real_network stage::state::network_between_hosts() {
+real_network runner::state::network_between_hosts() {
   real_network out;
   auto& wire = out.options;
   const auto peer_name = [](const netem::wire::neighbour& other) {
@@ -96,7 +96,7 @@ real_network stage::state::network_between_hosts() {
 }
 
 /// Nodes of the DHT learn of each other by the links between their hosts.
-void stage::state::meet(netem::host_index mine, const netem::wire::neighbour& other) {
+void runner::state::meet(netem::host_index mine, const netem::wire::neighbour& other) {
   if (!options.node || !other.service) return;
   caf::actor node;
   const auto machine = in->net().machine_of(mine);
@@ -109,8 +109,8 @@ void stage::state::meet(netem::host_index mine, const netem::wire::neighbour& ot
 }
 
 /// A node signs each contribution at once, so that a process that is killed leaves its signature.
-void stage::state::on_contribution(const run_directory* to, const std::string& scenario_hash,
-                                   const swarm_round& round, std::uint64_t samples) {
+void runner::state::on_contribution(const run_directory* to, const std::string& scenario_hash,
+                                    const swarm_round& round, std::uint64_t samples) {
   ++contributed.rounds;
   contributed.samples += samples;
   contributed.epoch = round.epoch;
@@ -121,7 +121,7 @@ void stage::state::on_contribution(const run_directory* to, const std::string& s
   if (to != nullptr) static_cast<void>(to->write(contribution_file, contribution));
 }
 
-node_report stage::state::report() {
+node_report runner::state::report() {
   node_report out;
   out.name = options.node->name;
   out.scenario = what.name;
@@ -163,8 +163,8 @@ node_report stage::state::report() {
   return out;
 }
 
-netem::wire::visit_answer stage::state::answer(const netem::wire::visitor& who,
-                                               const std::string& question) {
+netem::wire::visit_answer runner::state::answer(const netem::wire::visitor& who,
+                                                const std::string& question) {
   if (question == "status") return {true, to_json(report())};
   if (question != "drain") return {false, "it does not know this question"};
   const auto say = [this](const std::string& line) {

@@ -11,16 +11,16 @@
 #include "scenarios/observe/node_report.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/roles/role.hpp"
+#include "scenarios/runner/churn.hpp"
+#include "scenarios/runner/desertion.hpp"
+#include "scenarios/runner/faults.hpp"
+#include "scenarios/runner/network.hpp"
+#include "scenarios/runner/over_time.hpp"
+#include "scenarios/runner/run_goal.hpp"
+#include "scenarios/runner/runner.hpp"
+#include "scenarios/runner/shard_unit.hpp"
+#include "scenarios/runner/world.hpp"
 #include "scenarios/schema/hosts.hpp"
-#include "scenarios/stage/churn.hpp"
-#include "scenarios/stage/desertion.hpp"
-#include "scenarios/stage/faults.hpp"
-#include "scenarios/stage/network.hpp"
-#include "scenarios/stage/over_time.hpp"
-#include "scenarios/stage/run_goal.hpp"
-#include "scenarios/stage/shard_unit.hpp"
-#include "scenarios/stage/stage.hpp"
-#include "scenarios/stage/world.hpp"
 #include "scenarios/workloads/prepared.hpp"
 
 #include <algorithm>
@@ -51,9 +51,9 @@ actors::reachability_config reachability_of(const scenario& what);
 /// A fault of this kind keeps hosts from hearing of others.
 bool cuts_off(fault_kind what);
 
-struct stage::state {
+struct runner::state {
   scenario what;
-  stage_options options;
+  runner_options options;
   std::unique_ptr<prepared_workload> work;
   std::shared_ptr<const actors::workload>
       averaged;                        // what peers compute: work->work(), or PowerSGD around it

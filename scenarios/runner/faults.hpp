@@ -1,15 +1,15 @@
 // Carries out the scenario's `faults:`: when each one strikes (a time, again and again, a probe),
 // whom (a glob, regions, a mode), and when it is over. What they do to hosts:
-// scenarios/stage/effects.hpp. Draws come from the stream "fault" of each fault's number: more
+// scenarios/runner/effects.hpp. Draws come from the stream "fault" of each fault's number: more
 // faults, or other hosts' doings, move none of them. A host that is struck again by the same fault
 // while that lasts is struck until the later end.
 #pragma once
 
 #include "kernels/base/rng.hpp"
 #include "netem/fabric.hpp"
+#include "scenarios/runner/effects.hpp"
+#include "scenarios/runner/world.hpp"
 #include "scenarios/schema/scenario.hpp"
-#include "scenarios/stage/effects.hpp"
-#include "scenarios/stage/world.hpp"
 
 #include <atomic>
 #include <functional>

@@ -4,7 +4,7 @@
 #include "actors/data/data_shard.hpp"
 #include "actors/training/peer_config.hpp"
 #include "scenarios/methods/method.hpp"
-#include "scenarios/stage/run_state.hpp"
+#include "scenarios/runner/run_state.hpp"
 #include "scenarios/workloads/prepared.hpp"
 
 #include <caf/send.hpp>
@@ -62,7 +62,7 @@ private:
 
 } // namespace
 
-world_options stage::state::options_of_world() {
+world_options runner::state::options_of_world() {
   world_options out;
   if (!simulated()) out.mode = netem::time_mode::wall_clock;
   out.seed = what.seed;
@@ -83,7 +83,7 @@ world_options stage::state::options_of_world() {
   return out;
 }
 
-void stage::state::build() {
+void runner::state::build() {
   in = std::make_unique<world>(options_of_world());
   in->on_observation = [this](const actors::host& from, const actors::observation& seen) {
     on_observation(from, seen);
@@ -140,7 +140,7 @@ void stage::state::build() {
 }
 
 /// Starts the shards, and has peers start when their groups or their churn say so.
-void stage::state::schedule_hosts() {
+void runner::state::schedule_hosts() {
   for (auto& shard : shards) start_shard(shard);
   pool = std::make_shared<actors::state_pool>(averaged, options.share_states,
                                               start ? std::optional(start->state) : std::nullopt);
@@ -169,7 +169,7 @@ void stage::state::schedule_hosts() {
 
 /// Its bootstraps are a few of those that run just now and can be dialled, as who writes them down
 /// would choose. Any of them may be dead a moment later.
-caf::actor stage::state::start_node(actors::host& on, std::shared_ptr<actors::conduct> conduct) {
+caf::actor runner::state::start_node(actors::host& on, std::shared_ptr<actors::conduct> conduct) {
   constexpr std::size_t most_bootstraps = 4;
   actors::dht_config config;
   config.memo = signatures;
@@ -225,13 +225,13 @@ caf::actor stage::state::start_node(actors::host& on, std::shared_ptr<actors::co
   return node;
 }
 
-void stage::state::start_host(netem::machine_index machine) {
+void runner::state::start_host(netem::machine_index machine) {
   for (auto& shard : shards)
     if (shard.machine == machine) return start_shard(shard);
   start_peer(machine);
 }
 
-void stage::state::start_shard(shard_unit& shard) {
+void runner::state::start_shard(shard_unit& shard) {
   if (draining) return;
   auto& host = in->boot(shard.machine);
   actors::data_shard_config config;
@@ -261,7 +261,7 @@ void stage::state::start_shard(shard_unit& shard) {
   shard.role = std::move(role);
 }
 
-void stage::state::start_peer(netem::machine_index machine) {
+void runner::state::start_peer(netem::machine_index machine) {
   if (draining) return;
   const auto& spec = hosts[peer_of.at(machine)];
   auto& host = in->boot(machine);

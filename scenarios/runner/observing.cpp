@@ -3,7 +3,7 @@
 #include "kernels/base/digest.hpp"
 #include "kernels/compress/codec.hpp"
 #include "scenarios/methods/method.hpp"
-#include "scenarios/stage/run_state.hpp"
+#include "scenarios/runner/run_state.hpp"
 
 namespace shoal::scenarios {
 
@@ -26,7 +26,7 @@ bool has_takeovers(const scenario& what) {
 
 } // namespace
 
-observer_options stage::state::what_to_watch(const run_directory* directory) {
+observer_options runner::state::what_to_watch(const run_directory* directory) {
   observer_options out;
   out.scenario = what.name;
   out.seed = what.seed;

@@ -1,4 +1,4 @@
-#include "scenarios/stage/world.hpp"
+#include "scenarios/runner/world.hpp"
 
 #include "actors/host_messages.hpp"
 #include "actors/messages.hpp"

@@ -1,4 +1,4 @@
-#include "scenarios/stage/effects.hpp"
+#include "scenarios/runner/effects.hpp"
 
 #include <algorithm>
 

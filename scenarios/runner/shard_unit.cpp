@@ -1,4 +1,4 @@
-#include "scenarios/stage/shard_unit.hpp"
+#include "scenarios/runner/shard_unit.hpp"
 
 #include "actors/data/sample_ledger.hpp"
 

@@ -1,4 +1,4 @@
-#include "scenarios/stage/network.hpp"
+#include "scenarios/runner/network.hpp"
 
 #include <limits>
 

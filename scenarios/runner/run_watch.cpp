@@ -4,7 +4,7 @@
 #include "actors/rare.hpp"
 #include "actors/training/observations.hpp"
 #include "scenarios/methods/method.hpp"
-#include "scenarios/stage/run_state.hpp"
+#include "scenarios/runner/run_state.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace shoal::scenarios {
 
 /// Half of the branches, the same ones at each host (swarm testing), and each host has draws of its
 /// own.
-bool stage::state::takes_rare(netem::host_index host, std::string_view branch) {
+bool runner::state::takes_rare(netem::host_index host, std::string_view branch) {
   const auto& all = actors::rare::all;
   const auto number =
       static_cast<std::uint64_t>(std::find(all.begin(), all.end(), branch) - all.begin());
@@ -26,7 +26,7 @@ bool stage::state::takes_rare(netem::host_index host, std::string_view branch) {
   return true;
 }
 
-void stage::state::on_event(const netem::delivered_event& event) {
+void runner::state::on_event(const netem::delivered_event& event) {
   auto killed = event.kind == netem::event_kind::host_killed;
   auto machine = killed ? in->net().machine_of(event.to.host) : 0;
   auto id = killed ? in->peer_id_of(event.to.host) : 0;
@@ -47,7 +47,7 @@ void stage::state::on_event(const netem::delivered_event& event) {
 
 /// The first peer at the epoch writes it down: all that get there by steps hold the same bits, or,
 /// of parameters that are averaged in groups, equally good ones.
-void stage::state::keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from) {
+void runner::state::keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from) {
   std::lock_guard guard(watching);
   if (checkpoint_error || !checkpoint_epochs.insert(state->epoch).second) return;
   // In groups, others may have used samples that come later than those that one peer hears of.
@@ -59,7 +59,7 @@ void stage::state::keep_checkpoint(const actors::state_ptr& state, std::uint64_t
     checkpoint_error = failure{saved.error()};
 }
 
-void stage::state::on_observation(const actors::host& from, const actors::observation& seen) {
+void runner::state::on_observation(const actors::host& from, const actors::observation& seen) {
   auto machine = in->net().machine_of(in->index_of(from));
   auto now = in->clock().now();
   std::lock_guard guard(watching);

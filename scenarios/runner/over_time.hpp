@@ -3,10 +3,10 @@
 #pragma once
 
 #include "netem/line_trace.hpp"
+#include "scenarios/runner/effects.hpp"
+#include "scenarios/runner/network.hpp"
+#include "scenarios/runner/world.hpp"
 #include "scenarios/schema/scenario.hpp"
-#include "scenarios/stage/effects.hpp"
-#include "scenarios/stage/network.hpp"
-#include "scenarios/stage/world.hpp"
 
 #include <atomic>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "tools/stage_arguments.hpp"
+#include "tools/runner_arguments.hpp"
 
 #include "kernels/base/units.hpp"
 #include "tools/build_identity.hpp"
@@ -11,8 +11,8 @@
 
 namespace shoal::tools {
 
-void stage_arguments::add_to(CLI::App& command, const std::string& until_help,
-                             const std::string& workers_help) {
+void runner_arguments::add_to(CLI::App& command, const std::string& until_help,
+                              const std::string& workers_help) {
   command.add_option("-o,--out", out, "write the run directory here")->type_name("DIR");
   command.add_flag("--force", force, "replace the files of an earlier run in --out");
   command.add_option("--until", until, until_help)->type_name("TIME");
@@ -34,8 +34,8 @@ void stage_arguments::add_to(CLI::App& command, const std::string& until_help,
       ->check(CLI::Range(1u, 1024u));
 }
 
-int stage_arguments::apply(scenarios::stage_options& into,
-                           std::unique_ptr<scenarios::metrics_server>& server) const {
+int runner_arguments::apply(scenarios::runner_options& into,
+                            std::unique_ptr<scenarios::metrics_server>& server) const {
   into.out = out;
   into.force = force;
   into.threads = workers;
@@ -60,8 +60,8 @@ int stage_arguments::apply(scenarios::stage_options& into,
   return exit_ok;
 }
 
-int stage_arguments::attach_page(scenarios::stage_options& into,
-                                 std::unique_ptr<run_page>& page) const {
+int runner_arguments::attach_page(scenarios::runner_options& into,
+                                  std::unique_ptr<run_page>& page) const {
   if (dashboard.empty() && (out.empty() || no_report)) return exit_ok;
   auto made = run_page::open(dashboard, no_report ? std::string{} : out);
   if (!made) {

@@ -1,4 +1,4 @@
-#include "scenarios/stage/compute_pool.hpp"
+#include "scenarios/runner/compute_pool.hpp"
 
 namespace shoal::scenarios {
 

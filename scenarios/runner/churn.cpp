@@ -1,4 +1,4 @@
-#include "scenarios/stage/churn.hpp"
+#include "scenarios/runner/churn.hpp"
 
 #include "netem/trace_formats.hpp"
 #include "scenarios/schema/churn_traces.hpp"

@@ -1,4 +1,4 @@
-#include "scenarios/stage/run_goal.hpp"
+#include "scenarios/runner/run_goal.hpp"
 
 #include <doctest/doctest.h>
 
