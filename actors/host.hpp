@@ -63,8 +63,8 @@ public:
   /// is dead after the handler returns). Names: actors/probes.hpp.
   virtual void probe(std::string_view point) = 0;
 
-  /// Whether to take a branch of actors/rare.hpp now. Never, but in a scenario that says so.
-  virtual bool rare(std::string_view branch) {
+  /// Whether to take a branch of actors/failpoints.hpp now. Never, but in a scenario that says so.
+  virtual bool failpoint(std::string_view branch) {
     (void)branch;
     return false;
   }

@@ -1,7 +1,7 @@
 // shoal chaos: random swarms in random storms, thousands of them, each from one seed.
 #include "actors/conduct/conducts.hpp"
+#include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
-#include "actors/rare.hpp"
 #include "kernels/base/descriptor.hpp"
 #include "scenarios/chaos/chaos_run.hpp"
 #include "scenarios/observe/text.hpp"
@@ -150,7 +150,7 @@ private:
 struct totals {
   std::uint64_t cases = 0, failed = 0, epochs = 0;
   double virtual_seconds = 0, busy_seconds = 0;
-  std::map<std::string, std::uint64_t> faults, points, rare, reasons;
+  std::map<std::string, std::uint64_t> faults, points, failpoints, reasons;
 
   void add(const chaos_result& what) {
     ++cases;
@@ -160,7 +160,7 @@ struct totals {
     busy_seconds += what.core_seconds;
     for (const auto& [name, count] : what.faults) faults[name] += count;
     for (const auto& [name, count] : what.points) points[name] += count;
-    for (const auto& [name, count] : what.rare) rare[name] += count;
+    for (const auto& [name, count] : what.failpoints) failpoints[name] += count;
     for (const auto& [name, count] : what.reasons) reasons[name] += count;
   }
 
@@ -180,21 +180,21 @@ struct totals {
       }
     };
     miss(actors::probes::all, points);
-    miss(actors::rare::all, rare);
-    return fmt::format("cases          {}, {} failed\n"
-                       "virtual time   {}, {:.0f} virtual seconds in one of a core\n"
-                       "epochs         {}\n"
-                       "hosts struck   {}\n"
-                       "rounds         {}\n"
-                       "points reached {}\n"
-                       "rare branches  {}\n"
-                       "never reached  {}\n",
-                       cases, failed,
-                       virtual_seconds < 86400
-                           ? scenarios::seconds_text(virtual_seconds)
-                           : fmt::format("{:.1f} days", virtual_seconds / 86400),
-                       busy_seconds > 0 ? virtual_seconds / busy_seconds : 0, epochs, list(faults),
-                       list(reasons), list(points), list(rare), never.empty() ? "none" : never);
+    miss(actors::failpoint::all, failpoints);
+    return fmt::format(
+        "cases          {}, {} failed\n"
+        "virtual time   {}, {:.0f} virtual seconds in one of a core\n"
+        "epochs         {}\n"
+        "hosts struck   {}\n"
+        "rounds         {}\n"
+        "points reached {}\n"
+        "failpoints     {}\n"
+        "never reached  {}\n",
+        cases, failed,
+        virtual_seconds < 86400 ? scenarios::seconds_text(virtual_seconds)
+                                : fmt::format("{:.1f} days", virtual_seconds / 86400),
+        busy_seconds > 0 ? virtual_seconds / busy_seconds : 0, epochs, list(faults), list(reasons),
+        list(points), list(failpoints), never.empty() ? "none" : never);
   }
 };
 

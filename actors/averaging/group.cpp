@@ -313,8 +313,8 @@ void group_actor::watch(const caf::actor& whom) {
 void group_actor::probe(std::string_view point) {
   here().probe(point);
 }
-bool group_actor::rare(std::string_view branch) {
-  return here().rare(branch);
+bool group_actor::failpoint(std::string_view branch) {
+  return here().failpoint(branch);
 }
 duration group_actor::time() const {
   return now();

@@ -83,7 +83,7 @@ private:
   void send_to(const caf::actor& to, caf::message content) override;
   void watch(const caf::actor& whom) override;
   void probe(std::string_view point) override;
-  bool rare(std::string_view branch) override;
+  bool failpoint(std::string_view branch) override;
   duration time() const override;
   void suspect(peer_id culprit, std::string why) override;
 

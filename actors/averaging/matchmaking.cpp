@@ -1,7 +1,7 @@
 #include "actors/averaging/matchmaking.hpp"
 
+#include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
-#include "actors/rare.hpp"
 #include "kernels/averaging_plan.hpp"
 #include "kernels/balanced_shares.hpp"
 #include "kernels/part_boundaries.hpp"
@@ -185,7 +185,7 @@ void matchmaking::on(const join_request& message) {
     return reject(reason::none, who.peer, message.deadline, who.address);
   }
   if (!joined_.contains(who.peer) &&
-      (joined_.size() + 1 >= config_.group_size || io_.rare(rare::full)))
+      (joined_.size() + 1 >= config_.group_size || io_.failpoint(failpoint::full)))
     return reject(reason::group_closed);
   learn(who.peer, who.address, {message.deadline, who.reached > 0});
   joined_.insert_or_assign(who.peer, who);
@@ -314,7 +314,7 @@ void matchmaking::forget(const caf::actor_addr& whom, bool died) {
 
 void matchmaking::close_if_complete() {
   if (over_ || leader_ || !looked_up_ || !may_lead()) return;
-  if (!impatient_) impatient_ = !joined_.empty() && io_.rare(rare::hurried);
+  if (!impatient_) impatient_ = !joined_.empty() && io_.failpoint(failpoint::hurried);
   if (impatient_ && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
   if (request_.wanted > 0 && joined_.size() + 1 < std::min(request_.wanted, config_.group_size))
     return;
@@ -352,7 +352,7 @@ std::vector<double> matchmaking::shares(const std::vector<member_info>& members)
   }
   std::vector<double> out;
   for (const auto& p : peers) out.push_back(p.reduces ? std::min(p.up, p.down) : 0);
-  if (config_.split == part_split::single) {
+  if (config_.split == part_split::parameter_server) {
     const auto widest = std::max_element(out.begin(), out.end());
     for (auto i = out.begin(); i != out.end(); ++i) *i = i == widest ? 1 : 0;
     return out;

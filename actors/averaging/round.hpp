@@ -140,8 +140,8 @@ public:
   /// Learn of the end of `whom`.
   virtual void watch(const caf::actor& whom) = 0;
   virtual void probe(std::string_view point) = 0;
-  /// host::rare.
-  virtual bool rare(std::string_view branch) {
+  /// host::failpoint.
+  virtual bool failpoint(std::string_view branch) {
     (void)branch;
     return false;
   }

@@ -1,7 +1,7 @@
 #include "actors/dht/dht_node.hpp"
 
 #include "actors/dht/observations.hpp"
-#include "actors/rare.hpp"
+#include "actors/failpoints.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -197,7 +197,7 @@ std::vector<contact> dht_node::known_near(const node_id& target, const node_id& 
 }
 
 void dht_node::on_nodes_query(const nodes_query& what) {
-  if (!is_valid(what.from) || here().rare(rare::query_dropped)) return;
+  if (!is_valid(what.from) || here().failpoint(failpoint::query_dropped)) return;
   query_answer out{state_->self, client(), what.token, here().utc_ns(), {}, {}, 0, 0, 0};
   // A zero target is a ping: the node answers and looks nothing up.
   if (!what.target.is_zero()) out.nearer = known_near(what.target, what.from.id);
@@ -206,7 +206,7 @@ void dht_node::on_nodes_query(const nodes_query& what) {
 }
 
 void dht_node::on_records_query(const records_query& what) {
-  if (!is_valid(what.from) || here().rare(rare::query_dropped)) return;
+  if (!is_valid(what.from) || here().failpoint(failpoint::query_dropped)) return;
   if (what.key.empty() || what.key.size() > state_->options.limits.max_key_bytes)
     return misbehaviour(0, "records_query: the key is empty or too long");
   state_->store.drop_expired(utc());
@@ -227,7 +227,7 @@ void dht_node::on_put(const record_put& what) {
     return misbehaviour(0, "record_put: no records, or too many");
   state_->store.drop_expired(utc());
   keep(state_->store, what.key, what.records);
-  if (!here().rare(rare::receipt_dropped))
+  if (!here().failpoint(failpoint::receipt_dropped))
     send(what.from.address,
          put_receipt{client(), what.token, here().utc_ns(), others_nearer(what.key)});
   met(what.from, what.client != 0);

@@ -3,7 +3,7 @@
 #include "actors/dht/dht_node.hpp"
 #include "actors/dht/merge_records.hpp"
 #include "actors/dht/observations.hpp"
-#include "actors/rare.hpp"
+#include "actors/failpoints.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +12,8 @@
 namespace shoal::actors {
 
 const replica_set* dht_node::current_replicas(const std::string& key) {
-  return here().rare(rare::replicas_forgotten) ? nullptr : state_->sets.current(key, now());
+  return here().failpoint(failpoint::replicas_forgotten) ? nullptr
+                                                         : state_->sets.current(key, now());
 }
 
 // -- writes ---------------------------------------------------------------------------------------

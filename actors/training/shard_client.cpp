@@ -1,6 +1,6 @@
 #include "actors/training/shard_client.hpp"
 
-#include "actors/rare.hpp"
+#include "actors/failpoints.hpp"
 #include "actors/training/state_object.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -194,7 +194,7 @@ void shard_client::give_back(std::vector<sample_range> ranges) {
 
 void shard_client::hand_in(commit round) {
   if (shard_) io_.send(shard_, caf::make_message(round));
-  if (shard_ && io_.rare(rare::commit_twice)) io_.send(shard_, caf::make_message(round));
+  if (shard_ && io_.failpoint(failpoint::commit_twice)) io_.send(shard_, caf::make_message(round));
   if (unanswered_.size() == most_commits) unanswered_.pop_front();
   unanswered_.push_back(std::move(round));
 }

@@ -53,8 +53,8 @@ public:
     virtual void look_up_shards() = 0;
     /// look_up_due() is to be called after `wait`.
     virtual void look_up_shards_in(duration wait) = 0;
-    /// host::rare.
-    virtual bool rare(std::string_view branch) = 0;
+    /// host::failpoint.
+    virtual bool failpoint(std::string_view branch) = 0;
   };
 
   shard_client(io& world, shard_client_config config, const held_samples& held)

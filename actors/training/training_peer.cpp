@@ -2,8 +2,8 @@
 
 #include "actors/averaging/group.hpp"
 #include "actors/data/observations.hpp"
+#include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
-#include "actors/rare.hpp"
 #include "actors/reachability/observations.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/training_peer_parts.hpp"
@@ -248,7 +248,7 @@ void training_peer::refresh() {
   publish();
   if (!has_shard() && traits_.streams_samples) parts_->shard.look_up(now());
   look_up_progress();
-  refresh_in(here().rare(rare::looks_late) ? options_.max_refresh : next_refresh());
+  refresh_in(here().failpoint(failpoint::looks_late) ? options_.max_refresh : next_refresh());
 }
 
 void training_peer::refresh_in(duration wait) {

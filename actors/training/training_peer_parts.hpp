@@ -28,7 +28,7 @@ public:
   void unwatch(const caf::actor& whom) override { of_.demonitor(whom); }
   void look_up_shards() override;
   void look_up_shards_in(duration wait) override { of_.set_timer(wait, shard_timer); }
-  bool rare(std::string_view branch) override { return of_.here().rare(branch); }
+  bool failpoint(std::string_view branch) override { return of_.here().failpoint(branch); }
 
 private:
   training_peer& of_;

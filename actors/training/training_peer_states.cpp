@@ -1,8 +1,8 @@
 // How a training peer moves states: the downloads that state_catch_up plans, and what it sends to
 // those who download from it.
 #include "actors/data/observations.hpp"
+#include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
-#include "actors/rare.hpp"
 #include "actors/reachability/observations.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/training_peer_parts.hpp"
@@ -171,7 +171,7 @@ void training_peer::on_state_request(const state_request& message) {
   const auto object =
       parts_->shelf.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   if (!object) return refuse(reason::out_of_sync);
-  if (here().rare(rare::donor_busy) ||
+  if (here().failpoint(failpoint::donor_busy) ||
       !parts_->shelf.admit(message.reply_to, *object, message.reserve != 0, now()))
     return refuse(reason::busy);
   state_bytes_asked_ = 0;
@@ -202,7 +202,7 @@ void training_peer::on_chunk_request(const state_chunk_request& message) {
     const auto before = std::exchange(state_bytes_asked_, state_bytes_asked_ + answer.data.size());
     if (before < object->size() / 2 && state_bytes_asked_ >= object->size() / 2) {
       here().probe(probes::state_half_sent);
-      if (here().rare(rare::donor_stops)) return refuse();
+      if (here().failpoint(failpoint::donor_stops)) return refuse();
     }
   }
   send(message.reply_to, std::move(answer));

@@ -280,7 +280,7 @@ std::string chaos_case::yaml() const {
                      "{{events: none, transfers: 0, metrics_interval: {}}}\n",
                      data, workload, training, averaging,
                      in_seconds(std::max(1.0, epoch_seconds / 4)));
-  if (rare > 0) out += fmt::format("rare_branches: {}%\n", rare);
+  if (failpoints > 0) out += fmt::format("failpoints: {}%\n", failpoints);
   if (!faults.empty()) out += "faults:\n";
   for (const auto& each : faults) out += "  - {" + each + "}\n";
   return out;
@@ -325,7 +325,8 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
            in_seconds(p.wait() * static_cast<double>(d.between(1, 4))),
            in_seconds(p.wait() * static_cast<double>(d.between(15, 30))),
            in_seconds(p.wait() * static_cast<double>(d.between(3, 8))), d.one_of({2, 8, 64})};
-  if (d.chance(0.3)) add(out.averaging, std::string("split: ") + d.one_of({"equal", "single"}));
+  if (d.chance(0.3))
+    add(out.averaging, std::string("split: ") + d.one_of({"equal", "parameter_server"}));
   if (d.chance(0.35))
     add(out.averaging, std::string("compression: ") +
                            d.one_of({"float16", "uniform8", "blockwise8", "size_adaptive"}));
@@ -368,8 +369,8 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   if (storm.chance(0.15) && apart < storm_seconds / 2)
     out.faults.push_back(text{"partition: halves, duration: {:.3f}s, at: {:.3f}s", apart,
                               storm.spread(p.epoch, storm_seconds - apart - 1)});
-  dice rare(seed, "chaos.rare");
-  if (rare.chance(0.5)) out.rare = static_cast<unsigned>(rare.between(1, 10));
+  dice draws(seed, "chaos.rare");
+  if (draws.chance(0.5)) out.failpoints = static_cast<unsigned>(draws.between(1, 10));
   dice aim(seed, "chaos.aim");
   if (aim.chance(0.6))
     for (auto i = aim.between(1, 4); i > 0; --i) out.faults.push_back(aimed(aim, storm_seconds, p));

@@ -40,7 +40,7 @@ struct chaos_case {
       averaging;                   ///< flow mappings, without braces
   std::vector<group> groups;       ///< `core` loses nobody for good, `late` may
   std::vector<std::string> faults; ///< flow mappings
-  unsigned rare = 0;               ///< percent: `rare_branches`
+  unsigned failpoints = 0;         ///< percent: `failpoints`
 
   std::string yaml() const;
   unsigned peers() const;

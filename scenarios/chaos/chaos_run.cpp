@@ -127,7 +127,7 @@ chaos_result run_case(const chaos_case& what, const std::string& conduct) {
   options.on_observation = [&](const actors::host& from, const actors::observation& what) {
     seen.observe(from, what);
   };
-  options.on_rare = [&](std::string_view branch) { ++out.rare[std::string(branch)]; };
+  options.on_failpoint = [&](std::string_view branch) { ++out.failpoints[std::string(branch)]; };
   auto made = runner::prepare(std::move(*loaded.value), std::move(options));
   if (!made) {
     out.problems.push_back("no run: " + made.error());
@@ -181,9 +181,9 @@ chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>&
     --most;
     return fails(smaller);
   };
-  if (what.rare > 0) {
+  if (what.failpoints > 0) {
     auto smaller = what;
-    smaller.rare = 0;
+    smaller.failpoints = 0;
     if (still(smaller)) what = std::move(smaller);
   }
   for (bool again = true; again;) {
@@ -233,7 +233,7 @@ std::string to_json(const chaos_result& what) {
                                 {"epochs", what.epochs},
                                 {"faults", what.faults},
                                 {"points", what.points},
-                                {"rare", what.rare},
+                                {"failpoints", what.failpoints},
                                 {"reasons", what.reasons},
                                 {"event_hash", what.event_hash}}
       .dump();
@@ -249,7 +249,7 @@ result<chaos_result> chaos_result_from_json(std::string_view text) {
     from.at("epochs").get_to(out.epochs);
     from.at("faults").get_to(out.faults);
     from.at("points").get_to(out.points);
-    from.at("rare").get_to(out.rare);
+    from.at("failpoints").get_to(out.failpoints);
     from.at("reasons").get_to(out.reasons);
     from.at("event_hash").get_to(out.event_hash);
     return out;

@@ -21,7 +21,7 @@ struct chaos_result {
   std::map<std::string, std::uint64_t> faults; ///< by kind, hosts struck, each time counted
   std::map<std::string, std::uint64_t> points; ///< of actors/probes.hpp, how often each was reached
   std::map<std::string, std::uint64_t>
-      rare; ///< branches of actors/rare.hpp, how often each was taken
+      failpoints; ///< branches of actors/failpoints.hpp, how often each was taken
   std::map<std::string, std::uint64_t> reasons; ///< of rounds that were not ok
   std::string event_hash;                       ///< of the whole history, if asked for
 

@@ -96,9 +96,9 @@ void runner::state::build() {
     faults->reached(host, point);
   };
 
-  if (what.rare_branches > 0)
-    in->takes_rare = [this](netem::host_index host, std::string_view branch) {
-      return takes_rare(host, branch);
+  if (what.failpoints > 0)
+    in->takes_failpoint = [this](netem::host_index host, std::string_view branch) {
+      return takes_failpoint(host, branch);
     };
 
   const auto network = build_network(what, hosts, in->net());

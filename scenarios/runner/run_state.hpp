@@ -68,7 +68,7 @@ struct runner::state {
   mutable std::recursive_mutex watching;
   duration last_event{}; // observers' time never goes back
   bool over = false;     // what the wire still has to say is too late
-  std::map<netem::host_index, rng> rare_draws;
+  std::map<netem::host_index, rng> failpoint_draws;
   std::unique_ptr<run_observers> observers;
   actors::rounds_recorder rounds;
   node_diary diary; // with options.node
@@ -141,7 +141,7 @@ struct runner::state {
   const actors::sample_ledger& ledger() const {
     return leading_ledger(shards, [this](netem::machine_index machine) { return lives(machine); });
   }
-  bool takes_rare(netem::host_index host, std::string_view branch);
+  bool takes_failpoint(netem::host_index host, std::string_view branch);
   void on_event(const netem::delivered_event& event);
   void on_observation(const actors::host& from, const actors::observation& seen);
   void keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from);

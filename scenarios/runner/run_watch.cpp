@@ -1,7 +1,7 @@
 // The runner's part in events and observations while a run goes on.
 #include "actors/averaging/observations.hpp"
 #include "actors/data/observations.hpp"
-#include "actors/rare.hpp"
+#include "actors/failpoints.hpp"
 #include "actors/training/observations.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/runner/run_state.hpp"
@@ -12,17 +12,17 @@ namespace shoal::scenarios {
 
 /// Half of the branches, the same ones at each host (swarm testing), and each host has draws of its
 /// own.
-bool runner::state::takes_rare(netem::host_index host, std::string_view branch) {
-  const auto& all = actors::rare::all;
+bool runner::state::takes_failpoint(netem::host_index host, std::string_view branch) {
+  const auto& all = actors::failpoint::all;
   const auto number =
       static_cast<std::uint64_t>(std::find(all.begin(), all.end(), branch) - all.begin());
   if (stream(what.seed, "rare.branches", number).uniform() < 0.5) return false;
   std::lock_guard guard(watching);
   if (over ||
-      rare_draws.try_emplace(host, stream(what.seed, "rare", host)).first->second.uniform() >=
-          what.rare_branches)
+      failpoint_draws.try_emplace(host, stream(what.seed, "rare", host)).first->second.uniform() >=
+          what.failpoints)
     return false;
-  if (options.on_rare) options.on_rare(branch);
+  if (options.on_failpoint) options.on_failpoint(branch);
   return true;
 }
 

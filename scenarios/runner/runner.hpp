@@ -50,8 +50,8 @@ struct runner_options {
 
   // For tests.
   std::string conduct; ///< of all hosts, a name of actors::conducts(); empty: as the scenario says
-  /// A host takes a branch of actors/rare.hpp. May be empty.
-  std::function<void(std::string_view branch)> on_rare;
+  /// A host takes a branch of actors/failpoints.hpp. May be empty.
+  std::function<void(std::string_view branch)> on_failpoint;
   bool share_states = true;
   std::function<void(const actors::host&, const actors::observation&)> on_observation;
 };

@@ -113,8 +113,8 @@ public:
   void probe(std::string_view point) override {
     if (world_.on_probe) world_.on_probe(index_, point);
   }
-  bool rare(std::string_view branch) override {
-    return world_.takes_rare && world_.takes_rare(index_, branch);
+  bool failpoint(std::string_view branch) override {
+    return world_.takes_failpoint && world_.takes_failpoint(index_, branch);
   }
   void observe(const actors::observation& what) override {
     // What an actor does after its host died under it happens nowhere.
@@ -190,7 +190,7 @@ world::~world() {
   clock_.clock().cancel_all();
   on_observation = {};
   on_probe = {};
-  takes_rare = {};
+  takes_failpoint = {};
   net_.reset();
   system_.reset();
 }

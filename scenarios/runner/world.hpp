@@ -88,8 +88,8 @@ public:
   std::function<void(const actors::host&, const actors::observation&)> on_observation;
   /// A host reached a probe.
   std::function<void(netem::host_index, std::string_view point)> on_probe;
-  /// host::rare; empty: never.
-  std::function<bool(netem::host_index, std::string_view branch)> takes_rare;
+  /// host::failpoint; empty: never.
+  std::function<bool(netem::host_index, std::string_view branch)> takes_failpoint;
 
   /// The clock by which the machine tells the UTC, now and after a restart: off by `offset`, and
   /// from now on running `drift` faster than time (0.01: one percent). Thread safety: any thread.

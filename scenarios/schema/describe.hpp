@@ -373,9 +373,9 @@ void describe(V& v, averaging_options& o) {
   v.field("chunk_size", o.chunk_size, "parts travel in pieces of at most this size",
           {.at_least = 1});
   v.field("split", o.split,
-          "who reduces how much: `adaptive` to their lines (DeDLOC), all who can be reached an "
-          "`equal` part "
-          "(all-reduce), or a `single` one everything (parameter server)",
+          "how the vector is split among its reducers: `adaptive` gives each a part that suits its "
+          "line (DeDLOC); `equal` gives all that can be reached the same (all-reduce); "
+          "`parameter_server` gives everything to the member with the best line",
           {.hide_default = true});
   v.field("aggregator", o.aggregator,
           "what a reducer makes of the members' contributions: the `mean` weighted by samples",
@@ -493,11 +493,15 @@ void describe(V& v, scenario& o) {
   v.field("training", o.training, "epochs and progress");
   v.field("averaging", o.averaging, "rounds in which gradients are averaged");
   v.field("faults", o.faults, "what goes wrong, and when");
-  v.field("rare_branches", o.rare_branches,
-          "to test Shoal itself: half of the rare branches of its protocols (a full group, a busy "
-          "donor, an answer that does not "
-          "come; which half, the seed says) are taken with this probability each time",
-          {.at_least = 0, .at_most = 0.5, .fraction = true, .hide_default = true});
+  v.field("failpoints", o.failpoints,
+          "a test of Shoal itself: the seed picks half of the failpoints of its protocols (a full "
+          "group, a busy donor, an answer that does not come), and each of them is taken with this "
+          "probability",
+          {.at_least = 0,
+           .at_most = 0.5,
+           .fraction = true,
+           .hide_default = true,
+           .formerly = "rare_branches"});
   v.field("record", o.record, "what the run directory holds");
   v.field("expect", o.expect,
           "what has to be true of `summary.json`, by metric: a run that misses it fails");

@@ -34,6 +34,12 @@ struct reading {
     if (problems.size() < most_problems)
       problems.push_back({where, std::move(message), std::move(notes)});
   }
+
+  void warn(const position& where, std::string message) {
+    if (!said.emplace(where.set, where.line, where.column, message).second) return;
+    if (problems.size() < most_problems)
+      problems.push_back({where, std::move(message), {}, /*warning=*/true});
+  }
 };
 
 std::string join(const std::string& path, const std::string& key) {
@@ -75,8 +81,7 @@ public:
 
   template <class T>
   void field(const char* key, T& value, const char*, const rule& r = {}) {
-    known_.emplace_back(key);
-    const entry* found = mapping_.find(key);
+    const entry* found = find(key, r);
     if (!found) {
       if (r.required) missing_.emplace_back(key);
       return;
@@ -159,7 +164,7 @@ public:
     std::set<std::string> meant;
     for (const entry& item : mapping_.entries) {
       if (std::find(known_.begin(), known_.end(), item.key) != known_.end() ||
-          of_another_kind(item))
+          former_.contains(item.key) || of_another_kind(item))
         continue;
       if (path_.empty() && item.key.starts_with("x-")) continue;
       if (shared_.problems.size() >= most_problems) break;
@@ -217,6 +222,27 @@ private:
       found.emplace_back(key);
     }
   };
+
+  /// The entry of `key`, or of the name that the key had formerly. A --set counts more than the
+  /// file, whichever name each of them uses.
+  const entry* find(const char* key, const rule& r) {
+    known_.emplace_back(key);
+    const entry* found = mapping_.find(key);
+    if (!r.formerly) return found;
+    former_.emplace(r.formerly);
+    const entry* old = mapping_.find(r.formerly);
+    if (!old) return found;
+    const std::string path = join(path_, r.formerly);
+    shared_.warn(old->where, fmt::format("{}: the key is called '{}' now", path, key));
+    if (!found) return old;
+    const bool found_set = found->where.set >= 0 || found->value->where.set >= 0;
+    const bool old_set = old->where.set >= 0 || old->value->where.set >= 0;
+    if (found_set != old_set) return found_set ? found : old;
+    shared_.fail(path, old->where, "both",
+                 fmt::format("both '{}' and its former name '{}'{}: keep '{}'", key, r.formerly,
+                             path_.empty() ? "" : " in " + path_, key));
+    return found;
+  }
 
   void choose_kind(choice& what, kind_list kinds, const std::string& path, const entry& found) {
     if (!expect(node_kind::scalar, *found.value, path, found.where)) return;
@@ -331,6 +357,14 @@ private:
       inner.finish();
     } else {
       if (!expect(node_kind::scalar, value, path, key)) return;
+      if constexpr (requires { former_names_of(T{}); })
+        for (const auto& [meaning, name] : former_names_of(T{}))
+          if (value.text == name) {
+            shared_.warn(value.where,
+                         fmt::format("{}: '{}' is called '{}' now", path, name, name_of(meaning)));
+            out = meaning;
+            return;
+          }
       if (const auto why = parse(value.text, out, r); !why.empty())
         shared_.fail(path, value.where, why, fmt::format("{}: {}", path, why),
                      meant(value.text, out, r));
@@ -473,6 +507,7 @@ private:
   std::string path_;
   position key_;
   std::vector<std::string> known_, missing_;
+  std::set<std::string> former_; // former names of keys
   std::vector<foreign_options> foreign_;
   bool no_action_ = false; // of a fault
 };

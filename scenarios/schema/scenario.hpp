@@ -227,7 +227,7 @@ struct scenario {
   training_options training;
   averaging_options averaging;
   std::vector<fault> faults;
-  double rare_branches = 0; ///< probability with which branches of actors/rare.hpp are taken
+  double failpoints = 0; ///< probability with which branches of actors/failpoints.hpp are taken
   record_options record;
   std::map<std::string, expectation> expect; ///< by metric name
   std::optional<averaging_study> study;      ///< instead of everything from `stop_time` on

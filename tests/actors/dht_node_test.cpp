@@ -1,6 +1,6 @@
 // Nodes that talk to each other, in a world without delay.
 #include "actors/dht/dht_node.hpp"
-#include "actors/rare.hpp"
+#include "actors/failpoints.hpp"
 #include "kernels/base/rng.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
@@ -474,7 +474,7 @@ TEST_CASE("a message that is lost is sent again, and its receiver is not given u
   net.put(3, "k", "a", '0', 60s);
   net.world.run_for(5s);
   const auto before = lookups;
-  for (auto* host : net.hosts) host->rare_branches[rare::receipt_dropped] = 1;
+  for (auto* host : net.hosts) host->failpoints[failpoint::receipt_dropped] = 1;
   net.put(3, "k", "a", '1', 60s);
   net.put(3, "k", "b", '2', 60s); // that one they confirm
   net.world.run_for(5s);
@@ -482,7 +482,7 @@ TEST_CASE("a message that is lost is sent again, and its receiver is not given u
   CHECK(lookups == before);
   CHECK(net.get(7, "k") == "a=1 b=2");
   SUBCASE("but who answers nothing is") {
-    for (auto* host : net.hosts) host->rare_branches[rare::receipt_dropped] = 1000;
+    for (auto* host : net.hosts) host->failpoints[failpoint::receipt_dropped] = 1000;
     const auto then = lookups;
     net.put(3, "k", "a", '3', 60s);
     net.world.run_for(5s);

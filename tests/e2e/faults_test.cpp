@@ -1,8 +1,8 @@
 // Every fault on a small training swarm in virtual time: whatever it does, those who are there in
 // the end have trained, no invariant breaks, nothing leaks, and nobody takes a correct peer for one
 // that misbehaves.
+#include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
-#include "actors/rare.hpp"
 #include "actors/training/observations.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
@@ -65,7 +65,7 @@ TEST_CASE("a swarm lives through faults that come again and again") {
     }
 }
 
-TEST_CASE("a swarm lives with the rare branches of its protocols, and takes each of them only "
+TEST_CASE("a swarm lives with the failpoints of its protocols, and takes each of them only "
           "where a scenario says so") {
   std::map<std::string, unsigned> taken;
   for (std::uint64_t seed = 0; seed <= 8; ++seed) {
@@ -73,15 +73,15 @@ TEST_CASE("a swarm lives with the rare branches of its protocols, and takes each
     what.seed = seed;
     what.late =
         "  late: {count: 2, up: 1Mbit, down: 40Mbit, device: fast, start: 4s, start_spacing: 3s}\n";
-    if (seed > 0) what.more = "rare_branches: 15%\n";
+    if (seed > 0) what.more = "failpoints: 15%\n";
     scenarios::runner_options options;
-    options.on_rare = [&](std::string_view branch) { ++taken[std::string(branch)]; };
+    options.on_failpoint = [&](std::string_view branch) { ++taken[std::string(branch)]; };
     const auto run = run_swarm(what, std::move(options));
     INFO(run.text(what.yaml()));
     CHECK(run.errors.empty());
     if (seed == 0) CHECK(taken.empty());
   }
-  for (const auto branch : actors::rare::all) {
+  for (const auto branch : actors::failpoint::all) {
     CAPTURE(branch);
     CHECK(taken[std::string(branch)] > 0);
   }

@@ -95,7 +95,7 @@ TEST_CASE("unequal peers: adaptive parts against equal ones and a single reducer
       {"a", 2, 100, 100, ""}, {"b", 4, 50, 50, ""}, {"c", 2, 25, 25, ""}};
   const auto adaptive = mean_round_seconds(yaml_of(groups, ""));
   const auto equal = mean_round_seconds(yaml_of(groups, ", split: equal"));
-  const auto single = mean_round_seconds(yaml_of(groups, ", split: single"));
+  const auto single = mean_round_seconds(yaml_of(groups, ", split: parameter_server"));
   MESSAGE("adaptive " << adaptive << " s, equal " << equal << " s, single " << single << " s");
   CHECK(adaptive < 0.7 * equal);
   CHECK(adaptive < 0.7 * single);

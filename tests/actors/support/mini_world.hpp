@@ -47,9 +47,9 @@ public:
   void probe(std::string_view point) override;
   void observe(const observation& what) override;
   void arriving() noexcept override { ++arrived; }
-  bool rare(std::string_view branch) override {
-    const auto left = rare_branches.find(branch);
-    return left != rare_branches.end() && left->second > 0 && left->second-- > 0;
+  bool failpoint(std::string_view branch) override {
+    const auto left = failpoints.find(branch);
+    return left != failpoints.end() && left->second > 0 && left->second-- > 0;
   }
 
   /// Kills every actor of this host, in the order of their birth.
@@ -59,7 +59,7 @@ public:
   std::uint64_t up = 100'000'000, down = 100'000'000;
   duration skew{}; ///< how wrong this host's UTC is
   std::uint64_t arrived = 0;
-  std::map<std::string_view, unsigned> rare_branches; ///< how often each is still taken
+  std::map<std::string_view, unsigned> failpoints; ///< how often each is still taken
 
 private:
   friend mini_world;

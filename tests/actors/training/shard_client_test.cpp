@@ -1,5 +1,5 @@
 #include "actors/data/sample_ranges.hpp"
-#include "actors/rare.hpp"
+#include "actors/failpoints.hpp"
 #include "actors/training/shard_client.hpp"
 #include "actors/training/state_object.hpp"
 #include "tests/actors/support/mini_world.hpp"
@@ -27,7 +27,7 @@ struct lab final : shard_client::io {
   std::vector<caf::actor> watched;
   std::size_t look_ups = 0;
   std::vector<duration> planned;
-  bool takes_rare = false;
+  bool takes_failpoint = false;
 
   void send(const caf::actor& to, caf::message content) override {
     sent.emplace_back(to, std::move(content));
@@ -37,7 +37,9 @@ struct lab final : shard_client::io {
   void unwatch(const caf::actor& whom) override { std::erase(watched, whom); }
   void look_up_shards() override { ++look_ups; }
   void look_up_shards_in(duration wait) override { planned.push_back(wait); }
-  bool rare(std::string_view branch) override { return takes_rare && branch == rare::commit_twice; }
+  bool failpoint(std::string_view branch) override {
+    return takes_failpoint && branch == failpoint::commit_twice;
+  }
 
   caf::actor actor() { return world.spawn<silent>(host, std::make_shared<silent::log>()); }
   static caf::strong_actor_ptr strong(const caf::actor& of) {
@@ -202,7 +204,7 @@ TEST_CASE("shard client: a commit is handed in to each new shard until one has a
   t.client.found({lab::alone(second, 2)}, 3s);
   REQUIRE(t.to<commit>(second).size() == 1);
   CHECK(t.to<commit>(second)[0].group == group_id{2, 2});
-  t.takes_rare = true;
+  t.takes_failpoint = true;
   t.client.hand_in(of_round(3));
   CHECK(t.to<commit>(second).size() == 3);
 }
