@@ -28,7 +28,7 @@ public:
   T one_of(std::initializer_list<T> from) {
     return from.begin()[random_.below(from.size())];
   }
-  /// Log-uniform: faults and lines differ by orders of magnitude.
+  /// Draws from a log-uniform distribution, since faults and lines differ by orders of magnitude.
   double spread(double low, double high) { return low * std::pow(high / low, random_.uniform()); }
   std::string seconds(double low, double high) {
     return fmt::format("{}ms", static_cast<std::uint64_t>(spread(low, high) * 1000));
@@ -46,18 +46,17 @@ void add(std::string& to, const std::string& option) {
   to += (to.empty() ? "" : ", ") + option;
 }
 
-/// As fmt::format, and what is drawn for it is drawn from left to right: compilers order a
-/// function's arguments as they like, those of a list not.
+/// Formats like fmt::format. Initializer lists evaluate their items from left to right, and calls
+/// do not. So text{...} draws its random numbers in the same order with every compiler.
 struct text : std::string {
   template <class... Values>
   text(fmt::format_string<Values...> how, Values&&... values)
       : std::string(fmt::format(how, std::forward<Values>(values)...)) {}
 };
 
-/// Real swarms make a step in minutes; a quick one meets more faults in the middle of something.
-/// All durations follow the pace: what is about computing (epochs, leases, how long faults last)
-/// like epochs, what is about the network (time-outs, records) like their square root, as
-/// scenarios/reference/ has them.
+/// How fast a swarm is. Real swarms need minutes for a step; a fast swarm meets more faults in the
+/// middle of a step. Durations of computing (epochs, leases, faults) grow with the epoch. Durations
+/// of the network (timeouts, records) grow with its square root, as in scenarios/reference/.
 struct pace {
   double epoch = 5; // seconds
   double work() const { return epoch / 5; }
@@ -68,12 +67,13 @@ std::string in_seconds(double seconds) {
   return fmt::format("{}ms", static_cast<std::uint64_t>(std::llround(seconds * 1000)));
 }
 
-/// What a storm leaves behind, its time-outs end; then the peers need some epochs. In seconds.
+/// Returns the time that a swarm needs after a storm, in seconds: its timeouts pass, and then the
+/// peers need some epochs.
 double healing_of(const pace& p) {
   return 120 * p.wait() + 12 * p.epoch;
 }
 
-/// The slowest pace, in seconds an epoch, at which a swarm can heal in half of the time.
+/// Returns the longest epoch, in seconds, with which a swarm can heal in half of the case's time.
 double slowest(const chaos_options& how) {
   double out = 600;
   while (how.length > duration{} && out > 4 && healing_of({out}) > seconds_of(how.length) / 2)
@@ -107,8 +107,8 @@ std::string line(dice& d) {
   return out;
 }
 
-/// `speed`: of all trainers together, in samples a second before they are scaled to the pace;
-/// `scale` becomes what to multiply them by.
+/// `speed` is the sum over all trainers, in samples a second, before they are scaled to the pace.
+/// `scale` receives the factor for each trainer.
 std::string training(dice& d, std::string& averaging, unsigned peers, double speed, const pace& p,
                      double& scale) {
   const auto micro_batch = d.between(2, 16);
@@ -129,12 +129,12 @@ std::string training(dice& d, std::string& averaging, unsigned peers, double spe
     const auto local_steps = d.between(2, 12);
     batch = local_steps * micro_batch * peers;
     add(out, fmt::format("method: moshpit, local_steps: {}", local_steps));
-    // A larger one leaves most peers alone in their lines.
+    // A larger grid leaves most peers alone in their rows.
     const auto side = static_cast<unsigned>(std::max(2.0, std::floor(std::sqrt(peers))));
     add(averaging, fmt::format("grid: {}x{}", side, side));
   }
   scale = static_cast<double>(batch) / (speed * p.epoch);
-  // States in 8 bits cannot be averaged.
+  // Optimizer states of 8 bits cannot be averaged.
   if (method != 0 && d.chance(0.5)) {
     add(out, "average_optimizer: true, optimizer: {kind: adamw, learning_rate: 0.01}");
     return out;
@@ -146,8 +146,8 @@ std::string training(dice& d, std::string& averaging, unsigned peers, double spe
   return out;
 }
 
-/// `until`: when the storm is over. A fault that comes again and again ends then; what lasts is
-/// over before.
+/// `until` is the end of the storm. Periodic faults stop at that time, and lasting faults end
+/// before.
 std::string fault(dice& d, double until, const pace& p,
                   const std::vector<chaos_case::group>& groups) {
   const bool late = std::any_of(groups.begin(), groups.end(),
@@ -155,9 +155,9 @@ std::string fault(dice& d, double until, const pace& p,
   const bool losable = late && d.chance(0.3);
   unsigned peers = 0;
   for (const auto& each : groups) peers += each.count;
-  const bool few = peers < 4; // the other shapes need so many
+  const bool few = peers < 4; // some shapes of a partition need four hosts
   std::string out, select = losable ? "late-*" : d.chance(0.2) ? "shard-0" : "*";
-  // From less than a round trip takes to some epochs.
+  // Faults last between less than a round trip and some epochs.
   const double lasts = d.spread(0.3, std::min(30 * std::max(1.0, p.work() / 2), until / 4));
   const auto downtime = [&] { return d.seconds(0.2, 30 * std::max(1.0, p.work() / 2)); };
   const auto both = [&] { return std::string(d.one_of({"both", "both", "to", "from"})); };
@@ -219,8 +219,8 @@ std::string fault(dice& d, double until, const pace& p,
   if (at_point) {
     const auto& points = actors::probes::all;
     const auto point = points[d.between(0, points.size() - 1)];
-    // mode draws among the selected at a time, not at a point, where the one who reached it is
-    // struck.
+    // `mode` draws among the selected hosts of a timed fault. A fault at a probe strikes the host
+    // that reached the probe.
     out = out.substr(0, out.find(", mode:"));
     return out + text{", on: {}, nth: {}, until: {:.3f}s", point, d.between(1, 12), last};
   }
@@ -231,9 +231,9 @@ std::string fault(dice& d, double until, const pace& p,
                     d.between(30, 100)};
 }
 
-/// Rounds are short, so a fault at some time hardly ever falls into one: hosts that are lost and
-/// restarted in the middle of what they do, again and again. (In 4,300 rounds of the first forty
-/// seeds without them two were partial.)
+/// Kills and restarts hosts at probes, in the middle of rounds. Rounds are short, so a fault at a
+/// random time hardly ever meets one. Without these faults, 2 of 4,300 rounds of forty seeds were
+/// partial.
 std::string aimed(dice& d, double until, const pace& p) {
   const auto& points = actors::probes::all;
   return text{
@@ -346,8 +346,8 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   if (d.chance(0.4)) add(out.data, text{"replicas: {}", d.between(2, 3)});
   const auto size = static_cast<std::uint64_t>(d.spread(50, 800));
   const std::string_view kind = d.one_of({"timing", "quadratic"});
-  // A sample of a quadratic is as long as its parameters: with many the swarm waits for its data
-  // and hardly ever averages.
+  // A sample of the quadratic workload is as long as its parameters. With many parameters the swarm
+  // waits for data and hardly ever averages.
   out.workload = fmt::format("kind: {}, parameters: {}{}", kind,
                              kind == "quadratic" ? size * 2 / 8 * 8 : size * 8,
                              kind == "timing" ? ", sample_size: 64B" : "");
@@ -357,14 +357,14 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   const auto faults = storm.between(0, 8);
   for (std::uint64_t i = 0; i < faults; ++i)
     out.faults.push_back(fault(storm, storm_seconds, p, out.groups));
-  // Only then does one replica of the shard take over from another.
+  // A replica takes over only where the shard has several and one of them can fail.
   if (out.data.find("replicas") != std::string::npos && storm.chance(0.5))
     out.faults.push_back(text{
         "restart: {}, downtime: {}, select: \"shard-*\", mode: one, every: {:.3f}s, until: {:.3f}s",
         storm.one_of({"process", "machine"}), storm.seconds(0.2, 60 * p.wait()),
         storm.spread(storm_seconds / 20, storm_seconds / 2), storm_seconds - 1});
-  // A cut that is longer than records live, and than some steps take, leaves two branches; hardly
-  // any that is drawn as others are is.
+  // A cut leaves two branches when it outlasts the records and some steps. The usual draws hardly
+  // ever give such a cut, so some cases get one here.
   const auto apart = 60 * p.wait() + storm.spread(1, 5) * p.epoch;
   if (storm.chance(0.15) && apart < storm_seconds / 2)
     out.faults.push_back(text{"partition: halves, duration: {:.3f}s, at: {:.3f}s", apart,
@@ -374,8 +374,8 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   dice aim(seed, "chaos.aim");
   if (aim.chance(0.6))
     for (auto i = aim.between(1, 4); i > 0; --i) out.faults.push_back(aimed(aim, storm_seconds, p));
-  // Two branches of one epoch meet where nothing else keeps the halves from making as many steps,
-  // each with a data shard.
+  // Two branches of one epoch meet when both halves make as many steps. Each half has a data shard
+  // and no other faults.
   dice branches(seed, "chaos.branches");
   if (branches.chance(0.08) && apart < storm_seconds / 2) {
     out.faults = {

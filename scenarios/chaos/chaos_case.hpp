@@ -1,7 +1,7 @@
-// A random swarm in a random storm, drawn from one seed: swarm testing (whole features on or off,
-// Groce et al., ISSTA 2012) over what a scenario can say, in the manner of FoundationDB's
-// simulation. First the storm, then a time without faults in which the swarm has to come together
-// again.
+// A random swarm in a random storm, drawn from one seed, as in FoundationDB's simulation. Swarm
+// testing turns whole features of a scenario on or off. The storm of faults comes first. After it
+// the swarm has time without faults, in which it must converge again.
+// Source: Groce et al., "Swarm Testing", ISSTA 2012.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -13,42 +13,42 @@
 namespace shoal::scenarios {
 
 struct chaos_options {
-  /// Storm and healing together; zero: as long as some forty epochs of the swarm take, a few
-  /// minutes or a few hours.
+  /// Length of storm and healing together. Zero means about forty epochs of the swarm, which take
+  /// between a few minutes and a few hours.
   duration length{};
 };
 
-/// How long a case lasts, in virtual time.
+/// Lengths of the phases of a case, in virtual time.
 struct chaos_times {
-  duration storm{};   ///< faults begin and end in it
-  duration healing{}; ///< no fault begins any more
-  duration bound{}; ///< in the last so much of `healing` every peer that is there has to take part
+  duration storm{};   ///< all faults begin and end in this phase
+  duration healing{}; ///< no fault begins in this phase
+  duration bound{};   ///< every live peer must take part within this last share of `healing`
 };
 
-/// Pieces of a scenario, so that a shrinker can leave some out.
+/// The pieces of a scenario. shrink() leaves some of them out.
 struct chaos_case {
   struct group {
-    std::string name, options; ///< of `peers`: 'up: 1Mbit, …', without `count`
+    std::string name;
+    std::string options; ///< options of the group: 'up: 1Mbit, …', without `count`
     unsigned count = 1;
   };
   std::uint64_t seed = 0;
-  double epoch_seconds =
-      0; ///< that an epoch should take: a few seconds in one swarm, ten minutes in another
+  double epoch_seconds = 0; ///< planned duration of an epoch, from a few seconds to ten minutes
   chaos_times times;
   bool auxiliary = false; ///< the group `aux` reduces and does not train
-  std::string network, devices, data, workload, training,
-      averaging;                   ///< flow mappings, without braces
-  std::vector<group> groups;       ///< `core` loses nobody for good, `late` may
-  std::vector<std::string> faults; ///< flow mappings
-  unsigned failpoints = 0;         ///< percent: `failpoints`
+  /// Sections of the scenario as YAML flow mappings, without braces.
+  std::string network, devices, data, workload, training, averaging;
+  std::vector<group> groups;       ///< hosts of `core` always come back, hosts of `late` may not
+  std::vector<std::string> faults; ///< YAML flow mappings
+  unsigned failpoints = 0;         ///< the option `failpoints`, in percent
 
   std::string yaml() const;
   unsigned peers() const;
-  /// 'synchronous, tcp, 7 peers, 4 faults'.
+  /// Returns a summary: 'synchronous, tcp, 7 peers, 4 faults'.
   std::string text() const;
 };
 
-/// The same seed and options draw the same case, on every machine.
+/// Draws a case. The same seed and options give the same case on every machine.
 chaos_case draw_case(std::uint64_t seed, const chaos_options& how);
 
 } // namespace shoal::scenarios

@@ -19,8 +19,8 @@ namespace shoal::scenarios {
 
 namespace {
 
-/// Epochs that a peer may be behind in the end: peers do not stop at the same moment of one, and
-/// one may be downloading.
+/// Epochs that a peer may be behind at the end of a case. Peers do not stop at the same point of an
+/// epoch, and a peer may still be downloading.
 constexpr std::uint64_t most_behind = 6;
 
 double core_seconds() {
@@ -29,11 +29,11 @@ double core_seconds() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
-/// What a host was last heard to do.
+/// The last known state of a host.
 struct last_seen {
   bool there = false;
   std::uint64_t epoch = 0;
-  duration moved{}; // when it last came to another state
+  duration moved{}; // when the host last changed its state
   std::string phase, round = "no round yet";
 };
 
@@ -61,7 +61,7 @@ public:
   }
 
   void metrics_row(std::string_view row) override {
-    // One a second, beginning with the time.
+    // Rows come once a second and begin with the time.
     now_ = std::max(now_, std::chrono::duration_cast<duration>(
                               std::chrono::duration<double>(std::strtod(row.data(), nullptr))));
   }
@@ -188,7 +188,7 @@ chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>&
   }
   for (bool again = true; again;) {
     again = false;
-    // Halves first, then single ones.
+    // The shrinker leaves out halves first, then single pieces.
     for (std::size_t size = std::max<std::size_t>(what.faults.size() / 2, 1); size > 0; size /= 2)
       for (std::size_t at = 0; at + size <= what.faults.size();) {
         auto smaller = what;

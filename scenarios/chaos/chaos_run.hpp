@@ -1,4 +1,4 @@
-// Runs a case, and says what is wrong with it; makes one that fails smaller.
+// Runs a case and lists its problems. A failing case can be shrunk.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -13,27 +13,27 @@
 namespace shoal::scenarios {
 
 struct chaos_result {
-  std::vector<std::string> problems; ///< a sentence each: invariants, what did not heal, what
-                                     ///< stopped the run; empty: fine
-  double virtual_seconds = 0,
-         core_seconds = 0; ///< of a core, whoever else may have had it meanwhile
+  /// One sentence for each violated invariant, each peer that did not heal, and an error that
+  /// stopped the run. Empty: the case passed.
+  std::vector<std::string> problems;
+  double virtual_seconds = 0;
+  double core_seconds = 0; ///< processor time of the run
   std::uint64_t epochs = 0;
-  std::map<std::string, std::uint64_t> faults; ///< by kind, hosts struck, each time counted
-  std::map<std::string, std::uint64_t> points; ///< of actors/probes.hpp, how often each was reached
-  std::map<std::string, std::uint64_t>
-      failpoints; ///< branches of actors/failpoints.hpp, how often each was taken
-  std::map<std::string, std::uint64_t> reasons; ///< of rounds that were not ok
-  std::string event_hash;                       ///< of the whole history, if asked for
+  std::map<std::string, std::uint64_t> faults;     ///< struck hosts, by kind of fault
+  std::map<std::string, std::uint64_t> points;     ///< hits, by probe (actors/probes.hpp)
+  std::map<std::string, std::uint64_t> failpoints; ///< hits, by failpoint (actors/failpoints.hpp)
+  std::map<std::string, std::uint64_t> reasons;    ///< rounds that were not ok, by reason
+  std::string event_hash;                          ///< hash of the whole history
 
   bool operator==(const chaos_result&) const = default;
 };
 
-/// Never fails: that a case is no scenario is a problem, too.
-/// `conduct` of all hosts is a name of actors::conducts().
+/// Runs a case. A case that is no valid scenario gives a result with a problem. `conduct` is a name
+/// of actors::conducts(), and all hosts have it.
 chaos_result run_case(const chaos_case& what, const std::string& conduct = "honest");
 
-/// Leaves out faults, then groups, then hosts, while `fails` says so of what is left; asks it at
-/// most `most` times.
+/// Leaves out faults, then groups, then hosts, as long as `fails` returns true for the rest. Calls
+/// `fails` at most `most` times.
 chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>& fails,
                   unsigned most = 60);
 

@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 struct child {
   std::size_t cell = 0;
   pid_t pid = -1;
-  descriptor ended; ///< readable once it has
-  descriptor log;   ///< holds the lock, as does the child's
+  descriptor ended; ///< becomes readable when the process ends
+  descriptor log;   ///< holds the lock; the child's copy holds it, too
 };
 
 std::string system_error(const std::string& doing) {
@@ -98,7 +98,8 @@ private:
     return cells_ / (cell_name(plan_, cell) + ".partial");
   }
 
-  /// Starts what there is room for. A cell that somebody else has goes to the end of the queue.
+  /// Starts as many cells as `jobs` allows. A cell that another sweep holds moves to the end of the
+  /// queue.
   result<void> begin_some() {
     for (std::size_t tries = waiting_.size(); tries > 0 && running_.size() < how_.jobs; --tries) {
       const auto cell = waiting_.front();
@@ -113,7 +114,7 @@ private:
         waiting_.push_back(cell);
         continue;
       }
-      // It may have ended between the two looks.
+      // Another sweep may have finished the cell between the two checks.
       if (has_cell(plan_, how_.directory, cell)) {
         std::error_code ignored;
         fs::remove_all(partial(cell), ignored);
@@ -125,7 +126,7 @@ private:
     return {};
   }
 
-  /// The log of a cell that nobody else has; nothing if somebody has.
+  /// Locks a cell and returns its log. Returns nothing when another sweep holds the cell.
   result<std::optional<descriptor>> take(std::size_t cell) {
     const auto folder = partial(cell);
     std::error_code error;
@@ -136,7 +137,7 @@ private:
     descriptor log(::open(path.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0666));
     if (log.get() < 0) return failure{system_error(fmt::format("create '{}'", path.string()))};
     if (::flock(log.get(), LOCK_EX | LOCK_NB) != 0) return std::optional<descriptor>{};
-    // Its owner may have given it its name, or begun another one, since it was opened.
+    // Since this call opened the log, its owner may have renamed the folder or begun another log.
     struct stat opened {
     }, there{};
     if (::fstat(log.get(), &opened) != 0 || ::stat(path.c_str(), &there) != 0 ||
@@ -161,7 +162,8 @@ private:
     const auto pid = ::fork();
     if (pid < 0) return failure{system_error("start a process")};
     if (pid == 0) {
-      // Ends with its parent, and is asked by it alone to end: not by the terminal.
+      // The process ends with its parent. Its own process group keeps the terminal's signals away,
+      // so only the parent interrupts it.
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(1);
       ::setpgid(0, 0);
@@ -174,14 +176,15 @@ private:
       ::execv(how_.program.c_str(), argv.data());
       ::_exit(127);
     }
-    // By number: glibc 2.36 declares its function without C linkage.
+    // glibc 2.36 declares pidfd_open() without C linkage, so the call goes by number.
     descriptor ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     running_.push_back({cell, pid, std::move(ended), std::move(log)});
     return {};
   }
 
   void wait_a_moment() {
-    constexpr int tick_ms = 250; // the bar, interrupts, and cells of others
+    // The progress bar, interrupts and the cells of other sweeps are looked at this often.
+    constexpr int tick_ms = 250;
     std::vector<pollfd> on;
     for (const auto& each : running_) on.push_back({each.ended.get(), POLLIN, 0});
     ::poll(on.data(), on.size(), tick_ms);

@@ -27,7 +27,7 @@ std::string quoted_list(const std::vector<std::string>& texts) {
   return fmt::format("[{}]", fmt::join(out, ", "));
 }
 
-/// Errors: there is no such text.
+/// Errors: the key is missing or no text.
 result<std::string> text_at(const node& in, std::string_view key) {
   const auto* found = in.find(key);
   if (found == nullptr || found->value->kind != node_kind::scalar)
@@ -35,7 +35,7 @@ result<std::string> text_at(const node& in, std::string_view key) {
   return found->value->text;
 }
 
-/// Errors: it is no list of single values.
+/// Errors: the value is no list of single values.
 result<std::vector<std::string>> texts_at(const node& in, std::string_view key) {
   const auto* found = in.find(key);
   if (found == nullptr || found->value->kind != node_kind::sequence)
@@ -116,7 +116,7 @@ checked_plan check_points(const sweep_plan& plan) {
     const auto varied_end = sets.size();
     if (!plan.seeds.empty()) sets.push_back(fmt::format("seed={}", plan.seeds.front()));
     auto loaded = load(plan.scenario, sets);
-    // As the user said it.
+    // The message names the argument as the user typed it.
     const auto as_varied = [&](diagnostic& what) {
       for (std::size_t i = plan.sets.size(); i < varied_end; ++i)
         if (what.file == "--set " + sets[i]) what.file = "--vary " + sets[i];

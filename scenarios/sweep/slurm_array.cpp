@@ -54,7 +54,7 @@ std::vector<deployed_file> slurm_array_files(const slurm_array& what) {
   const auto tasks = std::min(what.cells, most_array_tasks);
   const auto share = (what.cells + tasks - 1) / tasks;
   const bool measured = what.cell_seconds > 0;
-  // Half as long and half as much again as the longest so far.
+  // The limits leave half as much again as the longest and the largest cell so far took.
   const auto minutes =
       measured ? static_cast<std::uint64_t>(
                      std::ceil(1.5 * what.cell_seconds * static_cast<double>(share) / 60 + 5))

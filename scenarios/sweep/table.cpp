@@ -33,7 +33,7 @@ constexpr std::array known_numbers{"virtual_seconds",      "epochs",           "
                                    "peers.joined",         "peers.left",       "peers.alive",
                                    "faults.struck",        "wall_seconds",     "peak_rss_bytes"};
 
-/// Nine digits: the last bits of a sum are no part of what is compared.
+/// Nine digits hide the last bits of a sum, which depend on the order of additions.
 std::string exact(double value) {
   return fmt::format("{:.9g}", value);
 }
@@ -49,14 +49,14 @@ std::string csv_field(const std::string& text) {
   return out + "\"";
 }
 
-/// A value of a varied option, for a cell of Markdown.
+/// Returns the value of a varied option, escaped for a cell of Markdown.
 std::string markdown_field(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
     text.insert(at, "\\");
   return text;
 }
 
-/// Columns that say which point a row is.
+/// Returns the columns that name the point of a row.
 std::vector<std::string> values_of(const sweep_plan& plan, std::size_t point) {
   std::vector<std::string> out;
   const auto chosen = plan.choices(point);
@@ -64,7 +64,7 @@ std::vector<std::string> values_of(const sweep_plan& plan, std::size_t point) {
   return out;
 }
 
-/// Columns of a terminal that `text` takes; '±' is the only letter beyond ASCII that a table has.
+/// Returns the terminal columns of `text`. '±' is the only character of a table beyond ASCII.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -166,7 +166,7 @@ result<sweep_table> make_table(const sweep_plan& plan, const fs::path& directory
 std::string metric_text(std::string_view metric, double value) {
   if (is_bytes(metric))
     return bytes_text(static_cast<std::uint64_t>(std::llround(std::max(0.0, value))));
-  // Whole numbers stay so: 12345 epochs are not 1.234e+04.
+  // Whole numbers keep their digits: 12345 epochs must not become 1.234e+04.
   if (value == std::round(value) && std::abs(value) < 1e7) return fmt::format("{:.0f}", value);
   return fmt::format("{:.4g}", value);
 }
@@ -182,7 +182,7 @@ std::string estimate_text(std::string_view metric, const std::optional<estimate>
 std::string table_text(const sweep_plan& plan, const sweep_table& table, std::size_t columns) {
   std::string out;
   for (std::size_t first = 0; first < table.metrics.size() || first == 0;) {
-    // One more metric until the block is too wide; at least one.
+    // A block takes metrics until it is too wide; it has at least one.
     std::string block;
     std::size_t last = first;
     while (last < table.metrics.size()) {

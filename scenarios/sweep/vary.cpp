@@ -60,7 +60,8 @@ std::string text_of(const quantity& what) {
   return fmt::format("{}", what.value);
 }
 
-/// So that neither the last bits of a quotient nor those of a logarithm reach a scenario.
+/// Rounds to so many digits that the last bits of a quotient or a logarithm do not reach a
+/// scenario.
 double rounded(double value, int digits) {
   return number_of(fmt::format("{:.{}g}", value, digits)).value_or(value);
 }
@@ -92,7 +93,7 @@ struct range {
   std::string_view from, to, count;
 };
 
-/// 'A..B:N', where A begins like a quantity: '../x' is a value.
+/// Matches 'A..B:N' where A begins like a quantity, since '../x' is a plain value.
 std::optional<range> range_of(std::string_view text) {
   const auto dots = text.find("..");
   if (dots == std::string_view::npos || dots == 0 || text.find(',') != std::string_view::npos)
