@@ -149,7 +149,8 @@ std::vector<deployed_file> kubernetes_files(const deployment& what,
   for (const auto& host : what.hosts) names += host.name + "\n";
   const auto nodes = indented(names, 4);
   const auto memory = std::max<std::uint64_t>(3 * what.memory_bytes / 2 >> 20, 256);
-  // A node's key is for it alone to read, and what a Secret is mounted as others may.
+  // Others can read a mounted Secret, but only the node may read its key. So the pod's script copies
+  // the key into a private folder.
   const std::string copies =
       "              mkdir -p -m 0700 /tmp/keys && for file in node.key node.crt swarm.crt "
       "revoked.crl; do\n"
@@ -170,7 +171,7 @@ std::vector<deployed_file> kubernetes_files(const deployment& what,
                {"SECRETNOTE",
                 what.insecure
                     ? " nothing else: anybody may take part, and read along."
-                    : fmt::format(" the keys, of keys/NODE each:\n"
+                    : fmt::format(" the keys of each folder keys/NODE:\n"
                                   "#   kubectl create secret generic shoal-{}-keys $(for d in "
                                   "keys/*; do for f in $d/*; do "
                                   "echo --from-file=$(basename $d).$(basename $f)=$f; done; done)",

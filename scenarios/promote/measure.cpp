@@ -21,7 +21,7 @@ namespace {
 
 using wall_clock = std::chrono::steady_clock;
 
-/// So that the inventory shows it in such: rounded down.
+/// Rounds down to whole mebibytes, the unit of the inventory.
 std::uint64_t in_mebibytes(std::uint64_t bytes) {
   return bytes >> 20 << 20;
 }
@@ -53,10 +53,10 @@ result<void> measure_compute(const scenario& what, duration time, inventory_host
   auto state = work.initial();
   std::vector<double> gradient(work.value_count());
   std::vector<double> seconds;
-  // Threads of a node's kind: the libraries' own ones stay out.
+  // The measurement uses one thread, as a node does, and no threads of the libraries.
   std::thread([&] {
     prepare_compute_thread();
-    for (int i = 0; i < 2; ++i) work.accumulate(state, samples, batch, gradient); // warms up
+    for (int i = 0; i < 2; ++i) work.accumulate(state, samples, batch, gradient); // warm-up
     const auto start = wall_clock::now();
     while (since(start) < time || seconds.size() < 5) {
       const auto begun = wall_clock::now();
@@ -77,7 +77,7 @@ result<void> measure_compute(const scenario& what, duration time, inventory_host
                    seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2),
                    seconds.end());
   into.model = fingerprint_of(what);
-  // As many digits as it is good for.
+  // The value keeps as many digits as the measurement is accurate to.
   into.samples_per_second =
       std::stod(fmt::format("{:.4g}", static_cast<double>(batch) / seconds[seconds.size() / 2]));
   into.jitter = std::stod(fmt::format("{:.2g}", std::min(0.99, std::sqrt(squares) / mean)));

@@ -13,7 +13,7 @@ namespace shoal::scenarios {
 
 namespace {
 
-/// A region for each host, and the measured delays between them; half a round trip each way.
+/// Makes a region for each host. The delay between two regions is half of the measured round trip.
 network_options network_of(const network_options& from, const inventory& to) {
   network_options out = from;
   out.regions.clear();
@@ -27,7 +27,7 @@ network_options network_of(const network_options& from, const inventory& to) {
       if (there == to.hosts.end()) continue;
       all.push_back(round_trip / 2);
       const auto back = there->second.delays.find(name);
-      // Of two measurements of one way the smaller is nearer to what the way is.
+      // Both hosts measured the path. The smaller value has less queueing in it.
       if (back != there->second.delays.end() &&
           (back->second < round_trip || (back->second == round_trip && other < name)))
         continue;
@@ -112,7 +112,7 @@ std::optional<promotion> promote(const scenario& from, const inventory& to, std:
     group.start_spacing = {};
     group.absent = false;
     group.churn = {};
-    // What cannot be dialled cannot be dialled there either.
+    // A host that cannot be dialled for real is outbound_only in the simulation.
     group.nat = host.address.empty() ? netem::nat_class::outbound_only : netem::nat_class::open;
     if (group.role.definition().trains) {
       group.device = name;

@@ -1,6 +1,6 @@
-// A scenario as it runs on the hosts of an inventory: the same training, and for each host a group
-// of its own with what was measured on it. The simulation of it is the prediction, and it is what
-// the nodes are given.
+// Turns a scenario into one for the hosts of an inventory. The training stays the same. Each host
+// becomes a group of its own, with the values that were measured on it. The nodes run the promoted
+// scenario, and its simulation is the prediction.
 #pragma once
 
 #include "scenarios/schema/inventory.hpp"
@@ -13,22 +13,23 @@
 
 namespace shoal::scenarios {
 
-/// What a measurement of samples per second is true of, in words: the model's shape and the
-/// micro-batch.
+/// Returns the model's shape and the micro-batch in words. A measurement of samples per second is
+/// valid for scenarios with the same words.
 std::string fingerprint_of(const scenario& what);
 
 struct promotion {
   scenario what;
-  std::vector<std::string> notes; ///< what of the scenario only a simulation has, and was left out
+  std::vector<std::string> notes; ///< parts of the scenario that only a simulation has
 };
 
-/// Bytes that a node needs: what the process had while it measured, and beside it two gradients, a
-/// mean and a state under way, in floats.
+/// Returns the bytes that a node needs. The sum has the memory of the measuring process and, in
+/// floats, two gradients, a mean and a state in transfer.
 std::uint64_t memory_of_node(const inventory_host& host, std::uint64_t values);
 
-/// `values`: numbers in the model. Nothing if there are `errors`, a sentence each: no host has the
-/// text, or not as many as `data.replicas`; a host without a measurement, or with one of another
-/// model; a group that the scenario has not; too little memory for the model.
+/// Promotes `from` to the hosts of `to`. `values` is the number of parameters of the model.
+/// Returns nothing when the call appends `errors`, one sentence each: fewer hosts have the text
+/// than `data.replicas`; a host lacks a measurement of this model; a host names a group that the
+/// scenario lacks; a host has too little memory.
 std::optional<promotion> promote(const scenario& from, const inventory& to, std::uint64_t values,
                                  std::vector<std::string>& errors);
 

@@ -57,7 +57,7 @@ std::string slurm_time(std::uint64_t minutes) {
 std::vector<deployed_file> slurm_files(const deployment& what) {
   std::string names;
   for (const auto& host : what.hosts) names += (names.empty() ? "" : " ") + host.name;
-  // Half as long again as predicted, and time to begin and to end.
+  // The limit is one and a half times the prediction, plus time to start and to end.
   const auto minutes = static_cast<std::uint64_t>(std::ceil(1.5 * what.seconds / 60 + 5));
   const auto per_core =
       std::max<std::uint64_t>((3 * what.memory_bytes / 2 >> 20) / what.needs_cores, 256);

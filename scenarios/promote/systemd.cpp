@@ -81,7 +81,7 @@ std::vector<deployed_file> systemd_files(const deployment& what) {
                                                                       what.name)},
                                  {"OPTIONS", node_options_of(what, host)},
                                  {"STOP", fmt::format("{:.0f}s", 30 + 4 * what.detection_seconds)},
-                                 // Twice of what was predicted: a bound, not a guess.
+                                 // twice the prediction, as an upper bound
                                  {"MEMORY", fmt::format("{}M", memory)}})});
   out.push_back({"install", filled(installer, {{"NAME", what.name}}), true});
   return out;
