@@ -171,7 +171,7 @@ std::vector<deployed_file> kubernetes_files(const deployment& what,
                {"SECRETNOTE",
                 what.insecure
                     ? " nothing else: anybody may take part, and read along."
-                    : fmt::format(" the keys of each folder keys/NODE:\n"
+                    : fmt::format(" the keys of each folder keys/NODE.\n"
                                   "#   kubectl create secret generic shoal-{}-keys $(for d in "
                                   "keys/*; do for f in $d/*; do "
                                   "echo --from-file=$(basename $d).$(basename $f)=$f; done; done)",
