@@ -83,12 +83,13 @@ void closed_forms() {
 int main(int argc, char** argv) {
   if (argc != 2) return std::fprintf(stderr, "usage: accuracy_report DATA_DIR\n"), 2;
   const std::filesystem::path data = argv[1];
-  std::printf("# The flow models beside packets\n\n"
-              "Command: `tests/accuracy/write_report`. The references and how they were measured: "
-              "`tests/accuracy/README.md`. "
-              "An error is (model - reference) / reference of the time at which the last flow of a "
-              "pattern ends, or of the mean "
-              "over its flows.\n");
+  std::printf(
+      "# The flow models beside packets\n\n"
+      "Command: `tests/accuracy/write_report`. `tests/accuracy/README.md` lists the references "
+      "and how they were\n"
+      "measured. An error is (model - reference) / reference. The time is that at which the "
+      "last flow of a pattern ends,\n"
+      "or the mean over its flows.\n");
   closed_forms();
   table(data / "calibration", "ns3-newreno", shoal::netem::ns3_newreno(),
         "Calibrated on: six patterns, ns-3 3.37, NewReno");
