@@ -1,7 +1,8 @@
-// Nodes that did not answer are left alone for a time that doubles with each further failure, to a
-// minute or so, and then is a sixteenth of the time for which they have been silent: after a cut of
-// some hours its two halves find each other within minutes, and who is gone for good costs a
-// message now and then. Many requests may fail by one outage: that is one failure.
+// Nodes that did not answer, and how long each is left alone. The time doubles with each further
+// failure, to about a minute. After that it is a sixteenth of the time for which the node has been
+// silent. So the halves of a network find each other within minutes after a cut of hours. A node
+// that is gone for good costs few messages. All requests that one outage makes fail count as one
+// failure.
 #pragma once
 
 #include "actors/dht/node_id.hpp"
@@ -16,7 +17,7 @@ class blacklist {
 public:
   explicit blacklist(duration first) : first_(first) {}
 
-  /// `asked`: when the request was sent that failed.
+  /// A request to `who`, sent at `asked`, has failed.
   void failed(const node_id& who, duration asked, duration now) {
     auto& e = entries_[who];
     if (e.failures > 0 && asked <= e.noticed) return;
@@ -27,9 +28,9 @@ public:
     ++e.failures;
     if (entries_.size() > most_entries) forget_oldest();
   }
-  /// True if it had failed.
+  /// The node has answered. True if it was on the list.
   bool alive(const node_id& who) { return entries_.erase(who) > 0; }
-  /// Until when it is left alone.
+  /// The end of the time for which the node is left alone; zero if it is not on the list.
   duration until(const node_id& who) const {
     auto found = entries_.find(who);
     return found == entries_.end() ? duration{} : found->second.until;

@@ -1,9 +1,9 @@
-// The addresses with which a node begins, and how far it has come with joining the network through
-// them. A plain state machine: its owner asks the addresses and starts the look-up of itself.
+// The bootstrap addresses of a node, and how far the node has come with joining the network. A
+// plain state machine: its owner queries the addresses and starts the look-up of the node's own id.
 //
-// Steps: all addresses are asked. The first answer starts a look-up of this node's own id; when
-// that ends, it has joined. If none answers, all are asked again after a delay; after `patience`
-// the node has joined a network of its own.
+// Steps: all addresses are asked. The first answer starts a look-up of this node's own id; at its
+// end the node has joined. If no address answers, all are asked again after a delay. After
+// `patience` without an answer, the node has joined a network of its own.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -22,8 +22,8 @@ namespace shoal::actors {
 
 class bootstrap {
 public:
-  /// `current` names the nodes that are at these addresses now; it may be empty: the same as at
-  /// first.
+  /// `current` returns the nodes that are at these addresses now. An empty function means that the
+  /// addresses never change.
   bootstrap(std::vector<caf::actor> addresses, std::function<std::vector<caf::actor>()> current,
             duration patience, duration now);
 
@@ -31,28 +31,29 @@ public:
   bool has_joined() const noexcept { return phase_ == phase::joined; }
 
   const std::vector<caf::actor>& addresses() const noexcept { return addresses_; }
-  /// Reads the current addresses, but not before the first attempt. `self` is left out.
+  /// Reads the current addresses; the first attempt uses the initial ones. `self` is left out.
   void refresh(const caf::actor& self);
-  /// All addresses are asked now.
+  /// The owner asks all addresses now.
   void begin_attempt();
-  /// One that was asked has answered. True if the look-up starts now.
+  /// An address has answered. True if the look-up starts now.
   bool answered();
-  /// One that was asked has failed. True if the attempt has failed by it.
+  /// A request to an address has failed. True if the whole attempt has failed with it.
   bool failed();
   bool is_impatient(duration now) const { return now - started_ >= patience_; }
   duration retry_delay() const;
   /// The look-up of this node starts, without an answer of a bootstrap address.
   void start_search() { phase_ = phase::searching; }
-  /// False if it had joined before.
+  /// The node has joined. False if it had joined before.
   bool join();
 
-  /// This host's actors name another node, which is asked at once; at most `most` are known.
+  /// Another actor of this host names a node, which is asked at once. At most `most` addresses are
+  /// known.
   void introduce(const caf::actor& address, std::size_t most);
 
-  // Addresses that have never answered are asked again now and then, one after the other.
-  /// True if the address had never answered.
+  // Addresses that have never answered are asked again from time to time, one after the other.
+  /// The address has answered. True if this is its first answer.
   bool heard(const caf::actor& address) { return std::erase(unheard_, address) > 0; }
-  /// Its process is dead.
+  /// The process at the address is dead.
   void died(const caf::actor_addr& address);
   std::optional<caf::actor> next_unheard();
 
@@ -64,8 +65,9 @@ private:
   duration patience_, started_;
   phase phase_ = phase::asking;
   unsigned attempts_ = 0;
-  std::int64_t open_ = 0; // below zero after an introduced address was asked in two attempts
-  std::deque<caf::actor> unheard_; // the next to be asked last
+  // Can be negative: an address introduced during an attempt is asked in two attempts.
+  std::int64_t open_ = 0;
+  std::deque<caf::actor> unheard_; // the next to be asked is last
 };
 
 } // namespace shoal::actors

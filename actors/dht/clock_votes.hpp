@@ -1,12 +1,15 @@
-// What time it is for most of those a node talks to, so that a host whose clock is wrong neither
-// hides records that live nor keeps those that do not.
+// The time by the clocks of most nodes. A node uses it to decide which records have expired. So a
+// host with a wrong clock neither hides live records nor keeps expired ones.
 //
-// Each answer tells a UTC. By our steady clock it was told between the question and the answer,
-// which bounds by how much that UTC is ahead of the steady clock: a vote. Ours counts as one more,
-// and any other that could agree with it does. The median is taken, of the two in the middle the
-// one nearer to ours: with only one other we believe ourselves. So right clocks are never moved by
-// delays, a clock set forward changes one vote, and a minority of liars none. Source: Marzullo and
-// Owicki, "Maintaining the Time in a Distributed System", PODC 1983, for votes that are intervals.
+// Each answer of a node carries its UTC. That UTC was read between question and answer, by this
+// node's steady clock. So the difference of the two clocks lies in an interval: a vote. A vote
+// counts as the value of its interval that is nearest to this node's own clock, which is one more
+// vote. The result is the median. If two values are in the middle, the one nearer to the own clock
+// is taken, so a node believes itself against one other node. Network delays therefore never move a
+// right clock, and a minority of false answers moves none.
+//
+// Source: Marzullo and Owicki, "Maintaining the Time in a Distributed System", PODC 1983, for votes
+// that are intervals.
 #pragma once
 
 #include "actors/dht/node_id.hpp"
@@ -21,8 +24,9 @@ namespace shoal::actors {
 
 class clock_votes {
 public:
-  /// `who` told `utc_ns` between `asked` and `answered` of our steady clock. One vote each: the
-  /// last. What no clock shows (before 1970, after 2116) is none.
+  /// Takes the report `utc_ns` of a node. The question was sent at `asked` and answered at
+  /// `answered`, by the steady clock. The last vote of a node replaces its earlier one. Reports
+  /// before 1970 or after 2116 are ignored.
   void told(const node_id& who, std::int64_t utc_ns, duration asked, duration answered) {
     if (utc_ns < 0 || utc_ns > latest_utc_ns) return;
     std::erase_if(votes_, [&](const vote& v) { return v.who == who; });
@@ -30,7 +34,7 @@ public:
     if (votes_.size() > most_votes) votes_.pop_front();
   }
 
-  /// The UTC now, as most have it. `own_utc_ns`: as we do.
+  /// The UTC by the clocks of most nodes. `own_utc_ns` is this host's own.
   std::int64_t utc_ns(std::int64_t own_utc_ns, duration now) const {
     const auto own = own_utc_ns - now.count();
     std::array<std::int64_t, most_votes + 1> ahead;
@@ -50,9 +54,9 @@ private:
   static constexpr std::int64_t latest_utc_ns = std::int64_t{1} << 62;
   struct vote {
     node_id who;
-    std::int64_t least = 0, most = 0; // UTC less our steady clock, ns
+    std::int64_t least = 0, most = 0; // UTC minus this node's steady clock, ns
   };
-  std::deque<vote> votes_; // the last heard of last
+  std::deque<vote> votes_; // the latest vote is last
 };
 
 } // namespace shoal::actors

@@ -1,4 +1,4 @@
-// How a node of the distributed hash table behaves. The defaults suit a swarm of volunteers; tests
+// Options of a node of the distributed hash table. The defaults suit a swarm of volunteers; tests
 // shorten some times.
 #pragma once
 
@@ -25,20 +25,20 @@ struct lookup_report {
 
 struct dht_config {
   std::vector<caf::actor> bootstraps; ///< addresses of nodes; some may be dead
-  /// The nodes that are at these addresses now: asked when no known node is left. May be empty: the
-  /// same as at first.
+  /// Returns the nodes that are at these addresses now. The node calls it when it knows no live
+  /// node. An empty function means that the addresses never change.
   std::function<std::vector<caf::actor>()> bootstraps_now;
-  bool serves = true; ///< others can dial this host, as far as is known at the start
+  bool serves = true; ///< others can dial this host, as far as its configuration says
   std::size_t bucket_size = 20;
   std::size_t replicas = 5;
   std::size_t alpha = 3;
-  duration slow_after = std::chrono::milliseconds(500); ///< from then on others are asked as well
+  duration slow_after =
+      std::chrono::milliseconds(500); ///< after this time other nodes are asked as well
   duration request_timeout = std::chrono::seconds(3);
   duration blacklist_time = std::chrono::seconds(1);
-  /// The replicas of a key are known for so long after they last said so, and all of them are read
-  /// that often.
+  /// How long a confirmed set of replicas is current, and how often a reader reads all of them.
   duration replicas_fresh = std::chrono::seconds(30);
-  /// A key that was read so lately is not read again.
+  /// A key is read at most this often.
   duration cache_time = std::chrono::milliseconds(50);
   duration maintenance = std::chrono::seconds(10);
   duration refresh = std::chrono::minutes(5); ///< between two look-ups of random points

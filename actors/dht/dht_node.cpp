@@ -27,7 +27,7 @@ dht_node::dht_node(caf::actor_config& config, host& on, dht_config options)
 
 caf::behavior dht_node::make_behavior() {
   state_->self.address = address();
-  // Only a dead process stays dead; a host that cannot be reached just now may come back.
+  // Only a dead process stays dead. A host that is unreachable may come back.
   set_down_handler([this](caf::scheduled_actor*, caf::down_msg& down) {
     on_lost(down.source, down.reason != caf::exit_reason::unreachable);
   });
@@ -110,17 +110,17 @@ void dht_node::on_tick(const tick& what) {
 void dht_node::note_activity() {
   const auto before = std::exchange(state_->last_handled, now());
   if (now() - before < state_->options.request_timeout / 2) return;
-  // No node spoke to this one, or it was stopped, and the others took it for lost. Its records may
-  // be old, so it does not answer from them alone. (A node that polls a replica for changes need
-  // not read all replicas for that; most of the time no node speaks to it.)
+  // This node was paused, or received nothing and the other nodes took it for lost. Its records may
+  // be old, so it does not answer from them alone. The sets of other replicas stay merged: a node
+  // that only reads a key often receives nothing for long.
   state_->sets.missed_messages();
 }
 
 // -- messages of this host's actors ---------------------------------------------------------------
 
 bool dht_node::is_local() {
-  // This node signs what it is told to store: only for its own host. Others' messages come from
-  // their proxies.
+  // This node signs whatever it is told to store, so it takes orders from its own host only.
+  // Messages of other hosts come from their proxies.
   const auto& sender = current_sender();
   if (!sender || sender->node() == node()) return true;
   misbehaviour(0, "a node stores and looks up for its own host only");
@@ -175,7 +175,7 @@ void dht_node::on_serve(const serve& what) {
   if (!is_local()) return;
   const bool serves = what.others_reach_us != 0;
   if (std::exchange(state_->serves, serves) == serves) return;
-  // This node may be a replica of the keys that it reads or writes, or no longer.
+  // The node's role for the keys that it reads or writes may have changed.
   for (const auto& key : state_->sets.role_changed()) state_->own.mark_pending(key);
   if (!state_->entry.has_joined()) return;
   flush_soon();
@@ -275,7 +275,7 @@ void dht_node::on_answer(query_answer& what) {
   state_->votes.told(what.from.id, what.utc_ns, done.asked, now());
   heard_bootstrap(what.from);
   const bool again = take_records(done, what);
-  // The node may be a client, and then the nodes that it names are the only way on.
+  // The sender may be a client. Then the nodes that it names are the only way into the network.
   if (state_->table.size() == 0)
     for (const auto& other : what.nearer) {
       state_->lost.remember(other);

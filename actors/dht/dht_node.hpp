@@ -7,53 +7,49 @@
 // another node.
 //
 // Steps:
-//   join    Ask the bootstrap addresses for the nodes near this one; then look up this node's own
-//   id, and a point in each
-//           farther bucket (bootstrap.hpp). Without a bootstrap node, or if none answers for long,
-//           a node is alone.
-//   serve   A node that others cannot dial is a client. It looks up and stores like any other node,
-//   and is asked nothing: each
-//           of its messages says that it is a client, so that no node keeps it, names it or gives
-//           it records. A node begins as its configuration says, and changes with `serve`; then it
-//           looks itself up, so that others learn of it.
-//   write   Sign the record; send it to the `replicas` nodes nearest to the key. A small network
-//   gets it first at the nodes that
-//           seem to be the nearest, because a look-up takes round trips. replica_sets.hpp says how
-//           long the replicas are known; new replicas get all records of this host
-//           (own_records.hpp).
-//   read    The first time, an iterative look-up merges the records of all replicas. After that one
-//   replica is asked
-//           for changes, or none if this node is a replica: the poll of a large dictionary costs
-//           the bytes of its changes. The nearest replica that had nothing is sent the records. The
-//           look-up waits for a late replica, because a node in its place (even this one) would
-//           know nothing; its answer is kept even after the look-up is over.
-//   hold    Replicas send records that were not stored for `republish` to the replicas of that
-//   time.
-//           A node that becomes a replica gets the records from the nearest of the other replicas.
-//   fail    A reset connection is final. A request that gets no answer for `request_timeout` is
-//   sent again, up to twice, if its
-//           node has answered other requests since. A node that answers nothing is left alone for a
-//           while (blacklist.hpp) and then asked again: two halves of a network find each other
-//           after a long cut. A node that knows no other node asks even those that it leaves alone.
-//           `unreachable` counts as silence, because a host that was paused or cut off comes back.
-//           A node that speaks again gets what it missed, like a new one. A node that handled no
-//           message for long does not believe that it holds all records: it reads those of the
-//           other replicas.
-//   expire  A record ends when its owner's clock says. Replicas and readers compare the end with
-//   the clock of most nodes
-//           that they talk to (clock_votes.hpp). A wrong clock hides only the records of its own
-//           host. The last version of a record counts. If it ends earlier than an older version,
-//           its owner withdraws it then.
+// - join: the node asks the bootstrap addresses for the nodes near its own id. Then it looks up its
+//   own id, and a point in each farther bucket (bootstrap.hpp). Without a bootstrap node, or if
+//   none answers for long, the node is alone.
+// - serve: a node that others cannot dial is a client. A client looks up and stores like any other
+//   node, and receives no requests. Each of its messages says that it is a client, so that no node
+//   keeps it, names it or gives it records. A node begins as its configuration says, and changes
+//   with `serve`. A node that begins to serve looks up its own id, so that others learn of it.
+// - write: the node signs the record and sends it to the `replicas` nodes nearest to the key. In a
+//   small network it first sends the record to the nodes that seem nearest, because a look-up takes
+//   round trips. replica_sets.hpp says how long the replicas are known. New replicas get all
+//   records of this host (own_records.hpp).
+// - read: the first read is an iterative look-up that merges the records of all replicas. Later
+//   reads poll one replica for changes, or none if this node is a replica. So the poll of a large
+//   dictionary costs the bytes of its changes. A read repairs the nearest replica that had no
+//   records, by sending them. The look-up waits for a late replica, because a node in its place
+//   would know no records. A late answer is kept even after the look-up.
+// - hold: a replica sends records that were not stored for `republish` to the current replicas. A
+//   node that becomes a replica gets the records from the nearest of the other replicas.
+// - fail: a reset connection is final. A request without an answer for `request_timeout` is sent
+//   again, up to twice, if its node has answered other requests since. A node that answers nothing
+//   is left alone for a while (blacklist.hpp) and then asked again. So two halves of a network find
+//   each other after a long cut. A node without any live contact asks even those that it leaves
+//   alone. `unreachable` counts as silence, because a host that was paused or cut off comes back. A
+//   node that speaks again gets the records that it missed, like a new node. A node that handled no
+//   message for long reads the records of the other replicas, because its own may be old.
+// - expire: a record ends when its owner's clock says. Replicas and readers compare the end with
+//   the clock of most nodes that they talk to (clock_votes.hpp). A wrong clock hides only the
+//   records of its own host. The last version of a record counts. If it ends earlier than an older
+//   version, its owner withdraws it then.
 //
-// Bytes on the wire: write: replicas * (330 + value). Poll: 2 small messages + (330 + value) for
-// each change. Left out: proof that a node owns its id; a limit on the nodes of one attacker; a
-// check that a node can be dialled as it says (other nodes give it up like any node that does not
-// answer); serving over relays, whose budgets it would use up: where no node can be dialled, no
-// node serves.
+// Bytes on the wire: a write takes replicas * (330 + value). A poll takes 2 small messages, and 330
+// + value for each change.
+//
+// Left out:
+// - proof that a node owns its id, and a limit on the nodes of one attacker;
+// - a check that a node can be dialled as it says (other nodes drop it like any node that does not
+//   answer);
+// - serving over relays, whose budgets it would use up: where no node can be dialled, no node
+//   serves.
 //
 // The decisions are in plain state machines, one file each; the actor translates messages and
-// effects. Its sources: dht_node.cpp (messages), dht_node_requests.cpp, dht_node_lookups.cpp,
-// dht_node_membership.cpp.
+// effects. The sources of the actor are dht_node.cpp (messages), dht_node_requests.cpp,
+// dht_node_lookups.cpp and dht_node_membership.cpp.
 #pragma once
 
 #include "actors/conduct/conduct.hpp"
@@ -92,9 +88,10 @@ public:
 
   // Limits on messages.
   static constexpr std::size_t most_contacts = 32;
-  static constexpr std::size_t most_records =
-      128; ///< of one message; longer dictionaries come in several
-  static constexpr std::size_t most_waiting = 1024; ///< readers of one key
+  /// The limit of one message. Longer dictionaries come in several messages.
+  static constexpr std::size_t most_records = 128;
+  static constexpr std::size_t most_waiting =
+      1024; ///< readers of one key that wait for its records
 
 private:
   using kind = request_book::kind;
@@ -109,12 +106,12 @@ private:
     probe_timer
   };
 
-  /// `read` asks for records, too.
+  /// Why a look-up runs. A `read` asks for records, too.
   enum class goal : std::uint8_t { refresh, join, read, write, republish };
 
   struct search {
     iterative_lookup lookup;
-    std::string key; // empty: only nodes are looked for
+    std::string key; // empty: the look-up finds nodes, no records
     goal what = goal::refresh;
     std::set<node_id> lacking; // nodes that answered and had nothing under the key
   };
@@ -123,8 +120,8 @@ private:
     std::uint64_t token = 0;
   };
 
-  /// All that the actor knows. The end of the actor drops it as a whole: two dead actors that know
-  /// each other are never freed.
+  /// All data of the actor. The end of the actor drops it as a whole, because two dead actors that
+  /// refer to each other are never freed.
   struct state {
     state(dht_config config, const identity& signer, rng random, duration now);
 
@@ -157,7 +154,7 @@ private:
   /// Called for each message: detects that this node handled none for long.
   void note_activity();
 
-  // of this host's actors
+  // Messages of this host's actors.
   bool is_local();
   void on_store(store& what);
   void on_withdraw(const withdraw& what);
@@ -166,23 +163,23 @@ private:
   void on_introduced(const introduced& what);
   void publish(const std::string& key, record entry, bool withdrawn);
 
-  // of other nodes
+  // Messages of other nodes.
   bool is_valid(const contact& from);
   void on_nodes_query(const nodes_query& what);
   void on_records_query(const records_query& what);
   void on_put(const record_put& what);
   void on_answer(query_answer& what);
-  /// True if the answer is of the node and of the kind that the request asked for; counted as
-  /// misbehaviour if not.
+  /// True if the answer is from the node that was asked, and of the right kind. A false answer
+  /// counts as misbehaviour.
   bool answers(const request& to, const query_answer& what);
   void on_late_answer(const query_answer& what);
   void on_receipt(const put_receipt& what);
   std::vector<contact> known_near(const node_id& target, const node_id& asker) const;
-  /// Checks and keeps records of others.
+  /// Checks and keeps records of other owners.
   void keep(record_store& in, const std::string& key, const records_of_key& records);
   /// Keeps the records of an answer. True if the sender has more.
   bool take_records(const request& to, const query_answer& what);
-  /// A replica says whether enough others are nearer to the key than itself.
+  /// A replica says whether enough other nodes are nearer to the key than itself.
   void on_rank(const request& done, std::uint8_t others_nearer);
 
   // -- dht_node_requests.cpp: requests
@@ -203,7 +200,7 @@ private:
   void on_slow(std::uint64_t token);
   void on_failed(std::uint64_t token, bool dead);
   void on_bootstrap_failed();
-  /// The request was lost and not its node, which has answered others since.
+  /// Sends a lost request again. The node has answered other requests since.
   void ask_again(const request& what);
   void on_lost(const caf::actor_addr& whom, bool dead);
   /// A late answer of the sender to a request that was given up: the node is back.
@@ -213,9 +210,10 @@ private:
 
   void write(const std::string& key);
   void write_all();
-  /// Sends what is pending to those that were not sent it. `guess`: there may be other replicas.
+  /// Sends pending records to those members that lack them. `guess`: other nodes may be the true
+  /// replicas.
   void send_own(const std::string& key, const std::vector<contact>& members, bool guess);
-  /// Own records of these keys are sent to their replicas again, soon.
+  /// Sends own records of these keys to their replicas again, soon.
   void send_again(const std::vector<std::string>& keys);
   void flush_soon();
   void read(const std::string& key);
@@ -225,12 +223,12 @@ private:
   void pump(std::uint64_t search);
   void finish(std::uint64_t search);
   void finish_read(const search& done, const replica_set& set);
-  /// `nearest` with this node at its place, if it serves.
+  /// `nearest`, with this node at its place if it serves.
   std::vector<contact> with_us(const node_id& target, std::vector<contact> nearest) const;
   /// Null if the replicas have to be looked up.
   const replica_set* current_replicas(const std::string& key);
   void republish(const std::string& key, const replica_set& set);
-  /// Sends the records to the nearest replica that had nothing: it is new there, or lost a message.
+  /// Sends the records to the nearest replica that had none: it is new, or lost a message.
   void repair(const search& done);
   records_of_key living(const record_store& in, const std::string& key, std::size_t most);
 
@@ -238,11 +236,11 @@ private:
 
   void join();
   void joined();
-  /// Looks up points farther than the neighbours, so that this node knows the whole space and is
-  /// known in it.
+  /// Looks up points farther away than the neighbours, so that this node knows the whole id space
+  /// and is known there.
   void announce();
   void look_up_self() { start_search(state_->self.id, {}, goal::refresh); }
-  /// A node has said something. No node keeps a client.
+  /// A node has sent a message. No node keeps a client.
   void met(const contact& who, bool client);
   void newcomer(const contact& who);
   /// Sends a new replica the records that it lacks.
@@ -252,13 +250,13 @@ private:
   void probe_later(const node_id& who);
   void probe(std::uint64_t token);
   bool is_left_alone(const node_id& who) const { return state_->left_alone.blocks(who, now()); }
-  /// True if all known nodes are left alone for a while, or none is known.
+  /// True if no node is known that may be asked now.
   bool knows_nobody() const;
   std::uint8_t others_nearer(const std::string& key);
 
   void maintain();
   void drop_expired_records();
-  /// Drops expired records of this host. Older versions that end later are withdrawn.
+  /// Drops expired records of this host, and withdraws older versions that end later.
   void drop_own_records();
   void drop_idle_keys();
   void renew_own_records();
@@ -270,10 +268,10 @@ private:
   void refresh_table();
 
   std::uint8_t client() const noexcept { return state_->serves ? 0 : 1; }
-  /// UTC as most nodes have it; for own records this host's clock counts.
+  /// UTC by the clocks of most nodes. For own records this host's clock counts.
   std::int64_t utc() const { return state_->votes.utc_ns(here().utc_ns(), now()); }
 
-  std::optional<state> state_; // until the end of the actor
+  std::optional<state> state_; // empty after the end of the actor
 };
 
 } // namespace shoal::actors

@@ -1,5 +1,4 @@
-// How a node writes and reads records, and the look-ups that find their replicas. The rules are in
-// dht_node.hpp.
+// DHT node: writes, reads, and the look-ups that find replicas. The rules are in dht_node.hpp.
 #include "actors/dht/dht_node.hpp"
 #include "actors/dht/merge_records.hpp"
 #include "actors/dht/observations.hpp"
@@ -70,7 +69,7 @@ void dht_node::read(const std::string& key) {
   if (state_->cache.read(key, now(), state_->options.cache_time)) return answer(key);
   if (state_->polls.contains(key)) return;
   const auto* set = current_replicas(key);
-  // All replicas are read now and then: each has records that another has missed.
+  // All replicas are read from time to time, because each may have records that another one missed.
   if (set == nullptr || !set->merged || now() - set->since >= state_->options.replicas_fresh)
     start_search(node_id::of_key(key), key, goal::read);
   else if (state_->sets.holds(*set))
@@ -173,7 +172,7 @@ void dht_node::finish_read(const search& done, const replica_set& set) {
   cache.fetched(done.key, now());
   cache.keep_positions(done.key, set.members);
   if (state_->sets.holds(set)) {
-    // This node keeps from now on what the other replicas have.
+    // This node has become a replica: it keeps what the other replicas have.
     records_of_key read;
     cache.records().for_each(done.key,
                              [&](const shared<signed_record>& what) { read.push_back(what); });

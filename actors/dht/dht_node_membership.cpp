@@ -1,4 +1,4 @@
-// How a node joins, which nodes it keeps and gives up, and its maintenance. The rules are in
+// DHT node: joining, the nodes that it keeps and gives up, and maintenance. The rules are in
 // dht_node.hpp.
 #include "actors/dht/dht_node.hpp"
 
@@ -10,11 +10,12 @@ namespace shoal::actors {
 
 namespace {
 
-constexpr std::size_t most_pings = 1; // to contacts that say nothing, in one round of maintenance
-constexpr auto ping_silence =
-    std::chrono::seconds(60); // of a contact that stands in a newcomer's way
-constexpr auto idle_lifetime =
-    std::chrono::minutes(2); // of what is known of a key that is not used
+// The limit for one round of maintenance.
+constexpr std::size_t most_pings = 1;
+// The silence after which a contact that blocks a newcomer is pinged.
+constexpr auto ping_silence = std::chrono::seconds(60);
+// The time after which data about an unused key is dropped.
+constexpr auto idle_lifetime = std::chrono::minutes(2);
 
 } // namespace
 
@@ -44,7 +45,7 @@ void dht_node::announce() {
 }
 
 void dht_node::heard_bootstrap(const contact& who) {
-  // Until now this node was in a network without that one.
+  // The node of that address was missing from this node's network until now.
   if (state_->entry.heard(who.address) && state_->entry.has_joined()) look_up_self();
 }
 
@@ -77,8 +78,8 @@ void dht_node::met(const contact& who, bool client) {
 }
 
 void dht_node::newcomer(const contact& who) {
-  if (state_->table.size() == 1 && state_->entry.has_joined())
-    look_up_self(); // it was alone: the others learn of it
+  // This node was alone. The look-up makes it known to others.
+  if (state_->table.size() == 1 && state_->entry.has_joined()) look_up_self();
   state_->lost.forget(who.id);
   send_again(state_->sets.arrived(who.id));
   hand_over(who);
@@ -90,7 +91,7 @@ void dht_node::hand_over(const contact& to) {
     const auto near = state_->table.nearest(target, state_->options.replicas);
     const bool is_replica =
         std::any_of(near.begin(), near.end(), [&](const contact& c) { return c.id == to.id; });
-    // One sender is enough: the nearest of the nodes that were here before.
+    // One sender is enough: the node nearest to the key, the new node left out.
     const bool nearest = std::all_of(near.begin(), near.end(), [&](const contact& c) {
       return c.id == to.id || distance(target, state_->self.id) < distance(target, c.id);
     });
@@ -131,7 +132,8 @@ void dht_node::probe(std::uint64_t token) {
 }
 
 bool dht_node::knows_nobody() const {
-  if (state_->left_alone.size() < state_->table.size()) return false; // most of the time
+  // The usual case.
+  if (state_->left_alone.size() < state_->table.size()) return false;
   return state_->table
       .nearest(state_->self.id, 1, [this](const node_id& id) { return is_left_alone(id); })
       .empty();
@@ -220,9 +222,9 @@ void dht_node::ask_unheard_address() {
 }
 
 void dht_node::ping_quiet_contacts() {
-  // A node that is asked little would name the dead to others for long. That costs its askers a
-  // round trip, once; in a quiet swarm of 30, pings to all silent contacts every minute were a
-  // fifth of all messages.
+  // A contact that is seldom asked may be long dead, and this node would still name it to others.
+  // Each such name costs its asker a round trip, once. Pinging all silent contacts every minute was
+  // a fifth of all messages in a quiet swarm of 30, so only `most_pings` are pinged.
   for (const auto& who : state_->table.silent(most_pings, now(), 3 * state_->options.refresh))
     if (!is_left_alone(who.id)) ping(who);
 }

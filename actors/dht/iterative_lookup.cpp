@@ -27,7 +27,8 @@ void iterative_lookup::heard(const node_id& from, const std::vector<contact>& ne
 void iterative_lookup::learn(const std::vector<contact>& known, unsigned depth) {
   for (const auto& who : known)
     candidates_.try_emplace(distance(target_, who.id), candidate{who, depth});
-  // The farthest are of no use; those who were asked stay, to be told from strangers.
+  // The farthest candidates are dropped. A node that was asked stays, so that its answer is
+  // accepted.
   for (auto i = candidates_.end();
        candidates_.size() > most_candidates_ && i != candidates_.begin();) {
     --i;
@@ -52,7 +53,8 @@ iterative_lookup::candidate* iterative_lookup::find(const node_id& who) {
 
 bool iterative_lookup::done() const {
   std::size_t answered = 0, living = 0;
-  bool heard = false, open = false; // of those that count; of all
+  // `heard`: of the nodes that count; `open`: of all nodes.
+  bool heard = false, open = false;
   for (const auto& [d, c] : candidates_) {
     if (c.state == state::fresh || c.state == state::asked) return false;
     if (c.state == state::failed) continue;

@@ -1,12 +1,13 @@
-// Finding the nodes nearest to a point: ask the nearest known, learn of nearer ones, ask those. At
-// most alpha questions are open at once; one that takes long is not waited for, but may still be
-// answered.
+// Finds the nodes nearest to a point: asks the nearest known nodes, learns of nearer ones, and asks
+// those. At most `alpha` questions are open at once. A slow node no longer counts as open, and may
+// still answer.
 //
-// Ends when the `wanted` nearest that are neither lost nor slow have answered, or nobody else is
-// left to ask. The slow are waited for if nobody has answered at all; or, where values are wanted,
-// none of the `wanted` nearest that are not lost: it is they who have them, and who answers in
-// their place knows nothing. A plain state machine: whoever owns it sends the questions and keeps
-// the time.
+// Ends when the `wanted` nearest nodes that are neither failed nor slow have answered, or when no
+// candidate is left. The look-up waits for slow nodes if no node has answered at all. With
+// `values`, it also waits until one of the `wanted` nearest nodes that have not failed has
+// answered: those nodes hold the records.
+//
+// A plain state machine: its owner sends the questions and keeps the time.
 #pragma once
 
 #include "actors/dht/messages.hpp"
@@ -26,22 +27,22 @@ public:
 
   const node_id& target() const noexcept { return target_; }
 
-  /// Where to begin.
+  /// Begins with these nodes.
   void start(const std::vector<contact>& known) { learn(known, 1); }
-  /// Whom to ask now; nobody if enough are being asked or the look-up is over.
+  /// The node to ask now. Empty if enough nodes are being asked or the look-up is over.
   std::optional<contact> next();
-  /// What `from` said of others. Those from whom nothing was asked say nothing.
+  /// `from` names other nodes. Nodes that were not asked are ignored.
   void heard(const node_id& from, const std::vector<contact>& nearer);
   void answered(const node_id& who) { set(who, state::answered); }
   void failed(const node_id& who) { set(who, state::failed); }
   void slow(const node_id& who);
 
   bool done() const;
-  /// The nearest that answered, nearest first, at most `count`.
+  /// At most `count` of the nodes that answered, nearest first.
   std::vector<contact> nearest(std::size_t count) const;
-  /// The nearest that answered or still may, nearest first, at most `count`.
+  /// At most `count` of the nodes that answered or still may, nearest first.
   std::vector<contact> nearest_living(std::size_t count) const;
-  /// How many nodes after one another had to be asked to hear of the nearest that answered; 0: none
+  /// The length of the chain of questions that led to the nearest node that answered; 0 if none
   /// did.
   unsigned hops() const;
   std::size_t asked() const noexcept { return asked_; }

@@ -1,6 +1,6 @@
-// Nodes that do not answer: the dead, whose names others still give, and the silent, which are
-// asked again now and then. A plain state machine; how long a silent node is left alone is in
-// blacklist.hpp.
+// Nodes that do not answer: dead ones, which other nodes may still name, and silent ones, which are
+// asked again from time to time. A plain state machine. blacklist.hpp says how long a silent node
+// is left alone.
 #pragma once
 
 #include "actors/dht/messages.hpp"
@@ -15,21 +15,22 @@ namespace shoal::actors {
 
 class lost_nodes {
 public:
-  /// A dead node does not come back, unless the report was wrong: then heard() takes it back.
+  /// A dead node does not come back. If the report was wrong, heard() undoes it.
   void died(const node_id& who);
   bool is_dead(const node_id& who) const { return dead_.contains(who); }
   void heard(const node_id& who);
 
-  /// A node is silent. The oldest is forgotten when there are too many.
+  /// A node is silent. With too many silent nodes, the oldest is forgotten.
   void remember(const contact& who);
   void forget(const node_id& who);
-  /// The silent nodes, those of longest ago first.
+  /// The silent nodes, the one that has been silent longest first.
   const std::deque<contact>& silent() const noexcept { return silent_; }
 
   /// True if the node is silent and no probe of it is planned.
   bool needs_probe(const node_id& who) const;
   void plan_probe(std::uint64_t token, const node_id& who) { probes_.emplace(token, who); }
-  /// The probe with that token is due. The node to ask; nobody if it is not silent any more.
+  /// The probe with that token is due. Returns the node to ask; empty if the node is not silent any
+  /// more.
   std::optional<contact> take_probe(std::uint64_t token);
 
   static constexpr std::size_t most_silent = 64, most_dead = 1024;
@@ -38,7 +39,7 @@ private:
   const contact* find_silent(const node_id& who) const;
 
   std::set<node_id> dead_;
-  std::deque<node_id> dead_order_; // the last to die last
+  std::deque<node_id> dead_order_; // the last to die is last
   std::deque<contact> silent_;
   std::map<std::uint64_t, node_id> probes_;
 };

@@ -1,6 +1,6 @@
 // Messages of the distributed hash table: between an actor and the DHT node of its own host, and
-// between DHT nodes. In a message between nodes, `client` says that the sender cannot be dialled
-// and must not enter a routing table.
+// between DHT nodes. In a message between nodes, `client` says that others cannot dial the sender,
+// so it must not enter a routing table.
 #pragma once
 
 #include "actors/dht/node_id.hpp"
@@ -18,11 +18,9 @@
 
 namespace shoal::actors {
 
-// ---- between an actor and the DHT node of its own host
-// --------------------------------------------
+// Messages between an actor and the DHT node of its own host.
 
-/// A value under (key, subkey) until `expires_utc_ns`. The last record that an owner stores
-/// replaces its earlier ones.
+/// A value under (key, subkey) until `expires_utc_ns`. A record replaces earlier ones of its owner.
 struct record {
   std::string subkey;
   caf::actor address; ///< the subject of the record; may be empty
@@ -59,20 +57,19 @@ struct found {
   SHOAL_MESSAGE(found, x.key, x.token, x.records)
 };
 
-/// Tells the node about a node of another host; the receiver queries it unless it knows it.
+/// Names a node of another host. The receiver queries that node unless it knows it.
 struct introduced {
   caf::actor node;
   SHOAL_MESSAGE(introduced, x.node)
 };
 
-/// Tells the node whether other hosts can dial this one. It gets no answer.
+/// Says whether other hosts can dial this one. The node sends no answer.
 struct serve {
   std::uint8_t others_reach_us = 0;
   SHOAL_MESSAGE(serve, x.others_reach_us)
 };
 
-// ---- between DHT nodes
-// ------------------------------------------------------------------------------
+// Messages between DHT nodes.
 
 /// A node's id and its address.
 struct contact {
@@ -86,7 +83,7 @@ struct signed_record {
   record entry;
   std::uint64_t version = 0;  ///< ascends with each record that the owner stores
   std::uint8_t withdrawn = 0; ///< the sub-key is empty until the record expires
-  key256 owner;               ///< its public key
+  key256 owner;               ///< the owner's public key
   key256 signature_r, signature_s;
   SHOAL_MESSAGE(signed_record, x.entry, x.version, x.withdrawn, x.owner, x.signature_r,
                 x.signature_s)
@@ -101,8 +98,8 @@ struct nodes_query {
   SHOAL_MESSAGE(nodes_query, x.from, x.client, x.token, x.target)
 };
 
-/// Asks for the changes under `key` since sequence number `after`. `nodes`: it asks for nodes
-/// nearer to the key, too.
+/// Asks for the changes under `key` since sequence number `after`; with `nodes`, also for nodes
+/// nearer to the key.
 struct records_query {
   contact from;
   std::uint8_t client = 0;
@@ -113,8 +110,8 @@ struct records_query {
   SHOAL_MESSAGE(records_query, x.from, x.client, x.token, x.key, x.after, x.nodes)
 };
 
-/// Answers both queries. `sequence` is the next query's `after`, or 0 if nothing is under the key.
-/// `utc_ns` is the sender's clock.
+/// Answers both queries. `sequence` is the `after` of the next query, or 0 if there are no records
+/// under the key. `utc_ns` is the sender's clock.
 struct query_answer {
   contact from;
   std::uint8_t client = 0;
@@ -123,9 +120,9 @@ struct query_answer {
   std::vector<contact> nearer;
   std::vector<shared<signed_record>> records;
   std::uint64_t sequence = 0;
-  std::uint8_t more = 0; ///< the answer was cut to the size limit: the asker asks again at once
-  std::uint8_t others_nearer =
-      0; ///< the sender knows enough nodes nearer to the key that it need not have its records
+  std::uint8_t more = 0; ///< the answer was cut to the size limit; the asker asks again at once
+  /// The sender knows enough nodes nearer to the key, so it is no replica.
+  std::uint8_t others_nearer = 0;
   SHOAL_MESSAGE(query_answer, x.from, x.client, x.token, x.utc_ns, x.nearer, x.records, x.sequence,
                 x.more, x.others_nearer)
 };

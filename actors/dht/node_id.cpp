@@ -34,7 +34,8 @@ unsigned common_prefix(const node_id& a, const node_id& b) noexcept {
 
 node_id random_at(const node_id& of, unsigned prefix, rng& draws) {
   node_id out{draws.next(), draws.next(), static_cast<std::uint32_t>(draws.next())};
-  // Bits before `prefix` are those of `of`, the one at it is not, the rest is random.
+  // The bits before `prefix` are those of `of`, the bit at `prefix` is inverted, and the rest is
+  // random.
   auto mix = [](std::uint64_t random, std::uint64_t fixed, unsigned width, int same) {
     if (same < 0) return random;
     auto keep = static_cast<unsigned>(same);

@@ -1,4 +1,4 @@
-// Points of the DHT's identifier space: nodes and keys, 160 bits each.
+// Points of the DHT's id space: nodes and keys, 160 bits each.
 // Source: Maymounkov and Mazieres, "Kademlia: A Peer-to-peer Information System Based on the XOR
 // Metric", IPTPS 2002.
 #pragma once
@@ -27,7 +27,7 @@ struct node_id {
 
   /// The first 160 bits of a BLAKE2b-256 digest.
   static node_id from(const digest& value) noexcept;
-  /// Where the records of `key` live.
+  /// The point near which the records of `key` are kept.
   static node_id of_key(std::string_view key);
 
   template <class Inspector>
@@ -41,7 +41,7 @@ constexpr node_id distance(const node_id& a, const node_id& b) noexcept {
   return {a.high ^ b.high, a.middle ^ b.middle, a.low ^ b.low};
 }
 
-/// How many leading bits are equal: 0 to 160.
+/// The number of equal leading bits: 0 to 160.
 unsigned common_prefix(const node_id& a, const node_id& b) noexcept;
 
 /// A random id that has exactly `prefix` leading bits in common with `of`. Requires: prefix < 160.

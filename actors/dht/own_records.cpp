@@ -12,7 +12,7 @@ void own_records::publish(const std::string& key, record entry, bool withdrawn,
   auto& records = records_[key];
   const auto before = records.find(subkey);
   auto longest = entry.expires_utc_ns;
-  // No replica keeps a record for longer than `max_lifetime_`.
+  // A replica keeps a record for `max_lifetime_` at most, so an older version is gone by then.
   if (before != records.end())
     longest = std::max(longest, std::min(before->second.longest, utc_ns + max_lifetime_.count()));
   auto made = signer_.sign(key, std::move(entry), last_version_, withdrawn, memo_.get());

@@ -1,5 +1,5 @@
-// The keys that this node's host reads: records of which this node is no replica, and up to which
-// number each replica was read. A plain state machine.
+// The keys that this node's host reads: their records, and the sequence number up to which each
+// replica was read. A plain state machine.
 #pragma once
 
 #include "actors/dht/messages.hpp"
@@ -21,24 +21,23 @@ public:
   record_store& records() noexcept { return records_; }
   const record_store& records() const noexcept { return records_; }
 
-  /// The host reads the key now. If there are too many, the key that was used longest ago is
-  /// forgotten. True if what the replicas have was fetched less than `fresh` ago.
+  /// The host reads the key now. With too many keys, the least recently used one is forgotten. True
+  /// if the replicas' records were fetched less than `fresh` ago.
   bool read(const std::string& key, duration now, duration fresh);
-  /// A replica has answered a question for the key.
+  /// A replica has answered a query for the key.
   void used(const std::string& key, duration now) { views_[key].used = now; }
   /// The records of the replicas were fetched now.
   void fetched(const std::string& key, duration now) { views_[key].fetched = now; }
 
-  /// Up to which number `replica` was read; 0 if it never was.
+  /// The sequence number up to which `replica` was read; 0 if it never was.
   std::uint64_t position(const std::string& key, const node_id& replica) const;
-  /// An answer of `replica` goes up to `sequence`. True if that is further than before.
+  /// An answer of `replica` reaches up to `sequence`. True if that is further than before.
   bool advance(const std::string& key, const node_id& replica, std::uint64_t sequence);
-  /// Forgets the positions of all others.
+  /// Forgets the positions of all other nodes.
   void keep_positions(const std::string& key, const std::vector<contact>& replicas);
 
   bool has(const std::string& key) const { return views_.contains(key); }
-  /// Forgets keys that were used more than `lifetime` ago, except those of which `in_use(key)` is
-  /// true.
+  /// Forgets keys that were last used more than `lifetime` ago, except where `in_use(key)`.
   template <class F>
   void drop_idle(duration now, duration lifetime, F in_use) {
     for (auto at = views_.begin(); at != views_.end();) {

@@ -22,9 +22,9 @@ result<bool> record_store::wants(const std::string& key, const place& at, const 
     return failure{"a key is empty or too long"};
   if (entry.value.size() > limits_.max_value_bytes) return failure{"the value is too large"};
   if (entry.value.is_hollow()) return failure{"the value has no bytes"};
-  if (entry.expires_utc_ns <= utc)
-    return false; // was on its way for too long: no fault of the sender's
-  // A liar, or a clock that is far ahead: nobody can tell.
+  // The record was under way for too long. The sender did nothing wrong.
+  if (entry.expires_utc_ns <= utc) return false;
+  // The owner is faulty or its clock is far ahead; this node cannot tell.
   if (entry.expires_utc_ns - utc > limits_.max_lifetime.count()) return false;
   if (at.in == nullptr) {
     if (keys_.size() >= limits_.max_keys) return failure{"too many keys"};
@@ -70,7 +70,7 @@ record_store::changes record_store::after(const std::string& key, std::uint64_t 
   auto at = keys_.find(key);
   if (at == keys_.end()) return out;
   out.sequence = sequence;
-  // From the end: a reader has nearly all.
+  // The search begins at the end, because a reader has nearly all changes.
   const auto& all = at->second.by_sequence;
   auto from = all.end();
   std::size_t count = 0;

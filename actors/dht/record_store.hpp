@@ -1,9 +1,9 @@
-// Records as a node keeps them: a dictionary of sub-keys under each key. Of two records of one
-// owner the newer one stays (is_newer); another owner cannot replace a record that lives. How a
-// signature is checked is up to whoever puts records here.
+// A node's records: a dictionary of sub-keys under each key. A newer record of the same owner
+// replaces an older one (is_newer). A live record cannot be replaced by another owner. The caller
+// checks signatures.
 //
-// Each change of a key gets a number, ascending, so that a reader that has all up to one number
-// asks only for what came after it. Expired records are dropped without a number: readers see for
+// Each change of a key gets an ascending sequence number, so that a reader asks only for later
+// changes. Expired records are dropped without a number, because readers see the expiration
 // themselves.
 #pragma once
 
@@ -24,7 +24,7 @@ struct record_limits {
   std::size_t max_keys = std::size_t{1} << 16;
   std::size_t max_records_per_key = std::size_t{1} << 20;
   std::size_t max_records = std::size_t{1} << 22;
-  std::size_t max_key_bytes = 256; ///< of a key, and of a sub-key
+  std::size_t max_key_bytes = 256; ///< the limit of a key, and of a sub-key
   std::size_t max_value_bytes = 4096;
   duration max_lifetime = std::chrono::hours{24};
 };
@@ -35,14 +35,15 @@ public:
   record_store(record_store&&) = default;
   record_store& operator=(record_store&&) = default;
 
-  /// Whether put() would keep it: false if we have it or a newer one, or it has expired.
-  /// Errors: it exceeds a limit, or the sub-key is another owner's.
+  /// True if put() would keep the record. False if the store has it or a newer one, or if the
+  /// record has expired. Errors: the record exceeds a limit, or another owner has the sub-key.
   result<bool> wants(const std::string& key, const signed_record& what, std::int64_t utc) const {
     return wants(key, const_cast<record_store*>(this)->find_place(key, what.entry.subkey), what,
                  utc);
   }
-  /// Keeps it if it is wanted and `genuine()`, which is asked last, because a signature takes the
-  /// longest to check. Says whether. Errors: as wants(), or it is not genuine.
+  /// Keeps the record if wants() and `genuine()` are true, and says whether it did. `genuine()` is
+  /// called last, because checking a signature takes the longest. Errors: as wants(), or the record
+  /// is not genuine.
   template <class Genuine>
   result<bool> put(const std::string& key, const shared<signed_record>& what, std::int64_t utc,
                    Genuine genuine) {
@@ -53,22 +54,22 @@ public:
     keep(key, at, what);
     return wanted;
   }
-  /// One whose signature was checked.
+  /// Keeps a record whose signature was checked.
   result<bool> put(const std::string& key, const shared<signed_record>& what, std::int64_t utc) {
     return put(key, what, utc, [] { return true; });
   }
 
   struct changes {
-    std::vector<shared<signed_record>> records; ///< withdrawals among them
-    std::uint64_t sequence = 0; ///< ask from here next time; 0: there is nothing under the key
+    std::vector<shared<signed_record>> records; ///< including withdrawals
+    std::uint64_t sequence = 0; ///< the next `after`; 0: there is nothing under the key
     bool more = false;
   };
-  /// What changed under `key` after that number, oldest first, at most `most` records. Those that
-  /// expired are not among them if drop_expired() was called.
+  /// The changes under `key` after that number, oldest first, at most `most` records. Expired
+  /// records are left out once drop_expired() was called.
   changes after(const std::string& key, std::uint64_t sequence, std::size_t most) const;
-  /// Null if there is nothing.
+  /// Null if there is no such record.
   const signed_record* find(const std::string& key, const std::string& subkey) const;
-  /// All under `key`, ascending by sub-key: f(const shared<signed_record>&).
+  /// Calls f(const shared<signed_record>&) for all records under `key`, ascending by sub-key.
   template <class F>
   void for_each(const std::string& key, F f) const {
     if (auto at = keys_.find(key); at != keys_.end())
@@ -81,20 +82,20 @@ public:
   bool has_key(const std::string& key) const { return keys_.contains(key); }
   std::size_t size() const noexcept { return by_expiry_.size(); }
 
-  /// When somebody last stored anything under the key.
+  /// The time of the last store under the key.
   duration touched(const std::string& key) const;
   void touch(const std::string& key, duration now);
 
 private:
-  /// When to look whether a record has expired, and the number that it had then. One that is
-  /// renewed lives longer, so it is not moved each time.
+  /// When to check whether a record has expired, and its sequence number when it was filed. A
+  /// renewed record lives longer. It is not filed again at each renewal.
   using expiry = std::pair<std::int64_t, std::uint64_t>;
   struct kept;
-  using in_order = std::list<const kept*>; // of one key, ascending by number
+  using in_order = std::list<const kept*>; // records of one key, ascending by number
   struct kept {
     shared<signed_record> what;
     std::uint64_t sequence = 0;
-    expiry looked_at; // its key in `by_expiry_`
+    expiry looked_at; // the record's key in `by_expiry_`
     in_order::iterator listed;
   };
   struct dictionary {
@@ -106,7 +107,7 @@ private:
     dictionary* in = nullptr; // null: nothing is under the key
     kept* old = nullptr;      // null: the sub-key is free
   };
-  struct names { // in `keys_`
+  struct names { // pointers into `keys_`
     const std::string* key = nullptr;
     const std::string* subkey = nullptr;
   };
@@ -120,7 +121,7 @@ private:
   record_limits limits_;
   std::uint64_t next_sequence_ = 1;
   std::map<std::string, dictionary> keys_;
-  std::map<expiry, names> by_expiry_; // each record once
+  std::map<expiry, names> by_expiry_; // one entry for each record
 };
 
 } // namespace shoal::actors

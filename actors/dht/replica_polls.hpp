@@ -1,5 +1,5 @@
-// Which replica of a key is asked next for what has changed: one at a time, the others only if it
-// is slow or fails. A plain state machine.
+// Chooses the replica of a key that is polled for changes: one at a time, another one if it is slow
+// or fails. A plain state machine.
 #pragma once
 
 #include "actors/dht/messages.hpp"
@@ -18,16 +18,16 @@ public:
   explicit replica_polls(const node_id& self) : self_(self) {}
 
   struct step {
-    std::optional<contact> ask; ///< this one is asked now
+    std::optional<contact> ask; ///< the replica to ask now
     bool exhausted = false;     ///< all have failed; the poll is over
   };
-  /// Begins a poll, or goes on with it. `leave_out(id)`: not to be asked.
+  /// Begins a poll, or continues one. Replicas with `leave_out(id)` are not asked.
   template <class F>
   step next(const std::string& key, const std::vector<contact>& replicas, F leave_out) {
     auto [at, fresh] = polls_.try_emplace(key);
     auto& poll = at->second;
     if (!fresh && poll.open > 0 && poll.asked.size() >= replicas.size()) return {};
-    // Each reader begins at another replica, so that all replicas have the same work.
+    // Each reader begins at another replica, so that all replicas have the same load.
     const auto first =
         replicas.empty() ? 0 : static_cast<std::size_t>(self_.middle % replicas.size());
     for (std::size_t i = 0; i < replicas.size(); ++i) {
@@ -43,15 +43,15 @@ public:
   }
 
   bool contains(const std::string& key) const { return polls_.contains(key); }
-  /// One that was asked has failed. True if no other question is open: next() says who is asked
-  /// then.
+  /// A replica that was asked has failed. True if no other question is open; next() then names
+  /// another one.
   bool failed(const std::string& key) {
     const auto at = polls_.find(key);
     if (at == polls_.end()) return false;
     if (at->second.open > 0) --at->second.open;
     return at->second.open == 0;
   }
-  /// A replica has answered, or the replicas have to be looked up.
+  /// A replica has answered, or the replicas have to be looked up. The poll is over.
   void end(const std::string& key) { polls_.erase(key); }
 
 private:

@@ -1,5 +1,5 @@
-// Whether a node is among the replicas of a key, as far as its routing table says. Remembered for
-// each key until the table changes, because every answer says so.
+// Whether this node is a replica of a key, by its routing table. Every answer states it, so the
+// result is cached for each key until the table changes.
 #pragma once
 
 #include "actors/dht/routing_table.hpp"
@@ -14,7 +14,7 @@ class replica_rank {
 public:
   replica_rank(const node_id& self, std::size_t replicas) : self_(self), replicas_(replicas) {}
 
-  /// True if `table` knows enough nodes that are nearer to the key than this one.
+  /// True if `table` has enough nodes that are nearer to the key than this one.
   bool others_nearer(const std::string& key, const routing_table& table) {
     if (ranks_.size() >= most_keys && !ranks_.contains(key)) ranks_.clear();
     const auto [at, fresh] = ranks_.try_emplace(key);
@@ -32,7 +32,7 @@ public:
 
 private:
   struct rank {
-    std::uint64_t changes = 0; // of the table
+    std::uint64_t changes = 0; // changes() of the table at that time
     bool others_nearer = false;
   };
 

@@ -1,11 +1,10 @@
-// The replicas of each key that this node writes or reads: who they are, and how far that can be
-// believed. A plain state machine: its owner looks replicas up, and sends records to those that are
-// new.
+// The replicas of each key that this node writes or reads, and how long that knowledge holds. A
+// plain state machine: its owner looks replicas up and sends records to new ones.
 //
 // Steps: a look-up renews a set. The set is current until it is `stale`, but at most for `refresh`
-// after the look-up, and for `fresh` after its farthest member has last confirmed it. (A nearer
-// node would push out the farthest first.) A set becomes stale when a nearer node appears, when a
-// member leaves, or when a member says that it is none.
+// after the look-up. It also has to be confirmed by its farthest member every `fresh`, because a
+// nearer node would push out the farthest member first. A set becomes stale when a nearer node
+// appears, when a member leaves, or when a member says that it is no replica.
 #pragma once
 
 #include "actors/dht/messages.hpp"
@@ -20,10 +19,10 @@ namespace shoal::actors {
 
 struct replica_set {
   std::vector<contact> members; ///< nearest first; this node may be among them
-  duration since{};             ///< when they were looked up
-  duration confirmed{};         ///< when they were last known to be the nearest
-  bool stale = false;           ///< they have to be looked up again
-  bool merged = false;          ///< this node has read what all of them had
+  duration since{};             ///< when the set was looked up
+  duration confirmed{};         ///< when the members were last known to be the nearest
+  bool stale = false;           ///< the set has to be looked up again
+  bool merged = false;          ///< this node has read the records of all members
 
   bool contains(const node_id& who) const;
 };
@@ -44,26 +43,26 @@ public:
   bool holds(const std::string& key) const;
   bool holds(const replica_set& set) const { return set.contains(self_); }
 
-  /// A look-up has ended. `read`: this node has read what all members had.
+  /// A look-up has ended. `read`: this node has read the records of all members.
   const replica_set& renew(const std::string& key, std::vector<contact> members, bool read,
                            duration now);
   void mark_stale(const std::string& key);
-  /// A member says that it is none. True if the set becomes stale. Not soon after a look-up: the
-  /// member may not know that others have died, and each of its messages would cost a look-up.
+  /// A member says that it is no replica. True if the set becomes stale. Soon after a look-up the
+  /// message is ignored. The member may not know that other nodes died, and each of its messages
+  /// would cost a look-up.
   bool denied(const std::string& key, duration now);
-  /// `by` says that it is a replica of the key.
+  /// Node `by` says that it is a replica of the key.
   void confirmed(const std::string& key, const node_id& by, duration now);
 
-  // These return the keys whose sets are stale by what happened, ascending.
+  // The following functions return the keys whose sets become stale, ascending.
   std::vector<std::string> arrived(const node_id& who);
   std::vector<std::string> left(const node_id& who);
-  /// This node serves others now, or does not any more.
+  /// This node starts or stops serving others.
   std::vector<std::string> role_changed();
 
-  /// This node has missed messages: sets that it belongs to are not merged any more.
+  /// This node has missed messages, so sets that it belongs to are not merged any more.
   void missed_messages();
-  /// Forgets sets that were looked up more than `lifetime` ago, except those of which `in_use(key)`
-  /// is true.
+  /// Forgets sets that were looked up more than `lifetime` ago, except where `in_use(key)`.
   template <class F>
   void drop_idle(duration now, duration lifetime, F in_use) {
     std::erase_if(

@@ -59,7 +59,8 @@ std::vector<contact> routing_table::silent(std::size_t count, duration now,
   std::vector<const entry*> all;
   for (const auto& [prefix, in] : buckets_)
     for (const auto& e : in.members) {
-      if (now - e.heard < silence) break; // those after it were heard of later
+      // Later members were heard of more recently.
+      if (now - e.heard < silence) break;
       all.push_back(&e);
     }
   std::stable_sort(all.begin(), all.end(), [](auto* a, auto* b) { return a->heard < b->heard; });
@@ -87,7 +88,7 @@ void routing_table::remove(const node_id& who) {
   in.members.erase(entry);
   --size_, ++changes_;
   if (!in.waiting.empty()) {
-    // Not heard of since it began to wait: the first to be asked whether it lives.
+    // The contact was not heard of since it began to wait, so it is the first to be pinged.
     in.members.push_front({std::move(in.waiting.back()), duration{}});
     in.waiting.pop_back();
     ++size_;

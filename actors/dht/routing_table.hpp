@@ -1,7 +1,8 @@
-// Whom a node knows: for each length of the prefix that an id shares with ours a bucket of at most
-// k contacts, those heard of longest ago first, and some to replace them. A contact that answers is
-// never pushed out by a newer one: who has been up for long will be (Maymounkov and Mazieres,
-// section 2.1).
+// The contacts of a node, in buckets by the length of the prefix that an id shares with the node's
+// own. A bucket has at most k contacts, the least recently heard first, and a few contacts that
+// wait for a place. A newer contact never replaces one that answers, because a node that has been
+// up for long is likely to stay up. Source: Maymounkov and Mazieres (as in node_id.hpp), section
+// 2.1.
 #pragma once
 
 #include "actors/dht/messages.hpp"
@@ -21,28 +22,27 @@ public:
       : self_(self), bucket_size_(bucket_size) {}
 
   enum class arrival { added, known, waits, refused };
-  /// We heard from `who` itself. `waits`: its bucket is full, and it is kept in case that one drops
-  /// out. `refused`: it is we, or the id is known under another address.
+  /// Takes a message from a contact itself. `waits`: the bucket is full, and the contact waits for
+  /// a place. `refused`: the contact is this node, or the id is known under another address.
   arrival seen(const contact& who, duration now);
-  /// Who of that contact's bucket has been silent longest, if for at least `silence`.
+  /// The contact of the same bucket as `beside` that was silent longest, if for at least `silence`.
   std::optional<contact> stalest(const node_id& beside, duration now, duration silence) const;
-  /// Of all, at most `count` that have been silent for at least `silence`, those of longest ago
-  /// first.
+  /// At most `count` contacts that were silent for at least `silence`, the longest silence first.
   std::vector<contact> silent(std::size_t count, duration now, duration silence) const;
-  /// A request to it failed. It goes at once if another waits for its place, else after three
-  /// failures.
+  /// A request to the contact failed. The contact is dropped at once if another waits for its
+  /// place, else after three failures.
   void failed(const node_id& who);
-  /// It is known to be dead.
+  /// Drops a contact that is known to be dead.
   void remove(const node_id& who);
 
-  /// At most `count`, nearest first; those of whom `leave_out` says true are not among them.
+  /// At most `count` contacts, nearest first, without those for which `leave_out` is true.
   std::vector<contact> nearest(const node_id& target, std::size_t count,
                                const std::function<bool(const node_id&)>& leave_out = {}) const;
   bool contains(const node_id& who) const;
   std::size_t size() const noexcept { return size_; }
-  /// How often somebody came or went.
+  /// The number of additions and removals so far.
   std::uint64_t changes() const noexcept { return changes_; }
-  /// Prefix lengths of buckets that hold anybody, ascending.
+  /// The prefix lengths of buckets that are not empty, ascending.
   std::vector<unsigned> prefixes() const;
 
 private:

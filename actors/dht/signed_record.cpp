@@ -52,7 +52,7 @@ void set_signature(signed_record& of, const signature_bytes& to) {
   std::memcpy(&of.signature_s, to.data() + 32, 32);
 }
 
-/// What stands for the signature of a text, which names its owner.
+/// The stand-in for a signature of `text`, which includes the owner's key.
 signature_bytes stand_in_for(const digest& text) {
   constexpr std::string_view key = "a signature that costs nothing ";
   signature_bytes out;
@@ -71,7 +71,7 @@ bool same(const payload& a, const payload& b) {
          std::ranges::equal(a.bytes(), b.bytes());
 }
 
-/// All that is signed, the key and the address aside, and the signature.
+/// Compares all signed fields but key and address, and the signature.
 bool same(const signed_record& a, const signed_record& b) {
   return a.version == b.version && a.withdrawn == b.withdrawn &&
          a.entry.expires_utc_ns == b.entry.expires_utc_ns && same(a.signature_r, b.signature_r) &&
