@@ -35,12 +35,13 @@ public:
 
 private:
   std::vector<std::uint32_t> members_;
-  std::vector<kernels::weighted_values> inputs_; // of the same members
+  std::vector<kernels::weighted_values> inputs_; // in the order of `members_`
 };
 
 struct mean_at {
   double mean = 0, magnitude = 0; // both weighted
-  double cut_off = 0;             // the mean of the values cut off at the codec's largest
+  // The weighted mean of the values, clamped to the codec's largest value.
+  double cut_off = 0;
 };
 
 mean_at mean_of(const aggregate_claim& what, double total, std::size_t j) {
@@ -54,11 +55,12 @@ mean_at mean_of(const aggregate_claim& what, double total, std::size_t j) {
   return {sum / total, size / total, cut_off / total};
 }
 
-/// What lossy codecs may change in each value.
+/// The error that lossy codecs may cause in each value.
 double lost_by_codecs(const aggregate_claim& what, double total) {
   const auto& allowed = what.allowed;
   const auto loss = allowed.loss + allowed.mean_loss + allowed.loss * allowed.mean_loss;
-  double out = 1e-40; // lets single denormal bits pass
+  // Lets differences of single denormal bits pass.
+  double out = 1e-40;
   if (loss <= 0) return out;
   for (const auto& in : what.inputs) {
     float largest = 0;
@@ -76,7 +78,7 @@ std::optional<std::string> verify(const aggregate_claim& what) {
     const auto expected = mean_of(what, total, j);
     const double allowed = what.allowed.relative * expected.magnitude + lost;
     const double got = what.result[j];
-    // Written so that NaN does not fit.
+    // The comparison is false for NaN.
     if (std::abs(got - expected.mean) <= allowed || std::abs(got - expected.cut_off) <= allowed)
       return std::nullopt;
     return fmt::format("value {} is {}, but the weighted mean of its {} senders is {}",

@@ -10,7 +10,7 @@ namespace shoal::actors {
 ///   |result[j] - sum_i w_i x_i[j] / sum_i w_i| <= relative * sum_i w_i |x_i[j]| / sum_i w_i
 ///       + (loss + mean_loss + loss mean_loss) * sum_i w_i max_k |x_i[k]| / sum_i w_i +
 ///       loss_of_small + mean_loss_of_small
-/// with x_i[j] as it is or cut off at +-largest.
+/// with x_i[j] unchanged or clamped to +-largest.
 aggregator_definition weighted_mean_definition();
 
 } // namespace shoal::actors

@@ -1,10 +1,10 @@
-// How long to wait for others, from how long it took before, instead of a constant that somebody
-// has to guess:
-//   deadline = mean + 4 deviations of the times measured, at least `least`, at most `most`; `most`
-//   before the first.
-// The estimator of TCP's retransmission timer (Jacobson and Karels, SIGCOMM 1988; RFC 6298: gains
-// 1/8 and 1/4). A wait that ran out doubles the next one, so that it adapts to peers that became
-// slower.
+// An adaptive timeout, computed from the times that earlier waits took:
+//     timeout = mean + 4 deviations of the measured times, within [`least`, `most`]
+// Before the first measurement it is `most`. Each wait that runs out doubles the next timeout, so
+// that it adapts to peers that became slower.
+//
+// Source: the retransmission timer of TCP (Jacobson and Karels, SIGCOMM 1988; RFC 6298: gains 1/8
+// and 1/4).
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -16,7 +16,7 @@ namespace shoal::actors {
 
 class adaptive_deadline {
 public:
-  /// Where `least` is more, it is `most`.
+  /// A `least` above `most` counts as `most`.
   adaptive_deadline(duration least, duration most) : least_(std::min(least, most)), most_(most) {}
 
   void measured(duration took) {

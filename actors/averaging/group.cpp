@@ -74,11 +74,12 @@ caf::behavior group_actor::make_behavior() {
 }
 
 void group_actor::on_exit() {
-  // Peers that we watched live on, and would keep each dead watcher of theirs in memory.
+  // Watched peers live on, and would keep each dead watcher in memory.
   for (const auto& whom : std::exchange(watched_, {})) demonitor(whom);
   matchmaking_.reset();
   rounds_.clear();
-  early_.clear(); // with who sent it, who may keep something that we sent
+  // The kept senders may refer to data of this actor.
+  early_.clear();
   begun_.reset();
   first_mean_ = {};
   owner_ = nullptr;
@@ -91,7 +92,8 @@ group_id group_actor::second_group(const group_id& first) {
       hasher{}.add(std::string_view{"second round"}).add(first.high).add(first.low).finish());
 }
 
-/// What is of another group comes from members that do not know yet that we declined it.
+/// Passes a message to the round that it belongs to. A message of another group is dropped: its
+/// sender does not know yet that this peer declined that group.
 template <class Message>
 bool group_actor::hand_over(Message& message, const caf::strong_actor_ptr& sender) {
   for (auto& one : rounds_)
@@ -106,8 +108,8 @@ template <class Message>
 void group_actor::for_round(Message& message) {
   if (!rounds_.empty()) {
     const bool taken = hand_over(message, current_sender());
-    if constexpr (std::is_same_v<Message,
-                                 member_declined>) { // of the group, and so of both its rounds
+    // The decline is for the group, and so for both rounds.
+    if constexpr (std::is_same_v<Message, member_declined>) {
       if (taken && rounds_.size() == 2 && message.group == begun_->group) {
         message.group = rounds_.back().round->group().group;
         hand_over(message, current_sender());
@@ -115,16 +117,15 @@ void group_actor::for_round(Message& message) {
     }
     if (taken || reported_ || !of_second(message.group)) return leave_if_idle();
   }
-  // A fast member's first chunks overtake the leader's group_begun, or the end of the first of two
-  // rounds. Every member has at most a window of chunks and a few small messages under way; more
-  // than that is nobody's honest doing.
+  // A fast member's first chunks can overtake the leader's group_begun, or the end of the first of
+  // two rounds. A correct member has at most a window of chunks and a few small messages under way.
   if (early_.size() >=
       std::size_t{options_.group_size} * (options_.window_chunks + 4) * (has_second() ? 2 : 1))
     return misbehaviour(0, "too many messages before the group began");
   early_.emplace_back(current_sender(), std::move(message));
 }
 
-/// What nobody can send before the round began.
+/// For messages that no member sends before the round began.
 template <class Message>
 void group_actor::of_round(Message& message) {
   hand_over(message, current_sender());
@@ -178,7 +179,7 @@ void group_actor::begin_round(round_request request, group_begun group) {
   const bool first_of_two = has_second() && rounds_.empty();
   const auto size = request.values.size();
   options_.conduct->contribute(request.values, request);
-  SHOAL_CHECK(request.values.size() == size, "a conduct changes values, not how many there are");
+  SHOAL_CHECK(request.values.size() == size, "a conduct must not change the number of values");
   auto& one = rounds_.emplace_back(running_round{std::move(request), std::nullopt});
   one.round.emplace(options_, one.request, group, here().id(), static_cast<round_io&>(*this),
                     [this](round_result result) { conclude(std::move(result)); });
@@ -235,7 +236,8 @@ void group_actor::conclude(round_result result) {
   report(std::move(result));
 }
 
-/// The first of two rounds has failed for us: nobody is to wait for us in the second.
+/// The first of two rounds has failed for this member: the others must not wait for it in the
+/// second.
 void group_actor::decline_second() {
   const auto self = rounds_.front().round->self();
   const auto& members = begun_->members;
@@ -258,7 +260,7 @@ void group_actor::report(round_result result) {
     }
   }
   send(owner_, round_report{std::make_shared<const round_result>(std::move(result))});
-  // Others may still need what we hold, but not for ever.
+  // Other members may still need this member's data, for a limited time.
   set_timer(options_.round_timeout, leave);
 }
 
@@ -297,7 +299,8 @@ void group_actor::on_down(const caf::actor_addr& whom) {
   std::erase(watched_, whom);
   matchmaking_->on_down(whom);
   for (std::size_t i = 0; i < rounds_.size(); ++i)
-    rounds_[i].round->on_down(whom); // the first may begin the second
+    // The end of the first round may begin the second.
+    rounds_[i].round->on_down(whom);
   leave_if_idle();
 }
 

@@ -1,17 +1,17 @@
-// The averager-group actor: each member spawns one for one attempt at one round. It finds a group
-// (matchmaking), runs the all-reduce (butterfly), reports the result to its owner, and stays until
-// no member needs anything from it. Messages of a group that arrive before group_begun are kept.
+// The group actor: a member spawns one for each attempt at a round. It finds a group (matchmaking),
+// runs the all-reduce (butterfly), reports the result to its owner, and stays until no member needs
+// anything from it. Messages of a group that arrive before group_begun are kept.
 //
-// Two rounds of one group (PowerSGD): where the first one ended well a member begins the second at
-// once, with the same members and the
-//   parts that the leader cut for it, and what it gives to it made from the mean of the first. The
-//   second round has a group id of its own, which follows from the group's, so that no message is
-//   taken for one of the other round; those that come too early are kept. Who is lost in the first
-//   round is lost in the second. For whom the first one failed says so (member_declined): it has no
-//   vote in the second. At most one mean of the first round ever has a majority, so all who are in
-//   the second hold the same one.
-// One report: of the second round, with the values of both, or of the first, if that failed. Each
-// round may take round_timeout.
+// Two rounds of one group (PowerSGD): a member begins the second round as soon as its first one has
+// succeeded. Members and part boundaries come from group_begun. The contribution is made from the
+// mean of the first round. The second round has its own group id, derived from the group's, so that
+// no message counts for the wrong round. Early messages are kept. A member that is lost in the
+// first round is lost in the second. A member whose first round failed says so (member_declined)
+// and has no vote in the second. At most one mean of the first round has a majority, so all members
+// of the second round hold the same mean.
+//
+// The owner gets one report: of the second round, with the values of both rounds, or of the first
+// round if that failed. Each round may take round_timeout.
 #pragma once
 
 #include "actors/averaging/butterfly.hpp"
@@ -28,7 +28,8 @@ namespace shoal::actors {
 
 class group_actor final : public protocol_actor, private round_io {
 public:
-  /// `owner` is a local actor; it gets one round_report. A tick{cancel} from it gives the round up.
+  /// `owner` is a local actor; it gets one round_report. A tick{cancel} from the owner cancels the
+  /// attempt.
   group_actor(caf::actor_config& config, host& on, caf::actor owner, averaging_config options,
               round_request request);
 
@@ -79,7 +80,7 @@ private:
   bool hand_over(Message& message, const caf::strong_actor_ptr& sender);
   static group_id second_group(const group_id& first);
 
-  // round_io
+  // Implements round_io.
   void send_to(const caf::actor& to, caf::message content) override;
   void watch(const caf::actor& whom) override;
   void probe(std::string_view point) override;
@@ -93,11 +94,11 @@ private:
   std::string key_;
   std::optional<matchmaking> matchmaking_;
   std::optional<group_begun> begun_;
-  std::deque<running_round> rounds_; // those that have begun: one, or both
+  std::deque<running_round> rounds_; // the rounds that have begun: one or two
   payload first_mean_;
   std::vector<std::pair<caf::strong_actor_ptr, early_message>> early_;
   std::vector<caf::actor_addr> watched_;
-  bool last_deadline_ = false; // patience is all of matchmaking_time
+  bool last_deadline_ = false; // the leader's wait is all of matchmaking_time
   bool reported_ = false;
 };
 

@@ -25,8 +25,8 @@ bool is(const caf::actor& address, const caf::strong_actor_ptr& sender) {
   return sender && address && caf::actor_cast<caf::strong_actor_ptr>(address) == sender;
 }
 
-/// Who takes nothing gives nothing; and nobody is reached better than by all, or all parts would be
-/// its.
+/// False for values that no correct member sends. A member that takes no result contributes
+/// nothing. A `reached` above `all` would win all parts.
 bool possible(const member_info& who) {
   return (who.takes != 0 || who.weight == 0) &&
          who.reached <= static_cast<std::uint8_t>(reached_by::all);
@@ -113,8 +113,10 @@ void matchmaking::learn(peer_id peer, const caf::actor& address, standing what) 
   auto& known = ready_[peer];
   known.what = what;
   if (known.address == address) return;
-  known.address = address; // new, or it tries again with a new group actor
-  if (leader_ == peer) {   // what we asked its old one will not be answered
+  // The record is new, or the peer tries again with a new group actor.
+  known.address = address;
+  // The old group actor will not answer this peer's request.
+  if (leader_ == peer) {
     leader_.reset();
     accepted_ = false;
   }
@@ -123,7 +125,7 @@ void matchmaking::learn(peer_id peer, const caf::actor& address, standing what) 
 
 void matchmaking::choose_leader() {
   if (over_ || !looked_up_) return;
-  // Who cannot be reached waits under its own name until somebody can lead.
+  // A peer that others cannot reach follows nobody until some peer can lead.
   std::optional<rank> first;
   if (self_.reached > 0) first = own_rank();
   for (const auto& [peer, one] : ready_)
@@ -140,7 +142,8 @@ void matchmaking::choose_leader() {
 
 void matchmaking::follow(peer_id leader) {
   const auto& to = ready_.at(leader);
-  if (leader_) // its answer may still be under way: it may count on us already
+  // The old leader may already count on this peer, with its answer under way.
+  if (leader_)
     if (auto old = ready_.find(*leader_); old != ready_.end())
       io_.send_to(old->second.address, caf::make_message(join_withdrawn{self_.peer}));
   for (const auto& [peer, info] : joined_)
@@ -163,7 +166,7 @@ void matchmaking::on(const join_request& message) {
   };
   if (!who.address) return io_.suspect(who.peer, "join request without an address");
   if (!possible(who)) {
-    io_.suspect(who.peer, "join request of a member that there cannot be");
+    io_.suspect(who.peer, "join request with impossible member data");
     return reject(reason::bad_message);
   }
   if (over_) return reject(late_answer_);
@@ -171,7 +174,7 @@ void matchmaking::on(const join_request& message) {
     return reject(reason::out_of_sync);
   if (message.value_count != value_count() || message.codec != request_.codecs.number() ||
       who.peer == self_.peer) {
-    io_.suspect(who.peer, "join request for another vector or codec, or in our name");
+    io_.suspect(who.peer, "join request for another vector or codec, or in this peer's name");
     return reject(reason::bad_message);
   }
   if (leader_)
@@ -179,7 +182,7 @@ void matchmaking::on(const join_request& message) {
                   ready_.at(*leader_).address);
   if (!may_lead() && joined_.empty() && who.reached == 0) return reject(reason::cancelled);
   if (who.reached > 0 && (rank{message.deadline, who.peer} < own_rank() || self_.reached == 0)) {
-    // It should lead; it will find out, and so do we as soon as the DHT names it.
+    // The requester should lead. It will find that out, as this peer does once the DHT names it.
     learn(who.peer, who.address, {message.deadline, true});
     choose_leader();
     return reject(reason::none, who.peer, message.deadline, who.address);
@@ -203,8 +206,8 @@ void matchmaking::on(const join_accepted&, const caf::strong_actor_ptr& sender) 
 void matchmaking::on(const join_rejected& message, const caf::strong_actor_ptr& sender) {
   if (over_ || !leader_ || !is(ready_.at(*leader_).address, sender)) return;
   auto why = static_cast<reason>(std::min<std::size_t>(message.why, reason_names.size() - 1));
-  if (why ==
-      reason::cancelled) { // an attempt of the past; its owner will be back under a new address
+  // The address belongs to an earlier attempt. Its owner will return under a new one.
+  if (why == reason::cancelled) {
     forget(caf::actor_cast<caf::actor_addr>(sender), false);
     choose_leader();
     return close_if_complete();
@@ -214,8 +217,9 @@ void matchmaking::on(const join_rejected& message, const caf::strong_actor_ptr& 
   const rank refused_by{refuser.what.deadline, *leader_};
   leader_.reset();
   accepted_ = false;
-  // Only ever one before it in the order: nobody can be sent in a circle. Else what we know of it
-  // is not what it knows: it does not lead us until the next look-up.
+  // Only a leader that precedes the refuser is accepted, so no peer is sent in a circle. Otherwise
+  // this peer's data on the refuser is old: the refuser does not count as a leader until the next
+  // look-up.
   if (message.suggested && rank{message.suggested_deadline, message.suggested_peer} < refused_by &&
       message.suggested_peer != self_.peer)
     learn(message.suggested_peer, message.suggested, {message.suggested_deadline, true});
@@ -243,8 +247,8 @@ bool matchmaking::valid(const group_begun& message) const {
     if (!std::is_sorted(cuts.begin(), cuts.end()) || cuts.front() != 0 || cuts.back() != values)
       return false;
   }
-  // All have the same configuration, and chunks of four bytes would take more memory than the
-  // vector many times over.
+  // All members have the same configuration. Small chunks of a faulty leader would take many times
+  // the memory of the vector.
   if (message.chunk_bytes != chunk_bytes(config_)) return false;
   if (message.codec != request_.codecs.number()) return false;
   for (std::size_t i = 0; i < m.size(); ++i) {
@@ -277,7 +281,7 @@ void matchmaking::decline(const group_begun& message, const caf::strong_actor_pt
   auto by_member =
       std::any_of(m.begin(), m.end(), [&](const member_info& x) { return is(x.address, sender); });
   if (me == m.end() || !by_member)
-    return io_.suspect(0, "group_begun of a group that we never asked to join");
+    return io_.suspect(0, "group_begun of a group that this peer never asked to join");
   auto index = static_cast<std::uint32_t>(me - m.begin());
   for (auto other = m.begin(); other != m.end(); ++other)
     if (other != me && other->address)
@@ -330,20 +334,21 @@ bool matchmaking::quorum() const {
   auto weight = self_.weight;
   for (const auto& [peer, info] : joined_) weight += info.weight;
   if (weight == 0) return false;
-  // A full group cannot grow: in a swarm of more than twice the group size it never holds half.
+  // A full group cannot grow: in a swarm larger than twice the group size, it never has half of the
+  // samples.
   return joined_.size() + 1 >= config_.group_size || 2 * weight >= known_samples_;
 }
 
 std::vector<double> matchmaking::shares(const std::vector<member_info>& members) const {
-  // Who is reached best reduces: by all, else those with a relay, else (alone) even who nobody
-  // reaches.
+  // The members that are reached best get parts: those reached by all; else those with a relay;
+  // else all.
   std::uint8_t best = 0;
   for (const auto& m : members) best = std::max(best, m.reached);
   std::vector<kernels::averaging_peer> peers;
   for (const auto& m : members) {
     const auto known = request_.rate_factors.find(m.peer);
     const double factor = known == request_.rate_factors.end() ? 1 : known->second;
-    // What a peer says may be anything.
+    // A peer may declare any rate.
     const auto rate = [&](std::uint64_t said) {
       return std::clamp(factor * static_cast<double>(said), 1.0, kernels::fastest_rate);
     };
@@ -361,8 +366,8 @@ std::vector<double> matchmaking::shares(const std::vector<member_info>& members)
     for (auto& share : out) share = share > 0 ? 1 : 0;
     return out;
   }
-  // All alike but for their lines: the closed form. Else the general one, which without pair limits
-  // is the linear program's plan.
+  // If all members contribute and receive, a closed form gives the shares. Else fill_lines() does,
+  // which without pair limits finds the linear program's optimum.
   if (std::all_of(peers.begin(), peers.end(),
                   [](const auto& p) { return p.contributes && p.receives; }))
     return kernels::balanced_shares(out);
@@ -403,7 +408,8 @@ void matchmaking::close() {
 }
 
 void matchmaking::on_deadline(bool last) {
-  impatient_ = true; // also of one who leads later
+  // Also counts if this peer leads later.
+  impatient_ = true;
   if (over_ || leader_) return;
   if (may_lead() && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
   if (last) fail(may_lead() ? reason::group_too_small : reason::no_reducer);

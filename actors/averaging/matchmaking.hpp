@@ -1,28 +1,30 @@
-// Finding a group for one round: who leads, who comes, when it closes. A plain state machine; the
-// group actor feeds it messages and does what it asks through round_io.
+// Finds a group for one round: the leader, the members, and the time at which it closes. A plain
+// state machine; the group actor feeds it messages and carries out its requests through round_io.
 //
-// Steps: 1. every ready peer stores (key = epoch and state, subkey = its id, its address) with its
-// deadline: when it would close a
-//      group of its own, on its clock;
-//   2. each follows the one with the earliest deadline among the ready peers that it believes
-//   alive, itself included: its group begins
-//      first, and who comes late does not take over from those that have gathered;
-//   3. the leader closes the group when everybody it expects has come, when it is full, or when its
-//      patience is over and those who came hold at least half of the samples that are known
-//      (a few stragglers must not go ahead as a branch of their own; it waits for that half, up to
-//      matchmaking_time), and sends group_begun with the members and the part boundaries.
-// No cyclic waits: (deadline, id) is a total order, and nobody's changes during an attempt, however
-// wrong its clock is. A peer only
-//   ever waits for one that comes before it in that order, so a chain of waits ends at one that
-//   waits for nobody; whoever starts to follow sends its own followers on to its leader. (A
-//   rejection that names somebody else names one that comes before who rejects.)
-// Who cannot be reached says so with its record, never leads unless nobody else is there, and gets
-// no part; if
-//   nobody can be reached the attempt fails with no_reducer. Who is reached by a relay's line alone
-//   gets a part if nobody else could.
-// A leader may close its group while one of its followers goes over to a smaller id: the follower
-// is then a
-//   member that will never come, and says so to all of that group (member_declined).
+// Steps:
+// 1. Every ready peer stores a record in the DHT (key: epoch and state; sub-key: its id; address:
+//   its group actor). The record's value is the peer's deadline: the time on its clock at which it
+//   would close a group of its own.
+// 2. Each peer follows the live, ready peer with the earliest deadline, which may be itself. That
+//   group begins first. A latecomer therefore does not take over from a leader whose followers have
+//   gathered.
+// 3. The leader closes the group when all expected peers have joined or the group is full. After
+//   its deadline, the leader closes as soon as it has a quorum: half of the known samples. Without
+//   the quorum, a few stragglers could go ahead as a branch of their own. The leader waits for the
+//   quorum up to matchmaking_time. Then it sends group_begun with the members and the part
+//   boundaries.
+//
+// No cyclic waits: (deadline, id) is a total order. The place of a peer in it stays the same during
+// an attempt, however wrong its clock is. A peer only waits for one before it in the order. So a
+// chain of waits ends at a peer that waits for no other. A leader that starts to follow sends its
+// own followers on to its new leader. A rejection only names peers before the rejecting one.
+//
+// A peer that others cannot reach says so in its record. It never leads unless it is alone, and
+// gets no part to reduce. If no member can be reached, the attempt fails with no_reducer. A member
+// that is reached over a relay gets a part only if no member is reached directly.
+//
+// A leader may close its group while a follower changes to another leader. That follower is then a
+// member that never takes part, and tells all members of the group (member_declined).
 #pragma once
 
 #include "actors/averaging/messages.hpp"
@@ -44,23 +46,24 @@ public:
     std::function<void(reason)> failed;
   };
 
-  /// `deadline`: utc ns.
+  /// `deadline` is this peer's, in UTC ns.
   matchmaking(const averaging_config& config, const round_request& request, member_info self,
               std::int64_t deadline, round_io& io, events on);
 
-  /// Under which key the peers of one (epoch, state) meet.
+  /// The key under which the peers of one (epoch, state) find each other.
   static std::string key(std::uint64_t epoch, const state_id& state);
-  /// What the value of a peer's record there says.
+  /// The value of a peer's record under that key.
   struct standing {
     std::int64_t deadline = 0;
-    bool leads = true; ///< false: it cannot be reached, and follows only
+    /// False if others cannot reach the peer: it only follows.
+    bool leads = true;
     payload pack() const;
-    /// Of what is no such value: a peer that leads after all others.
+    /// An invalid value gives a peer that leads after all others.
     static standing unpack(const payload& value);
   };
 
   void start();
-  /// The owner knows better now who will come.
+  /// The owner has new information on the expected peers.
   void expect(const std::vector<expected_peer>& peers, std::uint64_t known_samples);
   void found_peers(const std::vector<shared<record>>& records);
   void on(const join_request& message);
@@ -69,18 +72,18 @@ public:
   void on(const join_withdrawn& message, const caf::strong_actor_ptr& sender);
   void on(const group_begun& message, const caf::strong_actor_ptr& sender);
   void on_down(const caf::actor_addr& whom);
-  /// The leader's patience is over: it does not wait for everybody any more. If they are too few,
-  /// and this was not the `last` deadline, it closes as soon as they are not.
+  /// The deadline has passed: a leader with a quorum closes now. Without a quorum it closes as soon
+  /// as it has one, or fails if this is the `last` deadline.
   void on_deadline(bool last);
-  /// A follower's patience is over.
+  /// A follower has waited long enough; the attempt fails.
   void on_give_up();
 
-  /// What to answer to those who come too late. Requires: over().
+  /// The reason that later join requests get. Requires: over().
   void set_late_answer(reason why) noexcept { late_answer_ = why; }
 
   bool over() const noexcept { return over_; }
-  /// How long it took until the last member came (leader), or until the group began; 0: nobody
-  /// came.
+  /// A leader's time until the last member joined, or a follower's time until the group began. 0 if
+  /// no member joined.
   duration gathered() const noexcept { return gathered_; }
   bool leading() const noexcept { return !over_ && !leader_; }
 
@@ -90,7 +93,7 @@ private:
   void close_if_complete();
   bool quorum() const;
   std::vector<double> shares(const std::vector<member_info>& members) const;
-  /// Of both rounds' vectors.
+  /// The length of the vectors of both rounds together.
   std::uint64_t value_count() const {
     return request_.values.size() / 4 + request_.second.value_count;
   }
@@ -117,18 +120,21 @@ private:
   using rank = std::tuple<std::int64_t, peer_id>; // the order in which peers lead
   rank own_rank() const { return {deadline_, self_.peer}; }
   const std::int64_t deadline_;
-  std::map<peer_id, candidate> ready_;     // whom the DHT or a suggestion named
-  std::map<peer_id, caf::actor> expected_; // in-sync peers by their progress records
-  std::map<peer_id, member_info> joined_;  // my followers
-  std::vector<caf::actor_addr>
-      gone_; // addresses whose actor has ended, or that are of an older attempt
-  std::optional<peer_id> leader_; // none: I lead
+  // Ready peers, from the DHT or from a rejection's suggestion.
+  std::map<peer_id, candidate> ready_;
+  std::map<peer_id, caf::actor> expected_; // in-sync peers, from their progress records
+  std::map<peer_id, member_info> joined_;  // followers of this peer
+  // Addresses of group actors that have ended, or that belong to an earlier attempt.
+  std::vector<caf::actor_addr> gone_;
+  // Empty if this peer leads.
+  std::optional<peer_id> leader_;
   bool accepted_ = false;
   std::uint64_t known_samples_ = 0;
   bool lost_leader_ = false;
   bool impatient_ = false;
   duration started_{}, gathered_{};
-  group_id begun_; // the group that we are in, once it is
+  // Set once the group has begun.
+  group_id begun_;
   reason late_answer_ = reason::group_closed;
 };
 

@@ -18,12 +18,12 @@ namespace shoal::actors {
 
 struct member_info {
   peer_id peer = 0;
-  caf::actor address;        ///< its group actor
+  caf::actor address;        ///< the member's group actor
   std::uint64_t weight = 0;  ///< samples in its contribution
-  std::uint64_t rate_up = 0; ///< of its line, bit/s, as it says; the rates decide its share
+  std::uint64_t rate_up = 0; ///< declared rate of its line, bit/s; the rates decide its share
   std::uint64_t rate_down = 0;
-  std::uint8_t reached = 2; ///< by whom it can be reached: actors/averaging/round.hpp
-  std::uint8_t takes = 1;   ///< 0: it reduces for the others and wants no result
+  std::uint8_t reached = 2; ///< reached_by in actors/averaging/round.hpp
+  std::uint8_t takes = 1;   ///< 0: the member only reduces and wants no result
   std::vector<sample_range> samples;
   SHOAL_MESSAGE(member_info, x.peer, x.address, x.weight, x.rate_up, x.rate_down, x.reached,
                 x.takes, x.samples)
@@ -93,8 +93,8 @@ struct chunk_range {
   SHOAL_MESSAGE(chunk_range, x.first, x.count)
 };
 
-/// A piece of `sender`'s values for part `part`, as the codec writes them; `offset` in bytes of
-/// values from the part's start.
+/// A piece of `sender`'s values for `part`, as the codec writes them. `offset` counts bytes of
+/// values from the begin of the part.
 struct part_chunk {
   group_id group;
   std::uint32_t sender = 0;
@@ -124,8 +124,8 @@ struct chunk_received {
   SHOAL_MESSAGE(chunk_received, x.group, x.member, x.part, x.reduced)
 };
 
-/// For the sender, every reducer before the receiver in the order of `part` is gone. It asks the
-/// receiver for the part from now on, and already has the chunks `held`.
+/// Asks the receiver for `part`. All reducers before the receiver in the order of `part` are gone
+/// for the sender, which already has the chunks `held`.
 struct part_query {
   group_id group;
   std::uint32_t member = 0;
@@ -134,8 +134,8 @@ struct part_query {
   SHOAL_MESSAGE(part_query, x.group, x.member, x.part, x.held)
 };
 
-/// The sender is going to reduce `part`, since for it every reducer before it in the part's order
-/// is gone. A member that has the part from one of them, or gets it later, answers with
+/// The sender is going to reduce `part`, because all reducers before it in the order of `part` are
+/// gone for it. A member that has the part from an earlier reducer, or gets it later, answers with
 /// part_answer.
 struct part_claim {
   group_id group;
@@ -144,7 +144,7 @@ struct part_claim {
   SHOAL_MESSAGE(part_claim, x.group, x.member, x.part)
 };
 
-/// Answers a claim: the sender holds all of `part`.
+/// Answers a claim: the sender has all of `part` already.
 struct part_answer {
   group_id group;
   std::uint32_t member = 0;

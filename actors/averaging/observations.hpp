@@ -23,9 +23,9 @@ struct contributed {
   std::uint64_t weight = 0;
   std::vector<sample_range> samples;
   payload values;
-  bool takes = true;         ///< false: it reduces for the others and wants no result
-  bool first_of_two = false; ///< a second round of the same members follows and tells whose samples
-                             ///< are in the result
+  bool takes = true; ///< false: the member only reduces and wants no result
+  /// A second round of the same members follows. Its observation holds the samples.
+  bool first_of_two = false;
 };
 
 /// A member's round ended. `values` is the mean, empty unless ok or partial.

@@ -11,7 +11,7 @@ struct part_outcome {
   std::uint64_t begin = 0, end = 0;   ///< value indices
   std::vector<std::uint32_t> senders; ///< members whose data is in it, ascending
   std::uint64_t weight = 0;           ///< the denominator that was used
-  std::uint32_t part = 0;             ///< the number of the part; one part may be several stretches
+  std::uint32_t part = 0;             ///< number of the part; one part may have several stretches
 };
 
 } // namespace shoal::actors

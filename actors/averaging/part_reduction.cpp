@@ -42,7 +42,8 @@ part_reduction::part_reduction(chunk_grid grid, std::vector<std::uint64_t> weigh
       values_(std::move(into)), first_(values_.empty() ? 0 : first), lacking_(weights_.size()),
       out_(weights_.size()), last_progress_(weights_.size(), now), wanted_(grid.count()) {
   for (std::size_t m = 0; m < weights_.size(); ++m)
-    out_[m] = weights_[m] == 0; // it only wants the result
+    // A member of weight 0 only wants the result.
+    out_[m] = weights_[m] == 0;
 }
 
 bool part_reduction::has(const open_chunk& chunk, std::uint32_t member) const {
@@ -60,7 +61,7 @@ chunk_set part_reduction::open(const chunk_set& chunks, duration now) {
   return expect(chunk_set(grid_.count(), true), now);
 }
 
-/// Returns those of the chunks that were not expected before.
+/// Returns the chunks that were not expected before.
 chunk_set part_reduction::expect(const chunk_set& chunks, duration now) {
   const auto senders = static_cast<std::uint32_t>(std::count(out_.begin(), out_.end(), false));
   chunk_set fresh(chunks.size());
@@ -82,7 +83,7 @@ chunk_set part_reduction::expect(const chunk_set& chunks, duration now) {
   return fresh;
 }
 
-/// Nothing more is to come of the chunk.
+/// All pieces of the chunk that will arrive are here.
 void part_reduction::complete(std::uint32_t number) {
   --incomplete_;
   if (!by_part()) return ready_.push_back(number);
@@ -95,7 +96,7 @@ part_reduction::taken part_reduction::add(std::uint32_t member, std::uint32_t nu
   if (data.is_hollow() != hollow_ || weights_[member] == 0) return taken::wrong;
   auto& chunk = chunks_[number];
   if (out_[member]) return taken::too_late;
-  // Once it is reduced every sender that is not left out has delivered it.
+  // A chunk with `waiting` 0 has been delivered by every sender that is not left out.
   if (!chunk.open || chunk.waiting == 0 || has(chunk, member)) return taken::wrong;
   chunk.data.emplace_back(member, std::move(data));
   last_progress_[member] = now;
@@ -146,14 +147,14 @@ part_reduction::pieces part_reduction::take(std::uint32_t chunk) {
   return data;
 }
 
-/// Where the result of so many bytes of the part is written.
+/// The memory for the result of these bytes of the part.
 std::span<float> part_reduction::room(std::uint64_t offset, std::uint64_t bytes) {
   if (values_.empty()) values_ = float_buffer(grid_.part_bytes / 4);
   return values_.floats().subspan(first_ + offset / 4, bytes / 4);
 }
 
-/// Writes the aggregate, and returns the members that are in it: none if no values can be had.
-/// Senders of values that cannot be aggregated are added to `refused`.
+/// Writes the aggregate and returns the members in it; none if no values can be had. Adds senders
+/// of values that cannot be aggregated to `refused`.
 std::vector<std::uint32_t> part_reduction::aggregate(std::vector<contribution> from,
                                                      std::span<float> out,
                                                      std::vector<std::uint32_t>& refused) {
@@ -166,7 +167,7 @@ std::vector<std::uint32_t> part_reduction::aggregate(std::vector<contribution> f
     if (!bad) break;
     const auto found = std::find_if(from.begin(), from.end(),
                                     [&](const contribution& one) { return one.member == *bad; });
-    SHOAL_CHECK(found != from.end(), "an aggregator refuses a member that is in it");
+    SHOAL_CHECK(found != from.end(), "an aggregator refuses only members that were added");
     from.erase(found);
     aggregator_->leave_out(*bad);
     refused.push_back(*bad);
@@ -226,8 +227,8 @@ std::optional<part_reduction::reduced> part_reduction::next_of_part() {
   return out;
 }
 
-/// All that is to come of the part is here: each sender's pieces are put together, and aggregated
-/// as one.
+/// All pieces of the part that will arrive are here. Puts each sender's pieces together and
+/// aggregates them as one unit.
 void part_reduction::reduce_part() {
   std::vector<pieces> chunks;
   for (std::uint32_t k = 0; k < chunks_.size(); ++k) chunks.push_back(take(k));

@@ -1,19 +1,19 @@
-// The books of one part at its reducer: they take chunks from all senders in any order, and say
-// when something is complete. An aggregator (aggregator.hpp) makes the result of it, chunk by chunk
-// or of the whole part at once.
+// Collects the chunks of one part at its reducer, from all senders and in any order. An aggregator
+// (aggregator.hpp) makes the result, chunk by chunk or of the whole part at once.
 //
-// One order, one result: senders are added in member order once everything is here, never in the
-// order of
-//   arrival, so that the same senders give the same bits whoever reduces and however they came.
-// By chunk, a chunk is complete as soon as every sender's piece of it is here, or is known not to
-// come. Senders are listed by
-//   chunk, because a chunk that was sent back cannot be taken back: a list for the whole part is
-//   only known when its last piece is, and the part would be reduced in lock step with its slowest
-//   sender. So a sender that dies after k chunks is in the first k, weight and all, and in none of
-//   the others.
-// By part, nothing is complete before the part is. A sender that is left out before it has
-// delivered everything is in no chunk. Memory: by chunk, what came of chunks that are not complete;
-// by part, everything; at most the part's bytes times its senders.
+// Order: senders are added in member order once a unit is complete, never in order of arrival. So
+// the same senders give the same bits at every reducer.
+//
+// By chunk: a chunk is complete when every sender's piece has arrived or will never arrive. Each
+// chunk has its own list of senders, because a chunk that was sent back cannot be changed. A list
+// for the whole part would be known only at its end, so the part would wait for its slowest sender.
+// A sender that dies after k chunks is in the first k chunks, with its weight, and in no others.
+//
+// By part: nothing is complete before the part is. A sender that is left out before it has
+// delivered all chunks is in no chunk.
+//
+// Memory: by chunk, the pieces of incomplete chunks; by part, all pieces. At most the part's bytes
+// times the number of senders.
 #pragma once
 
 #include "actors/averaging/aggregator.hpp"
@@ -30,7 +30,7 @@
 
 namespace shoal::actors {
 
-/// A part cut into chunks of one size, but for the last.
+/// The chunks of a part, all of one size but the last.
 struct chunk_grid {
   std::uint64_t part_bytes = 0, piece = 4;
 
@@ -43,10 +43,10 @@ struct chunk_grid {
   }
 };
 
-/// Which chunks of a part.
+/// A set of chunks of a part.
 using chunk_set = std::vector<bool>;
 std::vector<chunk_range> to_ranges(const chunk_set& chunks);
-/// None if these are not ascending ranges of `count` chunks (a peer said so).
+/// Empty if these are not ascending ranges of `count` chunks; a peer sent them.
 std::optional<chunk_set> from_ranges(const std::vector<chunk_range>& ranges, std::uint32_t count);
 
 class part_reduction {
@@ -54,45 +54,46 @@ public:
   struct reduced {
     std::uint32_t chunk = 0;
     payload values;
-    std::vector<std::uint32_t>
-        senders; ///< empty: nobody's data can be had, and there are no values
-    std::vector<std::uint32_t>
-        refused; ///< sent values that cannot be averaged; left out from now on
+    /// Empty if no sender's data can be had; then there are no values.
+    std::vector<std::uint32_t> senders;
+    /// Senders of values that cannot be averaged; they are left out from now on.
+    std::vector<std::uint32_t> refused;
   };
   enum class taken : std::uint8_t { yes, too_late, wrong };
 
-  /// `weights` of the members; a member of weight 0 sends nothing. `how` names the aggregator and
-  /// the reducer's conduct. The result is written `into` that, the part's first value at `first`;
-  /// into memory of its own if it is empty.
+  /// `weights` are those of the members; a member of weight 0 sends nothing. `how` names the
+  /// aggregator and the reducer's conduct. The result is written to `into`, whose index `first` is
+  /// the part's first value, or to a new buffer if `into` is empty.
   part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool hollow,
                  const averaging_config& how, duration now, float_buffer into = {},
                  std::uint64_t first = 0);
 
-  /// next() is to give these chunks, too. Returns the chunks of which the senders' pieces are
-  /// expected from now on: the same ones, or, by part, all at the first time and none later.
+  /// Asks for the results of more chunks. Returns the chunks that senders deliver from now on: the
+  /// same ones, or, by part, all chunks at the first call and none later.
   chunk_set open(const chunk_set& chunks, duration now);
-  /// wrong: no correct sender sends this (another time the same chunk, or one that is not open).
+  /// Takes a chunk. `wrong`: no correct sender sends it (a repeated chunk, or one that is not
+  /// open).
   taken add(std::uint32_t member, std::uint32_t chunk, payload data, duration now);
-  /// It is not waited for any more. By chunk, its pieces that are here stay in; by part, only if
-  /// all of them are here.
+  /// Stops waiting for a member. By chunk, its pieces that have arrived stay in the result. By
+  /// part, they stay only if all have arrived.
   void leave_out(std::uint32_t member);
-  /// Something of it is still to come.
+  /// True if chunks of the member are missing.
   bool waits_for(std::uint32_t member) const { return lacking_[member] > 0 && !out_[member]; }
-  /// Whom we have heard nothing of for `patience`, of those that something is to come of.
+  /// The members with missing chunks that sent nothing for at least `patience`.
   std::vector<std::uint32_t> silent(duration now, duration patience) const;
-  /// Those to come of who are behind, when more than half of the weight is here.
+  /// The members with missing chunks, if more than half of the weight has arrived.
   std::vector<std::uint32_t> behind() const;
-  /// The next chunk that is ready, if any.
+  /// The next result, if one is ready.
   std::optional<reduced> next();
 
 private:
   using pieces = std::vector<std::pair<std::uint32_t, payload>>;
   struct open_chunk {
-    pieces data;               // by sender, as they came
-    std::uint32_t waiting = 0; // senders that it waits for
+    pieces data;               // by sender, in order of arrival
+    std::uint32_t waiting = 0; // senders that it still waits for
     bool open = false;
   };
-  /// What an aggregator takes of one sender.
+  /// The values of one sender in a unit.
   struct contribution {
     std::uint32_t member = 0;
     std::span<const float> values;
@@ -116,17 +117,17 @@ private:
   std::shared_ptr<conduct> conduct_;
   std::unique_ptr<aggregator> aggregator_;
   std::vector<open_chunk> chunks_;
-  float_buffer values_;                // finished chunks are slices of it
-  std::uint64_t first_;                // where the part begins in it
-  std::vector<std::uint32_t> lacking_; // open chunks that a member has not delivered
+  float_buffer values_;                // finished chunks are slices of this buffer
+  std::uint64_t first_;                // index of the part's first value in it
+  std::vector<std::uint32_t> lacking_; // for each member, open chunks that it has not delivered
   std::vector<bool> out_;
   std::vector<duration> last_progress_;
   std::deque<std::uint32_t> ready_;
   // By part:
-  chunk_set wanted_;                                  // chunks that next() is to give
-  std::uint32_t incomplete_ = 0;                      // chunks that lack something
-  std::optional<std::vector<std::uint32_t>> senders_; // once the part is reduced
-  std::vector<std::uint32_t> refused_;                // not yet given by next()
+  chunk_set wanted_;                                  // chunks that next() returns
+  std::uint32_t incomplete_ = 0;                      // chunks with missing pieces
+  std::optional<std::vector<std::uint32_t>> senders_; // set once the part is reduced
+  std::vector<std::uint32_t> refused_;                // not yet returned by next()
 };
 
 } // namespace shoal::actors

@@ -1,21 +1,22 @@
-// What is known of the lines of others beyond what they say: whose part comes late again and again
-// carries less than it says.
-//   In each round a member sees when each part was complete for it. A sender that is slow delays
-//   all parts, and so does the member's own line; only a part's reducer delays that part alone. So
-//   a part tells of its reducer's line if it comes later, by more than chance (`tolerance`,
-//   `least`), than
-//     three quarters of the parts: who is far away, and whom the plan gave more, is not alone with
-//     it, and its reducer's line needs for this round if it carries what it says: each leader plans
-//     with a book of its own, and whoever got a large part from one that thinks little of the
-//     others is late for all of them.
-//   The reducer's factor is multiplied by sqrt(what it should have taken at most / what it took).
-//   Everybody else gains `recovery` a round, up to what it says: also who had no part, or was not
-//   there. Else who was late once, and was given nothing to reduce then, would be left out for as
-//   long as this peer lives, and the others would carry more and be late in turn.
-// A leader plans with declared rate times factor, so who overstates its line, or whose line became
-// slower, reduces less from the next round on, and the round takes what its real rates allow.
-// Nobody is believed to carry more than it says: it may say so. Memory: those whose factor is
-// below 1.
+// Tracks by how much the lines of other peers fall short of their declared rates. A reducer whose
+// part is late in round after round gets smaller parts.
+//
+// Steps:
+// 1. In each round a member measures when each part was complete. A slow sender, or the member's
+//   own slow line, delays all parts. A slow reducer delays only its own part.
+// 2. A part is late if it completes after its due time, by more than chance (`tolerance`, `least`).
+//   The due time is the later of two times. The first is the time at which three quarters of the
+//   parts were complete. It excuses reducers that are as slow as many others: far away, or with
+//   large planned parts. The second is the time that the reducer's line needs for this round at its
+//   declared rate. It excuses a reducer that got a large part because a leader had low factors for
+//   the others; each leader plans with its own factors.
+// 3. The factor of a late reducer is multiplied by sqrt(due time / measured time). All other
+//   factors grow by `recovery` per round, up to 1, also those of peers without a part. Else a peer
+//   that was late once, and then gets no part, would be left out for ever.
+//
+// A leader plans with the declared rate times the factor. So a peer that overstates its rate, or
+// whose line became slower, reduces less from the next round on. A factor never exceeds 1: a peer
+// with a faster line can declare it. Memory: the peers with a factor below 1.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -33,9 +34,9 @@ public:
   static constexpr double tolerance = 1.25, recovery = 1.04, lowest = 1.0 / 256;
   static constexpr duration least = std::chrono::milliseconds(100);
 
-  /// `times[i]`: from the round's begin until the part of `reducers[i]` was complete,
-  /// `line_times[i]`: how long its line is busy with the round if it carries what it says; 0 where
-  /// there was no part. Requires: equal sizes.
+  /// Updates the factors after a round. `times[i]` runs from the begin of the round until the part
+  /// of `reducers[i]` was complete. `line_times[i]` is how long the reducer's line is busy with the
+  /// round at its declared rate. Both are 0 for an empty part. Requires: equal sizes.
   void measured(const std::vector<peer_id>& reducers, const std::vector<duration>& times,
                 const std::vector<duration>& line_times) {
     std::vector<duration> sorted;
@@ -54,21 +55,21 @@ public:
     unmeasured();
     for (const auto& [peer, factor] : late) factors_[peer] = factor;
   }
-  /// The same of a round that was given up after `waited`: what had not come by then took so long
-  /// at least.
+  /// Updates the factors after a round that failed after `waited`. A part that had not arrived by
+  /// then counts as having taken that long.
   void timed_out(const std::vector<peer_id>& reducers, std::vector<duration> times,
                  const std::vector<duration>& line_times, duration waited) {
     for (std::size_t i = 0; i < times.size(); ++i)
       if (times[i] == duration{} && line_times[i] > duration{}) times[i] = waited;
     measured(reducers, times, line_times);
   }
-  /// Of a round that says nothing about lines.
+  /// Updates the factors after a round without measurements.
   void unmeasured() {
     for (auto& [peer, factor] : factors_) factor *= recovery;
     std::erase_if(factors_, [](const auto& one) { return one.second >= 1; });
   }
 
-  /// Of what it says, (0, 1].
+  /// The fraction of its declared rate that a peer is expected to carry, in (0, 1].
   double factor(peer_id peer) const {
     const auto found = factors_.find(peer);
     return found == factors_.end() ? 1 : found->second;

@@ -1,5 +1,5 @@
-// What a round of averaging is given and what it gives back: the vocabulary shared by matchmaking,
-// the all-reduce, the group actor and the peer that owns it.
+// The input and the result of one averaging round: the vocabulary that matchmaking, the all-reduce,
+// the group actor and the owning peer share.
 #pragma once
 
 #include "actors/averaging/aggregator.hpp"
@@ -33,30 +33,30 @@ struct averaging_config {
   std::uint64_t chunk_bytes = 256 * 1024;
   std::uint32_t window_chunks = 8; ///< unacknowledged chunks to one member
   duration poll_interval = std::chrono::milliseconds(500);
-  const aggregator_definition* aggregator = &mean_aggregator(); ///< all members have the same
+  const aggregator_definition* aggregator = &mean_aggregator(); ///< the same for all members
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
 };
 
-/// Somebody who is expected in the round because its progress record is in sync.
+/// A peer that is expected in the round, because its progress record is in sync.
 struct expected_peer {
   peer_id peer = 0;
   caf::actor address;
 };
 
-/// Who can connect to a member. One that nobody reaches never leads or reduces unless nobody else
-/// is there.
+/// The hosts that can connect to a member. A member that no host reaches never leads or reduces,
+/// unless it is alone.
 enum class reached_by : std::uint8_t {
   nobody,
-  relay, ///< every byte would pass a relay: it reduces only if nobody else can
+  relay, ///< over a relay, which carries every byte: the member reduces only if no other can
   all,
 };
 
-/// How values are written where they travel; null: as they are.
+/// The codecs of a round's values on the network. A null codec sends values unchanged.
 struct round_codecs {
   std::shared_ptr<const kernels::vector_codec> contributions; ///< from members to reducers
-  std::shared_ptr<const kernels::vector_codec> means;         ///< back
-  /// Both kernels::codec in one number, as messages name them: who averages together has the same.
-  /// (A fraction of top_k is each member's own business.)
+  std::shared_ptr<const kernels::vector_codec> means;         ///< from reducers to members
+  /// Both kernels::codec values in one number, for messages. All members of a group use the same
+  /// number. (The fraction of top_k may differ between members.)
   std::uint8_t number() const {
     const auto of = [](const auto& codec) {
       return codec ? static_cast<std::uint8_t>(codec->which()) : std::uint8_t{0};
@@ -65,12 +65,11 @@ struct round_codecs {
   }
 };
 
-/// A second round that begins in the same group, with the same members, where the first one ended
-/// well.
+/// A second round of the same group. It begins for a member whose first round has succeeded.
 struct second_round {
   std::uint64_t value_count = 0; ///< 0: there is none
-  /// What we give to it, from the mean of the first one (of who takes no result: from nothing).
-  /// Called in the group's actor, at most once.
+  /// Makes this member's contribution from the mean of the first round (an empty payload if the
+  /// member takes no result). Called in the group actor, at most once.
   std::function<payload(const payload& mean)> values;
   round_codecs codecs;
 };
@@ -79,22 +78,25 @@ struct round_request {
   std::uint64_t epoch = 0;
   state_id state;
   payload values;           ///< floats (or hollow); the vector to average
-  std::uint64_t weight = 0; ///< samples in it; 0: only wants the result
+  std::uint64_t weight = 0; ///< samples in it; 0: the member only wants the result
   std::vector<sample_range> samples;
-  std::uint64_t rate_up = 0, rate_down = 0; ///< of our line, bit/s
+  std::uint64_t rate_up = 0, rate_down = 0; ///< bit/s, this peer's line
   reached_by reached = reached_by::all;
-  bool takes = true;                      ///< false: only reduces for the others (weight 0)
-  std::map<peer_id, double> rate_factors; ///< of what they say, where it is less: rate_book.hpp
+  bool takes = true; ///< false: the member only reduces for the others (weight 0)
+  std::map<peer_id, double>
+      rate_factors; ///< fractions below 1 of the declared rates: rate_book.hpp
   round_codecs codecs;
   second_round second;
-  bool must_be_finite =
-      false; ///< values that are not end the round for us: what is made of them would hide them
+  /// True: values with NaN or infinity end the round for this member. Codecs and aggregators would
+  /// hide them.
+  bool must_be_finite = false;
   std::vector<expected_peer> expected;
-  std::uint64_t known_samples = 0; ///< of the branch, ours included: half of it is a quorum
-  /// Members if everybody comes: a leader that reaches them closes, and waits for them until its
-  /// patience is over. 0: it waits for those that `expected` and records name.
+  /// Samples of the branch, with this peer's own. A quorum has half of them.
+  std::uint64_t known_samples = 0;
+  /// The number of members if all peers join. A leader with this number closes, and until its
+  /// deadline it waits for it. 0: the leader waits for the peers in `expected` and in DHT records.
   std::uint32_t wanted = 0;
-  duration patience{}; ///< of a leader; 0: matchmaking_time
+  duration patience{}; ///< how long a leader waits; 0: matchmaking_time
   caf::actor dht;
 };
 
@@ -105,42 +107,47 @@ struct round_result {
   std::uint64_t epoch = 0;
   std::uint32_t member = 0;
   std::vector<member_info> members;
-  std::vector<std::uint32_t> declined; ///< members that are in another group, with their samples
-  std::vector<part_outcome> parts; ///< of the last round; those that are not empty; one that lost a
-                                   ///< sender half-way is several
-  payload values; ///< the mean; ok and partial only, and of who takes it. After two rounds: of
-                  ///< both, in their order
-  payload given;  ///< our contribution (to the last round) as the codec left it
-  std::vector<duration> part_times; ///< by part: from the begin until it was complete here; 0: it
-                                    ///< is empty or did not come
-  std::vector<duration> line_times; ///< by part: how long its reducer's line is busy with this
-                                    ///< round, if it carries what it says; 0: it is empty
+  std::vector<std::uint32_t> declined; ///< members that are in another group, and their samples
+  /// Parts of the last round that are not empty. A part that lost a sender half-way is several
+  /// stretches.
+  std::vector<part_outcome> parts;
+  /// The mean, if the round is ok or partial and this member takes results. After two rounds, the
+  /// means of both, in order.
+  payload values;
+  payload given; ///< this member's contribution to the last round, as the codec left it
+  /// For each part, the time from the begin until it was complete at this member. 0 if it is empty
+  /// or never arrived.
+  std::vector<duration> part_times;
+  /// For each part, how long its reducer's line is busy with the round at its declared rate. 0 if
+  /// the part is empty.
+  std::vector<duration> line_times;
   duration started{};
-  duration gathered{}; ///< leader: until the last member came; follower: until the group began
+  /// Leader: the time until the last member joined. Follower: the time until the group began.
+  duration gathered{};
 
   bool succeeded() const noexcept { return outcome == outcome::ok || outcome == outcome::partial; }
 };
 
-/// From a group actor to its owner on the same host; never crosses hosts (a pointer).
+/// The report of a group actor to its owner. It holds a pointer and never crosses hosts.
 struct round_report {
   std::shared_ptr<const round_result> result;
 };
 
-/// From the owner to its group actor: who is expected now.
+/// New information from the owner to its group actor: the peers that are expected.
 struct expected_now {
   std::vector<expected_peer> peers;
   std::uint64_t known_samples = 0;
 };
 
-/// What the plain state machines of a round may do to the world; the group actor does it.
+/// The effects that the state machines of a round have. The group actor implements them.
 class round_io {
 public:
   virtual ~round_io() = default;
   virtual void send_to(const caf::actor& to, caf::message content) = 0;
-  /// Learn of the end of `whom`.
+  /// Reports the end of `whom` to the state machines.
   virtual void watch(const caf::actor& whom) = 0;
   virtual void probe(std::string_view point) = 0;
-  /// host::failpoint.
+  /// See host::failpoint.
   virtual bool failpoint(std::string_view branch) {
     (void)branch;
     return false;
