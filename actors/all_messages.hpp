@@ -1,7 +1,6 @@
-// The message lists of all protocols, joined. A new protocol adds its header and its list here;
-// registration, counting, the check of what may come from other hosts, and the tests of all
-// messages follow. Only actors/messages.cpp and tests include this header: a protocol includes the
-// messages that it uses.
+// The message lists of all protocols, joined. A new protocol adds its header and its list here.
+// Registration, counting, the scope check and the tests then cover its messages. Only
+// actors/messages.cpp and tests include this header; a protocol includes the messages that it uses.
 #pragma once
 
 #include "actors/averaging/averager_messages.hpp"

@@ -1,5 +1,5 @@
-// Messages between a host and its own actors: timers, and the ends of what an actor asked its host
-// to do. None may cross hosts.
+// Messages between a host and its own actors: timers, and results of requests to the host. None of
+// these messages may cross hosts.
 #pragma once
 
 #include "actors/message_list.hpp"
@@ -8,20 +8,20 @@
 
 namespace shoal::actors {
 
-/// host::run() is over.
+/// The job of host::run() is over.
 struct work_done {
   std::uint64_t token = 0;
   SHOAL_MESSAGE(work_done, x.token)
 };
 
-/// host::dial() is over.
+/// The attempt of host::dial() is over.
 struct dialled {
   std::uint64_t token = 0;
   bool opened = false;
   SHOAL_MESSAGE(dialled, x.token, x.opened)
 };
 
-/// A timer of the receiving actor: its meaning, and the attempt for which it was set.
+/// A timer of the receiving actor: the kind of timer, and the attempt for which it was set.
 struct tick {
   std::uint32_t kind = 0;
   std::uint64_t token = 0;

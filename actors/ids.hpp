@@ -1,4 +1,4 @@
-// Names of things that cross hosts. All are integers so that they serialize exactly.
+// Names of things that cross hosts. All are integers, so that they serialize exactly.
 #pragma once
 
 #include "kernels/base/digest.hpp"
@@ -9,7 +9,8 @@
 
 namespace shoal::actors {
 
-/// Who a peer is: stable for one incarnation of one host. Smaller ids lead.
+/// The identity of a peer, stable for one incarnation of one host. The smallest id breaks ties in
+/// the choice of a leader.
 using peer_id = std::uint64_t;
 
 /// 128 bits that name a model state or a group: the first half of a BLAKE2b-256 digest.
@@ -29,8 +30,8 @@ struct id128 {
   }
 };
 
-/// hash(previous state_id, group id, per-part sender weights): two peers with equal state ids hold
-/// the same bits (DESIGN section 4).
+/// hash(previous state_id, group id, senders and weights of each part). Two peers with equal state
+/// ids hold the same bits.
 using state_id = id128;
 using group_id = id128;
 
@@ -45,7 +46,7 @@ struct key256 {
   }
 };
 
-/// `count` sample indices from `first` on.
+/// The `count` sample indices from `first` on.
 struct sample_range {
   std::uint64_t first = 0;
   std::uint32_t count = 0;

@@ -1,11 +1,11 @@
-// The vocabulary in which a protocol declares its messages: one struct and one row for each.
-// A protocol keeps both in actors/<protocol>/messages.hpp, and actors/all_messages.hpp names its
-// list.
+// The vocabulary in which a protocol declares its messages: one struct and one row for each
+// message. A protocol keeps both in actors/<protocol>/messages.hpp, and actors/all_messages.hpp
+// includes its list.
 //
-// Fields are integers, strings, handles, payloads, and structs or vectors of these. CAF 0.17's
-// serializer turns NaN into 1 and hangs on +Inf, so no field may be a float or a double. Handles
-// are addresses (host::address_of), never raw handles. A field `from` or `peer` names the sender
-// for logs; the network says who really sent a message.
+// A field is an integer, a string, a handle, a payload, or a struct or vector of these. CAF 0.17's
+// serializer turns NaN into 1 and hangs on +Inf, so no field may be a float or a double. A handle
+// in a message is an address (host::address_of), never a raw handle. A field `from` or `peer` names
+// the sender for logs only; the network knows the true sender.
 #pragma once
 
 #include <caf/meta/type_name.hpp>
@@ -17,12 +17,12 @@ namespace shoal::actors {
 /// The classes in which summary.json counts bytes.
 enum class traffic : std::uint8_t { data, averaging, state, control };
 
-/// Whether a message may come from another host. A local one would let a stranger act in the name
-/// of this host's actors.
+/// Whether a message may come from another host. Local messages must not: with one, a foreign host
+/// could act in the name of this host's actors.
 enum class scope : std::uint8_t { local, remote };
 
-/// One message type, the class that its bytes are counted in, and its scope. Its wire name is
-/// "shoal::" and the struct's name.
+/// One message type, its traffic class, and its scope. The wire name is "shoal::" and the name of
+/// the struct.
 template <class Message, traffic Class, scope Scope>
 struct row {
   using type = Message;
@@ -33,7 +33,7 @@ struct row {
 template <class... Rows>
 struct message_list {};
 
-/// The rows of all `Lists`, in their order.
+/// The rows of all `Lists`, in order.
 template <class... Lists>
 struct joined_lists;
 template <class... Rows>
@@ -49,8 +49,8 @@ using joined = typename joined_lists<Lists...>::type;
 
 } // namespace shoal::actors
 
-/// Stands in a message's struct: its name, and its fields (of `x`) in the order in which they are
-/// written.
+/// Belongs in a message's struct. States the name of the message, and its fields (of `x`) in the
+/// order of serialization.
 #define SHOAL_MESSAGE(type, ...)                                                                   \
   static constexpr const char* message_name = #type;                                               \
   template <class Inspector>                                                                       \

@@ -1,6 +1,6 @@
-// Where a program adds message types that are not part of this library: add_messages<its_list>() at
-// the start of the program. From then on its types are registered, counted and accepted like those
-// of actors/all_messages.hpp.
+// Message types that are not part of this library. A program calls add_messages<its_list>() when it
+// starts. Its types are then registered, counted and accepted like those of
+// actors/all_messages.hpp.
 #pragma once
 
 #include "actors/byte_counter.hpp"
@@ -42,7 +42,7 @@ message_entry entry_of() {
   };
   out.bytes = [](const caf::type_erased_tuple& content) {
     byte_counter counter;
-    // The counter only reads; inspect() predates const.
+    // The counter only reads. CAF's inspect() takes a reference that is not const.
     counter(*static_cast<message*>(const_cast<void*>(content.get(0))));
     return counter.bytes();
   };
@@ -54,9 +54,9 @@ std::vector<message_entry> entries_of(message_list<Rows...>) {
   return {entry_of<Rows>()...};
 }
 
-/// Adds types to those that are known. A type that is known already is left as it is.
+/// Adds message types to the registry. A type that the registry has already is left as it is.
 /// Requires: no other type has one of these names, no actor_system exists yet, and no other thread
-/// asks about messages meanwhile.
+/// reads the registry.
 void add_messages(const std::vector<message_entry>& entries);
 
 template <class List>

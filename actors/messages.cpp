@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view wire_prefix = "shoal::";
 
-/// All types that are known, and an index by name.
+/// All known message types, with an index by name.
 class registry {
 public:
   registry() { add(entries_of(all_messages{})); }
@@ -41,7 +41,8 @@ public:
   }
 
 private:
-  std::deque<message_entry> entries_; // the index points into it
+  // A deque, because the index points into it.
+  std::deque<message_entry> entries_;
   std::unordered_map<std::string_view, const message_entry*> by_name_;
 };
 

@@ -1,11 +1,12 @@
-// An observation is a fact that an actor tells the observers outside it: never a message, never an
-// influence on the run. Logs, metrics and the invariants of DESIGN section 5 are made from
-// observations and from nothing else.
+// Observations: facts that an actor reports to observers outside the run. An observation is not a
+// message and has no influence on the run. Logs, metrics and invariants are made from observations
+// and from nothing else.
 //
-// Any struct is one that has `static constexpr std::string_view observed_as`, its name in logs. A
-// protocol keeps its own in actors/<protocol>/observations.hpp; no list names them all. An observer
-// asks get_if<stepped>(&what), or keeps a table of observation_handlers. A struct with `std::string
-// logged_fields() const` (JSON, '"epoch":3,"bytes":7') has a line in the event log, too.
+// An observable struct has `static constexpr std::string_view observed_as`, its name in logs. A
+// protocol keeps its structs in actors/<protocol>/observations.hpp; no list names them all. An
+// observer calls get_if<stepped>(&what), or keeps a table of observation_handlers. A struct with
+// `std::string logged_fields() const` (JSON fields, '"epoch":3,"bytes":7') also gets a line in the
+// event log.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -25,13 +26,13 @@ concept observable = requires {
   { T::observed_as } -> std::convertible_to<std::string_view>;
 };
 
-/// Facts about one type of observation. There is one object for each type, whose address tells
-/// types apart.
+/// Facts about one type of observation. Each type has one such object, and its address identifies
+/// the type.
 struct observation_type {
   std::string_view name;
   std::shared_ptr<const void> (*copy)(const void*);
-  std::string (*logged_fields)(
-      const void*); ///< null: the type has no line of its own in the event log
+  /// Null if the type has no line of its own in the event log.
+  std::string (*logged_fields)(const void*);
 };
 
 namespace detail {
@@ -57,8 +58,8 @@ template <observable T>
 inline constexpr observation_type observation_type_of{T::observed_as, detail::copied<T>,
                                                       detail::logged_fields_of<T>()};
 
-/// Refers to a struct of any observable type, which has to outlive it: an observer that keeps one
-/// makes it a kept_observation.
+/// A reference to a struct of any observable type. The struct has to outlive the reference. An
+/// observer that stores an observation copies it into a kept_observation.
 class observation {
 public:
   template <observable T>
@@ -79,7 +80,7 @@ private:
   const void* what_;
 };
 
-/// An observation that owns its struct. Its copies share it.
+/// An observation that owns its struct. Copies share the struct.
 class kept_observation : public observation {
 public:
   explicit kept_observation(const observation& what)
@@ -108,12 +109,13 @@ const T* get_if(const observation* what) noexcept {
   return holds_alternative<T>(*what) ? static_cast<const T*>(what->address()) : nullptr;
 }
 
-/// Functions by type of observation, for an observer of many types: one look into a table in place
-/// of a question for each type.
+/// Handlers by type of observation, for an observer of many types. One table look-up replaces a
+/// get_if for each type.
 template <class Result, class... Args>
 class observation_handlers {
 public:
-  /// `handler` is called for observations of type T. A later one for the same type replaces it.
+  /// Calls `handler` for observations of type T. A later handler for the same type replaces an
+  /// earlier one.
   template <observable T, class Handler>
   observation_handlers& on(Handler handler) {
     by_type_[&observation_type_of<T>] = [handler = std::move(handler)](const void* what,

@@ -10,8 +10,8 @@ namespace shoal {
 
 namespace {
 
-// A hollow payload weighs what its bytes would weigh. The counting serializer only looks at the
-// size; a real one gets zeros.
+// A hollow payload takes as many bytes as a real one. The counting serializer only reads the size;
+// a real serializer gets zeros.
 caf::error write_hollow(caf::serializer& sink, std::size_t size) {
   if (dynamic_cast<caf::detail::serialized_size_inspector*>(&sink) != nullptr)
     return sink.apply_raw(size, nullptr);
@@ -24,7 +24,7 @@ caf::error write_hollow(caf::serializer& sink, std::size_t size) {
   return caf::none;
 }
 
-// In the length of a payload that a payload_sink took.
+// Marks a hollow payload in the length that is written when a payload_sink takes the payload.
 constexpr std::uint32_t hollow_bit = std::uint32_t{1} << 31;
 
 } // namespace
@@ -41,7 +41,7 @@ caf::error inspect(caf::serializer& sink, payload& x) {
   if (auto err = sink(size)) return err;
   if (x.empty()) return caf::none;
   if (x.is_hollow()) return write_hollow(sink, x.size());
-  // The serializer only reads; its signature predates const.
+  // The serializer only reads. Its signature takes a pointer that is not const.
   return sink.apply_raw(x.size(), const_cast<std::byte*>(x.bytes().data()));
 }
 

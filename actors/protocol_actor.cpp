@@ -20,7 +20,8 @@ protocol_actor::protocol_actor(caf::actor_config& config, host& on)
   set_exit_handler(
       [](caf::scheduled_actor* self, caf::exit_msg& exit) { self->quit(exit.reason); });
   set_exception_handler([this](caf::scheduled_actor*, std::exception_ptr& thrown) -> caf::error {
-    // An exception is a bug of ours, never a peer's doing; say so instead of dying silently.
+    // No message of a peer can cause an exception, so an exception is a bug of this program. It
+    // ends the program, because a silently dead actor would hide the bug.
     std::string what = "unknown exception";
     try {
       std::rethrow_exception(thrown);

@@ -1,6 +1,6 @@
-// The base of every protocol actor: it knows its host, sets the handlers that CAF's defaults get
-// wrong for us (defaults print, kill the actor or bounce), and turns what nobody expected into an
-// observation instead of a crash.
+// The base of every protocol actor. It knows its host and replaces CAF's default handlers, which
+// print, stop the actor or return messages. It reports an unexpected message as an observation, and
+// the actor goes on.
 #pragma once
 
 #include "actors/host.hpp"
@@ -16,23 +16,24 @@ public:
 
   void enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) override;
   using caf::event_based_actor::enqueue;
-  /// Drops our own address, which would keep us in memory. Who overrides this (to drop the handles
-  /// that it holds: two dead actors that know each other are never freed) calls this one too.
+  /// Drops this actor's own address, which would keep the actor in memory. An override also drops
+  /// the handles that the actor holds, because two dead actors that refer to each other are never
+  /// freed. An override calls this function.
   void on_exit() override { address_ = nullptr; }
 
 protected:
   host& here() const noexcept { return host_; }
-  /// Our public address.
+  /// The public address of this actor.
   const caf::actor& address();
-  /// Whether `who` has sent the message that is being handled. False of a message without a sender.
+  /// True if the message that is being handled is from `who`; false if the message has no sender.
   bool sent_by(const caf::actor& who);
   /// Virtual or wall time since the world began.
   duration now() const;
-  /// Sends tick{kind, token} to ourselves after `delay`.
+  /// Sends tick{kind, token} to this actor after `delay`.
   void set_timer(duration delay, std::uint32_t kind, std::uint64_t token = 0);
   void misbehaviour(peer_id culprit, std::string why);
 
-  /// Another actor that we monitor is gone.
+  /// An actor that this one monitors is gone.
   virtual void on_down(const caf::actor_addr&) {}
 
 private:

@@ -14,8 +14,8 @@ reachability::look(std::vector<other> others, const caf::actor& self,
                    const std::vector<caf::actor>& shards) {
   std::vector<std::pair<caf::actor, address_query>> out;
   if (others.empty()) return out;
-  // Those that say they are open first, but in no order among themselves: everybody asks, and
-  // nobody should be asked by all.
+  // Peers that say they are open come first, in random order, so that the queries of many askers
+  // spread over them.
   draws_.shuffle(std::span(others));
   std::stable_partition(others.begin(), others.end(), [](const other& o) { return o.open; });
   ++token_;
@@ -26,8 +26,8 @@ reachability::look(std::vector<other> others, const caf::actor& self,
       std::count_if(others.begin(), others.end(), [](const other& o) { return o.open; }));
   for (std::size_t i = 0; i < std::min<std::size_t>(config_.askers, others.size()); ++i) {
     address_query query{self, {}, token_};
-    // Somebody whom the one that we ask can reach, if we know any. At first most others do not know
-    // yet what they are.
+    // The third host has to be one that the queried peer can reach. At first most peers have no
+    // verdict yet, so an open one may be missing.
     const bool another_open = open > (i < open ? 1u : 0u);
     if (!another_open && in_vain_ > 0 && !shards.empty()) {
       query.third = shards[draws_.below(shards.size())];
@@ -61,7 +61,8 @@ reachability::asked* reachability::from(std::uint64_t token, const caf::strong_a
 
 void reachability::on(const address_answer& message, const caf::strong_actor_ptr& sender) {
   auto* by = from(message.token, sender);
-  if (by == nullptr || by->answered) return; // late, or of nobody we asked
+  // Late, or from a peer that was not queried.
+  if (by == nullptr || by->answered) return;
   by->answered = true;
   by->seen = message.seen;
 }

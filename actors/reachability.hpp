@@ -1,23 +1,25 @@
-// How a peer learns whether, and how, others can reach it: nobody tells it, so it asks others. A
-// plain state machine; the peer feeds it messages and does what it asks.
+// Finds out whether and how other hosts can reach this one. A host cannot know this by itself, so
+// it asks other peers. A plain state machine: the peer feeds it messages and sends what it returns.
 //
-// Steps of one look: 1. ask up to `askers` other peers for the address that they see our datagrams
-// come from, and name each a
-//      third host: an asked one cannot test itself whether strangers get in, because we have just
-//      sent to it. That is another open peer; else any other peer, and after a look in vain a data
-//      shard, which the asked one can surely reach;
-//   2. the asked one answers what it sees, and has the third one dial us anew, whose answer it
-//   passes on;
-//   3. when all have answered, or after `patience`, the majority of those who answered counts:
-//      dialled back: open; else no datagrams seen: outbound_only; else one address for all: cone;
-//      else symmetric.
-// Without any verdict about the dialling, or with one address from one peer alone, nothing is
-// learned, and what was learned before stays for `forget_after` such looks. Looks are repeated,
-// soon while nothing is known, every `again` after that: lines, routers and neighbours change. One
-// answer each from those asked counts, whatever it says: a minority that lies changes nothing, a
-// majority is believed. Left out: the only open peer of a swarm whose shards cannot be dialled
-// stays unknown, because nobody whom it asks can reach a third. Source: Rosenberg et al., RFC 3489
-// (STUN), section 10.1; AutoNAT of libp2p.
+// Steps of one inquiry:
+// 1. The asker queries up to `askers` peers. Each reports the address that it sees on the asker's
+//   datagrams.
+// 2. Each query names a third host, which dials the asker anew. The queried peer passes on that
+//   host's answer. It does not dial itself: a router may let it in, because the asker has just sent
+//   to it. The third host is another open peer; else any other peer. After a failed inquiry it is a
+//   data shard, which the queried peer can surely reach.
+// 3. When all have answered, or after `patience`, the majority decides. Dialled back: open. Else no
+//   datagrams seen: outbound_only. Else one address for all: cone. Else symmetric.
+//
+// An inquiry fails if nobody reports on the dialling, or if only one peer reports an address. The
+// earlier verdict then stays, for up to `forget_after` failed inquiries. Inquiries are repeated,
+// because lines, routers and neighbours change: soon while there is no verdict, else every `again`.
+// Each queried peer's first answer counts, so a minority of false answers changes nothing.
+//
+// Left out: the only open peer of a swarm whose shards cannot be dialled gets no verdict, because
+// its peers cannot reach a third host.
+//
+// Source: Rosenberg et al., RFC 3489 (STUN), section 10.1; AutoNAT of libp2p.
 #pragma once
 
 #include "actors/host.hpp"
@@ -37,12 +39,12 @@
 namespace shoal::actors {
 
 struct reachability_config {
-  bool enabled = false; ///< false: everybody is open, and nobody asks
+  bool enabled = false; ///< false: every host counts as open, and no queries are sent
   std::uint32_t askers = 5;
-  duration patience = std::chrono::seconds(4); ///< of one look; a dialling has half of it
+  duration patience = std::chrono::seconds(4); ///< an inquiry ends then; a dialling gets half of this time
   duration again = std::chrono::minutes(5);
-  std::uint32_t tries_before_start =
-      3; ///< looks until a peer without a verdict takes part all the same
+  /// A peer takes part after this many inquiries, even without a verdict.
+  std::uint32_t tries_before_start = 3;
   std::uint32_t forget_after = 3;
 };
 
@@ -50,36 +52,37 @@ class reachability {
 public:
   reachability(const reachability_config& config, rng draws);
 
-  /// Whom one may ask: others, by how they say they can be reached.
+  /// A peer that can be queried, and whether it says that it is open.
   struct other {
     caf::actor address;
     bool open = false;
   };
 
   bool looking() const noexcept { return looking_; }
-  /// Nothing is gained by waiting for a verdict.
+  /// True if the peer need not wait for a verdict any longer.
   bool settled() const noexcept {
     return !config_.enabled || known_ != reach::unknown || looks_ >= config_.tries_before_start;
   }
   reach known() const noexcept { return config_.enabled ? known_ : reach::open; }
-  /// When the next look is due. Requires: not looking().
+  /// When the next inquiry is due. Requires: not looking().
   duration next_look() const noexcept { return next_look_; }
 
-  /// Begins a look; whom to send what. Empty if there is nobody to ask. The third of each query is
-  /// another peer, an open one if there is one; after a look in vain one of `shards` before one
-  /// that is not known to be open.
+  /// Begins an inquiry and returns the queries to send; none if `others` is empty. The third host
+  /// of each query is another peer, an open one if there is one. After a failed inquiry, one of
+  /// `shards` replaces a third host that is not known to be open.
   std::vector<std::pair<caf::actor, address_query>>
   look(std::vector<other> others, const caf::actor& self,
        const std::vector<caf::actor>& shards = {});
-  /// The queries whose answers are missing, to be sent once more: whom we asked may have had no way
-  /// to us yet.
+  /// The queries without an answer, to be sent again. A queried peer may have had no connection to
+  /// this host at first.
   std::vector<std::pair<caf::actor, address_query>> again() const;
   void on(const address_answer& message, const caf::strong_actor_ptr& sender);
   void on(const dial_answer& message, const caf::strong_actor_ptr& sender);
-  /// All have answered: the look may be ended before its time.
+  /// True if all have answered: the inquiry may end before its time.
   bool complete() const;
+  /// Counts the answers.
   std::uint64_t token() const noexcept { return token_; }
-  /// Ends the look. True if what is known changed.
+  /// Ends the inquiry. True if the verdict changed.
   bool conclude(duration now);
 
 private:
@@ -102,8 +105,9 @@ private:
   duration next_look_{};
 };
 
-/// The other side: who is asked has a third dial, and who is a third dials. Remembers whom to tell.
-/// What is more than `most_open` at a time is dropped, as a lost message would be.
+/// The other side of an inquiry: a queried peer, which asks a third host to dial, and a third host,
+/// which dials. Remembers where each answer goes. Drops requests beyond `most_open`, as if the
+/// network had lost them.
 class dial_helper {
 public:
   static constexpr std::size_t most_open = 256;
@@ -112,20 +116,22 @@ public:
     dial_answer what;
   };
 
-  /// Asked: the request for the query's third, answered within `patience` or never.
+  /// As queried peer: the request for the third host of the query, which answers within `patience`
+  /// or never.
   std::optional<dial_request> asked(const address_query& query, const caf::actor& self,
                                     duration now, duration patience);
-  /// Asked: what the third said, for the asker. Nothing if it is no answer to asked().
+  /// As queried peer: the third host's answer, for the asker. Empty if the message answers no
+  /// request of asked().
   std::optional<reply> passed_on(const dial_answer& message, const caf::strong_actor_ptr& sender);
-  /// Third: the number under which to dial.
+  /// As third host: the token under which to dial.
   std::optional<std::uint64_t> third(const dial_request& request);
-  /// Third: has `by` dial, for at most `patience`; `self` gets a dialled. False: the request names
-  /// nobody.
+  /// As third host: makes `by` dial for at most `patience`; `self` gets a `dialled`. False if the
+  /// request lacks an address.
   bool dial(const dial_request& request, host& by, const caf::actor& self, duration patience);
   std::optional<reply> done(const dialled& outcome);
 
 private:
-  // Above all tokens of a look, so that an answer to one is not taken for the other.
+  // Larger than all tokens of inquiries, so that answers to the two cannot be mixed up.
   static constexpr std::uint64_t first_token = std::uint64_t{1} << 63;
   struct errand {
     caf::actor asker;

@@ -1,4 +1,4 @@
-// How a round ended and why: the closed list that reaches logs, metrics and the report.
+// How a round ended and why: the closed lists that logs, metrics and the report use.
 #pragma once
 
 #include <array>
@@ -7,30 +7,30 @@
 
 namespace shoal::actors {
 
-/// DESIGN section 4. `split` is not seen by a member: it is what an observer calls a round that
-/// some surviving members completed and others did not.
+/// A member never sees `split`. Observers give it to a round that some surviving members completed
+/// and others did not.
 enum class outcome : std::uint8_t { ok, partial, split, failed };
 
 enum class reason : std::uint8_t {
   none,                ///< nothing went wrong
-  sender_lost,         ///< a member died before it had delivered all of its parts
+  sender_lost,         ///< a member died before it had delivered all of its chunks
   sender_timeout,      ///< a member delivered nothing for sender_timeout
-  reducer_lost,        ///< a reducer died and too few members were left to reduce its part again
+  reducer_lost,        ///< a reducer died, and too few members were left to reduce its part again
   reducer_timeout,     ///< a reducer delivered nothing until round_timeout
   leader_lost,         ///< the leader died before the round began
-  group_too_small,     ///< fewer than min_group_size members came in matchmaking_time
-  matchmaking_timeout, ///< no leader accepted us in time
-  group_closed,        ///< the leader's round had begun without us
-  out_of_sync,         ///< our state is not that of the leading branch
+  group_too_small,     ///< fewer than min_group_size members joined within matchmaking_time
+  matchmaking_timeout, ///< no leader accepted this peer in time
+  group_closed,        ///< the leader's round had begun without this peer
+  out_of_sync,         ///< this peer's state is not that of the leading branch
   member_declined,     ///< a member had gone to another group before this one began
   bad_message,         ///< a member sent what no correct member sends
-  cancelled,           ///< the owner gave the round up
-  no_reducer,          ///< nobody in the group can be reached by the others
+  cancelled,           ///< the owner cancelled the round
+  no_reducer,          ///< no member of the group can be reached by the others
   no_majority,         ///< less than half of the members were left to agree on the result
-  not_finite,          ///< our own values hold NaN or infinity, which no codec takes
-  busy,                ///< a donor serves as many downloads as it will
-  donors_lost,         ///< everybody who had the state is gone, or silent
-  too_slow,            ///< steps are taken faster than this peer's line brings them
+  not_finite,          ///< this peer's own values hold NaN or infinity, which no codec takes
+  busy,                ///< a donor serves as many downloads as it is configured to
+  donors_lost,         ///< all donors of the state are gone, or silent
+  too_slow,            ///< the swarm takes steps faster than this peer's line can download them
 };
 
 inline constexpr std::array<std::string_view, 4> outcome_names{"ok", "partial", "split", "failed"};

@@ -10,7 +10,7 @@
 
 namespace shoal::actors {
 
-/// Scales a reduced unit's values, which were divided by the weight of their senders.
+/// Scales the values of a reduced unit as if they had been divided by `denominator`.
 inline void divide_by_instead(const reduced_unit& what, double denominator) {
   const double factor = what.weight / denominator;
   if (factor == 1.0) return;
@@ -36,7 +36,7 @@ struct equal_weights final : conduct {
 struct unordered_peers final : conduct {
   void order_members(std::vector<std::uint32_t>& others,
                      const std::vector<member_info>& members) override {
-    // As in a hash map keyed by pointers.
+    // The order of a hash map that is keyed by pointers.
     const auto place = [&](std::uint32_t m) {
       const auto address = reinterpret_cast<std::uintptr_t>(
           caf::actor_cast<caf::abstract_actor*>(members[m].address));

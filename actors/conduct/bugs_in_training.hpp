@@ -12,7 +12,8 @@ namespace shoal::actors {
 
 struct lost_sample final : conduct {
   void count_samples(std::vector<sample_range>& samples, bool first) override {
-    if (first && --samples.back().count == 0) samples.pop_back(); // its gradient is in the sum
+    // The sample's gradient stays in the sum.
+    if (first && --samples.back().count == 0) samples.pop_back();
   }
 };
 

@@ -1,5 +1,5 @@
-// All conducts of this program, by name: the honest one, and bugs and attacks that a test or a
-// scenario gives to hosts.
+// All conducts of this program, by name: honest, injected bugs, and attacks. A test or a scenario
+// gives them to hosts.
 #pragma once
 
 #include "kernels/base/definition_list.hpp"
@@ -17,21 +17,22 @@ class host;
 
 enum class conduct_kind : std::uint8_t {
   honest,
-  bug, ///< `shoal chaos --mutants` has to find it
+  bug, ///< an injected bug that `shoal chaos --mutants` has to find
   attack,
 };
 
 struct conduct_definition {
-  std::string name;    ///< as scenarios write it
+  std::string name;    ///< the name in scenarios
   std::string meaning; ///< one line
   conduct_kind kind = conduct_kind::honest;
-  /// One object for each incarnation of a host; `on` outlives it, and has random streams for it.
+  /// Makes one object for each incarnation of a host. `on` outlives the object and provides random
+  /// streams.
   std::function<std::shared_ptr<conduct>(host& on)> make;
 };
 
 definition_list<conduct_definition>& conducts();
 
-/// The conduct of this name for a host. Requires: there is one.
+/// The conduct of this name for a host. Requires: the name is known.
 std::shared_ptr<conduct> make_conduct(std::string_view name, host& on);
 
 } // namespace shoal::actors

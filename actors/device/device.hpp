@@ -1,7 +1,7 @@
-// A compute device: takes jobs one after another and makes each last as long as its profile says.
-// With an offloaded optimizer there are two queues: its state is in the host's memory, and the
-// host's processor makes the steps while the device computes gradients. The work itself runs on the
-// host's compute threads meanwhile.
+// A compute device: runs jobs one after another and makes each last as long as its profile says.
+// The host's compute threads do the work meanwhile. With an offloaded optimizer there are two
+// queues. The optimizer's state is then in the host's memory, and the host's processor makes the
+// steps while the device computes gradients.
 #pragma once
 
 #include "actors/protocol_actor.hpp"
@@ -17,13 +17,15 @@ namespace shoal::actors {
 
 struct device_profile {
   double samples_per_second = 10; ///< > 0
-  double jitter = 0;              ///< standard deviation of a duration, as a fraction of it
-  duration step_time{};           ///< one optimizer step
-  bool offload = false;           ///< the host's processor makes it, beside other jobs
+  double jitter = 0;    ///< standard deviation of a duration, as a fraction of the duration
+  duration step_time{}; ///< time for one optimizer step
+  bool offload =
+      false; ///< the host's processor makes optimizer steps, concurrently with other jobs
 };
 
-/// Local message to a device: compute `work`, which handles `samples` samples (0: an optimizer
-/// step; `step`: and one after them). Answered by work_done{token} to `reply_to`, a local actor.
+/// Local message to a device: run `work`, which takes the time of `samples` samples. 0 samples is
+/// an optimizer step; with `step`, one follows the samples. The device answers work_done{token} to
+/// `reply_to`, a local actor.
 struct compute_job {
   std::shared_ptr<std::function<void()>> work;
   std::uint64_t samples = 0;
@@ -47,7 +49,7 @@ private:
 
   device_profile profile_;
   rng jitter_;
-  std::array<std::deque<compute_job>, 2> jobs_; // the front of each is running
+  std::array<std::deque<compute_job>, 2> jobs_; // the front of each queue is running
 };
 
 } // namespace shoal::actors

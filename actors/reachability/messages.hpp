@@ -1,4 +1,4 @@
-// Messages by which a peer learns how others reach it: actors/reachability.hpp.
+// Messages by which a peer finds out how others reach it: actors/reachability.hpp.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -10,8 +10,8 @@
 
 namespace shoal::actors {
 
-/// Asks which address the receiver sees. It also has `third` dial `reply_to`, if there is a third
-/// peer.
+/// Asks which address the receiver sees on the sender's datagrams. If `third` is set, the receiver
+/// also has that host dial `reply_to`.
 struct address_query {
   caf::actor reply_to;
   caf::actor third;
@@ -26,14 +26,14 @@ struct address_answer {
   SHOAL_MESSAGE(address_answer, x.token, x.seen)
 };
 
-/// Opens a connection to a reachable peer, so that this peer can reach the sender. It gets no
-/// answer.
+/// Opens a connection to a reachable peer, so that this peer can reach the sender. No answer
+/// follows.
 struct greeting {
   peer_id peer = 0;
   SHOAL_MESSAGE(greeting, x.peer)
 };
 
-/// Asks a third peer to dial `target` as if the two had never met.
+/// Asks a third host to dial `target` over a new connection.
 struct dial_request {
   caf::actor reply_to;
   caf::actor target;
@@ -41,7 +41,7 @@ struct dial_request {
   SHOAL_MESSAGE(dial_request, x.reply_to, x.target, x.token)
 };
 
-/// Goes from the third peer to the asked one, which passes it on to the asker.
+/// Goes from the third host to the queried peer, which passes it on to the asker.
 struct dial_answer {
   std::uint64_t token = 0;
   std::uint8_t opened = 0;

@@ -8,7 +8,7 @@
 
 namespace shoal::actors {
 
-/// A peer changed its belief.
+/// A peer has a new verdict.
 struct reach_learned {
   static constexpr std::string_view observed_as = "reach_learned";
   actors::reach reach = actors::reach::unknown;
