@@ -46,7 +46,7 @@ void auxiliary_peer::decide() {
       tell_group(expected(), round_samples());
     return;
   }
-  // The records show the samples of a round for a while after it.
+  // Records still show the samples of a round for a while after the round.
   if (!round_due() || (lead == averaged_ && now() < not_before_)) return;
   if (!may_lead()) return;
   start_round();
@@ -80,8 +80,8 @@ void auxiliary_peer::start_round() {
 void auxiliary_peer::round_ended(const round_result& result) {
   if (current_mode() != mode::averaging) return;
   enter_silently(mode::computing);
-  // After a round that ended well the branch moves on; if it does not, that round was its last
-  // members' alone.
+  // After a successful round the branch moves on. If it does not, the round succeeded only for
+  // members that are gone.
   auto pause = options_.min_refresh +
                duration{static_cast<std::int64_t>(
                    backoff().below(static_cast<std::uint64_t>(options_.min_refresh.count()) + 1))};

@@ -11,7 +11,7 @@ namespace shoal::actors {
 
 namespace {
 
-/// The value ranges in which a member's data is.
+/// The value ranges of the result that include this member's data.
 std::vector<kernels::power_sgd::stretch> taken_of(const round_result& result) {
   std::vector<kernels::power_sgd::stretch> out;
   for (const auto& part : result.parts) {
@@ -24,7 +24,7 @@ std::vector<kernels::power_sgd::stretch> taken_of(const round_result& result) {
   return out;
 }
 
-/// So that the round fails for us, as without PowerSGD, with `not_finite`.
+/// Makes the round fail for this peer with `not_finite`, as a round without PowerSGD would.
 void spoil(std::vector<float>& values) {
   std::fill(values.begin(), values.end(), std::numeric_limits<float>::quiet_NaN());
 }
@@ -94,8 +94,7 @@ void contribution::averaged(const round_result& result) {
     return;
   }
   const auto sent = result.given.floats();
-  SHOAL_CHECK(sent.size() == residual_.size(),
-              "what we gave is what the codec left of the gradient");
+  SHOAL_CHECK(sent.size() == residual_.size(), "the contribution has the size of the gradient");
   for (const auto& [begin, end] : taken)
     for (auto i = begin; i < end; ++i)
       residual_[i] = static_cast<float>(weight * (double{ours->given[i]} - double{sent[i]}));

@@ -1,20 +1,19 @@
-// What a peer of the synchronous method gives to a round, and what it keeps of its gradients for
-// the next one (error feedback).
-//   given = (sum of the gradients + residual) / samples; weight: samples
-//   top_k       what the reducers are given are the largest values of `given`;   residual' =
-//   samples (given - what they are given) PowerSGD    round 1: P = given Q; round 2: Q' = given^T
-//   P, and the rest;     residual' = samples (given - P Q'^T)
-// The residual is in the units of the sum, not of the mean: a sample's gradient that waits in it
-// counts later as it would have counted now,
-//   once, by what its round weighs, whatever else the peer has computed until then. (A residual of
-//   the mean would count for as many samples as the peer has next time.) So the sums over all
-//   rounds of weight times mean, and what is left in the residuals, are the sum of all gradients
-//   that were taken.
-// It changes only in a round that ended well, and only where what we gave was taken, value by
-// value; elsewhere it stays, as do the gradients
-//   if the round failed, and as they are lost without a residual where others went on without them.
-//   It is the peer's own: it belongs to nobody else's state and is forgotten when the peer adopts
-//   another one.
+// The contribution of a peer of the synchronous method to a round, and the residual that the peer
+// keeps for the next round (error feedback).
+//     given = (sum of the gradients + residual) / samples; weight: samples
+//     top_k: the reducers get the largest values of `given`;
+//         residual' = samples (given - sent)
+//     PowerSGD: round 1: P = given Q; round 2: Q' = given^T P, and the rest;
+//         residual' = samples (given - P Q'^T)
+// The residual is in units of the sum of gradients, not of their mean. So a gradient that waits in
+// the residual has the same total weight as if it had been sent at once. The number of samples that
+// the peer computes meanwhile makes no difference. Summed over all rounds, weight times mean plus
+// the final residuals equals the sum of all gradients in successful contributions.
+//
+// The residual changes only in a successful round, and only for values that the reducers took. If
+// the round fails, the peer keeps its gradients. The residual belongs to the peer alone: it is not
+// part of the shared state, and the peer drops it when it adopts another state.
+//
 // Source: Karimireddy et al., "Error Feedback Fixes SignSGD and other Gradient Compression
 // Schemes", arXiv:1901.09847; Vogels et al., arXiv:1905.13727, algorithm 2.
 #pragma once
@@ -28,8 +27,7 @@
 
 namespace shoal::actors {
 
-/// How what is averaged is written, in each of the two rounds of PowerSGD; otherwise `first` is
-/// all.
+/// The codecs of a round, or of the two rounds of PowerSGD. Other methods use `first` only.
 struct averaging_codecs {
   round_codecs first, second;
 };
@@ -39,11 +37,12 @@ public:
   contribution(std::shared_ptr<const workload> work, averaging_codecs codecs)
       : work_(std::move(work)), codecs_(std::move(codecs)) {}
 
-  /// Sets what `request` says of values and codecs. `sum` [value_count] of `samples` gradients at
-  /// the state `at`, whose Q counts; with no samples it may be empty, and zeros are given.
+  /// Sets the values and codecs of `request`. `sum` [value_count] is the sum of `samples` gradients
+  /// at the state `at`, which provides Q. With 0 samples, `sum` may be empty, and the contribution
+  /// is zeros.
   void begin(const model_state& at, std::span<const double> sum, std::uint64_t samples,
              round_request& request);
-  /// The round of the last begin() has ended well.
+  /// The round of the last begin() has succeeded.
   void averaged(const round_result& result);
   void forget() { residual_.clear(); }
 
@@ -51,7 +50,7 @@ public:
   std::span<const float> residual() const noexcept { return residual_; }
 
 private:
-  /// What one round is about; shared with the group's actor while it lasts.
+  /// The data of one round, shared with the group actor while the round lasts.
   struct round {
     std::uint64_t samples = 0;
     std::vector<float> given, p, q;

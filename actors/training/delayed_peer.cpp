@@ -86,7 +86,8 @@ void delayed_peer::decide() {
   const bool others_crossed = have_crossed(lead);
   if (is_behind(lead) && !others_crossed) {
     if (has_group())
-      cancel_group(); // the round may be too far to be cancelled, and lead there
+      // The round may be too far advanced to be cancelled, and then leads to that branch.
+      cancel_group();
     else if (!next_state_ && !fetches_step())
       return start_download();
   } else if (has_group()) {
@@ -118,11 +119,11 @@ bool delayed_peer::round_is_open() const {
 bool delayed_peer::round_is_empty(const branch& lead) const {
   if (is_behind(lead)) return lead == empty_step();
   if (others().round_under_way(state()->epoch, state()->id)) return false;
-  // The others go on without a round before they have heard that this peer gave something, and
-  // nobody else did.
+  // The others went on without a round before they heard of this peer's contribution, and no other
+  // peer contributed.
   if (others().passed(state()->epoch, state()->id)) return true;
-  // Peers that have given something are gone, or this is the first round. (A peer that went over
-  // with the others before it had a sample gave nothing either.)
+  // Peers that contributed are gone, or this is the first round. (A peer that crossed over before
+  // it had a sample contributed nothing either.)
   const bool gave = given_ && given_->samples > 0;
   return !gave && samples_known() >= options_.target_batch;
 }
@@ -146,16 +147,15 @@ bool delayed_peer::needs_result(const branch& lead) const {
 
 void delayed_peer::find_result() {
   if (!others().peers_through(state()->epoch, state()->id).empty())
-    fetch_step([this](std::optional<taken_step> step) {
-      step_fetched(std::move(step));
-    }); // too late for that round
+    // The peer is too late for that round.
+    fetch_step([this](std::optional<taken_step> step) { step_fetched(std::move(step)); });
   else if (given_ && may_lead())
     average();
 }
 
 bool delayed_peer::may_compute(const branch& lead) const {
-  // When the others have gone over already and this peer makes its step, a job would keep it from
-  // following them until the job is over.
+  // The others have crossed over and this peer makes its step. A new job would delay its crossing
+  // until the job ends.
   const bool about_to_cross = is_behind(lead) && next_state_;
   const bool round_comes_first = how_.overlap == overlap::update && has_group();
   return !waiting_ && !about_to_cross && !round_comes_first;
@@ -200,8 +200,10 @@ void delayed_peer::step_done() {
   const auto next = *std::exchange(next_state_, nullptr);
   ahead_ = next_step{next, step_group_, std::exchange(fetched_, 0)};
   if (ahead_->fetched == 0) here().observe(step_made{state()->id, next->id, step_group_});
-  keep_served(state(), made_step(next)); // peers that missed the round want it now
-  if (given_) given_->sum.reset(); // its weight is still part of what the others know of this round
+  // Peers that missed the round need the step now.
+  keep_served(state(), made_step(next));
+  // The weight of this batch still counts in what the others know of this round.
+  if (given_) given_->sum.reset();
   held().end_round();
   publish();
   decide();
@@ -213,7 +215,8 @@ void delayed_peer::step_fetched(std::optional<taken_step> step) {
     try_again_in(pause_after_failure());
     return look_up_progress();
   }
-  give_back_given(); // it is not in that round, or the others know better
+  // The samples are not in that round, or the shard knows that they are.
+  give_back_given();
   step_group_ = {};
   fetched_ = step->gradient.size();
   make_step(step->gradient, step->after, step->samples - state()->samples);
@@ -238,7 +241,8 @@ void delayed_peer::cross() {
   checkpoint_if_due();
   wait(false);
   enter(mode::computing);
-  decide(); // starts the round and the next job first: what is published says so
+  // Starts the round and the next job first, so that the published record includes them.
+  decide();
   publish();
   look_up_progress();
 }

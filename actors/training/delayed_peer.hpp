@@ -1,24 +1,27 @@
-// A training peer of DeDLOC that computes the next batch while the last one is averaged, and the
-// step made. A step is then taken with gradients that are one step old, all of them, at every peer:
+// A DeDLOC training peer that computes the next batch while the last one is averaged and the step
+// is made. All peers then take each step with gradients that are one step old:
 //
 //   state t+1 = step(state t, mean gradient of batch t+1 at state t-1)
 //
-// A peer at state t computes towards batch t+2, as its record says. Beside that the round on state
-// t is under way, to which it gave what it had computed at state t-1, and which ends in state t+1;
-// that is kept and not used before batch t+2 is full. Then the peer goes over to it, enters the
-// next round with what it has just computed, and goes on computing there. If the round is not over
-// by then, it waits: the batch is no larger than without overlap. So a step lasts as long as the
-// longer of the two, and not as long as both.
-//   overlap::update: it computes nothing during the round itself; only the step, which the host's
-//   processor may make, is beside it.
-// The first epoch only fills this pipeline: a step without a gradient, which every peer makes alone
-// (and again, when nobody who is left knows of a round any more). A round that fails is tried again
-// with the same gradients. Who has missed one (a joiner, too: it came while it was going on)
-// downloads the step from those who have its result, while it computes: so it goes over to the next
-// state with the others, and loses nothing but what was in that round. Source: delayed gradient
-// averaging and delayed parameter updates: Diskin et al., arXiv:2106.10207, section 3.1; Ren et
-// al., "ZeRO-Offload", arXiv:2101.06840, section 5.2; Zhu et al., "Delayed Gradient Averaging",
-// NeurIPS 2021.
+// A peer at state t computes towards batch t+2, as its record says. At the same time, the round on
+// state t runs. Its contributions were computed at state t-1, and its result is state t+1. The peer
+// keeps that state until batch t+2 is full. The peer then crosses over: it moves to state t+1,
+// enters the next round with the gradients that it has just computed, and computes on. If the round
+// is not over by then, the peer waits, so batches are no larger than without overlap. A step thus
+// takes as long as the longer of computing and averaging, rather than their sum.
+//
+// With overlap::update, the peer computes nothing during the round itself. Only the optimizer step,
+// which the host's processor may make, overlaps with computing.
+//
+// The first epoch only fills this pipeline. It ends with a step without a gradient, which every
+// peer makes alone. Peers repeat that empty step when no live peer knows of a round. A failed round
+// is tried again with the same gradients. A peer that missed a round, such as a joiner, downloads
+// the step from peers that have it, while it computes. It then crosses over together with the
+// others, and loses only what it gave to that round.
+//
+// Source: delayed gradient averaging and delayed parameter updates: Diskin et al.,
+// arXiv:2106.10207, section 3.1; Ren et al., "ZeRO-Offload", arXiv:2101.06840, section 5.2; Zhu et
+// al., "Delayed Gradient Averaging", NeurIPS 2021.
 #pragma once
 
 #include "actors/training/overlap_options.hpp"
@@ -43,32 +46,33 @@ private:
   void describe(progress& mine) const override;
   bool may_leave() const override { return !has_group() && !next_state_; }
 
-  /// What the round on our state is given.
+  /// The contribution to the round on the peer's state.
   struct batch {
-    std::shared_ptr<const gradient_sum> sum; // null when it is averaged
+    std::shared_ptr<const gradient_sum> sum; // null once it is averaged
     std::uint64_t samples = 0;
   };
-  /// What a round has led to.
+  /// The result of a round.
   struct next_step {
     state_ptr state;
-    group_id group;            // zero: no round of ours
-    std::uint64_t fetched = 0; // bytes, if we downloaded it
+    group_id group;            // zero if the peer was in no round
+    std::uint64_t fetched = 0; // bytes of the download, if there was one
   };
 
-  // What decide() asks, in its order. `lead` is the leading branch.
+  // The questions of decide(), in its order. `lead` is the leading branch.
   bool is_behind(const branch& lead) const { return !(lead == own_branch()); }
-  /// Whether the peer is with the others. One that is still joining begins to be, or downloads.
+  /// True if the peer keeps pace with the swarm. A joining peer starts computing here, or
+  /// downloads.
   bool takes_part(const branch& lead);
-  /// The round on the peer's state is still to come for it.
+  /// True if the round on the peer's state is still to come for this peer.
   bool round_is_open() const;
-  /// That round has no gradients, and all go on without it.
+  /// True if that round has no gradients, and the swarm goes on without it.
   bool round_is_empty(const branch& lead) const;
-  /// Its contributors are too few for a group, or nobody can reach them: a peer that came late
-  /// makes up the group, with nothing.
+  /// True if the contributors of the round are too few for a group, or cannot be reached. A peer
+  /// without a contribution then joins them with an empty one.
   bool must_make_up_group() const;
-  /// The others have gone over to the state that the peer keeps for the next step.
+  /// True if the other peers have crossed over to the state that this peer keeps for the next step.
   bool have_crossed(const branch& lead) const;
-  /// The result of the round is to be got now, by averaging or from those who have it.
+  /// True if the peer now needs the result of the round, by averaging or by download.
   bool needs_result(const branch& lead) const;
   void find_result();
   bool may_compute(const branch& lead) const;
@@ -76,15 +80,15 @@ private:
   branch branch_of(const model_state& state) const {
     return {state.epoch, state.samples, state.id};
   }
-  /// Where the step leads that needs no round: to our own state, one epoch on.
+  /// The branch after a step without a round: the same state, one epoch later.
   branch empty_step() const;
   state_ptr make_empty_step() const;
   bool passes() const;
-  /// What was for the round on our state, to the shard.
+  /// Returns the samples of the contribution to the shard.
   void give_back_given();
-  /// Samples in the contributions to the round on our state.
+  /// The samples in all known contributions to the round on the peer's state.
   std::uint64_t contributions_known() const;
-  /// Goes over to the next state, and starts the round on it.
+  /// Moves to the next state and starts its round.
   void cross();
   void average();
   void wait(bool for_round);
@@ -94,7 +98,7 @@ private:
   std::optional<batch> given_;
   std::optional<next_step> ahead_;
   std::uint64_t fetched_ = 0; // bytes of the step that is being repeated
-  bool waiting_ = false;      // the batch is full, the round not over
+  bool waiting_ = false;      // the batch is full, and the round is not over
 };
 
 } // namespace shoal::actors

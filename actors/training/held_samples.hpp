@@ -1,9 +1,9 @@
 // The samples that a peer has a lease on, from their arrival until a round has averaged them. A
 // plain state machine.
-//   ready --take, start--> running --end_job, add_computed--> computed --begin_round--> in the
-//   round --end_round--> not held
-// A round that fails puts its samples back to `computed` (retry_round). A peer that changes its
-// state gives all of them back (give_up).
+//     ready --take, start--> running --end_job, add_computed--> computed --begin_round-->
+//     in the round --end_round--> not held
+// A failed round puts its samples back to `computed` (retry_round). A peer that changes its state
+// gives up all of them (give_up).
 #pragma once
 
 #include "actors/ids.hpp"
@@ -51,15 +51,15 @@ public:
   sample_job take(std::uint64_t most, std::uint64_t sample_bytes, duration now);
   void start(sample_job job) { running_ = std::move(job); }
   const std::optional<sample_job>& running() const noexcept { return running_; }
-  /// The job that was running. None: no job was.
+  /// The job that was running; empty if there was none.
   std::optional<sample_job> end_job() { return std::exchange(running_, std::nullopt); }
 
-  // Computed: their gradients are here, and in no round yet.
+  // Computed: the gradients are part of the sum, and in no round yet.
   void add_computed(const std::vector<sample_range>& ranges, std::uint64_t count);
   bool none_computed() const noexcept { return computed_.empty(); }
   /// Samples that count towards the next round, or that a failed round has not averaged yet.
   std::uint64_t counted() const noexcept { return counted_; }
-  /// These count no more.
+  /// Stops counting this many samples.
   void uncount(std::uint64_t count) { counted_ -= std::min(counted_, count); }
   /// The counted samples and those of a running job whose result will count.
   std::uint64_t promised() const {
@@ -73,7 +73,7 @@ public:
   const std::vector<sample_range>& in_round() const noexcept { return in_round_; }
   std::vector<sample_range> take_in_round() { return std::exchange(in_round_, {}); }
 
-  // All.
+  // Functions for all phases.
   /// Takes out the samples that are computed or in the round, and marks the running job to be
   /// discarded.
   std::vector<sample_range> give_up();

@@ -1,9 +1,8 @@
 // A workload whose gradients are averaged by PowerSGD (kernels/compress/power_sgd.hpp), in two
-// rounds. It wraps another one: a step takes the means of both rounds, makes the gradient from them
-// that they stand for, and lets the other one step with that. The Q that the next step begins with
-// is part of the state, behind the optimizer's: who downloads a state has it, as do checkpoints,
-// and what travels as a step that others repeat are the two means, which give the same bits
-// everywhere. (docs/adr/0015)
+// rounds. It wraps another workload. A step reconstructs the gradient from the means of both
+// rounds, and passes it to the wrapped workload. The Q of the next step is part of the state, after
+// the optimizer's data, so downloads and checkpoints include it. Peers that repeat a step download
+// the two means, which give the same bits everywhere. docs/adr/0015 has the reasons.
 #pragma once
 
 #include "actors/training/workload.hpp"
@@ -28,11 +27,11 @@ public:
                     std::span<double> gradient_sum) const override {
     return inner_->accumulate(at, samples, count, gradient_sum);
   }
-  /// Means that give no finite gradient (nobody honest has such) are as a gradient that is not
-  /// finite.
+  /// If the means give no finite gradient, the wrapped workload gets a gradient that is not finite.
+  /// Correct peers never produce such means.
   model_state step(const model_state& at, const payload& means) const override;
 
-  /// A state of the wrapped workload with the first Q, as where training begins.
+  /// A state of the wrapped workload with the initial Q.
   model_state with_first_q(model_state state) const;
 
 private:
@@ -40,9 +39,9 @@ private:
   kernels::power_sgd how_;
 };
 
-/// The Q of a state of such a workload [how.state_size()]. Requires: it has numbers.
+/// The Q of a state of such a workload [how.state_size()]. Requires: the state is not hollow.
 std::span<const float> q_of(const kernels::power_sgd& how, const model_state& state);
-/// The optimizer's state without it.
+/// The optimizer's state without Q.
 payload optimizer_without_q(const kernels::power_sgd& how, const model_state& state);
 
 } // namespace shoal::actors

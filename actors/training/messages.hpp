@@ -15,9 +15,9 @@
 
 namespace shoal::actors {
 
-/// Asks for `object`, or, if that is zero, for the state that the asked peer shares. A donor that
-/// offers the object keeps it for the asker as long as chunk requests or state_hold arrive.
-/// `reserve`: the asker wants no chunks yet.
+/// Asks for `object`, or, if that is zero, for the state that the receiver shares. A donor that
+/// offers the object keeps it for the asker while chunk requests or state_hold arrive. `reserve`:
+/// the asker wants no chunks yet.
 struct state_request {
   id128 object;
   std::uint8_t reserve = 0;
@@ -25,12 +25,11 @@ struct state_request {
   SHOAL_MESSAGE(state_request, x.object, x.reserve, x.reply_to)
 };
 
-/// A donor's object: `size` bytes (parameters, then optimizer state; for a step the averaged
-/// gradient). `hashes` has the first 16 bytes of BLAKE2b-256 of each chunk. For a step, `state`,
-/// `epoch` and `samples` are those after it. `commits` are the commits of the rounds before this
-/// state that the shard has not answered yet. The asker adopts them with the state. Otherwise the
-/// samples of a round whose members are all lost would be used again although the state contains
-/// them.
+/// A donor's object of `size` bytes: parameters, then optimizer state; for a step, the averaged
+/// gradient. `hashes` has the first 16 bytes of BLAKE2b-256 of each chunk. For a step, `state`,
+/// `epoch` and `samples` are those after it. `commits` are commits of earlier rounds that the shard
+/// has not answered yet. The asker adopts them with the state. Otherwise, if all members of a round
+/// are lost, its samples would be leased again although the state contains them.
 struct state_offer {
   id128 object;
   std::uint64_t epoch = 0;
@@ -53,8 +52,8 @@ struct state_refused {
   SHOAL_MESSAGE(state_refused, x.why)
 };
 
-/// Asks the donor to keep the object, since the download goes on. `done`: the sender needs no more
-/// chunks. It gets no answer.
+/// Asks the donor to keep the object, because the download continues. `done`: the sender needs no
+/// more chunks. The donor sends no answer.
 struct state_hold {
   id128 object;
   std::uint8_t done = 0;
@@ -70,7 +69,7 @@ struct state_chunk_request {
   SHOAL_MESSAGE(state_chunk_request, x.object, x.offset, x.count, x.reply_to)
 };
 
-/// An empty payload says that the donor does not hold that object any more.
+/// A chunk. An empty payload says that the donor does not hold the object any more.
 struct state_chunk {
   id128 object;
   std::uint64_t offset = 0;

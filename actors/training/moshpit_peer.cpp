@@ -67,8 +67,8 @@ double moshpit_peer::missing_samples() const {
   return wanted - known;
 }
 
-/// Cut off, ahead, or alone in its line again and again: it goes no further away from the others
-/// than this, and only looks for somebody to average with.
+/// True if a peer that is cut off, ahead, or alone in its group has made too many local steps. It
+/// then only looks for peers to average with, so that it stays close to the swarm.
 bool moshpit_peer::exhausted() const {
   const auto most =
       (how_.local_batch ? options_.target_batch / options_.micro_batch : how_.local_steps) *
@@ -102,7 +102,8 @@ void moshpit_peer::decide() {
   }
   if (has_group()) {
     auto others = expected();
-    if (others.empty() && swarm_epoch() > state()->epoch) // nobody will come here any more
+    // No other peer will come to this group any more.
+    if (others.empty() && swarm_epoch() > state()->epoch)
       cancel_group();
     else
       tell_group(std::move(others), 0);
@@ -147,7 +148,8 @@ void moshpit_peer::step() {
 void moshpit_peer::step_done() {
   auto job = finished_job();
   auto result = std::exchange(next_, nullptr);
-  if (!job) { // of a state that we gave up while it ran; the average is of the one that we have now
+  // The peer left that state while the job ran. The average is of its present state.
+  if (!job) {
     if (average_) apply();
     return decide();
   }
@@ -168,7 +170,7 @@ void moshpit_peer::step_done() {
 }
 
 void moshpit_peer::discard_work() {
-  if (averaged_) set_state(averaged_); // its samples are given back: they must not be in it
+  if (averaged_) set_state(averaged_); // without the samples that are given back
   average_.reset();
   contributed_.reset();
   samples_before_ = 0;
@@ -193,7 +195,7 @@ void moshpit_peer::start_round() {
   request.codecs = options_.codecs.first;
   request.must_be_finite = true;
   request.expected = expected();
-  // The swarm has gone on, and left nobody here to wait for.
+  // The swarm has moved on, and no other peer is left in this group.
   if (request.expected.empty() && swarm_epoch() > state()->epoch) return skip_round();
   request.values = rule_->contribution(*state(), *averaged_);
   held().begin_round();
@@ -207,34 +209,35 @@ void moshpit_peer::start_round() {
 }
 
 void moshpit_peer::round_ended(const round_result& result) {
-  if (!contributed_) return; // we have given back what was in it
+  // The contribution has been given back.
+  if (!contributed_) return;
   if (result.succeeded()) {
     send_commit(result);
     note_round(result);
     held().end_round();
     steps_ = 0;
-    // One offset for the whole group: its members go apart, and the groups that they go to fill
-    // evenly.
+    // All members add the same offset. They move to different groups, which fill evenly.
     average_ =
         average{std::exchange(contributed_, nullptr), result.values, result.group,
                 static_cast<std::uint32_t>((result.member + result.group.low) % how_.grid.side)};
     if (!held().running()) apply();
     return;
   }
-  if (result.reason ==
-      reason::not_finite) { // we have gone astray: what was averaged last is what all others took
+  // The peer's own parameters are not finite. It goes back to the last average, which all others
+  // took.
+  if (result.reason == reason::not_finite) {
     steps_ = 0;
     give_back_work();
     return skip_round();
   }
-  // Its steps are in our parameters, and in the next round.
+  // The steps stay in the peer's parameters, and go into the next round.
   contributed_.reset();
   held().retry_round();
   if (result.reason == reason::cancelled && (draining() || swarm_epoch() == state()->epoch))
     return decide();
   if (!exhausted()) return skip_round();
-  // If everybody is, nobody computes what would make the next round due: they look for each other
-  // in this one, elsewhere.
+  // If all peers are exhausted, none computes the samples that make the next round due. They look
+  // for each other in this round, at other coordinates.
   move_to(any_digit());
   samples_before_ = 0;
   here().observe(phase_changed{peer_phase::computing, state()->epoch, state()->id});
@@ -279,7 +282,8 @@ void moshpit_peer::apply() {
 void moshpit_peer::applied() {
   applying_ = false;
   auto result = std::exchange(next_, nullptr);
-  if (!average_) return decide(); // given up meanwhile
+  // The average was given up meanwhile.
+  if (!average_) return decide();
   const auto what = *std::exchange(average_, std::nullopt);
   const auto before = averaged_->id;
   keep_served(averaged_);

@@ -1,4 +1,4 @@
-// Observations of a peer in training: what it computed, its steps, its downloads, and its phase.
+// Observations of a peer in training: computed samples, steps, downloads, and phases.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -36,8 +36,8 @@ struct stepped {
   group_id group;
 };
 
-/// With overlap: a peer computed the step that follows from a round's result. The peer goes over to
-/// the new state later, unless it dies before; other peers may download it until then.
+/// With overlap: a peer computed the step from a round's result. The peer crosses over to the new
+/// state later, unless it dies first. Other peers may download the step until then.
 struct step_made {
   static constexpr std::string_view observed_as = "step_made";
   state_id before, after;
@@ -50,20 +50,21 @@ struct adopted {
   std::uint64_t epoch = 0;
   state_id state;
   std::uint64_t bytes = 0;
-  bool of_step =
-      false; ///< with overlap: it repeated a step, and may be the first peer in that state
-  bool beside = false; ///< it computed meanwhile and keeps the result
+  /// With overlap: the peer repeated a step, and may be the first one in that state.
+  bool of_step = false;
+  bool beside = false; ///< the peer computed meanwhile and keeps the result
 };
 
 /// The download of a state, or of a missed step, ended. For a resumed download the numbers count
-/// only what was new.
+/// only new chunks.
 struct download_ended {
   static constexpr std::string_view observed_as = "download_ended";
   bool step = false;
-  std::uint64_t epoch = 0; ///< of the state; of a step the epoch after it; 0: nobody offered it
+  /// The epoch of the state, or the epoch after the step; 0 if no donor offered the object.
+  std::uint64_t epoch = 0;
   actors::reason reason = reason::none;
-  std::uint64_t bytes = 0;    ///< of the chunks that arrived
-  std::uint64_t rejected = 0; ///< of these, the bytes of chunks with a wrong hash
+  std::uint64_t bytes = 0;    ///< bytes of the chunks that arrived
+  std::uint64_t rejected = 0; ///< bytes of chunks with a wrong hash
   std::uint32_t donors = 0;   ///< the number of donors that sent at least one chunk
 };
 

@@ -1,5 +1,5 @@
-// The optimizer step of a peer: kernels::step, applied to the state that peers share. Every
-// workload that has numbers uses it.
+// The optimizer step of a peer: kernels::step, applied to the shared state. Every workload that is
+// not hollow uses it.
 #pragma once
 
 #include "actors/training/workload.hpp"
@@ -10,7 +10,7 @@
 
 namespace shoal::actors {
 
-/// The state where training starts: no epoch, and a fresh optimizer.
+/// The state at which training starts: epoch 0, with a fresh optimizer.
 model_state fresh_state(const kernels::optimizer_config& optimizer, std::vector<float> parameters);
 
 /// The state after a step with the mean gradient. `layout`: see kernels::step.

@@ -7,7 +7,7 @@ namespace shoal::actors {
 
 namespace {
 
-/// to + (now - from); `to` itself where nothing has changed meanwhile.
+/// to + (now - from); `to` itself if nothing changed meanwhile.
 payload shifted(const payload& now, const payload& from, payload to) {
   if (now.is_hollow() || now.empty() || now.bytes().data() == from.bytes().data()) return to;
   std::vector<float> out(now.floats().begin(), now.floats().end());
@@ -33,7 +33,7 @@ outer_rule::result delta_rule::after(const averaged_round& round, const workload
   const auto split = round.now.parameters.size();
   next.parameters =
       shifted(round.now.parameters, round.contributed.parameters, round.mean.slice(0, split));
-  // The optimizer's state becomes its mean: a difference of second moments on top could make them
+  // The optimizer's state becomes its mean. With a difference added, second moments could become
   // negative.
   if (round.mean.size() > split)
     next.optimizer = work.mended(round.mean.slice(split, round.mean.size() - split));

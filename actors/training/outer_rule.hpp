@@ -1,46 +1,51 @@
-// What peers that take optimizer steps of their own give to a round of averaging, and the state
-// that they make of its mean.
-//   Moshpit SGD (the delta rule): contribution = parameters x; next = mean + (x now - x when the
-//   round began) DiLoCo, for comparison:       contribution = shared - x; next = an outer SGD step
-//   from `shared` with that mean as the gradient, and
-//                                 the outer momentum in model_state::method_state
-// A rule may contribute a part of the parameters only, which follows from the epoch. Rules are
-// values without a state of their own: what they must remember is in the states that they are
-// given.
+// An outer rule belongs to a method whose peers take local optimizer steps. It makes a peer's
+// contribution to a round, and the peer's next state from the mean.
+//     Moshpit SGD (the delta rule):
+//       contribution = parameters x
+//       next = mean + (x now - x when the round began)
+//     DiLoCo, for comparison:
+//       contribution = shared - x
+//       next = an outer SGD step from `shared` with the mean as the gradient;
+//              the outer momentum is in model_state::method_state
+// A rule may contribute only a part of the parameters, chosen by the epoch. Rules have no state of
+// their own: everything that they must remember is in the states.
 #pragma once
 
 #include "actors/training/workload.hpp"
 
 namespace shoal::actors {
 
-/// A round that ended well, as one member sees it.
+/// A successful round, as one member sees it.
 struct averaged_round {
   const model_state& now; ///< the peer's own state, with the steps that it took during the round
-  const model_state& contributed; ///< the same when the round began
+  const model_state& contributed; ///< the peer's own state when the round began
   const model_state& shared;      ///< the peer's state after the last round
-  const payload& mean;            ///< of the contributions
+  const payload& mean;            ///< the mean of the contributions
 };
 
 class outer_rule {
 public:
   virtual ~outer_rule() = default;
 
-  /// The values that a peer gives to the round on `own`; its state after the last round was
-  /// `shared`. They have the same size at all members of a group. Called in the actor.
+  /// The peer's contribution to the round on `own`. `shared` is its state after the last round. The
+  /// size is the same for all members of a group. Called in the actor.
   virtual payload contribution(const model_state& own, const model_state& shared) const = 0;
 
   struct result {
-    model_state shared; ///< what the peer serves, and begins the next round from; epoch and id are
-                        ///< set by the caller
-    model_state own; ///< what it computes with: `shared`, and what its own steps during the round
-                     ///< add to that
+    /// The state that the peer serves, and begins the next round from. The caller sets epoch and
+    /// id.
+    model_state shared;
+    /// The state that the peer computes with: `shared`, and the changes of its own steps during the
+    /// round.
+    model_state own;
   };
-  /// The states after the round. Called on a compute thread: it must be a pure function.
+  /// The states after the round. A pure function; it is called on a compute thread.
   virtual result after(const averaged_round& round, const workload& work) const = 0;
 };
 
-/// The parameters, and `with_optimizer` the optimizer's state, are averaged; what a peer's own
-/// steps during the round have changed is added to the mean. What it serves has that, too.
+/// Averages the parameters and, with `with_optimizer`, the optimizer's state. Adds to the mean the
+/// changes that the peer's own steps made during the round. The shared state has these changes,
+/// too.
 class delta_rule final : public outer_rule {
 public:
   explicit delta_rule(bool with_optimizer) : with_optimizer_(with_optimizer) {}

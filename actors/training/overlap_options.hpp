@@ -8,11 +8,11 @@
 
 namespace shoal::actors {
 
-/// What goes on while the next batch is computed, whose gradients are then one step old.
+/// The work that overlaps with computing the next batch. Its gradients are then one step old.
 enum class overlap : std::uint8_t {
   none,
   update,    ///< the optimizer's step (delayed parameter updates)
-  averaging, ///< the round of averaging, too (delayed gradient averaging)
+  averaging, ///< the averaging round, too (delayed gradient averaging)
 };
 
 constexpr auto names_of(overlap) {

@@ -51,7 +51,7 @@ void peer::decide() {
     if (lead != own_branch()) return start_download();
     break;
   case mode::averaging:
-    // Somebody went ahead without us: no use waiting for a group that will not come.
+    // Other peers went ahead without this one: the group will not form.
     if (!has_group()) return;
     if (lead != own_branch())
       cancel_group();
@@ -66,7 +66,7 @@ void peer::decide() {
   if (now() < not_before_) return;
   if (options_.epochs != 0 && state()->epoch >= options_.epochs) return enter(mode::stopped);
   if (samples_known() >= options_.target_batch) {
-    // Who does not know yet whether it can be reached would be a bad leader; the look is short.
+    // A peer without a reachability verdict would be a bad leader. The inquiry is short.
     if (!held().running() && may_lead()) start_round();
     return;
   }
@@ -79,7 +79,8 @@ void peer::compute_next() {
   if (held().running() || current_mode() != mode::computing) return;
   if (held().none_ready()) return request_samples();
   auto wanted = next_job_samples();
-  if (wanted == 0) { // what is missing is being computed; the next records will say so
+  // The missing samples are being computed. The next records will show them.
+  if (wanted == 0) {
     if (!idle_) announce();
     idle_ = true;
     return;
@@ -103,7 +104,8 @@ void peer::compute_next() {
   if (nearly_there()) announce();
 }
 
-/// So near to the target that each job is news: who does not hear of it computes what nobody needs.
+/// True if the target is so near that each job is news. A peer that does not hear of a job would
+/// compute superfluous samples.
 bool peer::nearly_there() const {
   return missing_samples() <= 25 * to_seconds(options_.min_refresh) * swarm_speed();
 }
@@ -124,8 +126,8 @@ void peer::gradient_done() {
 
 // -- averaging ------------------------------------------------------------------------------------
 
-/// A peer that has begun a job comes when the job is over; the gathering times of earlier rounds do
-/// not tell.
+/// The time for which the other peers' running jobs may delay them. Gathering times of earlier
+/// rounds do not predict it.
 duration peer::others_jobs() const {
   double longest = 0;
   for (const auto& one : expected()) {
@@ -162,7 +164,7 @@ void peer::round_ended(const round_result& result) {
     enter(mode::stepping);
     return start_step(result);
   }
-  // The gradients are kept for the next attempt.
+  // The gradients stay for the next attempt.
   held().retry_round();
   enter(mode::computing);
   publish();
@@ -226,7 +228,8 @@ void peer::step_done() {
   here().observe(stepped{state()->epoch, before, state()->id, step_group_});
   checkpoint_if_due();
   enter(mode::computing);
-  decide(); // starts the next job first, so that what is published promises its samples
+  // Starts the next job first, so that the published record promises its samples.
+  decide();
   publish();
   look_up_progress();
 }

@@ -1,6 +1,5 @@
-// A training peer of DeDLOC: computes gradients at its own pace, and with everybody else steps
-// when the swarm has accumulated the target batch. It decides everything itself from the records of
-// the others.
+// A training peer of DeDLOC. It computes gradients at its own pace. When the swarm has accumulated
+// the target batch, all peers step together. Each peer decides from the records of the others.
 //
 //   joining -> computing -> averaging -> (step) -> computing ...
 //                  |            |
@@ -16,7 +15,7 @@
 
 namespace shoal::actors {
 
-/// The method is one branch for all, whose steps everybody can repeat.
+/// The training peers of DeDLOC share one branch, and every peer can repeat its steps.
 class peer : public training_peer {
 public:
   peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool,
@@ -31,7 +30,7 @@ protected:
       : training_peer(config, on, std::move(options), traits, std::move(pool), std::move(dht)),
         contribution_(this->pool()->shared_work(), options_.codecs) {}
 
-  /// What one compute job writes; shared with the compute thread.
+  /// The output of one compute job, shared with the compute thread.
   struct gradient_sum {
     std::vector<double> values;
     double loss_sum = 0;
@@ -48,8 +47,8 @@ protected:
   void state_adopted() override { contribution_.forget(); }
 
   std::uint64_t samples_known() const;
-  /// Our share of what is still missing, by speed, so that the swarm overshoots little; 0: the
-  /// others are computing it.
+  /// The peer's share of the missing samples, by speed, so that the swarm overshoots little. 0: the
+  /// others are computing them.
   std::uint64_t next_job_samples() const;
 
   bool nearly_there() const;
@@ -61,26 +60,26 @@ protected:
   }
   duration others_jobs() const;
   void start_round();
-  /// Until the next attempt: the others need time to see that this one is over, too.
+  /// The pause before the next attempt. The others need time to see that this attempt is over.
   duration pause_after_failure();
-  /// Computes next_state_ from what the round averaged.
+  /// Computes next_state_ from the result of the round.
   void start_step(const round_result& result);
   void make_step(const payload& gradient, const state_id& after, std::uint64_t weight);
-  /// The step of the job that has ended.
+  /// The step that the ended job has made.
   taken_step made_step(const state_ptr& next);
   virtual void step_done();
 
-  state_id parent_; // of the state before our last step
+  state_id parent_; // id of the state before the last step
   std::shared_ptr<gradient_sum> sum_;
-  contribution
-      contribution_; // what the peer gives to rounds, and what is left of it for later ones
+  // The peer's contribution to rounds, and its residual.
+  contribution contribution_;
   std::uint64_t round_attempts_ = 0;
-  duration not_before_{};                 // of the next attempt
+  duration not_before_{};                 // earliest time of the next attempt
   std::shared_ptr<state_ptr> next_state_; // written by the step job
   group_id step_group_;
-  payload step_gradient_; // of the step job
-  duration stepped_{};    // when we took our last step
-  bool idle_ = false;     // the others are computing the rest
+  payload step_gradient_; // the gradient of the step job
+  duration stepped_{};    // time of the last step
+  bool idle_ = false;     // the others are computing the missing samples
 };
 
 } // namespace shoal::actors

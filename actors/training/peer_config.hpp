@@ -19,23 +19,24 @@ namespace shoal::actors {
 struct peer_config {
   std::uint64_t target_batch = 256; ///< samples of the whole swarm in a step or a round
   std::uint64_t micro_batch = 8;    ///< samples of one compute job
-  std::uint64_t epochs = 0;         ///< the peer stops computing after so many; 0: never
+  std::uint64_t epochs = 0;         ///< the peer stops computing after this epoch; 0: never
   std::uint32_t prefetch_samples = 64;
   duration min_refresh = std::chrono::milliseconds(200);
   duration max_refresh = std::chrono::seconds(5);
   duration record_lifetime = std::chrono::seconds(15);
   device_profile device;
   averaging_config averaging;
-  averaging_codecs codecs; ///< of what is averaged
+  averaging_codecs codecs; ///< the codecs of averaged values
   fetch_config fetch;
   reachability_config reachability;
-  std::uint64_t max_uploads = 8;      ///< joiners that the peer sends a state to at the same time
+  std::uint64_t max_uploads = 8;      ///< concurrent downloads that the peer serves
   std::uint64_t checkpoint_every = 0; ///< epochs; 0: never
-  /// Called in the actor when a step of its own has led to such an epoch, by every peer that gets
-  /// there; the first one may write it down. `data_from`: all sample indices that led to the state
-  /// are below it. Not a message: it concerns this host's disk alone.
+  /// The actor calls this when a step of its own has led to such an epoch. Every peer that gets
+  /// there calls it; the first one may write a checkpoint. All sample indices that led to the state
+  /// are below `data_from`. It is no message, because it concerns only this host's disk.
   std::function<void(const state_ptr& state, std::uint64_t data_from)> on_checkpoint;
-  std::shared_ptr<actors::conduct> conduct = honest_conduct(); ///< of this host; in its rounds, too
+  std::shared_ptr<actors::conduct> conduct =
+      honest_conduct(); ///< governs this host, and its rounds
 };
 
 } // namespace shoal::actors

@@ -12,8 +12,8 @@ namespace {
 
 using packed = std::array<std::uint64_t, 9>;
 
-// The flags: bit 0 arriving, bit 1 unreachable, bits 2 and 3 part, bits 8 to 15 reach, from bit 16
-// computes_for_ms.
+// The flags: bit 0 arriving, bit 1 unreachable, bits 2 and 3 part, bits 8 to 15 reach, bits from 16
+// on computes_for_ms.
 constexpr std::uint64_t most_ms = 0xffffffffffffu;
 std::uint64_t flags_of(const progress& p) {
   return (p.arriving != 0 ? 1 : 0) | (p.unreachable != 0 ? 2 : 0) |
@@ -114,9 +114,9 @@ double progress_table::samples_expected_on(const branch& which, duration now,
     auto here = on(e.what, which);
     if (!here && e.what.epoch + 1 != which.epoch) continue;
     const auto said = here ? e.changed : stepped;
-    // Who is still a step behind for us will compute, though it says that it does not.
+    // A peer that still shows the former step will compute, though its record does not announce it.
     const auto reckoned = here ? static_cast<double>(e.what.computes_for_ms) / 1000 : 0;
-    // It was silent for too long when we looked last; what it has said since then we cannot know.
+    // At the last reading, the peer had been silent for too long. Its later records are unknown.
     const bool silent = to_seconds(looked_ - said) > reckoned + spare_seconds ||
                         (here && e.what.computes_for_ms == 0);
     const auto since = silent ? 0 : to_seconds(now - said);

@@ -6,8 +6,8 @@ reached_by reach_agent::reached(bool has_relay) const {
   const auto verdict = known();
   if (verdict == reach::open) return reached_by::all;
   if (!has_relay) return reached_by::nobody;
-  // A relay's signals are enough for most connections with a cone; with the others it would carry
-  // every byte.
+  // Most connections with a cone need only a relay's signals. Otherwise the relay carries every
+  // byte.
   return verdict == reach::cone ? reached_by::all : reached_by::relay;
 }
 
@@ -17,14 +17,14 @@ reach_agent::queries reach_agent::look(const progress_table& others, const caf::
   std::vector<reachability::other> candidates;
   for (const auto& [id, entry] : others.entries())
     candidates.push_back({entry.address, entry.what.reach == reach::open});
-  // The first records name few peers, and a look that asks one peer learns nothing.
+  // The first records name few peers, and an inquiry of one peer fails.
   if (!candidates.empty() && first_look_ == duration{}) first_look_ = now + config_.patience / 4;
   if (now < first_look_) return {};
   return rules_.look(std::move(candidates), self, shards);
 }
 
 std::vector<caf::actor> reach_agent::to_greet(const progress_table& others, bool has_relay) {
-  // The last owner of the leading state may be such a peer: it must be within reach of somebody.
+  // An unreachable peer may be the last owner of the leading state, so it connects to the others.
   if (!config_.enabled || reached(has_relay) != reached_by::nobody) return {};
   std::erase_if(greeted_, [&](peer_id id) { return !others.find(id); });
   std::vector<caf::actor> out;

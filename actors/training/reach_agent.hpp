@@ -1,6 +1,6 @@
-// A peer's side of finding out how others can reach it (actors/reachability.hpp): when it looks,
-// whom it asks, whom it greets so that they can reach it, and what it does for others that look. A
-// plain state machine; the actor that owns it sends the messages.
+// A peer's part in finding out how others can reach it (actors/reachability.hpp). It decides when
+// to inquire, which peers to ask and which to greet, and helps other peers' inquiries. A plain
+// state machine; its owner sends the messages.
 #pragma once
 
 #include "actors/averaging/round.hpp"
@@ -22,42 +22,42 @@ public:
 
   bool enabled() const noexcept { return config_.enabled; }
   reach known() const noexcept { return rules_.known(); }
-  /// Nothing is gained by waiting for a verdict.
+  /// True if waiting for a verdict is of no use.
   bool settled() const noexcept { return rules_.settled(); }
-  /// The hosts that can connect to this peer. `has_relay`: a relay passes on what is sent to it.
+  /// The hosts that can connect to this peer. `has_relay`: a relay forwards messages to this peer.
   reached_by reached(bool has_relay) const;
 
-  // Looking.
-  /// Whether a look may begin.
+  // Inquiries.
+  /// True if an inquiry may begin.
   bool due(duration now) const {
     return config_.enabled && !rules_.looking() && now >= rules_.next_look();
   }
   using queries = std::vector<std::pair<caf::actor, address_query>>;
-  /// Begins a look if it is due; the queries to send. None: no look has begun. The look is over
-  /// after `patience`, and the queries are to be repeated once after `repeat_after`; both timers
-  /// carry token().
+  /// Begins an inquiry if one is due, and returns the queries to send; none if no inquiry began. It
+  /// ends after `patience`. The queries are repeated once, after `repeat_after`. Both timers carry
+  /// token().
   queries look(const progress_table& others, const caf::actor& self,
                const std::vector<caf::actor>& shards, duration now);
   duration patience() const noexcept { return config_.patience; }
   duration repeat_after() const noexcept { return config_.patience / 4; }
   std::uint64_t token() const noexcept { return rules_.token(); }
-  /// Whether the look of that token is under way.
+  /// True if the inquiry of that token is under way.
   bool looking(std::uint64_t token) const { return rules_.looking() && token == rules_.token(); }
   queries again() const { return rules_.again(); }
-  /// Takes in an answer. True: the look has all its answers.
+  /// Takes an answer. True if the inquiry has all its answers.
   template <class Answer>
   bool on(const Answer& message, const caf::strong_actor_ptr& sender) {
     rules_.on(message, sender);
     return rules_.looking() && rules_.complete();
   }
-  /// Ends the look. True: what is known has changed.
+  /// Ends the inquiry. True if the verdict has changed.
   bool conclude(duration now) { return rules_.conclude(now); }
 
-  /// The peers to greet: a peer that nobody can reach dials those that can be reached, so that they
-  /// reach it. Each is named once.
+  /// The peers to greet. A peer that no other host can dial connects to the reachable ones itself,
+  /// so that they can reach it. Each peer is named once.
   std::vector<caf::actor> to_greet(const progress_table& others, bool has_relay);
 
-  // For others that look.
+  // Help for other peers' inquiries.
   dial_helper& helper() noexcept { return helper_; }
 
 private:

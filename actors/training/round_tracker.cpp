@@ -10,7 +10,7 @@ constexpr int most_patience = 4;
 }
 
 void round_tracker::prepare(round_request& request, averaging_config& how) const {
-  // Over long lines the configured time may be too short for any group, ever.
+  // On lines with long delays, the configured time may be too short for any group.
   how.matchmaking_time *= std::clamp(missed_groups_, 1, most_patience);
   request.rate_factors = rates_.factors();
   request.patience = missed_groups_ > 1 ? how.matchmaking_time
@@ -25,9 +25,9 @@ void round_tracker::learn(const round_result& result, duration now) {
     rates_.measured(reducers, result.part_times, result.line_times);
   else if (result.reason == reason::reducer_timeout)
     rates_.timed_out(reducers, result.part_times, result.line_times, now - result.started);
-  else // a reducer that waits for a silent sender, or takes over a lost part, is late for that
-       // reason
+  else
     rates_.unmeasured();
+  // Here a reducer may be late because it waits for a silent sender or takes over a lost part.
   if (result.gathered > duration{}) gathering_.measured(result.gathered);
   const bool missed =
       result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout;

@@ -1,5 +1,5 @@
-// Lessons of a peer's past rounds for its next one: the rates of the others' lines, and how long a
-// group needs to gather. A plain state machine.
+// Remembers a peer's past rounds for the next one: the effective rates of other peers' lines, and
+// the time in which a group gathers. A plain state machine.
 #pragma once
 
 #include "actors/averaging/deadline.hpp"
@@ -13,15 +13,16 @@ public:
   explicit round_tracker(const averaging_config& config)
       : gathering_(4 * config.poll_interval, config.matchmaking_time) {}
 
-  /// Sets what is known of lines and waiting times. The method's own `request.patience` is the
-  /// least that a leader waits.
+  /// Sets rate factors and waiting times. The method's own `request.patience` is a lower bound for
+  /// the wait of a leader.
   void prepare(round_request& request, averaging_config& how) const;
   void learn(const round_result& result, duration now);
 
 private:
   rate_book rates_;
-  adaptive_deadline gathering_; // how long a group that this peer leads may take to gather
-  int missed_groups_ = 0;       // lately; with each the peer looks for a group for longer
+  adaptive_deadline gathering_; // the gathering of groups that this peer leads
+  // Groups missed lately. With each one, the peer looks longer for a group.
+  int missed_groups_ = 0;
 };
 
 } // namespace shoal::actors

@@ -27,7 +27,7 @@ bool contains(const List& list, const caf::actor_addr& whom) {
   return std::find(list.begin(), list.end(), whom) != list.end();
 }
 
-/// Adds `whom` as the latest of at most most_lost_shards.
+/// Adds `whom` as the latest of at most most_lost_shards entries.
 void remember(std::deque<caf::actor_addr>& list, const caf::actor_addr& whom) {
   std::erase(list, whom);
   list.push_back(whom);
@@ -45,8 +45,7 @@ std::vector<caf::actor> shard_client::addresses() const {
 // -- finding a shard ------------------------------------------------------------------------------
 
 void shard_client::look_up(duration now) {
-  // The death of a shard that still has a record is reported at once: that record is not to be read
-  // again at once.
+  // The DHT may still hold the record of a shard that just died. It is not read again at once.
   if (looked_up_ > duration::min() && now - looked_up_ < config_.min_refresh)
     return plan_look_up(looked_up_ + config_.min_refresh - now);
   looked_up_ = now;
@@ -69,8 +68,8 @@ void shard_client::found(const std::vector<shared<record>>& records, duration no
     const auto& r = *each;
     if (!r.address) continue;
     if (auto replica = replica_record::unpack(r.value)) shards_.push_back({r.address, replica});
-    // A shard that runs alone may have records of several incarnations: the one with the latest
-    // record is taken.
+    // A shard without replicas may have records of several incarnations. The one with the latest
+    // expiration counts.
     else if (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns)
       newest = &r;
   }
@@ -86,8 +85,8 @@ bool shard_client::has_replicas() const {
 void shard_client::choose(bool desperate, duration now) {
   const auto rank = [this](const shard_record& one) {
     const auto lost = std::find(lost_.begin(), lost_.end(), weak(one.address));
-    // Of the lost ones the longest lost comes first: it may be back. Then primaries, and the
-    // longest serving.
+    // Lost replicas come last. The first of them is the longest lost, because it may be back. Then
+    // primaries precede backups, and longer serving replicas precede others.
     const auto when = lost == lost_.end() ? -1 : lost - lost_.begin();
     return std::tuple{when, one.replica && one.replica->role != replica_role::primary,
                       one.replica ? one.replica->territory : 0};
@@ -102,7 +101,7 @@ void shard_client::choose(bool desperate, duration now) {
 void shard_client::adopt(const caf::actor& shard, duration now) {
   shard_ = shard;
   io_.watch(shard_);
-  // A replica that takes over has to hear at once what the peer holds.
+  // A replica that takes over has to hear of the peer's samples at once.
   if (has_replicas() && !stopped_) {
     last_samples_ = now;
     const auto have = held_.ready();
@@ -114,13 +113,14 @@ void shard_client::adopt(const caf::actor& shard, duration now) {
   } else {
     request(now);
   }
-  // The former shard may have lost the commits that it did not answer.
+  // The former shard may have lost commits that it did not answer.
   for (const auto& round : unanswered_) io_.send(shard_, caf::make_message(round));
 }
 
 void shard_client::leave() {
   remember(former_, weak(std::exchange(shard_, nullptr)));
-  requested_ = 0; // nobody will honour that credit
+  // The new shard does not know of that credit.
+  requested_ = 0;
 }
 
 void shard_client::down(const caf::actor_addr& whom, duration now) {
@@ -143,8 +143,8 @@ void shard_client::on(const not_primary& what, const caf::strong_actor_ptr& send
       shards_.push_back({what.primary, replica_record{}});
     return adopt(what.primary, now);
   }
-  // The replica has not heard of that loss yet, or nobody is the primary now. If it insists, the
-  // lost primary is back.
+  // That replica has not heard of the loss yet, or there is no primary now. If it repeats the
+  // referral, the lost primary is back.
   if (what.primary && ++referrals_ >= most_referrals) {
     std::erase(lost_, primary);
     referrals_ = 0;
@@ -168,7 +168,7 @@ bool shard_client::is_known(const caf::strong_actor_ptr& sender) const {
 
 void shard_client::request(duration now) {
   if (!shard_ || !config_.streams || stopped_) return;
-  // Credit that has brought nothing for a while is lost: the shard died, or had nothing.
+  // Credit without samples for a while is lost: the shard died, or had no samples.
   if (requested_ > 0 && now - last_samples_ > 2 * config_.max_refresh) requested_ = 0;
   const auto have = requested_ + held_.ready();
   const auto credit = have >= config_.prefetch_samples ? 0 : config_.prefetch_samples - have;
@@ -225,7 +225,7 @@ commit commit_of(const round_result& result, std::uint32_t speaks_for) {
   for (std::uint32_t step = 0; step < speaks_for; ++step) {
     const auto m = (result.member + step) % size;
     const auto& info = result.members[m];
-    // A member that is in another group has its samples there; nobody here may commit them.
+    // A member that joined another group has its samples there, so this group must not commit them.
     const bool elsewhere = std::binary_search(result.declined.begin(), result.declined.end(), m);
     if (info.samples.empty() || elsewhere) continue;
     commit_entry entry{info.peer, info.samples, 0};

@@ -1,16 +1,16 @@
-// A peer's side of the data shard's protocol: which replica of the shard it uses, the credit for
-// samples that it has given, and the commits that the shard has not answered yet. A plain state
-// machine; the actor that owns it carries out what io asks for.
+// A peer's side of the data shard's protocol. It chooses the replica of the shard, asks for
+// samples, and keeps commits until the shard has answered them. A plain state machine; its owner
+// implements io.
 //
-// Choice of the replica: a primary before a backup, the longest serving one first. A replica that
-// died, or that answers that it is not the
-//   primary, is asked again only when no other one is known, or after most_referrals referrals to
-//   it.
+// Replica: a primary before a backup, then the longest serving one first. A replica that died, or
+// that answers not_primary, is asked again only when no other one is known, or after most_referrals
+// referrals to it.
+//
 // Credit: the client asks for samples in strides of a quarter of its window, and when its leases
-// need renewal. Credit that has brought
-//   nothing for two refresh intervals is lost.
-// Commits: each is kept, at most most_commits of them, until a shard has answered it, and is sent
-// again to every new shard.
+// need renewal. Credit without any samples for two refresh intervals is lost.
+//
+// Commits: the client keeps at most most_commits commits. Each is kept until a shard has answered
+// it, and sent again to every new shard.
 #pragma once
 
 #include "actors/averaging/round.hpp"
@@ -39,21 +39,21 @@ struct shard_client_config {
 
 class shard_client {
 public:
-  /// The effects that the client needs.
+  /// The effects of the client.
   class io {
   public:
     virtual ~io() = default;
     virtual void send(const caf::actor& to, caf::message content) = 0;
     /// The peer's own address.
     virtual const caf::actor& self() = 0;
-    /// down() is to be called when `whom` is gone.
+    /// The owner calls down() after the end of `whom`.
     virtual void watch(const caf::actor& whom) = 0;
     virtual void unwatch(const caf::actor& whom) = 0;
-    /// found() is to be called with the shard's records.
+    /// The owner calls found() with the shard's records.
     virtual void look_up_shards() = 0;
-    /// look_up_due() is to be called after `wait`.
+    /// The owner calls look_up_due() after `wait`.
     virtual void look_up_shards_in(duration wait) = 0;
-    /// host::failpoint.
+    /// See host::failpoint.
     virtual bool failpoint(std::string_view branch) = 0;
   };
 
@@ -63,10 +63,10 @@ public:
   bool connected() const noexcept { return static_cast<bool>(shard_); }
   /// The known replicas.
   std::vector<caf::actor> addresses() const;
-  /// Commits of rounds that led to the peer's state, and that no shard has answered.
+  /// Commits of rounds that led to the peer's state, without an answer of a shard.
   const std::deque<commit>& unanswered() const noexcept { return unanswered_; }
 
-  // Finding a shard.
+  // Choice of a shard.
   void look_up(duration now);
   void look_up_due(duration now);
   void found(const std::vector<shared<record>>& records, duration now);
@@ -79,29 +79,30 @@ public:
   /// The peer needs no more samples.
   void stop() { stopped_ = true; }
   bool is_current(const caf::strong_actor_ptr& sender) const;
-  /// Whether `sender` is a replica that the peer uses, used, or knows of.
+  /// True if `sender` is a replica that the peer uses, has used, or knows of.
   bool is_known(const caf::strong_actor_ptr& sender) const;
-  /// `count` samples have come. Requires: is_current(the sender).
+  /// Samples have arrived. Requires: is_current(the sender).
   void samples_came(std::uint32_t count, duration now);
   /// Returns leased samples that the peer will not use.
   void give_back(std::vector<sample_range> ranges);
 
   // Commits.
+  /// Sends the commit of a round to the shard, and keeps it until the shard answers.
   void hand_in(commit round);
-  /// The same, unless a commit of that round is waiting for its answer.
+  /// The same, unless a commit of that round waits for its answer.
   void hand_in_once(const commit& round);
-  /// False: the sender is no shard.
+  /// False if the sender is no shard.
   bool on(const commit_received& what, const caf::strong_actor_ptr& sender);
 
 private:
-  /// One of several replicas of the shard, or the only one.
+  /// A replica of the shard, or the only shard.
   struct shard_record {
     caf::actor address;
-    std::optional<replica_record> replica; // none: the shard runs alone
+    std::optional<replica_record> replica; // empty if the shard has no replicas
   };
 
   bool has_replicas() const;
-  /// Takes the best known replica that is not lost; a lost one only if `desperate`.
+  /// Chooses the best known replica that is not lost; with `desperate` also a lost one.
   void choose(bool desperate, duration now);
   void adopt(const caf::actor& shard, duration now);
   void leave();
@@ -114,10 +115,10 @@ private:
 
   caf::actor shard_;
   std::vector<shard_record> shards_; // as last read
-  std::deque<caf::actor_addr>
-      former_; // the last few that the peer left: messages of theirs may still come
-  std::deque<caf::actor_addr> lost_; // replicas that the peer left because they were gone
-  unsigned referrals_ = 0;           // to a lost replica, since samples came last
+  // The last few replicas that the peer left. Their messages may still arrive.
+  std::deque<caf::actor_addr> former_;
+  std::deque<caf::actor_addr> lost_; // replicas that are gone
+  unsigned referrals_ = 0;           // referrals to a lost replica since the last samples
   duration looked_up_{duration::min()};
   bool look_up_planned_ = false;
 
@@ -126,15 +127,16 @@ private:
   std::deque<commit> unanswered_;
 };
 
-/// The commit of `result` in the words of one member: it speaks for itself and for the next
-/// `speaks_for` - 1 members.
+/// The commit of `result` by one member. It reports the samples of the member itself and of the
+/// next `speaks_for` - 1 members.
 commit commit_of(const round_result& result, std::uint32_t speaks_for);
 
-/// A round may end well for one member only, whose state the others then adopt. So each member of a
-/// small group commits for all. In a large group that would be the square of many messages. There
-/// each commits for itself and the next three, so that a commit is lost only if four neighbours
-/// fail in one instant; unless hosts may be `unreachable`, where more than four lose their way
-/// together.
+/// The number of members for which each commit speaks. A round may succeed for one member only, and
+/// the others then adopt its state. In a small group each member therefore commits for all. In a
+/// large group that would take a quadratic number of messages, so each member commits for itself
+/// and the next three. Such a commit is lost only if four neighbours fail at the same time. If
+/// hosts may be `unreachable`, more than four can lose their connection together, so each member
+/// commits for all.
 std::uint32_t members_spoken_for(const round_result& result, bool unreachable);
 
 } // namespace shoal::actors

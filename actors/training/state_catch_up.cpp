@@ -9,9 +9,10 @@ namespace {
 
 constexpr unsigned most_states_in_vain = 3;
 constexpr std::uint64_t most_further_behind = 4; // epochs, while the peer repeats steps
-constexpr double longest_queue_seconds =
-    0.5; // of chunks that were asked for: the round trip, and a queue on the peer's line
-constexpr std::size_t far_reserves = 3; // of a download that the swarm does not wait for
+// Limits the requested chunks: a round trip, and a queue on the peer's line.
+constexpr double longest_queue_seconds = 0.5;
+// For downloads that the swarm does not wait for.
+constexpr std::size_t far_reserves = 3;
 
 std::uint64_t steps_behind(const branch& own, const branch& leading) {
   return leading.epoch - std::min(leading.epoch, own.epoch);
@@ -32,8 +33,8 @@ fetch_config state_catch_up::fetch_on(std::uint64_t rate_down) const {
   return fetch;
 }
 
-/// Steps are downloaded if they are smaller than a state, or if a state would be as old as they are
-/// when it is here.
+/// True if the missing steps are smaller than a state, or if a state would be outdated when it
+/// arrives.
 bool state_catch_up::downloads_step(const situation& at, std::uint64_t behind) const {
   return how_.repeats_steps && behind > 0 && at.state.id != no_step_from_ &&
          (catching_up_ || behind * how_.step_bytes < at.state.bytes());
@@ -61,7 +62,7 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
                        !download_->object().is_zero() &&
                        download_->offer().epoch <= at.leading.epoch;
   const auto bytes = step ? behind * how_.step_bytes : at.state.bytes();
-  // The bytes that the peer's line brings in half of the time that the others wait with a round.
+  // The bytes that the peer's line carries in half of the time that the others' round waits.
   const auto waited_for =
       static_cast<double>(at.rate_down) * to_seconds(how_.matchmaking_time) / 16;
   out.arrives_soon = static_cast<double>(bytes) < waited_for;
@@ -86,8 +87,8 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
         std::make_shared<state_download>(at.leading.state, at.state.parameters.size(),
                                          at.state.optimizer.size(), how_.hollow, how_.method_bytes);
   out.download = download_;
-  // The others wait with the next round for a peer that is nearly here: otherwise a joiner that is
-  // always just too late would catch up for ever. Nobody should wait for a peer that is not.
+  // The others' next round waits for a peer that arrives soon. Otherwise a joiner that is always
+  // slightly late would catch up for ever. No round waits for a slower peer.
   arriving_ = out.arrives_soon ? std::optional(at.leading) : std::nullopt;
   return out;
 }
@@ -118,11 +119,9 @@ std::vector<expected_peer> state_catch_up::choose(std::vector<peer_id> ids, std:
     return std::pair(!holds, ~at.others.at(id).what.rate_up);
   };
   std::stable_sort(ids.begin(), ids.end(), [&](peer_id a, peer_id b) { return rank(a) < rank(b); });
-  // Records outlive their peers: a donor that could not deliver is not asked again before the
-  // others.
+  // Records outlive their peers, so donors that failed to deliver come after all others.
   std::erase_if(ids, [&](peer_id id) { return tried_.contains(id) || faulty_.contains(id); });
-  // A donor that cannot be reached answers only peers that it has dialled. The others ask it when
-  // nobody else is left.
+  // An unreachable donor can answer only peers that it has dialled, so it is a last resort.
   const auto reachable = [&](peer_id id) { return at.others.at(id).what.unreachable == 0; };
   if (at.needs_reachable_donors || std::any_of(ids.begin(), ids.end(), reachable))
     std::erase_if(ids, [&](peer_id id) { return !reachable(id); });
@@ -136,7 +135,7 @@ std::vector<expected_peer> state_catch_up::choose(std::vector<peer_id> ids, std:
 std::vector<expected_peer> state_catch_up::more_donors_for(const donors_wanted& what,
                                                            const situation& at) {
   if (aside_) return choose(at.others.peers_through(at.state.epoch, at.state.id), what.count, at);
-  // Peers that have gone on since may have kept it.
+  // Peers that have moved on may have kept the object.
   auto ids = how_.repeats_steps && what.epoch ? at.others.peers_from(*what.epoch)
                                               : donors(at.others, at.leading);
   return choose(std::move(ids), what.count, at);
@@ -185,7 +184,7 @@ bool state_catch_up::goes_on(const progress_table& others, const branch& own,
     if (!std::exchange(catching_up_, true)) behind_at_first_ = steps_behind(own, leading);
     return true;
   }
-  // Hearing of nobody proves nothing: a full line loses records, too.
+  // An empty table does not prove that the peer is alone: a full line loses records, too.
   if (!others.entries().empty() || !how_.repeats_steps) arrived();
   return false;
 }

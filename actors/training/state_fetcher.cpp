@@ -34,7 +34,7 @@ caf::behavior state_fetcher::make_behavior() {
 }
 
 void state_fetcher::on_exit() {
-  // They live on, and would keep each dead watcher of theirs in memory.
+  // The donors live on, and would keep each dead watcher in memory.
   for (const auto& d : donors_) demonitor(d.address);
   donors_.clear();
   owner_ = nullptr;
@@ -70,18 +70,18 @@ state_fetcher::donor* state_fetcher::sender_donor() {
 
 void state_fetcher::on_offer(const state_offer& offer) {
   auto* from = sender_donor();
-  if (!from) return misbehaviour(0, "state offer by a stranger");
+  if (!from) return misbehaviour(0, "a state offer from a peer that is no donor");
   if (from->gone) return;
   if (from->offered) {
-    // It was asked once. Each version that is offered is kept, so there is no end to those that one
-    // donor could make up.
+    // The donor was asked once. Every offered version is kept, so a faulty donor could send any
+    // number of them.
     if (*from->offered == state_download::version(offer)) return;
     misbehaviour(from->peer, "a second state offer");
     return drop(*from, reason::bad_message);
   }
   from->last_progress = now();
   if (!download_->sensible(offer, options_.max_bytes)) {
-    misbehaviour(from->peer, "state offer that cannot be");
+    misbehaviour(from->peer, "an impossible state offer");
     return drop(*from, reason::bad_message);
   }
   from->offered = state_download::version(offer);
@@ -92,13 +92,14 @@ void state_fetcher::on_offer(const state_offer& offer) {
     if (download_->complete()) return report(reason::none);
   }
   choose();
-  // Another one's state, worth having if this one's donors are lost; or a lie. A reserve may have
-  // to take its place.
+  // The offer of another state is useful if the donors of the chosen one are lost; or it is false.
+  // A reserve may have to replace its donor.
   if (*from->offered != download_->chosen()) return fill_up();
   ask();
 }
 
-/// What most of them offer. Nobody who is honest offers other bytes under the same name.
+/// Chooses the version that most donors offer. Correct donors never offer different bytes under the
+/// same name.
 void state_fetcher::choose() {
   if (!download_->begun() || download_->object().is_zero()) return;
   std::map<id128, std::size_t> votes;
@@ -115,7 +116,7 @@ void state_fetcher::choose() {
 
 void state_fetcher::on_refused(const state_refused& refusal) {
   auto* from = sender_donor();
-  if (!from) return misbehaviour(0, "refusal of a state by a stranger");
+  if (!from) return misbehaviour(0, "a refused download from a peer that is no donor");
   const auto why = static_cast<reason>(refusal.why);
   drop(*from, why == reason::busy ? reason::busy : reason::out_of_sync);
 }
@@ -146,14 +147,15 @@ void state_fetcher::ask() {
 
 void state_fetcher::on_chunk(const state_chunk& chunk) {
   auto* from = sender_donor();
+  // The chunk is too late.
   if (!from || !from->asked.contains(chunk.offset) || chunk.object != download_->offer().object)
-    return; // too late
+    return;
   if (chunk.data.empty()) return drop(*from, reason::out_of_sync);
   report_.bytes += chunk.data.size();
   if (!download_->add(chunk.offset, chunk.data)) {
     report_.rejected += chunk.data.size();
     report_.liars.push_back(from->peer);
-    misbehaviour(from->peer, "state chunk that is not what its hash says");
+    misbehaviour(from->peer, "a state chunk with a wrong hash");
     return drop(*from, reason::bad_message);
   }
   from->last_progress = now();
@@ -172,7 +174,7 @@ void state_fetcher::drop(donor& which, reason why) {
   which.gone = true;
   for (const auto at : std::exchange(which.asked, {})) download_->put_back(at);
   if (why == reason::out_of_sync) ++lacking_;
-  // Of several, what the next attempt can do most about.
+  // The report names the reason that the next attempt can do most about.
   if (why == reason::busy || trouble_ == reason::donors_lost) trouble_ = why;
   choose();
   fill_up();
@@ -197,7 +199,7 @@ void state_fetcher::fill_up() {
   ask();
 }
 
-/// Where each has a state of its own, any of them will do.
+/// Chooses the state of another donor, where each donor has its own.
 void state_fetcher::turn_to_another() {
   if (!download_->begun() || !download_->object().is_zero()) return;
   const auto next = std::find_if(donors_.begin(), donors_.end(), [&](const donor& d) {
@@ -229,7 +231,8 @@ void state_fetcher::look() {
     if (!d.gone && d.reserve && d.offered)
       send(d.address, state_hold{download_->offer().object, 0, address()});
   }
-  owner_knows_nobody_ = false; // somebody may have come since
+  // New donors may have joined since.
+  owner_knows_nobody_ = false;
   if (living(false) < options_.donors) fill_up();
 }
 
@@ -242,7 +245,7 @@ void state_fetcher::report(reason why) {
   if (!owner_) return;
   report_.why = why;
   for (const auto& d : donors_) {
-    // Who is gone by now may have been the last one that knew of a round.
+    // A donor that is gone by now may have been the last one that knew of a round.
     if (d.offered && *d.offered == download_->chosen())
       for (auto& one : d.commits)
         if (std::none_of(report_.commits.begin(), report_.commits.end(),

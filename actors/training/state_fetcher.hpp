@@ -1,22 +1,22 @@
-// Downloads an object for a joiner: the leading state, or a step that was missed
-// (actors/training/state_object.hpp). In chunks, from several donors at once, each chunk checked by
-// its hash. One actor for one attempt; its owner gets one download_report.
+// Downloads one object for a joiner: the leading state, or a missed step
+// (actors/training/state_object.hpp). The chunks come from several donors concurrently, and each is
+// checked against its hash. One actor runs one attempt and sends its owner one download_report.
 //
-// Steps: 1. every donor is asked for its offer; what most of those who answer offer is downloaded,
-// from the first offer on;
-//   2. each donor that offers the same is asked for chunks, `window_chunks` of them at a time;
-//   reserves are only asked to keep it;
-//   3. a donor that dies, is silent, busy, or has no such object is left out, and its chunks are
-//   asked of the others; a reserve takes its
-//      place, and the owner is asked for a further one; where each has a state of its own (averaged
-//      parameters), who offered another one is turned to when nobody is left who has the one that
-//      was begun with;
-//   4. who sends a chunk that is not what its hash says is never asked again; all other chunks
-//   stay.
-// Verified chunks stay in the state_download, so that a later attempt goes on where this one ended.
-// Bytes on the wire: the object once, a list of hashes (16 bytes a chunk) from each donor, and at
-// most `window_chunks` chunks of each donor
-//   that died.
+// Steps:
+// 1. The actor asks every donor for its offer. It downloads the version that most donors offer, and
+//   begins with the first offer.
+// 2. The actor asks each donor of that version for `window_chunks` chunks at a time. Reserve donors
+//   only keep the object.
+// 3. A donor that dies, falls silent, is busy or lacks the object is dropped, and its chunks are
+//   asked of others. A reserve takes its place, and the actor asks its owner for another donor.
+//   With averaged parameters, each donor has a state of its own. The download then starts over with
+//   another state once no donor of the first one is left.
+// 4. A donor that sends a chunk with a wrong hash is never asked again. Verified chunks stay.
+//
+// The state_download keeps verified chunks, so that a later attempt resumes.
+//
+// Bytes on the wire: the object once, 16 bytes of hash for each chunk from each donor. In addition,
+// at most `window_chunks` chunks of each donor that died.
 #pragma once
 
 #include "actors/averaging/round.hpp"
@@ -34,47 +34,49 @@
 
 namespace shoal::actors {
 
-/// Local message to the owner: this attempt is over.
+/// Local message to the owner: the attempt is over.
 struct download_report {
   reason why = reason::none;    ///< none: the download is complete
-  std::uint64_t bytes = 0;      ///< of chunks that came in this attempt
-  std::uint64_t rejected = 0;   ///< of these: of chunks that were not what was promised
-  std::uint32_t donors = 0;     ///< who sent at least one
-  std::vector<peer_id> holders; ///< who has the object and lives
+  std::uint64_t bytes = 0;      ///< bytes of the chunks that arrived in this attempt
+  std::uint64_t rejected = 0;   ///< bytes of the chunks with a wrong hash
+  std::uint32_t donors = 0;     ///< donors that sent at least one chunk
+  std::vector<peer_id> holders; ///< live peers that have the object
   std::vector<peer_id> liars;
-  std::vector<commit> commits; ///< that those who have the object know to be unanswered, each once
+  std::vector<commit> commits; ///< unanswered commits from the holders' offers, each once
 };
 
-/// Local message to the owner, once: at most `announce_bytes` are still to come of this state, or
-/// of the step to it.
+/// Local message to the owner, once: at most `announce_bytes` of the state are missing, or of the
+/// step to it.
 struct download_nears_end {
   std::uint64_t epoch = 0;
   state_id state;
 };
 
-/// Local message to the owner: whom else could we ask? Answered by more_donors, which may be empty.
+/// Local message to the owner: asks for more donors. The owner answers with more_donors, which may
+/// be empty.
 struct donors_wanted {
   std::size_t count = 0;
-  std::optional<std::uint64_t> epoch; ///< of what is downloaded, if somebody has offered it
+  std::optional<std::uint64_t> epoch; ///< epoch of the object, if a donor has offered it
 };
 struct more_donors {
   std::vector<expected_peer> donors;
 };
 
 struct fetch_config {
-  std::uint64_t chunk_bytes = 256 * 1024; ///< as a donor
-  std::uint32_t window_chunks = 2;        ///< asked of one donor at a time
-  std::uint32_t window_total = 1 << 16;   ///< and of all of them; at least one
-  std::size_t donors = 3;                 ///< asked for chunks
-  std::size_t reserves = 0;               ///< asked to keep the object
-  std::uint64_t announce_bytes = 0;       ///< download_nears_end
+  std::uint64_t chunk_bytes = 256 * 1024; ///< size of the chunks that this peer serves
+  std::uint32_t window_chunks = 2;        ///< chunks under way from one donor
+  std::uint32_t window_total = 1 << 16;   ///< chunks under way from all donors; at least one
+  std::size_t donors = 3;                 ///< donors that send chunks
+  std::size_t reserves = 0;               ///< donors that only keep the object
+  std::uint64_t announce_bytes = 0;       ///< when to send download_nears_end
   duration donor_timeout = std::chrono::seconds(30);
   std::uint64_t max_bytes = std::uint64_t{4} << 30;
 };
 
 class state_fetcher final : public protocol_actor {
 public:
-  /// `donors`: best first. `download` is ours until the report. Requires: it is not complete.
+  /// `donors`: best first. The fetcher alone uses `download` until its report. Requires: `download`
+  /// is not complete.
   state_fetcher(caf::actor_config& config, host& on, caf::actor owner, fetch_config options,
                 std::vector<expected_peer> donors, std::shared_ptr<state_download> download);
 
@@ -87,8 +89,9 @@ private:
     caf::actor address;
     bool reserve = false;
     std::set<std::uint64_t> asked; // offsets
-    std::optional<id128> offered;  // which version
-    std::vector<commit> commits;   // in its offer
+    // The version of its offer.
+    std::optional<id128> offered;
+    std::vector<commit> commits; // in its offer
     bool delivered = false;
     bool gone = false;
     duration last_progress{};
@@ -108,7 +111,7 @@ private:
   void look();
   void report(reason why);
   donor* sender_donor();
-  /// Those who may still deliver.
+  /// The donors that may still deliver.
   std::size_t living(bool reserves) const;
 
   caf::actor owner_;
@@ -119,7 +122,7 @@ private:
   std::shared_ptr<state_download> download_;
   bool announced_ = false;
   bool asked_owner_ = false, owner_knows_nobody_ = false;
-  std::size_t lacking_ = 0; // donors that have no such object
+  std::size_t lacking_ = 0; // donors without the object
   reason trouble_ = reason::donors_lost;
   download_report report_;
 };

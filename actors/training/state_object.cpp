@@ -19,7 +19,7 @@ short_hash short_hash_of(std::span<const std::byte> bytes) {
   return {id.high, id.low};
 }
 
-/// The optimizer's state with the method's behind it.
+/// The optimizer's state, followed by the method's.
 payload tail_of(const model_state& state) {
   if (state.method_state.empty()) return state.optimizer;
   const auto size = state.optimizer.size() + state.method_state.size();
@@ -77,7 +77,8 @@ payload shared_object::bytes(std::uint64_t offset, std::uint64_t count) const {
   if (end <= head_.size()) return head_.slice(offset, count);
   if (offset >= head_.size()) return tail_.slice(offset - head_.size(), count);
   if (head_.is_hollow()) return payload::hollow(count);
-  std::vector<std::byte> out(count); // the one chunk across the seam
+  // This chunk spans the end of the parameters.
+  std::vector<std::byte> out(count);
   const auto head = head_.slice(offset, head_.size() - offset);
   std::copy(head.bytes().begin(), head.bytes().end(), out.begin());
   const auto tail = tail_.slice(0, end - head_.size());

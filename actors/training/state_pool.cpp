@@ -49,8 +49,8 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
   key which{before->id, after, gradient};
   std::unique_lock lock(mutex_);
   if (auto found = steps_.find(which); found != steps_.end()) {
-    // Whoever computes it has started already and waits for nobody, so this ends. The entry itself
-    // may be gone when we wake.
+    // The computing thread has started already and waits for no other, so this wait ends. The map
+    // may have lost the entry when it does.
     auto step = found->second;
     computed_.wait(lock, [&] { return !step->computing(); });
     if (step->thrown) std::rethrow_exception(step->thrown);
@@ -119,8 +119,8 @@ state_ptr state_pool::intern(state_ptr state) {
   if (pooled->epoch == state->epoch && pooled->step == state->step &&
       pooled->samples == state->samples)
     return pooled;
-  // Who skips a round of Moshpit goes on with the same state in the next epoch: only the bytes are
-  // the same.
+  // A Moshpit peer that skips a round keeps its state for the next epoch. Only the bytes of the two
+  // states are the same.
   auto same = *state;
   same.parameters = pooled->parameters;
   same.optimizer = pooled->optimizer;

@@ -1,6 +1,6 @@
-// Peers of one process that hold the same bits share them, so that memory does not grow with the
-// number of peers; and a step that several peers take alike is computed once. Nothing else is
-// shared: a joiner has paid for every byte before it may ask for a state here.
+// Shares states between the peers of one process that hold the same bits, so that memory does not
+// grow with the number of peers. A step that several peers take is computed once. The pool saves
+// memory and time only: a joiner still downloads every byte before it asks for a state here.
 #pragma once
 
 #include "actors/training/workload.hpp"
@@ -14,36 +14,38 @@
 
 namespace shoal::actors {
 
-/// Thread safety: all functions.
+/// Thread safety: threads may call all functions concurrently.
 class state_pool {
 public:
-  /// `start`: what peers begin with, instead of the workload's initial state.
+  /// `start` replaces the workload's initial state, if it is given.
   explicit state_pool(std::shared_ptr<const workload> work, bool share = true,
                       std::optional<model_state> start = {});
 
   const workload& work() const noexcept { return *work_; }
   const std::shared_ptr<const workload>& shared_work() const noexcept { return work_; }
 
-  /// The state that peers begin with; one copy.
+  /// The state with which peers begin, as one shared copy.
   state_ptr initial();
 
-  /// workload::step, with epoch, id and samples set. Equal (before, gradient bits) give one result.
-  /// Throws what the workload throws, to everybody who waits for the same step.
+  /// workload::step, with epoch, id and samples set. Equal arguments (`before`, bits of the
+  /// gradient) give one shared result. An exception of the workload goes to all callers that wait
+  /// for the same step.
   state_ptr step(const state_ptr& before, const payload& mean_gradient, const state_id& after,
                  std::uint64_t weight);
 
-  /// The gradient that led from `before` to `after`: one copy for all who hold these two, else
-  /// `own`.
+  /// The gradient that led from `before` to `after`. All holders of these two states share one
+  /// copy; without one, the result is `own`.
   payload gradient_between(const state_ptr& before, const state_ptr& after, payload own);
 
-  /// A state that a peer has reached on its own.
+  /// Adds a state that a peer has reached by itself.
   void offer(const state_ptr& state);
 
-  /// The best state that was ever reached by a step, or offered: highest epoch, most samples,
-  /// smallest id.
+  /// The best state that was ever made by a step or offered: highest epoch, most samples, smallest
+  /// id.
   state_ptr best();
 
-  /// `state` in the bytes of the pooled one with these bits if there is one, else itself.
+  /// `state` with the bytes of a pooled state that has the same bits; `state` itself if there is
+  /// none.
   state_ptr intern(state_ptr state);
 
 private:

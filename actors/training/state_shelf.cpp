@@ -17,7 +17,7 @@ void state_shelf::put(state_ptr before, std::optional<taken_step> step, duration
 std::shared_ptr<const shared_object>
 state_shelf::find(const id128& object, const state_ptr& current, std::uint64_t chunk_bytes) {
   const auto& wanted = object.is_zero() ? current->id : object;
-  // A state may be ours longer than one epoch.
+  // The current state may be the same for several epochs.
   const auto fresh = [&](const shared_object& made) {
     return wanted != current->id || made.offer().epoch == current->epoch;
   };
@@ -27,7 +27,8 @@ state_shelf::find(const id128& object, const state_ptr& current, std::uint64_t c
     return cut_[wanted] = std::make_shared<const shared_object>(from..., chunk_bytes);
   };
   if (wanted == current->id) return cut(*current);
-  // The last one: after a download of a branch that we left, it was ours twice.
+  // The latest entry counts: after the download of another branch, the same state can be there
+  // twice.
   for (auto e = entries_.rbegin(); e != entries_.rend(); ++e) {
     if (e->state && e->id == wanted) return cut(*e->state);
     if (e->step && step_object(e->id) == wanted) return cut(e->id, *e->step);
@@ -95,7 +96,7 @@ void state_shelf::trim(duration now) {
     return std::any_of(leases_.begin(), leases_.end(),
                        [&](const lease& l) { return l.object == id; });
   };
-  // From the oldest on: who has been at it for long loses what it has last.
+  // The oldest states are kept first: the downloads that began first keep their object longest.
   std::size_t pinned = 0;
   const auto old = entries_.size() - std::min(entries_.size(), bounds_.recent);
   for (std::size_t i = 0; i < old; ++i) {

@@ -1,20 +1,18 @@
-// What a peer keeps for those who download: its last few states, the steps between them, and for as
-// long as somebody is at it, older ones. A plain state machine; the peer that owns it says what
-// time it is.
+// The states and steps that a peer keeps for downloads: its last few states, and the steps between
+// them. Older ones stay while a download needs them. A plain state machine; its owner passes the
+// time.
 //
-// Why a joiner comes to an end (hivemind#443): with S the bytes of a gradient, D those of a state,
-// T the duration of an epoch, r the
-//   joiner's rate. It downloads one state of D bytes, which is kept for it while it takes them, in
-//   time D / r, and then the steps that it has missed meanwhile, S bytes each, which are kept with
-//   it. Each step takes S / r to fetch and is overtaken every T. So it has caught up after D / (r -
-//   S / T) in all if S / r < T; at no time are more than D / (r T) + 1 steps missing, 4 with Adam
-//   (D = 3 S). If S / r
-//   >= T its line does not bring what a round of averaging brings its members, and it cannot take
-//   part whatever it does: then the missing steps become more than `steps`, and it is told.
-//   (actors/training/state_catch_up.hpp says what it does then.)
-// Memory: `recent` states and steps always; at most `pinned` states and `steps` steps more. A lease
-// ends `lease` after its owner was
-//   heard of last; there are at most `leases`.
+// Why a joiner catches up (hivemind#443): let S be the bytes of a gradient and D those of a state.
+// Let T be the duration of an epoch, and r the joiner's rate. The joiner downloads one state in
+// time D / r. Its donors keep that state, and the steps after it, of S bytes each. A step takes S /
+// r to download, and a new one arrives every T. So if S / r < T, the joiner has caught up after D /
+// (r - S / T). It is never more than D / (r T) + 1 steps behind: 4 with Adam (D = 3 S). If S / r >=
+// T, its line cannot carry what a round of averaging brings its members, so it cannot take part.
+// The missing steps then exceed `steps`, and the donor refuses (actors/training/state_catch_up.hpp
+// says how the joiner reacts).
+//
+// Memory: `recent` states and steps, and at most `pinned` more states and `steps` more steps. A
+// lease ends when its owner was silent for `lease`. There are at most `leases` leases.
 #pragma once
 
 #include "actors/training/state_object.hpp"
@@ -38,26 +36,27 @@ public:
     std::size_t pinned = 4;
     std::size_t steps = 16;
     std::size_t leases = 64;
-    std::uint64_t uploads = 8; ///< who may ask for chunks at the same time
+    std::uint64_t uploads = 8; ///< concurrent downloads that may ask for chunks
     duration lease = std::chrono::minutes(1);
   };
 
   explicit state_shelf(limits bounds) : bounds_(bounds) {}
 
-  /// The state that was ours until now, and the step that we took from it, if others can repeat it.
+  /// Keeps the peer's former state, and the step that was taken from it, if other peers can repeat
+  /// it.
   void put(state_ptr before, std::optional<taken_step> step, duration now);
 
-  /// `object` (zero: `current`), cut into chunks; none if we do not have it. `current` is our state
-  /// now, which is not on the shelf.
+  /// `object` (zero: `current`), cut into chunks; null if it is not kept. `current` is the peer's
+  /// present state, which the cache does not hold.
   std::shared_ptr<const shared_object> find(const id128& object, const state_ptr& current,
                                             std::uint64_t chunk_bytes);
 
-  /// `who` wants `object`, and is kept it for; to ask for chunks it needs one of `uploads` places.
-  /// False: there is none.
+  /// Grants `who` a lease on `object`. A lease that may ask for chunks needs one of `uploads`
+  /// places. False if there is no place.
   bool admit(const caf::actor& who, const shared_object& object, bool reserve, duration now);
-  /// It is still there. False: it is unknown here.
+  /// The owner of a lease has sent a message. False if there is no such lease.
   bool renew(const caf::actor& who, const id128& object, duration now);
-  /// It needs no place any more, but may want what follows.
+  /// The owner of a lease needs no chunks any more, but may want later steps.
   void release(const caf::actor& who);
   void clear();
 
@@ -71,9 +70,9 @@ private:
     std::optional<taken_step> step;
   };
   struct lease {
-    caf::actor_addr who; // weak: it may be gone
+    caf::actor_addr who; // weak: the peer may be gone
     id128 object;
-    std::uint64_t epoch = 0; // the oldest state whose step its owner may want
+    std::uint64_t epoch = 0; // the oldest state whose step the owner may want
     bool uploading = false;
     duration expires{};
   };
@@ -83,8 +82,8 @@ private:
   void trim(duration now);
 
   limits bounds_;
-  std::deque<entry> entries_; // as they were ours
-  std::vector<lease> leases_; // in the order in which they began
+  std::deque<entry> entries_; // in the order in which they were the peer's state
+  std::vector<lease> leases_; // in order of their begin
   std::map<id128, std::shared_ptr<const shared_object>> cut_;
 };
 

@@ -49,9 +49,8 @@ caf::behavior training_peer::make_behavior() {
   set_timer(options_.max_refresh, data_timer);
   auto& parts = *parts_;
   return {
-      [this](found& m) {
-        on_found(m);
-      }, // the most frequent message comes first, here and in the other actors
+      // The most frequent message comes first, as in the other actors.
+      [this](found& m) { on_found(m); },
       [this](tick& m) { on_tick(m); },
       [this](samples& m) { on_samples(m); },
       [this](lease_lost& m) { on_lease_lost(m); },
@@ -169,8 +168,8 @@ void training_peer::leave() {
 
 progress training_peer::own_record() const {
   progress mine;
-  if (mode_ == mode::joining) { // on no branch: the record is only for those who have to dial this
-                                // peer first
+  // The peer is on no branch. Its record is only for peers that have to dial it.
+  if (mode_ == mode::joining) {
     mine.arriving = 1;
   } else if (mode_ == mode::downloading) {
     const auto& where = *parts_->catch_up.arriving();
@@ -199,7 +198,7 @@ progress training_peer::own_record() const {
 }
 
 void training_peer::publish() {
-  // Nobody should count on a peer that is not here yet, or no more.
+  // No peer should count on this one before it is ready, or after it leaves.
   if (draining_ || (mode_ == mode::joining && !parts_->reach.enabled())) return;
   if (mode_ == mode::downloading && !parts_->catch_up.arriving()) return;
   auto mine = own_record();
@@ -263,7 +262,7 @@ void training_peer::on_found(const found& answer) {
   for (const auto& whom : parts_->reach.to_greet(others(), here().has_relay()))
     send(whom, greeting{here().id()});
   decide();
-  // The time of the next reading follows from what was known before.
+  // The new records do not affect the planned time, unless they make the next reading due earlier.
   if (const auto wait = next_refresh(); parts_->records.sooner(wait, now())) refresh_in(wait);
 }
 
@@ -283,15 +282,14 @@ void training_peer::on_samples(const samples& message) {
   auto& shard = parts_->shard;
   const auto& work = pool()->work();
   if (!shard.is_current(current_sender())) {
-    // A shard that the peer took for dead, or that is not the primary any more, takes these leases
-    // back.
+    // A shard that the peer left takes these leases back.
     if (shard.is_known(current_sender())) return;
-    return misbehaviour(0, "samples that nobody asked for");
+    return misbehaviour(0, "samples from a shard that was not asked");
   }
   if (message.range.count == 0 ||
       message.data.size() != message.range.count * work.sample_bytes() ||
       (message.data.is_hollow() && !work.hollow()))
-    return misbehaviour(0, "samples that nobody asked for");
+    return misbehaviour(0, "samples of the wrong size");
   shard.samples_came(message.range.count, now());
   held().add_ready(message.range, message.data, work.sample_bytes());
   if (mode_ == mode::computing || draining_) decide();
@@ -301,8 +299,8 @@ void training_peer::on_lease_lost(const lease_lost& message) {
   if (!parts_->shard.is_current(current_sender())) return;
   held().drop_ready(message.ranges);
   if (!traits_.steps_locally) return;
-  // Others have committed these samples, or have them now. They stay in the peer's parameters, but
-  // it does not account for them any more.
+  // Other peers have committed these samples, or have them now. They stay in the peer's parameters,
+  // but the peer reports them no more.
   if (auto repeated = held().drop_computed(message.ranges); !repeated.empty())
     here().observe(samples_reported{"repeated: in the parameters of a peer that lost their lease",
                                     here().id(), state()->epoch, std::move(repeated)});
@@ -402,7 +400,7 @@ void training_peer::look_around() {
   const auto queries = reach.look(others(), address(), parts_->shard.addresses(), now());
   for (const auto& [to, query] : queries) send(to, query);
   if (queries.empty()) return;
-  // The repetition comes while there is still time for a dialling to fail, and to be told of.
+  // The repetition leaves time for a dialling to fail and for the report of that.
   set_timer(reach.repeat_after(), look_again_timer, reach.token());
   set_timer(reach.patience(), look_timer, reach.token());
 }
@@ -418,10 +416,10 @@ void training_peer::looked() {
 }
 
 void training_peer::on_address_query(const address_query& message) {
-  // A peer asks in its own name only: it cannot have others dialled.
+  // A peer may ask for itself only, so that it cannot have other hosts dialled.
   if (!message.reply_to ||
       caf::actor_cast<caf::strong_actor_ptr>(message.reply_to) != current_sender())
-    return misbehaviour(0, "address query in another's name");
+    return misbehaviour(0, "an address query for another peer");
   send(message.reply_to, address_answer{message.token, here().seen_address(message.reply_to)});
   if (auto request =
           parts_->reach.helper().asked(message, address(), now(), parts_->reach.patience()))

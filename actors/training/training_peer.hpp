@@ -1,22 +1,22 @@
-// A training peer, whatever its method: it streams samples from the shard, owns a device, tells the
-// others of its progress and reads theirs, learns how it can be reached, downloads a state when it
-// is out of sync and serves its own. It translates messages; plain state machines decide
-// (shard_client, progress_publisher, reach_agent, state_catch_up, round_tracker, held_samples,
-// state_shelf).
+// The base of all training peers. It streams samples from the shard, owns a device, and exchanges
+// progress records. It finds out how it can be reached, downloads a state when it is out of sync,
+// and serves its own. It translates messages. Plain state machines decide: shard_client,
+// progress_publisher, reach_agent, state_catch_up, round_tracker, held_samples, state_shelf.
 //
-// A method (peer.hpp, moshpit_peer.hpp, ...) is a class derived from this one. It decides when to
-// compute, when to average with whom, what to contribute, and what to do with the result. The
-// virtual functions below are all that it is asked; the other functions are what it uses:
-//   compute(work, samples, then)      has the device compute; `then` is called in the actor when
-//   that is over start_group(request, how)         looks for a group and averages `request.values`,
-//   which may be a part of the parameters; the least
-//                                     number of members is in `how`, the time that a leader waits
-//                                     for latecomers in `request.patience`
-//   set_state(state)                  takes a step of its own; keep_served(before, step) serves the
-//   former state to those who download start_download()                  goes to the leading
-//   branch; fetch_step() downloads one step meanwhile
-// A method with a state of its own beside the optimizer's keeps it in model_state::method_state:
-// that travels with downloads.
+// A training method (peer.hpp, moshpit_peer.hpp, ...) derives from this class. It decides when to
+// compute, when and with which peers to average, what to contribute, and how to use the result. It
+// implements the virtual functions below, and calls the others:
+// - compute(work, samples, then) runs a job on the device and then calls `then` in the actor.
+// - start_group(request, how) looks for a group and averages `request.values`, which may be a part
+//   of the parameters. `how` has the minimum group size, and `request.patience` the time that a
+//   leader waits for latecomers.
+// - set_state(state) takes a step of the method's own. keep_served(before, step) keeps the former
+//   state for downloads.
+// - start_download() moves to the leading branch. fetch_step() downloads one step while the peer
+//   computes.
+//
+// A method with a state beyond the optimizer's keeps it in model_state::method_state, which is part
+// of downloads.
 #pragma once
 
 #include "actors/averaging/round.hpp"
@@ -35,23 +35,24 @@
 
 namespace shoal::actors {
 
-/// What holds of a method as a whole.
+/// The properties of a method as a whole.
 struct method_traits {
   bool streams_samples = true; ///< false: a peer of this method computes nothing
-  bool serves_state = true;    ///< it has a state that others may download
-  bool one_branch =
-      true; ///< peers on one branch hold the same bits; false: each has parameters of its own
-  bool repeats_steps =
-      false; ///< a step is the same for all who take it: a peer that has missed one can repeat it
-  bool overlaps_rounds = false;         ///< rounds go on beside computing
-  bool steps_locally = false;           ///< a sample changes the peer's own parameters at once
-  std::uint64_t method_state_bytes = 0; ///< of model_state::method_state, where a state has one
+  bool serves_state = true;    ///< the peer has a state that others may download
+  /// Peers on one branch hold the same bits. False: each peer has its own parameters.
+  bool one_branch = true;
+  /// All peers take the same step, so a peer that has missed one can repeat it.
+  bool repeats_steps = false;
+  bool overlaps_rounds = false; ///< rounds run while peers compute
+  bool steps_locally = false;   ///< a sample changes the peer's own parameters at once
+  std::uint64_t method_state_bytes =
+      0; ///< size of model_state::method_state; 0 if states have none
 };
 
 class training_peer : public protocol_actor {
 public:
-  /// tick{drain} tells a peer to leave: it ends the round it is in, hands back its samples, takes
-  /// its record back and computes no more. It goes on serving its state.
+  /// tick{drain} tells a peer to leave. It ends its round, hands back its samples, withdraws its
+  /// record and computes no more. It goes on serving its state.
   static constexpr std::uint32_t drain = 100;
 
   ~training_peer() override;
@@ -65,43 +66,41 @@ protected:
 
   enum class mode { joining, computing, averaging, stepping, downloading, stopped };
 
-  // -- What a method decides
-  // ------------------------------------------------------------------------
+  // The decisions of a method.
 
   /// Decides what to do next; called whenever records, samples, a job or a timer may have changed
   /// the answer.
   virtual void decide() = 0;
-  /// Decides what becomes of the round of start_group(), which has ended well or not.
+  /// Handles the end of the round of start_group(), successful or not.
   virtual void round_ended(const round_result& result) = 0;
-  /// Throws away what was computed and not averaged; the caller gives the samples back.
+  /// Drops computed work that is not averaged. The caller gives the samples back.
   virtual void discard_work() = 0;
-  /// Samples until the next round is due, less what the others are expected to have computed by
-  /// now.
+  /// The samples that are missing until the next round is due, less those that the others are
+  /// expected to have computed by now.
   virtual double missing_samples() const = 0;
-  /// The branch that the peer should be on: where the best of the peers are.
+  /// The branch that the peer should be on: that of the best peers.
   virtual branch leading() const = 0;
-  /// The branch that the peer's record names, and whose next round it works for.
+  /// The branch in the peer's record: it works for the next round of that branch.
   virtual branch position() const { return own_branch(); }
-  /// Adds to the peer's record what this method's peers tell each other besides; not called while
-  /// it joins or downloads.
+  /// Adds the method's own fields to the peer's record. Not called while the peer joins or
+  /// downloads.
   virtual void describe(progress&) const {}
-  /// The state that others may download, and that is written as a checkpoint.
+  /// The state that others may download, and that checkpoints contain.
   virtual state_ptr shared_state() const { return state(); }
-  /// Whether a downloaded state is worth more than the peer's own.
+  /// True if a downloaded state is better than the peer's own.
   virtual bool prefers(const model_state& offered) const {
     return branch{offered.epoch, offered.samples, offered.id}.leads(own_branch());
   }
-  /// state() has become a downloaded one, or one that a repeated step led to; forgets what belonged
-  /// to the former.
+  /// state() has become a downloaded state, or the result of a repeated step. Drops what belonged
+  /// to the former state.
   virtual void state_adopted() {}
-  /// Whether the peer may leave now: no round, and nothing made of one, is under way.
+  /// True if the peer may leave now, because it has no round and no unapplied result.
   virtual bool may_leave() const { return !has_group(); }
 
-  // -- What a method uses
-  // ---------------------------------------------------------------------------
+  // The services for a method.
 
   const state_ptr& state() const;
-  /// A step of the method's own has led here.
+  /// Takes the state after a step of the method's own.
   void set_state(state_ptr next);
   const std::shared_ptr<state_pool>& pool() const;
   const progress_table& others() const;
@@ -114,69 +113,69 @@ protected:
   rng& backoff() noexcept { return backoff_; }
 
   void enter(mode next);
-  /// The same without an observation: the peer is in sync with nothing.
+  /// The same without an observation, for a peer that is in sync with no branch.
   void enter_silently(mode next) { mode_ = next; }
   void try_again_in(duration pause) { set_timer(pause, retry_timer); }
   void leave();
 
   // Records.
-  /// Publishes the peer's record if it says something new.
+  /// Publishes the peer's record if it has changed.
   void publish();
-  /// Publishes out of turn, and reads the others' records.
+  /// Publishes the record out of turn, and reads the others' records.
   void announce();
   void look_up_progress();
-  /// Samples towards the next step, those of the running job included: they are as good as here.
+  /// The samples towards the next step, with those of the running job.
   std::uint64_t promised() const { return held().promised(); }
 
   // Data and computing.
   bool has_shard() const;
   void request_samples();
-  /// Takes ready samples, at most `most`. Requires: some are ready.
+  /// Takes at most `most` ready samples. Requires: some are ready.
   sample_job take_samples(std::uint64_t most);
-  /// `work` runs on a compute thread and may not touch the actor. `is_step`: it takes an optimizer
+  /// Runs `work` on a compute thread; it must not touch the actor. `is_step`: it takes an optimizer
   /// step, too.
   void compute(std::function<void()> work, std::uint64_t samples, std::function<void()> then,
                bool is_step = false);
-  /// The job that has just ended; none if the peer has left its state: then its samples are given
-  /// back.
+  /// The job that has just ended. Empty if the peer has left its state meanwhile; its samples are
+  /// then given back.
   std::optional<sample_job> finished_job();
   void measure_speed(const sample_job& job);
   double speed() const { return speed_.value(); }
-  /// Samples a second of all who make up the next round.
+  /// Samples per second of all peers in the next round.
   double swarm_speed() const;
-  /// Discards the work under way, and gives its samples back.
+  /// Discards work under way, and gives its samples back.
   void give_back_work();
-  /// Gives the samples of the contribution under way back, without the rest.
+  /// Gives back only the samples of the contribution under way.
   void give_back_contribution();
 
   // Averaging.
   reached_by reached() const;
-  /// The peer knows how it is reached, or nothing is gained by waiting until it does, or there is
-  /// nobody who could tell.
+  /// True if the peer knows how it is reached, if waiting for that knowledge is of no use, or if no
+  /// peer could tell.
   bool may_lead() const;
   bool has_group() const;
-  /// Completes the request with what every request has: who the peer is, and the samples that are
-  /// in the round.
+  /// Completes the request with the peer's identity and the samples of the round, and starts a
+  /// group actor.
   void start_group(round_request request, averaging_config how);
-  /// Tells the group who is expected now.
+  /// Tells the group actor which peers are expected now.
   void tell_group(std::vector<expected_peer> expected, std::uint64_t known_samples);
   void cancel_group();
   void send_commit(const round_result& result);
-  /// A step of the peer's own has led here; `round` is what it averaged.
+  /// Remembers the data of a round from which a step of the method's own was made.
   void note_round(const round_result& round);
   void checkpoint_if_due();
 
   // States.
-  /// The former state goes to those who download. `step`: the step that was taken from it, if
-  /// others can repeat it.
+  /// Keeps the former state for downloads. `step` was taken from it; empty if other peers cannot
+  /// repeat it.
   void keep_served(const state_ptr& former, std::optional<taken_step> step = {});
   std::vector<peer_id> donors() const;
   void start_download();
-  /// Downloads the step that leads on from state() while the peer goes on computing; `then` gets
-  /// it, or nothing if that failed. `then` is not called if nobody has the step.
+  /// Downloads the step that leads on from state() while the peer computes. `then` gets the step;
+  /// empty if the download failed. If no peer has the step, `then` is not called.
   void fetch_step(std::function<void(std::optional<taken_step>)> then);
   bool fetches_step() const;
-  /// Whether that can be the step from state(); counts a donor that sent another one.
+  /// True if the step can lead on from state(). Otherwise counts the misbehaviour.
   bool follows_state(const taken_step& step);
 
   const peer_config options_;
@@ -221,7 +220,7 @@ private:
   void on_download(const download_report& report);
   void repeat_step(taken_step step);
   void step_repeated(taken_step step, const state_ptr& after);
-  /// state() becomes one that was downloaded, or that a repeated step led to.
+  /// state() becomes a downloaded state, or the result of a repeated step.
   void adopt(state_ptr next, std::uint64_t bytes, bool whole, bool of_step);
 
   void on_state_request(const state_request& message);
@@ -229,16 +228,17 @@ private:
   void on_chunk_request(const state_chunk_request& message);
 
   const method_traits traits_;
-  std::unique_ptr<parts> parts_; // all that holds addresses and states; on_exit() drops it
+  // All addresses and states; on_exit() drops them.
+  std::unique_ptr<parts> parts_;
   rng backoff_;
   mode mode_ = mode::joining;
-  duration entered_{}; // the mode that the peer is in
-  bool heard_ = false; // records were read at least once
+  duration entered_{}; // when the current mode began
+  bool heard_ = false; // the others' records were read at least once
   bool draining_ = false;
   ema speed_;
   std::uint64_t last_job_ = 0;
-  std::uint64_t data_from_ = 0;         // all indices in rounds that the peer saw are below it
-  std::uint64_t state_bytes_asked_ = 0; // since the last offer
+  std::uint64_t data_from_ = 0;         // above all indices in rounds that the peer saw
+  std::uint64_t state_bytes_asked_ = 0; // bytes requested since the last offer
 };
 
 } // namespace shoal::actors

@@ -1,5 +1,5 @@
-// The parts of a training peer: the state machines that decide for it, its helpers' handles, and
-// the states it keeps. One object, so that a peer that ends drops all of it at once.
+// The parts of a training peer: its state machines, the handles of its helper actors, and its
+// states. They are one object, so that a peer that ends drops all of them at once.
 #pragma once
 
 #include "actors/data/data_shard.hpp"
@@ -16,7 +16,7 @@
 
 namespace shoal::actors {
 
-/// Carries out what the shard client asks for.
+/// Carries out the requests of the shard client.
 class training_peer::shard_effects final : public shard_client::io {
 public:
   explicit shard_effects(training_peer& of) : of_(of) {}
@@ -48,9 +48,9 @@ struct training_peer::parts {
   reach_agent reach;
   round_tracker rounds;
   state_catch_up catch_up;
-  state_shelf shelf;                                   // for those who download
-  std::map<std::uint64_t, std::function<void()>> jobs; // what follows each job of the device
-  std::function<void(std::optional<taken_step>)> step_fetched; // what follows fetch_step()
+  state_shelf shelf;                                           // kept for downloads
+  std::map<std::uint64_t, std::function<void()>> jobs;         // continuation of each device job
+  std::function<void(std::optional<taken_step>)> step_fetched; // continuation of fetch_step()
 };
 
 } // namespace shoal::actors

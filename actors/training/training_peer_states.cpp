@@ -1,5 +1,5 @@
-// How a training peer moves states: the downloads that state_catch_up plans, and what it sends to
-// those who download from it.
+// Training peer: the downloads that state_catch_up plans, and the service for other peers'
+// downloads.
 #include "actors/data/observations.hpp"
 #include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
@@ -111,7 +111,7 @@ void training_peer::on_download(const download_report& report) {
 
 bool training_peer::follows_state(const taken_step& step) {
   const bool fits = step.epoch == state()->epoch + 1 && step.samples >= state()->samples;
-  if (!fits) misbehaviour(0, "a step that does not follow ours");
+  if (!fits) misbehaviour(0, "a step that does not follow this peer's state");
   return fits;
 }
 
@@ -133,15 +133,15 @@ void training_peer::step_repeated(taken_step step, const state_ptr& after) {
   const auto bytes = step.gradient.size();
   step.gradient = pool()->gradient_between(state(), after, std::move(step.gradient));
   keep_served(state(), std::move(step));
-  // Where rounds go on beside computing, the peers that made the step may not have gone over to it,
-  // and never do.
+  // With overlap, the peers that made the step may never have crossed over to it.
   adopt(after, bytes, false, traits_.overlaps_rounds);
 }
 
 void training_peer::adopt(state_ptr next, std::uint64_t bytes, bool whole, bool of_step) {
   set_state(std::move(next));
   here().observe(adopted{state()->epoch, state()->id, bytes, of_step});
-  pool()->offer(state()); // its steps were taken in other processes
+  // Other processes took its steps.
+  pool()->offer(state());
   parts_->catch_up.adopted(whole);
   state_adopted();
   enter(mode::computing);
@@ -164,8 +164,7 @@ void training_peer::on_state_request(const state_request& message) {
   const auto refuse = [&](reason why) {
     send(message.reply_to, state_refused{static_cast<std::uint8_t>(why)});
   };
-  // A peer that is out of sync has nothing worth having: the joiner had better ask somebody else at
-  // once.
+  // An out-of-sync peer has no useful state. A quick refusal sends the joiner to another donor.
   if (mode_ == mode::downloading || mode_ == mode::joining || !traits_.serves_state)
     return refuse(reason::out_of_sync);
   const auto object =

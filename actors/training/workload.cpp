@@ -20,8 +20,8 @@ payload mean_gradient(std::span<const double> sum, std::uint64_t samples) {
 id128 content_of(const model_state& state) {
   hasher h;
   for (const auto* part : {&state.parameters, &state.optimizer, &state.method_state}) {
-    if (part == &state.method_state && part->empty())
-      continue; // most states have none, and their hashes do not count it
+    // Most states have none, and their hashes do not include it.
+    if (part == &state.method_state && part->empty()) continue;
     h.add(static_cast<std::uint64_t>(part->size()));
     if (!part->empty() && !part->is_hollow()) h.add(part->bytes());
   }

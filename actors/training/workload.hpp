@@ -1,5 +1,5 @@
-// What a peer computes, behind one interface so that the same peer drives all of them: `timing`
-// (sizes and durations, no numbers), `quadratic` (Eigen, for averaging studies) and torch models.
+// The computation of a peer. One interface lets the same peer drive all workloads: `timing` (sizes
+// and durations, no numbers), `quadratic` (Eigen, for averaging studies) and torch models.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -14,17 +14,17 @@
 
 namespace shoal::actors {
 
-/// Parameters and optimizer state after `epoch` steps. Immutable: peers that hold the same bits
-/// share one copy.
+/// Parameters and optimizer state after `epoch` steps. Immutable: peers with the same bits share
+/// one copy.
 struct model_state {
   std::uint64_t epoch = 0;
   state_id id;
   std::uint64_t step = 0;    ///< optimizer steps taken; equals epoch unless restarted
-  std::uint64_t samples = 0; ///< samples in all steps that led here (orders branches)
+  std::uint64_t samples = 0; ///< samples in all steps that led here; orders branches
   payload parameters;        ///< value_count floats, or hollow
-  payload optimizer;         ///< floats, or coded by the workload, or hollow, or empty
-  payload method_state; ///< the training method's own, such as an outer momentum; empty for most
-                        ///< methods
+  payload optimizer;         ///< floats, coded by the workload, hollow, or empty
+  /// The training method's own state, such as an outer momentum; empty for most methods.
+  payload method_state;
 
   std::uint64_t bytes() const noexcept {
     return parameters.size() + optimizer.size() + method_state.size();
@@ -32,24 +32,24 @@ struct model_state {
 };
 using state_ptr = std::shared_ptr<const model_state>;
 
-/// Thread safety: all functions may be called from several compute threads at once.
+/// Thread safety: compute threads may call all functions concurrently.
 class workload {
 public:
   virtual ~workload() = default;
 
-  /// Length of a gradient.
+  /// The length of a gradient.
   virtual std::uint64_t value_count() const = 0;
-  /// The tensors that it is made of, in their order; empty: one.
+  /// The tensors of the gradient, in order; empty if there is only one.
   virtual std::vector<kernels::tensor_slot> layout() const { return {}; }
-  /// How gradients are averaged in two rounds; null: in one, as they are.
+  /// How gradients are averaged in two rounds; null: in one round, unchanged.
   virtual const kernels::power_sgd* low_rank() const { return nullptr; }
-  /// Length of what step() takes.
+  /// The length of the argument of step().
   virtual std::uint64_t step_values() const { return value_count(); }
-  /// Bytes of one streamed sample.
+  /// The size of one streamed sample.
   virtual std::uint64_t sample_bytes() const = 0;
   virtual bool hollow() const { return false; }
 
-  /// The state every peer starts from; the same bits everywhere for one seed.
+  /// The state from which every peer starts; for one seed the same bits everywhere.
   virtual model_state initial() const = 0;
 
   /// Adds the gradient of the sum of the samples' mean losses to `gradient_sum` [value_count] and
@@ -57,21 +57,21 @@ public:
   virtual double accumulate(const model_state& at, std::span<const std::byte> samples,
                             std::uint64_t count, std::span<double> gradient_sum) const = 0;
 
-  /// One optimizer step with the mean gradient, or, with low_rank(), with the means of both rounds,
-  /// in their order; sets parameters, optimizer and step of the result.
+  /// One optimizer step with the mean gradient. With low_rank(), the argument is the means of both
+  /// rounds, in order. Sets parameters, optimizer and step of the result.
   virtual model_state step(const model_state& at, const payload& mean_gradient) const = 0;
 
-  /// An average of optimizers' states that came through a lossy codec, made one from which a step
-  /// can be taken.
+  /// Repairs an average of optimizer states that passed a lossy codec, so that a step can be taken
+  /// from it.
   virtual payload mended(payload averaged) const { return averaged; }
 };
 
 std::vector<std::uint64_t> sizes_of(std::span<const kernels::tensor_slot> layout);
 
-/// A sum of gradients over so many samples, as floats. Requires: samples > 0.
+/// The mean of `samples` gradients, as floats, from their sum. Requires: samples > 0.
 payload mean_gradient(std::span<const double> sum, std::uint64_t samples);
 
-/// hash of the bytes of a state; what a joiner checks its download against.
+/// A hash of the bytes of a state. A joiner compares its download with it.
 id128 content_of(const model_state& state);
 
 } // namespace shoal::actors
