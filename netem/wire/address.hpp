@@ -1,4 +1,4 @@
-// host:port as people write it.
+// A network address: a host and a port, as in 'lab-3.example.org:7000'.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -10,7 +10,8 @@
 namespace shoal::netem::wire {
 
 struct address {
-  std::string host; ///< a name, or the number of an IPv4 or IPv6 address without brackets
+  /// A name, or the number of an IPv4 or IPv6 address without brackets.
+  std::string host;
   std::uint16_t port = 0;
 
   std::string text() const {
@@ -20,11 +21,11 @@ struct address {
   bool operator==(const address&) const = default;
 };
 
-/// 'lab-3.example.org:7000', '10.0.0.5:7000', '[::1]:7000'. Errors: what is wrong with it, and how
-/// it should look.
+/// Parses 'lab-3.example.org:7000', '10.0.0.5:7000' or '[::1]:7000'.
+/// Errors: a sentence that says what is wrong with `text` and shows the expected form.
 result<address> parse_address(std::string_view text);
 
-/// Its numbers, resolved now. Errors: 'cannot resolve …: why'.
+/// Resolves the host name to a numeric address. Errors: 'cannot resolve …: why'.
 result<address> resolve(const address& what);
 
 } // namespace shoal::netem::wire

@@ -12,7 +12,7 @@ namespace shoal::netem::wire {
 /// The outcome of an offered revocation list.
 enum class list_news : std::uint8_t { taken, known, old, forged };
 
-/// Tells good certificates from others. Thread safety: all.
+/// Checks certificates of other hosts. Thread safety: all.
 class admission {
 public:
   virtual ~admission() = default;
@@ -23,8 +23,9 @@ public:
   virtual std::uint64_t list_number() const = 0;
   /// The newest revocation list, as PEM.
   virtual std::string list() const = 0;
-  /// Another host has this list. A newer one that the moderator signed counts from now on, and is
-  /// kept for the next start. `detail` says why the list could not be kept.
+  /// Offers the revocation list of another host. A newer list that the moderator signed takes
+  /// effect at once, and is saved for the next start.
+  /// `detail` says why the list could not be saved.
   virtual list_news offer(const std::string& list, std::string& detail) const = 0;
 };
 

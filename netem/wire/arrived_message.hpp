@@ -1,5 +1,5 @@
-// A message from the network in an actor's mailbox. It gives its bytes back to the receive window
-// of its pipe once it was handled or dropped.
+// A message from the network in an actor's mailbox. The destructor returns the message's bytes to
+// the receive window of the pipe, whether the message was handled or dropped.
 #pragma once
 
 #include "netem/wire/pipe.hpp"
@@ -14,7 +14,7 @@ namespace shoal::netem::wire {
 
 class arrived_message final : public caf::mailbox_element {
 public:
-  /// `unhandled`: the sum of such bytes over all pipes.
+  /// `unhandled` counts the bytes of such messages over all pipes.
   arrived_message(caf::strong_actor_ptr sender, caf::message content, std::shared_ptr<pipe> from,
                   std::size_t bytes, std::shared_ptr<std::atomic<std::uint64_t>> unhandled)
       : caf::mailbox_element(std::move(sender), caf::make_message_id(), {}),

@@ -40,7 +40,8 @@ result<certificate_facts> facts_of(X509& what) {
   if (!from || !until) return failure{"the certificate's validity is damaged"};
   out.not_before_utc_ns = *from;
   out.not_after_utc_ns = *until;
-  // 0: none; others are kinds of old that are none of ours, but that may issue.
+  // 0 means that the certificate may not issue others. The other values include obsolete forms of
+  // issuers.
   out.moderator = X509_check_ca(&what) != 0;
   const alternative_names names(
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(&what, NID_subject_alt_name, nullptr, nullptr)));
@@ -70,19 +71,19 @@ result<certificate_read> read(std::string_view text) {
   return certificate_read{*std::move(object), *std::move(facts)};
 }
 
-/// `whose` is 'the certificate of 'lab-3'' in what is said.
+/// In messages, `whose` names the certificate, as in: the certificate of 'lab-3'.
 result<void> check_time(const certificate_facts& what, const std::string& whose,
                         std::int64_t utc_ns) {
   if (utc_ns < what.not_before_utc_ns)
     return failure{fmt::format("{} is not valid before {}, and this machine's clock says {}", whose,
                                utc_text(what.not_before_utc_ns), utc_text(utc_ns))};
-  if (utc_ns >= what.not_after_utc_ns) // as OpenSSL counts, and so TLS
+  if (utc_ns >= what.not_after_utc_ns) // OpenSSL and TLS count like this
     return failure{fmt::format("{} expired at {}; it is {}", whose, utc_text(what.not_after_utc_ns),
                                utc_text(utc_ns))};
   return {};
 }
 
-/// But for the time.
+/// Reads a moderator's certificate without a check of its time.
 result<certificate_read> read_moderator(std::string_view ca_pem) {
   auto out = read(ca_pem);
   if (!out) return failure{"the moderator's certificate: " + out.error()};
@@ -97,7 +98,7 @@ result<certificate_read> read_moderator(std::string_view ca_pem) {
   return out;
 }
 
-/// What OpenSSL knows of chains, beside what was found out before with better words.
+/// Runs OpenSSL's own check of the chain. Earlier checks give better messages for the usual faults.
 result<void> verify_chain(X509* leaf, X509* ca, std::int64_t utc_ns) {
   const store trusted(X509_STORE_new());
   const store_context context(X509_STORE_CTX_new());
@@ -159,7 +160,7 @@ result<std::int64_t> parse_utc(std::string_view text) {
   };
   const year_month_day date = year(number(0, 4)) / number(5, 2) / number(8, 2);
   const int hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
-  // The years whose nanoseconds fit 64 bits.
+  // Only these years fit into 64 bits of nanoseconds.
   if (!date.ok() || date.year() < year(1678) || date.year() > year(2261) || hour > 23 ||
       minute > 59 || second > 59)
     return wrong;
@@ -267,7 +268,7 @@ result<revocation_list> revocation_list::read(std::string_view text, std::string
     return failure{fmt::format("the revocation list is not signed by this moderator of '{}': by "
                                "another of that name, or it was changed",
                                out.issuer_)};
-  // Lists for some certificates or since some other list say so in such an extension.
+  // A list for some certificates only, or a list of changes, has such a critical extension.
   for (int i = 0; i < X509_CRL_get_ext_count(list); ++i)
     if (X509_EXTENSION_get_critical(X509_CRL_get_ext(list, i)) != 0)
       return failure{"the revocation list is of a kind that is not supported"};

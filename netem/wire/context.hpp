@@ -17,8 +17,8 @@
 
 namespace shoal::netem::wire {
 
-/// Thread safety: the counters and the functions, all; the rest does not change once hosts are
-/// open.
+/// Thread safety: the counters and the functions, all. The other members do not change after the
+/// first host is opened.
 struct context {
   explicit context(wire_options given);
 
@@ -35,18 +35,18 @@ struct context {
   duration now() const;
   /// Counts a refusal or a fault by its name.
   void count(std::string_view why);
-  /// Where a host of this process listens; empty if it does not.
+  /// The address on which a host of this process listens; empty if the host does not listen.
   std::string address_of(host_index host) const;
   void set_address(host_index host, const std::string& address);
   void add_counts(wire_counts& into) const;
 
 private:
-  mutable std::mutex mutex_; // guards what follows
+  mutable std::mutex mutex_; // guards the members below
   std::map<std::string, std::uint64_t> refused_;
   std::map<host_index, std::string> addresses_;
 };
 
-/// The node id of a host, as frames have it. Requires: the id is one of the fabric.
+/// The node id of a host, in the form that frames carry. Requires: the fabric made the id.
 node_key key_of(const caf::node_id& node);
 
 } // namespace shoal::netem::wire

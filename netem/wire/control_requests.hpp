@@ -1,5 +1,5 @@
-// Answers control requests (visit.hpp): one question and one answer on a pipe of its own. Requests
-// that are too many, too long, or silent for too long are closed.
+// Answers control requests (visit.hpp): one question and one answer, on a pipe of their own. This
+// host closes requests that are too many, too long, or too slow.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -16,19 +16,19 @@
 
 namespace shoal::netem::wire {
 
-inline constexpr std::size_t most_control_requests = 32; // at once
+inline constexpr std::size_t most_control_requests = 32; // open at the same time
 
 /// The requests that are open. Thread safety: none.
 class open_requests {
 public:
-  /// False: there are too many already, or no more are taken.
+  /// Returns false if too many requests are open, or after stop().
   bool add(std::shared_ptr<pipe> through, duration now);
-  /// The pipe to answer on; null if the request is over or was asked before.
+  /// The pipe to answer on. Null if the request has ended or its question was taken before.
   std::shared_ptr<pipe> take_question(const pipe* through);
   void remove(const pipe* through) { open_.erase(through); }
   /// The requests that began more than `limit` ago.
   std::vector<std::shared_ptr<pipe>> overdue(duration now, duration limit) const;
-  /// From now on none is taken. The answer: those that are open.
+  /// Refuses all later requests. Returns the pipes of the open ones.
   std::vector<std::shared_ptr<pipe>> stop();
 
 private:
@@ -46,7 +46,7 @@ class control_requests : public std::enable_shared_from_this<control_requests> {
 public:
   struct surroundings {
     std::shared_ptr<const admission> admits; ///< null without keys
-    /// Empty: nobody is answered.
+    /// If empty, no question is answered.
     std::function<visit_answer(const visitor& who, const std::string& question)> answer;
     std::function<std::int64_t()> utc_ns;
     std::function<void(std::string_view why)> count_refusal;
@@ -66,7 +66,7 @@ private:
   guarded<open_requests> requests_;
 };
 
-/// Closes a pipe that nobody listens to.
+/// Closes a pipe that has no reader.
 void reject(const std::shared_ptr<pipe>& made);
 
 } // namespace shoal::netem::wire

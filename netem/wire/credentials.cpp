@@ -41,7 +41,7 @@ public:
     }
     if (const auto issued = check_issued(certificate, ca_, utc_ns); !issued) {
       detail = issued.error();
-      // Only its time is over?
+      // Finds out whether the time is the only fault of the certificate.
       const bool was_good =
           facts->not_after_utc_ns < utc_ns &&
           check_issued(certificate, ca_, facts->not_after_utc_ns - 1'000'000'000).ok();
@@ -74,7 +74,7 @@ public:
     if (list->number() <= revoked_.number())
       return list->number() == revoked_.number() ? list_news::known : list_news::old;
     revoked_ = std::move(*list);
-    // Who cannot keep it heeds it nevertheless.
+    // The list takes effect even if it cannot be saved.
     if (const auto kept = write_text(list_, pem); !kept) detail = kept.error();
     read_at_ = changed_at();
     return list_news::taken;
@@ -91,14 +91,14 @@ private:
     read_at_ = changed;
     std::ifstream in(list_, std::ios::binary);
     const std::string pem{std::istreambuf_iterator<char>(in), {}};
-    // An older list, or one that is being written, changes nothing.
+    // An older list, or a half-written file, changes nothing.
     if (auto list = revocation_list::read(pem, ca_); list && list->number() > revoked_.number())
       revoked_ = std::move(*list);
   }
 
   const std::filesystem::path list_;
   const std::string ca_;
-  mutable std::mutex mutex_; // guards what follows
+  mutable std::mutex mutex_; // guards the members below
   mutable revocation_list revoked_;
   mutable std::filesystem::file_time_type read_at_;
 };
@@ -106,8 +106,8 @@ private:
 } // namespace
 
 result<credentials> load_credentials(const std::filesystem::path& folder) {
-  // No TLS 1.2: none of its suites that are left goes with an Ed25519 certificate. gRPC reads this
-  // once, before its first handshake.
+  // Disables TLS 1.2: none of the remaining suites works with an Ed25519 certificate. gRPC reads
+  // the variable once, before its first handshake.
   setenv("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384", 1);
   auto keys = load_node_keys(folder, utc_now());
   if (!keys) return failure{keys.error()};
@@ -128,8 +128,8 @@ result<credentials> load_credentials(const std::filesystem::path& folder) {
           std::vector<grpc::experimental::IdentityKeyCertPair>{{key, keys->certificate_pem}}));
   channel.watch_root_certs();
   channel.watch_identity_key_cert_pairs();
-  // The moderator vouches for names of nodes, not of hosts: who answers is looked at when it has
-  // said its name.
+  // The moderator certifies names of nodes, not DNS names of hosts. The station checks the node's
+  // name after its hello.
   channel.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
   channel.set_check_call_host(false);
   out.channel = grpc::experimental::TlsCredentials(channel);

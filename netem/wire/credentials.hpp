@@ -1,9 +1,9 @@
-// A node's keys as gRPC takes them, and who may take part: TLS 1.3 on both sides, each with the
-// certificate that the moderator issued.
+// A node's keys as gRPC credentials, and the admission check of a swarm. Both sides use TLS 1.3,
+// each with the certificate that the moderator issued.
 //
-// Who has no key of a certificate does not get through the handshake. Whether the certificate is
-// good is looked at before anything that the stream brings is read (network.cpp), because there the
-// refusal has a name: expired, revoked, of another moderator.
+// The TLS handshake proves that a peer holds the private key of its certificate. The station checks
+// the certificate itself before it reads anything from the stream (station_links.cpp).
+// At that point the refusal can carry a reason: expired, revoked, of another moderator.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -16,16 +16,16 @@
 namespace shoal::netem::wire {
 
 struct credentials {
-  std::string name; ///< of the node
+  std::string name; ///< the node's name
   std::shared_ptr<grpc::ServerCredentials> server;
   std::shared_ptr<grpc::ChannelCredentials> channel;
-  /// signed_text.hpp, with this node's key.
+  /// Signs a text with this node's key; see signed_text.hpp.
   std::function<std::string(std::string_view kind, std::string_view text)> sign;
-  std::shared_ptr<const admission>
-      admits; ///< reads the folder's revocation list again when that has changed
+  /// Reads the folder's revocation list again when the file has changed.
+  std::shared_ptr<const admission> admits;
 };
 
-/// From a folder as `shoal keys admit` makes it. Errors: those of load_node_keys().
+/// Loads a folder that `shoal keys admit` made. Errors: those of load_node_keys().
 result<credentials> load_credentials(const std::filesystem::path& folder);
 
 } // namespace shoal::netem::wire

@@ -1,5 +1,5 @@
-// Decides when a host dials others, again and again and with back-off: hosts that it wants to send
-// to (reconnect), and addresses that it was told to join (join_list).
+// Decides when a host dials others, with back-off. A `reconnect` dials a host that has messages
+// waiting; a `join_list` dials addresses that the user gave.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -18,19 +18,20 @@ namespace shoal::netem::wire {
 struct host_link;
 
 inline constexpr duration longest_back_off = std::chrono::seconds(2);
-/// How long to wait after the `attempts`-th attempt: doubled each time, up to the longest.
+/// The time to wait after attempt number `attempts`. It doubles with each attempt, up to
+/// longest_back_off.
 duration back_off_after(unsigned attempts);
 
-/// Attempts to reach a host that something is to be sent to.
+/// The attempts to reach one host that messages wait for.
 class reconnect {
 public:
   bool trying() const noexcept { return trying_; }
-  /// Begins to try, unless it does already.
+  /// Starts the attempts. Does nothing if they have started already.
   void begin(duration now);
   void stop() noexcept { trying_ = false; }
   bool due(duration now) const noexcept { return next_ <= now; }
   bool expired(duration now, duration limit) const noexcept { return now - since_ > limit; }
-  /// Notes an attempt. Requires: trying, due.
+  /// Records an attempt. Requires: trying() and due().
   void attempted(duration now);
   void try_at(duration when) noexcept { next_ = when; }
 
@@ -40,28 +41,28 @@ private:
   unsigned attempts_ = 0;
 };
 
-/// Addresses that have to be joined. An entry is dialled until a host answers there, and again when
-/// its link is lost.
+/// The addresses to join. The host dials an address until a host answers there, and again when that
+/// link is lost.
 class join_list {
 public:
   void add(std::string where);
   void clear() { entries_.clear(); }
 
-  /// Entries to dial now. `is_up`: whether there is a link with a host.
+  /// The entries to dial now. `is_up` says whether a link to a host is up.
   std::vector<std::size_t> due(duration now, const std::function<bool(host_index)>& is_up) const;
   struct attempt {
     std::string where;
-    std::shared_ptr<host_link>*
-        slot; ///< takes the link that is dialled; valid until the list changes
+    /// Receives the dialled link. Valid until the list changes.
+    std::shared_ptr<host_link>* slot;
   };
-  /// Begins to dial. Nothing if the entry is gone or is dialled already.
+  /// Begins to dial. Returns nothing if the entry is gone or is being dialled.
   std::optional<attempt> begin(std::size_t entry, duration now, duration patience);
-  /// The link that was dialled is up, with `host`.
+  /// The dialled link to `host` is up.
   void connected(const host_link& link, host_index host);
-  /// The link that was dialled is over; `refused` is the other side's word. True if the name is
-  /// taken for good: after `limit`.
+  /// The dialled link has ended; `refused` is the other side's reason. Returns true if another
+  /// process has held this host's name for longer than `limit`.
   bool lost(const host_link& link, refusal refused, duration now, duration limit);
-  /// The host is gone for good.
+  /// The host is gone permanently.
   void forget(host_index host);
 
 private:

@@ -88,7 +88,7 @@ std::optional<message_head> read_message_head(std::span<const std::byte> bytes) 
   out.wire_bytes = in.get<std::uint32_t>();
   in.get<std::uint32_t>();
   out.beside = in.get<std::uint64_t>();
-  // No sum of sizes wraps around.
+  // The bound keeps sums of sizes from wrapping around.
   if (!in.ok() || out.more > 1 || out.beside > std::uint64_t{1} << 62) return {};
   return out;
 }
@@ -126,7 +126,7 @@ bool message_assembly::append(std::span<const std::byte> part, std::optional<who
 
 bool split_frames(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
                   std::vector<payload>& into) {
-  // Slices of a connection's buffer can begin anywhere.
+  // A slice of a connection's buffer can begin at any address.
   const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 == 0;
   const auto all = aligned ? payload::shared(std::move(owner), bytes)
                            : payload{std::vector<std::byte>(bytes.begin(), bytes.end())};

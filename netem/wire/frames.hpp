@@ -1,4 +1,5 @@
-// The frames of a link: their fields, little-endian, at fixed places. Reading checks every length.
+// The frames of a link. Each frame has its fields at fixed places, in little-endian order. Readers
+// check every length.
 #pragma once
 
 #include "netem/wire/pipe.hpp"
@@ -17,7 +18,7 @@
 namespace shoal::netem::wire {
 
 static_assert(std::endian::native == std::endian::little,
-              "frames show numbers as a little-endian machine has them");
+              "frames are little-endian, so the machine must be, too");
 
 enum class frame_kind : std::uint8_t {
   hello = 1,
@@ -38,7 +39,7 @@ enum class frame_kind : std::uint8_t {
   pong
 };
 
-/// A node id of ours: netem/fabric.hpp.
+/// The node id of a host; see netem/fabric.hpp.
 struct node_key {
   std::uint32_t incarnation = 0;
   std::array<std::uint8_t, 20> host{};
@@ -72,7 +73,8 @@ private:
   std::vector<char> head_;
 };
 
-/// Once a field was not there, all that follow are zero, and ok() is false.
+/// Reads fields in order. After the first missing field, every field reads as zero and ok() is
+/// false.
 class frame_reader {
 public:
   explicit frame_reader(std::span<const std::byte> bytes) : left_(bytes) {}
@@ -105,7 +107,7 @@ public:
     return out;
   }
   bool ok() const noexcept { return ok_; }
-  /// All was read, and there was enough.
+  /// True if every field was present and no byte is left.
   bool finished() const noexcept { return ok_ && left_.empty(); }
   std::size_t left() const noexcept { return left_.size(); }
 
@@ -121,41 +123,41 @@ private:
 struct hello {
   static constexpr std::uint32_t magic = 0x4c4f4853; // SHOL
   static constexpr std::uint32_t version = 2;
-  std::uint64_t link = 0; ///< the same in both pipes of a link
+  std::uint64_t link = 0; ///< the link's token, the same on both pipes
   std::string name;
   std::uint32_t incarnation = 0;
-  std::string address; ///< where others dial; empty: nowhere
+  std::string address; ///< the address that others dial; empty if the host does not listen
   std::int64_t utc_ns = 0;
-  std::array<std::uint8_t, 32> scenario{}; ///< its hash
-  std::uint64_t service = 0; ///< number of the actor that it introduces itself with; 0: none yet
+  std::array<std::uint8_t, 32> scenario{}; ///< the hash of the scenario's text
+  std::uint64_t service = 0; ///< the number of the actor that introduces this host; 0: none yet
 };
 
-/// What stands before a frame of a link that goes over a relay. On its way to the relay `other` is
-/// whom it is for, from there whom it is from.
+/// The head of a frame that a relay passes on. On the way to the relay `other` is the receiver;
+/// behind the relay `other` is the sender.
 struct relayed_head {
-  std::uint8_t which = 0; ///< of the link's pipes
+  std::uint8_t which = 0; ///< the index of the link's pipe
   node_key other;
-  std::uint64_t link = 0; ///< its token
+  std::uint64_t link = 0; ///< the link's token
   static constexpr std::size_t bytes = 40;
 };
 std::vector<char> to_bytes(const relayed_head& what);
 std::optional<relayed_head> read_relayed_head(std::span<const std::byte> bytes);
 
 frame to_frame(const hello& what);
-/// Nothing if these are not the bytes of a hello of this protocol; `other_version`: of another
-/// version.
+/// Reads a hello. Returns nothing if the bytes are not a hello of this protocol. Sets
+/// `other_version` if they are a hello of another protocol version.
 std::optional<hello> read_hello(std::span<const std::byte> bytes, bool& other_version);
 
-/// The longest binary form, payloads beside it not counted.
+/// The longest binary form, without the payloads beside it.
 inline constexpr std::size_t max_binary_bytes = std::size_t{4} << 20;
-/// The longest message in all.
+/// The longest message, payloads included.
 inline constexpr std::size_t max_message_bytes = std::size_t{72} << 20;
 
-/// What stands before the body of a message: its binary form, room up to a multiple of eight, and
-/// the payloads beside it.
+/// The head of a message. The body follows: the binary form, padding to a multiple of eight bytes,
+/// and the payloads.
 struct message_head {
-  std::uint8_t more = 0;          ///< pieces follow
-  std::uint32_t to = 0, from = 0; ///< actors' numbers at the two ends; from 0xffffffff: none
+  std::uint8_t more = 0;          ///< 1 if pieces follow
+  std::uint32_t to = 0, from = 0; ///< actor numbers at the two ends; 0xffffffff and above: none
   std::uint32_t binary = 0;
   std::uint32_t wire_bytes = 0;
   std::uint64_t beside = 0;
@@ -163,45 +165,46 @@ struct message_head {
   std::uint64_t body() const noexcept { return (std::uint64_t{binary} + 7) / 8 * 8 + beside; }
 };
 void write(const message_head& what, std::vector<char>& into);
-/// Nothing if it is cut, or of sizes that no message has.
+/// Returns nothing if the head is truncated, or has sizes that no message has.
 std::optional<message_head> read_message_head(std::span<const std::byte> bytes);
 
-/// The messages of one pipe out of its frames: each is one frame, or a first one and pieces. Once
-/// it has refused a frame it is not used again.
+/// Assembles the frames of one pipe into messages. A message is one frame, or a first frame and
+/// pieces. After a refused frame the object must not be used again.
 class message_assembly {
 public:
   struct whole {
     message_head head;
     payload body;
-    std::size_t bytes = 0; ///< that it keeps in memory
+    std::size_t bytes = 0; ///< the memory that the message keeps in use
   };
-  /// False: no correct host sends that. Otherwise `out` has the message, if this frame was its
-  /// last.
+  /// Adds a message's first frame. Returns false if no correct host sends it. Fills `out` if the
+  /// message is complete.
   bool begin(const payload& frame, std::optional<whole>& out);
-  /// The same for a piece.
+  /// Adds a piece, like begin().
   bool piece(const payload& frame, std::optional<whole>& out);
-  /// Bytes of a message that is not whole yet.
+  /// The bytes of the incomplete message.
   std::size_t waiting() const noexcept { return body_.size(); }
 
 private:
   bool append(std::span<const std::byte> part, std::optional<whole>& out);
-  std::optional<message_head> head_; // of a message whose pieces are coming
+  std::optional<message_head> head_; // the head of the incomplete message
   std::vector<std::byte> body_;
 };
 
-/// In a gRPC message, before each frame: its length, and room so that frames start at multiples of
-/// eight, as they do behind it.
+/// The prefix of each frame in a gRPC message: the frame's length and padding. Frames start at
+/// multiples of eight bytes, and padding follows them, too.
 inline constexpr std::size_t frame_prefix_bytes = 8;
 constexpr std::size_t padding_after(std::size_t bytes) {
   return (8 - bytes % 8) % 8;
 }
-/// The frames of a gRPC message; they share its memory if that starts at a multiple of eight, and
-/// otherwise a copy. False if it is not made of frames; then `into` is of no use.
+/// Splits a gRPC message into frames. The frames share the message's memory if it starts at a
+/// multiple of eight, and a copy otherwise.
+/// Returns false if the message does not consist of frames; `into` is then unspecified.
 bool split_frames(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
                   std::vector<payload>& into);
 
-/// What the first bytes of a connection say of it: a TLS record of a handshake, or the beginning of
-/// HTTP/2's preface.
+/// Classifies the first bytes of a connection: a TLS handshake record with TLS, the HTTP/2 preface
+/// without.
 enum class first_bytes : std::uint8_t { too_few, ours, garbage };
 inline constexpr std::size_t first_bytes_looked_at = 3;
 first_bytes look_at_first(std::string_view bytes, bool tls);

@@ -17,7 +17,7 @@ namespace shoal::netem::wire {
 
 namespace {
 
-// Frames up to this size go together.
+// Frames up to this total size travel in one gRPC message.
 constexpr std::size_t together_bytes = std::size_t{64} << 10;
 
 grpc::Slice slice_of(const payload& part) {
@@ -85,7 +85,7 @@ void grpc_pipe::go(std::function<void(payload)> on_frame,
   if (!writing_) write_next(lock);
 }
 
-/// Requires: nothing is being written. Releases the lock.
+/// Writes the next frames. Requires: no write is pending. Releases the lock.
 void grpc_pipe::write_next(std::unique_lock<std::mutex>& lock) {
   if (!started_ || closing_) return idle_if_so(lock);
   if (queue_.empty()) {
@@ -169,7 +169,7 @@ void grpc_pipe::read_done(bool ok) {
   }
   if (unhandled_ > options_.window_bytes) {
     held_back_ = true;
-    // Handled between the two?
+    // Checks again, since another thread may have handled the bytes between the two lines.
     if (unhandled_ > options_.window_bytes / 2 || !held_back_.exchange(false)) return;
   }
   lock.unlock();
@@ -187,7 +187,8 @@ void grpc_pipe::write_done(bool ok) {
 void grpc_pipe::ended(const std::string& why) {
   in_callback(this);
   std::function<void(const std::string&)> tell;
-  std::function<void(payload)> none_come; // what both hold goes with them, and not under the lock
+  // The callbacks own objects whose destructors must not run under the lock.
+  std::function<void(payload)> none_come;
   {
     std::lock_guard lock(mutex_);
     closing_ = true;
@@ -205,17 +206,19 @@ namespace {
 
 using stub = grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-/// A call that is never started, of a channel that never connects. gRPC ends the thread of its
-/// callbacks with the last channel that has calls, and begins another one with the next: of two at
-/// the same time one aborts (1.51), and on that thread no channel can be given up.
+/// A call that is never started, on a channel that never connects. It keeps gRPC's callback thread
+/// alive.
+/// gRPC ends that thread with the last channel that has calls, and starts another one for the next
+/// call. Two such threads at the same time abort the process (1.51). The thread itself cannot close
+/// a channel.
 void keep_callback_thread() {
   struct keeper final : grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
     stub calls{grpc::CreateChannel("localhost:1", grpc::InsecureChannelCredentials())};
     grpc::ClientContext context;
     keeper() { calls.PrepareBidiStreamingCall(&context, "/shoal/keeper", {}, this); }
   };
-  // For as long as the process lives. Volatile, or the compiler drops the only pointer to it, and
-  // who looks for leaks finds one.
+  // The object lives as long as the process. Without volatile, the compiler drops the only pointer
+  // to it, and leak checkers report a leak.
   [[maybe_unused]] static const keeper* volatile kept = new keeper;
 }
 
@@ -229,8 +232,8 @@ public:
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(static_cast<int>(max_grpc_bytes));
     arguments.SetMaxSendMessageSize(-1);
-    // Connections are not shared: bulk and control each have one, and after a cut nobody waits for
-    // an old one's retransmission.
+    // Connections are not shared: bulk and control have one each, and after a cut no pipe waits for
+    // an old connection's retransmission.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
@@ -246,7 +249,7 @@ public:
              std::function<void(const std::string&)> on_closed) override {
     self_ = std::static_pointer_cast<client_pipe>(keep_.lock());
     stub_->PrepareBidiStreamingCall(&context_, "/shoal/" + kind(), {}, this);
-    AddHold(); // frames are sent from anywhere
+    AddHold(); // any thread may send frames
     StartCall();
     go(std::move(on_frame), std::move(on_closed));
   }
@@ -273,7 +276,7 @@ private:
   std::unique_ptr<stub> stub_;
   grpc::ClientContext context_;
   std::weak_ptr<client_pipe> keep_;
-  std::shared_ptr<client_pipe> self_; // until the stream is over
+  std::shared_ptr<client_pipe> self_; // until the stream ends
 };
 
 } // namespace

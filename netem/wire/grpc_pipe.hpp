@@ -1,5 +1,5 @@
-// What both ends of a gRPC stream have in common: the queue of frames to write, and reading as long
-// as the window allows.
+// The common part of both ends of a gRPC stream: the queue of frames to write, and reading within
+// the receive window.
 #pragma once
 
 #include "netem/thread_sanitizer.hpp"
@@ -14,13 +14,14 @@
 
 namespace shoal::netem::wire {
 
-/// Some frames as one gRPC message. Takes as many from the front as go together; at least one.
-/// Requires: there is one.
+/// Packs frames from the front of the queue into one gRPC message: at least one, and as many as fit
+/// together.
+/// Requires: `from` is not empty.
 grpc::ByteBuffer to_grpc(std::deque<frame>& from, std::size_t& bytes);
-/// The frames of a gRPC message; false if it is not made of frames.
+/// Unpacks the frames of a gRPC message. Returns false if the message does not consist of frames.
 bool from_grpc(const grpc::ByteBuffer& message, std::vector<payload>& into);
 
-/// In PEM; empty if there is none.
+/// The other side's certificate in PEM; empty without TLS.
 std::string certificate_of(const std::shared_ptr<const grpc::AuthContext>& context);
 
 class grpc_pipe : public pipe, public receive_window {
@@ -40,23 +41,23 @@ public:
   void remove(std::size_t bytes) final;
 
 protected:
-  /// Begins to read, and to write what was queued meanwhile.
+  /// Starts reading, and writes the frames that were queued before.
   void go(std::function<void(payload)> on_frame, std::function<void(const std::string&)> on_closed);
   void read_done(bool ok);
   void write_done(bool ok);
-  /// Called right before gRPC is told anything, and at the end of a callback of its.
+  /// Must run right before each call into gRPC, and at the end of each gRPC callback.
   void grpc_goes_on() { before_callback(this); }
-  /// Tells on_closed, once.
+  /// Calls on_closed, at most once.
   void ended(const std::string& why);
 
   virtual void start_read(grpc::ByteBuffer* into) = 0;
   virtual void start_write(const grpc::ByteBuffer* what) = 0;
-  /// No frame follows.
+  /// Ends the stream of written frames.
   virtual void start_finish() = 0;
-  /// Makes what is being read and written fail.
+  /// Makes pending reads and writes fail.
   virtual void cancel() = 0;
-  /// Neither reading nor writing goes on, and nothing will be started any more. May come while
-  /// cancel() is called.
+  /// Called when no read or write is pending and none will start. The call may happen inside
+  /// cancel().
   virtual void idle() = 0;
 
 private:

@@ -1,5 +1,5 @@
-// A value and the lock that guards it. The value can be reached only through an `access`, which
-// holds the lock, so the compiler proves that nobody uses the value without it.
+// A value and the lock that guards it. Only an `access` object reaches the value, and it holds the
+// lock. So the compiler proves that all uses are guarded.
 #pragma once
 
 #include <mutex>
@@ -13,7 +13,8 @@ public:
   template <class... Arguments>
   explicit guarded(Arguments&&... arguments) : value_(std::forward<Arguments>(arguments)...) {}
 
-  /// Holds the lock while it lives. It cannot be copied or moved, so the lock is never handed on.
+  /// Holds the lock until its end of life. An access cannot be copied or moved, so the lock stays
+  /// in one scope.
   template <class Value>
   class access {
   public:

@@ -1,5 +1,5 @@
-// The rules by which a host takes or refuses a link: which frames may come before the link is up,
-// and what the other side's hello must say.
+// The rules by which a host accepts or refuses a link. They say which frames may arrive before the
+// link is up, and what a hello must contain.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -29,14 +29,16 @@ enum class frame_step {
 
 struct link_phase {
   bool up = false;
-  bool over = false;       ///< closed, or refused by this host
-  bool hello_came = false; ///< on the pipe of the frame, of a link that the other side dialled
+  bool over = false; ///< closed, or refused by this host
+  /// for a link that the other side dialled: the hello came on this frame's pipe
+  bool hello_came = false;
 };
 
 inline constexpr std::size_t longest_hello = 4096; // bytes
 
-/// Complexity: constant. Requires: `phase` was read under the station's lock, as a link's pipes
-/// move before it is up.
+/// Requires: the caller read `phase` under the station's lock, since a link's pipes may move to
+/// another link before it is up.
+/// Complexity: constant.
 frame_step step_of(const link_phase& phase, frame_kind kind, std::size_t bytes);
 
 /// The identity of this host, and its demands.
@@ -45,20 +47,19 @@ struct handshake_rules {
   std::uint32_t incarnation = 0;
   bool keys = false; ///< both sides show certificates
   duration most_clock_difference{};
-  std::array<std::uint8_t, 32> scenario{}; ///< the hash of the text
+  std::array<std::uint8_t, 32> scenario{}; ///< the hash of scenario_text
   std::string scenario_text;
 };
 
-/// The identity of the other side according to others.
+/// The other side's identity as its certificate or a relay states it.
 struct attested_name {
-  std::string certificate_name; ///< with keys
-  bool relayed =
-      false; ///< a relay stands between, and knows the other side instead of a certificate
-  bool relay_agrees = false; ///< the relay knows it by the name in the hello
+  std::string certificate_name; ///< empty without keys
+  /// The link goes over a relay, which names the other side in place of a certificate.
+  bool relayed = false;
+  bool relay_agrees = false; ///< the relay knows the other side by the name in its hello
 };
 
-/// Checks a hello by itself. Bans and known hosts of the same name are checked elsewhere
-/// (host_state.hpp).
+/// Checks a hello on its own. host_state::check_name() checks bans and duplicate names.
 verdict check_hello(const handshake_rules& rules, const hello& theirs,
                     const attested_name& attested, std::int64_t utc_ns);
 

@@ -17,7 +17,7 @@ std::optional<duration> frame_rate::count(duration now, std::uint64_t most_frame
     frames_ = 0;
   }
   if (++frames_ < most_frames) return {};
-  // The rest of this batch counts for the next second.
+  // The rest of this batch counts towards the next second.
   frames_ = 0;
   counted_from_ += std::chrono::seconds(1);
   return counted_from_;

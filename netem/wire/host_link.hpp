@@ -1,5 +1,5 @@
-// One link to another host: a pipe for control and a pipe for bulk, and the state of the
-// conversation. The station's lock guards all of it, except for the fields that say otherwise.
+// One link to another host: a pipe for control, a pipe for bulk, and the link's state. The
+// station's lock guards all fields except those that say otherwise.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -25,11 +25,11 @@ namespace shoal::netem::wire {
 /// The names of the two pipes of a link, by index.
 inline constexpr std::array<const char*, 2> pipe_kinds{"control", "bulk"};
 
-/// Bounds the frames that are read from one pipe in a second.
+/// Limits the frames that are read from one pipe in a second.
 class frame_rate {
 public:
-  /// Counts a frame. If it is the last one that this second may have, the answer is when reading
-  /// may go on.
+  /// Counts a frame. If the frame is the last allowed one of this second, returns the time at which
+  /// reading may go on.
   std::optional<duration> count(duration now, std::uint64_t most_frames);
 
 private:
@@ -42,28 +42,28 @@ struct host_link {
     std::shared_ptr<pipe> through;
     bool hello = false; ///< the other side's hello has come
     bool over = false;  ///< the pipe is closed
-    bool left = false;  ///< the other side said goodbye: nothing follows
+    bool left = false;  ///< the other side said goodbye: no frame follows
     duration heard{};   ///< when the last frame came
-    // The thread that reads the pipe uses these two, and only while the link is up.
+    // The thread that reads the pipe uses the next two members, and only while the link is up.
     frame_rate rate;
     message_assembly messages;
   };
 
-  std::uint64_t token = 0; ///< both hellos name it
+  std::uint64_t token = 0; ///< both hellos carry it
   bool dialled = false;    ///< by this host
   std::mutex greeting;     ///< held while a hello is checked; taken before the station's lock
-  // Set under the station's lock, read by any thread.
+  // The station's lock guards writes; any thread may read.
   std::atomic<bool> up{false}, closed{false}, misbehaved{false};
   direction pipes[2];                                         ///< control, bulk
-  std::atomic<duration> last_sent[2]{duration{}, duration{}}; ///< by pipe; any thread
+  std::atomic<duration> last_sent[2]{duration{}, duration{}}; ///< one for each pipe; any thread
   hello theirs;
   std::string certificate_name;
-  host_index host = no_host;       ///< of the other side, once the link is up
-  caf::node_id node;               ///< the same
+  host_index host = no_host;       ///< the other side, once the link is up
+  caf::node_id node;               ///< the other side, once the link is up
   std::string target;              ///< the address that was dialled
   std::optional<node_key> relayed; ///< the other end, if the link goes over a relay
   std::weak_ptr<host_link> relay;  ///< the link to that relay
-  refusal refused = refusal::none; ///< by the other side
+  refusal refused = refusal::none; ///< the other side's reason to refuse the link
   bool refused_by_us = false;
   std::string refused_text;
   std::uint64_t said_service = 0; ///< the service in this host's hello
@@ -71,19 +71,20 @@ struct host_link {
   std::set<std::uint32_t> watched; ///< actors of this host that the other side observes
   std::deque<frame> waiting;       ///< bulk that waits for its turn (pacer.hpp)
   std::size_t waiting_bytes = 0;
-  duration asked{}, round_trip{}; ///< when the last measuring ping went; the smoothed answer
+  /// when the last ping of measure() was sent; the smoothed round trip
+  duration asked{}, round_trip{};
   std::atomic<std::uint64_t> received{0}; ///< bytes
   std::uint64_t sent = 0;                 ///< bytes
   struct traffic {
     duration when;
     std::uint64_t sent, received;
   };
-  std::deque<traffic> lately; ///< of the last minute, the oldest first
+  std::deque<traffic> lately; ///< the last minute, the oldest first
 
   void send(bool bulk, frame what, duration now);
-  /// Pings for the round trip and notes the traffic, every few seconds.
+  /// Sends a ping for the round trip and records the traffic, every few seconds.
   void measure(duration now);
-  /// An answer to a ping of measure(); any other stamp is ignored.
+  /// Takes the answer to a ping of measure(). Ignores any other stamp.
   void pong_came(std::uint64_t stamp, duration now);
 
   struct bit_rates {
@@ -91,8 +92,8 @@ struct host_link {
   };
   bit_rates rates(duration now) const;
 
-  /// Pings on pipes that were idle for a quarter of `limit`. True once a pipe was silent for
-  /// `limit`. `stopped`: this process itself stood still, so the silence proves nothing yet.
+  /// Pings on pipes that were idle for a quarter of `limit`. Returns true if a pipe was silent for
+  /// `limit`. `stopped`: this process itself was stopped, so the silence is no evidence.
   /// Requires: the link is up.
   bool keep_alive(duration now, duration limit, bool stopped);
 };

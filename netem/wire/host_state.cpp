@@ -44,8 +44,8 @@ std::vector<std::shared_ptr<pipe>> host_state::leave(duration now) {
   joins.clear();
   std::vector<std::shared_ptr<pipe>> out;
   for (const auto& each : links.all()) {
-    // The goodbye goes last on both pipes: one may be closed before the frames of the other one
-    // have come.
+    // The goodbye is the last frame on both pipes, since one pipe may close before the other's
+    // frames have come.
     if (each->up)
       for (const bool bulk : {false, true})
         each->send(bulk, frame_writer(frame_kind::leaving).done(), now);
@@ -118,7 +118,7 @@ void host_state::watch(endpoint of, duration now, deferred& later) {
   auto& r = hosts.of(of.host);
   if (!r.watching.insert(of.ordinal).second) return;
   if (r.up) return r.up->send(false, watch_of(of.ordinal), now);
-  // The frame is sent when there is a link.
+  // The frame is sent once there is a link.
   reach(r, now, later);
 }
 
@@ -157,7 +157,7 @@ void host_state::learn_where(const host_link& from, const node_at_frame& told, d
   if (r == nullptr || !r->address.empty() ||
       (!told.address.empty() && !parse_address(told.address)))
     return;
-  // A host that answers without an address offers itself as a relay.
+  // A host that answers without an address offers to be the relay.
   if (told.address.empty())
     r->relay = from.host;
   else
@@ -177,7 +177,7 @@ void host_state::reach(remote& r, duration now, deferred& later) {
   if (!r.address.empty()) return dial(r.address, r.dialling, now, later);
   if (const auto* relay = hosts.find(r.relay); relay != nullptr && relay->up)
     return dial_over(relay->up, r, now, later);
-  // The host was named by another one, so one of them knows it.
+  // Another host has named this host, so one of the linked hosts knows it.
   for (const auto& each : links.all())
     if (each->up) each->send(false, frame_writer(frame_kind::where_is).put(r.node).done(), now);
 }

@@ -25,7 +25,7 @@ verdict host_state::check_name(const hello& theirs, duration now) const {
 
 std::optional<host_state::refused_link> host_state::refuse(host_link& of, duration now) {
   if (std::exchange(of.refused_by_us, true)) return {};
-  of.since = now; // from when the other side has to hang up
+  of.since = now; // the time limit for the other side to close starts now
   return refused_link{pipes_of(of), of.theirs.name};
 }
 
@@ -40,7 +40,7 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
   of->up = true;
   for (auto& direction : of->pipes) direction.heard = now;
   for (auto& sent : of->last_sent) sent = now;
-  // The hello is sent first of all, and once the link is up: the other side may answer at once.
+  // The hello must be the first frame, and the link must be up before the other side's answer.
   if (!of->dialled) {
     of->said_service = service_;
     for (const bool bulk : {false, true}) of->send(bulk, to_frame(own_hello(of->token)), now);

@@ -18,7 +18,7 @@ host_state::relayed_target host_state::relayed_came(const link_ptr& of, const re
                                                     const payload& inner, duration now,
                                                     deferred& later) {
   if (auto known = links.over(of, head.other, head.link)) return {std::move(known)};
-  if (head.other == own_.node) return {}; // of a link that is over
+  if (head.other == own_.node) return {}; // the link that the frame belongs to has ended
   if (passing_.offered()) {
     const bool fits = passing_.fits(inner.size());
     const auto to = fits ? hosts.direct_link(head.other) : nullptr;
@@ -31,13 +31,13 @@ host_state::relayed_target host_state::relayed_came(const link_ptr& of, const re
     all_.relayed_bytes += inner.size();
     const auto from = hosts.of(of->host).node;
     passing_.passed(from, head.other, head.link, inner.size());
-    // The relay says who the frame is from; the sender has no say in that.
+    // The relay states the sender, so the sender cannot choose another name.
     pace_.put(*to, bulk, {to_bytes(relayed_head{head.which, from, head.link}), {inner}}, now);
     pump(now, later);
     return {};
   }
-  if (own_.listens) return {}; // others can dial this host, so nobody needs a relay
-  // A new link begins with a hello, in both pipes.
+  if (own_.listens) return {}; // others can dial this host, so nobody needs a relay to reach it
+  // A new link begins with a hello, on both pipes.
   if (std::to_integer<std::uint8_t>(inner.bytes()[0]) !=
       static_cast<std::uint8_t>(frame_kind::hello))
     return {};

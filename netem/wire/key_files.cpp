@@ -40,9 +40,9 @@ private:
   int number_;
 };
 
-/// Secret or not, it is read into memory that is wiped.
+/// Reads a file into memory that is wiped, whether it is a secret or not.
 result<secret_text> read(const fs::path& path, bool secret) {
-  // Not blocking: whoever can put a pipe there must not be able to stop us.
+  // Without O_NONBLOCK, a named pipe at this path would block the program.
   const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return cannot("open", path, errno);
   struct stat facts {};
@@ -53,8 +53,8 @@ result<secret_text> read(const fs::path& path, bool secret) {
         "'{}' is a secret, and its mode {:04o} lets others in; 'chmod 600 {}' makes it yours alone",
         path.string(), static_cast<unsigned>(facts.st_mode & 07777), path.string())};
   if (static_cast<std::uintmax_t>(facts.st_size) > largest_file_bytes)
-    return failure{fmt::format("'{}' has {} bytes; what is expected there has no more than {}",
-                               path.string(), facts.st_size, largest_file_bytes)};
+    return failure{fmt::format("'{}' has {} bytes; a key file has at most {}", path.string(),
+                               facts.st_size, largest_file_bytes)};
   secret_text out(static_cast<std::size_t>(facts.st_size));
   for (std::size_t got = 0; got < out.size();) {
     const ssize_t count = ::read(file.get(), out.bytes().data() + got, out.size() - got);
@@ -67,7 +67,7 @@ result<secret_text> read(const fs::path& path, bool secret) {
   return out;
 }
 
-/// A new file. Errors: there is one.
+/// Writes a new file. Errors: the file exists.
 result<void> write_new(const fs::path& path, std::string_view text, mode_t mode) {
   descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (file.get() < 0) return cannot("create", path, errno);
@@ -102,7 +102,7 @@ result<void> write_text(const fs::path& path, std::string_view text) {
   fs::path partial = path;
   partial += ".partial";
   std::error_code ignored;
-  fs::remove(partial, ignored); // of an attempt that was killed
+  fs::remove(partial, ignored); // left by an earlier attempt that was killed
   auto written = write_new(partial, text, public_mode);
   if (written && std::rename(partial.c_str(), path.c_str()) != 0)
     written = cannot("rename to", path, errno);

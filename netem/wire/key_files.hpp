@@ -1,5 +1,5 @@
-// The files of keys and certificates: what they are called, and reading and writing them so that
-// secrets are nobody else's at any moment and files are there whole or not at all.
+// The files of keys and certificates: their names, and functions to read and write them. A secret
+// is never readable for other users, and a file is replaced as a whole or not at all.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -13,31 +13,31 @@ namespace shoal::netem::wire {
 
 inline constexpr std::string_view node_key_file = "node.key"; ///< the node's secret
 inline constexpr std::string_view node_certificate_file = "node.crt";
-inline constexpr std::string_view swarm_certificate_file =
-    "swarm.crt"; ///< the moderator's certificate; nodes and the moderator have it
-inline constexpr std::string_view revocation_list_file =
-    "revoked.crl"; ///< nodes and the moderator have it
+/// The moderator's certificate. Nodes and the moderator have it.
+inline constexpr std::string_view swarm_certificate_file = "swarm.crt";
+/// Nodes and the moderator have it.
+inline constexpr std::string_view revocation_list_file = "revoked.crl";
 inline constexpr std::string_view moderator_key_file = "moderator.key"; ///< the moderator's secret
 inline constexpr std::string_view admitted_file = "admitted.csv";       ///< the moderator's record
 
-/// Errors: cannot be opened or read, not a regular file, more than 16 MiB.
+/// Errors: the file cannot be opened or read, is not a regular file, or is larger than 16 MiB.
 result<std::string> read_text(const std::filesystem::path& path);
 
-/// As read_text(), of a file that may turn out to be a secret.
+/// Like read_text(), for a file that may contain a secret.
 result<secret_text> read_wiped(const std::filesystem::path& path);
 
-/// Errors: as read_text(); group or others may do anything with the file.
+/// Errors: as read_text(); group or others have any permission on the file.
 result<secret_text> read_secret(const std::filesystem::path& path);
 
-/// Replaces the file, if there is one, by a whole one. Errors: it cannot be written; the old one
-/// stays.
+/// Writes the whole file, and replaces an existing one atomically. Errors: the file cannot be
+/// written; the old file stays.
 result<void> write_text(const std::filesystem::path& path, std::string_view text);
 
-/// A folder that appears with all its files at commit(), or never. Its mode is 0700, that of
-/// secrets in it 0600, from the moment at which they are made.
+/// A folder that appears with all its files at commit(), or not at all. The folder has mode 0700
+/// and secrets in it have mode 0600 from their creation.
 class new_folder {
 public:
-  /// Errors: there is something at `path` that is no empty folder; it cannot be made.
+  /// Errors: `path` exists and is not an empty folder; the folder cannot be created.
   static result<new_folder> create(const std::filesystem::path& path);
   ~new_folder();
   new_folder(new_folder&& other) noexcept;
@@ -53,11 +53,11 @@ private:
   std::filesystem::path path_, partial_; // `partial_` is empty after commit()
 };
 
-/// While it lives, no other program has the same folder's lock. The system takes it back from who
-/// dies.
+/// An exclusive lock on a folder, held for the object's life. The operating system releases the
+/// lock of a process that dies.
 class folder_lock {
 public:
-  /// Waits for it. Errors: no such folder.
+  /// Waits for the lock. Errors: there is no such folder.
   static result<folder_lock> take(const std::filesystem::path& folder);
   ~folder_lock();
   folder_lock(folder_lock&& other) noexcept;

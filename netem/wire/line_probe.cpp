@@ -22,10 +22,10 @@ namespace {
 
 constexpr const char* probe_kind = "probe";
 constexpr std::size_t piece_bytes = std::size_t{64} << 10;
-constexpr std::uint64_t most_wanted = std::uint64_t{64}
-                                      << 20; // bytes that are sent to somebody for one wish
+/// The most bytes that one `want` frame may ask for.
+constexpr std::uint64_t most_wanted = std::uint64_t{64} << 20;
 
-// The first byte of a frame: what it is.
+// The kind of a frame, in its first byte.
 enum class word : std::uint8_t { echo = 1, bulk, received, want };
 
 using wall_clock = std::chrono::steady_clock;
@@ -59,13 +59,13 @@ std::optional<heard> read(const payload& bytes) {
   return out;
 }
 
-/// How much may be on its way after so much has come: little on a slow line, enough for a fast one
-/// far away soon after.
+/// The bytes that may be in flight after `came` bytes have arrived. The window is small at first,
+/// for slow lines, and grows fast enough for fast lines with long delays.
 std::uint64_t on_its_way(std::uint64_t came) {
   return std::min<std::uint64_t>((256u << 10) + came / 4, 16u << 20);
 }
 
-/// Bytes over time since the line was full: of counts by time, what came after the first third.
+/// The throughput once the line was full: the bytes that came after the first third of the time.
 class meter {
 public:
   void add(std::uint64_t so_far) { counts_.emplace_back(wall_clock::now(), so_far); }
@@ -152,7 +152,7 @@ private:
   std::map<pipe*, std::shared_ptr<pipe>> asking_;
 };
 
-/// Callbacks may refer to it after its owner is gone.
+/// The handle of an answerer. Callbacks may still use the answerer after the handle is gone.
 class owner final : public line_answerer {
 public:
   explicit owner(std::shared_ptr<answerer> of) : of_(std::move(of)) {}
@@ -210,7 +210,7 @@ result<line_facts> measure_line(const address& to,
     through->close();
     return failure{fmt::format("{}: {}", to.text(), why)};
   };
-  // True once `done` is; false if it is over, or nothing came for ten seconds.
+  // Returns true once `done` is. Returns false if the stream ended or nothing came for ten seconds.
   std::unique_lock lock(with->mutex);
   const auto wait = [&](auto done) {
     return with->changed.wait_for(lock, std::chrono::seconds(10), [&] {
@@ -236,7 +236,7 @@ result<line_facts> measure_line(const address& to,
         return fail(fmt::format("is not one of the swarm: {}, {}", name_of(why), detail));
     }
   }
-  // Up: as much on its way as a link has, acknowledged piece by piece.
+  // Up: keep as many bytes in flight as a link does; the other side acknowledges each piece.
   const payload noise{std::vector<std::byte>(piece_bytes)};
   const auto limit = std::chrono::duration_cast<wall_clock::duration>(time);
   meter up, down;
@@ -249,7 +249,7 @@ result<line_facts> measure_line(const address& to,
     up.add(with->received);
   }
   if (!wait([&] { return with->received == sent; })) return lost();
-  // Down: the same wishes, from the other side.
+  // Down: the other side keeps the same number of bytes in flight.
   std::uint64_t wanted = 0;
   for (const auto begun = wall_clock::now(); wall_clock::now() - begun < limit;) {
     for (; wanted < with->came + on_its_way(with->came); wanted += piece_bytes)

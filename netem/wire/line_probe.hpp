@@ -1,6 +1,6 @@
-// What the way between two hosts can do: round trip, and bytes per second each way. One side
-// answers (line_answerer), the other asks (measure_line); over the same gRPC and TLS that a swarm's
-// links have, so what is measured is what they get.
+// Measures the path between two hosts: the round trip, and the throughput in each direction. One
+// side answers (line_answerer) and the other side asks (measure_line).
+// Both use the same gRPC and TLS as a swarm's links, so links get what is measured.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -16,22 +16,23 @@
 namespace shoal::netem::wire {
 
 struct line_facts {
-  std::string name;        ///< of who answered; empty without keys
-  duration round_trip{};   ///< the shortest of ten
-  double up = 0, down = 0; ///< bits per second, from here and to here, once the line was full
+  std::string name;      ///< the name of the host that answered; empty without keys
+  duration round_trip{}; ///< the shortest of ten
+  /// Bits per second from and to this host, once the line was full.
+  double up = 0, down = 0;
 };
 
-/// Takes about twice `time`, and ten round trips. Errors: nobody is there, it is not admitted or
-/// refuses us, it answers nothing of the kind.
+/// Takes about twice `time`, and ten round trips.
+/// Errors: no host listens, either side refuses the other, the host does not answer measurements.
 result<line_facts> measure_line(const address& to,
                                 const std::shared_ptr<grpc::ChannelCredentials>& channel,
                                 const std::shared_ptr<const admission>& admits, duration time);
 
-/// Answers whoever is admitted, up to `most_at_once` of them, for as long as it lives.
+/// Answers admitted hosts, up to `most_at_once` at the same time, until it is destroyed.
 class line_answerer {
 public:
   static constexpr std::size_t most_at_once = 64;
-  /// Errors: those of listener::open.
+  /// Errors: as listener::open.
   static result<std::unique_ptr<line_answerer>>
   open(const address& at, std::shared_ptr<grpc::ServerCredentials> credentials,
        std::shared_ptr<const admission> admits);

@@ -50,7 +50,7 @@ std::optional<link_frame> read(frame_kind kind, frame_reader& in) {
 } // namespace
 
 std::optional<link_frame> read_link_frame(frame_kind kind, std::span<const std::byte> bytes) {
-  // Their contents were read, or are not wanted any more.
+  // The first hello or refusal was handled before the link came up, so these need no contents.
   if (kind == frame_kind::hello) return late_hello{};
   if (kind == frame_kind::refused) return late_refusal{};
   frame_reader in(bytes);

@@ -1,5 +1,5 @@
-// The frames of a link that is up, as values: read once, with every length checked. Messages, their
-// pieces and relayed frames are not among them, as their bytes are passed on as they are.
+// The frames of a link that is up, decoded into values. Decoding checks every length. Messages,
+// their pieces and relayed frames are not among them, since their bytes are passed on unchanged.
 #pragma once
 
 #include "netem/wire/frames.hpp"
@@ -13,12 +13,12 @@
 namespace shoal::netem::wire {
 
 struct ping_frame {
-  std::optional<std::uint64_t> stamp; ///< present: an answer is wanted
+  std::optional<std::uint64_t> stamp; ///< if set, the sender wants an answer
 };
 struct pong_frame {
   std::uint64_t stamp = 0;
 };
-/// The hello of the other pipe.
+/// A hello on the second pipe, after the link is up.
 struct late_hello {};
 struct late_refusal {};
 struct watch_frame {
@@ -53,7 +53,7 @@ using link_frame = std::variant<ping_frame, pong_frame, late_hello, late_refusal
                                 ended_frame, where_is_frame, node_at_frame, introduce_frame,
                                 leaving_frame, relay_end_frame, list_number_frame, list_frame>;
 
-/// Nothing if no correct host sends these bytes.
+/// Returns nothing if no correct host sends these bytes.
 std::optional<link_frame> read_link_frame(frame_kind kind, std::span<const std::byte> bytes);
 
 } // namespace shoal::netem::wire

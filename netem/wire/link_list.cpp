@@ -22,7 +22,7 @@ link_ptr link_list::hello_came(const link_ptr& of, int which, const hello& their
            l->certificate_name == of->certificate_name;
   });
   if (half == links_.end()) return nullptr;
-  // The control pipe's link stays. From now on frames of the other one belong to it.
+  // The control pipe's half remains. From now on, frames of the other half belong to it.
   auto whole = which == 0 ? of : *half;
   auto other = which == 0 ? *half : of;
   whole->pipes[1] = std::move(other->pipes[1]);

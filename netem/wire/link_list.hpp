@@ -1,5 +1,5 @@
-// The open links of one host. A dialled link has both pipes from the start; the two pipes of an
-// incoming one arrive as two links, which become one when both hellos have come.
+// The open links of one host. A dialled link has both pipes from the start. The two pipes of an
+// incoming link arrive as two half links, which join when both hellos have come.
 #pragma once
 
 #include "netem/wire/host_link.hpp"
@@ -16,14 +16,14 @@ public:
   using link_ptr = std::shared_ptr<host_link>;
 
   void add(link_ptr fresh) { links_.push_back(std::move(fresh)); }
-  /// The link that the pipes of this one belong to.
+  /// The whole link that holds the pipes of `given`.
   link_ptr whole(const link_ptr& given) const;
-  /// A hello came on an incoming link. The answer is the whole link once both pipes have theirs,
-  /// and null until then.
+  /// A hello came on an incoming half link. Returns the whole link once both halves have their
+  /// hello, and null before.
   link_ptr hello_came(const link_ptr& of, int which, const hello& theirs);
-  /// Takes it out. Null if it was closed before.
+  /// Removes the link. Returns null if it was closed before.
   link_ptr close(const link_ptr& given);
-  /// Closes and takes out all.
+  /// Closes and removes all links.
   std::vector<link_ptr> close_all();
 
   const std::vector<link_ptr>& all() const noexcept { return links_; }
@@ -39,8 +39,8 @@ public:
 
 private:
   std::vector<link_ptr> links_;
-  std::map<host_link*, link_ptr>
-      joined_; // incoming halves, and the whole link that took their pipe
+  /// Half links, each with the whole link that took its pipe.
+  std::map<host_link*, link_ptr> joined_;
 };
 
 /// The open pipes of a link.

@@ -43,7 +43,7 @@ public:
              std::function<void(const std::string&)> on_closed) override {
     go(std::move(on_frame), std::move(on_closed));
   }
-  /// Must come before gRPC can be done with it.
+  /// Must be called before gRPC can finish the stream.
   void keep(std::shared_ptr<server_pipe> self) { self_ = std::move(self); }
 
   std::string certificate() const override { return certificate_; }
@@ -74,7 +74,7 @@ private:
   }
 
   std::mutex context_mutex_;
-  grpc::GenericCallbackServerContext* context_; // gRPC's, until OnDone
+  grpc::GenericCallbackServerContext* context_; // owned by gRPC until OnDone
   const std::string peer_, certificate_;
   std::atomic<bool> finished_{false};
   std::shared_ptr<server_pipe> self_; // until the stream is over
@@ -171,8 +171,7 @@ public:
     builder.SetMaxSendMessageSize(-1);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                                static_cast<int>(options_.patience.count()));
-    // Of those who shake hands and then open no stream, or keep a connection when its stream is
-    // over.
+    // Closes connections that shake hands and open no stream, and those whose stream has ended.
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                                static_cast<int>(options_.patience.count()));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
@@ -217,14 +216,15 @@ private:
     std::string from;
     std::uint16_t port;
   };
-  /// Handed to gRPC, and no stream has come yet.
+  /// A connection that gRPC has taken over and that has opened no stream yet.
   struct handshaking {
     steady::time_point since;
     std::string from;
     std::uint16_t port;
   };
 
-  /// `peer` as gRPC writes it: ipv4:10.0.0.5:41234, or ipv6:%5B::1%5D:41234.
+  /// Takes a connection off the list. gRPC writes `peer` as ipv4:10.0.0.5:41234 or
+  /// ipv6:%5B::1%5D:41234.
   void shook_hands(const std::string& peer) {
     const auto colon = peer.rfind(':');
     const auto port =
@@ -286,7 +286,7 @@ private:
       descriptor made(accept4(socket_.get(), reinterpret_cast<sockaddr*>(&from), &length,
                               SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (made.get() < 0) {
-        // Out of descriptors: those that wait longest go.
+        // No descriptor is left: the oldest waiting connections are closed.
         if ((errno == EMFILE || errno == ENFILE) && make_room({})) continue;
         return;
       }
@@ -302,7 +302,8 @@ private:
     }
   }
 
-  /// Closes the connection that has waited longest, of those from `key` if it is given.
+  /// Closes the connection that has waited longest. With `key`, considers only those from that
+  /// address.
   bool make_room(const std::string& key) {
     for (const auto& [since, which] : order_)
       if (const auto found = waiting_.find(which); found != waiting_.end() &&
@@ -317,7 +318,7 @@ private:
 
   void drop(std::map<int, waiting>::iterator which) {
     forget(which->second.from);
-    waiting_.erase(which); // closing takes it out of epoll as well
+    waiting_.erase(which); // close() removes the descriptor from epoll as well
   }
   void forget(const std::string& from) {
     if (const auto found = per_address_.find(from);
@@ -340,7 +341,8 @@ private:
       ++garbage_;
       return drop(found);
     }
-    if (says == first_bytes::too_few) return; // the rest comes, or patience ends
+    // more bytes will come, or the time limit ends the wait
+    if (says == first_bytes::too_few) return;
     {
       std::lock_guard guard(mutex_);
       const auto& from = found->second.from;
@@ -373,8 +375,8 @@ private:
   std::atomic<bool> closing_{false};
   std::atomic<std::uint64_t> silent_{0}, garbage_{0}, too_many_{0}, handshake_{0};
   std::mutex mutex_;                     // guards in_handshake_
-  std::deque<handshaking> in_handshake_; // in the order of their coming
-  // The thread's alone.
+  std::deque<handshaking> in_handshake_; // in the order of arrival
+  // Only the gate's thread uses the members below.
   std::map<int, waiting> waiting_;
   std::deque<std::pair<steady::time_point, int>> order_;
   std::map<std::string, std::size_t> per_address_;

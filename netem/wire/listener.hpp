@@ -1,6 +1,7 @@
-// Where other processes connect. In front of gRPC stands a gate: a connection whose first bytes are
-// not those of the protocol, or that says nothing for `patience`, is closed and counted before
-// anything is made for it, and only so many may wait at once, in all and from one address.
+// The listening socket of a host. A gate stands in front of gRPC and closes a connection whose
+// first bytes are not the protocol's, or that stays silent for `patience`.
+// A closed connection is counted, and costs no memory in gRPC. The gate also limits the waiting
+// connections, in all and from one address.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -23,37 +24,39 @@ namespace shoal::netem::wire {
 struct listener_options {
   address at; ///< port 0: any that is free
   std::shared_ptr<grpc::ServerCredentials> credentials;
-  bool tls = false;                         ///< what the first bytes must be like
+  bool tls = false;                         ///< the first bytes must be a TLS handshake
   std::chrono::milliseconds patience{5000}; ///< for the first bytes, and for the handshake
-  std::size_t most_waiting = 256, most_waiting_from_one = 64; ///< that have said nothing yet
+  /// Connections that have sent nothing yet.
+  std::size_t most_waiting = 256, most_waiting_from_one = 64;
   std::size_t most_in_handshake = 256, most_in_handshake_from_one = 64;
-  std::size_t memory_bytes = std::size_t{256} << 20; ///< what gRPC may use for all that comes
+  /// the memory that gRPC may use for incoming bytes
+  std::size_t memory_bytes = std::size_t{256} << 20;
   pipe_options pipes;
-  /// A stream was opened. The pipe closes unless it is kept.
+  /// A stream was opened. The pipe closes unless the callee keeps it.
   std::function<void(std::shared_ptr<pipe>)> on_pipe;
 };
 
 /// Connections that were refused.
 struct refused_connections {
-  std::uint64_t silent = 0;    ///< said nothing in time, or hung up
+  std::uint64_t silent = 0;    ///< sent nothing in time, or closed
   std::uint64_t garbage = 0;   ///< did not speak the protocol
-  std::uint64_t too_many = 0;  ///< waited, or came to shake hands, when too many did
-  std::uint64_t handshake = 0; ///< opened no stream in time: a TLS handshake that failed
+  std::uint64_t too_many = 0;  ///< came while too many others waited or shook hands
+  std::uint64_t handshake = 0; ///< opened no stream in time, as after a failed TLS handshake
 };
 
-/// Whether a listener could be opened there now. Errors: as listener::open().
+/// Checks that a listener could be opened at `at` now. Errors: as listener::open().
 result<void> check_can_listen(const address& at);
 
 class listener {
 public:
-  /// Errors: the address is in use, is not one of this machine, or needs rights that we lack.
+  /// Errors: the address is in use, does not belong to this machine, or needs more rights.
   static result<std::unique_ptr<listener>> open(listener_options options);
   virtual ~listener() = default;
 
-  /// With the port that was given.
+  /// The address, with the actual port.
   virtual const address& at() const noexcept = 0;
   virtual refused_connections refused() const noexcept = 0;
-  /// Takes no more; closes what there is.
+  /// Stops to listen, and closes all connections.
   virtual void close() = 0;
 };
 

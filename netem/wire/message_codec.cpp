@@ -29,7 +29,8 @@ private:
   encoded_message& into_;
 };
 
-// CAF's own binary deserializer is final, and its others make room for strings that never come.
+// A deserializer with limits. CAF's binary deserializer is final, and CAF's other ones allocate
+// strings before their bytes arrive.
 class incoming final : public caf::deserializer, public payload_source {
 public:
   incoming(caf::execution_unit* context, std::span<const std::byte> bytes, const payload& beside)
@@ -56,7 +57,7 @@ public:
       if (auto err = apply_impl(next)) return err;
       out |= static_cast<std::uint32_t>(next & 0x7f) << shift;
       if ((next & 0x80) == 0) {
-        // Each element takes a byte at least: more than are left cannot come.
+        // Each element takes at least one byte, so a larger count cannot be true.
         if (out > left_.size()) return caf::sec::end_of_stream;
         size = out;
         return caf::none;
@@ -81,7 +82,7 @@ protected:
   caf::error apply_impl(std::uint32_t& x) override { return number(x); }
   caf::error apply_impl(std::int64_t& x) override { return number(x); }
   caf::error apply_impl(std::uint64_t& x) override { return number(x); }
-  // No message has one (DESIGN section 1).
+  // No message between hosts contains a floating-point number outside a payload.
   caf::error apply_impl(float&) override { return caf::sec::invalid_argument; }
   caf::error apply_impl(double&) override { return caf::sec::invalid_argument; }
   caf::error apply_impl(long double&) override { return caf::sec::invalid_argument; }
@@ -108,7 +109,7 @@ private:
   std::size_t given_ = 0;
 };
 
-// Turns the addresses of a message into those that the fabric has.
+// Maps the addresses in a message to addresses of the fabric.
 class addresses final : public caf::proxy_registry::backend {
 public:
   addresses(fabric& net, std::size_t* unheard) : net_(net), unheard_(unheard) {}

@@ -1,9 +1,10 @@
-// A message between processes: CAF's binary form, with large payloads beside it, which are not
-// copied when they are sent, nor here when they have come. Addresses in it are named by node id and
+// Encodes messages between processes in CAF's binary form. Large payloads travel beside the binary
+// form: neither the sender nor this decoder copies them. Actor addresses are encoded as node id and
 // number (netem/fabric.hpp).
 //
-// What comes is checked before anything is made of it: only types of the given names, in messages
-// of one element; lengths against what is left; nothing is allocated for bytes that are not there.
+// The decoder checks bytes before it creates objects. It accepts only messages of one element and
+// of the given type names. It compares lengths with the remaining bytes, and never allocates memory
+// for missing bytes.
 #pragma once
 
 #include "kernels/base/payload.hpp"
@@ -35,12 +36,13 @@ struct encoded_message {
   }
 };
 
-/// Requires: `content` can be serialized, which every registered message can.
+/// Requires: `content` can be serialized, which holds for every registered message.
 encoded_message encode(caf::actor_system& system, const caf::type_erased_tuple& content);
 
-/// `beside`: the payloads' bytes, one after the other. Addresses become those that `net` knows,
-/// which keeps every host that it has heard of: those of which it hears here first are added to
-/// `unheard`, in a message that is refused as well. Errors: what is wrong with it, a few words.
+/// Decodes a message. `beside` holds the bytes of the payloads, one after the other.
+/// Addresses become addresses of `net`, which keeps every host that a message names. The number of
+/// hosts that are new to `net` is added to `unheard`, even if the message is refused.
+/// Errors: a few words on what is wrong.
 result<caf::message> decode(caf::actor_system& system, fabric& net,
                             std::span<const std::byte> binary, const payload& beside,
                             const std::function<bool(std::string_view type)>& acceptable,

@@ -1,4 +1,4 @@
-// Cuts an encoded message into the frames of a link: one, or a first one and pieces.
+// Cuts an encoded message into the frames of a link: one frame, or a first frame and pieces.
 #pragma once
 
 #include "netem/wire/frames.hpp"
@@ -12,10 +12,10 @@ namespace shoal::netem::wire {
 /// The actor number of a message without a sender.
 inline constexpr std::uint32_t no_sender = 0xffffffff;
 inline constexpr std::size_t piece_bytes = std::size_t{1} << 20;
-/// On a paced line: 13 ms of 10 Mbit.
+/// The piece on a paced line. It takes 13 ms at 10 Mbit/s.
 inline constexpr std::size_t paced_piece_bytes = std::size_t{16} << 10;
 
-/// `piece`: the longest frame. Payloads are shared, not copied.
+/// `piece`: the bytes of the longest frame. Frames share the payloads and do not copy them.
 std::vector<frame> frames_of(message_head head, encoded_message what, std::size_t piece);
 
 } // namespace shoal::netem::wire

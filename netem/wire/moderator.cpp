@@ -12,7 +12,7 @@ namespace shoal::netem::wire {
 
 namespace {
 
-/// 128 bits, of which the first is set, so that all serials have as many digits.
+/// 128 random bits. The first bit is set, so all serials have the same number of digits.
 pem::integer random_serial() {
   const pem::big_number number(BN_new());
   pem::must(number != nullptr &&
@@ -23,7 +23,7 @@ pem::integer random_serial() {
   return out;
 }
 
-/// Errors: a validity below 1 s or beyond what 64 bits and our dates hold.
+/// Errors: a validity below 1 s or beyond the dates that certificates.hpp supports.
 result<std::int64_t> end_of(std::int64_t utc_ns, duration validity) {
   if (validity < std::chrono::seconds(1))
     return failure{fmt::format("a validity of {} is too short: at least 1s", to_string(validity))};
@@ -139,7 +139,7 @@ result<std::string> moderator::revoke(const revocation_list& now,
     const pem::integer number = pem::serial_from(serial);
     if (number == nullptr)
       return failure{fmt::format("'{}' is no serial number: up to 40 hexadecimal digits", serial)};
-    const std::string plain = *pem::serial_text(*number); // without zeros in front
+    const std::string plain = *pem::serial_text(*number); // without leading zeros
     if (!now.revoked(plain)) entries.push_back({plain, utc_ns});
   }
   std::sort(entries.begin(), entries.end());
@@ -165,7 +165,8 @@ std::string moderator::list(std::uint64_t number, std::span<const revocation_lis
     const pem::integer serial = pem::serial_from(what.serial);
     const pem::time when = pem::time_from(what.utc_ns);
     X509_REVOKED* one = X509_REVOKED_new();
-    // The list owns it when it has taken it; there is no going on when it has not.
+    // The list owns an entry once it has taken the entry. A failure ends the program, so no entry
+    // leaks.
     pem::must(one != nullptr && serial != nullptr &&
                   X509_REVOKED_set_serialNumber(one, serial.get()) == 1 &&
                   X509_REVOKED_set_revocationDate(one, when.get()) == 1 &&

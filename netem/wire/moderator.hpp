@@ -1,6 +1,5 @@
-// A swarm's moderator: an Ed25519 key with a certificate that it signed itself. Admits nodes for a
-// limited time and takes certificates back. What it makes is checked in certificates.hpp, by
-// everybody else.
+// A swarm's moderator: an Ed25519 key and a self-signed certificate. The moderator admits nodes for
+// a limited time, and revokes certificates. certificates.hpp has the checks of what it signs.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -16,18 +15,18 @@
 
 namespace shoal::netem::wire {
 
-/// Certificates and lists are valid from so long before they are made: volunteers' clocks are late
-/// by minutes.
+/// Certificates and lists become valid this long before their creation, since volunteers' clocks
+/// may be minutes late.
 inline constexpr duration clock_allowance = std::chrono::minutes(5);
 
 /// Thread safety: const members may be called from several threads.
 class moderator {
 public:
-  /// A new one. Errors: a name as check_name() refuses, a validity below 1 s or beyond the year
-  /// 2261.
+  /// Makes a moderator with a new key. Errors: a name that check_name() refuses, a validity below 1
+  /// s or beyond the year 2260.
   static result<moderator> make(std::string_view swarm, std::int64_t utc_ns, duration validity);
-  /// Errors: what signing_key::read() and check_moderator() refuse, and a key that is not the
-  /// certificate's.
+  /// Errors: as signing_key::read() and check_moderator(); the key does not belong to the
+  /// certificate.
   static result<moderator> read(std::string_view key_pem, std::string_view certificate_pem,
                                 std::int64_t utc_ns);
 
@@ -35,16 +34,16 @@ public:
   const std::string& certificate_pem() const noexcept { return certificate_pem_; }
   secret_text key_pem() const { return key_.pem(); }
 
-  /// The certificate (PEM) of node `name` with that key, with a random serial. It does not outlive
-  /// the moderator's own. `operates`: it may tell others to leave. Errors: as make(); the swarm's
-  /// own name, which would make the node look like the moderator.
+  /// Issues a certificate (PEM) with a random serial to node `name` with `key`. It expires with the
+  /// moderator's own certificate at the latest. `operates`: the node may tell other nodes to leave.
+  /// Errors: as make(); the swarm's own name, which would make the node look like the moderator.
   result<std::string> admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns,
                             duration validity, bool operates = false) const;
 
-  /// The first list (PEM): number 1, empty.
+  /// The first revocation list (PEM), with number 1 and no entries.
   std::string first_list(std::int64_t utc_ns) const;
-  /// The next list: what `now` has, and `serials`. Errors: a serial that is none; `now` has the
-  /// last number there is.
+  /// The next revocation list: the entries of `now`, and `serials`.
+  /// Errors: an invalid serial; `now` has the largest possible number.
   result<std::string> revoke(const revocation_list& now, std::span<const std::string> serials,
                              std::int64_t utc_ns) const;
 

@@ -120,7 +120,7 @@ result<std::string> moderator_folder::admit(std::string_view name, const public_
   for (const admitted& one : admitted_)
     if (one.name != name && same_but_for_capitals(one.name, name))
       return failure{fmt::format(
-          "'{}' differs from '{}', who is admitted, in capitals alone: TLS takes them for the same",
+          "'{}' differs from '{}', an admitted node, only in capitals: TLS takes them for the same",
           name, one.name)};
   auto pem = moderator_.admit(name, key, utc_ns, validity, operates);
   if (!pem) return failure{pem.error()};

@@ -1,5 +1,5 @@
-// A moderator's folder: its key and certificate, the newest revocation list, and whom it admitted.
-// One program at a time changes it; each file of it is there whole at any moment.
+// A moderator's folder: the key and the certificate, the newest revocation list, and the record of
+// admitted nodes. One program at a time changes the folder, and replaces each file as a whole.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -21,7 +21,8 @@ struct admitted {
   std::int64_t from_utc_ns = 0, until_utc_ns = 0;
 };
 
-/// `name,serial,from,until`, times as utc_text() writes them. Errors: with the number of the line.
+/// Reads rows of `name,serial,from,until`, with times as utc_text() writes them. Errors: the first
+/// bad line, with its number.
 result<std::vector<admitted>> read_admitted(std::string_view csv);
 
 class moderator_folder {
@@ -30,19 +31,19 @@ public:
   static result<void> make(const std::filesystem::path& path, std::string_view swarm,
                            std::int64_t utc_ns, duration validity);
 
-  /// Waits for another program that changes the folder. Errors: a file that is missing, damaged or
-  /// of another moderator; a key that group or others may read; an expired moderator.
+  /// Waits until no other program changes the folder. Errors: a file that is missing, damaged or of
+  /// another moderator; a key that group or others may read; an expired moderator.
   static result<moderator_folder> open(const std::filesystem::path& path, std::int64_t utc_ns);
 
   const moderator& keys() const noexcept { return moderator_; }
   const revocation_list& revoked() const noexcept { return revoked_; }
-  /// In the order in which they were admitted.
+  /// The admitted nodes in the order of their admission.
   const std::vector<admitted>& everybody() const noexcept { return admitted_; }
 
-  /// Issues a certificate (PEM) and writes down that it did; first the latter, so that none is
-  /// unknown. Whoever was admitted before may be again. Errors: as moderator::admit(); a name that
-  /// differs from an admitted one in capitals alone, which TLS takes for the same; a file that
-  /// cannot be written.
+  /// Records a new certificate, and then issues it (PEM). This order keeps every issued certificate
+  /// on record. A node may be admitted again.
+  /// Errors: as moderator::admit(); a file that cannot be written; a name that differs from an
+  /// admitted one only in capitals. TLS takes such names for the same.
   result<std::string> admit(std::string_view name, const public_key_bytes& key, std::int64_t utc_ns,
                             duration validity, bool operates = false);
 

@@ -19,8 +19,8 @@ constexpr const char* admit_help =
 
 result<void> check_there(const fs::path& path, const char* help) {
   std::error_code error;
-  if (fs::exists(path, error) || error)
-    return {}; // what is wrong with one that exists is said on reading it
+  // An existing file with a fault gets a better message when it is read.
+  if (fs::exists(path, error) || error) return {};
   return failure{fmt::format("'{}' is missing: {}", path.string(), help)};
 }
 

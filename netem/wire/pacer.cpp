@@ -7,7 +7,7 @@ namespace shoal::netem::wire {
 
 namespace {
 
-/// A timer may be late; up to this much is made up for.
+/// A timer may be late. The pacer makes up for at most this much.
 constexpr duration catch_up = std::chrono::milliseconds(5);
 
 } // namespace
@@ -30,7 +30,7 @@ std::optional<duration> pacer::pump(std::vector<std::shared_ptr<host_link>>& lin
     to->waiting.pop_front();
     to->waiting_bytes -= what.size();
     line_free_ += from_seconds(8 * static_cast<double>(what.size()) / (paced_share * uplink_));
-    // Next time the other links come first.
+    // Next time, the other links come first.
     std::rotate(next, next + 1, links.end());
     to->send(true, std::move(what), now);
   }

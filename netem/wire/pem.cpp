@@ -80,7 +80,7 @@ result<secret_text> block(std::string_view text, std::string_view label, std::si
     return failure{"encrypted with a passphrase, which is not supported: the file's mode is what "
                    "protects a key"};
   if (name != label) {
-    // The word is a stranger's: none of it that a terminal would obey.
+    // The label comes from a stranger, so it is shown only if a terminal cannot obey it.
     const bool plain = std::all_of(name.begin(), name.end(),
                                    [](char c) { return (c >= 'A' && c <= 'Z') || c == ' '; });
     return failure{fmt::format("expected a {}, not {}", label,
@@ -120,7 +120,7 @@ std::string write(const X509_CRL& what) {
 }
 
 secret_text write(const EVP_PKEY& what) {
-  const bio memory(BIO_new(BIO_s_secmem())); // wiped when it is freed
+  const bio memory(BIO_new(BIO_s_secmem())); // OpenSSL wipes it at free
   must(memory != nullptr && PEM_write_bio_PKCS8PrivateKey(memory.get(), &what, nullptr, nullptr, 0,
                                                           nullptr, nullptr) == 1,
        "OpenSSL cannot write a key");

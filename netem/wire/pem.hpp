@@ -1,5 +1,5 @@
-// OpenSSL's objects as values, and PEM blocks, names, serials and times between them and ours. For
-// the files about certificates only: what they offer to others needs no OpenSSL.
+// OpenSSL's objects as owning pointers, and conversions of PEM blocks, names, serials and times.
+// Only the certificate files include this header, so their users need no OpenSSL.
 #pragma once
 
 #include "kernels/base/check.hpp"
@@ -40,8 +40,8 @@ using request = std::unique_ptr<X509_REQ, freed_by<X509_REQ_free>>;
 using revoked_list = std::unique_ptr<X509_CRL, freed_by<X509_CRL_free>>;
 using extension = std::unique_ptr<X509_EXTENSION, freed_by<X509_EXTENSION_free>>;
 
-/// Takes back what OpenSSL adds to this thread's queue of errors: TLS on the same thread reads it,
-/// too.
+/// Discards errors that OpenSSL adds to this thread's queue, since TLS on the same thread reads the
+/// queue, too.
 class quiet {
 public:
   quiet() { ERR_set_mark(); }
@@ -50,7 +50,7 @@ public:
   quiet& operator=(const quiet&) = delete;
 };
 
-/// For calls that fail only if memory or the source of randomness does.
+/// Ends the program if an OpenSSL call failed that can fail only without memory or randomness.
 inline void must(bool done, const char* what) {
   SHOAL_CHECK(done, what);
 }
@@ -58,13 +58,13 @@ inline void must(bool done, const char* what) {
 inline constexpr std::size_t largest_certificate_bytes = 64 << 10;
 inline constexpr std::size_t largest_revocation_list_bytes = 16 << 20;
 
-/// The DER bytes of the only block in `text`, which is a `label` ("CERTIFICATE"). Text before and
-/// after the block is allowed, as `openssl x509 -text` writes it; a second block is not: TLS would
-/// trust a second certificate, too. Errors: none, more than one, another label, encrypted, damaged,
-/// more than `most` bytes.
+/// The DER bytes of the only block in `text`, which must be a `label` ("CERTIFICATE"). Text before
+/// and after the block is allowed, as `openssl x509 -text` writes it.
+/// A second block is an error, since TLS would trust a second certificate, too.
+/// Errors: no block, several blocks, another label, encrypted, damaged, more than `most` bytes.
 result<secret_text> block(std::string_view text, std::string_view label, std::size_t most);
 
-/// Each of them refuses bytes after the object. Errors: as block(), and DER that is none.
+/// The readers below refuse bytes after the object. Errors: as block(); bad DER.
 result<certificate> read_certificate(std::string_view text);
 result<request> read_request(std::string_view text);
 result<revoked_list> read_revoked_list(std::string_view text);
@@ -76,23 +76,23 @@ std::string write(const X509_REQ& what);
 std::string write(const X509_CRL& what);
 secret_text write(const EVP_PKEY& what);
 
-/// The common name, which must be the only part of `name`. Errors: other parts, or not as
-/// check_name() wants it.
+/// The common name, which must be the only part of `name`. Errors: other parts; a name that
+/// check_name() refuses.
 result<std::string> common_name(const X509_NAME& name);
 /// Requires: check_name(name).
 void set_common_name(X509_NAME& name, std::string_view text);
 
-/// Lower-case hexadecimal digits. Nothing if it is not positive or longer than 20 bytes (RFC 5280,
-/// section 4.1.2.2).
+/// Formats a serial as lower-case hexadecimal digits. Returns nothing if it is not positive or is
+/// longer than 20 bytes (RFC 5280, section 4.1.2.2).
 std::optional<std::string> serial_text(const ASN1_INTEGER& serial);
-/// Nothing if `text` is no such serial.
+/// Returns null if `text` is not such a serial.
 integer serial_from(std::string_view text);
 
-/// Nanoseconds since 1970, cut to what 64 bits hold (the years 1677 to 2262).
+/// Nanoseconds since 1970, clamped to 64 bits (the years 1677 to 2262).
 result<std::int64_t> utc_ns(const ASN1_TIME& when);
 time time_from(std::int64_t utc_ns);
 
-/// Nothing if `key` is no Ed25519 key.
+/// Returns nothing if `key` is not an Ed25519 key.
 std::optional<std::array<std::byte, 32>> public_key(const EVP_PKEY* key);
 
 } // namespace shoal::netem::wire::pem

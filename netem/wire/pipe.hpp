@@ -1,10 +1,10 @@
-// One ordered stream of frames between two processes, both ways. A link has two of them, each on a
-// connection of its own, so that what is small never waits behind tensors. Made by a listener
-// (listener.hpp) or by open_pipe(); over gRPC, which brings flow control, limits before allocation
-// and TLS.
+// An ordered stream of frames between two processes, in both directions. A link has two pipes, each
+// on its own connection, so small messages never wait behind tensors.
+// A listener (listener.hpp) or open_pipe() makes a pipe. gRPC provides flow control, limits before
+// allocation, and TLS.
 //
-// A frame is some bytes of head and payloads behind it, none of which is copied on its way out.
-// Several small frames travel in one gRPC message; a frame is never larger than `max_frame_bytes`.
+// A frame is a head of some bytes, followed by payloads. Sending copies none of them. Several small
+// frames travel in one gRPC message. A frame has at most `max_frame_bytes` bytes.
 #pragma once
 
 #include "kernels/base/payload.hpp"
@@ -21,9 +21,9 @@ class ChannelCredentials;
 
 namespace shoal::netem::wire {
 
-/// Room for a piece of a message and its head.
+/// The longest frame: a piece of a message and its head.
 inline constexpr std::size_t max_frame_bytes = (std::size_t{1} << 20) + 4096;
-/// gRPC refuses longer messages before it makes room for them.
+/// The longest gRPC message. gRPC refuses longer ones before it allocates memory.
 inline constexpr std::size_t max_grpc_bytes = max_frame_bytes + 4096;
 
 struct frame {
@@ -37,8 +37,8 @@ struct frame {
   }
 };
 
-/// How much of what came is not handled yet. Reading stops while it is too much, and so does the
-/// sender, a flow-control window later. Thread safety: all.
+/// Counts received bytes that are not handled yet. Reading stops while they are too many, and
+/// gRPC's flow control then stops the sender. Thread safety: all.
 class receive_window {
 public:
   virtual ~receive_window() = default;
@@ -46,46 +46,48 @@ public:
   virtual void remove(std::size_t bytes) = 0;
 };
 
-/// Thread safety: all. Callbacks come one at a time, on threads of gRPC's; they may call the pipe.
+/// Thread safety: all. Callbacks come one at a time, on gRPC's threads. Callbacks may call the
+/// pipe.
 class pipe {
 public:
   virtual ~pipe() = default;
 
-  /// Called once before anything else, by whom the pipe is given to. `on_frame` is given frames
-  /// that start at a multiple of eight bytes; `on_closed` comes once, with what gRPC says of the
-  /// reason, and is the last call.
+  /// The pipe's new owner calls it once, before any other function. `on_frame` gets frames that
+  /// start at a multiple of eight bytes. `on_closed` is the last callback and comes once, with
+  /// gRPC's reason.
   virtual void start(std::function<void(payload)> on_frame,
                      std::function<void(const std::string& why)> on_closed) = 0;
-  /// Queues it. Nothing happens if the pipe is closed.
+  /// Queues a frame. Does nothing if the pipe is closed.
   virtual void send(frame what) = 0;
-  /// Sends what is queued, and then closes. on_closed still comes.
+  /// Sends the queued frames, and then closes. on_closed still comes.
   virtual void finish() = 0;
-  /// Closes at once.
+  /// Closes at once, and drops the queue.
   virtual void close() = 0;
 
   virtual std::size_t queued_bytes() const = 0;
-  /// The pipe must outlive its use.
+  /// The window is valid as long as the pipe.
   virtual receive_window& window() = 0;
-  /// True once something came that is not made of frames, which closes the pipe.
+  /// True after bytes came that are not frames. Such bytes close the pipe.
   virtual bool malformed() const = 0;
   /// True while reading waits for the window.
   virtual bool held_back() const = 0;
 
-  /// The other side's certificate in PEM; empty without TLS. And its address as gRPC has it.
+  /// The other side's certificate in PEM; empty without TLS.
   virtual std::string certificate() const = 0;
+  /// The other side's address, as gRPC writes it.
   virtual std::string peer() const = 0;
-  /// The method that was called: what kind of pipe it is.
+  /// The kind of the pipe: the gRPC method that was called.
   virtual const std::string& kind() const = 0;
 };
 
 struct pipe_options {
-  std::size_t window_bytes = std::size_t{8} << 20; ///< what may be unhandled
-  std::size_t lookahead_bytes = std::size_t{4}
-                                << 20; ///< HTTP/2's window: what may be on its way beyond that
+  std::size_t window_bytes = std::size_t{8} << 20; ///< the bytes that may be unhandled
+  /// HTTP/2's window: the bytes that may be in flight beyond window_bytes.
+  std::size_t lookahead_bytes = std::size_t{4} << 20;
 };
 
-/// Opens one to `address` (host:port). It connects while it is used; a failure to is told by
-/// on_closed.
+/// Opens a pipe to `address` (host:port). The pipe connects on first use; on_closed reports a
+/// failure.
 std::shared_ptr<pipe> open_pipe(const std::string& address, const std::string& kind,
                                 const std::shared_ptr<grpc::ChannelCredentials>& credentials,
                                 const pipe_options& options);

@@ -1,4 +1,4 @@
-// A pipe of a link over a relay: its frames travel inside frames of the link to the relay.
+// A pipe of a link over a relay. Its frames travel inside frames of the link to the relay.
 #pragma once
 
 #include "netem/wire/host_link.hpp"
@@ -26,7 +26,7 @@ public:
   void came(payload bytes);
 
   std::size_t queued_bytes() const override { return closed_ ? 0 : beneath().queued_bytes(); }
-  // Reading happens on the relay's pipe.
+  // Frames arrive on the relay's pipe, so its window counts.
   receive_window& window() override { return *this; }
   void add(std::size_t bytes) override { beneath().window().add(bytes); }
   void remove(std::size_t bytes) override { beneath().window().remove(bytes); }
@@ -50,7 +50,7 @@ private:
   std::function<void(const std::string&)> on_closed_;
 };
 
-/// A link with `other` over the relay behind `relay`. `now`: the clock.
+/// Makes a link with `other` over the relay at the end of `relay`. The function `now` is the clock.
 std::shared_ptr<host_link> link_over(const std::shared_ptr<host_link>& relay, const node_key& other,
                                      std::uint64_t token, const std::function<duration()>& now);
 

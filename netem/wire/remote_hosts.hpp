@@ -1,5 +1,5 @@
 // The other hosts that one host knows: their names, addresses and services, the link with each, and
-// what waits to be sent until there is one.
+// the frames that wait for a link.
 #pragma once
 
 #include "netem/wire/dialler.hpp"
@@ -29,12 +29,12 @@ struct remote {
   std::string name, address;
   host_index relay = no_host; ///< the host over which it can be reached
   caf::actor service;
-  std::shared_ptr<host_link> up; ///< frames to it go over this link
+  std::shared_ptr<host_link> up; ///< frames to the host go over this link
   std::shared_ptr<host_link> dialling;
-  std::deque<queued> outbox; ///< waits for a link
+  std::deque<queued> outbox; ///< frames that wait for a link
   std::size_t outbox_bytes = 0;
   reconnect attempts;
-  std::set<std::uint32_t> watching; ///< its actors that actors of this host observe
+  std::set<std::uint32_t> watching; ///< actors of the host that actors of this host observe
 
   void clear_outbox();
   neighbour as_neighbour(duration now) const;
@@ -43,20 +43,20 @@ struct remote {
 /// Thread safety: none; the station's lock guards it.
 class remote_hosts {
 public:
-  /// `node_of`, `address_of`: what the process knows of a host; an empty address if nothing.
+  /// `node_of` and `address_of` ask the process about a host. An empty address means unknown.
   remote_hosts(std::function<node_key(host_index)> node_of,
                std::function<std::string(host_index)> address_of)
       : node_of_(std::move(node_of)), address_of_(std::move(address_of)) {}
 
-  /// A host that is not known yet is added.
+  /// The entry of `host`, which is added if it is not there.
   remote& of(host_index host);
   remote* find(host_index host);
   remote* find(const node_key& node);
-  /// The link with that host, unless it goes over a relay; null if there is none.
+  /// The link with that host, or null. Links over relays do not count.
   std::shared_ptr<host_link> direct_link(const node_key& node);
   bool is_up(host_index host) const;
   std::vector<neighbour> neighbours(duration now) const;
-  /// Whether another living process has the name in the hello, as far as is known.
+  /// Refuses a hello whose name belongs to another living process, as far as this host knows.
   verdict check_name(const hello& theirs, duration now, duration detection_time) const;
   void erase(host_index host) { hosts_.erase(host); }
   void clear() { hosts_.clear(); }

@@ -1,5 +1,5 @@
-// How revocation lists spread: each host tells the number of its list, and whoever has a newer list
-// sends it. A new list counts for open links as well.
+// Spreads revocation lists. Each host tells the number of its list, and a host with a newer list
+// sends it. A new list takes effect on open links as well.
 #pragma once
 
 #include "netem/wire/admission.hpp"
@@ -13,31 +13,31 @@
 
 namespace shoal::netem::wire {
 
-/// Longer lists (about ten thousand certificates) do not travel in frames.
+/// Frames do not carry longer lists (about ten thousand certificates).
 inline constexpr std::size_t longest_list = std::size_t{512} << 10; // bytes
 
 /// Thread safety: all.
 class revocation {
 public:
-  /// `admits`: null without keys, and then nothing is revoked.
+  /// `admits`: null without keys; then no certificate is revoked.
   explicit revocation(std::shared_ptr<const admission> admits);
 
   bool enabled() const noexcept { return admits_ != nullptr; }
-  /// The number of the list by which the links were checked last.
+  /// The number of the list that the links were last checked against.
   std::uint64_t number() const noexcept { return number_; }
-  /// There is a newer list on this machine.
+  /// True if this machine has a newer list than number().
   bool is_behind() const;
-  /// The links are going to be checked by the newest list.
+  /// Sets number() to the newest list, before the caller checks the links against it.
   void adopt();
-  /// Whether a host whose list has that number lacks something.
+  /// True if a host whose list has that number needs the newest list.
   bool is_news_to(std::uint64_t their_number) const noexcept {
     return enabled() && their_number < number_;
   }
-  /// Why that certificate is revoked; nothing if it is not.
+  /// The reason why that certificate is revoked, or nothing if it is not.
   std::optional<std::string> revoked(const std::string& certificate, std::int64_t utc_ns) const;
-  /// The newest list; nothing if it is too long.
+  /// A frame with the newest list, or nothing if the list is too long.
   std::optional<frame> list_frame() const;
-  /// Another host sent its list. Requires: enabled.
+  /// Takes the list of another host. Requires: enabled().
   list_news offer(const std::string& pem, std::string& detail) const {
     return admits_->offer(pem, detail);
   }

@@ -26,7 +26,7 @@ secret_text& secret_text::operator=(secret_text&& other) noexcept {
 }
 
 void secret_text::wipe() noexcept {
-  // A plain fill before a free is removed by optimizers.
+  // Optimizers remove a plain fill before a free.
   if (data_ != nullptr) OPENSSL_cleanse(data_.get(), size_);
   data_.reset();
   size_ = 0;

@@ -1,5 +1,5 @@
-// Text that must not outlive its use: a private key. Its memory is overwritten before it is given
-// back, it cannot be copied by accident, and nothing formats it.
+// Text that must not outlive its use, such as a private key. The destructor overwrites the memory.
+// The text cannot be copied by accident or formatted.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ namespace shoal::netem::wire {
 class secret_text {
 public:
   secret_text() = default;
-  /// `size` zero bytes, to be filled in place.
+  /// `size` zero bytes, which the caller fills.
   explicit secret_text(std::size_t size);
-  /// A copy of `text`, whose own memory is the caller's to wipe.
+  /// A copy of `text`. The caller wipes the original.
   explicit secret_text(std::string_view text);
   ~secret_text() { wipe(); }
   secret_text(secret_text&& other) noexcept;
@@ -24,10 +24,10 @@ public:
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  /// Valid as long as this is.
+  /// Valid as long as this object.
   std::string_view view() const noexcept { return {data_.get(), size_}; }
   std::span<char> bytes() noexcept { return {data_.get(), size_}; }
-  /// Overwrites and forgets the text.
+  /// Overwrites and drops the text.
   void wipe() noexcept;
 
 private:

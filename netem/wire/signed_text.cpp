@@ -49,7 +49,7 @@ std::string sign_text(std::string_view kind, std::string_view text, const signin
 
 result<signed_text> read_signed_text(std::string_view file, std::string_view kind,
                                      std::string_view ca_pem, std::int64_t utc_ns) {
-  // The last one: the text may have anything in it.
+  // The text may contain the mark itself, so the last mark counts.
   const auto at = file.rfind(std::string("\n") + std::string(mark));
   if (at == std::string_view::npos)
     return failure{"it is not signed: no line begins with 'signature: '"};

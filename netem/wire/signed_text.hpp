@@ -1,6 +1,7 @@
-// A text under a node's name that whoever has the swarm's certificate can check, also when the node
-// is gone: what it has contributed. As one file: the text, 'signature: ' with 128 hexadecimal
-// digits, and the node's certificate in PEM.
+// A text that a node has signed, such as the record of its contribution. Everybody who has the
+// swarm's certificate can check the text, even after the node is gone.
+// The file holds the text, a line 'signature: ' with 128 hexadecimal digits, and the node's
+// certificate in PEM.
 //   signature = Ed25519("shoal.signed_text\0" kind "\0" text), RFC 8032
 #pragma once
 
@@ -13,19 +14,20 @@
 
 namespace shoal::netem::wire {
 
-/// Requires: `text` ends with a line feed, and the certificate is of this key. `kind` says what
-/// such texts are.
+/// Requires: `text` ends with a line feed; the certificate belongs to the key. `kind` names the
+/// type of the text.
 std::string sign_text(std::string_view kind, std::string_view text, const signing_key& key,
                       std::string_view certificate_pem);
 
 struct signed_text {
   std::string text;
-  std::string name;   ///< of the node
-  std::string serial; ///< of its certificate
+  std::string name;   ///< the node's name
+  std::string serial; ///< the serial of the node's certificate
 };
 
-/// Errors: not such a file, another kind or changed since, a certificate that check_issued()
-/// refuses at `utc_ns`. Whether it was revoked since is for the caller to say: `serial`.
+/// Reads and verifies a signed text. The caller checks `serial` against a revocation list.
+/// Errors: not such a file, another kind, a changed text, a certificate that check_issued() refuses
+/// at `utc_ns`.
 result<signed_text> read_signed_text(std::string_view file, std::string_view kind,
                                      std::string_view ca_pem, std::int64_t utc_ns);
 

@@ -1,5 +1,5 @@
-// One host of this process on the real network: the listener and the pipes of its links, and their
-// callbacks. Decisions are those of host_state.hpp, under the lock; the station carries them out.
+// One host of this process on the real network: the listener, the pipes of its links, and their
+// callbacks. host_state.hpp makes the decisions under the lock, and the station carries them out.
 #pragma once
 
 #include "netem/wire/context.hpp"
@@ -27,11 +27,11 @@ class station : public std::enable_shared_from_this<station> {
 public:
   station(std::shared_ptr<context> all, host_index host, host_options options);
 
-  /// Errors: those of listener::open.
+  /// Errors: as listener::open.
   result<void> open();
   address listens_at() const { return listener_ ? listener_->at() : address{}; }
   void close();
-  /// As if the cable was pulled: nothing comes or goes, and nobody is told.
+  /// Simulates a pulled cable: the station drops all frames in both directions, and tells nobody.
   void fall_silent() { silent_ = true; }
 
   void introduce(const caf::actor& service);
@@ -39,7 +39,7 @@ public:
   void leave();
   bool has_links() const { return !state_.lock()->links.all().empty(); }
   std::vector<neighbour> neighbours() const { return state_.lock()->hosts.neighbours(now()); }
-  /// Adds those of the gate. Takes no lock, as observers ask while they hold their own.
+  /// Adds the gate's counts. Takes no lock, since observers call it while they hold their own lock.
   void add_counts(wire_counts& into) const;
 
   void carry(endpoint from, endpoint to, caf::mailbox_element_ptr element, std::uint64_t bytes,
@@ -56,14 +56,14 @@ private:
 
   // -- the lock (station.cpp) ----
 
-  /// Calls `change` under the lock, and does afterwards what it has put off.
+  /// Calls `change` under the lock, and then does the deferred work without it.
   template <class Change>
   void apply(Change change) {
     deferred later;
     change(*state_.lock(), later);
     perform(later);
   }
-  /// Requires: the lock is free.
+  /// Requires: the caller does not hold the lock.
   void perform(const deferred& work);
   void schedule_tick();
   void tick();
@@ -71,28 +71,27 @@ private:
   // -- links come and go (station_links.cpp) ----
 
   void start(const link_ptr& of, int which);
-  /// Somebody has dialled this host.
+  /// Another process has dialled this host.
   void incoming(std::shared_ptr<pipe> made);
   void hello_came(const link_ptr& of, int which, const payload& bytes);
-  /// A hello came on a link that this host dialled. It comes on both pipes, and the first one
-  /// counts.
+  /// A hello came on a link that this host dialled. Both pipes bring a hello; the first one counts.
   void greeted(const link_ptr& of, hello theirs);
-  /// Takes or refuses a link by its hello.
+  /// Accepts or refuses a link by its hello.
   void decide(const link_ptr& of);
   verdict check(const host_link& of);
   void connect(const link_ptr& of);
-  /// Says why, and hangs up.
+  /// Tells the other side why, and closes the link.
   void refuse(const link_ptr& of, refusal why, const std::string& text);
   void pipe_over(const link_ptr& given, int which, const std::string& why);
-  /// The other side said goodbye, and nothing more comes.
+  /// The other side said goodbye, and no more frames come.
   void left(const link_ptr& of);
-  /// Closes a link, or takes note that it is closed.
+  /// Closes a link, or handles the news that the link is closed.
   void end(const link_ptr& given, const std::string& why);
-  /// Tells why a link that this host dialled never came up.
+  /// Reports why a link that this host dialled never came up.
   void tell_failed(const host_link& of, const std::string& why, bool name_taken_for_good);
-  /// The host's process has ended for good.
+  /// The host's process has ended permanently.
   void remove_host(host_index host);
-  /// The other side broke the protocol: this is counted as `why`, and its name is banned for a
+  /// The other side broke the protocol. Counts this as `why`, and bans the other side's name for a
   /// while.
   void misbehaved(const link_ptr& of, const char* why);
   /// Bytes came that are not frames.
@@ -102,8 +101,8 @@ private:
 
   void end_if_revoked(const link_ptr& of);
   void send_list(const link_ptr& to);
-  /// There is a newer list, from `from` or (null) from this machine. It counts for open links, and
-  /// goes on to all others.
+  /// There is a newer list, from the host at `from` or, if null, from this machine. Checks open
+  /// links against it, and sends it to all other hosts.
   void list_changed(const link_ptr& from, const std::string& text);
   void list_came(const link_ptr& of, const std::string& pem);
 
@@ -112,7 +111,7 @@ private:
   void frame_came(const link_ptr& given, int which, const payload& bytes);
   void refused_came(const link_ptr& of, const payload& bytes);
   void bound_rate(host_link& of, int which);
-  /// False: no correct host sends that.
+  /// Returns false if no correct host sends such a frame.
   bool handle(const link_ptr& of, int which, frame_kind kind, const payload& bytes);
   bool message_part_came(const link_ptr& of, int which, frame_kind kind, const payload& bytes);
   void message_came(const link_ptr& of, int which, const message_head& head, const payload& body,

@@ -12,9 +12,9 @@ namespace shoal::netem::wire {
 
 namespace {
 
-constexpr std::size_t most_watched = std::size_t{1} << 16; // actors, by one host
-constexpr std::size_t most_answers = std::size_t{64}
-                                     << 10; // bytes of answers to pings that may wait
+constexpr std::size_t most_watched = std::size_t{1} << 16; // actors that one host may watch
+/// The most bytes of ping answers that may wait.
+constexpr std::size_t most_answers = std::size_t{64} << 10;
 
 } // namespace
 
@@ -57,8 +57,8 @@ void station::refused_came(const link_ptr& of, const payload& bytes) {
   of->refused_text = std::move(text);
 }
 
-/// After too many frames in a second, reading waits for its end, as if the window were full. The
-/// relay's pipe counts relayed frames.
+/// After too many frames in a second, stops reading until the second ends, as if the window were
+/// full. For a relayed link, the pipe of the relay counts the frames.
 void station::bound_rate(host_link& of, int which) {
   if (of.relayed) return;
   auto& direction = of.pipes[which];
@@ -140,7 +140,7 @@ bool station::relayed_came(const link_ptr& of, int which, const payload& bytes) 
 bool station::on(const link_ptr& of, int which, const ping_frame& what) {
   if (!what.stamp) return true;
   const auto state = state_.lock();
-  // A host that asks and does not read gets no answer.
+  // A host that sends pings and does not read the answers gets no more of them.
   if (of->pipes[which].through->queued_bytes() < most_answers)
     of->send(which == 1, frame_writer(frame_kind::pong).put(*what.stamp).done(), now());
   return true;

@@ -96,7 +96,7 @@ void station::connect(const link_ptr& of) {
   if (now_up.replaced) end(now_up.replaced, "another link took its place");
   apply([&](host_state& state, deferred& later) { state.pump(now(), later); });
   if (now_up.first && all_->options.on_up) all_->options.on_up(host_, *now_up.first);
-  // A list may have come since the certificate was checked.
+  // A new list may have come after the certificate was checked.
   end_if_revoked(of);
 }
 
@@ -157,7 +157,7 @@ void station::remove_host(host_index host) {
 }
 
 void station::misbehaved(const link_ptr& of, const char* why) {
-  if (of->misbehaved.exchange(true)) return; // at the same time, in the other pipe
+  if (of->misbehaved.exchange(true)) return; // the other pipe reports the same fault
   all_->count(why);
   state_.lock()->faults.ban(of->theirs.name, now() + all_->options.ban_time);
   end(of, "it sent what no host sends");

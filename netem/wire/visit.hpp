@@ -1,6 +1,7 @@
-// A question to a host from somebody who is none of the hosts, and its answer: what `shoal status`
-// and `shoal drain` do. A pipe of its own kind: it makes no link, and what comes over it reaches no
-// actor. Who is not admitted gets no answer.
+// A control request: a question to a host from a program that is not a host, and the host's answer.
+// `shoal status` and `shoal drain` use it.
+// A request has a pipe of its own kind. The pipe makes no link, and its frames reach no actor. A
+// host does not answer a client that is not admitted.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -22,15 +23,15 @@ inline constexpr const char* visit_kind = "visit";
 inline constexpr std::size_t longest_question = 4096;                 ///< bytes
 inline constexpr std::size_t longest_answer = std::size_t{512} << 10; ///< bytes
 
-/// As a frame: whether what was asked was done, and what is said to it.
+/// Encodes an answer as a frame: first whether the request was carried out, then the text.
 frame to_frame(const visit_answer& what);
-/// The reverse. Nothing if there are no bytes; whatever is said first and is no yes is a no.
+/// Decodes an answer. Returns nothing if there are no bytes. A first byte other than yes means no.
 std::optional<visit_answer> read_visit_answer(std::span<const std::byte> bytes);
 
-/// Asks the host at `where`, and waits for as long as `patience`. `name`: who it has to be; empty:
-/// anybody who is admitted. `channel`, `admits`: null without keys. Errors: nobody is there, no
-/// answer in time, it refuses us or is not admitted itself, and what it says if it does not do what
-/// is asked.
+/// Asks the host at `where`, and waits at most `patience`. `name`: the expected name of the host;
+/// empty: any admitted host. `channel` and `admits` are null without keys.
+/// Errors: no host listens, no answer in time, either side refuses the other, the host's own
+/// message if it does not carry out the request.
 result<std::string> visit(const address& where, const std::string& name,
                           const std::shared_ptr<grpc::ChannelCredentials>& channel,
                           const std::shared_ptr<const admission>& admits,

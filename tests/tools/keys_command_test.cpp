@@ -210,7 +210,7 @@ TEST_CASE("keys: bad input is answered with what to do, and leaves nothing behin
   CHECK(here.refused("admit lab-5 --moderator reef -o lab3") ==
         "error: 'lab3' exists and is not empty; name a folder that does not exist yet\n");
   CHECK(here.refused("admit LAB-3 --moderator reef -o r") ==
-        "error: 'LAB-3' differs from 'lab-3', who is admitted, in capitals alone: TLS takes them "
+        "error: 'LAB-3' differs from 'lab-3', an admitted node, only in capitals: TLS takes them "
         "for the same\n");
   CHECK(here.refused("admit swarm --moderator reef -o r") ==
         "error: 'swarm' is the name of the swarm: a node needs another one\n");

@@ -183,8 +183,7 @@ TEST_CASE("a pipe or a huge file in the place of a key is not waited for and not
   fs::remove(node.path / "node.crt");
   node.put("node.crt", "");
   REQUIRE(::truncate((node.path / "node.crt").c_str(), off_t{1} << 32) == 0);
-  CHECK(node.refusal() ==
-        "'DIR/node.crt' has 4294967296 bytes; what is expected there has no more than 16777216");
+  CHECK(node.refusal() == "'DIR/node.crt' has 4294967296 bytes; a key file has at most 16777216");
 }
 
 TEST_CASE("a new folder is there whole or not at all, and secrets are never anybody else's") {
@@ -246,7 +245,7 @@ TEST_CASE("a moderator admits, renews and revokes, and its folder remembers") {
     first = *folder->admit("lab-3", key.public_key(), now, day);
     second = *folder->admit("lab-3", key.public_key(), now, 30 * day);
     CHECK(folder->admit("LAB-3", key.public_key(), now, day).error() ==
-          "'LAB-3' differs from 'lab-3', who is admitted, in capitals alone: TLS takes them for "
+          "'LAB-3' differs from 'lab-3', an admitted node, only in capitals: TLS takes them for "
           "the same");
     CHECK_FALSE(folder->admit("reef", key.public_key(), now, day).ok());
   }
