@@ -6,7 +6,7 @@ namespace shoal::netem {
 
 namespace {
 
-/// A connection without bulk for so long is closed; the next bulk opens another (model `tcp`).
+/// A connection closes after so long without bulk; later bulk opens another one (model `tcp`).
 constexpr duration idle_connection = std::chrono::seconds(60);
 
 } // namespace
@@ -65,7 +65,7 @@ void bulk_lines::unlist(std::uint32_t index) {
   --sending_;
 }
 
-/// The connection's memory of a pair's last transfer; nothing if that is long ago.
+/// The TCP window of a pair. A window that was idle for too long starts anew.
 tcp_window& bulk_lines::window_of(host_index from, host_index to, duration now) {
   if (windows_.size() >= windows_.capacity())
     windows_.erase_if(
@@ -174,7 +174,7 @@ void bulk_lines::finish(duration now, surroundings& around) {
   }
 }
 
-// -- what changes on the way ----------------------------------------------------------------------
+// -- changes of conditions ----------------------------------------------------------------------
 
 void bulk_lines::retune_line(std::uint32_t index, duration now, surroundings& around) {
   const auto& line = connections_[index];
@@ -200,7 +200,7 @@ void bulk_lines::break_lines_of(host_index host, duration now, surroundings& aro
     broken.push_back(at);
   for (auto at = by_receiver_.first(host); at != no_index; at = by_receiver_.next(at))
     broken.push_back(at);
-  // The order does not depend on how they were listed.
+  // Sorting makes the order independent of the lists.
   std::sort(broken.begin(), broken.end(), [this](std::uint32_t a, std::uint32_t b) {
     return pair_of(connections_[a].from, connections_[a].to) <
            pair_of(connections_[b].from, connections_[b].to);

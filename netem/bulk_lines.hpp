@@ -1,7 +1,7 @@
-// The connections that carry bulk: one for each direction between two hosts, as long as it has
-// something to send or under way. The first message of a connection is a transfer
-// (netem/transport.hpp); the others wait behind it. A cut stops a connection, and the death of a
-// host breaks it. Thread safety: none. Time comes in as an argument and never goes back.
+// The connections that carry bulk: one for each direction between two hosts, as long as messages
+// wait or are in flight. The first message of a connection is a transfer (netem/transport.hpp), and
+// the others wait behind it. A cut stops a connection, and the death of a host breaks it.
+// Thread safety: none. Callers pass the time, which never goes back.
 #pragma once
 
 #include "netem/events.hpp"
@@ -20,20 +20,20 @@ namespace shoal::netem {
 
 class bulk_lines {
 public:
-  /// The questions and effects of the lines in the network around them.
+  /// The questions of the bulk lines to the network around them, and their effects on it.
   class surroundings {
   public:
-    /// Whether a cut loses what `from` sends to `to` over `relay`.
+    /// True if a cut loses messages from `from` to `to`, over `relay` if there is one.
     virtual bool blocked(host_index from, host_index to, host_index relay) = 0;
     /// A connection waits at a cut.
     virtual void stalled(host_index from, host_index to, host_index relay) = 0;
-    /// A message has left and will arrive at `at`.
+    /// A message has left, and will arrive at `at`.
     virtual void arrives(std::uint32_t message, duration at) = 0;
     /// A message that had not left is lost.
     virtual void lost(std::uint32_t message) = 0;
-    /// A transfer has ended; only if records are kept.
+    /// A transfer has ended. Called only if records are kept.
     virtual void ended(std::unique_ptr<transfer_record> what) = 0;
-    /// next_event() may have another answer; said once until take_changed().
+    /// next_event() may have changed. Called at most once before the next take_changed().
     virtual void changed() = 0;
 
   protected:
@@ -52,38 +52,37 @@ public:
 
   // -- messages -------------------------------------------------------------
 
-  /// A message of the table goes on the connection of its hosts. True: nothing is before it, and
-  /// begin() has to follow.
+  /// Queues a message on the connection of its hosts. Returns true if no other message waits there;
+  /// the caller must then call begin().
   bool append(std::uint32_t message);
   void begin(std::uint32_t message, duration now, surroundings& around) {
     start_next(messages_[message].line, now, around);
   }
-  /// A message that had left is there.
+  /// A message in flight has arrived.
   void arrived(std::uint32_t line);
-  /// The time `at`, or the latest arrival of what has left on the connection of a pair if that is
-  /// later.
+  /// The later one of `at` and the last arrival among the messages in flight of a pair.
   duration behind_last(std::uint64_t pair, duration at) const;
 
   // -- time -----------------------------------------------------------------
 
-  /// Ends the transfers that are done by now, and begins the next ones.
+  /// Ends the transfers that are complete by now, and begins the next ones.
   void finish(duration now, surroundings& around);
   std::optional<duration> next_event() { return flows_.next_event(); }
-  /// Has changed() said, unless it is still to be taken.
+  /// Calls changed(), unless an earlier call has not been taken yet.
   void note_change(surroundings& around) {
     if (!std::exchange(changed_, true)) around.changed();
   }
   bool take_changed() noexcept { return std::exchange(changed_, false); }
 
-  // -- what changes on the way ----------------------------------------------
+  // -- changes of conditions ----------------------------------------------
 
-  /// The conditions on the way are other ones: of all connections, or of those of one host.
+  /// Applies changed path conditions to all connections, or to those of one host.
   void retune_all(duration now, surroundings& around);
   void retune(host_index host, duration now, surroundings& around);
   /// Loses all bulk of a host, or of one connection, that has not left.
   void break_lines_of(host_index host, duration now, surroundings& around);
   void break_line(std::uint64_t pair, duration now, surroundings& around);
-  /// The next transfer of a pair opens another connection.
+  /// Forgets the TCP window of a pair, so its next transfer opens a new connection.
   void forget_window(std::uint64_t pair) { windows_.erase(pair); }
 
   /// Stops every connection that is blocked now.
@@ -94,7 +93,7 @@ public:
   };
   /// The transfer of a pair that a cut has stopped.
   std::optional<stopped_transfer> stopped(std::uint64_t pair) const;
-  /// Goes on with a transfer, if it is still the one that was stopped and is not blocked.
+  /// Resumes a stopped transfer, unless it is blocked or has ended meanwhile.
   void go_on(const stopped_transfer& what, duration now, surroundings& around);
 
   // -- facts ----------------------------------------------------------------
@@ -104,19 +103,19 @@ public:
   }
   /// Connections with bulk to send.
   std::size_t sending() const noexcept { return sending_; }
-  /// Transfers that no connection owns; 0 unless there is a bug.
+  /// Transfers without a connection; 0 unless there is a bug.
   std::size_t orphaned() const { return flows_.active() - sending_; }
 
 private:
   struct connection {
     host_index from = no_host, to = no_host;
-    std::uint32_t first = no_index; // is being sent, the others after it
+    std::uint32_t first = no_index; // the message in transfer; the others follow it
     std::uint32_t last = no_index;
-    std::uint32_t under_way = 0;               // has left, will arrive
-    bool stopped = false;                      // by a cut
-    transport::transfer_id flow{};             // of what is being sent
-    duration last_arrival{};                   // latest so far: keeps order under jitter
-    std::unique_ptr<transfer_record> record{}; // of what is being sent, if records are kept
+    std::uint32_t under_way = 0;   // messages that have left and not arrived
+    bool stopped = false;          // by a cut
+    transport::transfer_id flow{}; // the transfer of the first message
+    duration last_arrival{};       // the latest arrival so far; keeps the order under jitter
+    std::unique_ptr<transfer_record> record{}; // the record of the transfer, if records are kept
   };
 
   std::uint32_t connect(host_index from, host_index to);
@@ -139,10 +138,10 @@ private:
   bool changed_ = false;
   std::vector<connection> connections_; // named by index
   std::vector<std::uint32_t> free_;
-  flat_map<std::uint32_t> line_of_;     // by the pair of hosts: index of the connection + 1
+  flat_map<std::uint32_t> line_of_;     // by the pair of hosts: the connection's index + 1
   index_lists by_sender_, by_receiver_; // connections with bulk to send, by host
   std::size_t sending_ = 0;
-  flat_map<tcp_window> windows_; // by the pair of hosts; model `tcp` alone
+  flat_map<tcp_window> windows_; // by the pair of hosts; model `tcp` only
   std::uint64_t next_transfer_ = 1;
 };
 

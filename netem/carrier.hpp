@@ -1,7 +1,7 @@
-// Where the network is real: what takes a message from a host of this process to one that may be
-// elsewhere. The fabric (netem/fabric.hpp) keeps the addresses, says who sends and who may, and
-// shapes if it is asked to; the carrier moves the bytes (netem/wire/), and says when an observed
-// actor or its host is gone.
+// The interface between the fabric and a real network. A carrier takes messages from hosts of this
+// process to hosts that may be in another process; netem/wire/ implements it. The fabric
+// (netem/fabric.hpp) keeps the addresses, decides who may send, and shapes traffic if asked to. The
+// carrier moves the bytes, and reports the end of observed actors and hosts.
 #pragma once
 
 #include "netem/ids.hpp"
@@ -13,21 +13,20 @@
 
 namespace shoal::netem {
 
-/// Thread safety: any thread may call; the fabric's lock is not held.
+/// Thread safety: any thread may call. The caller does not hold the fabric's lock.
 class carrier {
 public:
   virtual ~carrier() = default;
 
-  /// Takes `element` from `from` to the actor `to`. Its sender is an address or empty. `bytes` is
-  /// its size on the wire; `bulk` says that it may not delay what is small.
+  /// Takes `element` from host `from` to actor `to`. The element's sender is an address or empty.
+  /// `bytes` is the size on the wire. `bulk`: the message must not delay small messages.
   virtual void carry(endpoint from, endpoint to, caf::mailbox_element_ptr element,
                      std::uint64_t bytes, bool bulk) = 0;
-  /// An actor of `from` wants to know when `of` is gone: the carrier calls fabric::gone() with it,
-  /// once.
+  /// An actor of `from` observes `of`. The carrier calls fabric::gone() once when `of` is gone.
   virtual void watch(host_index from, endpoint of) = 0;
   /// An actor of this process that had an address has ended.
   virtual void ended(endpoint of) = 0;
-  /// A host of this process was killed: nothing enters or leaves it any more.
+  /// A host of this process was killed. No message enters or leaves it any more.
   virtual void killed(host_index host, kill_scope scope) = 0;
 };
 

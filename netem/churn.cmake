@@ -1,4 +1,4 @@
-# When hosts come and go: drawn or from a trace. No CAF, no actors.
+# Sessions of hosts, drawn or from a trace. Needs no CAF and no actors.
 add_library(shoal_churn STATIC
   ${CMAKE_CURRENT_LIST_DIR}/churn.cpp
   ${CMAKE_CURRENT_LIST_DIR}/distributions.cpp

@@ -13,7 +13,7 @@ namespace {
 constexpr duration day_length = std::chrono::hours(24);
 constexpr int most_tries = 10'000;
 
-/// `a` + `b`, or forever where that is out of reach.
+/// The sum of `a` and `b`, or `forever` if it is out of range.
 duration later(duration a, duration b) {
   return a > forever - b ? forever : a + b;
 }
@@ -22,7 +22,7 @@ duration later(duration a, duration b) {
 
 duration end_of_gap(const daily_rhythm& day, duration from, duration length) {
   if (day.amplitude == 0 || length == forever || from == forever) return later(from, length);
-  // The integral over a whole day is a day.
+  // Over a whole day the integral of the rate is a day.
   const duration whole = length / day_length * day_length;
   const double seconds = to_seconds(day_length), rest = to_seconds(length - whole);
   const double begin = to_seconds((from - day.peak) % day_length) / seconds; // turns
@@ -30,7 +30,7 @@ duration end_of_gap(const daily_rhythm& day, duration from, duration length) {
   const double swing = day.amplitude * seconds / two_pi;
   const double sine = portable::sin_turns(begin);
   double low = 0, high = seconds;
-  for (int i = 0; i < 50; ++i) { // to below a nanosecond
+  for (int i = 0; i < 50; ++i) { // until the interval is below a nanosecond
     const double middle = (low + high) / 2;
     const double passed = middle + swing * (portable::sin_turns(begin + middle / seconds) - sine);
     (passed < rest ? low : high) = middle;
@@ -50,8 +50,8 @@ session_source session_source::drawn(std::uint64_t seed, std::string_view host,
   rng begin = stream(seed, "churn.begin:" + name);
   const double there = mean_seconds(stay) / (mean_seconds(stay) + mean_seconds(gap));
   for (int i = 0; i < most_tries; ++i) {
-    // What is cut by `at_most` is drawn again with the choice itself: that gives both their right
-    // odds.
+    // A draw beyond `at_most` is repeated together with the choice, which gives both their right
+    // probabilities.
     const bool inside = begin.uniform() < there;
     const auto left = inside ? p.stay.rest() : p.gap.rest();
     if (!left) continue;
@@ -118,7 +118,7 @@ std::optional<session> session_source::next_replayed() {
   }
   const session& found = all[r.at++];
   session out{later(r.begun, found.start), later(r.begun, found.end)};
-  // What lasts beyond the end of the loop goes on where it begins.
+  // A session that lasts until the end of the loop continues in the session at its beginning.
   while (r.loop > duration::zero() && r.at == all.size() && out.end == r.begun + r.loop &&
          all.front().start == duration::zero()) {
     if (all.front().end == r.loop || r.begun > forever - 3 * r.loop)

@@ -18,7 +18,7 @@ thread_local host_index running_host = no_host;
 constexpr host_index never_seen = no_host - 1;
 
 std::uint64_t request_key(caf::actor_id requester, caf::message_id id) {
-  // Request ids count up per actor; the priority bits on top would make two keys of one request.
+  // Request ids count up for each actor. The priority bits above would give one request two keys.
   return (requester << 32) ^ (id.integer_value() & 0xffffffff);
 }
 
@@ -97,7 +97,7 @@ void event_clock::schedule_message(time_point, caf::group, caf::strong_actor_ptr
 
 void event_clock::cancel_all() {
   std::vector<event> dropped;
-  std::lock_guard guard(owner_.mutex_); // released before what was dropped is destroyed
+  std::lock_guard guard(owner_.mutex_); // released before the dropped events are destroyed
   dropped = owner_.events_.take_all();
   owner_.requests_.clear();
 }
@@ -149,7 +149,7 @@ event_handle coordinator::at(duration when, std::function<void()> action) {
 
 bool coordinator::cancel(event_handle handle) {
   std::optional<event> dropped;
-  std::lock_guard guard(mutex_); // released before what was dropped is destroyed
+  std::lock_guard guard(mutex_); // released before the dropped event is destroyed
   dropped = events_.take(handle);
   return dropped.has_value();
 }
@@ -171,7 +171,7 @@ host_index coordinator::host_of(caf::actor_id id) const {
 
 void coordinator::answered(caf::actor_id requester, caf::message_id response) {
   std::optional<event> dropped;
-  std::lock_guard guard(mutex_); // released before what was dropped is destroyed
+  std::lock_guard guard(mutex_); // released before the dropped event is destroyed
   auto found = requests_.find(request_key(requester, response));
   if (found == requests_.end()) return;
   dropped = events_.take(found->second);
@@ -180,7 +180,7 @@ void coordinator::answered(caf::actor_id requester, caf::message_id response) {
 
 void coordinator::forget_timers(caf::actor_id id) {
   std::vector<event> dropped;
-  std::lock_guard guard(mutex_); // released before what was dropped is destroyed
+  std::lock_guard guard(mutex_); // released before the dropped events are destroyed
   dropped = events_.take_owned(id);
   for (auto& what : dropped)
     if (what.element->mid.is_response()) requests_.erase(request_key(id, what.element->mid));
@@ -210,8 +210,8 @@ void coordinator::enqueue(caf::resumable* job) {
       }
     }
   }
-  // Before a worker can take the job and end the actor. Not under the lock: the fabric calls us
-  // under its own.
+  // The hook must run before a worker can take the job and end the actor. It must run without the
+  // lock, since the fabric calls this class under its own lock.
   if (born_on < never_seen && born_) born_(born_on, caf::strong_actor_ptr{actor->ctrl()});
   {
     std::lock_guard guard(mutex_);
@@ -254,14 +254,14 @@ void coordinator::resume(caf::resumable* job, unit& on) {
     auto* actor = static_cast<caf::scheduled_actor*>(job);
     id = actor->id();
     running_host = host_of(id);
-    // CAF's first resume makes the behavior and then handles a message: one may have come
+    // CAF's first resume makes the behavior and then handles a message, which may have come
     // meanwhile.
     if (!actor->getf(caf::abstract_actor::is_initialized_flag)) actor->activate(&on);
-    // Here, because answers of the same host do not pass the fabric.
+    // The answer is noted here, because answers within a host do not pass the fabric.
     auto* next = actor->peek_at_next_mailbox_element();
 #ifdef SHOAL_THREAD_SANITIZER
-    // What came between this look and the handling would be handled without being announced to the
-    // tool.
+    // A message that arrives between this look and its handling would not be announced to
+    // ThreadSanitizer.
     while (next == nullptr && actor->alive()) {
       if (actor->mailbox().try_block()) {
         running_host = no_host;
@@ -312,7 +312,8 @@ void coordinator::deliver(event& what) {
     requests_.erase(request_key(what.owner, what.element->mid));
   }
   if (timer_hook_ && lives_on != no_host) timer_hook_(what.owner, what.element->content());
-  // A timer is the doing of the actor that set it: it arrives on behalf of that actor's host.
+  // The actor that set a timer causes its message, so the timer arrives on behalf of that actor's
+  // host.
   running_host = what.on_behalf != no_host ? what.on_behalf : lives_on;
   what.receiver->enqueue(std::move(what.element), nullptr);
   running_host = no_host;
@@ -358,7 +359,7 @@ duration coordinator::run(duration limit) {
     auto until = limit;
     if (!events_.empty()) until = std::min(until, events_.next_time());
     if (until > now()) {
-      // Bounded, so that a stop asked for by a signal handler (which cannot notify) is seen.
+      // The wait is bounded, because a signal handler that requests a stop cannot notify.
       auto wake = std::min(until, now() + std::chrono::milliseconds(20));
       events_changed_.wait_until(lock, wall_start_ + wake);
       continue;
@@ -378,8 +379,8 @@ void coordinator::request_stop() noexcept {
 void coordinator::work(std::size_t worker) {
   unit on(&system(), this);
   std::unique_lock lock(mutex_);
-  // An actor is ready again before the worker that ran it has let go of it: nobody else takes it
-  // until then.
+  // An actor can be ready again before its worker has let go of it. No other worker takes it until
+  // then.
   auto next = [this] {
     return std::find_if(jobs_.begin(), jobs_.end(), [this](caf::resumable* job) {
       return std::find(running_.begin(), running_.end(), job) == running_.end();
@@ -403,7 +404,8 @@ void coordinator::work(std::size_t worker) {
 }
 
 void coordinator::start() {
-  // No printer actor: it would be a detached thread (and CAF's aout prints to stdout).
+  // CAF's printer actor is not started: it would be a detached thread, and CAF's aout prints to
+  // stdout.
   if (mode_ == time_mode::wall_clock) running_.resize(worker_count_);
   if (mode_ == time_mode::wall_clock)
     for (unsigned i = 0; i < worker_count_; ++i) workers_.emplace_back([this, i] { work(i); });
@@ -420,7 +422,8 @@ void coordinator::stop() {
   idle_.notify_all();
   clock_.cancel_all();
   while (!held_.empty()) release(held_.begin()->first);
-  // No actor's code runs any more. Cleaning one up can make others ready (requests bounce).
+  // No actor's code runs any more. The cleanup of one actor can make others ready, as its requests
+  // bounce.
   while (!jobs_.empty()) {
     auto* job = jobs_.front();
     jobs_.pop_front();

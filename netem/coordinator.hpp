@@ -1,11 +1,12 @@
-// Our CAF scheduler: one coordinator for virtual time and for the wall clock. It resumes one
-// message at a time and knows on whose behalf the running code runs (the current host), which is
-// what makes ports able to attribute what is sent.
+// A CAF scheduler that serves virtual time and the wall clock. It resumes one message at a time,
+// and knows the host of the running code (the current host). Ports use the current host as the
+// sender.
 //
-// Virtual time: one thread, the one that calls run(); the clock jumps from event to event.
-// Wall clock: worker threads resume actors, run() serves the events when they are due.
+// Virtual time: one thread, the caller of run(); the clock jumps from event to event. Wall clock:
+// worker threads resume actors, and run() serves events when they are due.
 //
-// How it was proven: CAF 0.17.6 loads a scheduler as a module before its built-in policy is chosen.
+// CAF 0.17.6 loads a scheduler as a module before it chooses its built-in policy; this makes the
+// replacement possible.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -32,8 +33,9 @@ namespace shoal::netem {
 
 enum class time_mode { virtual_time, wall_clock };
 
-/// Load this to get the coordinator:  netem::system_config config{mode};  caf::actor_system
-/// system{config};
+/// Creates the coordinator with an actor system:
+///   netem::system_config config{mode};
+///   caf::actor_system system{config};
 class system_config : public caf::actor_system_config {
 public:
   explicit system_config(time_mode mode, unsigned workers = 1);
@@ -47,7 +49,7 @@ private:
 
 class coordinator;
 
-/// While it lives, this thread acts on behalf of `host`.
+/// Makes this thread act on behalf of `host` during the object's life.
 class acting_as {
 public:
   explicit acting_as(host_index host) noexcept;
@@ -58,7 +60,8 @@ private:
   host_index before_;
 };
 
-/// Serves CAF's timers and our events from one queue. `now` starts at zero in both modes.
+/// Serves CAF's timers and this scheduler's events from one queue. `now` starts at zero in both
+/// modes.
 class event_clock : public caf::actor_clock {
 public:
   explicit event_clock(coordinator& owner) : owner_(owner) {}
@@ -87,58 +90,58 @@ public:
   explicit coordinator(caf::actor_system& system);
   ~coordinator() override;
 
-  // -- what the world uses --------------------------------------------------
+  // -- for the world --------------------------------------------------
 
   time_mode mode() const noexcept { return mode_; }
-  /// Time since the world began.
+  /// The time since the world began.
   duration now() const noexcept;
 
-  /// Runs `action` at `when` (at once if that is past), on no host's behalf.
+  /// Runs `action` at `when` on behalf of no host; at once if `when` is past.
   event_handle at(duration when, std::function<void()> action);
   bool cancel(event_handle handle);
 
-  /// Whose code is running; no_host outside of actors.
+  /// The host whose code is running; no_host outside of actors.
   static host_index current_host() noexcept;
-  /// Runs `action` as if host `host` did it: what it spawns lives there.
+  /// Runs `action` as if host `host` did it. Actors that it spawns live on that host.
   void as_host(host_index host, const std::function<void()>& action);
 
-  /// Called whenever all work of an instant is done, before time moves on.
+  /// Sets a hook that runs when all work of an instant is done, before time moves on.
   void before_time_moves(std::function<void()> hook) { hook_ = std::move(hook); }
-  /// Called when a scheduled message (a timer) is delivered to an actor.
+  /// Sets a hook that runs when a scheduled message (a timer) is delivered to an actor.
   void on_timer(std::function<void(caf::actor_id, const caf::type_erased_tuple&)> hook) {
     timer_hook_ = std::move(hook);
   }
-  /// Called for each new actor with its host before it first runs, and when an actor of a host has
-  /// ended.
+  /// Sets two hooks: `born` runs for each new actor before the actor first runs, `ended` runs when
+  /// an actor of a host has ended.
   void on_actor(std::function<void(host_index, const caf::strong_actor_ptr&)> born,
                 std::function<void(caf::actor_id)> ended) {
     born_ = std::move(born);
     ended_ = std::move(ended);
   }
 
-  /// Runs until `limit`, until stop() is asked for, or (virtual time) until nothing is left to do.
-  /// Returns the time reached.
+  /// Runs until `limit`, or until a stop is requested. In virtual time, also stops when no event is
+  /// left. Returns the time reached.
   duration run(duration limit);
-  /// Makes run() return after what is being done now. Thread safety: any thread.
+  /// Makes run() return after the current event. Thread safety: any thread.
   void request_stop() noexcept;
 
-  /// Actors of this host do nothing until release(): what is sent to them waits in their mailboxes.
-  /// What one of them is doing now it ends.
+  /// Suspends the actors of this host until release(); their messages wait in the mailboxes. An
+  /// actor that is running now completes its current message.
   void hold(host_index host);
   void release(host_index host);
 
-  /// The host an actor lives on; no_host for CAF's own actors.
+  /// The host of an actor; no_host for CAF's own actors.
   host_index host_of(caf::actor_id id) const;
 
-  /// Lets everything happen that is ready, without moving the virtual time; on the wall clock waits
-  /// until the workers are idle. Requires: not called by an actor.
+  /// Handles all ready messages without moving the virtual time. On the wall clock, waits until the
+  /// workers are idle. Requires: the caller is not an actor.
   void settle();
 
   std::uint64_t messages_resumed() const noexcept { return resumed_; }
   std::size_t pending_events() const;
   std::size_t live_actors() const noexcept { return live_actors_; }
 
-  // -- what CAF uses --------------------------------------------------------
+  // -- for CAF --------------------------------------------------------
 
   void enqueue(caf::resumable* job) override;
   caf::actor_clock& clock() noexcept override { return clock_; }
@@ -160,14 +163,14 @@ private:
   };
 
   void push(event&& what);
-  /// An answered request needs its timer no more (CAF never drops it).
+  /// Cancels the timer of a request that was answered. CAF never drops such timers.
   void answered(caf::actor_id requester, caf::message_id response);
   void make_ready(caf::resumable* job);
   void resume(caf::resumable* job, unit& on);
   void deliver(event& what);
   /// Runs ready jobs until none is left. Virtual time only.
   void drain();
-  void work(std::size_t worker); // a worker thread
+  void work(std::size_t worker); // the loop of a worker thread
   bool is_local(const caf::strong_actor_ptr& actor);
   void forget_timers(caf::actor_id id);
 
@@ -178,14 +181,14 @@ private:
   std::atomic<std::int64_t> virtual_now_{0};
   std::chrono::steady_clock::time_point wall_start_;
 
-  mutable std::mutex mutex_; // guards events_, jobs_, requests_ and hosts_ on the wall clock
+  mutable std::mutex mutex_; // on the wall clock, guards events_, jobs_, requests_ and hosts_
   std::condition_variable work_ready_, events_changed_, idle_;
   event_queue events_;
   std::deque<caf::resumable*> jobs_;
-  std::vector<caf::resumable*> running_; // by worker: what it resumes, wall clock only
+  std::vector<caf::resumable*> running_; // the job of each worker, wall clock only
   std::unordered_map<std::uint64_t, event_handle> requests_; // never iterated
   std::vector<host_index> hosts_;                            // by actor id
-  std::map<host_index, std::deque<caf::resumable*>> held_;   // what actors of held hosts have to do
+  std::map<host_index, std::deque<caf::resumable*>> held_;   // the jobs of held hosts' actors
   std::size_t busy_workers_ = 0;
   std::vector<std::thread> workers_;
 

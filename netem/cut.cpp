@@ -36,7 +36,8 @@ cut cut::majorities_ring(const std::vector<std::uint32_t>& members) {
   cut out;
   out.shape_ = cut_shape::ring;
   out.members_ = static_cast<std::uint32_t>(members.size());
-  // A majority counts its owner: floor(n / 2) others, half of them on each hand, rounded up.
+  // A majority includes the machine itself: floor(n / 2) others, half of them on each hand, rounded
+  // up.
   out.reach_ = (out.members_ / 2 + 1) / 2;
   std::uint32_t place = 0;
   for (const auto machine : members) {
@@ -68,7 +69,7 @@ bool cut::blocks(std::uint32_t from, std::uint32_t to) const noexcept {
 std::vector<std::uint32_t> draw_some(std::vector<std::uint32_t> among, std::size_t count,
                                      rng& draws) {
   SHOAL_CHECK(count <= among.size(), "more than there are");
-  // The first steps of a Fisher-Yates shuffle.
+  // The loop does the first steps of a Fisher-Yates shuffle.
   for (std::size_t i = 0; i < count; ++i)
     std::swap(among[i], among[i + draws.below(among.size() - i)]);
   among.resize(count);

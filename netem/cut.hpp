@@ -1,12 +1,12 @@
-// Who cannot reach whom: partitions and black holes, as rules about pairs of machines.
-//   apart   machines on different sides do not reach each other; side `nobody_elses` reaches
-//   everyone.
-//           `direction`: both; `from`: what sides above 0 send to another side is lost; `to`: what
-//           they are sent.
-//   ring    machines stand in a ring and reach those at most `reach` places away; machines outside
-//   of it everyone.
-// Names of the shapes as in jepsen's nemesis (grudges): a ring of majorities, a component of a
-// minority. Complexity: blocks() is O(1).
+// A cut: a partition or a black hole, as a rule about pairs of machines.
+// - apart: machines on different sides do not reach each other; the side `nobody_elses` reaches
+//   every side. The direction `from` loses only messages that sides above 0 send to another side;
+//   `to` loses only messages sent to them.
+// - ring: machines stand in a ring, and each reaches those at most `reach` places away. Machines
+//   outside of the ring reach everyone.
+//
+// The shapes have the names of jepsen's nemesis (grudges).
+// Complexity: blocks() is O(1).
 #pragma once
 
 #include "kernels/base/rng.hpp"
@@ -24,16 +24,17 @@ class cut {
 public:
   static constexpr std::uint32_t nobody_elses = 0xffffffff;
 
-  /// `selected` machines on one side, all others on the other.
+  /// Puts the `selected` machines on one side, and all others on the other side.
   static cut between(const std::vector<std::uint32_t>& selected, traffic_direction direction);
-  /// Each of `selected` reaches nobody.
+  /// Cuts each of `selected` off from all machines.
   static cut isolating(const std::vector<std::uint32_t>& selected, traffic_direction direction);
-  /// `sides` by machine; machines behind its end are on side 0.
+  /// `sides` holds the side of each machine. Machines beyond its end are on side 0.
   static cut apart(std::vector<std::uint32_t> sides, traffic_direction direction);
-  /// Each of `members`, in the order of the ring, reaches a majority of them, no two the same one.
+  /// Each of `members`, in the order of the ring, reaches a majority of them. No two reach the same
+  /// majority.
   static cut majorities_ring(const std::vector<std::uint32_t>& members);
 
-  /// Whether what `from` sends to `to` is lost. Requires: different machines.
+  /// True if the cut loses messages from `from` to `to`. Requires: different machines.
   bool blocks(std::uint32_t from, std::uint32_t to) const noexcept;
 
 private:
@@ -43,11 +44,11 @@ private:
 
   cut_shape shape_ = cut_shape::apart;
   traffic_direction direction_ = traffic_direction::both;
-  std::vector<std::uint32_t> sides_; // ring: 1 + place in the ring, 0: not in it
+  std::vector<std::uint32_t> sides_; // in a ring: 1 + the place in the ring; 0: not in it
   std::uint32_t members_ = 0, reach_ = 0;
 };
 
-/// `count` different ones of `among` in a random order. Requires: count <= among.size().
+/// Draws `count` different elements of `among` in random order. Requires: count <= among.size().
 std::vector<std::uint32_t> draw_some(std::vector<std::uint32_t> among, std::size_t count,
                                      rng& draws);
 

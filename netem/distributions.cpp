@@ -11,9 +11,10 @@
 namespace shoal::netem {
 namespace {
 
-constexpr double longest_seconds = 3e9; // what is longer never ends: nanoseconds reach 9.2e9 s
+constexpr double longest_seconds = 3e9; // a longer length never ends: nanoseconds reach 9.2e9 s
 
-/// The gamma function for x >= 1. The C library's differs between versions in its last bits.
+/// The gamma function for x >= 1. The C library's function differs in its last bits between
+/// versions.
 /// Source: Lanczos' approximation with g = 7 and nine terms, coefficients by Godfrey (2001).
 double gamma(double x) {
   constexpr std::array<double, 9> c{
@@ -44,8 +45,8 @@ double standard_gamma(rng& draws, double shape) {
   }
 }
 
-/// The regularized lower incomplete gamma function: its series below a + 1, Lentz's continued
-/// fraction above.
+/// The regularized lower incomplete gamma function, by its series below a + 1 and by Lentz's
+/// continued fraction above.
 double gamma_p(double a, double x) {
   if (x <= 0) return 0;
   const double front = std::exp(-x + a * std::log(x) - std::lgamma(a));
@@ -71,7 +72,7 @@ double gamma_p(double a, double x) {
   return 1 - front * h;
 }
 
-/// Seconds as a length: rounded, at least the shortest, forever where out of reach.
+/// Converts seconds to a length: rounded, at least shortest_lifetime, `forever` if out of range.
 duration as_length(double seconds) {
   if (!(seconds < longest_seconds)) return forever;
   return std::max(from_seconds(seconds), shortest_lifetime);
@@ -200,7 +201,7 @@ duration lifetime_draws::next() {
 }
 
 std::optional<duration> lifetime_draws::rest() {
-  SHOAL_CHECK(kind_ != lifetime_kind::always, "what never ends has no middle");
+  SHOAL_CHECK(kind_ != lifetime_kind::always, "an endless lifetime has no middle");
   const double length = length_biased();
   const duration left = as_length(length * draws_.uniform());
   if (left != forever && left >= at_most_) return std::nullopt;

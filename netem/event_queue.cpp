@@ -68,7 +68,7 @@ event event_queue::release(std::uint32_t index) {
     place.next = place.previous = none;
   }
   auto out = std::move(place.content);
-  place.content.action = nullptr; // moving need not empty it
+  place.content.action = nullptr; // a moved-from function may keep its content
   place.live = false;
   ++place.generation;
   free_.push_back(index);
@@ -77,7 +77,7 @@ event event_queue::release(std::uint32_t index) {
 }
 
 void event_queue::drop_cancelled() {
-  // Timers of answered requests would otherwise pile up until their time comes.
+  // Without this step, timers of answered requests would stay until their time comes.
   if (heap_.size() <= 64 || live_ >= heap_.size() / 2) return;
   std::erase_if(heap_,
                 [this](const entry& e) { return slots_[e.slot].generation != e.generation; });
@@ -121,7 +121,7 @@ void event_queue::drop_first() {
 
 duration event_queue::next_time() {
   SHOAL_CHECK(!empty(), "next_time() of an empty queue");
-  // Without cancelled entries there is no need to look at the slots.
+  // Without cancelled entries, every slot is live.
   while (heap_.size() != live_ && slots_[heap_.front().slot].generation != heap_.front().generation)
     drop_first();
   return duration{heap_.front().when};

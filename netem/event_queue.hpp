@@ -1,7 +1,7 @@
-// Events ordered by (time, sequence): what is pushed first among equals happens first, so one seed
-// gives one history. Entries can be cancelled; a cancelled entry is dropped without moving time.
-// An event that is taken out early is handed back and not destroyed here: what it holds may be the
-// last reference to an actor, whose end can push further events.
+// A queue of events ordered by (time, sequence). If two events have equal times, the one that was
+// pushed first comes first, so a seed determines the history. Entries can be cancelled; a cancelled
+// entry is dropped without moving time. take() returns the event instead of destroying it here. The
+// event may hold the last reference to an actor, whose end can push further events.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -17,26 +17,27 @@
 
 namespace shoal::netem {
 
-/// Names one pushed event; 0 names none.
+/// Identifies a pushed event; 0 identifies none.
 using event_handle = std::uint64_t;
 
-/// Either a message for an actor or an action.
+/// A message for an actor, or an action.
 struct event {
   duration when{};
   caf::strong_actor_ptr receiver;
   caf::mailbox_element_ptr element;
   std::function<void()> action;
-  host_index on_behalf = no_host; ///< who scheduled the message; none: the receiver itself
-  caf::actor_id owner = 0;        ///< the actor whose end makes the event pointless; 0: none
+  host_index on_behalf = no_host; ///< the host that scheduled the message; none: the receiver's own
+  caf::actor_id owner = 0;        ///< the end of this actor makes the event pointless; 0: none
 };
 
 class event_queue {
 public:
   event_handle push(event&& what);
-  /// None if it has happened or was taken before. Complexity: amortized O(log size()).
+  /// Returns nothing if the event was delivered or taken before. Complexity: amortized O(log
+  /// size()).
   std::optional<event> take(event_handle handle);
   bool cancel(event_handle handle) { return take(handle).has_value(); }
-  /// Takes all events of one owner. Complexity: of their number.
+  /// Takes all events of one owner. Complexity: linear in their number.
   std::vector<event> take_owned(caf::actor_id owner);
   std::vector<event> take_all();
 
@@ -71,7 +72,8 @@ private:
   void sift_down(std::size_t at);
   void drop_first();
 
-  std::vector<entry> heap_; // four children each: half as many levels, siblings in two cache lines
+  // four children each: half the levels, and siblings share two cache lines
+  std::vector<entry> heap_;
   std::vector<slot> slots_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> first_of_; // by owner

@@ -17,33 +17,33 @@ enum class event_kind : std::uint8_t { message, timer, down, host_started, host_
 struct delivered_event {
   event_kind kind = event_kind::message;
   duration time{};
-  duration sent{}; ///< messages: when the actor sent it
+  duration sent{}; ///< messages: when the actor sent the message
   endpoint from, to;
   const char* type = "";
   std::uint64_t wire_bytes = 0;
 };
 
-/// From `at` on a transfer had this rate.
+/// A transfer has this rate from `at` on.
 struct transfer_step {
   duration at{};
   double bits_per_second = 0;
   rate_limit why = rate_limit::link;
-  link_id link{};            ///< of rate_limit::link
-  std::uint32_t sharers = 0; ///< transfers on that link, this one among them
+  link_id link{};            ///< for rate_limit::link
+  std::uint32_t sharers = 0; ///< transfers on that link, this one included
 };
 
-/// One transfer of bulk, reported when it ends.
+/// One bulk transfer, reported when it ends.
 struct transfer_record {
   std::uint64_t number = 0; ///< in the order of their beginnings, from 1
   endpoint from, to;
   const char* type = "";
   std::uint64_t bytes = 0;
-  duration sent{};  ///< when the actor sent it
-  duration begun{}; ///< when those before it on its connection had left
-  duration left{};  ///< when its last byte had left, or it was cut off
+  duration sent{};  ///< when the actor sent the message
+  duration begun{}; ///< when the earlier messages of the connection had left
+  duration left{};  ///< when the last byte had left, or the transfer was cut off
   duration arrives{};
-  duration round_trip{}; ///< of the path, without jitter
-  bool cut = false;      ///< by the death of a host
+  duration round_trip{}; ///< the path's, without jitter
+  bool cut = false;      ///< the death of a host ended it
   std::vector<transfer_step> steps;
 };
 

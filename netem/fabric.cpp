@@ -43,8 +43,8 @@ fabric::~fabric() {
     if (!s.hosts[host].elsewhere) kill(host, kill_scope::process);
   s.clock.settle();
   {
-    // Messages under way may hold the last reference to an actor: they go while the coordinator can
-    // clean up.
+    // Messages in flight may hold the last reference to an actor. They are destroyed while the
+    // coordinator can still clean up.
     locked_section here(s.mutex);
     for (auto& message : s.messages.take_all()) here.destroy_later(std::move(message));
     for (auto& [pair, waiting] : s.held)
@@ -109,7 +109,8 @@ void fabric_state::send(port& to, caf::mailbox_element_ptr element) {
     ++lost;
     return here.destroy_later(std::move(element));
   }
-  if (!acceptable) { // exit_msg, down_msg, errors, CAF's own: never taken from another host
+  // exit_msg, down_msg, errors and CAF's own messages are never accepted from another host.
+  if (!acceptable) {
     ++refused;
     return here.destroy_later(std::move(element));
   }
@@ -139,12 +140,12 @@ void fabric_state::send(port& to, caf::mailbox_element_ptr element) {
   if (!reach || reaches(item, what, here)) depart(std::move(item), what, here);
 }
 
-/// Whether a message may depart now, and over which relay; if not, it is held or lost.
+/// True if a message may depart now; sets its relay. Otherwise the message is held or lost.
 bool fabric_state::reaches(message_under_way& what, const message_class& kind,
                            locked_section& here) {
   const auto pair = pair_of(what.from.host, what.to.host);
-  if (const auto before = held.find(pair);
-      before != held.end()) { // the event that releases them comes
+  // A held message keeps later ones of its pair behind it, until an event releases them all.
+  if (const auto before = held.find(pair); before != held.end()) {
     before->second.push_back({std::move(what), kind});
     return false;
   }
@@ -213,7 +214,7 @@ void fabric_state::depart_small(std::uint32_t number, const message_class& kind)
   arrive_small(number, delay);
 }
 
-/// The delay of a small message; duplicates and retransmissions are counted as traffic.
+/// The delay of a small message. Counts duplicates and retransmissions as traffic.
 duration fabric_state::small_delay(host_index from, host_index to, std::uint64_t bytes,
                                    const message_class& what) {
   const auto drawn = ways.draw_small(from, to, bytes);
@@ -225,8 +226,8 @@ void fabric_state::arrive_small(std::uint32_t number, duration delay) {
   const auto& message = messages[number];
   const auto at = small_messages.in_order(pair_of(message.from.host, message.to.host),
                                           message.left + delay, clock.now());
-  clock.at(at,
-           [this, number] { arrive(number); }); // small enough for std::function not to allocate
+  // The capture is small enough for std::function not to allocate.
+  clock.at(at, [this, number] { arrive(number); });
 }
 
 void fabric_state::arrive(std::uint32_t number) {
@@ -258,8 +259,8 @@ void fabric_state::hand_over(locked_section& here, port& to, host_index on_behal
     actor->enqueue(std::move(element), nullptr);
     return;
   }
-  // The host lives but the actor has ended: a request is refused, as a closed port would.
-  // As an event, so that an asker of the same host does not see the answer before it has asked.
+  // The host lives but the actor has ended: a request is refused, as by a closed port. The refusal
+  // is an event, so that an asker on the same host does not see it before it has asked.
   if (element->mid.is_request() && element->sender)
     clock.at(clock.now(), [asker = element->sender, answer = element->mid.response_id(),
                            on_behalf] {
@@ -279,8 +280,8 @@ void fabric::note_arrival(host_index receiver) noexcept {
 // -- flows ----------------------------------------------------------------------------------------
 
 duration fabric_state::flow_time(locked_section& here) {
-  // On the wall clock a completion may be served late: what has ended by now must be taken out
-  // first.
+  // On the wall clock, completions may be served late. Transfers that have ended by now must be
+  // taken out first.
   const auto now = clock.now();
   if (clock.mode() == time_mode::wall_clock) {
     bulk_effects around(*this, here);

@@ -1,5 +1,5 @@
-// The fabric's side of a real network: hosts of other processes, and what a carrier hands over or
-// says of them.
+// The fabric's side of a real network: hosts of other processes, and the messages and reports of a
+// carrier.
 #include "netem/fabric_state.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -35,7 +35,7 @@ host_index fabric_state::host_at(const caf::node_id& node) {
   auto machine = hosts.machine_of(first);
   if (!machine) {
     if (!places.has_regions()) places.add_region("");
-    // Nobody said what its line is like: that of this process is what counts then.
+    // The line of the other host is unknown, so only the line of this process limits.
     const data_rate any{std::numeric_limits<double>::max() / 1e6};
     machine = add_machine({.name = {}, .region = 0, .up = any, .down = any});
     hosts.name_machine(first, *machine);

@@ -1,4 +1,5 @@
-// The fabric's failures: cuts and pauses, what they hold up, and who is told of which end.
+// The fabric's failures: cuts and pauses, the messages that they hold up, and the notices to
+// observers.
 #include "netem/fabric_state.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -12,7 +13,7 @@ namespace shoal::netem {
 
 // -- cuts -----------------------------------------------------------------------------------------
 
-/// Over `relay`, if there is one.
+/// True if a cut blocks messages, on the way over `relay` if there is one.
 bool fabric_state::blocked(host_index from, host_index to, host_index relay) const {
   if (relay != no_host) return blocked(from, relay) || blocked(relay, to);
   return failures.blocked(hosts[from].where.machine, hosts[to].where.machine);
@@ -43,7 +44,7 @@ void fabric::heal(std::uint64_t number) {
   }
 }
 
-/// The stall of a pair; the first thing that waits starts the detection time.
+/// The stall of a pair. The first waiting message starts the detection time.
 stall& fabric_state::stall_of(host_index from, host_index to, host_index relay) {
   const auto pair = pair_of(from, to);
   const auto now = clock.now();
@@ -70,7 +71,8 @@ void fabric_state::give_up(std::uint64_t pair, std::uint64_t number) {
   bulk.break_line(pair, flow_time(here), around);
 }
 
-/// What waited is sent again at the next retransmission, the timeout doubling from one to the next.
+/// Waiting messages go at the next retransmission. The timeout doubles from one retransmission to
+/// the next.
 void fabric_state::go_on(std::uint64_t pair, const stall& what) {
   const auto from = sender_of(pair), to = receiver_of(pair);
   const auto now = clock.now();
@@ -186,7 +188,7 @@ void fabric_state::actor_ended(caf::actor_id id) {
   auto& of = port_at(ended->what.port);
   here.destroy_later(of.take_actor());
   for (auto& who : of.observers().take_all())
-    // With a carrier, those on other hosts learn it from that.
+    // With a carrier, observers on other hosts learn of the end from the carrier.
     if (options.over == nullptr || who.host == where.host || who.host == no_host)
       notify(of, std::move(who), {});
     else
@@ -203,7 +205,7 @@ void fabric_state::observe(port& of, caf::attachable_ptr hook) {
   if (options.over != nullptr && from_outside) {
     const auto from = who.host;
     of.observers().add(std::move(who));
-    // Kept until its observers are told, whatever becomes of the actor meanwhile.
+    // The port is kept until its observers are told, even if the actor ends.
     hosts[of.host()].ports.try_emplace(of.ordinal(), caf::actor_cast<caf::strong_actor_ptr>(&of));
     here.unlock();
     return options.over->watch(from, {of.host(), of.ordinal()});
@@ -212,7 +214,8 @@ void fabric_state::observe(port& of, caf::attachable_ptr hook) {
     if (of.observers().needs_sweep()) sweep(of, here);
     return of.observers().add(std::move(who));
   }
-  // Somebody else answers at its address, and says so; or its host does, and knows no such actor.
+  // If the actor's own host answers, or a later incarnation does, the answer says that the actor is
+  // gone.
   const auto& there = hosts[of.host()];
   const bool answered =
       !of.actor() && (there.alive || hosts.running(there.where.machine) != no_host) &&
@@ -221,7 +224,7 @@ void fabric_state::observe(port& of, caf::attachable_ptr hook) {
          answered ? caf::error{} : caf::make_error(caf::exit_reason::unreachable));
 }
 
-/// Observers on dead hosts are told nothing any more, and never say that they do not watch.
+/// Removes observers on dead hosts, which hear nothing any more and never stop observing.
 void fabric_state::sweep(port& of, locked_section& here) {
   auto dead = of.observers().take_if([this](const observer& o) {
     return o.notice == 0 && o.host != no_host && !hosts[o.host].alive;
@@ -241,7 +244,7 @@ std::size_t fabric_state::forget(port& of, const caf::attachable::token& what) {
   return gone.size();
 }
 
-/// When an observer can know of the end of an actor.
+/// The time at which an observer can know of an actor's end.
 duration fabric_state::notice_time(const port& of, const observer& who) const {
   const auto& host = hosts[of.host()];
   const auto now = clock.now();
@@ -251,7 +254,7 @@ duration fabric_state::notice_time(const port& of, const observer& who) const {
       (who.host != no_host && (blocked(of.host(), who.host) || silent(who.host, of.host())));
   if (silently) return now + options.detection_time;
   if (who.host == no_host) return now;
-  // The end of a connection does not overtake what is under way on it.
+  // The end of a connection does not overtake messages in flight on it.
   const auto pair = pair_of(of.host(), who.host);
   return bulk.behind_last(pair,
                           small_messages.behind_last(pair, now + ways.delay(of.host(), who.host)));

@@ -1,5 +1,5 @@
-// The fabric's hosts: how they are built, live and die, what changes about their lines, and how
-// others see them.
+// The fabric's hosts: how they are built, how they live and die, how their lines change, and the
+// queries about them.
 #include "kernels/base/check.hpp"
 #include "netem/fabric_state.hpp"
 
@@ -119,13 +119,14 @@ bool fabric::kill(host_index index, kill_scope scope) {
   here.unlock();
   acting_as as{index};
   for (const auto& actor : actors) actor->enqueue(kill_message(actor), nullptr);
-  // Only now: no actor of the host may handle anything before the kill, which is urgent.
+  // The host is released after the kill messages are queued, so that no actor handles another
+  // message first.
   if (waited) s.clock.release(index);
   if (s.options.over != nullptr) s.options.over->killed(index, scope);
   return true;
 }
 
-// -- what changes while it is used ----------------------------------------------------------------
+// -- changes at run time ----------------------------------------------------------------
 
 void fabric::set_path(region_index a, region_index b, const path_quality& path) {
   auto& s = *state_;
@@ -168,7 +169,7 @@ void fabric::set_line(machine_index machine, const path_quality& out, const path
   s.bulk.retune(host, s.flow_time(here), around);
 }
 
-// -- what hosts look like -------------------------------------------------------------------------
+// -- queries about hosts -------------------------------------------------------------------------
 
 bool fabric::alive(host_index host) const {
   std::lock_guard guard(state_->mutex);
@@ -258,7 +259,7 @@ void fabric_state::actor_born(host_index host, const caf::strong_actor_ptr& acto
   hosts.born(host, actor);
   const bool alive = hosts[host].alive;
   here.unlock();
-  // An actor that was killed in the middle of its handler may have spawned this one.
+  // An actor that was killed while it ran a handler may have spawned this actor.
   if (!alive) actor->enqueue(kill_message(actor), nullptr);
 }
 

@@ -1,10 +1,10 @@
-// The inside of the fabric: its parts, the lock that guards them, and what they do together.
-// fabric.cpp sends and delivers, fabric_hosts.cpp has hosts and their lines, fabric_failures.cpp
-// who is told of which end, and fabric_carrier.cpp the real network. Only these and port.cpp
-// include this header.
+// The implementation of the fabric: its parts, the lock that guards them, and their interplay.
+// fabric.cpp sends and delivers. fabric_hosts.cpp has hosts and their lines. fabric_failures.cpp
+// tells observers of failures. fabric_carrier.cpp connects the real network. Only these and
+// port.cpp include this header.
 //
-// A function that takes a locked_section runs under the lock; `here` collects its reports and what
-// it destroys.
+// A function that takes a locked_section runs under the lock. Its parameter `here` collects
+// reports, and objects to destroy after the lock is released.
 #pragma once
 
 #include "netem/bulk_lines.hpp"
@@ -37,12 +37,12 @@ struct fabric_state {
   fabric_state(caf::actor_system& in, fabric_options chosen);
   fabric_state(const fabric_state&) = delete;
 
-  /// A message that waits for its connection.
+  /// A message that waits for a connection to open.
   struct held_message {
     message_under_way what;
     message_class kind;
   };
-  /// What bulk lines cause: arrivals become events, lost messages are counted.
+  /// Turns arrivals of bulk into events, and counts lost messages.
   class bulk_effects;
 
   // -- called by ports ------------------------------------------------------
@@ -57,9 +57,9 @@ struct fabric_state {
   void actor_ended(caf::actor_id id);
   void timer_delivered(caf::actor_id id, const caf::type_erased_tuple& content);
   void arrive(std::uint32_t message);
-  void settle(); // re-solves the flows and plans the next completion
+  void settle(); // solves the flows again, and plans the next completion
   void flows_due();
-  void release(std::uint64_t pair); // messages that waited for a connection
+  void release(std::uint64_t pair); // sends the messages that waited for a connection
   void give_up(std::uint64_t pair, std::uint64_t number);
   void go_on(const bulk_lines::stopped_transfer& what);
   void suspect();
@@ -86,7 +86,7 @@ struct fabric_state {
                  caf::mailbox_element_ptr element);
 
   bool blocked(host_index from, host_index to, host_index relay = no_host) const;
-  /// Whether `a` has heard nothing of `b` for the detection time.
+  /// True if `a` has received nothing from `b` for the detection time.
   bool silent(host_index a, host_index b) const;
   stall& stall_of(host_index from, host_index to, host_index relay);
   void lose(std::uint32_t message, std::atomic<std::uint64_t>& count, locked_section& here);
@@ -119,7 +119,7 @@ struct fabric_state {
   bulk_lines bulk;
   small_lines small_messages;
   failure_detector failures;
-  std::unique_ptr<reachability> reach;                     // none if all are open
+  std::unique_ptr<reachability> reach;                     // null if all hosts are open
   std::map<std::uint64_t, std::vector<held_message>> held; // by the pair of hosts
   event_handle next_flow_event = 0;
   duration next_flow_time{};
@@ -134,7 +134,7 @@ struct fabric_state {
 class fabric_state::bulk_effects final : public bulk_lines::surroundings {
 public:
   bulk_effects(fabric_state& in, locked_section& here) : bulk_effects(in, here, in.lost) {}
-  /// Lost messages are counted in `count`.
+  /// Counts lost messages in `count`.
   bulk_effects(fabric_state& in, locked_section& here, std::atomic<std::uint64_t>& count)
       : in_(in), here_(here), count_(count) {}
 
@@ -150,7 +150,7 @@ public:
   void lost(std::uint32_t message) override { in_.lose(message, count_, here_); }
   void ended(std::unique_ptr<transfer_record> what) override { here_.report(std::move(what)); }
   void changed() override {
-    // The wall clock does not stop for the hook between two instants.
+    // On the wall clock, no hook runs between two instants.
     if (in_.clock.mode() == time_mode::wall_clock)
       in_.clock.at(in_.clock.now(), [in = &in_] { in->settle(); });
   }

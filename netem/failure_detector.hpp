@@ -1,6 +1,7 @@
-// The pairs of hosts that cannot hear each other: cuts in force, messages that wait at a cut, and
-// paused hosts. A host is suspected when nothing has been heard of it for the detection time,
-// because of a cut or because it is paused. Thread safety: none. Time comes in as an argument.
+// Detects pairs of hosts that cannot hear each other. Keeps the active cuts, the messages that wait
+// at a cut, and the paused hosts. A host is suspected after the detection time without a sign of
+// life, because of a cut or a pause.
+// Thread safety: none. Callers pass the time.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -15,12 +16,12 @@
 
 namespace shoal::netem {
 
-/// What one host cannot send to another because of a cut, besides its bulk.
+/// The small messages that a cut keeps one host from sending to another.
 struct stall {
   std::uint64_t number = 0;
   duration since{};
   host_index relay = no_host;
-  std::vector<std::uint32_t> small; // numbers of messages, in order
+  std::vector<std::uint32_t> small; // the numbers of the messages, in order
 };
 
 class failure_detector {
@@ -34,27 +35,27 @@ public:
   std::uint64_t add_cut(cut what, duration now);
   void remove_cut(std::uint64_t number);
   bool any_cut() const noexcept { return !cuts_.empty(); }
-  /// Whether a cut loses what `from` sends to `to`.
+  /// True if a cut loses messages from `from` to `to`.
   bool blocked(machine_index from, machine_index to) const;
-  /// Whether one cut between the two, in either direction, has lasted for the detection time.
+  /// True if one cut between the two, in either direction, has lasted for the detection time.
   bool cut_off(machine_index a, machine_index b, duration now) const;
 
   // -- stalls ---------------------------------------------------------------
 
   struct stalled {
     stall& what;
-    bool fresh; ///< this call began it: give_up() is due after the detection time
+    bool fresh; ///< this call created it: give_up() is due after the detection time
   };
-  /// The stall of a pair of hosts. It begins with the first thing that waits.
+  /// The stall of a pair of hosts. The first waiting message begins it.
   stalled stall_of(std::uint64_t pair, host_index relay, duration now);
-  /// Takes the stall with this number; nothing if it has ended meanwhile.
+  /// Takes the stall with this number. Returns nothing if the stall has ended.
   std::optional<stall> give_up(std::uint64_t pair, std::uint64_t number);
-  /// Takes the first stall after `after` for which `open(pair, stall)` is true; nothing if there is
-  /// none.
+  /// Takes the first stall after `after` for which `open(pair, stall)` is true. Returns nothing if
+  /// there is none.
   template <class Predicate>
   std::optional<std::pair<std::uint64_t, stall>> take_open(std::optional<std::uint64_t> after,
                                                            Predicate open);
-  /// Takes the stalls of a host that has died, as sender or receiver.
+  /// Takes the stalls in which a dead host is the sender or the receiver.
   std::vector<stall> stalls_of(host_index host);
 
   // -- pauses ---------------------------------------------------------------
@@ -62,17 +63,17 @@ public:
   using action = std::function<void()>;
 
   void pause(host_index host, duration now);
-  /// Ends the pause and returns what waited for that.
+  /// Ends the pause, and returns the actions that waited for its end.
   std::vector<action> resume(host_index host, duration now);
-  /// The host has died: what waited for the end of its pause never runs. Returns that; nothing if
-  /// the host was not paused.
+  /// The host has died during a pause. Returns the actions that now never run, or nothing if the
+  /// host was not paused.
   std::optional<std::vector<action>> end_pause_by_death(host_index host);
   bool paused(host_index host) const noexcept {
     return host < pauses_.size() && pauses_[host].paused;
   }
-  /// How long the host has been paused so far.
+  /// The total time for which the host has been paused.
   duration paused_time(host_index host, duration now) const;
-  /// Whether the host has been paused for the detection time without a break.
+  /// True if the current pause has lasted for the detection time.
   bool still(host_index host, duration now) const;
   /// Requires: the host is paused.
   void when_resumed(host_index host, action what) {
@@ -89,13 +90,13 @@ private:
   };
   struct pause_state {
     bool paused = false;
-    duration since{}, before{}; // `before`: the time of earlier pauses
+    duration since{}, before{}; // the total of earlier pauses is in `before`
   };
 
   duration detection_time_;
   std::vector<active_cut> cuts_;
   std::map<std::uint64_t, stall> stalls_; // by the pair of hosts
-  std::uint64_t next_number_ = 1;         // of cuts and stalls
+  std::uint64_t next_number_ = 1;         // numbers cuts and stalls
   std::vector<pause_state> pauses_;       // by host, up to the last one that was ever paused
   std::map<host_index, std::vector<action>> when_resumed_;
 };

@@ -1,5 +1,6 @@
-// A hash table from integers to small values in one array: linear probing, at most 5/8 full, erased
-// by moving back what follows. One cache miss for each look-up, where std::unordered_map has three.
+// A hash table from integers to small values, in one array. It uses linear probing, is at most 5/8
+// full, and erases by moving later entries back. A look-up costs one cache miss, against three for
+// std::unordered_map.
 // Source: Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R.
 #pragma once
 
@@ -10,8 +11,8 @@
 
 namespace shoal::netem {
 
-/// Requires: no key is `flat_map::empty_key`; Value is default-constructible and movable.
-/// What find() and operator[] return is valid until the next insertion or erasure.
+/// Requires: no key is `flat_map::empty_key`; Value is default-constructible and movable. The
+/// results of find() and operator[] are valid until the next insertion or erasure.
 template <class Value>
 class flat_map {
 public:
@@ -29,7 +30,7 @@ public:
     return const_cast<flat_map*>(this)->find(key);
   }
 
-  /// Inserts a default value for a key that is not there. Complexity: amortized O(1).
+  /// Inserts a default value if the key is not there. Complexity: amortized O(1).
   Value& operator[](std::uint64_t key) {
     if (auto* found = find(key)) return *found;
     if (size_ >= capacity()) rebuild(places_.empty() ? 64 : 2 * places_.size());
@@ -46,7 +47,7 @@ public:
     places_[hole] = place{};
     --size_;
     for (auto i = next(hole); places_[i].key != empty_key; i = next(i)) {
-      // May what stands at i move into the hole? Not if its home lies after the hole.
+      // The entry at i may move into the hole unless its home lies after the hole.
       auto home = home_of(places_[i].key);
       if (((i - home) & mask()) < ((i - hole) & mask())) continue;
       places_[hole] = std::exchange(places_[i], place{});
@@ -55,7 +56,7 @@ public:
     return true;
   }
 
-  /// Calls `what(key, value)` for each entry, in no order that may be seen.
+  /// Calls `what(key, value)` for each entry. The order must not influence results.
   template <class Function>
   void for_each(Function what) const {
     for (const auto& at : places_)
@@ -89,11 +90,11 @@ private:
   std::size_t mask() const noexcept { return places_.size() - 1; }
   std::size_t next(std::size_t i) const noexcept { return (i + 1) & mask(); }
   std::size_t home_of(std::uint64_t key) const noexcept {
-    // Fibonacci hashing of both halves of the key; the low bits alone would not spread.
+    // Fibonacci hashing of both halves of the key. The low bits alone would not spread.
     auto mixed = (key ^ (key >> 32)) * 0x9e3779b97f4a7c15u;
     return static_cast<std::size_t>(mixed >> 32) & mask();
   }
-  /// Where the key is, or the free place where it would go.
+  /// The index of the key, or of the free place for it.
   std::size_t index_of(std::uint64_t key) const noexcept {
     auto i = home_of(key);
     while (places_[i].key != key && places_[i].key != empty_key) i = next(i);
@@ -106,7 +107,7 @@ private:
       if (at.key != empty_key) places_[index_of(at.key)] = std::move(at);
   }
 
-  std::vector<place> places_; // a power of two
+  std::vector<place> places_; // a power of two many
   std::size_t size_ = 0;
 };
 

@@ -85,7 +85,7 @@ void flow_network::set_cap(flow_id id, double cap_bits_per_second, duration now)
 std::uint64_t flow_network::cancel(flow_id id, duration now) {
   auto& flow = at(id);
   move_to(now);
-  // Rounding must not turn 3 bytes into 4: a millionth of a byte is not a byte begun.
+  // Rounding must not turn 3 bytes into 4, so up to a millionth of a byte is ignored.
   const double left = flow.remaining_bits - bits_in(flow.rate, now - flow.since);
   const double left_bytes = flow.end <= now ? 0 : std::max(0.0, std::ceil(left / 8 - 1e-6));
   release(id.slot);
@@ -184,7 +184,7 @@ const flow_network::flow_record& flow_network::at(flow_id id) const {
 void flow_network::move_to(duration now) {
   SHOAL_CHECK(now >= now_, "time goes back");
   if (now == now_) return;
-  settle(); // what changed at the old time counts from the old time
+  settle(); // changes at the old time take effect from the old time on
   SHOAL_CHECK(completions_.empty() || completions_.front().end >= now,
               "a flow has ended before this change: advance() first");
   now_ = now;
@@ -229,7 +229,7 @@ void flow_network::release(std::uint32_t slot) {
   --active_;
 }
 
-// --- The heap of completions: entries that never come are not in it ----------------------------
+// --- The heap of completions: flows that never end are not in it -------------------------------
 
 void flow_network::set_end(std::uint32_t slot, duration end) {
   auto& flow = flows_[slot];

@@ -1,12 +1,12 @@
 // Bulk transfers over time: flows of bytes that share links max-min fairly, each with a cap.
-//   progress of a flow: remaining(t) = remaining(t0) - rate * (t - t0), its rate being constant
-//   between two changes; it ends at the first whole nanosecond at which nothing remains.
-// All changes at one instant are solved together, when somebody next asks or time next moves. A
-// flow whose rate stays the same is not touched, nor is its entry among the completions.
-// What it leaves out: delay, slow start, loss and queues; a caller expresses them as a later
-// start and as a cap.
+//   remaining(t) = remaining(t0) - rate * (t - t0), with a constant rate between two changes
+// A flow ends at the first whole nanosecond at which no byte remains.
+//
+// All changes at one instant are solved together, at the next query or step of time. A flow with an
+// unchanged rate keeps its entry among the completions.
+// Left out: delay, slow start, loss and queues. A caller models them by a later start and a cap.
 // Determinism: the same calls in the same order give the same results in the same order.
-// Complexity: see max_min.hpp; O(log flows) per flow whose rate changed.
+// Complexity: see max_min.hpp; O(log flows) for each flow whose rate changed.
 // Thread safety: none.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace shoal::netem {
 
-/// Never equal to the id of another flow of the same network, ended ones included.
+/// The id of a flow. No two flows of a network, ended ones included, have equal ids.
 struct flow_id {
   std::uint32_t slot = 0xffffffff;
   std::uint32_t generation = 0;
@@ -34,50 +34,51 @@ struct finished_flow {
   duration at{};
 };
 
-/// Time is given with every change and never goes back. Before a change at `now`, everything that
-/// ends before `now` must have been taken out by advance(); what ends at `now` may still be there.
+/// Callers pass the time with every change; it never goes back. Before a change at `now`, advance()
+/// must have removed all flows that end before `now`. A flow that ends at `now` may still be there.
 class flow_network {
 public:
   using finished = finished_flow;
 
-  /// Requires: 0 <= bits_per_second, finite. Flows over a link of rate 0 stand still.
+  /// Requires: 0 <= bits_per_second, finite. Flows over a link of rate 0 do not move.
   link_id add_link(double bits_per_second);
   void set_capacity(link_id link, double bits_per_second, duration now);
 
-  /// Starts a flow of `bytes` over distinct links. `tag` comes back when it ends. A flow of 0
+  /// Starts a flow of `bytes` over distinct links. finished_flow returns the `tag`. A flow of 0
   /// bytes, or without links and cap, ends at `now`.
   flow_id start(std::span<const link_id> path, std::uint64_t bytes, double cap_bits_per_second,
                 duration now, std::uint64_t tag);
-  /// The same with a share of the links in proportion to `weight` and amounts of use per link.
+  /// Starts a flow with a weight. Its share of a link is proportional to `weight`, and it uses the
+  /// given amount of each link.
   flow_id start(std::span<const link_use> path, std::uint64_t bytes, double cap_bits_per_second,
                 double weight, duration now, std::uint64_t tag);
   void set_cap(flow_id flow, double cap_bits_per_second, duration now);
-  /// Takes the flow out. Returns the bytes still to go, a started byte counting as whole.
+  /// Removes the flow. Returns its remaining bytes, rounded up.
   std::uint64_t cancel(flow_id flow, duration now);
 
-  /// The earliest time at which a flow ends; none if no flow moves.
+  /// The earliest end of a flow; nothing if no flow moves.
   std::optional<duration> next_completion();
-  /// Appends every flow that ends up to and including `now`, by time and then by start, each at its
-  /// own time and with the rates that the earlier ends left it.
+  /// Appends every flow that ends at or before `now`, ordered by end and then by start. Each end
+  /// takes the rates into account that earlier ends have changed.
   void advance(duration now, std::vector<finished>& out);
 
   bool alive(flow_id flow) const;
-  /// Bits per second, all changes so far included.
+  /// Bits per second, with all changes so far.
   double rate(flow_id flow);
-  /// Bytes still to go at `now`. Requires: no flow ends before `now`.
+  /// The remaining bytes at `now`. Requires: no flow ends before `now`.
   double remaining_bytes(flow_id flow, duration now);
   std::uint64_t bytes(flow_id flow) const;
   std::uint64_t tag(flow_id flow) const;
   duration started(flow_id flow) const;
-  /// When it will end if nothing changes; duration::max() if it stands still.
+  /// The end of the flow if nothing changes; duration::max() if the flow does not move.
   duration expected_end(flow_id flow);
-  /// The link that holds the flow back, none if its cap does.
+  /// The link that limits the flow; nothing if the cap does.
   std::optional<link_id> bottleneck(flow_id flow);
 
   double capacity(link_id link) const { return solver_.capacity(link); }
-  /// Bits per second taken of the link.
+  /// The bits per second that the flows use of the link.
   double used(link_id link);
-  /// The flows on a link, by start.
+  /// The flows on a link, ordered by start.
   std::vector<flow_id> flows_on(link_id link) const;
   std::size_t count_on(link_id link) const { return solver_.flows_on(link); }
   std::size_t link_count() const noexcept { return solver_.link_count(); }
@@ -90,25 +91,25 @@ public:
     std::optional<link_id> bottleneck;
     std::uint32_t sharers = 0; ///< flows on the bottleneck
   };
-  /// Appends to `notes` from now on, until told null.
+  /// Appends rate changes to `notes` from now on. Null ends this.
   void watch(std::vector<rate_note>* notes) noexcept { watch_ = notes; }
-  /// The rate of the flow with this tag is another from `at` on.
+  /// The rate of the flow with this tag changes at `at`.
   struct rate_changed {
     std::uint64_t tag = 0;
     duration at{};
   };
-  /// Appends to `changes` from now on, until told null; it costs less than watch().
+  /// Appends changes to `changes` from now on. Null ends this. Costs less than watch().
   void follow(std::vector<rate_changed>* changes) noexcept { follow_ = changes; }
   std::size_t active() const noexcept { return active_; }
   duration now() const noexcept { return now_; }
-  /// Rates computed again so far, for benchmarks.
+  /// The number of rates computed again so far, for benchmarks.
   std::uint64_t flows_refilled() const noexcept { return solver_.flows_refilled(); }
 
 private:
   static constexpr std::uint32_t none = 0xffffffff;
 
   struct flow_record {
-    double remaining_bits = 0; // at `since`
+    double remaining_bits = 0; // at the time `since`
     double rate = 0;
     duration since{};
     duration end = duration::max();

@@ -1,4 +1,4 @@
-# The pure flow model: max-min sharing and flows over time. No CAF, no actors.
+# The pure flow model: max-min sharing and flows over time. Needs no CAF and no actors.
 add_library(shoal_flows STATIC
   ${CMAKE_CURRENT_LIST_DIR}/cut.cpp
   ${CMAKE_CURRENT_LIST_DIR}/flow_network.cpp

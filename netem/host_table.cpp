@@ -26,11 +26,11 @@ caf::node_id host_table::node_of(const std::string& name, std::uint32_t incarnat
   const auto hash = hash_of(std::as_bytes(std::span(name)));
   caf::node_id::default_data::host_id_type host;
   std::copy_n(hash.bytes.begin(), host.size(), host.begin());
-  return caf::node_id{
-      caf::make_counted<caf::node_id::default_data>(incarnation + 1, host)}; // CAF takes 0 for none
+  return caf::node_id{// CAF takes process id 0 for an invalid node
+                      caf::make_counted<caf::node_id::default_data>(incarnation + 1, host)};
 }
 
-/// CAF takes a process or a machine of zeros for no node.
+/// CAF takes a process id or a host id of zeros for an invalid node.
 bool host_table::is_ours(const caf::node_id& node) {
   const auto* id = data_of(node);
   return id != nullptr && id->valid();

@@ -1,10 +1,10 @@
-// The hosts of an emulated network and the addresses of their actors.
-// A machine that starts again is a new host with the next incarnation number, so that old addresses
-// never name new actors.
+// The hosts of an emulated network, and the addresses of their actors. A restarted machine is a new
+// host with the next incarnation number, so old addresses never name new actors.
 //
-// Ordinals number the actors of a host in the order of their births; an address is the host's node
-// id with an ordinal. With a carrier, hosts of other processes are known by node id, too. Thread
-// safety: none.
+// Ordinals number the actors of a host in the order of their births. An address consists of the
+// host's node id and an ordinal. With a carrier, hosts of other processes are known by node id as
+// well.
+// Thread safety: none.
 #pragma once
 
 #include "kernels/base/rng.hpp"
@@ -26,23 +26,23 @@
 namespace shoal::netem {
 
 struct host_state {
-  // What every message needs comes first, in one cache line.
+  // The members that every message needs come first, in one cache line.
   topology::location where;
   bool alive = true;
   kill_scope died_by = kill_scope::process;
   duration died_at{};
   data_rate up;
-  duration small_free{}; // when the uplink is done with the small messages so far
+  duration small_free{}; // when the uplink has sent the small messages so far
   link_id uplink{};
   std::uint32_t incarnation = 0;
   std::uint32_t next_ordinal = 0;
   bool elsewhere = false; // in another process
   caf::node_id node;
   std::map<std::uint32_t, caf::strong_actor_ptr> actors{}; // by ordinal
-  rng jitter;                                              // of what it sends
-  std::map<std::uint32_t, caf::strong_actor_ptr>
-      ports{};               // with a carrier: of its actors that are elsewhere or observed
-  std::size_t sweep_at = 64; // so many ports: time to drop those that nobody has
+  rng jitter;                                              // for the messages that it sends
+  /// With a carrier: the ports of actors that are elsewhere or observed, by ordinal.
+  std::map<std::uint32_t, caf::strong_actor_ptr> ports{};
+  std::size_t sweep_at = 64; // the number of ports at which unused ones are dropped
 };
 
 struct published_actor {
@@ -52,16 +52,16 @@ struct published_actor {
 
 class host_table {
 public:
-  /// Ports are made in `system` and call the fabric by `link`.
+  /// The table makes ports in `system`. Ports call the fabric through `link`.
   host_table(caf::actor_system* system, fabric_link link)
       : system_(system), link_(std::move(link)) {}
 
   // -- node ids -------------------------------------------------------------
 
   static caf::node_id node_of(const std::string& name, std::uint32_t incarnation);
-  /// Whether CAF takes it for a node, and the id has our form.
+  /// True if CAF accepts the id as a node, and the fabric made it.
   static bool is_ours(const caf::node_id& node);
-  /// The incarnation in a node id; 0 in one that is not ours.
+  /// The incarnation in a node id; 0 if the fabric did not make the id.
   static std::uint32_t incarnation_in(const caf::node_id& node);
   /// The node id of the same machine's incarnation 0.
   static caf::node_id first_of(const caf::node_id& node);
@@ -77,11 +77,11 @@ public:
   host_index running(machine_index machine) const {
     return machine < machines_.size() ? machines_[machine].running : no_host;
   }
-  /// The number of the incarnation that starts now: `given`, or one more than the last.
+  /// The number of the incarnation that starts now: `given`, or the last one plus one.
   std::uint32_t next_incarnation(machine_index machine, std::optional<std::uint32_t> given);
   void set_running(machine_index machine, host_index host) { of(machine).running = host; }
 
-  /// With a carrier: who has this node id, or no_host.
+  /// With a carrier: the host with this node id, or no_host.
   host_index find(const caf::node_id& node) const;
   void name(host_index host) { by_node_[hosts_[host].node] = host; }
   /// With a carrier: the machine whose incarnation 0 has this node id.
@@ -100,18 +100,17 @@ public:
     published_actor what;
     caf::strong_actor_ptr actor;
   };
-  /// Forgets an actor that has ended.
+  /// Removes an actor that has ended.
   std::optional<ended_actor> ended(caf::actor_id actor);
-  /// Calls `what(published_actor)` for each actor, in no order that may be seen.
+  /// Calls `what(published_actor)` for each actor. The order must not influence results.
   template <class Function>
   void for_each_actor(Function what) const {
     actors_.for_each([&](std::uint64_t, const published_actor& actor) { what(actor); });
   }
 
-  /// The port of an actor of this process, made when it is first asked for; empty if the actor has
-  /// ended.
+  /// The port of an actor of this process, made at the first call; empty if the actor has ended.
   caf::strong_actor_ptr port_of(const caf::strong_actor_ptr& actor);
-  /// With a carrier: the port of any actor of a host. Ports that nobody has are moved to `dropped`.
+  /// With a carrier: the port of any actor of a host. Moves unused ports to `dropped`.
   caf::strong_actor_ptr port_at(host_index host, std::uint32_t ordinal,
                                 std::vector<caf::strong_actor_ptr>& dropped);
 

@@ -1,13 +1,12 @@
-// The numbers and names by which the parts of the emulated network call hosts, machines, links and
-// actors. This header is cheap: everything that only reads events or asks about hosts needs no
-// more.
+// The numbers of hosts, machines, links and actors of the emulated network. The header is small, so
+// that code that only reads events or queries hosts needs no more.
 #pragma once
 
 #include <cstdint>
 
 namespace shoal::netem {
 
-/// Index of one incarnation of a machine, in the order of their starts.
+/// The index of one incarnation of a machine, in the order of their starts.
 using host_index = std::uint32_t;
 inline constexpr host_index no_host = 0xffffffff;
 
@@ -18,11 +17,11 @@ inline constexpr site_index no_site = 0xffffffff;
 
 enum class link_id : std::uint32_t {};
 
-/// How much of a computer dies: observers notice the end of a process at once, that of a machine by
-/// its silence.
+/// The part of a computer that dies. Observers notice the end of a process at once, and the end of
+/// a machine by its silence.
 enum class kill_scope { process, machine };
 
-/// An actor as history names it.
+/// An actor as the history names it.
 struct endpoint {
   host_index host = no_host;
   std::uint32_t ordinal = 0;

@@ -1,5 +1,5 @@
-// Doubly linked lists of indices, many at once: each index is in at most one list.
-// Insertion and removal are O(1), and nothing is allocated once the arrays have their size.
+// Many doubly linked lists of indices. Each index is in at most one list. Insertion and removal are
+// O(1), and allocate nothing once the arrays have their size.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ class index_lists {
 public:
   static constexpr std::uint32_t none = 0xffffffff;
 
-  /// The head of a list, `none` if the list is empty.
+  /// The first index of a list; `none` if the list is empty.
   std::uint32_t first(std::uint32_t list) const noexcept {
     return list < heads_.size() ? heads_[list] : none;
   }

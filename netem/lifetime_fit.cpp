@@ -34,7 +34,7 @@ lifetime made(lifetime_kind kind, double mean, double shape) {
   return {kind, std::max(from_seconds(std::clamp(mean, 1e-9, 8e9)), duration(1)), shape};
 }
 
-/// The shape solves  sum x^k ln x / sum x^k - 1 / k = mean ln x, whose left side rises with k.
+/// Solves sum x^k ln x / sum x^k - 1 / k = mean ln x for the shape k. The left side rises with k.
 lifetime fit_weibull(std::span<const double> lengths) {
   const auto logs = logarithms(lengths);
   const double middle = mean(logs), top = *std::max_element(logs.begin(), logs.end());
@@ -56,7 +56,8 @@ lifetime fit_weibull(std::span<const double> lengths) {
   return made(lifetime_kind::weibull, scale / weibull_scale(1, k), k);
 }
 
-/// ln k - psi(k) = ln mean - mean ln. Source: Minka, "Estimating a gamma distribution", 2002.
+/// Solves ln k - psi(k) = ln mean - mean ln. Source: Minka, "Estimating a gamma distribution",
+/// 2002.
 lifetime fit_gamma(std::span<const double> lengths) {
   const double average = mean(lengths);
   const double s = std::max(std::log(average) - mean(logarithms(lengths)), 1e-9);
@@ -107,12 +108,13 @@ double ks_distance(std::span<const double> lengths, const lifetime& what) {
   const auto n = static_cast<double>(sorted.size());
   double worst = 0;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
-    // Just below, too: at `at_most` the function jumps.
+    // The function jumps at `at_most`, so its value just below counts as well.
     const double below = probability_within(what, std::nextafter(sorted[i], 0.0)),
                  at = probability_within(what, sorted[i]);
     worst =
         std::max({worst, below - static_cast<double>(i) / n, static_cast<double>(i + 1) / n - at});
-    // Of equal lengths only the first is above those before, and only the last below those after.
+    // Among equal lengths, the first has the smallest rank below and the last has the largest rank
+    // above.
     while (i + 1 < sorted.size() && sorted[i + 1] == sorted[i]) {
       ++i;
       if (i + 1 == sorted.size() || sorted[i + 1] != sorted[i])
@@ -137,7 +139,7 @@ lifetime fit_lifetime(lifetime_kind kind, std::span<const double> lengths) {
   case lifetime_kind::hyperexponential:
     return fit_hyperexponential(lengths);
   }
-  SHOAL_CHECK(false, "what never ends has no lengths");
+  SHOAL_CHECK(false, "an endless lifetime has no lengths");
 }
 
 std::vector<fitted_lifetime> fit_lifetimes(std::span<const double> lengths) {

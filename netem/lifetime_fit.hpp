@@ -1,10 +1,11 @@
-// The lifetime of each kind that fits observed lengths best, by maximum likelihood, and how well it
-// does.
-//   exponential, log_normal: closed form    weibull, gamma: Newton on the shape hyperexponential:
-//   two phases, by EM
-// KS is Kolmogorov and Smirnov's D = sup |F_n(x) - F(x)|: the smaller, the better. With n lengths,
-// D sqrt(n) above 1.36 would happen once in 20 times if the lengths came from F, and F had not been
-// fitted to them. Left out: lengths of which only a part was seen.
+// Fits lifetimes to observed lengths by maximum likelihood, one for each kind of distribution, and
+// says how well each one fits.
+//   exponential, log_normal   closed form
+//   weibull, gamma            Newton's method on the shape
+//   hyperexponential          two phases, by EM
+// KS is Kolmogorov and Smirnov's D = sup |F_n(x) - F(x)|; smaller is better. For n lengths from a
+// distribution F that was not fitted to them, D sqrt(n) exceeds 1.36 once in 20 times.
+// Left out: lengths of which only a part was observed.
 #pragma once
 
 #include "netem/distributions.hpp"
@@ -19,13 +20,14 @@ struct fitted_lifetime {
   double ks = 0;
 };
 
-/// sup |F_n - F| of the lengths, in seconds. Requires: not empty.
+/// sup |F_n - F| of the lengths, in seconds. Requires: `lengths` is not empty.
 double ks_distance(std::span<const double> lengths, const lifetime& what);
 
-/// Requires: `kind` not always, lengths above 0, at least two of them different.
+/// Requires: `kind` is not always; all lengths are above 0, and at least two differ.
 lifetime fit_lifetime(lifetime_kind kind, std::span<const double> lengths);
 
-/// Every kind, best first; empty if there are fewer than `fewest_lengths`, or all are alike.
+/// Fits every kind; the best fit comes first. Returns nothing for fewer than `fewest_lengths`
+/// lengths, or if all are equal.
 inline constexpr std::size_t fewest_lengths = 8;
 std::vector<fitted_lifetime> fit_lifetimes(std::span<const double> lengths);
 

@@ -101,7 +101,7 @@ private:
 line_trace_result read_line_trace(std::istream& in) {
   try {
     return line_trace_reader(in).read();
-  } catch (const std::ios_base::failure&) { // a folder, a broken disk
+  } catch (const std::ios_base::failure&) { // the path is a folder, or the disk is broken
     line_trace_result out;
     out.problems.push_back({1, 1, 1, "cannot be read", {}, {}});
     return out;

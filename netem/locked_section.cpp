@@ -11,7 +11,7 @@ thread_local constinit const reporting_mutex* reporting_mutex::speaking_for = nu
 void reporting_mutex::stop_reporting() {
   locked_section last(*this);
   reporting_ = false;
-  last.take_turn(); // and so waits for those before it
+  last.take_turn(); // waits for the earlier turns
 }
 
 void locked_section::report(std::unique_ptr<transfer_record> what) {
@@ -49,7 +49,8 @@ void locked_section::give_reports() {
   if (!has_turn_) return;
   on_.turn_.store(turn_ + 1);
   if (on_.waiting_.load() == 0) return;
-  // A thread that has counted itself either sees the new turn or waits already when it is notified.
+  // A thread that has counted itself in waiting_ either sees the new turn or already waits for the
+  // notification.
   { std::lock_guard lock(on_.turn_mutex_); }
   on_.turn_changed_.notify_all();
 }

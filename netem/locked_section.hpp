@@ -1,8 +1,11 @@
-// A lock under which nothing foreign runs: callbacks and destructors wait until it is free.
-//   reports       are given to the callbacks after the lock is released, one at a time, in the
-//   order in which sections had the lock destruction   of messages, addresses and observers comes
-//   after the reports: their ends may call whoever holds the lock
-// A section that reports returns from unlock() when its reports are given. A callback may begin
+// A lock under which no foreign code runs: callbacks and destructors wait until the lock is
+// released.
+// - Reports go to the callbacks after the lock is released, one at a time, in the order in which
+//   sections held the lock.
+// - Messages, addresses and observers are destroyed after the reports, since their destructors may
+//   call the holder of the lock.
+//
+// The unlock() of a section with reports returns after the reports were given. A callback may begin
 // sections of its own; their reports are given at once.
 #pragma once
 
@@ -26,31 +29,31 @@ namespace shoal::netem {
 
 struct message_under_way;
 
-/// The mutex, the callbacks, and whose turn it is to report.
+/// The mutex, the callbacks, and the order of reports.
 class reporting_mutex {
 public:
   using event_callback = std::function<void(const delivered_event&)>;
   using transfer_callback = std::function<void(const transfer_record&)>;
 
-  /// Empty callbacks are not called.
+  /// An empty callback is not called.
   reporting_mutex(event_callback on_event, transfer_callback on_transfer)
       : on_event_(std::move(on_event)), on_transfer_(std::move(on_transfer)),
         reporting_(static_cast<bool>(on_event_)) {}
 
   bool wants_transfers() const noexcept { return static_cast<bool>(on_transfer_); }
-  /// Whether events are reported.
+  /// True while events are reported.
   bool reporting() const noexcept { return reporting_.load(std::memory_order_relaxed); }
-  /// No report is given any more, and none is being given when this returns.
+  /// Ends all reports. When the function returns, no callback is running.
   void stop_reporting();
 
-  // For sections that report nothing and destroy nothing: std::lock_guard.
+  // Sections that report nothing and destroy nothing can use std::lock_guard.
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
 
 private:
   friend class locked_section;
 
-  /// The mutex whose reports this thread is giving just now.
+  /// The mutex whose reports this thread is giving now.
   static thread_local constinit const reporting_mutex* speaking_for;
 
   std::mutex mutex_;
@@ -87,7 +90,7 @@ public:
   void destroy_later(caf::attachable_ptr what) { later().dead.emplace_back(std::move(what)); }
   void destroy_later(message_under_way&& what);
 
-  /// Releases the lock, then gives the reports, then destroys. Requires: not called before.
+  /// Releases the lock, gives the reports, and then destroys. Requires: not called before.
   void unlock() {
     locked_ = false;
     on_.mutex_.unlock();
@@ -100,8 +103,8 @@ private:
 
   /// Most sections need none of this.
   struct work {
-    std::vector<std::variant<delivered_event, std::unique_ptr<transfer_record>>>
-        reports; // after the first
+    /// The reports after the first one.
+    std::vector<std::variant<delivered_event, std::unique_ptr<transfer_record>>> reports;
     std::vector<std::variant<caf::mailbox_element_ptr, caf::strong_actor_ptr, caf::attachable_ptr>>
         dead;
   };
@@ -111,7 +114,8 @@ private:
     return *later_;
   }
 
-  /// A callback's own sections have no turn: they speak within the turn of their caller.
+  /// Sections inside a callback have no turn of their own: they report within the turn of their
+  /// caller.
   void take_turn() {
     if (has_turn_ || reporting_mutex::speaking_for == &on_) return;
     turn_ = on_.next_turn_++;

@@ -1,4 +1,4 @@
-// A computer and its access line, as a caller describes them to the fabric.
+// The options of a computer and its access line, for fabric::add_machine().
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -15,10 +15,10 @@ struct machine_options {
   std::string name;
   region_index region = 0;
   data_rate up, down;
-  path_quality line{}; ///< delay, jitter and so on of the line, added to those between the regions
+  path_quality line{}; ///< the line's delay, jitter and so on, added to those between the regions
   site_index site = no_site; ///< the machine is behind this site's shared links
-  std::optional<coordinates>
-      at{}; ///< where both ends have some, their distance is the delay between the regions
+  /// If both ends have coordinates, their distance is the delay between the regions.
+  std::optional<coordinates> at{};
   nat_class nat = nat_class::open;
 };
 

@@ -11,12 +11,12 @@ namespace {
 
 constexpr double tolerance = 1e-12;
 
-// Whether a is above the level, as far as rounding lets us tell.
+// True if a is above the level by more than rounding.
 bool above(double a, double level) {
   return a > level * (1 + tolerance);
 }
 
-// The order of a heap that has the lowest level in front.
+// Orders a heap with the lowest level in front.
 constexpr auto later = [](const auto& a, const auto& b) {
   if (a.level != b.level) return a.level > b.level;
   return a.what != b.what ? a.what > b.what : a.capped > b.capped;
@@ -53,7 +53,7 @@ max_min::flow_index max_min::add_flow(std::span<const link_use> path, double cap
     free_flows_.pop_back();
   }
   auto& record = flows_[f];
-  const bool seeded = record.seeded; // an index may be removed and used again between two solves
+  const bool seeded = record.seeded; // an index may be removed and reused between two solves
   record = {};
   record.weight = weight;
   record.cap_level = cap / weight;
@@ -92,7 +92,7 @@ void max_min::set_cap(flow_index f, double cap) {
   SHOAL_CHECK(record.hop_count > 0 || std::isfinite(cap), "a flow without links needs a cap");
   const double cap_level = cap / record.weight;
   if (record.cap_level == cap_level) return;
-  // A cap that does not hold the flow back may move as long as it stays above the rate.
+  // A cap that does not limit the flow may move, as long as it stays above the rate.
   const bool held_by_link = record.bottleneck != static_cast<std::uint32_t>(no_link);
   record.cap_level = cap_level;
   if (record.seeded || (held_by_link && cap_level >= record.level)) return;
@@ -112,7 +112,7 @@ void max_min::remove_flow(flow_index f) {
     hops_[moved.hop].place = h.place;
     link.uses.pop_back();
     if (link.uses.empty()) link.used = 0;
-    if (link.level < unlimited) seed(h.link); // a link that held nobody back still does not
+    if (link.level < unlimited) seed(h.link); // a link that held no flow back still holds none back
   }
   free_hops_[record.hop_count].push_back(record.first_hop);
   record.now = state::free;
@@ -168,7 +168,7 @@ void max_min::push(event e) {
   std::push_heap(events_.begin(), events_.end(), later);
 }
 
-// Must come before any flow on the link changes its level.
+// Must run before any flow on the link changes its level.
 void max_min::touch(std::uint32_t l) {
   auto& link = links_[l];
   if (link.touched) return;
@@ -185,13 +185,13 @@ void max_min::touch(std::uint32_t l) {
   link.passed = link.level == unlimited;
 }
 
-// A level below which the link cannot fill up. It is exact once no resting flow is above it.
+// A level below which the link cannot fill up. The level is exact once no resting flow is above it.
 double max_min::fill_estimate(const link_record& link, double water) const {
   if (link.rising_count == 0) return above(link.fixed, link.capacity) ? water : unlimited;
   return std::max(water, (link.capacity - link.fixed) / link.rising_weight);
 }
 
-// An entry that is too early does no harm: meet() looks again.
+// An entry that is too early is harmless: meet() checks again.
 void max_min::schedule(std::uint32_t l, double water) {
   auto& link = links_[l];
   if (link.closed) return;
@@ -204,7 +204,7 @@ void max_min::schedule(std::uint32_t l, double water) {
 
 void max_min::meet(std::uint32_t l, double water) {
   auto& link = links_[l];
-  link.next_event = 0; // keeps schedule() away until we are done
+  link.next_event = 0; // keeps schedule() away during the loop
   for (;;) {
     if (link.opened) fold(link, water);
     const double estimate = fill_estimate(link, water);
@@ -225,14 +225,14 @@ void max_min::meet(std::uint32_t l, double water) {
   schedule(l, water);
 }
 
-// The link's last fill level lies behind: what it held back may rise.
+// The water is above the link's last fill level, so the flows that it held back may rise.
 void max_min::pass(std::uint32_t l, double water) {
   links_[l].passed = true;
   for (const auto& use : links_[l].uses) {
     const auto& f = flows_[use.flow];
     if (f.now == state::resting && f.bottleneck == l) raise(use.flow, water, true);
   }
-  auto& link = links_[l]; // summed afresh: the differences above leave rounding behind
+  auto& link = links_[l]; // summed again, since the differences above leave rounding behind
   double fixed = 0;
   for (const auto& use : link.uses) {
     const auto& f = flows_[use.flow];
@@ -242,7 +242,7 @@ void max_min::pass(std::uint32_t l, double water) {
   link.fixed = fixed;
 }
 
-// Counts what a flow that is no longer at rest has taken of a touched link out again.
+// Subtracts the use of a flow that no longer rests from a touched link.
 void max_min::leave_rest(link_record& link, const flow_record& f, double weight) {
   if (link.opened && f.level > link.fold_level) {
     link.rising_weight -= weight;
@@ -268,8 +268,7 @@ void max_min::raise(flow_index f, double water, bool schedule_links) {
     push({std::max(water, record.cap_level), static_cast<std::uint32_t>(no_link), f});
 }
 
-// From now on resting flows above the water are seen as rising with it until they are where they
-// rest.
+// Treats resting flows above the water as rising with it until the water reaches their level.
 void max_min::open(link_record& link, double water) {
   if (high_lists_used_ == high_lists_.size()) high_lists_.emplace_back();
   link.high_list = high_lists_used_++;
@@ -295,7 +294,7 @@ void max_min::open(link_record& link, double water) {
   link.fold_level = water;
 }
 
-// Resting flows that the water has reached stay where they are.
+// Resting flows that the water has reached keep their level.
 void max_min::fold(link_record& link, double water) {
   auto& list = high_lists_[link.high_list];
   for (; list.folded < list.flows.size() && list.flows[list.folded].level <= water; ++list.folded) {
@@ -320,7 +319,8 @@ void max_min::close(std::uint32_t l, double level) {
     } else if (f.now == state::resting && above(f.level, level)) {
       lower(use.flow, level, l);
     } else if (f.now == state::resting && f.bottleneck != l && !above(level, f.level)) {
-      f.bottleneck = l; // as good as the other one, which may be about to pass
+      // This bottleneck is as good as the other one, which may be passed soon.
+      f.bottleneck = l;
     }
     used += hops_[use.hop].weight * f.level;
   }

@@ -1,7 +1,8 @@
-// Max-min fair rates from scratch, by plain progressive filling: the specification of max_min.
-// Steps: raise one level for all flows that are not frozen; freeze those on the link that fills up
-//   first, or the one whose cap comes first; repeat until all are frozen.
-// Complexity: O(links * rounds + sum of path lengths). For tests and for verification before
+// Max-min fair rates from scratch, by plain progressive filling. This is the specification of
+// max_min.
+// Steps: raise one level for all flows that are not frozen. Freeze the flows on the first link that
+// fills up, or the flow that reaches its cap first. Repeat until all flows are frozen.
+// Complexity: O(links * rounds + sum of path lengths). For tests, and for verification before
 // timing.
 #pragma once
 

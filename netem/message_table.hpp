@@ -1,5 +1,5 @@
-// The messages that wait, are being sent or will arrive, each under a number that is used again
-// later. Thread safety: none.
+// The messages that wait, are being sent or will arrive. Each has a number, which is reused later.
+// Thread safety: none.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -14,20 +14,20 @@
 
 namespace shoal::netem {
 
-/// No message, no connection.
+/// The index of no message and of no connection.
 inline constexpr std::uint32_t no_index = 0xffffffff;
 
 struct message_under_way {
-  caf::strong_actor_ptr address; // of the receiver
+  caf::strong_actor_ptr address; // the receiver's address
   caf::mailbox_element_ptr element;
   endpoint from, to;
   std::uint64_t bytes = 0; // on the wire
   duration sent{};
   const char* type = "";
-  duration left{};               // when its last byte was on its way
+  duration left{};               // when its last byte left
   std::uint32_t line = no_index; // bulk: its connection
-  std::uint32_t next = no_index; // bulk: what the connection sends after it
-  host_index relay = no_host;    // passes it on
+  std::uint32_t next = no_index; // bulk: the next message of the connection
+  host_index relay = no_host;    // the relay on the way
 };
 
 class message_table {
@@ -42,7 +42,7 @@ public:
     all_[at] = std::move(what);
     return at;
   }
-  /// Its number is free again.
+  /// Removes a message. Its number is free again.
   message_under_way take(std::uint32_t number) {
     free_.push_back(number);
     return std::move(all_[number]);

@@ -1,5 +1,5 @@
-// The classes of address translation that a host can be behind.
-// netem/reachability.hpp says who reaches whom.
+// The classes of address translation that a host can be behind. netem/reachability.hpp says which
+// classes reach which.
 #pragma once
 
 #include <cstdint>

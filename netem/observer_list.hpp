@@ -1,4 +1,4 @@
-// The observers of one actor: those who asked, by its address, to be told of its end.
+// The observers of one actor, which asked through its address for a notice of its end.
 // Thread safety: none. The fabric's lock guards the list of each port.
 #pragma once
 
@@ -17,12 +17,12 @@ struct observer {
   caf::attachable_ptr hook;
   host_index host = no_host;
   std::uint64_t number = 0;
-  event_handle notice = 0; ///< the planned notice of the actor's end; 0: none is planned
+  event_handle notice = 0; ///< the planned notice of the actor's end; 0: none
 };
 
 class observer_list {
 public:
-  /// Numbers an observer; add() puts it in the list.
+  /// Numbers an observer. add() puts it in the list.
   observer make(caf::attachable_ptr hook, host_index host) {
     return {std::move(hook), host, next_number_++};
   }
@@ -32,7 +32,7 @@ public:
   auto begin() const noexcept { return all_.begin(); }
   auto end() const noexcept { return all_.end(); }
 
-  /// Nothing if the observer has gone.
+  /// Returns nothing if the observer is not in the list any more.
   std::optional<observer> take(std::uint64_t number) {
     const auto found = std::find_if(all_.begin(), all_.end(),
                                     [&](const observer& o) { return o.number == number; });
@@ -42,7 +42,7 @@ public:
     return out;
   }
   std::vector<observer> take_all() { return std::exchange(all_, {}); }
-  /// Takes those for which `what(observer)` is true; the others keep their order.
+  /// Takes the observers for which `what(observer)` is true. The others keep their order.
   template <class Predicate>
   std::vector<observer> take_if(Predicate what) {
     std::vector<observer> out;
@@ -54,7 +54,7 @@ public:
     return out;
   }
 
-  /// The list has doubled since the last sweep: it is time to drop those who are dead.
+  /// True if the list has doubled since the last sweep, so that dead observers should be removed.
   bool needs_sweep() const noexcept { return all_.size() >= sweep_at_; }
   void swept() noexcept { sweep_at_ = std::max<std::size_t>(64, 2 * all_.size()); }
 

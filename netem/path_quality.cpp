@@ -12,9 +12,9 @@ namespace {
 
 constexpr double cut = 4;
 
-/// 1 - P(Z <= z) of the standard normal distribution, to 1.5e-7 absolute and better in relative
-/// terms than the jitter of any line is known. Source: Abramowitz and Stegun, "Handbook of
-/// Mathematical Functions", 26.2.17.
+/// 1 - P(Z <= z) of the standard normal distribution. The error is at most 1.5e-7 absolute, far
+/// below the precision of measured jitter.
+/// Source: Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.2.17.
 double upper_tail(double z) {
   const double t = 1 / (1 + 0.2316419 * std::abs(z));
   const double density = 0.3989422804014327 * portable::exp(-z * z / 2);
@@ -75,7 +75,7 @@ double loss_model::mean() const noexcept {
 double loss_model::event_rate() const noexcept {
   if (!bursts()) return rate;
   const double good = r / (p + r);
-  // Each stay in the bad state in which anything is lost is one event.
+  // Each visit of the bad state that loses at least one packet is one event.
   const double seen = in_bad >= 1 ? 1 : in_bad / (in_bad + (1 - in_bad) * r);
   return std::min(mean(), good * (p * seen + in_good));
 }
@@ -128,8 +128,8 @@ unsigned draw_retransmissions(const loss_model& loss, std::uint64_t packets, rng
       // 1 - (1 - rate)^packets
       lost = draws.uniform() < 1 - portable::pow(1 - loss.rate, static_cast<double>(packets));
     } else {
-      // A timeout is long beside a burst, and others' packets move the path on meanwhile: its state
-      // is drawn anew.
+      // A timeout is longer than a burst, and packets of other connections change the state
+      // meanwhile. So the state is drawn anew.
       if (again > 0 && memory != nullptr)
         memory->bad = draws.uniform() < loss.p / (loss.p + loss.r);
       for (std::uint64_t i = 0; i < packets; ++i) {

@@ -1,5 +1,5 @@
-// The way between two hosts, as messages meet it: its links, its delay, and the draws of jitter
-// and loss. All draws come from the sending host's stream. Thread safety: none.
+// The path between two hosts as messages meet it: its links, its delay, and the draws of jitter and
+// loss. All draws come from the sending host's stream. Thread safety: none.
 #pragma once
 
 #include "netem/flat_map.hpp"
@@ -11,7 +11,7 @@
 
 namespace shoal::netem {
 
-/// Wire bytes of TCP segments: the payload of each, and its header.
+/// A TCP segment on the wire: the bytes of its payload and of its headers.
 inline constexpr std::uint64_t segment_bytes = 1448;
 inline constexpr std::uint64_t segment_header_bytes = 40;
 
@@ -27,20 +27,20 @@ public:
   const topology::way& between(host_index from, host_index to) const {
     return topology_.between(hosts_[from].where.place, hosts_[to].where.place);
   }
-  /// One way, without jitter; over `relay`, if there is one.
+  /// The delay of one direction, without jitter; over `relay` if there is one.
   duration delay(host_index from, host_index to, host_index relay = no_host) const;
   duration round_trip(host_index from, host_index to, host_index relay = no_host) const {
     return delay(from, to, relay) + delay(to, from, relay);
   }
-  /// The conditions that a transfer meets now.
+  /// The conditions for a transfer at this time.
   path_now conditions(host_index from, host_index to, host_index relay) const;
   topology::route route(host_index from, host_index to, host_index relay) const;
-  /// TCP's, after a first loss.
+  /// TCP's retransmission timeout after a first loss.
   duration retransmission_timeout(host_index from, host_index to) const;
 
   duration drawn_delay(host_index from, host_index to, host_index relay = no_host);
   struct small_draw {
-    duration delay{};         ///< with what the message waits for because of losses
+    duration delay{};         ///< includes the wait caused by losses
     std::uint64_t copies = 0; ///< sent besides the message itself: duplicates and retransmissions
   };
   small_draw draw_small(host_index from, host_index to, std::uint64_t bytes);

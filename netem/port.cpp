@@ -36,7 +36,7 @@ std::size_t port::detach(const caf::attachable::token& what) {
   return net != nullptr ? net->forget(*this, what) : 0;
 }
 
-// A registry that lets go of an address does not end whom it names.
+// When a registry releases an address, the actor behind it must live on.
 void port::kill_proxy(caf::execution_unit*, caf::error) {}
 
 } // namespace shoal::netem

@@ -1,6 +1,6 @@
-// The address of an actor as other hosts see it. A port hands what is sent to it to the fabric,
-// which delivers after the network's time; it tells each observer of a death when that observer can
-// know. One port for each published actor; it is erased when its actor ends.
+// The address of an actor as other hosts see it. A port passes messages to the fabric, which
+// delivers them after the network's time. A port tells each observer of the actor's end when that
+// observer can know. Each published actor has one port, which is removed when the actor ends.
 #pragma once
 
 #include "netem/ids.hpp"
@@ -18,7 +18,8 @@ namespace shoal::netem {
 
 struct fabric_state;
 
-/// The fabric's inside, or null once it is gone: handles may outlive their world.
+/// A pointer to the fabric's state, or null after the fabric's end: handles may outlive their
+/// world.
 using fabric_link = std::shared_ptr<std::atomic<fabric_state*>>;
 
 class port final : public caf::actor_proxy {
@@ -36,12 +37,12 @@ public:
   void kill_proxy(caf::execution_unit* unit, caf::error reason) override;
 
   // The fabric's lock guards the actor and the observers.
-  /// Empty once the actor has ended, and for actors of other processes.
+  /// The actor; empty once it has ended, and for actors of other processes.
   const caf::strong_actor_ptr& actor() const noexcept { return actor_; }
   caf::strong_actor_ptr take_actor() noexcept { return std::exchange(actor_, nullptr); }
   observer_list& observers() noexcept { return observers_; }
 
-  /// Ports alive in this process; tests use it to show that none leaks.
+  /// The number of ports in this process. Tests use it to show that none leaks.
   static std::size_t live() noexcept;
 
 private:
@@ -52,7 +53,7 @@ private:
   observer_list observers_;
 };
 
-/// The port behind an address. Requires: the address is one of the fabric's.
+/// The port behind an address. Requires: the fabric made the address.
 inline port& port_at(const caf::strong_actor_ptr& address) {
   return *static_cast<port*>(caf::actor_cast<caf::abstract_actor*>(address));
 }

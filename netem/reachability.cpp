@@ -74,7 +74,8 @@ reachability::answer reachability::ask(node from, node to, std::uint64_t bytes, 
       counts_.relayed_bytes += bytes;
       return {go, over.host, {}, {}};
     }
-    if (over.alive) over.left = 0; // a relay does not pick the messages that still fit
+    // a relay that refuses one message refuses all later ones, even smaller ones
+    if (over.alive) over.left = 0;
     connections_.erase(pair);
   }
   if (b == nat_class::open) {

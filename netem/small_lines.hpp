@@ -1,5 +1,5 @@
-// The order of small messages: they leave a host behind each other, and arrive in order for each
-// pair of hosts. Thread safety: none. Time comes in as an argument.
+// The order of small messages: they arrive in order for each pair of hosts. Thread safety: none.
+// Callers pass the time.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -17,15 +17,15 @@ inline duration transmission_time(std::uint64_t bytes, data_rate rate) {
 
 class small_lines {
 public:
-  /// When a message arrives that takes until `arrival` by itself: not before the last one of its
-  /// pair. The next one waits for it.
+  /// The arrival of a message that alone would arrive at `arrival`: not before the previous message
+  /// of its pair. The next message waits for this one.
   duration in_order(std::uint64_t pair, duration arrival, duration now) {
     if (last_.size() >= last_.capacity())
       last_.erase_if([now](std::uint64_t, duration last) { return last <= now; });
     auto& last = last_[pair];
     return last = std::max(last, arrival);
   }
-  /// The time `at`, or the latest arrival of a pair so far if that is later.
+  /// The later one of `at` and the latest arrival of the pair so far.
   duration behind_last(std::uint64_t pair, duration at) const {
     const auto* last = last_.find(pair);
     return last != nullptr ? std::max(at, *last) : at;

@@ -11,7 +11,8 @@ namespace shoal::netem {
 namespace {
 
 constexpr double cubic_c = 0.4;
-constexpr double least_held = 4; // segments: below, timeouts would rule, which are left out
+// segments; below, timeouts would dominate, and the model leaves them out
+constexpr double least_held = 4;
 
 double beta_of(congestion_control control) {
   return control == congestion_control::reno ? 0.5 : 0.7;
@@ -104,9 +105,10 @@ void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_
     seen.now = at(++done);
     next_round_trip(options, state, seen);
     if (!state.avoiding && state.window == before)
-      return; // it carries nothing, or has reached max_window
+      return; // the flow carries nothing, or has reached max_window
   }
-  // Avoiding, the window after some round trips follows from that at the last overflow.
+  // During avoidance, the window after several round trips follows from the window at the last
+  // overflow.
   const auto jump = [&](tcp_window from_here, std::int64_t trips) {
     seen.now = at(done + trips);
     seen.round_trips = static_cast<double>(trips);
@@ -119,7 +121,7 @@ void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_
       state = after;
       return;
     }
-    std::int64_t first = count - done, before = 0; // the first that overflows is in (before, first]
+    std::int64_t first = count - done, before = 0; // the first overflow is in (before, first]
     while (first - before > 1) {
       const auto middle = before + (first - before) / 2;
       auto [there, too_much] = jump(state, middle);
@@ -128,7 +130,7 @@ void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_
     }
     state = after;
     done += first;
-    // From one overflow to the next it is always the same.
+    // All cycles from one overflow to the next are equal.
     if (first == cycle) {
       const auto skipped = (count - done) / cycle * cycle;
       state.loss_at += skipped * seen.round_trip;
@@ -142,7 +144,7 @@ void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_
 
 bool never_limits(const tcp_options& options, const tcp_window& state,
                   const round_trip_seen& seen) {
-  constexpr double margin = 1 + 1e-9; // of rounding
+  constexpr double margin = 1 + 1e-9; // for rounding
   const double enough = margin * carried_by(seen);
   return !seen.window_limited && state.window >= enough &&
          beta_of(options.control) * held_by(options, seen) >= enough &&

@@ -1,7 +1,7 @@
-// Tells ThreadSanitizer what it cannot see: that putting a message into CAF's mailbox happens
-// before taking it out, and that starting an operation of gRPC happens before its callback. Both
-// order that by atomics inside of their libraries, which are not instrumented. Nothing in other
-// builds.
+// Tells ThreadSanitizer about orders that it cannot see. Putting a message into a CAF mailbox
+// happens before its removal, and starting a gRPC operation happens before its callback. Both
+// libraries establish the order by atomics in code that is not instrumented. In other builds, the
+// functions do nothing.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -20,16 +20,16 @@ namespace shoal::netem {
 
 #ifdef SHOAL_THREAD_SANITIZER
 inline char mailboxes;
-/// Before an element enters a mailbox.
+/// Call before an element enters a mailbox.
 inline void before_arrival() noexcept {
   __tsan_release(&mailboxes);
 }
-/// After the next element of a mailbox is known, before it is handled.
+/// Call after the next element of a mailbox is known, before it is handled.
 inline void after_arrival() noexcept {
   __tsan_acquire(&mailboxes);
 }
-/// Before gRPC is told to start something on a stream, and at the end of a callback; at the
-/// beginning of one.
+/// Call before_callback() before an operation on a gRPC stream starts and at the end of a callback.
+/// Call in_callback() at the beginning of a callback.
 inline void before_callback(void* stream) noexcept {
   __tsan_release(stream);
 }

@@ -79,7 +79,7 @@ topology::place_index topology::use_line(machine_index index, const path_quality
   return m.place;
 }
 
-/// Finds the place with this line, or makes one of a place without users.
+/// Finds the place with this line, or reuses or adds one.
 topology::place_index topology::place_of(const place& what) {
   const auto same = [&](const place& p) {
     return p.users > 0 && p.region == what.region && p.out == what.out && p.in == what.in;
@@ -111,7 +111,7 @@ topology::way topology::combine(const place& from, const place& to) const {
   return out;
 }
 
-// -- what lies between ----------------------------------------------------------------------------
+// -- paths and routes ----------------------------------------------------------------------------
 
 duration topology::delay(const location& from, const location& to) const {
   const auto& on = between(from.place, to.place);
@@ -123,8 +123,8 @@ duration topology::delay(const location& from, const location& to) const {
                                                  : on.lines + distance(at, there);
 }
 
-/// The route goes up from the sender to the innermost site that holds both machines, then down to
-/// the receiver.
+/// The route goes up from the sender to the innermost site that holds both machines, and then down
+/// to the receiver.
 topology::route topology::route_between(machine_index from, machine_index to) const {
   route out;
   out.add(machines_[from].uplink);

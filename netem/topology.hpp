@@ -1,7 +1,9 @@
-// Where machines are and what lies between them: regions, sites, access lines, and the links of
-// each route. Machines of one region with equal lines share a place, so that the ways are as many
-// as pairs of places. Complexity: between(), delay() are O(1); a new place or a changed path costs
-// the number of places (squared, for a path). Thread safety: none.
+// The machines and what lies between them: regions, sites, access lines, and the links of each
+// route. Machines of one region with equal lines share a place. So the table of paths grows with
+// pairs of places, and not of machines.
+// Complexity: between() and delay() are O(1). A new place costs O(places), a changed path
+// O(places^2).
+// Thread safety: none.
 #pragma once
 
 #include "netem/machine_options.hpp"
@@ -16,27 +18,27 @@ namespace shoal::netem {
 
 class topology {
 public:
-  /// Machines of one region with equal lines.
+  /// A class of machines: those of one region with equal lines.
   using place_index = std::uint32_t;
 
   struct machine {
     std::string name;
     place_index place = 0;
-    data_rate up, down; ///< what the owner says
+    data_rate up, down; ///< the rates that the owner states
     data_rate up_now;
     link_id uplink{}, downlink{};
     site_index site = no_site;
     nat_class nat = nat_class::open;
   };
 
-  /// What lies between two places, one way.
+  /// The conditions between two places, in one direction.
   struct way {
-    path_quality quality;   ///< of the lines and the regions together
+    path_quality quality;   ///< combines the lines and the regions
     duration lines{};       ///< the lines' part of the delay
-    bool remembers = false; ///< a message's draw depends on the last one's
+    bool remembers = false; ///< a message's draw depends on the previous one's
   };
 
-  /// The links from one machine to another, the sender's uplink first.
+  /// The links from one machine to another, beginning with the sender's uplink.
   class route {
   public:
     void add(link_id link) { links_[length_++] = link; }
@@ -48,7 +50,7 @@ public:
     std::uint32_t length_ = 0;
   };
 
-  /// A host keeps the place that its machine had in its life.
+  /// Where a host is. A host keeps the place that its machine had at its start.
   struct location {
     machine_index machine = 0;
     place_index place = 0;
@@ -56,9 +58,9 @@ public:
 
   region_index add_region(std::string name);
   bool has_regions() const noexcept { return !regions_.empty(); }
-  /// Between two regions, both ways.
+  /// Sets the path between two regions, in both directions.
   void set_path(region_index a, region_index b, const path_quality& path);
-  /// A site lies inside another or nowhere. Requires: sites nest at most three deep.
+  /// A site lies inside another site, or in none. Requires: sites nest at most three deep.
   site_index add_site(std::string name, link_id uplink, link_id downlink, site_index inside);
   machine_index add_machine(const machine_options& what, link_id uplink, link_id downlink);
 
@@ -75,13 +77,13 @@ public:
   place_index use_line(machine_index index, const path_quality& out, const path_quality& in);
 
   const way& between(place_index from, place_index to) const { return ways_[from][to]; }
-  /// One way, without jitter.
+  /// The delay of one direction, without jitter.
   duration delay(const location& from, const location& to) const;
   bool has_coordinates() const noexcept { return !coordinates_.empty(); }
   route route_between(machine_index from, machine_index to) const;
   route route_through(machine_index from, machine_index relay, machine_index to) const;
 
-  /// "uplink of home-3".
+  /// The name of a link, as in "uplink of home-3".
   std::string name_of(link_id link) const;
 
 private:
@@ -93,13 +95,13 @@ private:
   };
   struct place {
     region_index region;
-    path_quality out, in;    // of the line, for what they send and for what they are sent
-    std::uint32_t users = 0; // machines; a place without any is used again
+    path_quality out, in;    // the line, for outgoing and for incoming messages
+    std::uint32_t users = 0; // machines; a place without users is reused
   };
   struct link_owner {
     enum class kind : std::uint8_t { machine, site } what;
     bool down;
-    std::uint32_t index; // of the machine or the site
+    std::uint32_t index; // the machine's or the site's
   };
 
   way combine(const place& from, const place& to) const;
@@ -112,8 +114,9 @@ private:
   std::vector<std::vector<way>> ways_; // by place, twice
   std::vector<site> sites_;
   std::vector<machine> machines_;
-  std::vector<coordinates> coordinates_; // by machine; empty if none has any, NaN for those without
-  std::vector<link_owner> link_owners_;  // by link
+  // by machine; empty if none has any, NaN for machines without
+  std::vector<coordinates> coordinates_;
+  std::vector<link_owner> link_owners_; // by link
 };
 
 } // namespace shoal::netem

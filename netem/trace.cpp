@@ -24,7 +24,7 @@ constexpr std::size_t most_columns = 3;
 
 struct row {
   std::array<field, most_columns> fields;
-  std::size_t count = 0; // of columns in the line; only the first three are kept
+  std::size_t count = 0; // columns in the line; only the first three are kept
 };
 
 row columns_of(std::string_view line) {
@@ -101,7 +101,7 @@ private:
 
     auto found = out_.value.index_.find(std::string(peer.text));
     if (found == out_.value.index_.end()) {
-      // An unknown peer is remembered too, so that it is reported once.
+      // An unknown peer is stored as well, so that it is reported only once.
       if (known_ && !known_(peer.text))
         problem(peer, fmt::format("no host is called {}", in_quotes(peer.text)),
                 std::string(peer.text));
@@ -159,7 +159,7 @@ trace_result read_trace(std::istream& in, const std::function<bool(std::string_v
                         const std::string& unit) {
   try {
     return trace_reader(in, known, unit).read();
-  } catch (const std::ios_base::failure&) { // a folder, a broken disk
+  } catch (const std::ios_base::failure&) { // the path is a folder, or the disk is broken
     trace_result out;
     out.problems.push_back({1, 1, 1, "cannot be read", {}, {}});
     return out;

@@ -1,13 +1,13 @@
-// Churn traces: which host was there when, as CSV.
+// A churn trace: the sessions of each host, as CSV.
 //   peer,start,end            the header is required
 //   home-0,0,90               seconds from the host's `start`, fractions allowed
 //   home-1,500ms,2h           or with a unit (kernels/base/units.hpp)
-//   home-0,120,300  # back    a peer's sessions in order, [start, end), without overlap; an end may
-//   be 'forever'
-// Rows of different peers may stand in any order. Blank lines, CRLF and what follows '#' are passed
-// over. What is wrong is reported all at once (the first `most_trace_problems`), each with its line
-// and column. Other formats: netem/trace_formats.hpp. Complexity: O(rows) time; memory for the
-// sessions alone, the text is read line by line.
+//   home-0,120,300  # back    sessions of one peer are in order and do not overlap
+// A session is the interval [start, end); an end may be 'forever'. Rows of different peers may come
+// in any order. Blank lines, CRLF and text after '#' are ignored. The reader reports all faults
+// (the first `most_trace_problems`), each with its line and column. netem/trace_formats.hpp reads
+// other formats.
+// Complexity: O(rows) time; memory for the sessions only, as the text is read line by line.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -26,7 +26,8 @@
 namespace shoal::netem {
 
 inline constexpr std::size_t most_trace_problems = 20;
-inline constexpr duration longest_loop = forever / 4;   ///< so that the next one can be reckoned
+/// a longer period would overflow the next repetition
+inline constexpr duration longest_loop = forever / 4;
 inline constexpr std::size_t longest_trace_line = 1000; ///< bytes
 
 class trace {
@@ -36,22 +37,22 @@ public:
     std::shared_ptr<std::vector<session>> sessions; ///< never null
   };
 
-  /// In the order of their first rows.
+  /// The peers in the order of their first rows.
   const std::vector<peer>& peers() const noexcept { return peers_; }
-  /// The sessions of a peer; empty if the trace does not name it.
+  /// The sessions of a peer; empty if the trace does not name the peer.
   std::shared_ptr<const std::vector<session>> sessions_of(std::string_view name) const;
-  /// Appends. Requires: as in a file, after the peer's last session.
+  /// Appends a session. Requires: the session follows the peer's last one, as in a file.
   void add(std::string_view peer, session what);
-  /// A peer without sessions, if it is new.
+  /// Adds a peer without sessions, unless the trace has the peer.
   void add(std::string_view peer);
 
-  /// When watching ended: what the trace says of later times is not known.
+  /// The end of the observation. The trace says nothing about later times.
   duration end() const noexcept { return end_; }
-  /// Moves end() there if it is earlier.
+  /// Moves end() to `when` if end() is earlier.
   void seen_until(duration when) { end_ = std::max(end_, when); }
-  /// After so long it begins again; 0: never. Sessions end before.
+  /// The period with which the trace repeats; 0: never. Sessions end before the period does.
   duration loop() const noexcept { return loop_; }
-  /// Requires: >= end(), <= longest_loop. Cuts the sessions that have no end.
+  /// Requires: end() <= period <= longest_loop. Cuts sessions that have no end.
   void set_loop(duration period);
 
   bool operator==(const trace& other) const;
@@ -64,11 +65,11 @@ private:
   duration end_{}, loop_{};
 };
 
-/// One thing wrong with a trace.
+/// One fault of a trace.
 struct trace_problem {
   std::size_t line = 1, column = 1, length = 1; ///< 1-based, in bytes
   std::string message;
-  std::string unknown_peer; ///< where that is what is wrong
+  std::string unknown_peer; ///< set if an unknown peer is the fault
   std::string source_line;
 };
 
@@ -77,8 +78,8 @@ struct trace_result {
   std::vector<trace_problem> problems;
 };
 
-/// `known` says whether a host of that name exists; empty: every name will do. `unit`: of times
-/// without one.
+/// Reads a trace. `known` says whether a host of that name exists; if empty, all names are
+/// accepted. `unit` applies to times without a unit.
 trace_result read_trace(std::istream& in, const std::function<bool(std::string_view)>& known = {},
                         const std::string& unit = "s");
 
@@ -86,7 +87,7 @@ trace_result read_trace(std::istream& in, const std::function<bool(std::string_v
 result<trace> load_trace(const std::string& path,
                          const std::function<bool(std::string_view)>& known = {});
 
-/// Writes what read_trace() reads back as an equal trace, with units.
+/// Writes the trace with units. read_trace() reads an equal trace back.
 void write_trace(std::ostream& out, const trace& what);
 
 } // namespace shoal::netem

@@ -10,8 +10,8 @@ namespace {
 using namespace trace_text;
 
 constexpr std::uint64_t most_nodes = 4'000'000;
-constexpr std::uint64_t most_endings =
-    4'000'000; // a short text can have everybody come and go again and again
+/// A limit for the sessions, since a short text can describe very many.
+constexpr std::uint64_t most_endings = 4'000'000;
 
 class counts_reader : reader {
 public:
@@ -45,7 +45,7 @@ private:
     duration since;
   };
 
-  /// What a header's first column says of the times below.
+  /// The unit that a header's first column gives for the times below.
   static std::string unit_of(std::string_view word) {
     for (const char* unit : {"ms", "s", "min", "h"})
       if (word == unit) return unit;
@@ -84,7 +84,7 @@ private:
   }
 
   void end_some(std::size_t count) {
-    // Whoever came at this very time is at the back, and was not there before.
+    // Nodes that came at this very time are at the back, and are not candidates.
     auto old =
         static_cast<std::size_t>(std::find_if(there_.begin(), there_.end(),
                                               [&](const present& p) { return p.since == now_; }) -
@@ -115,8 +115,8 @@ private:
 
   rng draws_;
   std::vector<std::vector<session>> sessions_; // by node
-  std::vector<present> there_;                 // those who came just now at the back
-  std::deque<std::size_t> away_;               // longest first
+  std::vector<present> there_;                 // nodes that came at this time are at the back
+  std::deque<std::size_t> away_;               // the longest away is in front
   std::uint64_t endings_ = 0;
   bool any_ = false;
   duration now_{};

@@ -35,7 +35,7 @@ public:
   }
 
 private:
-  /// Where `text` stands in the line, after `from`.
+  /// The place of `text` in the line, after `from`.
   field place(const std::string& text, std::size_t from = 0) const {
     const std::size_t at = lines_.text.find(text, from);
     return at == std::string::npos
@@ -43,7 +43,7 @@ private:
                : field{std::string_view(lines_.text).substr(at, text.size()), at + 1};
   }
 
-  /// Levels of the line, in which brackets in names count too.
+  /// The levels of nesting in the line. Brackets in names count, too.
   std::size_t nesting() const {
     std::size_t level = 0, most = 0;
     for (char c : lines_.text) {
@@ -53,13 +53,13 @@ private:
     return most;
   }
 
-  /// A number of the file as a time.
+  /// Reads a number of the file as a time.
   std::optional<duration> number(const json& value, const char* name) {
     if (!value.is_number()) {
       problem({lines_.text, 1}, fmt::format("{}: expected a number", name));
       return std::nullopt;
     }
-    // As the file has it, if it is written plainly: that is exact.
+    // A plain decimal is parsed as text, which is exact.
     const std::string text = value.dump();
     if (is_number(text)) return time({text, place(text).column}, name);
     const auto unit = parse_duration("1" + unit_);
@@ -139,7 +139,7 @@ private:
     auto& of = sessions_[found->second];
     of.back().end = now_;
     if (of.back().start == now_) of.pop_back();
-    if (of.empty()) of.push_back({now_, now_}); // marks that it is gone
+    if (of.empty()) of.push_back({now_, now_}); // an empty session marks that the node is gone
   }
 
   void build() {

@@ -29,14 +29,14 @@ constexpr std::array formats{
     std::pair{trace_format::simgrid, "simgrid"}, std::pair{trace_format::counts, "counts"},
     std::pair{trace_format::events, "events"},   std::pair{trace_format::peers, "peers"}};
 
-/// `value` / `speed`, never out of reach.
+/// `value` / `speed`, or `forever` if it is out of range.
 duration quickened(duration value, double speed) {
   if (speed == 1 || value == forever) return value;
   const double seconds = to_seconds(value) / speed;
   return seconds < 9e9 ? from_seconds(seconds) : forever;
 }
 
-/// In seconds, with as many decimals as it needs.
+/// Formats seconds with as many decimals as needed.
 std::string seconds(duration value) {
   std::string out =
       fmt::format("{}.{:09}", value.count() / 1'000'000'000, value.count() % 1'000'000'000);
@@ -94,8 +94,8 @@ void write_counts(std::ostream& out, const trace& what) {
 }
 
 void write_events(std::ostream& out, const trace& what) {
-  std::map<duration, std::pair<std::vector<std::string>, std::vector<std::string>>>
-      changes; // left, came
+  /// The names that left and came, by time.
+  std::map<duration, std::pair<std::vector<std::string>, std::vector<std::string>>> changes;
   changes[duration::zero()];
   for (const trace::peer& peer : what.peers())
     for (const session& s : *peer.sessions) {
@@ -169,7 +169,7 @@ trace_result read_trace_as(std::istream& in, const std::string& name, const trac
       beginning.resize(static_cast<std::size_t>(in.gcount()));
       in.clear();
       format = detect_trace_format(beginning);
-      if (!in.seekg(0)) { // a pipe
+      if (!in.seekg(0)) { // a pipe cannot seek
         in.clear();
         std::stringstream all;
         all << beginning;
@@ -195,7 +195,7 @@ trace_result read_trace_as(std::istream& in, const std::string& name, const trac
     case trace_format::peers:
       return read_peers(in, how.known);
     }
-  } catch (const std::ios_base::failure&) { // a folder, a broken disk
+  } catch (const std::ios_base::failure&) { // the path is a folder, or the disk is broken
   }
   trace_result out;
   out.problems.push_back({1, 1, 1, "cannot be read", {}, {}});

@@ -87,7 +87,7 @@ private:
   }
 
   void build() {
-    // Several of one name get their ids behind it, again and again until it is nobody else's.
+    // Nodes of equal names get their ids as suffixes, repeatedly until all names differ.
     for (bool again = true; again;) {
       again = false;
       std::map<std::string, std::size_t> names;

@@ -1,4 +1,4 @@
-// The readers behind read_trace_as(), one format each. Not for others.
+// The readers behind read_trace_as(), one for each format. Internal to the trace formats.
 #pragma once
 
 #include "netem/trace.hpp"
@@ -11,8 +11,8 @@
 
 namespace shoal::netem {
 
-inline constexpr std::size_t longest_event_line =
-    4 << 20; ///< bytes: a line names all the nodes that come at once
+/// Bytes. One line names all nodes that come at the same time.
+inline constexpr std::size_t longest_event_line = 4 << 20;
 
 trace_result read_fta(std::istream& in, const std::string& unit);
 trace_result read_simgrid(std::istream& in, const std::string& unit, const std::string& host);

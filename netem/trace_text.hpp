@@ -1,5 +1,5 @@
-// What the readers of trace formats share: lines, fields that know their column, times, problems.
-// Not for others.
+// Shared helpers of the readers of trace formats: lines, fields that know their column, times,
+// problems. Internal to the trace formats.
 #pragma once
 
 #include "netem/trace.hpp"
@@ -18,7 +18,7 @@
 
 namespace shoal::netem::trace_text {
 
-/// In quotes, fit for one line of a terminal.
+/// Quotes a text, shortened and safe for one line of a terminal.
 inline std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 48;
   std::string out = "'";
@@ -30,7 +30,7 @@ inline bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-/// A part of a line with its place in it.
+/// A part of a line, with its column.
 struct field {
   std::string_view text;
   std::size_t column = 1; // 1-based
@@ -42,7 +42,7 @@ inline field trimmed(std::string_view text, std::size_t column) {
   return {text.substr(first, text.find_last_not_of(" \t") - first + 1), column + first};
 }
 
-/// The parts of `line` between separators, trimmed.
+/// Splits `line` at the separators, and trims the parts.
 inline std::vector<field> split(std::string_view line, char separator) {
   std::vector<field> out;
   for (std::size_t at = 0; at <= line.size();) {
@@ -53,7 +53,7 @@ inline std::vector<field> split(std::string_view line, char separator) {
   return out;
 }
 
-/// The words of `line`.
+/// Splits `line` into words.
 inline std::vector<field> words(std::string_view line) {
   std::vector<field> out;
   for (std::size_t at = line.find_first_not_of(" \t"); at != std::string_view::npos;) {
@@ -64,7 +64,7 @@ inline std::vector<field> words(std::string_view line) {
   return out;
 }
 
-/// Reads lines of at most `longest` bytes; of longer ones the beginning.
+/// Reads lines of at most `longest` bytes. A longer line is cut to its beginning.
 class line_reader {
 public:
   explicit line_reader(std::istream& in, std::size_t longest = longest_trace_line)
@@ -99,10 +99,10 @@ private:
   std::size_t longest_;
 };
 
-/// The base of a reader of one format. A derived class reads rows; what is wrong is kept in `out_`.
+/// The base of a reader of one format. A derived class reads rows; faults go to `out_`.
 class reader {
 public:
-  /// `unit`: of times without one.
+  /// `unit` applies to times without a unit.
   reader(std::istream& in, std::string unit, std::size_t longest = longest_trace_line)
       : lines_(in, longest), longest_(longest), unit_(std::move(unit)) {}
 
@@ -115,8 +115,8 @@ protected:
                              std::move(unknown), shown ? lines_.text : std::string()});
   }
 
-  /// The next line that holds something, without what follows '#'. Long lines are reported and
-  /// passed over.
+  /// The next line with content, without text after '#'. A line that is too long is reported, and
+  /// nothing is returned for it.
   std::optional<std::string_view> next_line() {
     while (out_.problems.size() < most_trace_problems && lines_.next()) {
       if (lines_.too_long) {
@@ -137,12 +137,13 @@ protected:
     }
     const bool bare = is_number(where.text);
     auto value = parse_duration(bare ? std::string(where.text) + unit_ : std::string(where.text));
-    if (value && *value == forever) { // which is no time: nothing begins or ends then
+    // `forever` is not a time at which a session can begin or end.
+    if (value && *value == forever) {
       problem(where, fmt::format("{}: {} is too long", name, in_quotes(where.text)));
       return std::nullopt;
     }
     if (value) return *value;
-    // More decimals than nanoseconds have.
+    // The number has more decimals than nanoseconds.
     if (const auto scale = parse_duration("1" + unit_);
         bare && scale && value.error().find("finer") != std::string::npos) {
       double number = 0;

@@ -1,5 +1,5 @@
-// The names of the transfer models and of the reasons why a transfer is as fast as it is.
-// netem/transport.hpp says what each model does.
+// The names of the transfer models, and of the reasons that limit a transfer's rate.
+// netem/transport.hpp defines the models.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace shoal::netem {
 
 enum class transfer_model : std::uint8_t { max_min, lv08, tcp };
 
-/// Why a transfer is as fast as it is at some time. `cut`: nothing gets through.
+/// The reason for a transfer's rate at some time. `cut`: no byte gets through.
 enum class rate_limit : std::uint8_t {
   connecting,
   latency,

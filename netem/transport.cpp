@@ -17,7 +17,7 @@ constexpr double lv08_gamma = 4194304;
 constexpr double lv08_weight_s = 20537;
 constexpr double lv08_cross_traffic = 0.05;
 
-/// Below this a window is never what limits a transfer for long.
+/// Below this round trip, the window never limits a transfer for long.
 constexpr duration least_round_trip = std::chrono::milliseconds(1);
 
 } // namespace
@@ -139,7 +139,7 @@ void transport::change(transfer_id id, const path_now& way, duration now) {
   if (model_ == transfer_model::tcp) r.loss_cap = loss_cap(tcp_, way.loss_events, r.round_trip);
   if (r.stopped || !r.flowing) return;
   set_cap(r, now);
-  // Where the round trip was too short to count, there is no timer yet.
+  // A round trip that was too short to count left no timer.
   if (model_ == transfer_model::tcp && r.timer == 0 && r.round_trip >= least_round_trip)
     set_timer(id.slot, now + r.round_trip);
   tell_rates();
@@ -195,11 +195,12 @@ std::optional<duration> transport::next_event() {
 }
 
 void transport::advance(duration now, std::vector<finished_transfer>& out) {
-  // Instant by instant: what ends changes rates, and with them when a window matters next.
+  // Steps from instant to instant: an end changes rates, and rates change when a window matters
+  // next.
   while (const auto next = next_event()) {
     if (*next > now) break;
     const auto at = *next;
-    finish(at, out); // before the timers: their transfers may be among what ends
+    finish(at, out); // must precede the timers, whose transfers may end here
     timers_due(at);
   }
   finish(now, out);
@@ -233,7 +234,7 @@ void transport::set_timer(std::uint32_t slot, duration at) {
   timers_.push({at, next_timer_++, slot});
 }
 
-/// Drops what no longer counts; true if a timer is left.
+/// Drops timers that are no longer valid. Returns true if a timer is left.
 bool transport::next_timer() {
   while (!timers_.empty()) {
     const auto& top = timers_.top();
@@ -243,8 +244,8 @@ bool transport::next_timer() {
   return false;
 }
 
-/// One after the other: when one of several equal flows has overflowed, the others see what it left
-/// them.
+/// Serves timers one after the other. When one of several equal flows has overflowed, the others
+/// see the capacity that it released.
 void transport::timers_due(duration now) {
   while (next_timer() && timers_.top().at <= now) {
     const auto slot = timers_.top().slot;
@@ -349,7 +350,7 @@ void transport::park_or_wait(std::uint32_t slot, const round_trip_seen& seen) {
     set_timer(slot, r.counted_until + r.round_trip);
 }
 
-/// Moves the window of a parked transfer on by the round trips that are over.
+/// Advances the window of a parked transfer by the round trips that have passed.
 void transport::catch_up(record& r, duration now) {
   if (!r.parked) return;
   const auto trips = (now - r.counted_until) / r.round_trip;
@@ -367,8 +368,8 @@ void transport::unpark(std::uint32_t slot, duration now) {
   set_timer(slot, r.counted_until + r.round_trip);
 }
 
-/// The windows of those whose rate is another now can matter again; a cap may change the rates once
-/// more.
+/// Unparks transfers whose rate has changed, since their windows can matter again. A new cap may
+/// change the rates once more.
 void transport::follow_rates() {
   if (model_ != transfer_model::tcp) return;
   for (flows_.next_completion(); !changed_.empty(); flows_.next_completion()) {
@@ -387,8 +388,8 @@ void transport::follow_rates() {
   }
 }
 
-/// What was sent since the last whole round trip lets the window grow, too: for the connection's
-/// next transfer.
+/// Lets the window grow for the bytes since the last whole round trip, for the connection's next
+/// transfer.
 void transport::last_round_trip(record& r, duration now) {
   if (r.round_trip < least_round_trip || now <= r.counted_until) return;
   round_trip_seen seen;
@@ -397,7 +398,7 @@ void transport::last_round_trip(record& r, duration now) {
   seen.round_trips = to_seconds(now - r.counted_until) / to_seconds(r.round_trip);
   seen.rate = 8 * static_cast<double>(r.bytes) / to_seconds(now - r.flowing_since);
   seen.window_limited = seen.rate > 0.99 * r.now_cap;
-  seen.queue_bytes = unlimited; // whatever overflows is seen in a whole round trip
+  seen.queue_bytes = unlimited; // a whole round trip shows every overflow
   next_round_trip(tcp_, r.connection, seen);
 }
 

@@ -1,20 +1,20 @@
-// Transfers of bytes over paths: what a named model makes of them on top of max-min sharing
-// (netem/flow_network.hpp).
+// Transfers of bytes over paths: a named model on top of max-min sharing (netem/flow_network.hpp).
+// - max_min: a transfer has its share of the links at once, and arrives one delay after its last
+//   byte has left. Exact.
+// - lv08: SimGrid's default, for cross-checks. time = 13.01 * delay + size / share, where links
+//   carry 97 % of their capacity, and the way back is charged 5 % of the rate. The model has rate
+//   <= 4 MiB / (2 delay) and share ~ 1 / (delay + sum 20537 / capacity). Source: Velho and Legrand,
+//   "Accuracy study and improvement of network simulation in the SimGrid framework", SIMUTools
+//   2009; parameters of SimGrid 3.32.
+// - tcp: connection set-up, slow start, window over RTT, loss (netem/tcp.hpp).
+// In all models, a cap limits each transfer.
 //
-//   max_min   a transfer has its share of the links at once; it arrives one delay after its last
-//   byte has left. Exact. lv08      SimGrid's default, for cross-checks. time = 13.01 * delay +
-//   size / share; links carry 97 % of their
-//             capacity; the way back is charged 5 % of the rate; rate <= 4 MiB / (2 delay); share ~
-//             1 / (delay + sum 20537 / capacity). Source: Velho and Legrand, "Accuracy study and
-//             improvement of network simulation in the SimGrid framework", SIMUTools 2009;
-//             parameters of SimGrid 3.32.
-//   tcp       connection set-up, slow start, window over RTT, loss (netem/tcp.hpp).
-// In all of them a cap holds for each transfer.
-//
-// Left out by all: queueing delay of bulk, routes that change, losses at links that are not the
-// bottleneck. Determinism: the same calls in the same order give the same results in the same
-// order. Complexity: max_min adds nothing to flow_network; lv08 one timer, tcp one timer for each
-// round trip in which the window can matter. Thread safety: none.
+// Left out in all models: queueing delay of bulk, routes that change, losses at links that are not
+// the bottleneck.
+// Determinism: the same calls in the same order give the same results in the same order.
+// Complexity: max_min adds nothing to flow_network; lv08 adds one timer; tcp adds one timer for
+// each round trip in which the window can matter.
+// Thread safety: none.
 #pragma once
 
 #include "netem/flow_network.hpp"
@@ -30,7 +30,7 @@
 
 namespace shoal::netem {
 
-/// What may change about a path while it is used.
+/// The conditions of a path that may change during a transfer.
 struct path_now {
   duration delay{}; ///< one way
   duration round_trip{};
@@ -42,23 +42,23 @@ struct transfer_request : path_now {
   std::span<const link_id> path;
   std::span<const link_id> way_back; ///< lv08 only
   std::uint64_t bytes = 0;           ///< on the wire
-  std::uint64_t tag = 0;             ///< comes back with everything said about the transfer
-  tcp_window connection;             ///< of the last transfer's end; tcp only
+  std::uint64_t tag = 0;             ///< identifies the transfer in all reports
+  tcp_window connection;             ///< from the end of the connection's last transfer; tcp only
 };
 
 struct finished_transfer {
   std::uint64_t tag = 0;
-  duration at{}; ///< max_min, tcp: the last byte left; lv08: it arrived
+  duration at{}; ///< max_min and tcp: the last byte left; lv08: it arrived
   tcp_window connection;
 };
 
-/// From `at` on a transfer has this rate.
+/// A transfer has this rate from `at` on.
 struct rate_change {
   std::uint64_t tag = 0;
   duration at{};
   double bits_per_second = 0;
   rate_limit why = rate_limit::link;
-  link_id link{};            ///< of rate_limit::link
+  link_id link{};            ///< for rate_limit::link
   std::uint32_t sharers = 0; ///< transfers on that link
 };
 
@@ -69,7 +69,7 @@ public:
   explicit transport(transfer_model model = transfer_model::max_min, tcp_options tcp = {});
 
   transfer_model model() const noexcept { return model_; }
-  /// A finished transfer needs one more delay until it has arrived.
+  /// True if a finished transfer arrives only one delay later.
   bool delay_follows() const noexcept { return model_ != transfer_model::lv08; }
 
   link_id add_link(double bits_per_second);
@@ -77,28 +77,28 @@ public:
   double capacity(link_id link) const;
   std::size_t flows_on(link_id link) const { return flows_.count_on(link); }
 
-  /// Time is given with every change and never goes back; what ends before `now` was taken out by
-  /// advance().
+  /// Starts a transfer. Callers pass the time with every change; it never goes back. advance() must
+  /// have removed all transfers that end before `now`.
   transfer_id start(const transfer_request& what, duration now);
-  /// Returns the bytes that have not left, a started byte counting as whole.
+  /// Cancels a transfer. Returns the bytes that have not left, rounded up.
   std::uint64_t cancel(transfer_id transfer, duration now);
 
-  /// What a transfer in progress meets on its way is this from now on.
+  /// Sets the path conditions of a transfer from now on.
   void change(transfer_id transfer, const path_now& way, duration now);
-  /// Nothing gets through: it stands still until go_on(). Model tcp: it then starts slowly, as
-  /// after a timeout.
+  /// Stops a transfer until go_on(). With model tcp, it then restarts in slow start, as after a
+  /// timeout.
   void stop(transfer_id transfer, duration now);
   void go_on(transfer_id transfer, const path_now& way, duration now);
 
-  /// When advance() has something to do next.
+  /// The next time at which advance() has work.
   std::optional<duration> next_event();
-  /// Moves on to `now` and appends what ends on the way, by time and then by start.
+  /// Moves to `now`, and appends the transfers that end, ordered by end and then by start.
   void advance(duration now, std::vector<finished_transfer>& out);
 
   std::size_t active() const noexcept {
     return model_ == transfer_model::max_min ? flows_.active() : active_;
   }
-  /// Is told of every change of a rate, in order of time for each transfer.
+  /// Sets a callback for every change of a rate, in order of time for each transfer.
   void on_rate(std::function<void(const rate_change&)> told);
 
   const tcp_options& tcp() const noexcept { return tcp_; }
@@ -115,16 +115,17 @@ private:
     bool stopped = false;
     std::uint32_t generation = 0;
     std::uint32_t path_length = 0, back_length = 0;
-    std::uint64_t timer = 0; // number of the one that counts
+    std::uint64_t timer = 0; // the number of the valid timer
     link_id path[most_links], back[most_links];
     duration delay{}, round_trip{};
     double loss_cap = unlimited, cap = unlimited;
     double now_cap = unlimited;
-    duration flowing_since{}, counted_until{}; // the window has grown for the time until then
+    // the window has grown for the time until counted_until
+    duration flowing_since{}, counted_until{};
     rate_limit cap_why = rate_limit::cap;
     tcp_window connection;
     bool parked = false;    // no timer: the window cannot matter before the rate changes
-    round_trip_seen steady; // what each round trip sees meanwhile
+    round_trip_seen steady; // the observation of each round trip while parked
   };
   struct timer {
     duration at;

@@ -24,8 +24,8 @@ public:
   /// The newest revocation list, as PEM.
   virtual std::string list() const = 0;
   /// Offers the revocation list of another host. A newer list that the moderator signed takes
-  /// effect at once, and is saved for the next start.
-  /// `detail` says why the list could not be saved.
+  /// effect at once, and is saved for the next start. `detail` says why the list could not be
+  /// saved.
   virtual list_news offer(const std::string& list, std::string& detail) const = 0;
 };
 

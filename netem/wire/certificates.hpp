@@ -2,9 +2,8 @@
 // v2 CRL).
 //
 // The moderator issues a certificate to each admitted node for a limited time, and revokes
-// certificates by a list. moderator.hpp creates both.
-// All functions take bytes from strangers: they answer any input with a value or an error. They
-// read no clock; the caller passes the time.
+// certificates by a list. moderator.hpp creates both. All functions take bytes from strangers: they
+// answer any input with a value or an error. They read no clock; the caller passes the time.
 // Source: RFC 5280 (certificates, lists), RFC 8410 (Ed25519 in them), RFC 2986 (requests).
 #pragma once
 
@@ -19,8 +18,8 @@
 namespace shoal::netem::wire {
 
 /// Checks the name of a swarm or a node. A name is a DNS name in certificates and a part of file
-/// names: up to 63 letters, digits, '-', '.' and '_'.
-/// The first and the last character are letters or digits, and no two dots follow each other.
+/// names: up to 63 letters, digits, '-', '.' and '_'. The first and the last character are letters
+/// or digits, and no two dots follow each other.
 /// Errors: any other name.
 result<void> check_name(std::string_view name);
 
@@ -64,8 +63,8 @@ std::string make_request(std::string_view name, const signing_key& key);
 result<void> check_moderator(std::string_view ca_pem, std::int64_t utc_ns);
 
 /// Checks that `pem` is a node's certificate that this moderator issued and that is valid at
-/// `utc_ns`. The function does not look at revocation lists.
-/// Each fault is an error with its own sentence:
+/// `utc_ns`. The function does not look at revocation lists. Each fault is an error with its own
+/// sentence:
 /// - self-signed, issued by another moderator, or with a forged signature
 /// - allowed to issue, or not for TLS clients and servers
 /// - not for the DNS name that it has, expired, or not yet valid

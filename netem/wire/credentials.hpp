@@ -2,8 +2,8 @@
 // each with the certificate that the moderator issued.
 //
 // The TLS handshake proves that a peer holds the private key of its certificate. The station checks
-// the certificate itself before it reads anything from the stream (station_links.cpp).
-// At that point the refusal can carry a reason: expired, revoked, of another moderator.
+// the certificate itself before it reads anything from the stream (station_links.cpp). At that
+// point the refusal can carry a reason: expired, revoked, of another moderator.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -198,8 +198,8 @@ constexpr std::size_t padding_after(std::size_t bytes) {
   return (8 - bytes % 8) % 8;
 }
 /// Splits a gRPC message into frames. The frames share the message's memory if it starts at a
-/// multiple of eight, and a copy otherwise.
-/// Returns false if the message does not consist of frames; `into` is then unspecified.
+/// multiple of eight, and a copy otherwise. Returns false if the message does not consist of
+/// frames; `into` is then unspecified.
 bool split_frames(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
                   std::vector<payload>& into);
 

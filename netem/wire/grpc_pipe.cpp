@@ -207,10 +207,9 @@ namespace {
 using stub = grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 /// A call that is never started, on a channel that never connects. It keeps gRPC's callback thread
-/// alive.
-/// gRPC ends that thread with the last channel that has calls, and starts another one for the next
-/// call. Two such threads at the same time abort the process (1.51). The thread itself cannot close
-/// a channel.
+/// alive. gRPC ends that thread with the last channel that has calls, and starts another one for
+/// the next call. Two such threads at the same time abort the process (1.51). The thread itself
+/// cannot close a channel.
 void keep_callback_thread() {
   struct keeper final : grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
     stub calls{grpc::CreateChannel("localhost:1", grpc::InsecureChannelCredentials())};

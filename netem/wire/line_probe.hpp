@@ -1,6 +1,6 @@
 // Measures the path between two hosts: the round trip, and the throughput in each direction. One
-// side answers (line_answerer) and the other side asks (measure_line).
-// Both use the same gRPC and TLS as a swarm's links, so links get what is measured.
+// side answers (line_answerer) and the other side asks (measure_line). Both use the same gRPC and
+// TLS as a swarm's links, so links get what is measured.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -1,7 +1,7 @@
 // The listening socket of a host. A gate stands in front of gRPC and closes a connection whose
-// first bytes are not the protocol's, or that stays silent for `patience`.
-// A closed connection is counted, and costs no memory in gRPC. The gate also limits the waiting
-// connections, in all and from one address.
+// first bytes are not the protocol's, or that stays silent for `patience`. A closed connection is
+// counted, and costs no memory in gRPC. The gate also limits the waiting connections, in all and
+// from one address.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -39,9 +39,9 @@ struct encoded_message {
 /// Requires: `content` can be serialized, which holds for every registered message.
 encoded_message encode(caf::actor_system& system, const caf::type_erased_tuple& content);
 
-/// Decodes a message. `beside` holds the bytes of the payloads, one after the other.
-/// Addresses become addresses of `net`, which keeps every host that a message names. The number of
-/// hosts that are new to `net` is added to `unheard`, even if the message is refused.
+/// Decodes a message. `beside` holds the bytes of the payloads, one after the other. Addresses
+/// become addresses of `net`, which keeps every host that a message names. The number of hosts that
+/// are new to `net` is added to `unheard`, even if the message is refused.
 /// Errors: a few words on what is wrong.
 result<caf::message> decode(caf::actor_system& system, fabric& net,
                             std::span<const std::byte> binary, const payload& beside,

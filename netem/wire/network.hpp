@@ -3,22 +3,20 @@
 // incarnation.
 //
 // - Link: two pipes (pipe.hpp), one for control and one for bulk. The side that has a message to
-//   send dials, and the link serves both directions. Both sides may dial at the same time.
-//   The first frame on each pipe is a hello; messages follow. A link closes when either pipe
-//   closes, or when the other side is silent for the detection time in spite of pings.
-//   Frames in flight are then lost, and observers of the other host's actors hear that it is
-//   unreachable. A later message dials again with back-off, and waits until the detection time is
-//   over.
+//   send dials, and the link serves both directions. Both sides may dial at the same time. The
+//   first frame on each pipe is a hello; messages follow. A link closes when either pipe closes, or
+//   when the other side is silent for the detection time in spite of pings. Frames in flight are
+//   then lost, and observers of the other host's actors hear that it is unreachable. A later
+//   message dials again with back-off, and waits until the detection time is over.
 // - Hello: the sender's name, incarnation, address, clock, scenario, and its certificate if there
-//   are keys.
-//   The receiver refuses another protocol, a clock that is off, another scenario, a bad or borrowed
-//   certificate, and a name that another living process has. Both sides see the reason.
+//   are keys. The receiver refuses another protocol, a clock that is off, another scenario, a bad
+//   or borrowed certificate, and a name that another living process has. Both sides see the reason.
 // - End of actors: a host tells the observers of its actors that an actor has ended. A restarted
 //   process is a new incarnation, and messages to the old one are lost.
 // - Relay: two hosts that cannot listen may have a link over a third host that offers it. Their
-//   frames travel inside frames of their links to the relay.
-//   The relay states the sender of each frame, and both ends must trust it for that. Relayed bytes
-//   count against a budget. The relay ends the link when the budget is spent or one end is gone.
+//   frames travel inside frames of their links to the relay. The relay states the sender of each
+//   frame, and both ends must trust it for that. Relayed bytes count against a budget. The relay
+//   ends the link when the budget is spent or one end is gone.
 // - Revocation list: with keys, each host tells the number of its list, and a host with a newer
 //   list sends it. A new list takes effect on open links as well, is saved, and is passed on
 //   (admission::offer).
@@ -28,8 +26,7 @@
 //
 // The network checks all incoming bytes before use: frames by their lengths, and messages by their
 // types, which are never CAF's own. A message's sender must be an actor of the other end of the
-// link.
-// A host that sends what no correct host sends is counted and banned for a while.
+// link. A host that sends what no correct host sends is counted and banned for a while.
 #pragma once
 
 #include "kernels/base/units.hpp"

@@ -59,8 +59,8 @@ inline constexpr std::size_t largest_certificate_bytes = 64 << 10;
 inline constexpr std::size_t largest_revocation_list_bytes = 16 << 20;
 
 /// The DER bytes of the only block in `text`, which must be a `label` ("CERTIFICATE"). Text before
-/// and after the block is allowed, as `openssl x509 -text` writes it.
-/// A second block is an error, since TLS would trust a second certificate, too.
+/// and after the block is allowed, as `openssl x509 -text` writes it. A second block is an error,
+/// since TLS would trust a second certificate, too.
 /// Errors: no block, several blocks, another label, encrypted, damaged, more than `most` bytes.
 result<secret_text> block(std::string_view text, std::string_view label, std::size_t most);
 

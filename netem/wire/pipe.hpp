@@ -1,7 +1,6 @@
 // An ordered stream of frames between two processes, in both directions. A link has two pipes, each
-// on its own connection, so small messages never wait behind tensors.
-// A listener (listener.hpp) or open_pipe() makes a pipe. gRPC provides flow control, limits before
-// allocation, and TLS.
+// on its own connection, so small messages never wait behind tensors. A listener (listener.hpp) or
+// open_pipe() makes a pipe. gRPC provides flow control, limits before allocation, and TLS.
 //
 // A frame is a head of some bytes, followed by payloads. Sending copies none of them. Several small
 // frames travel in one gRPC message. A frame has at most `max_frame_bytes` bytes.

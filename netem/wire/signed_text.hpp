@@ -1,7 +1,6 @@
 // A text that a node has signed, such as the record of its contribution. Everybody who has the
-// swarm's certificate can check the text, even after the node is gone.
-// The file holds the text, a line 'signature: ' with 128 hexadecimal digits, and the node's
-// certificate in PEM.
+// swarm's certificate can check the text, even after the node is gone. The file holds the text, a
+// line 'signature: ' with 128 hexadecimal digits, and the node's certificate in PEM.
 //   signature = Ed25519("shoal.signed_text\0" kind "\0" text), RFC 8032
 #pragma once
 

@@ -1,7 +1,6 @@
 // A control request: a question to a host from a program that is not a host, and the host's answer.
-// `shoal status` and `shoal drain` use it.
-// A request has a pipe of its own kind. The pipe makes no link, and its frames reach no actor. A
-// host does not answer a client that is not admitted.
+// `shoal status` and `shoal drain` use it. A request has a pipe of its own kind. The pipe makes no
+// link, and its frames reach no actor. A host does not answer a client that is not admitted.
 #pragma once
 
 #include "kernels/base/result.hpp"
