@@ -86,84 +86,96 @@ constexpr const char* name_of(E value) {
 template <class V>
 void describe(V& v, device_class& o) {
   v.field("samples_per_second", o.samples_per_second,
-          "samples that go forward and backward in a second",
+          "samples that the device takes forward and backward in a second",
           {.required = true, .above = 0, .at_most = 1e9});
   v.field("jitter", o.jitter, "standard deviation of a job's duration as a fraction of it",
           {.at_least = 0, .below = 1, .fraction = true});
   v.field("step_time", o.step_time, "duration of one optimizer step");
   v.field("offload", o.offload,
-          "the optimizer's state is in the host's memory, and its processor makes the step: beside "
-          "what the device "
-          "computes, where `training.overlap` lets it",
+          "the optimizer's state stays in the host's memory, and the host's processor makes the "
+          "step; with `training.overlap` the step runs while the device computes",
           {.hide_default = true});
 }
 
 template <class V>
 void describe(V& v, burst_options& o) {
-  v.field("p", o.p, "probability that a packet finds the good state turned bad",
+  v.field("p", o.p,
+          "probability, for each packet, that the path goes from the good to the bad state",
           {.at_least = 0, .at_most = 1, .fraction = true});
   v.field("r", o.r,
-          "probability that a packet finds the bad state turned good; `1/r` packets is a burst's "
-          "mean length",
+          "probability, for each packet, that the path goes from the bad to the good state; the "
+          "mean length of a burst is `1/r` packets",
           {.above = 0, .at_most = 1, .fraction = true});
-  v.field("in_bad", o.in_bad, "packets lost in the bad state",
+  v.field("in_bad", o.in_bad, "share of the packets that are lost in the bad state",
           {.at_least = 0, .at_most = 1, .fraction = true});
-  v.field("in_good", o.in_good, "packets lost in the good state",
+  v.field("in_good", o.in_good, "share of the packets that are lost in the good state",
           {.at_least = 0, .below = 1, .fraction = true});
 }
 
-/// What follows `delay` of a line or a link.
+/// Describes the options that stand beside `delay` in a line or a link.
 template <class V>
 void describe_impairments(V& v, path_options& o) {
-  v.field("jitter", o.jitter, "`uniform`: ± this, at most `delay`; others: its standard deviation",
+  v.field("jitter", o.jitter,
+          "variation of the delay; `uniform`: ± this value, at most `delay`; other distributions: "
+          "the standard deviation",
           {.hide_default = true});
-  v.field("distribution", o.distribution, "of the jitter, as in tc netem", {.hide_default = true});
-  v.field("correlation", o.correlation, "of a message's jitter with the one before it",
+  v.field("distribution", o.distribution, "distribution of the jitter, as in tc netem",
+          {.hide_default = true});
+  v.field("correlation", o.correlation,
+          "correlation between the jitter of one message and the next",
           {.at_least = 0, .below = 1, .fraction = true, .hide_default = true});
-  v.field("loss", o.loss, "packets lost, independently; slows bulk down, delays small messages",
+  v.field("loss", o.loss,
+          "share of the packets that are lost, each independently; loss slows bulk transfers and "
+          "delays small messages",
           {.at_least = 0, .below = 1, .fraction = true, .hide_default = true});
   v.field("bursts", o.bursts,
-          "packets lost in bursts instead (Gilbert-Elliott, tc netem's `loss gemodel`)",
+          "packets are lost in bursts (Gilbert-Elliott, tc netem's `loss gemodel`)",
           {.hide_default = true});
-  v.field("duplicate", o.duplicate, "packets sent twice; costs bytes",
+  v.field("duplicate", o.duplicate, "share of the packets that are sent twice, which costs bytes",
           {.at_least = 0, .at_most = 1, .fraction = true, .hide_default = true});
   v.field("reorder", o.reorder,
-          "messages that skip the delay, but nothing before them on their connection",
+          "share of the messages that skip the delay; they stay behind earlier messages of their "
+          "connection",
           {.at_least = 0, .at_most = 1, .fraction = true, .hide_default = true});
-  v.field("flow_rate", o.flow_rate, "the most that one connection gets; 0: no limit",
+  v.field("flow_rate", o.flow_rate, "largest rate of one connection; 0: no limit",
           {.hide_default = true});
 }
 
 template <class V>
 void describe(V& v, netem::line_change& o) {
-  v.field("at", o.at, "from then on", {.required = true});
-  v.field("up", o.up, "of groups and shared links", {.above = 0});
-  v.field("down", o.down, "of groups and shared links", {.above = 0});
-  v.field("delay", o.delay, "one way, of groups and ways between regions");
-  v.field("loss", o.loss, "of groups and ways between regions",
+  v.field("at", o.at, "time from which the change holds", {.required = true});
+  v.field("up", o.up, "uplink capacity of groups and shared links", {.above = 0});
+  v.field("down", o.down, "downlink capacity of groups and shared links", {.above = 0});
+  v.field("delay", o.delay, "one-way delay of groups and region links");
+  v.field("loss", o.loss, "packet loss of groups and region links",
           {.at_least = 0, .below = 1, .fraction = true});
 }
 
 template <class V>
 void describe(V& v, over_time_options& o) {
-  v.field("steps", o.steps, "changes in the order of their times; what a step does not name stays");
+  v.field("steps", o.steps,
+          "changes in the order of their times; a value that a step does not name stays as it is");
   v.field("trace", o.trace,
-          "instead: CSV file `time,up,down,delay,loss`, relative to the scenario's folder");
-  v.field("repeat", o.repeat, "all over again after this; 0: never", {.hide_default = true});
+          "a CSV file `time,up,down,delay,loss` in place of `steps`, relative to the scenario's "
+          "folder");
+  v.field("repeat", o.repeat, "period after which the changes begin again; 0: never",
+          {.hide_default = true});
 }
 
 template <class V>
 void describe(V& v, region_link& o) {
-  v.field("from", o.from, "a region", {.required = true});
-  v.field("to", o.to, "a region; the same one describes its inside", {.required = true});
-  v.field("delay", o.path.delay, "one way", {.required = true});
+  v.field("from", o.from, "name of a region", {.required = true});
+  v.field("to", o.to, "name of a region; the same region describes the paths inside it",
+          {.required = true});
+  v.field("delay", o.path.delay, "one-way delay", {.required = true});
   describe_impairments(v, o.path);
   v.field("over_time", o.over_time, "how `delay` and `loss` change", {.hide_default = true});
 }
 
 template <class V>
 void describe(V& v, shared_link& o) {
-  v.field("region", o.region, "whose hosts share it", {.otherwise = "the first region"});
+  v.field("region", o.region, "region whose hosts share the link",
+          {.otherwise = "the first region"});
   v.field("up", o.up, "capacity out of the region", {.required = true, .above = 0});
   v.field("down", o.down, "capacity into the region", {.required = true, .above = 0});
   v.field("over_time", o.over_time, "how `up` and `down` change", {.hide_default = true});
@@ -171,287 +183,302 @@ void describe(V& v, shared_link& o) {
 
 template <class V>
 void describe(V& v, tcp_options& o) {
-  v.field("congestion", o.congestion, "how windows grow and shrink");
-  v.field("initial_window", o.initial_window, "packets of a new or idle connection",
+  v.field("congestion", o.congestion, "rule by which congestion windows grow and shrink");
+  v.field("initial_window", o.initial_window, "packets in the window of a new or idle connection",
           {.at_least = 1, .at_most = 1000});
   v.field("max_window", o.max_window,
-          "bytes under way on one connection at most; Linux takes 4 to 6 MiB", {.at_least = 1448});
-  v.field("queue", o.queue, "packets that wait in front of each link before one is dropped",
+          "largest number of bytes in flight on one connection; Linux takes 4 to 6 MiB",
+          {.at_least = 1448});
+  v.field("queue", o.queue, "packets that wait at each link before one is dropped",
           {.at_least = 1, .at_most = 1e6});
 }
 
 template <class V>
 void describe(V& v, relay_options& o) {
-  v.field("region", o.region, "where it is", {.otherwise = "the first region"});
-  v.field("up", o.up, "capacity of its uplink", {.above = 0});
-  v.field("down", o.down, "capacity of its downlink", {.above = 0});
-  v.field("budget", o.budget, "what it relays in a run; then it refuses",
+  v.field("region", o.region, "region of the relay", {.otherwise = "the first region"});
+  v.field("up", o.up, "capacity of the relay's uplink", {.above = 0});
+  v.field("down", o.down, "capacity of the relay's downlink", {.above = 0});
+  v.field("budget", o.budget, "bytes that the relay forwards in a run; then it refuses",
           {.required = true, .at_least = 1});
 }
 
 template <class V>
 void describe(V& v, network_options& o) {
   v.field("model", o.model,
-          "of bulk transfers. `max_min`: fair shares, no TCP; `lv08`: SimGrid's default; "
-          "`tcp`: connection set-up, slow start, window, loss");
-  v.field("tcp", o.tcp, "of the model `tcp`");
+          "model of bulk transfers; `max_min`: fair shares without TCP; `lv08`: SimGrid's default; "
+          "`tcp`: connection set-up, slow start, window and loss");
+  v.field("tcp", o.tcp, "options of the model `tcp`");
   v.field("regions", o.regions,
           "names of the regions; the first one is the default of every `region`");
   v.field("default_delay", o.default_delay,
-          "one way, between and inside regions that no link names");
+          "one-way delay between and inside regions that no link names");
   v.field("default_jitter", o.default_jitter,
-          "uniform in ± this, one way; at most `default_delay`");
-  v.field("links", o.links, "the way between two regions, both ways");
-  v.field("shared_links", o.shared_links,
-          "what all hosts of a region share on their way out and in, by name");
-  v.field(
-      "relays", o.relays,
-      "hosts that pass on what peers behind address translation cannot send each other, by name",
-      {.hide_default = true});
+          "uniform jitter, ± this value in each direction, at most `default_delay`");
+  v.field("links", o.links, "paths between two regions, in both directions");
+  v.field("shared_links", o.shared_links, "links that all hosts of a region share, by name");
+  v.field("relays", o.relays,
+          "hosts that forward messages between peers behind address translation, by name",
+          {.hide_default = true});
   v.field("hole_punching", o.hole_punching,
-          "probability that two peers behind address translation that could connect directly do",
+          "probability that two peers behind address translation connect directly, where their "
+          "kinds of translation permit a direct connection",
           {.at_least = 0, .at_most = 1, .fraction = true, .hide_default = true});
   v.field("detection_time", o.detection_time,
-          "how long a lost machine is silent before others know", {.above = 0});
+          "silence after which other hosts take a machine for lost", {.above = 0});
 }
 
 template <class V>
 void describe(V& v, coordinate_options& o) {
-  v.field("x", o.x, "in a plane of round-trip halves");
-  v.field("y", o.y, "");
-  v.field("height", o.height, "of the access line");
+  v.field("x", o.x, "coordinate in a plane whose unit is half a round trip");
+  v.field("y", o.y, "the other coordinate");
+  v.field("height", o.height, "delay of the access line");
   v.field("spread", o.spread, "standard deviation of x and of y within the group");
 }
 
 template <class V>
 void describe(V& v, peer_group& o) {
-  v.field("count", o.count, "hosts in the group, named `<group>-0`, `<group>-1`, …",
+  v.field("count", o.count, "number of hosts, which are named `<group>-0`, `<group>-1`, …",
           {.at_most = 4'000'000});
-  v.field("names", o.names, "of these hosts, where they have names of their own",
+  v.field("names", o.names, "names of the hosts, in place of the numbered ones",
           {.hide_default = true});
-  v.field("region", o.region, "where they are", {.otherwise = "the first region"});
-  v.field("line", o.line, "a typical access line, for whatever of the following is not given",
+  v.field("region", o.region, "region of the hosts", {.otherwise = "the first region"});
+  v.field("line", o.line,
+          "a typical access line, which fills in the options below that are not given",
           {.hide_default = true, .one_of = line_names});
   v.field("up", o.up, "capacity of each host's uplink",
           {.above = 0, .otherwise = "required without `line`"});
   v.field("down", o.down, "capacity of each host's downlink",
           {.above = 0, .otherwise = "required without `line`"});
   v.field("delay", o.access.delay,
-          "one way, of the host's line; comes on top of the delay between the regions",
+          "one-way delay of the host's line, added to the delay between the regions",
           {.hide_default = true});
   describe_impairments(v, o.access);
   v.field("over_time", o.over_time, "how `up`, `down`, `delay` and `loss` change",
           {.hide_default = true});
   v.field("nat", o.nat,
-          "whom the host lets in: everybody; those that it has sent to (`cone`, `symmetric`); "
-          "nobody, and it sends "
-          "no datagrams (`outbound_only`)",
+          "hosts that can open a connection to this one. `open`: all; `cone` and `symmetric`: "
+          "hosts that this one has sent to; `outbound_only`: none. An `outbound_only` host sends "
+          "no datagrams",
           {.hide_default = true});
   v.field("hosts_per_line", o.hosts_per_line,
-          "so many consecutive hosts share one line, as in one home",
+          "consecutive hosts that share one access line, as in one home",
           {.at_least = 1, .at_most = 4'000'000, .hide_default = true});
   v.field("coordinates", o.coordinates,
-          "of the hosts (Vivaldi): where both ends have some, their distance is the delay between "
-          "the regions",
+          "Vivaldi coordinates; the distance between two hosts with coordinates replaces the delay "
+          "between their regions",
           {.hide_default = true});
-  v.kind("role", o.role, role_kinds(), "what the hosts do", {.hide_default = true});
-  v.field(
-      "conduct", o.conduct,
-      "to test Shoal itself: how these hosts behave; all but `honest` are injected bugs or attacks",
-      {.hide_default = true, .one_of = actors::conducts().names()});
-  v.field("device", o.device, "a key of `devices`", {.required = true});
-  v.field("start", o.start, "when the first one starts");
-  v.field("start_spacing", o.start_spacing, "each further one starts this much later");
-  v.field("absent", o.absent, "they start only by a `join` fault");
-  v.field("churn", o.churn, "how they come and go of their own accord", {.hide_default = true});
+  v.kind("role", o.role, role_kinds(), "work of the hosts", {.hide_default = true});
+  v.field("conduct", o.conduct,
+          "how the hosts behave, as a test of Shoal itself; every conduct but `honest` is an "
+          "injected bug or an attack",
+          {.hide_default = true, .one_of = actors::conducts().names()});
+  v.field("device", o.device, "name of an entry of `devices`", {.required = true});
+  v.field("start", o.start, "start time of the first host");
+  v.field("start_spacing", o.start_spacing, "time between the starts of two hosts");
+  v.field("absent", o.absent, "the hosts start only by a `join` fault");
+  v.field("churn", o.churn, "how the hosts leave and come back", {.hide_default = true});
 }
 
 template <class V>
 void describe(V& v, data_options& o) {
-  v.field("files", o.files,
-          "paths or globs, relative to the scenario's folder; `~` at the start is your home "
-          "folder. Plain text, or JSON lines "
-          "(`.jsonl`), of either also compressed (`.zst`, `.br`)");
-  v.field("field", o.field, "which field of each object in a file of JSON lines is the text",
+  v.field(
+      "files", o.files,
+      "paths or globs, relative to the scenario's folder. A leading `~` is your home folder. Each "
+      "file is plain text or JSON lines (`.jsonl`), and may be compressed (`.zst`, `.br`)");
+  v.field("field", o.field, "field that holds the text, in each object of a file of JSON lines",
           {.hide_default = true});
   v.field("shuffle_buffer", o.shuffle_buffer,
-          "training windows are shuffled among so many that follow each other, so that a shard "
-          "reads its files "
-          "nearly in order; 0: among all",
+          "consecutive training windows that are shuffled together, so that a shard reads its "
+          "files nearly in order; 0: all windows",
           {.at_most = 1 << 24, .hide_default = true});
-  v.field("holdout", o.holdout, "the last part of each file is held out to measure the loss",
+  v.field("holdout", o.holdout,
+          "share at the end of each file that is held out to measure the loss",
           {.above = 0, .at_most = 0.5, .fraction = true});
-  v.field("region", o.region, "where the data shard's host is", {.otherwise = "the first region"});
-  v.field("up", o.up, "capacity of its uplink", {.above = 0});
-  v.field("down", o.down, "capacity of its downlink", {.above = 0});
+  v.field("region", o.region, "region of the data shard's host", {.otherwise = "the first region"});
+  v.field("up", o.up, "capacity of the shard's uplink", {.above = 0});
+  v.field("down", o.down, "capacity of the shard's downlink", {.above = 0});
   v.field("prefetch_samples", o.prefetch_samples,
-          "credit: leased, unused samples that one peer may hold",
+          "credit: leased and unused samples that one peer may hold",
           {.at_least = 1, .at_most = 65536});
   v.field("lease_time", o.lease_time,
-          "a lease neither renewed nor committed for this long is returned", {.above = 0});
+          "time after which a lease returns when it is neither renewed nor committed",
+          {.above = 0});
   v.field("replicas", o.replicas,
-          "hosts of the data shard, `shard-0`, `shard-1`, …, each with that line: one serves, the "
-          "others know what it knows "
-          "and take over",
+          "hosts of the data shard, named `shard-0`, `shard-1`, …; one of them serves, and the "
+          "others copy its ledger and take over",
           {.at_least = 1, .at_most = 16, .hide_default = true});
   v.field("names", o.names,
-          "of these hosts, where they have names of their own; faults do not select such",
+          "names of these hosts, in place of the numbered ones; faults cannot select hosts with "
+          "such names",
           {.hide_default = true});
-  v.field("replica_regions", o.replica_regions, "where `shard-1`, `shard-2`, … are",
+  v.field("replica_regions", o.replica_regions, "regions of `shard-1`, `shard-2`, …",
           {.hide_default = true, .otherwise = "`region`"});
 }
 
 template <class V>
 void describe(V& v, workload_choice& o) {
-  v.kind("kind", o, workload_kinds(), "which one");
+  v.kind("kind", o, workload_kinds(), "kind of the workload");
 }
 
 template <class V>
 void describe(V& v, kernels::optimizer_config& o) {
   v.field("kind", o.kind,
-          "what applies the averaged gradient; `adamw8` and `lamb8` keep their moments in 8 bits, "
-          "a quarter of the bytes");
-  v.field("learning_rate", o.learning_rate, "its highest value", {.above = 0, .at_most = 1e6});
-  v.field("momentum", o.momentum, "sgd", {.at_least = 0, .below = 1});
-  v.field("beta1", o.beta1, "all but sgd", {.at_least = 0, .below = 1});
-  v.field("beta2", o.beta2, "all but sgd", {.at_least = 0, .below = 1});
-  v.field("epsilon", o.epsilon, "all but sgd", {.above = 0, .at_most = 1});
-  v.field("weight_decay", o.weight_decay, "decoupled, times the learning rate",
+          "rule that applies the averaged gradient; `adamw8` and `lamb8` keep their moments in 8 "
+          "bits, a quarter of the bytes");
+  v.field("learning_rate", o.learning_rate, "highest learning rate", {.above = 0, .at_most = 1e6});
+  v.field("momentum", o.momentum, "momentum of sgd", {.at_least = 0, .below = 1});
+  v.field("beta1", o.beta1, "decay of the first moment, of all kinds but sgd",
+          {.at_least = 0, .below = 1});
+  v.field("beta2", o.beta2, "decay of the second moment, of all kinds but sgd",
+          {.at_least = 0, .below = 1});
+  v.field("epsilon", o.epsilon, "term that keeps the denominator above zero, of all kinds but sgd",
+          {.above = 0, .at_most = 1});
+  v.field("weight_decay", o.weight_decay,
+          "decoupled weight decay, which is multiplied by the learning rate",
           {.at_least = 0, .at_most = 1e6});
-  v.field("clip_norm", o.clip_norm,
-          "a longer averaged gradient is scaled down to this L2 norm; 0: never", {.at_least = 0});
-  v.field("warmup_steps", o.warmup_steps, "the learning rate rises linearly over so many steps");
-  v.field("total_steps", o.decay_steps, "and falls linearly to 0 at this step; 0: it stays");
+  v.field(
+      "clip_norm", o.clip_norm,
+      "largest L2 norm of the averaged gradient, which is scaled down to this norm; 0: no limit",
+      {.at_least = 0});
+  v.field("warmup_steps", o.warmup_steps, "steps in which the learning rate rises linearly");
+  v.field("total_steps", o.decay_steps,
+          "step at which the learning rate has fallen linearly to 0; 0: it does not fall");
 }
 
 template <class V>
 void describe(V& v, training_options& o) {
-  v.kind("method", o.method, method_kinds(), "how the swarm trains");
+  v.kind("method", o.method, method_kinds(), "training method of the swarm");
   v.field("micro_batch", o.micro_batch,
-          "samples in one compute job, or in one local step of a method that has such",
+          "samples in one compute job, or in one local step where the method has local steps",
           {.at_least = 1, .at_most = 1e6});
-  v.field("epochs", o.epochs, "the run ends after so many; 0: only `stop_time` ends it");
-  v.field("min_refresh", o.min_refresh, "a peer publishes and reads progress at most this often",
-          {.above = 0});
-  v.field("max_refresh", o.max_refresh, "and at least this often", {.above = 0});
+  v.field("epochs", o.epochs,
+          "number of epochs, after which the run ends; 0: `stop_time` ends the run");
+  v.field("min_refresh", o.min_refresh,
+          "shortest time between two reads and publications of progress by one peer", {.above = 0});
+  v.field("max_refresh", o.max_refresh,
+          "longest time between two reads and publications of progress by one peer", {.above = 0});
   v.field("record_lifetime", o.record_lifetime,
-          "a peer whose progress record is older counts as gone", {.above = 0});
-  v.field("max_uploads", o.max_uploads,
-          "joiners that a peer sends its state to at once; it sends further ones elsewhere",
-          {.at_least = 1, .at_most = 64, .hide_default = true});
+          "age of a progress record at which its peer counts as gone", {.above = 0});
+  v.field(
+      "max_uploads", o.max_uploads,
+      "downloads of its state that a peer serves at once; it refers further joiners to other peers",
+      {.at_least = 1, .at_most = 64, .hide_default = true});
   v.field("start_from", o.start_from,
-          "a checkpoint that every peer begins with instead of a fresh model, relative to the "
-          "scenario's folder; "
-          "the data goes on behind what it has used",
+          "checkpoint that every peer begins with, relative to the scenario's folder; the data "
+          "continues after the samples that the checkpoint has used",
           {.hide_default = true});
   v.field("checkpoint_every", o.checkpoint_every,
-          "epochs between two files in `checkpoints/`, written by whoever is there first; 0: only "
-          "`final.ckpt`",
+          "epochs between two files in `checkpoints/`, which the first peer at that epoch writes; "
+          "0: only `final.ckpt`",
           {.hide_default = true});
-  v.field("optimizer", o.optimizer, "the step at the end of an epoch");
+  v.field("optimizer", o.optimizer, "optimizer step at the end of an epoch");
 }
 
 template <class V>
 void describe(V& v, averaging_options& o) {
-  v.field("group_size", o.group_size, "most members of a group",
+  v.field("group_size", o.group_size, "largest number of members of a group",
           {.at_least = 1, .at_most = 4'000'000});
   v.field("grid", o.grid,
-          "of methods with small groups: where peers live, like `8x8` or `4x4x4`; in a round those "
-          "that share a row average",
+          "grid of the peers, like `8x8` or `4x4x4`, for methods with small groups; the peers of "
+          "one row average in a round",
           {.hide_default = true, .otherwise = "the smallest square that holds all hosts"});
-  v.field("min_group_size", o.min_group_size,
-          "a smaller group fails with `group_too_small` and tries again",
-          {.at_least = 1, .at_most = 4'000'000});
+  v.field(
+      "min_group_size", o.min_group_size,
+      "smallest group that averages; a smaller one fails with `group_too_small` and tries again",
+      {.at_least = 1, .at_most = 4'000'000});
   v.field("matchmaking_time", o.matchmaking_time,
-          "the leader waits at most this long for known peers; who misses groups again and again, "
+          "longest wait of a leader for known peers; a leader that misses group after group waits "
           "up to four times as long",
           {.above = 0});
-  v.field("round_timeout", o.round_timeout, "a round that lasts longer fails", {.above = 0});
-  v.field("sender_timeout", o.sender_timeout,
-          "a reducer that hears nothing of a sender for this long goes on without it",
+  v.field("round_timeout", o.round_timeout, "longest duration of a round; a longer round fails",
           {.above = 0});
-  v.field("chunk_size", o.chunk_size, "parts travel in pieces of at most this size",
-          {.at_least = 1});
+  v.field("sender_timeout", o.sender_timeout,
+          "silence after which a reducer goes on without a sender", {.above = 0});
+  v.field("chunk_size", o.chunk_size, "largest piece in which a part travels", {.at_least = 1});
   v.field("split", o.split,
-          "how the vector is split among its reducers: `adaptive` gives each a part that suits its "
-          "line (DeDLOC); `equal` gives all that can be reached the same (all-reduce); "
+          "split of the vector among its reducers. `adaptive` gives each a part that suits its "
+          "line (DeDLOC). `equal` gives all that can be reached the same part (all-reduce). "
           "`parameter_server` gives everything to the member with the best line",
           {.hide_default = true});
   v.field("aggregator", o.aggregator,
-          "what a reducer makes of the members' contributions: the `mean` weighted by samples",
+          "how a reducer combines the members' contributions; `mean` is weighted by samples",
           {.hide_default = true, .one_of = actors::aggregators().names()});
   v.field("compression", o.compression,
-          "how what is averaged is written on its way: `float16` and `bfloat16` in 2 bytes a "
-          "value, `uniform8` and "
-          "`blockwise8` in 1; `size_adaptive`: tensors of 2^16 values and more in 1, others in 2. "
-          "`top_k`: members "
-          "send their largest values, in 8 bytes each, and keep what they did not send for the "
-          "next round "
-          "(synchronous)",
+          "codec of averaged values. `float16` and `bfloat16` take 2 bytes a value, `uniform8` and "
+          "`blockwise8` take 1. `size_adaptive` takes 1 byte in tensors of at least 2^16 values "
+          "and 2 in others. `top_k` (synchronous) sends the largest values in 8 bytes each and "
+          "keeps the rest for the next round",
           {.hide_default = true});
-  v.field(
-      "means_compression", o.means_compression,
-      "how the means are written on their way back, if not as `compression` says; with `top_k`: "
-      "`none`. Any but `top_k`",
-      {.hide_default = true});
-  v.field("top_k_fraction", o.top_k_fraction, "of the values that `top_k` sends, in each piece",
+  v.field("means_compression", o.means_compression,
+          "codec of the means that a reducer sends back, where it differs from `compression`; any "
+          "but `top_k`, and `none` with `top_k`",
+          {.hide_default = true});
+  v.field("top_k_fraction", o.top_k_fraction,
+          "share of the values in each chunk that `top_k` sends",
           {.at_least = 1e-6, .at_most = 1, .fraction = true, .hide_default = true});
-  v.field("power_sgd_rank", o.power_sgd_rank,
-          "synchronous: gradients are averaged as matrices of this rank (PowerSGD), in two rounds "
-          "of one group; "
-          "4 is usual; 0: as they are. Other codecs than `top_k` may apply to both",
-          {.at_most = 4096, .hide_default = true});
+  v.field(
+      "power_sgd_rank", o.power_sgd_rank,
+      "rank of the matrices in which gradients are averaged, in two rounds of one group (PowerSGD, "
+      "synchronous). 4 is usual; 0: full gradients. Both rounds take any codec but `top_k`",
+      {.at_most = 4096, .hide_default = true});
 }
 
 template <class V>
 void describe(V& v, fault& o) {
   v.action(o);
   v.field("select", o.select,
-          "glob over host names (`*`, `?`, `[a-c]`); those of the data shard only if it begins so "
-          "(`shard-0`, `shard-*`)",
+          "glob over host names (`*`, `?`, `[a-c]`); a glob selects hosts of the data shard only "
+          "when it begins with their name (`shard-0`, `shard-*`)",
           {.otherwise = "required, but for `swizzle-clog` and shapes of `partition`: all peers"});
-  v.field("regions", o.regions, "only hosts in these regions", {.hide_default = true});
-  v.field("mode", o.mode, "how many of the selected hosts that run, drawn each time",
+  v.field("regions", o.regions, "regions to which the selection is limited",
+          {.hide_default = true});
+  v.field("mode", o.mode, "how many of the selected live hosts are struck, drawn each time",
           {.hide_default = true});
   v.field("value", o.value,
-          "of `fixed`: hosts; of `fixed-percent` and `random-max-percent`: of the selected, `20%`",
+          "number of hosts for `fixed`. For `fixed-percent` and `random-max-percent`: share of the "
+          "selected hosts, as in `20%`",
           {.at_least = 0, .fraction = true, .hide_default = true});
-  v.field("at", o.at, "when; of `every`: the first time");
-  v.field("every", o.every, "again and again", {.above = 0});
-  v.field("until", o.until, "of `every` and `on`: not after this");
-  v.field("on", o.on, "instead: a probe; strikes the selected host that reaches it");
-  v.field("nth", o.nth, "with `on`: at the n-th time that a selected host reaches it",
+  v.field("at", o.at, "time of the fault; with `every`: time of the first one");
+  v.field("every", o.every, "period of a fault that repeats", {.above = 0});
+  v.field("until", o.until, "time after which `every` and `on` strike no more");
+  v.field("on", o.on,
+          "probe, in place of a time; the fault strikes the selected host that reaches the probe");
+  v.field("nth", o.nth, "with `on`: count of the hit at which the fault strikes",
           {.at_least = 1, .hide_default = true});
   v.field("probability", o.probability,
-          "that it strikes, drawn each time; with `on`: from the n-th time on",
+          "probability that the fault strikes, drawn each time; with `on`: from the n-th hit on",
           {.above = 0, .at_most = 1, .fraction = true, .hide_default = true});
-  v.field("duration", o.lasts, "how long it lasts; 0: until the run ends", {.hide_default = true});
-  v.field("downtime", o.downtime, "of `restart`: how long it is away",
+  v.field("duration", o.lasts, "duration of the fault; 0: until the run ends",
+          {.hide_default = true});
+  v.field("downtime", o.downtime, "with `restart`: time until the host is back",
           {.hide_default = true, .otherwise = "required there"});
   v.field("direction", o.cut,
-          "of `partition`: what is lost. `from`: what the selected send to others; `to`: what they "
-          "are sent",
+          "with `partition`: which messages are lost; `from`: those that the selected hosts send "
+          "to others; `to`: those that others send to them",
           {.hide_default = true});
-  v.field("rate", o.rate, "of `throttle` and `netem`: the line has at most this",
+  v.field("rate", o.rate, "with `throttle` and `netem`: largest rate of the line",
           {.above = 0, .hide_default = true});
-  v.field("factor", o.factor, "of `throttle`: the line has this share of its rate",
+  v.field("factor", o.factor, "with `throttle`: remaining share of the rate of the line",
           {.above = 0, .at_most = 1, .fraction = true, .hide_default = true});
-  v.field("delay", o.path.delay, "of `netem`: this much more, one way", {.hide_default = true});
+  v.field("delay", o.path.delay, "with `netem`: additional one-way delay", {.hide_default = true});
   describe_impairments(v, o.path);
-  v.field("ahead", o.ahead, "of `clock: bump`: the clock is set forward", {.hide_default = true});
-  v.field("behind", o.behind, "of `clock: bump`: the clock is set back", {.hide_default = true});
-  v.field("drift", o.drift, "of `clock: skew`: how much faster it runs, `-5%`: slower",
+  v.field("ahead", o.ahead, "with `clock: bump`: time by which the clock is set forward",
+          {.hide_default = true});
+  v.field("behind", o.behind, "with `clock: bump`: time by which the clock is set back",
+          {.hide_default = true});
+  v.field("drift", o.drift,
+          "with `clock: skew`: relative speed of the clock; `5%` is faster, `-5%` is slower",
           {.above = -1, .at_most = 10, .fraction = true, .hide_default = true});
 }
 
 template <class V>
 void describe(V& v, record_options& o) {
-  v.field("events", o.events, "what `events.jsonl.zst` holds");
+  v.field("events", o.events, "events that `events.jsonl.zst` holds");
   v.field("peers", o.peers,
-          "with `events: all`: only events of a sample of so many peers; 0: of all");
+          "with `events: all`: number of sampled peers whose events are kept; 0: all peers");
   v.field("transfers", o.transfers,
-          "`transfers.jsonl.zst` holds the first so many transfers of bulk, for `shoal explain`; "
-          "0: none");
+          "number of bulk transfers, from the first on, that `transfers.jsonl.zst` keeps for "
+          "`shoal explain`; 0: none");
   v.field("metrics_interval", o.metrics_interval, "virtual time between two rows of `metrics.csv`",
           {.above = 0});
   v.field("held_out_every", o.held_out_every,
@@ -460,51 +487,50 @@ void describe(V& v, record_options& o) {
 
 template <class V>
 void describe(V& v, expectation& o) {
-  v.field("min", o.min, "the metric is at least this");
-  v.field("max", o.max, "the metric is at most this");
+  v.field("min", o.min, "least value of the metric");
+  v.field("max", o.max, "largest value of the metric");
 }
 
-/// What a training run and a study have in common; all that is printed of a study.
+/// Describes the keys that a training run and a study share.
 template <class V>
 void describe_head(V& v, scenario& o) {
-  v.field("name", o.name, "shown in reports", {.otherwise = "the file's name without its ending"});
-  v.field("description", o.description, "for people");
-  v.field("seed", o.seed, "the same seed gives the same history");
+  v.field("name", o.name, "name in reports", {.otherwise = "the file's name without its ending"});
+  v.field("description", o.description, "free text");
+  v.field("seed", o.seed, "seed of all random streams; the same seed gives the same history");
   v.field("averaging_study", o.study,
-          "instead of a training run: peers that only average, by several strategies. Nothing "
-          "else but `name`, `description` and `seed` stands beside it");
+          "a study of averaging in place of a training run: peers that only average, by several "
+          "strategies. Only `name`, `description` and `seed` may stand beside it");
 }
 
 template <class V>
 void describe(V& v, scenario& o) {
   describe_head(v, o);
   v.field("world", o.world,
-          "`sim`: virtual time; `emulate`: real time on one machine; `loopback`: the same with "
-          "real connections between its hosts, and nothing "
-          "emulated but the devices; `cluster`: one process for each host, `shoal node`",
+          "`sim`: virtual time. `emulate`: real time on one machine. `loopback`: real time and "
+          "real connections on one machine, where only devices are emulated. `cluster`: one "
+          "process `shoal node` for each host",
           {.one_of = "sim, emulate, loopback, cluster"});
   v.field("stop_time", o.stop_time, "virtual time at which the run ends at the latest",
           {.required = !o.study, .above = 0});
-  v.field("network", o.network, "regions and the delays between them");
-  v.field("devices", o.devices, "what peers compute with, by name");
-  v.keyed("peers", o.peers, "groups of hosts alike, by name");
+  v.field("network", o.network, "regions and the paths between them");
+  v.field("devices", o.devices, "compute devices of the peers, by name");
+  v.keyed("peers", o.peers, "groups of equal hosts, by name");
   v.field("data", o.data, "the text and the host that streams it");
-  v.field("workload", o.workload, "what is trained");
-  v.field("training", o.training, "epochs and progress");
-  v.field("averaging", o.averaging, "rounds in which gradients are averaged");
-  v.field("faults", o.faults, "what goes wrong, and when");
+  v.field("workload", o.workload, "model that is trained");
+  v.field("training", o.training, "epochs, progress and the method");
+  v.field("averaging", o.averaging, "rounds of averaging");
+  v.field("faults", o.faults, "faults and their times");
   v.field("failpoints", o.failpoints,
-          "a test of Shoal itself: the seed picks half of the failpoints of its protocols (a full "
-          "group, a busy donor, an answer that does not come), and each of them is taken with this "
+          "a test of Shoal itself. The seed picks half of the failpoints of its protocols (a full "
+          "group, a busy donor, an answer that does not come). Each of them is taken with this "
           "probability",
           {.at_least = 0,
            .at_most = 0.5,
            .fraction = true,
            .hide_default = true,
            .formerly = "rare_branches"});
-  v.field("record", o.record, "what the run directory holds");
-  v.field("expect", o.expect,
-          "what has to be true of `summary.json`, by metric: a run that misses it fails");
+  v.field("record", o.record, "contents of the run directory");
+  v.field("expect", o.expect, "bounds for metrics of `summary.json`; a run outside of them fails");
 }
 
 } // namespace shoal::scenarios
