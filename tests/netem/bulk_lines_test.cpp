@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Hosts of 1 MB/s, 10 ms from each other, and their bulk lines. No actor, no clock.
+/// Hosts of 1 MB/s, 10 ms from each other, and their bulk lines. There are no actors and no clock.
 struct bulk_world final : bulk_lines::surroundings {
   topology places;
   host_table hosts{nullptr, nullptr};
@@ -54,7 +54,7 @@ struct bulk_world final : bulk_lines::surroundings {
     if (lines.append(number)) lines.begin(number, now, *this);
     return number;
   }
-  /// Lets everything leave that can until then.
+  /// Runs all events up to `until`.
   void run(duration until = 1h) {
     while (const auto next = lines.next_event()) {
       if (*next > until) return;
@@ -104,7 +104,7 @@ TEST_CASE("connections of one host share its uplink") {
   CHECK(w.arrivals == arrival_list{{1'000'000, 2010ms}, {1'000'000, 2010ms}});
 }
 
-TEST_CASE("a record tells when a transfer was sent, begun, done and there") {
+TEST_CASE("a record tells when a transfer was sent, when it began and ended, and when it arrived") {
   bulk_world w;
   w.send(0, 1, 1'000'000, 0s);
   w.send(0, 1, 1'000'000, 0s);
@@ -139,7 +139,7 @@ TEST_CASE("the death of a host breaks its connections both ways and no others") 
   CHECK(w.records[0].cut);
 }
 
-TEST_CASE("the order of what is lost depends on the hosts and not on the order of sending") {
+TEST_CASE("the order of lost messages depends on the hosts and not on the order of sending") {
   for (const bool reversed : {false, true}) {
     bulk_world w;
     w.send(0, reversed ? 2 : 1, 1000, 0s);
@@ -150,7 +150,7 @@ TEST_CASE("the order of what is lost depends on the hosts and not on the order o
   }
 }
 
-TEST_CASE("a cut stops what is being sent, and afterwards the rest goes on") {
+TEST_CASE("a cut stops the running transfer, and the rest continues afterwards") {
   bulk_world w;
   w.send(0, 1, 1'000'000, 0s);
   w.send(2, 1, 1'000, 0s);
@@ -161,19 +161,19 @@ TEST_CASE("a cut stops what is being sent, and afterwards the rest goes on") {
   const auto stopped = w.lines.stopped(pair_of(0, 1));
   REQUIRE(stopped);
   CHECK_FALSE(w.lines.stopped(pair_of(2, 1)));
-  w.lines.go_on(*stopped, 1s, w); // the cut is still there
+  w.lines.go_on(*stopped, 1s, w); // the cut is still in force
   CHECK(w.lines.stopped(pair_of(0, 1)));
   w.cuts.clear();
   w.lines.go_on(*stopped, 2s, w);
   CHECK_FALSE(w.lines.stopped(pair_of(0, 1)));
   w.run();
   REQUIRE(w.arrivals.size() == 2);
-  // The other message took a millisecond of the receiver's line for itself.
+  // The other message used the receiver's line for a millisecond.
   CHECK(to_seconds(w.arrivals[1].second) == doctest::Approx(2.511).epsilon(0.001));
 }
 
-TEST_CASE("what is sent into a cut is stopped at once, and another transfer than the stopped one "
-          "does not go on") {
+TEST_CASE("a message that is sent into a cut stops at once, and go_on() resumes only the stopped "
+          "transfer") {
   bulk_world w;
   w.cuts.insert({0, 1});
   w.send(0, 1, 1000, 0s);
@@ -187,7 +187,7 @@ TEST_CASE("what is sent into a cut is stopped at once, and another transfer than
   CHECK(w.lines.stopped(pair_of(0, 1)));
 }
 
-TEST_CASE("a change is said once until it is taken") {
+TEST_CASE("a change is reported once until it is taken") {
   bulk_world w;
   w.send(0, 1, 1'000'000, 0s);
   w.send(0, 2, 1'000'000, 0s);
@@ -198,7 +198,7 @@ TEST_CASE("a change is said once until it is taken") {
   CHECK(w.changes == 2);
 }
 
-TEST_CASE("capacities and conditions that change hold for what is being sent") {
+TEST_CASE("changed capacities and conditions affect a running transfer") {
   bulk_world w;
   w.send(0, 1, 2'000'000, 0s);
   w.lines.set_capacities(w.hosts[0].uplink, data_rate{4e6}, link_id{1}, data_rate{8e6}, 1s, w);
@@ -211,7 +211,7 @@ TEST_CASE("capacities and conditions that change hold for what is being sent") {
 }
 
 TEST_CASE(
-    "the window of a pair is kept for a while, and forgotten when the connection is given up") {
+    "the window of a pair is kept for a while and forgotten when the connection is given up") {
   const auto second_takes = [](bool forgotten, duration pause) {
     bulk_world w(transfer_model::tcp);
     w.send(0, 1, 500'000, 0s);

@@ -1,5 +1,6 @@
-// Drawn sessions against their distributions. Kolmogorov-Smirnov: D = sup |F_n(x) - F(x)|; for n
-// this large P(sqrt(n) D > 1.949) = 0.001. Seeds are fixed, so a failure is a bug and not bad luck.
+// Compares drawn sessions with their distributions. Kolmogorov-Smirnov: D = sup |F_n(x) - F(x)|,
+// and P(sqrt(n) D > 1.949) = 0.001 for large n. Seeds are fixed, so a failure is a bug and not bad
+// luck.
 #include "netem/churn.hpp"
 
 #include <doctest/doctest.h>
@@ -88,8 +89,8 @@ TEST_CASE("Weibull sessions and gaps follow the Weibull distribution of their me
         draw({lifetime_kind::weibull, 40min, shape}, {lifetime_kind::weibull, 90s, shape});
     CHECK(distance(drawn.stays, weibull_cdf(2400, shape)) < critical);
     CHECK(distance(drawn.gaps, weibull_cdf(90, shape)) < critical);
-    // At shape 0.6 the deviation is 1.76 means: 20,000 draws know their mean to 1.2 %, 200,000 to
-    // 0.4 %.
+    // At shape 0.6 the deviation is 1.76 means. So 20,000 draws know their mean to 1.2 %, and
+    // 200,000 draws to 0.4 %.
     const auto many = draw({lifetime_kind::weibull, 40min, shape},
                            {lifetime_kind::weibull, 90s, shape}, 10 * draws);
     CHECK(mean_of(many.stays) == doctest::Approx(2400).epsilon(0.02));
@@ -122,14 +123,14 @@ TEST_CASE("the Weibull scale agrees with the gamma function") {
   CHECK(weibull_scale(1, 0.5) == doctest::Approx(0.5).epsilon(1e-13)); // gamma(3) = 2
 }
 
-TEST_CASE("a host that is always there has one session without an end") {
+TEST_CASE("a host that never leaves has one session without an end") {
   auto source = session_source::drawn(1, "home-0", {}, {});
   CHECK(source.next() == session{0s, forever});
   CHECK_FALSE(source.next());
   CHECK_FALSE(source.next());
 }
 
-TEST_CASE("a host whose gap is always does not come back") {
+TEST_CASE("a host with an endless gap does not come back") {
   auto source = session_source::drawn(1, "home-0", hour, {});
   const auto only = source.next();
   REQUIRE(only);
@@ -157,7 +158,7 @@ TEST_CASE("the first sessions of a seed are these on every machine") {
   CHECK(weibull[1].end.count() == 24'311'285'035'880);
 }
 
-TEST_CASE("drawing one host's sessions moves no other's, and gaps do not move sessions") {
+TEST_CASE("the draws of one host change no other host's, and gaps do not change sessions") {
   auto a = session_source::drawn(3, "a-0", hour, heavy),
        b = session_source::drawn(3, "b-0", hour, heavy);
   std::vector<session> mixed;
@@ -203,9 +204,9 @@ TEST_CASE("a replayed source gives the sessions of the trace and then none") {
   CHECK_FALSE(one.next());
 }
 
-TEST_CASE("a stationary host is there at any time with the share of time that it is there") {
-  // 2 of 7 hours; a session found is longer than a drawn one, and what is left of it is half of
-  // that.
+TEST_CASE("a stationary host is up at any time with the probability of its share of time") {
+  // The host is up for 2 of 7 hours. A session found at a random time is longer than a drawn one,
+  // and half of it is left on average.
   const lifetime stay{lifetime_kind::weibull, 2h, 0.7}, away{lifetime_kind::log_normal, 5h, 1};
   constexpr int hosts = 4000;
   std::vector<int> there(3, 0);
@@ -222,8 +223,9 @@ TEST_CASE("a stationary host is there at any time with the share of time that it
     CHECK(std::abs(count - hosts * 2.0 / 7) < 4 * std::sqrt(hosts * 2.0 / 7 * 5 / 7));
 }
 
-TEST_CASE("at_most does not change the odds of a stationary beginning, only what they are of") {
-  // exponential(4 h) cut at 21 h: 4 (1 - exp(-5.25)) = 3.979 h.
+TEST_CASE("at_most changes the lengths of a stationary process and not the probability to begin in "
+          "a session") {
+  // The mean of exponential(4 h) cut at 21 h is 4 (1 - exp(-5.25)) = 3.979 h.
   const lifetime stay{lifetime_kind::exponential, 4h, 1, {}, 1h},
       away{lifetime_kind::exponential, 1h, 1};
   const double mean = 4 * (1 - std::exp(-0.25)), share = mean / (mean + 1);
@@ -236,9 +238,9 @@ TEST_CASE("at_most does not change the odds of a stationary beginning, only what
   CHECK(std::abs(there - hosts * share) < 4 * std::sqrt(hosts * share * (1 - share)));
 }
 
-TEST_CASE("hosts come back when their time of day is right, as an inhomogeneous Poisson process") {
-  // Short sessions and exponential gaps: arrivals at the rate a(t) / mean. By hour of day,
-  // chi-squared with 24 cells: P(> 49.7) = 0.001.
+TEST_CASE("arrivals with a daily rhythm are an inhomogeneous Poisson process") {
+  // Short sessions and exponential gaps give arrivals at the rate a(t) / mean. The chi-squared test
+  // by hour of day has 24 cells: P(> 49.7) = 0.001.
   const daily_rhythm day{0.8, 20h};
   std::vector<double> seen(24, 0);
   double total = 0;
@@ -252,7 +254,8 @@ TEST_CASE("hosts come back when their time of day is right, as an inhomogeneous 
       ++total;
     }
   }
-  CHECK(total == doctest::Approx(200 * 400).epsilon(0.02)); // over whole days the mean gap stays
+  // over whole days the mean gap does not change
+  CHECK(total == doctest::Approx(200 * 400).epsilon(0.02));
   double chi = 0;
   for (int hour = 0; hour < 24; ++hour) {
     const double pi2 = 2 * 3.141592653589793;
@@ -269,13 +272,14 @@ TEST_CASE("a gap ends when the integral of the day's rhythm reaches it") {
   CHECK(end_of_gap({}, 5h, 3h) == 8h);
   CHECK(to_seconds(end_of_gap(day, 5h, 24h)) == doctest::Approx(29 * 3600).epsilon(1e-9));
   CHECK(end_of_gap(day, 5h, forever) == forever);
-  // From midnight to noon half of a day passes: the integral of 1 - cos is symmetric about noon.
+  // From midnight to noon half of a day passes, since the integral of 1 - cos is symmetric about
+  // noon.
   CHECK(to_seconds(end_of_gap(day, 0s, 12h)) == doctest::Approx(12 * 3600));
-  // Around the peak time passes twice as fast.
+  // Around the peak, a gap passes twice as fast.
   CHECK(to_seconds(end_of_gap(day, 12h - 1s, 4s)) == doctest::Approx(12 * 3600 + 1).epsilon(1e-6));
 }
 
-TEST_CASE("an outage takes its share of the group at once, and brings it back") {
+TEST_CASE("an outage strikes its share of the group at once and then ends") {
   const outages by{{lifetime_kind::exponential, 10h, 1}, {lifetime_kind::exponential, 1h, 1}, 0.3};
   constexpr int hosts = 600;
   std::map<duration, int> ends;
@@ -298,7 +302,7 @@ TEST_CASE("an outage takes its share of the group at once, and brings it back") 
   CHECK(struck / static_cast<double>(ends.size()) == doctest::Approx(0.3 * hosts).epsilon(0.02));
 }
 
-TEST_CASE("sessions that an outage does not touch are what they would be without") {
+TEST_CASE("sessions that no outage touches do not change") {
   const auto sessions = std::make_shared<const std::vector<session>>(
       std::vector<session>{{0s, 10h}, {11h, 12h}, {13h, 400h}});
   const outages by{{lifetime_kind::exponential, 30h, 1}, {lifetime_kind::exponential, 5h, 1}, 1};
@@ -309,7 +313,7 @@ TEST_CASE("sessions that an outage does not touch are what they would be without
   REQUIRE(late.size() > 3);
   CHECK(late.front().start == 0s);
   CHECK(late.back().end == 400h);
-  // The outages are the group's: a host whose time 0 is later meets them earlier in its own time.
+  // Outages belong to the group. A host with a later time 0 meets them earlier in its own time.
   std::vector<duration> ends;
   for (const session& s : late) ends.push_back(s.end - 100h);
   int common = 0;

@@ -21,7 +21,7 @@ TEST_CASE("virtual time jumps from event to event and stops at the limit or when
   CHECK(seen.size() == 3);
 }
 
-TEST_CASE("what is scheduled in the past happens now") {
+TEST_CASE("an event that is scheduled in the past happens now") {
   small_world w;
   duration seen{};
   w.clock.at(5s, [&] { w.clock.at(1s, [&] { seen = w.now(); }); });
@@ -29,7 +29,7 @@ TEST_CASE("what is scheduled in the past happens now") {
   CHECK(seen == 5s);
 }
 
-TEST_CASE("a stop that is asked for ends the run after the event at hand") {
+TEST_CASE("a requested stop ends the run after the current event") {
   small_world w;
   int happened = 0;
   w.clock.at(1s, [&] { ++happened, w.clock.request_stop(); });
@@ -40,8 +40,8 @@ TEST_CASE("a stop that is asked for ends the run after the event at hand") {
   CHECK(happened == 2);
 }
 
-TEST_CASE(
-    "one hundred thousand answered requests leave no timers and idle does not wait for them") {
+TEST_CASE("one hundred thousand answered requests leave no timers and an idle world does not wait "
+          "for them") {
   small_world w;
   auto h = w.host();
   std::vector<received> got;
@@ -58,7 +58,7 @@ TEST_CASE(
   CHECK(end == 0s);
 }
 
-TEST_CASE("answers that cross the network drop the timers of their requests too") {
+TEST_CASE("answers over the network drop the timers of their requests too") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(), b = w.host();
@@ -161,8 +161,8 @@ TEST_CASE("an event may schedule another when it is cancelled") {
   CHECK(happened == 1);
 }
 
-TEST_CASE("on the wall clock timers and requests are served at their time and no actor runs twice "
-          "at once") {
+TEST_CASE(
+    "on the wall clock timers and requests are served on time and no actor runs twice at once") {
   std::atomic<int> answers{0}, overlaps{0}, timers{0};
   {
     small_world w(time_mode::wall_clock, 1, 4);
@@ -214,5 +214,5 @@ TEST_CASE("on the wall clock a bulk transfer takes its time and is not late") {
   while (arrived == 0 && w.now() < start + 5s) w.clock.run(w.now() + 10ms);
   auto took = duration{arrived.load()} - start;
   CHECK(took > 100ms);
-  CHECK(took < 200ms); // 103 ms and what a busy machine adds
+  CHECK(took < 200ms); // 103 ms, and the delays of a busy machine
 }

@@ -8,7 +8,8 @@
 using namespace shoal;
 using namespace shoal::netem;
 
-TEST_CASE("a cut between some and the rest blocks what crosses it, in its direction") {
+TEST_CASE(
+    "a cut between selected machines and the rest blocks messages across it in its direction") {
   const auto both = cut::between({1, 3}, traffic_direction::both);
   CHECK(both.blocks(1, 0));
   CHECK(both.blocks(0, 1));
@@ -23,22 +24,22 @@ TEST_CASE("a cut between some and the rest blocks what crosses it, in its direct
   CHECK(to.blocks(0, 1));
 }
 
-TEST_CASE("the isolated do not reach each other either") {
+TEST_CASE("isolated machines do not reach each other either") {
   const auto c = cut::isolating({1, 3}, traffic_direction::both);
   CHECK(c.blocks(1, 3));
   CHECK(c.blocks(3, 0));
   CHECK_FALSE(c.blocks(0, 2));
 }
 
-TEST_CASE("a side can be nobody's") {
+TEST_CASE("a side of nobody_elses reaches every side") {
   const auto c = cut::apart({cut::nobody_elses, 1, 2}, traffic_direction::both);
   CHECK_FALSE(c.blocks(0, 1));
   CHECK_FALSE(c.blocks(2, 0));
   CHECK(c.blocks(1, 2));
 }
 
-TEST_CASE(
-    "in a ring of majorities each reaches a majority, and from four members on no two the same") {
+TEST_CASE("in a ring of majorities each machine reaches a majority and no two of four or more "
+          "reach the same") {
   for (std::uint32_t n = 4; n <= 25; ++n) {
     std::vector<std::uint32_t> members;
     for (std::uint32_t i = 0; i < n; ++i) members.push_back((i * 7) % 29);
@@ -60,7 +61,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("some are drawn without repetition, each as often as the others") {
+TEST_CASE("elements are drawn without repetition and with equal frequency") {
   rng draws = stream(1, "test");
   std::vector<std::uint32_t> all{0, 1, 2, 3, 4, 5};
   std::vector<int> count(6);

@@ -1,5 +1,5 @@
-// Drawn lengths against their distributions. Kolmogorov-Smirnov: for n this large P(sqrt(n) D
-// > 1.949) = 0.001. Seeds are fixed, so a failure is a bug and not bad luck.
+// Compares drawn lengths with their distributions. Kolmogorov-Smirnov: P(sqrt(n) D > 1.949) = 0.001
+// for large n. Seeds are fixed, so a failure is a bug and not bad luck.
 #include "kernels/base/stats.hpp"
 #include "netem/distributions.hpp"
 #include "netem/lifetime_fit.hpp"
@@ -62,14 +62,14 @@ TEST_CASE("drawn lengths follow their distribution and have its mean") {
   }
 }
 
-TEST_CASE("what is fitted to drawn lengths is what they were drawn from") {
+TEST_CASE("a fit to drawn lengths recovers their distribution") {
   for (const auto& [name, what] : samples()) {
     CAPTURE(name);
     if (what.phases.size() > 2) continue; // the fit has two phases
     const auto lengths = lengths_of(what);
     const lifetime fitted = fit_lifetime(what.kind, lengths);
     CHECK(scaled(lengths, fitted) < critical);
-    // Draws of the fit against what it was fitted to.
+    // Compares draws from the fit with the original distribution.
     CHECK(scaled(lengths_of(fitted), what) < critical);
     CHECK(fitted.shape == doctest::Approx(what.shape).epsilon(0.03));
     CHECK(to_seconds(fitted.mean) == doctest::Approx(to_seconds(what.mean)).epsilon(0.1));
@@ -93,17 +93,17 @@ TEST_CASE("the distribution that lengths were drawn from fits them best") {
   CHECK(fit_lifetimes(std::vector<double>(70, 1.0)).empty());
 }
 
-TEST_CASE("the test of the distributions notices a wrong one") {
+TEST_CASE("the test of the distributions notices a wrong distribution") {
   const auto drawn = lengths_of({lifetime_kind::gamma, 30min, 2});
   CHECK(scaled(drawn, {lifetime_kind::gamma, 30min, 2.2}) > critical);
   CHECK(scaled(drawn, {lifetime_kind::gamma, 31min, 2}) > critical);
   CHECK(scaled(drawn, {weibull, 30min, 1.5}) > critical);
 }
 
-TEST_CASE(
-    "what is left of a length found at a random instant has the density of those who outlive it") {
-  // P(rest <= x) is the integral of 1 - F up to x, divided by the whole of it; with `at_most`, up
-  // to there.
+TEST_CASE("the rest of a length found at a random instant has the density of the lengths that "
+          "outlive it") {
+  // P(rest <= x) is the integral of 1 - F up to x, divided by the integral over all x. With
+  // `at_most`, both integrals end there.
   for (auto [name, what] : samples())
     for (const duration cap : {forever, duration(90min)}) {
       CAPTURE(name);
@@ -113,7 +113,7 @@ TEST_CASE(
       while (left.size() < draws)
         if (const auto rest = source.rest()) left.push_back(to_seconds(*rest));
       std::sort(left.begin(), left.end());
-      // The integral by the trapezoidal rule, fine where it matters.
+      // The integral uses the trapezoidal rule, with a fine grid where the function changes.
       double at = 0, area = 0, worst = 0;
       std::vector<double> areas;
       for (const double x : left) {
@@ -144,7 +144,7 @@ TEST_CASE("lengths are cut to at_most") {
   CHECK(scaled(lengths, what) < critical);
 }
 
-TEST_CASE("the first lengths of a seed are these on every machine") {
+TEST_CASE("the first lengths of a seed are the same on every machine") {
   const auto first = [](const lifetime& what) {
     lifetime_draws source(stream(1, "pinned"), what);
     (void)source.next();

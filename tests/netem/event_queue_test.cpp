@@ -55,7 +55,7 @@ TEST_CASE("a cancelled event does not happen and does not move the time") {
   CHECK(queue.empty());
 }
 
-TEST_CASE("the handle of a past event cancels nothing even when its place is used again") {
+TEST_CASE("the handle of a past event cancels nothing even when its slot is reused") {
   event_queue queue;
   auto old = queue.push(at(1));
   queue.pop();
@@ -92,7 +92,7 @@ TEST_CASE("a queue agrees with an ordered map under random pushes and cancels an
   }
 }
 
-TEST_CASE("the events of one owner are taken together and those of others stay") {
+TEST_CASE("the events of one owner are taken together and the others stay") {
   event_queue queue;
   for (int i = 0; i < 30; ++i) queue.push(owned(i, 1 + i % 3));
   auto gone = queue.push(owned(99, 2));
@@ -105,7 +105,7 @@ TEST_CASE("the events of one owner are taken together and those of others stay")
   while (!queue.empty()) CHECK(queue.pop().owner != 2);
 }
 
-TEST_CASE("handles from before everything was taken cancel nothing that was pushed after it") {
+TEST_CASE("handles from before take_all cancel no later event") {
   event_queue queue;
   auto old = queue.push(at(1));
   queue.push(at(2));

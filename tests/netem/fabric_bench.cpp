@@ -1,6 +1,6 @@
-// Messages per second through ports: 10,000 actors on 1,000 hosts, each message answered by the
-// next, with and without an observer of every delivered event that hashes it.
-// Usage: fabric_bench [actors] [hosts] [messages]
+// Measures messages per second through ports. There are 10,000 actors on 1,000 hosts, and each
+// message is answered by the next. The run is repeated with an observer that hashes every delivered
+// event. Usage: fabric_bench [actors] [hosts] [messages]
 #include "kernels/base/digest.hpp"
 #include "tests/netem/support/small_world.hpp"
 
@@ -57,7 +57,7 @@ void measure(std::size_t actors, std::size_t hosts, std::size_t messages, bool h
     w.does(where[i % hosts], [&, i](puppet& self) {
       self.send(all[i == 0 ? actors - 1 : i - 1], note{1}), self.quit();
     });
-  auto start = std::clock(); // of the processor: the run is one thread
+  auto start = std::clock(); // processor time: the run has one thread
   w.run();
   auto seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   std::printf(

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What the header of the fabric promises for a message.
+/// The wire size of a message by the header of the fabric.
 template <class T>
 std::uint64_t stated_wire_size(small_world& w, const T& x, const char* type) {
   std::vector<char> buffer;
@@ -94,7 +94,7 @@ TEST_CASE("a bulk message takes its bytes over the narrower of both links and on
   CHECK(w.net->traffic_bytes(0) == 0);
 }
 
-TEST_CASE("two flows share an uplink and the one that is left takes all of it") {
+TEST_CASE("two flows share an uplink and the remaining one takes all of it") {
   small_world w;
   auto a = w.host(8e6), b = w.host(80e6), c = w.host(80e6);
   std::vector<received> got;
@@ -112,14 +112,14 @@ TEST_CASE("two flows share an uplink and the one that is left takes all of it") 
   for (auto& event : w.history)
     if (event.kind == event_kind::message) bytes.push_back(event.wire_bytes);
   REQUIRE(got.size() == 2);
-  // Half the rate until the shorter one is done; then the other is alone.
+  // Both flows have half the rate until the shorter one ends; then the other one has all of it.
   CHECK(got[0].n == 1);
   CHECK(std::abs((got[0].at - at_rate(2 * bytes[0], 8e6)).count()) <= 2);
   CHECK(std::abs((got[1].at - at_rate(bytes[0] + bytes[1], 8e6)).count()) <= 2);
   CHECK(w.net->active_flows() == 0);
 }
 
-TEST_CASE("bulk of one pair goes one after the other") {
+TEST_CASE("bulk of one pair goes one message after the other") {
   small_world w;
   auto a = w.host(8e6), b = w.host(80e6);
   std::vector<received> got;
@@ -173,7 +173,7 @@ TEST_CASE("messages of one pair and class keep their order under jitter") {
   CHECK(std::is_sorted(large.begin(), large.end()));
 }
 
-TEST_CASE("jitter stays within its bounds and uses all of them") {
+TEST_CASE("jitter stays within its bounds and reaches both of them") {
   small_world w;
   w.net->set_path(w.here, w.here, {50ms, 20ms});
   auto a = w.host(8e12), b = w.host(8e12);
@@ -203,7 +203,7 @@ TEST_CASE("the same seed gives the same events and another seed gives others") {
   CHECK_FALSE(std::equal(one.begin(), one.end(), other.begin(), other.end(), same));
 }
 
-TEST_CASE("the wire size is that of the serializer and the stated overhead") {
+TEST_CASE("the wire size is that of the serializer plus the stated overhead") {
   small_world w;
   auto a = w.host(), b = w.host();
   std::vector<received> got;
@@ -255,7 +255,7 @@ TEST_CASE("delays are those of the pair of regions in both directions") {
   CHECK(got[2].at / 1ms == 80);
 }
 
-TEST_CASE("connections that nobody uses are forgotten and order is kept nevertheless") {
+TEST_CASE("unused connections are forgotten and order is kept nevertheless") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 10ms});
   std::vector<received> got;
@@ -265,7 +265,8 @@ TEST_CASE("connections that nobody uses are forgotten and order is kept neverthe
     hosts.push_back(w.host(80e6));
     sinks.push_back(w.collector(hosts.back(), got));
   }
-  // 60 * 59 pairs: more than are kept before idle ones go, three times over.
+  // 60 * 59 pairs are more than the fabric keeps before it drops idle ones. Three rounds drop them
+  // three times.
   for (int round = 0; round < 3; ++round)
     for (auto h : hosts)
       w.does_at(round * 1s, h, [=](puppet& self) {
@@ -277,7 +278,7 @@ TEST_CASE("connections that nobody uses are forgotten and order is kept neverthe
   CHECK(w.net->lost() == 0);
 }
 
-TEST_CASE("the name that was asked for stays as it was when the host gets another") {
+TEST_CASE("a returned name stays as it was when the host gets another name") {
   small_world w;
   const auto nameless = w.net->start_host(w.net->add_machine("", w.here, {8e6}, {8e6}));
   auto&& asked = w.net->name_of(nameless);

@@ -14,7 +14,7 @@ cut from_one(machine_index machine) {
 
 } // namespace
 
-TEST_CASE("a pair is blocked as long as any of its cuts is there") {
+TEST_CASE("a pair is blocked as long as any of its cuts is in force") {
   failure_detector d(5s);
   CHECK_FALSE(d.any_cut());
   const auto first = d.add_cut(from_one(1), 0s),
@@ -28,22 +28,22 @@ TEST_CASE("a pair is blocked as long as any of its cuts is there") {
   CHECK_FALSE(d.any_cut());
 }
 
-TEST_CASE("two machines are cut off when one cut between them has lasted for the detection time, "
-          "in either direction") {
+TEST_CASE(
+    "two machines are cut off when one cut in either direction has lasted for the detection time") {
   failure_detector d(5s);
   const auto number = d.add_cut(from_one(1), 10s);
   CHECK_FALSE(d.cut_off(2, 1, 15s - 1ns));
   CHECK(d.cut_off(2, 1, 15s));
   CHECK(d.cut_off(1, 2, 15s));
   CHECK_FALSE(d.cut_off(2, 3, 15s));
-  // A second cut does not take over the time of the first.
+  // A second cut does not inherit the time of the first one.
   d.add_cut(from_one(1), 16s);
   d.remove_cut(number);
   CHECK_FALSE(d.cut_off(1, 2, 20s));
   CHECK(d.cut_off(1, 2, 21s));
 }
 
-TEST_CASE("a stall begins once, and only its own number gives it up") {
+TEST_CASE("a stall begins once and only its own number gives it up") {
   failure_detector d(5s);
   const auto pair = pair_of(1, 2);
   auto begun = d.stall_of(pair, no_host, 3s);
@@ -62,7 +62,7 @@ TEST_CASE("a stall begins once, and only its own number gives it up") {
   CHECK(d.stall_of(pair, no_host, 9s).what.number != number);
 }
 
-TEST_CASE("stalls that are open again come in the order of their pairs, and the others stay") {
+TEST_CASE("open stalls are taken in the order of their pairs and the others stay") {
   failure_detector d(5s);
   for (const auto pair : {pair_of(3, 1), pair_of(1, 2), pair_of(2, 1)})
     d.stall_of(pair, no_host, 0s);
@@ -83,7 +83,7 @@ TEST_CASE("the stalls of a dead host are those to it and those from it") {
   CHECK_FALSE(d.stall_of(pair_of(3, 1), no_host, 1s).fresh);
 }
 
-TEST_CASE("pauses of a host add up, and one that lasts for the detection time is silence") {
+TEST_CASE("pauses of a host add up and one that lasts for the detection time is silence") {
   failure_detector d(5s);
   CHECK_FALSE(d.paused(9));
   CHECK(d.paused_time(9, 100s) == 0s);
@@ -99,7 +99,7 @@ TEST_CASE("pauses of a host add up, and one that lasts for the detection time is
   CHECK_FALSE(d.still(2, 21s));
 }
 
-TEST_CASE("what waits for the end of a pause comes back in order, and a death takes it away") {
+TEST_CASE("actions that wait for the end of a pause run in order and a death drops them") {
   failure_detector d(5s);
   std::vector<int> ran;
   d.pause(1, 0s);
@@ -114,5 +114,5 @@ TEST_CASE("what waits for the end of a pause comes back in order, and a death ta
   REQUIRE(dropped);
   CHECK(dropped->size() == 1);
   CHECK_FALSE(d.paused(1));
-  CHECK(d.paused_time(1, 9s) == 1s); // a pause that death ends does not count
+  CHECK(d.paused_time(1, 9s) == 1s); // a pause that ends by death does not count
 }

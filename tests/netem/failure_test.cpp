@@ -1,4 +1,5 @@
-// DESIGN section 1, "Failure semantics, equal in all worlds": each sentence a test.
+// The failure semantics of docs/failures.md, which are equal in all worlds: each sentence is a
+// test.
 #include "tests/netem/support/small_world.hpp"
 
 #include <caf/send.hpp>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr double fast = 8e12;
 
-/// An actor of `on` that monitors `whom` and writes down when it learns of the end.
+/// Starts an actor on `on` that monitors `whom`, and records when it learns of the end.
 void watch(small_world& w, host_index on, const caf::actor& whom, std::vector<received>& downs,
            std::uint32_t n = 0) {
   w.does(on, [&, whom, n](puppet& self) {
@@ -33,7 +34,7 @@ caf::actor idle(small_world& w, host_index on) {
 
 } // namespace
 
-TEST_CASE("the kill of a process is seen by each observer after its own delay") {
+TEST_CASE("each observer sees the kill of a process after its own delay") {
   small_world w;
   auto near = w.net->add_region("near"), far = w.net->add_region("far");
   w.net->set_path(w.here, near, {10ms, 0ms});
@@ -50,7 +51,7 @@ TEST_CASE("the kill of a process is seen by each observer after its own delay") 
   CHECK(downs == std::vector<received>{{1s + 10ms, 1}, {1s + 200ms, 2}});
 }
 
-TEST_CASE("the kill of a machine is seen after the detection time") {
+TEST_CASE("each observer sees the kill of a machine after the detection time") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto dying = w.host(), b = w.host();
@@ -62,7 +63,7 @@ TEST_CASE("the kill of a machine is seen after the detection time") {
   CHECK(downs == std::vector<received>{{6s, 0}});
 }
 
-TEST_CASE("the end of an actor is seen after one delay and by its own host at once") {
+TEST_CASE("the end of an actor is seen after one delay and on its own host at once") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(), b = w.host();
@@ -77,7 +78,7 @@ TEST_CASE("the end of an actor is seen after one delay and by its own host at on
   CHECK(downs == std::vector<received>{{1s, 1}, {1s + 10ms, 2}});
 }
 
-TEST_CASE("the end of an actor does not overtake what it had under way") {
+TEST_CASE("the end of an actor does not overtake its messages in flight") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(8e3), b = w.host(fast);
@@ -128,8 +129,8 @@ TEST_CASE("a pending request to a lost host ends by its own timeout") {
           .then([](const note&) { CHECK(false); },
                 [&](caf::error& why) { ends.emplace_back(w.now(), why); });
     };
-    w.does(b, request);        // it has the request when it dies
-    w.does_at(2s, b, request); // it is dead when it is asked
+    w.does(b, request);        // the host dies with the request
+    w.does_at(2s, b, request); // the host is dead when it is asked
     w.clock.at(1s, [&] { w.net->kill(dying, scope); });
     w.run();
     REQUIRE(ends.size() == 2);
@@ -140,7 +141,7 @@ TEST_CASE("a pending request to a lost host ends by its own timeout") {
   }
 }
 
-TEST_CASE("bytes that had not left a dead host are lost and bytes under way arrive") {
+TEST_CASE("bytes that had not left a dead host are lost and bytes in flight arrive") {
   small_world w;
   w.net->set_path(w.here, w.here, {1s, 0ms});
   auto dying = w.host(8e6), b = w.host(8e6);
@@ -149,7 +150,7 @@ TEST_CASE("bytes that had not left a dead host are lost and bytes under way arri
   w.does(dying, [=](puppet& self) {
     for (std::uint32_t n = 1; n <= 3; ++n) self.send(sink, bulk{n, std::string(100'000, 'x')});
   });
-  w.clock.at(150ms, [&] { // one has left, one is being sent, one waits
+  w.clock.at(150ms, [&] { // one message has left, one is being sent, one waits
     CHECK(w.net->active_flows() == 1);
     w.net->kill(dying, kill_scope::machine);
     CHECK(w.net->active_flows() == 0);
@@ -164,7 +165,7 @@ TEST_CASE("bytes that had not left a dead host are lost and bytes under way arri
 TEST_CASE("small messages that wait for the uplink die with their host") {
   small_world w;
   w.net->set_path(w.here, w.here, {1s, 0ms});
-  auto dying = w.host(8e3), b = w.host(fast); // 1000 bytes a second
+  auto dying = w.host(8e3), b = w.host(fast); // 1000 bytes in a second
   std::vector<received> got;
   auto sink = w.collector(b, got);
   w.does(dying, [=](puppet& self) {
@@ -175,7 +176,7 @@ TEST_CASE("small messages that wait for the uplink die with their host") {
   auto bytes = w.wire_bytes_of("note");
   CHECK(got.size() == 250 / bytes);
   CHECK(w.net->lost() == 10 - got.size());
-  // The uplink of the next incarnation is not busy with them.
+  // The messages do not occupy the uplink of the next incarnation.
   auto reborn = w.restart(dying);
   auto start = w.now();
   w.does(reborn, [=](puppet& self) { self.send(sink, note{99}); });
@@ -184,7 +185,7 @@ TEST_CASE("small messages that wait for the uplink die with their host") {
   CHECK(got.back().at == start + 1s + at_rate(bytes, 8e3));
 }
 
-TEST_CASE("bytes to a dead host are lost and its sender's link is free again") {
+TEST_CASE("bytes to a dead host are lost and the sender's link is free again") {
   small_world w;
   auto a = w.host(8e6), dying = w.host(8e6), c = w.host(8e6);
   std::vector<received> none, got;
@@ -197,7 +198,7 @@ TEST_CASE("bytes to a dead host are lost and its sender's link is free again") {
   w.run();
   CHECK(none.empty());
   REQUIRE(got.size() == 1);
-  // One second at half the rate, the rest alone.
+  // One second passes at half the rate; the rest takes the full rate.
   auto bytes = w.wire_bytes_of("bulk");
   CHECK(std::abs((got[0].at - (at_rate(bytes, 8e6) + 500ms)).count()) <= 2);
 }
@@ -224,7 +225,7 @@ TEST_CASE("nothing leaves a dead host even in the middle of the handler that was
     });
   });
   w.run();
-  // What was given to the uplink at the same instant had not left.
+  // Messages that reached the uplink in the same instant had not left.
   CHECK(got.empty());
   CHECK(children <= 1);
   CHECK(later == 0);
@@ -238,7 +239,7 @@ TEST_CASE("nothing enters a dead host") {
   auto a = w.host(), dying = w.host();
   std::vector<received> got;
   auto sink = w.collector(dying, got);
-  w.does(a, [=](puppet& self) { self.send(sink, note{1}); }); // under way when it dies
+  w.does(a, [=](puppet& self) { self.send(sink, note{1}); }); // in flight when the host dies
   w.clock.at(50ms, [&] { w.net->kill(dying, kill_scope::process); });
   w.does_at(1s, a, [=](puppet& self) { self.send(sink, note{2}); });
   w.run();
@@ -264,7 +265,7 @@ TEST_CASE("a restarted host is a new incarnation and old handles never equal new
   CHECK(w.net->host_on(w.net->machine_of(first)) == second);
   auto reborn = w.collector(second, after);
   CHECK(old != reborn);
-  CHECK(old.id() == reborn.id()); // the same place in both incarnations
+  CHECK(old.id() == reborn.id()); // both have the same ordinal
   CHECK(old.node() != reborn.node());
   w.does(a, [=](puppet& self) {
     self.send(old, note{1});
@@ -283,7 +284,7 @@ TEST_CASE("a dead host cannot be killed again and its machine can") {
   CHECK(w.net->kill(w.restart(a), kill_scope::process));
 }
 
-TEST_CASE("who begins to monitor an ended actor learns of it after the delay") {
+TEST_CASE("an actor that begins to monitor an ended actor learns of the end after the delay") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto dying = w.host(), b = w.host();
@@ -297,8 +298,8 @@ TEST_CASE("who begins to monitor an ended actor learns of it after the delay") {
   CHECK(downs == std::vector<received>{{1s + 10ms, 0}});
 }
 
-TEST_CASE("who begins to monitor an actor that is gone for good is told so, by whoever answers at "
-          "its address") {
+TEST_CASE("an actor that begins to monitor a permanently gone actor hears so from a host at its "
+          "address") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto dying = w.host(), b = w.host();
@@ -313,14 +314,14 @@ TEST_CASE("who begins to monitor an actor that is gone for good is told so, by w
     });
   };
   w.clock.at(1s, [&] { w.net->kill(dying, kill_scope::process); });
-  ask_at(2s); // nobody is there, but it might come back
+  ask_at(2s); // nobody answers, and the host might come back
   w.clock.at(3s, [&] { w.restart(dying); });
   ask_at(4s);
   std::uint64_t number = 0;
   w.clock.at(5s, [&] {
     number = w.net->add_cut(cut::between({w.net->machine_of(b)}, traffic_direction::both));
   });
-  ask_at(6s); // who answers is not heard
+  ask_at(6s); // the cut keeps the answer from the watcher
   w.run();
   REQUIRE(why.size() == 3);
   CHECK(why[0] == caf::exit_reason::unreachable);
@@ -328,7 +329,7 @@ TEST_CASE("who begins to monitor an actor that is gone for good is told so, by w
   CHECK(why[2] == caf::exit_reason::unreachable);
 }
 
-TEST_CASE("who stops to monitor learns nothing even if the end is on its way") {
+TEST_CASE("an actor that stops monitoring learns nothing even if the news is on its way") {
   small_world w;
   w.net->set_path(w.here, w.here, {100ms, 0ms});
   auto dying = w.host(), b = w.host();
@@ -349,7 +350,7 @@ TEST_CASE("who stops to monitor learns nothing even if the end is on its way") {
   CHECK(others.size() == 1);
 }
 
-TEST_CASE("an observer whose host has died is not told") {
+TEST_CASE("an observer on a dead host is not told") {
   small_world w;
   w.net->set_path(w.here, w.here, {100ms, 0ms});
   auto dying = w.host(), b = w.host();

@@ -1,5 +1,5 @@
-// docs/failures.md: what each fault does to what is under way, measured in virtual time and on the
-// wall clock.
+// docs/failures.md: the effect of each fault on messages in flight, measured in virtual time and on
+// the wall clock.
 #include "tests/netem/support/small_world.hpp"
 
 #include <caf/send.hpp>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr duration detection = 400ms;
 
-/// Runs `body` in both worlds: it builds, and returns what is checked after 2 s. `is` compares
-/// times: exact in virtual time; on the wall clock not before, and not long after.
+/// Runs `body` in both worlds. The body builds, and returns the checks to make after 2 s. `is`
+/// compares times: exactly in virtual time; on the wall clock, not before and not long after.
 struct in_world {
   small_world w;
   explicit in_world(time_mode mode) : w(mode, 1, 2, detection) {}
@@ -72,14 +72,14 @@ std::vector<std::uint32_t> numbers(const std::vector<received>& of) {
 
 } // namespace
 
-TEST_CASE("a throttle to half doubles a transfer, and the second half of one under way") {
+TEST_CASE("a throttle to half the rate doubles a transfer, and the second half of a running one") {
   both_worlds([](in_world& in) {
     auto& w = in.w;
     auto a = w.host(8e6), b = w.host(8e9), c = w.host(8e6);
     std::vector<received> got, other;
     auto sink = w.collector(b, got), sink2 = w.collector(b, other);
     w.net->set_rates(w.net->machine_of(a), {4e6}, {4e6});
-    CHECK(w.net->rate_up(a).bits_per_second == 8e6); // what its owner says
+    CHECK(w.net->rate_up(a).bits_per_second == 8e6); // the owner's rate
     w.does(a, [=](puppet& self) { self.send(sink, bulk{1, std::string(200'000, 'x')}); });
     w.does(c, [=](puppet& self) { self.send(sink2, bulk{2, std::string(200'000, 'x')}); });
     duration half{};
@@ -103,7 +103,7 @@ TEST_CASE("a throttle to half doubles a transfer, and the second half of one und
   });
 }
 
-TEST_CASE("a line that gets slower delays what is sent from then on, in the given direction") {
+TEST_CASE("a slower line delays later messages in the given direction") {
   both_worlds([](in_world& in) {
     auto& w = in.w;
     w.net->set_path(w.here, w.here, {10ms, 0ms});
@@ -126,7 +126,7 @@ TEST_CASE("a line that gets slower delays what is sent from then on, in the give
   });
 }
 
-TEST_CASE("a one-way cut drops one way") {
+TEST_CASE("a one-way cut drops messages of one direction") {
   both_worlds([](in_world& in) {
     auto& w = in.w;
     w.net->set_path(w.here, w.here, {10ms, 0ms});
@@ -151,7 +151,7 @@ TEST_CASE("a one-way cut drops one way") {
   });
 }
 
-TEST_CASE("what waits for a cut that heals in time arrives in order, late by as long") {
+TEST_CASE("messages that wait at a cut which heals in time arrive late and in order") {
   both_worlds([](in_world& in) {
     auto& w = in.w;
     w.net->set_path(w.here, w.here, {10ms, 0ms});
@@ -163,7 +163,8 @@ TEST_CASE("what waits for a cut that heals in time arrives in order, late by as 
     w.clock.at(100ms, [&] {
       number = w.net->add_cut(cut::isolating({w.net->machine_of(b)}, traffic_direction::both));
     });
-    // One actor sends all three: of several on the wall clock none has to be the first.
+    // One actor sends all three messages. On the wall clock, several senders would have no fixed
+    // order.
     w.does_at(150ms, a, [=](puppet& self) {
       for (std::uint32_t n = 1; n <= 3; ++n) self.send(sink, note{n});
     });
@@ -186,8 +187,7 @@ TEST_CASE("what waits for a cut that heals in time arrives in order, late by as 
   });
 }
 
-TEST_CASE("a cut that stays is given up after the detection time, and what is sent after it healed "
-          "gets through") {
+TEST_CASE("a lasting cut is given up after the detection time and later messages get through") {
   both_worlds([](in_world& in) {
     auto& w = in.w;
     w.net->set_path(w.here, w.here, {10ms, 0ms});
@@ -237,18 +237,18 @@ TEST_CASE("two cuts of one pair end with the later one") {
   CHECK(got[0].at >= 4s);
 }
 
-TEST_CASE("a paused host answers late and takes an answer that came in time for one") {
+TEST_CASE("a paused host answers late and takes an answer that came in time as timely") {
   both_worlds([](in_world& in) {
     auto& w = in.w;
     w.net->set_path(w.here, w.here, {40ms, 0ms});
     auto a = w.host(8e12), b = w.host(8e12);
-    // A vector for each actor: on the wall clock those of one host go on in several threads.
+    // Each actor has its own vector: on the wall clock, actors of one host run on several threads.
     std::vector<received> got, late, answers, others_answers, ticks;
     auto sink = w.collector(a, got), other = w.collector(b, ticks);
     std::atomic<int> timeouts{0};
-    // Steps are 30 ms apart, so that a thread that wakes late on the wall clock does not change
-    // their order. Its question is answered while it is paused, and its timeout is over when it
-    // goes on.
+    // Steps are 30 ms apart, so that a late thread on the wall clock does not change their order.
+    // The question of the actor is answered during the pause, and its timeout has passed when the
+    // host resumes.
     w.does_at(100ms, a, [&](puppet& self) {
       self.request(other, 200ms, ask{7})
           .then(
@@ -262,7 +262,7 @@ TEST_CASE("a paused host answers late and takes an answer that came in time for 
       self.delayed_send(&self, 250ms, note{1});
       self.delayed_send(&self, 300ms, note{2});
     });
-    duration paused{}, resumed{}; // on the wall clock a little later than they should be
+    duration paused{}, resumed{}; // on the wall clock, a little later than planned
     w.clock.at(130ms, [&] {
       CHECK(w.net->pause(a));
       paused = w.now();
@@ -296,7 +296,7 @@ TEST_CASE("a paused host answers late and takes an answer that came in time for 
   });
 }
 
-TEST_CASE("who watches a host that is paused for long is told, and the host goes on all the same") {
+TEST_CASE("observers of a host in a long pause are told and the host continues nevertheless") {
   both_worlds([](in_world& in) {
     auto& w = in.w;
     w.net->set_path(w.here, w.here, {10ms, 0ms});
@@ -316,7 +316,7 @@ TEST_CASE("who watches a host that is paused for long is told, and the host goes
   });
 }
 
-TEST_CASE("a host killed while it is paused handles nothing more") {
+TEST_CASE("a host that is killed in a pause handles no more messages") {
   both_worlds([](in_world& in) {
     auto& w = in.w;
     auto a = w.host(8e12), b = w.host(8e12);

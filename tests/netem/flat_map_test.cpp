@@ -8,14 +8,14 @@
 using namespace shoal;
 using namespace shoal::netem;
 
-TEST_CASE("a flat map holds what a standard map holds, through insertions, erasures and sweeps") {
+TEST_CASE("a flat map equals a standard map through insertions and erasures and sweeps") {
   flat_map<std::uint64_t> map;
   std::unordered_map<std::uint64_t, std::uint64_t> reference;
   auto draws = stream(1, "flat_map_test");
   CHECK(map.find(1) == nullptr);
   CHECK_FALSE(map.erase(1));
   for (int step = 0; step < 200'000; ++step) {
-    // Few keys, some of which differ in the upper half alone: pairs of hosts do.
+    // Few keys are used, and some differ in the upper half only, as pairs of hosts do.
     auto key = draws.below(600) | draws.below(3) << 32;
     switch (draws.below(5)) {
     case 0:

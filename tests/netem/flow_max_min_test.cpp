@@ -1,4 +1,4 @@
-// max_min: the incremental solution equals the one from scratch, and is max-min fair by itself.
+// The incremental solution of max_min equals the one from scratch, and is max-min fair by itself.
 #include "kernels/base/rng.hpp"
 #include "netem/max_min.hpp"
 #include "netem/max_min_reference.hpp"
@@ -14,7 +14,7 @@ namespace {
 using namespace shoal;
 using namespace shoal::netem;
 
-// A solver beside a plain record of what is in it.
+// A solver beside a plain record of its flows.
 struct pair_of_solvers {
   struct entry {
     max_min::flow_index flow;
@@ -53,15 +53,15 @@ struct pair_of_solvers {
     double worst = 0;
     for (std::size_t i = 0; i < flows.size(); ++i) {
       const double rate = solver.rate(flows[i].flow);
-      // On a link of no capacity either side may be left with a rounding error.
+      // On a link without capacity, either side may have a rounding error left.
       const double difference = std::abs(rate - expected[i]);
       if (difference > 1e-14) worst = std::max(worst, difference / std::max(rate, expected[i]));
     }
     return worst;
   }
 
-  // Feasible, and every flow has a bottleneck: its cap, or a full link on which it is a highest
-  // one.
+  // The rates are feasible, and every flow has a bottleneck: its cap, or a full link on which its
+  // level is the highest.
   bool is_max_min_fair(double tolerance = 1e-9) const {
     std::vector<double> used(capacities.size(), 0), highest(capacities.size(), 0);
     for (const auto& f : flows)
@@ -87,7 +87,7 @@ struct pair_of_solvers {
   }
 };
 
-// What a kind of graph looks like: which path the next flow takes.
+// The kinds of graphs, which determine the path of the next flow.
 enum class shape { star, mesh, trunk, weighted };
 
 max_min_demand random_demand(shape kind, std::size_t links, rng& draw) {
@@ -105,11 +105,11 @@ max_min_demand random_demand(shape kind, std::size_t links, rng& draw) {
   } else {
     const auto from = draw.below(half), to = draw.below(half);
     demand.path = {{id(from), 1}, {id(half + to), 1}};
-    if (kind == shape::trunk && from % 2 != to % 2) // two sides joined by the last link
+    if (kind == shape::trunk && from % 2 != to % 2) // the last link joins the two sides
       demand.path.push_back({id(2 * half), 1});
     if (kind == shape::weighted) {
       demand.weight = draw.uniform(0.1, 3);
-      if (from != to) { // acknowledgements, as SimGrid's cross-traffic has them
+      if (from != to) { // acknowledgements, as in SimGrid's cross-traffic
         demand.path.push_back({id(to), 0.05});
         demand.path.push_back({id(half + from), 0.05});
       }
@@ -117,7 +117,7 @@ max_min_demand random_demand(shape kind, std::size_t links, rng& draw) {
   }
   const auto kind_of_cap = draw.below(4);
   if (kind_of_cap == 0) demand.cap = draw.uniform(0.05, 5);
-  if (kind_of_cap == 1) demand.cap = 1; // ties with other caps
+  if (kind_of_cap == 1) demand.cap = 1; // equals other caps
   return demand;
 }
 
@@ -155,8 +155,9 @@ void churn(shape kind, std::size_t links, std::size_t target, std::size_t steps,
 } // namespace
 
 TEST_CASE("rates from scratch are those of a worked example") {
-  // Bertsekas and Gallager, section 6.5.2: three flows share a link of 1, one of them goes on over
-  // a link of 1 that it shares with another: 1/3 each, and 2/3 for the other.
+  // Bertsekas and Gallager, section 6.5.2: three flows share a link of capacity 1. One of them also
+  // shares a second link of capacity 1 with a fourth flow. The rates are 1/3 each, and 2/3 for the
+  // fourth flow.
   const link_id a{0}, b{1};
   const std::vector<double> capacities{1, 1};
   const std::vector<max_min_demand> flows{
@@ -168,7 +169,7 @@ TEST_CASE("rates from scratch are those of a worked example") {
   CHECK(rates[3] == doctest::Approx(0.6));
 }
 
-TEST_CASE("a change moves the rates of those whom it concerns and of nobody else") {
+TEST_CASE("a change moves only the rates that it concerns") {
   pair_of_solvers both;
   const auto a = both.link(10), b = both.link(6), c = both.link(100), d = both.link(2);
   both.add({{{a, 1}, {b, 1}}});
@@ -181,7 +182,7 @@ TEST_CASE("a change moves the rates of those whom it concerns and of nobody else
   CHECK(both.solver.bottleneck(0) == b);
   CHECK(both.solver.fill_level(c) == unlimited);
 
-  both.set_capacity(3, 5); // the third flow shares a link with the second, which has room
+  both.set_capacity(3, 5); // the third flow shares a link with the second one, which has room
   const auto changed = both.solver.solve();
   REQUIRE(changed.size() == 1);
   CHECK(changed[0] == 2);
@@ -190,7 +191,7 @@ TEST_CASE("a change moves the rates of those whom it concerns and of nobody else
 }
 
 TEST_CASE("a change runs along a chain of bottlenecks as far as it must") {
-  // Link i carries flow i and flow i + 1: an end at one side moves every rate.
+  // Link i carries flow i and flow i + 1, so the end of a flow at one side moves every rate.
   pair_of_solvers both;
   std::vector<link_id> links;
   for (int i = 0; i < 200; ++i) links.push_back(both.link(10 + i));
@@ -205,7 +206,7 @@ TEST_CASE("a change runs along a chain of bottlenecks as far as it must") {
   CHECK(both.worst_difference_from_scratch() <= 1e-9);
 }
 
-TEST_CASE("a link of no capacity stops its flows and lets them go when it has some") {
+TEST_CASE("a link without capacity stops its flows and lets them go when it has some") {
   pair_of_solvers both;
   const auto a = both.link(0), b = both.link(4);
   both.add({{{a, 1}, {b, 1}}});
@@ -219,7 +220,7 @@ TEST_CASE("a link of no capacity stops its flows and lets them go when it has so
   CHECK(both.solver.rate(1) == 3);
 }
 
-TEST_CASE("a flow that comes and goes between two solutions leaves nothing behind") {
+TEST_CASE("a flow that starts and ends between two solutions leaves nothing behind") {
   pair_of_solvers both;
   const auto a = both.link(4);
   both.add({{{a, 1}}});
@@ -257,7 +258,7 @@ TEST_CASE("incremental rates equal those from scratch with weights and cross-tra
 }
 
 TEST_CASE(
-    "incremental rates equal those from scratch among thousands of flows of overlapping groups") {
+    "incremental rates equal those from scratch among thousands of flows in overlapping groups") {
   auto draw = stream(5, "groups");
   pair_of_solvers both;
   constexpr std::size_t peers = 256, group = 16;

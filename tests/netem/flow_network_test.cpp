@@ -1,4 +1,4 @@
-// flow_network: closed forms first, then what must hold under any churn of flows.
+// flow_network: closed forms first, then invariants under any churn of flows.
 #include "kernels/base/rng.hpp"
 #include "netem/flow_network.hpp"
 
@@ -65,7 +65,7 @@ TEST_CASE("one flow takes bytes over the narrowest link: t = 8 S / min(up, down)
   CHECK(net.next_completion() == std::nullopt);
 }
 
-TEST_CASE("a flow's cap holds it back: t = 8 S / cap") {
+TEST_CASE("a cap limits its flow: t = 8 S / cap") {
   flow_network net;
   const auto h = star(net, 2, 100 * Mbit, 100 * Mbit);
   const auto f = send(net, h[0], h[1], MB, 0ns, 0, 8 * Mbit);
@@ -80,8 +80,8 @@ TEST_CASE("completion is rounded up to a nanosecond") {
   CHECK(net.next_completion() == 2'666'666'667ns);
 }
 
-TEST_CASE("two flows on a link have half each, and what is left has all of it") {
-  // 10 MB and 20 MB over 80 Mbit/s: both at 5 MB/s until 2 s, then 10 MB more at 10 MB/s.
+TEST_CASE("two flows on a link have half each and the remaining flow has all of it") {
+  // 10 MB and 20 MB share 80 Mbit/s: both go at 5 MB/s until 2 s; then 10 MB more go at 10 MB/s.
   flow_network net;
   const auto h = star(net, 3, 80 * Mbit, 1000 * Mbit);
   send(net, h[0], h[1], 10 * MB, 0ns, 1);
@@ -94,7 +94,7 @@ TEST_CASE("two flows on a link have half each, and what is left has all of it") 
   CHECK(out[1].at == 3s);
 }
 
-TEST_CASE("what a capped flow leaves goes to the others: (C - cap) / (n - 1)") {
+TEST_CASE("capacity that a capped flow leaves goes to the others: (C - cap) / (n - 1)") {
   flow_network net;
   const auto h = star(net, 4, 100 * Mbit, 1000 * Mbit);
   const auto slow = send(net, h[0], h[1], MB, 0ns, 0, 10 * Mbit);
@@ -111,7 +111,7 @@ TEST_CASE("what a capped flow leaves goes to the others: (C - cap) / (n - 1)") {
   CHECK(net.rate(b) == 20 * Mbit);
 }
 
-TEST_CASE("incast of n flows takes n S over the receiver's link, all ending together") {
+TEST_CASE("incast of n flows takes n S over the receiver's link and all flows end together") {
   for (const std::size_t n : {2, 7, 100}) {
     flow_network net;
     const auto h = star(net, n + 1, 100 * Mbit, 80 * Mbit);
@@ -127,7 +127,7 @@ TEST_CASE("incast of n flows takes n S over the receiver's link, all ending toge
   }
 }
 
-TEST_CASE("in a ring nobody shares: t = 8 S / min(up, down) for each") {
+TEST_CASE("in a ring no two flows share a link: t = 8 S / min(up, down) for each") {
   flow_network net;
   constexpr std::size_t n = 16;
   const auto h = star(net, n, 50 * Mbit, 80 * Mbit);
@@ -168,20 +168,20 @@ TEST_CASE("a home that two peers share divides its link between them") {
   CHECK(out[1].at == 6s);
 }
 
-TEST_CASE("a change of capacity counts from its moment on") {
+TEST_CASE("a change of capacity takes effect at its time") {
   flow_network net;
   const auto h = star(net, 2, 80 * Mbit, 1000 * Mbit);
   const auto f = send(net, h[0], h[1], 30 * MB, 0ns);
-  net.set_capacity(h[0].up, 40 * Mbit, 1s); // 20 MB left at 5 MB/s
+  net.set_capacity(h[0].up, 40 * Mbit, 1s); // 20 MB are left at 5 MB/s
   CHECK(net.next_completion() == 5s);
   net.set_capacity(h[0].up, 0, 2s);
   CHECK(net.next_completion() == std::nullopt);
   CHECK(net.expected_end(f) == duration::max());
-  net.set_capacity(h[0].up, 120 * Mbit, 10s); // 15 MB left
+  net.set_capacity(h[0].up, 120 * Mbit, 10s); // 15 MB are left
   CHECK(net.next_completion() == 11s);
 }
 
-TEST_CASE("a cancelled flow says what was left and frees its share") {
+TEST_CASE("a cancelled flow returns its remaining bytes and frees its share") {
   flow_network net;
   const auto h = star(net, 3, 80 * Mbit, 1000 * Mbit);
   const auto a = send(net, h[0], h[1], 10 * MB, 0ns);
@@ -210,7 +210,7 @@ TEST_CASE("flows of no bytes or without any limit end at once") {
   CHECK(net.next_completion() == 2s);
 }
 
-TEST_CASE("a long advance passes through every end in order, with the rates that each leaves") {
+TEST_CASE("a long advance passes every end in order and applies the changed rates") {
   flow_network net;
   const auto h = star(net, 4, 80 * Mbit, 1000 * Mbit);
   send(net, h[0], h[1], 10 * MB, 0ns, 1);
@@ -237,7 +237,7 @@ TEST_CASE("under random churn bytes are conserved, time is monotone and no link 
     }
     struct record {
       std::uint64_t bytes;
-      double moved = 0; // integrated outside
+      double moved = 0; // integrated by the test
     };
     std::map<flow_id, record> open;
     std::vector<finished_flow> out;
@@ -257,7 +257,7 @@ TEST_CASE("under random churn bytes are conserved, time is monotone and no link 
           REQUIRE(f.at >= last);
           last = f.at;
           const auto& r = open.at(f.flow);
-          // Rounded up to a nanosecond, so up to 0.00625 bytes too many at 50 Mbit/s.
+          // An end is rounded up to a nanosecond, which is up to 0.00625 bytes at 50 Mbit/s.
           worst = std::max(worst, std::abs(r.moved - static_cast<double>(r.bytes)));
           open.erase(f.flow);
         }

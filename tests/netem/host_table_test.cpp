@@ -28,7 +28,7 @@ fabric_link no_fabric() {
 
 } // namespace
 
-TEST_CASE("incarnations of a machine count up, and a given number counts on from there") {
+TEST_CASE("incarnations of a machine count up and a given number sets the count") {
   host_table t(nullptr, nullptr);
   CHECK(t.running(3) == no_host);
   CHECK(t.next_incarnation(3, {}) == 0);
@@ -49,7 +49,7 @@ TEST_CASE("a node id has the name of its machine and the number of its incarnati
   CHECK(host_table::first_of(fourth) == first);
   CHECK(host_table::first_of(host_table::node_of("home-2", 4)) != first);
   CHECK_FALSE(host_table::is_ours(caf::node_id{}));
-  // CAF takes process 0 for none: the largest incarnation has no node id.
+  // CAF takes process id 0 for an invalid node, so the largest incarnation has no node id.
   CHECK_FALSE(host_table::is_ours(host_table::node_of("home-1", 0xffffffff)));
 }
 
@@ -84,7 +84,7 @@ TEST_CASE(
   CHECK(t.find(other->id())->where.host == b);
 
   const auto port = t.port_of(second);
-  CHECK(port->id() == 2); // its ordinal and one
+  CHECK(port->id() == 2); // the ordinal plus one
   CHECK(port->node() == t[a].node);
   CHECK(t.port_of(second) == port);
 
@@ -99,8 +99,7 @@ TEST_CASE(
   w.run();
 }
 
-TEST_CASE("addresses of actors elsewhere stay the same while somebody has them, and are dropped by "
-          "and by") {
+TEST_CASE("addresses of actors elsewhere are stable while used and are dropped later") {
   small_world w;
   host_table t(&*w.system, no_fabric());
   const auto away = t.add(on_machine(0, "away", 0, true));
@@ -113,12 +112,12 @@ TEST_CASE("addresses of actors elsewhere stay the same while somebody has them, 
   CHECK(dropped.size() == 63);
   CHECK(t[away].ports.size() == 2);
   CHECK(t.port_at(away, 1000, dropped) == kept);
-  t[away].alive = false; // of a dead host none is kept
+  t[away].alive = false; // a dead host keeps none
   t.port_at(away, 2000, dropped);
   CHECK(t[away].ports.size() == 2);
 }
 
-TEST_CASE("small messages of a pair arrive in order, and a quiet pair is forgotten") {
+TEST_CASE("small messages of a pair arrive in order and an idle pair is forgotten") {
   small_lines lines;
   CHECK(lines.in_order(1, 50ms, 0s) == 50ms);
   CHECK(lines.in_order(1, 30ms, 10ms) == 50ms);
@@ -131,7 +130,7 @@ TEST_CASE("small messages of a pair arrive in order, and a quiet pair is forgott
   CHECK(lines.behind_last(999, 7ms) == 2s);
 }
 
-TEST_CASE("numbers of messages are used again, and a taken message leaves nothing behind") {
+TEST_CASE("message numbers are reused and a taken message leaves nothing behind") {
   message_table t;
   const auto first = t.keep({.address = {}, .element = {}, .from = {}, .to = {}, .bytes = 1});
   const auto second = t.keep({.address = {}, .element = {}, .from = {}, .to = {}, .bytes = 2});
@@ -146,7 +145,7 @@ TEST_CASE("numbers of messages are used again, and a taken message leaves nothin
 
 namespace {
 
-/// Says when it ends.
+/// An observer that counts its end.
 struct hook final : caf::attachable {
   explicit hook(int& count) : count_(count) {}
   ~hook() override { ++count_; }

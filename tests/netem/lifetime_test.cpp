@@ -18,7 +18,7 @@ extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 
 namespace {
 
-/// Bytes that are allocated and not freed.
+/// The allocated bytes.
 std::int64_t allocated() {
 #if defined(__SANITIZE_ADDRESS__)
   return static_cast<std::int64_t>(__sanitizer_get_current_allocated_bytes());
@@ -77,8 +77,8 @@ TEST_CASE("one hundred thousand lives and deaths of published actors leave nothi
   CHECK(port::live() == 0);
   CHECK(w.clock.live_actors() == 0);
   CHECK(w.clock.pending_events() == 0);
-  // What is kept for each actor that ever lived: its host and the head of its timers, 8 bytes, in
-  // vectors that may be half empty; two actors to a cycle.
+  // For each actor that ever lived, two vectors keep its host and the head of its timers. These are
+  // 8 bytes, in vectors that may be half empty; a cycle has two actors.
   CHECK(allocated() - before < 2 * 90'000 * 20);
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("a host that restarts one thousand times leaves nothing of its past li
   auto before = allocated();
   live(900);
   CHECK(w.net->incarnation(a) == 1000);
-  CHECK(got.size() == 1000); // the notes; no bulk was done
+  CHECK(got.size() == 1000); // the notes; no bulk was complete
   CHECK(puppet::live() == 1);
   CHECK(port::live() == 1);
   CHECK(w.net->active_flows() == 0);
@@ -139,7 +139,7 @@ TEST_CASE("a host that restarts one thousand times leaves nothing of its past li
   CHECK(allocated() - before < 900 * 1000);
 }
 
-TEST_CASE("who lives long does not remember those who watched it and died") {
+TEST_CASE("a long-lived actor does not remember observers that died") {
   small_world w;
   auto a = w.host(), b = w.host();
   auto watched = w.spawn_public(a, [](puppet&) -> caf::behavior { return {[](const note&) {}}; });
@@ -159,10 +159,10 @@ TEST_CASE("who lives long does not remember those who watched it and died") {
   live(100);
   auto before = allocated();
   live(2000);
-  // A watch takes more than a hundred bytes, and 100,000 were begun; besides, each life of a host
-  // is known for ever.
+  // A watch takes more than a hundred bytes, and 100,000 were begun. Besides, each life of a host
+  // is known forever.
   CHECK(allocated() - before < 2000 * 1000);
-  // Who is alive is told, once.
+  // A live observer is told once.
   int downs = 0;
   w.does(b, [&](puppet& self) {
     self.on_down = [&](const caf::down_msg&) { ++downs; };
@@ -174,7 +174,7 @@ TEST_CASE("who lives long does not remember those who watched it and died") {
   CHECK(downs == 1);
 }
 
-TEST_CASE("a world ends cleanly with everything in flight") {
+TEST_CASE("a world in virtual time ends cleanly with everything in flight") {
   for (auto stop_at : {0ms, 1ms, 15ms, 60ms, 400ms}) {
     {
       small_world w;

@@ -24,7 +24,7 @@ std::string problems(const std::string& text) {
 
 } // namespace
 
-TEST_CASE("a line trace says what changes when, and leaves the rest") {
+TEST_CASE("a line trace changes the given values at their times and keeps the others") {
   const auto made = read("time,up,down,delay,loss\r\n\n0,20Mbit,100Mbit,15ms,0%\n30.5,5Mbit,,,1.5% "
                          "# evening\n1min,,,200ms,0.25\n");
   CHECK(made.problems.empty());
@@ -34,13 +34,13 @@ TEST_CASE("a line trace says what changes when, and leaves the rest") {
   CHECK(made.changes[2] == line_change{60s, {}, {}, 200ms, 0.25});
 }
 
-TEST_CASE("columns may be left out and stand in any order behind the time") {
+TEST_CASE("columns may be left out and may be in any order after the time") {
   const auto made = read("time,loss,up\n0,1%,1MB/s\n");
   REQUIRE(made.changes.size() == 1);
   CHECK(made.changes[0] == line_change{0s, data_rate{8e6}, {}, {}, 0.01});
 }
 
-TEST_CASE("what is wrong with a line trace is said with its place") {
+TEST_CASE("faults of a line trace are reported with their places") {
   CHECK(problems("") == "1:1: empty: expected a header such as 'time,up,down,delay,loss'\n");
   CHECK(problems("up,time\n") == "1:1: the first column has to be 'time'\n");
   CHECK(problems("time\n0\n") == "1:1: a 'time' and nothing that changes\n");

@@ -21,7 +21,7 @@ delivered_event numbered(std::uint64_t number) {
   return out;
 }
 
-/// Whether another thread gets the lock.
+/// True if another thread can take the lock.
 bool is_free(reporting_mutex& mutex) {
   auto other = std::async(std::launch::async, [&] { std::lock_guard guard(mutex); });
   const bool out = other.wait_for(200ms) == std::future_status::ready;
@@ -30,7 +30,8 @@ bool is_free(reporting_mutex& mutex) {
 
 } // namespace
 
-TEST_CASE("reports are given after the lock is released, events and transfers in their order") {
+TEST_CASE(
+    "reports are given after the lock is released and events and transfers keep their order") {
   std::vector<std::uint64_t> told;
   std::vector<bool> free;
   reporting_mutex* watched = nullptr;
@@ -72,10 +73,9 @@ TEST_CASE("a callback may begin sections of its own and report in them") {
   CHECK(told == std::vector<std::uint64_t>{1, 2, 3, 10});
 }
 
-TEST_CASE(
-    "reports of several threads come one at a time, in the order in which they had the lock") {
+TEST_CASE("reports of several threads come one at a time in the order of their sections") {
   std::uint64_t next = 0;          // guarded by the mutex
-  std::vector<std::uint64_t> told; // guarded by the turns alone
+  std::vector<std::uint64_t> told; // guarded by the turns only
   std::atomic<int> inside{0};
   int most = 0;
   reporting_mutex mutex(
@@ -100,7 +100,7 @@ TEST_CASE(
   CHECK(most == 1);
 }
 
-TEST_CASE("no report is given after reporting has stopped, and none is being given then") {
+TEST_CASE("no report is given or in progress after reporting has stopped") {
   std::atomic<bool> stopped{false}, late{false};
   reporting_mutex mutex(
       [&](const delivered_event&) {
@@ -151,13 +151,12 @@ TEST_CASE("a callback of the fabric may ask the fabric and may even change it") 
   w.watch = [](const delivered_event&) {};
 }
 
-// -- what is lost is destroyed when the lock is free
-// -----------------------------------------------
+// -- lost messages are destroyed without the lock -------------------------------------------------
 
 namespace {
 
-/// Lost messages carry one of these: it notes whether another thread can ask the fabric while it
-/// ends.
+/// A part of messages that are lost. Its destructor records whether another thread can query the
+/// fabric.
 struct end_witness {
   small_world* in = nullptr;
   std::atomic<int>* ended = nullptr;
@@ -192,10 +191,10 @@ struct lost_world : small_world {
   std::shared_ptr<end_witness> witness() {
     return std::make_shared<end_witness>(this, &ended, &under_lock);
   }
-  /// A small message and three of bulk, from `a` to `b`.
+  /// Sends a small message and three bulk messages from `a` to `b`.
   void send_some() {
     does(a, [this](puppet& self) {
-      self.send(sink, bulk{0, {}, witness()}); // this one is small
+      self.send(sink, bulk{0, {}, witness()}); // this message is small
       for (std::uint32_t n = 1; n <= 3; ++n)
         self.send(sink, bulk{n, std::string(1'000'000, 'x'), witness()});
       self.quit();
@@ -205,7 +204,7 @@ struct lost_world : small_world {
 
 } // namespace
 
-TEST_CASE("messages that a death loses end when the fabric's lock is free") {
+TEST_CASE("messages that a death loses are destroyed without the fabric's lock") {
   for (const bool sender_dies : {true, false}) {
     lost_world w;
     w.send_some();
@@ -217,7 +216,7 @@ TEST_CASE("messages that a death loses end when the fabric's lock is free") {
   }
 }
 
-TEST_CASE("messages that a cut makes a connection give up end when the fabric's lock is free") {
+TEST_CASE("messages on a connection that a cut ends are destroyed without the fabric's lock") {
   lost_world w;
   w.net->add_cut(cut::isolating({w.net->machine_of(w.b)}, traffic_direction::both));
   w.send_some();
@@ -227,8 +226,8 @@ TEST_CASE("messages that a cut makes a connection give up end when the fabric's 
   CHECK(w.under_lock == 0);
 }
 
-TEST_CASE(
-    "messages that wait at a cut when their receiver dies end when the fabric's lock is free") {
+TEST_CASE("messages that wait at a cut when their receiver dies are destroyed without the fabric's "
+          "lock") {
   lost_world w;
   w.net->add_cut(cut::isolating({w.net->machine_of(w.b)}, traffic_direction::both));
   w.send_some();

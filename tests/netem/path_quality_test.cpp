@@ -41,7 +41,7 @@ path_quality shaken(jitter_shape shape, double correlation = 0) {
 
 } // namespace
 
-TEST_CASE("each jitter has its mean, its width and its shape") {
+TEST_CASE("each jitter has its mean and its width and its shape") {
   const auto uniform = of(shaken(jitter_shape::uniform), 200'000);
   CHECK(uniform.mean == doctest::Approx(100).epsilon(0.002));
   CHECK(uniform.deviation == doctest::Approx(10 / std::sqrt(3)).epsilon(0.01));
@@ -50,7 +50,7 @@ TEST_CASE("each jitter has its mean, its width and its shape") {
   const auto normal = of(shaken(jitter_shape::normal), 200'000);
   CHECK(normal.mean == doctest::Approx(100).epsilon(0.002));
   CHECK(normal.deviation == doctest::Approx(10).epsilon(0.01));
-  // Pareto of shape 3, cut at 4 deviations: no delay far below the mean, a long tail above.
+  // Pareto of shape 3, cut at 4 deviations, has no delay far below the mean and a long tail above.
   const auto pareto = of(shaken(jitter_shape::pareto), 200'000);
   CHECK(pareto.least == doctest::Approx(100 - 10 * 0.5 / 0.8660254).epsilon(0.001));
   CHECK(pareto.most == doctest::Approx(140).epsilon(0.001));
@@ -60,7 +60,7 @@ TEST_CASE("each jitter has its mean, its width and its shape") {
   CHECK(mixed.most > 120);
 }
 
-TEST_CASE("correlation leaves the distribution as it is, and neighbours are alike") {
+TEST_CASE("correlation keeps the distribution and makes neighbours alike") {
   for (const auto shape : {jitter_shape::uniform, jitter_shape::normal, jitter_shape::pareto}) {
     path_memory memory;
     const auto alone = of(shaken(shape), 200'000),
@@ -101,7 +101,7 @@ TEST_CASE("losses come as often as their model says, alone or in bursts") {
   alone.rate = 0.05;
   CHECK(measured(alone, 1) == doctest::Approx(0.05).epsilon(0.03));
   CHECK(measured(alone, 3) == doctest::Approx(1 - std::pow(0.95, 3)).epsilon(0.03));
-  // p / (p + r) of the packets find the bad state; a burst is 1 / r packets long on average and is
+  // p / (p + r) of the packets are in the bad state. A burst has 1 / r packets on average, and is
   // one loss event.
   loss_model bursts;
   bursts.p = 0.01;
@@ -112,7 +112,7 @@ TEST_CASE("losses come as often as their model says, alone or in bursts") {
   CHECK(loss_model{}.any() == false);
 }
 
-TEST_CASE("a burst does not outlast a timeout: what was lost in one gets through as any other") {
+TEST_CASE("a burst does not outlast a timeout: a message that it lost gets through as usual") {
   loss_model bursts;
   bursts.p = 0.01;
   bursts.r = 0.05;
@@ -129,7 +129,7 @@ TEST_CASE("a burst does not outlast a timeout: what was lost in one gets through
   CHECK(static_cast<double>(lost_twice) / lost == doctest::Approx(bursts.mean()).epsilon(0.05));
 }
 
-TEST_CASE("coordinates: the plane's distance and both heights") {
+TEST_CASE("the distance of coordinates is that in the plane plus both heights") {
   CHECK(distance({0.03, 0, 0.005}, {0, 0.04, 0.002}) == 57ms);
   CHECK(distance({0.01, 0.01, 0.001}, {0.01, 0.01, 0.001}) == 2ms);
 }

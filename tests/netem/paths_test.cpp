@@ -1,5 +1,4 @@
-// What ways between hosts do to messages: lines, shared links, coordinates, loss, duplicates,
-// reordering.
+// The effects of paths on messages: lines, shared links, coordinates, loss, duplicates, reordering.
 #include "tests/netem/support/small_world.hpp"
 
 #include <caf/send.hpp>
@@ -22,7 +21,7 @@ host_index host_with(small_world& w, machine_options options) {
   return w.net->start_host(w.net->add_machine(options));
 }
 
-/// When a note sent at time 0 arrives.
+/// The arrival of a note that is sent at time 0.
 duration note_time(small_world& w, host_index from, host_index to) {
   std::vector<received> got;
   auto sink = w.collector(to, got);
@@ -34,7 +33,7 @@ duration note_time(small_world& w, host_index from, host_index to) {
 
 } // namespace
 
-TEST_CASE("the delays of both lines come on top of the delay between the regions") {
+TEST_CASE("the delays of both lines add to the delay between the regions") {
   small_world w;
   w.net->set_path(w.here, w.here, {.delay = 50ms});
   auto a = host_with(w, {.line = {.delay = 7ms}});
@@ -43,7 +42,7 @@ TEST_CASE("the delays of both lines come on top of the delay between the regions
   CHECK(to_seconds(note_time(w, a, b)) == doctest::Approx(0.077).epsilon(1e-4));
 }
 
-TEST_CASE("between hosts with coordinates their distance is the delay") {
+TEST_CASE("the delay between hosts with coordinates is their distance") {
   small_world w;
   w.net->set_path(w.here, w.here, {.delay = 500ms});
   auto a = host_with(w, {.line = {.delay = 1ms}, .at = coordinates{0.03, 0, 0.005}});
@@ -54,7 +53,7 @@ TEST_CASE("between hosts with coordinates their distance is the delay") {
   CHECK(to_seconds(note_time(w, a, b)) == doctest::Approx(0.058).epsilon(1e-4));
 }
 
-TEST_CASE("a home's line is shared by those in it, and not used between them") {
+TEST_CASE("hosts in a home share its line, but not for messages between them") {
   small_world w;
   auto region = w.net->add_site("region", {1e9}, {1e9});
   auto home = w.net->add_site("home", {8e6}, {8e7}, region);
@@ -67,7 +66,7 @@ TEST_CASE("a home's line is shared by those in it, and not used between them") {
   w.does(b, [other, &megabyte](puppet& self) { self.send(other, bulk{2, megabyte}); });
   w.run();
   REQUIRE(got.size() == 2);
-  // 2 MB through 1 MB/s; headers are 2.8 %.
+  // 2 MB pass 1 MB/s; headers are 2.8 %.
   CHECK(to_seconds(got.back().at) == doctest::Approx(2.056).epsilon(0.002));
   std::vector<received> inside;
   auto neighbour = w.collector(b, inside);
@@ -88,7 +87,7 @@ TEST_CASE("the links of a transfer have names") {
   CHECK(w.net->name_of(link_id{3}) == "downlink of pc");
 }
 
-TEST_CASE("a lost small message comes after a timeout, and those behind it wait") {
+TEST_CASE("a lost small message comes after a timeout and later ones wait for it") {
   small_world w;
   path_quality lossy{.delay = 50ms};
   lossy.loss.rate = 0.2;
@@ -106,11 +105,11 @@ TEST_CASE("a lost small message comes after a timeout, and those behind it wait"
   REQUIRE(got.size() == 2 * count);
   std::uint32_t late = 0;
   for (std::uint32_t n = 0; n < count; ++n) {
-    CHECK(got[2 * n].n == 2 * n); // in order
+    CHECK(got[2 * n].n == 2 * n);
     const auto took = got[2 * n].at - n * 10s;
     if (took < 60ms) continue;
     ++late;
-    // RTT + 200 ms, then twice, four times that
+    // RTT + 200 ms, then twice and four times that.
     const double timeouts = (to_seconds(took) - 0.05) / 0.3;
     CHECK(std::abs(timeouts - std::round(timeouts)) < 0.001);
     CHECK(got[2 * n + 1].at >= got[2 * n].at);
@@ -137,7 +136,7 @@ TEST_CASE("duplicates cost bytes and nothing else") {
         doctest::Approx(1500).epsilon(0.05));
 }
 
-TEST_CASE("what is reordered skips the delay but nobody before it") {
+TEST_CASE("a reordered message skips the delay but does not overtake earlier ones") {
   small_world v;
   path_quality r{.delay = 50ms};
   r.reorder = 0.25;

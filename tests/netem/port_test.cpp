@@ -20,7 +20,7 @@ TEST_CASE("an actor has one address and it is not the actor itself") {
   w.run();
 }
 
-TEST_CASE("an answer comes to the asker by its address and takes the way back") {
+TEST_CASE("an answer comes to the asker by its address and takes the delay of the way back") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 0ms});
   auto a = w.host(8e12), b = w.host(8e12);
@@ -66,11 +66,10 @@ TEST_CASE("a delegated request is charged to the host that delegates and answere
   CHECK(answered / 1ms == 30);
 }
 
-TEST_CASE(
-    "a delayed message to an address leaves when its time has come from the host that sent it") {
+TEST_CASE("a delayed message to an address leaves at its time from the host that sent it") {
   small_world w;
   w.net->set_path(w.here, w.here, {10ms, 0ms});
-  w.host(); // so that the numbers of actors and hosts and ordinals are not the same by chance
+  w.host(); // keeps the numbers of actors, hosts and ordinals apart
   auto a = w.host(8e12), b = w.host(8e12);
   std::vector<received> got;
   auto sink = w.collector(b, got);
@@ -120,7 +119,7 @@ TEST_CASE("a raw handle is counted even when the message is delayed") {
   w.expected_bypassed = 1;
 }
 
-TEST_CASE("messages that are no protocol message are refused from another host and counted") {
+TEST_CASE("messages that are not protocol messages are refused from another host and counted") {
   small_world w;
   auto a = w.host(), b = w.host();
   std::vector<received> got;
@@ -140,7 +139,7 @@ TEST_CASE("messages that are no protocol message are refused from another host a
   CHECK(w.net->live_actors(b) == 1);
 }
 
-TEST_CASE("an actor may end another of its own host by its address") {
+TEST_CASE("an actor may end another one of its own host by its address") {
   small_world w;
   auto a = w.host();
   std::vector<received> got;
@@ -210,7 +209,7 @@ TEST_CASE("a request to an ended actor of the same host is refused at once") {
   CHECK(refused);
 }
 
-TEST_CASE("an actor lives until it quits even when nobody knows it") {
+TEST_CASE("an actor without references lives until it quits") {
   small_world w;
   auto a = w.host();
   w.spawn(a, [](puppet&) -> caf::behavior { return {[](const note&) {}}; });

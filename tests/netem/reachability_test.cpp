@@ -14,8 +14,8 @@ namespace {
 using kind = reachability::answer::kind;
 constexpr std::uint32_t relay_a = 90, relay_b = 91;
 
-/// Hosts 0 .. 3 are of the four classes, 4 .. 7 again, one machine each. 10 ms between all, 5 ms to
-/// relay_b.
+/// Hosts 0 to 3 have the four classes, and so do hosts 4 to 7, with one machine each. All are 10 ms
+/// from each other, and 5 ms from relay_b.
 reachability rules(double hole_punching = 1) {
   reachability out(1, hole_punching, [](std::uint32_t a, std::uint32_t b) {
     return a == relay_b || b == relay_b ? 5ms : 10ms;
@@ -30,7 +30,7 @@ std::uint64_t opened(const reachability& r, way_in way) {
 
 } // namespace
 
-TEST_CASE("two can punch unless both are symmetric or one is open or outbound only") {
+TEST_CASE("two hosts can punch unless both are symmetric or one is open or outbound only") {
   using enum nat_class;
   CHECK(can_punch(cone, cone));
   CHECK(can_punch(cone, symmetric));
@@ -41,11 +41,10 @@ TEST_CASE("two can punch unless both are symmetric or one is open or outbound on
   CHECK(!can_punch(open, cone));
 }
 
-TEST_CASE(
-    "without a relay everybody reaches the open ones, and is reached by those it has dialled") {
+TEST_CASE("without a relay a host reaches open hosts and is reached by hosts that it has dialled") {
   auto r = rules();
   CHECK(r.ask(0, 4, 100, 0s).what == kind::go);
-  CHECK(r.counts() == reachability_counts{}); // nothing to count between open ones
+  CHECK(r.counts() == reachability_counts{}); // connections between open hosts are not counted
   for (std::uint32_t from : {1, 2, 3}) {
     CHECK(r.ask(0, from, 100, 1s).what == kind::never);
     CHECK(r.ask(from, 0, 100, 1s).what == kind::go);
@@ -62,7 +61,7 @@ TEST_CASE(
   CHECK(r.ask(0, 1, 100, 2s).what == kind::never);
 }
 
-TEST_CASE("a relay signals reversal and punching, and relays the rest, each at its price") {
+TEST_CASE("a relay signals reversal and punching and relays the rest, each with its delay") {
   auto r = rules();
   r.add_relay(relay_a, 1'000'000);
   const auto after = [&](std::uint32_t from, std::uint32_t to) {
@@ -74,7 +73,7 @@ TEST_CASE("a relay signals reversal and punching, and relays the rest, each at i
   };
   CHECK(after(0, 5) == 30ms); // 20 ms by the relay, 10 ms back
   CHECK(after(0, 7) == 30ms);
-  CHECK(after(1, 5) == 70ms); // three times 20 ms, 10 ms between
+  CHECK(after(1, 5) == 70ms); // three times 20 ms, and 10 ms between the hosts
   CHECK(after(1, 6) == 70ms);
   CHECK(after(2, 6) == 40ms); // relayed
   CHECK(after(3, 5) == 40ms);
@@ -86,7 +85,7 @@ TEST_CASE("a relay signals reversal and punching, and relays the rest, each at i
   CHECK(r.counts().relayed_bytes == 100);
 }
 
-TEST_CASE("punching works for the same pairs whoever begins, and about as often as it should") {
+TEST_CASE("punching works for the same pairs from either side and with the given probability") {
   std::size_t punched = 0;
   constexpr std::uint32_t many = 60;
   for (const bool swapped : {false, true}) {
@@ -103,20 +102,20 @@ TEST_CASE("punching works for the same pairs whoever begins, and about as often 
   CHECK(share == doctest::Approx(0.7).epsilon(0.05));
 }
 
-TEST_CASE("a relay that has spent its budget refuses, the next nearest takes over, then nobody") {
+TEST_CASE("a relay with a spent budget refuses, the next nearest takes over, and then none") {
   auto r = rules(0);
   r.add_relay(relay_a, 10'000);
   r.add_relay(relay_b, 1000);
-  CHECK(r.ask(1, 5, 600, 0s).ready == 20ms); // by the nearer one
+  CHECK(r.ask(1, 5, 600, 0s).ready == 20ms); // by the nearer relay
   CHECK(r.ask(1, 5, 600, 1s).relay == relay_b);
-  CHECK(r.ask(1, 5, 600, 1s).what == kind::wait); // 400 bytes left: over the other one
+  CHECK(r.ask(1, 5, 600, 1s).what == kind::wait); // 400 bytes are left, so the other relay is used
   CHECK(r.ask(1, 5, 600, 2s).relay == relay_a);
   CHECK(r.relay_left());
   CHECK(r.ask(0, 5, 600, 2s).what == kind::wait); // reversed
   CHECK(r.ask(1, 5, 9401, 3s).what == kind::never);
   CHECK(!r.relay_left());
   CHECK(r.ask(0, 6, 1, 4s).why == unreachable_because::relay_spent);
-  CHECK(r.ask(0, 5, 1, 4s).what == kind::go); // what is connected stays so
+  CHECK(r.ask(0, 5, 1, 4s).what == kind::go); // a connection stays open
   CHECK(r.counts().relayed_bytes == 1200);
 }
 
@@ -129,8 +128,8 @@ TEST_CASE("a relay that died relays nothing") {
   CHECK(r.ask(1, 5, 100, 2s).what == kind::never);
 }
 
-TEST_CASE("a cone shows all others one address, a symmetric one a new one to each, an outbound one "
-          "none") {
+TEST_CASE(
+    "a cone shows one address to all, a symmetric host a new one to each, an outbound one none") {
   auto r = rules();
   CHECK(r.address_of(1, 0) == r.address_of(1, 4));
   CHECK(r.address_of(2, 0) != r.address_of(2, 4));
@@ -161,7 +160,7 @@ host_index relay(small_world& w, std::uint64_t budget) {
 
 } // namespace
 
-TEST_CASE("the fabric drops what reaches nobody, and lets the answer through once the other side "
+TEST_CASE("the fabric drops messages that reach nobody and passes the answer once the other side "
           "has dialled") {
   small_world w;
   auto home = behind(w, nat_class::cone), lab = w.host();
@@ -181,7 +180,7 @@ TEST_CASE("the fabric drops what reaches nobody, and lets the answer through onc
   CHECK(!w.net->dial(lab, home).opens);
 }
 
-TEST_CASE("relayed bulk takes the relay's links, and what waits for a connection keeps its order") {
+TEST_CASE("relayed bulk takes the relay's links and waiting messages keep their order") {
   small_world w;
   auto a = behind(w, nat_class::symmetric), b = behind(w, nat_class::symmetric);
   relay(w, 10'000'000);
@@ -196,12 +195,12 @@ TEST_CASE("relayed bulk takes the relay's links, and what waits for a connection
   REQUIRE(got.size() == 2);
   CHECK(got[0].n == 1);
   const auto bytes = w.wire_bytes_of("bulk");
-  // Set up by the relay in 40 ms, then at its uplink's 4 Mbit/s, then both delays.
+  // Set-up by the relay takes 40 ms, then the uplink has 4 Mbit/s, then both delays follow.
   CHECK(std::abs(to_seconds(got[0].at) - (0.04 + to_seconds(at_rate(bytes, 4e6)) + 0.02)) < 1e-3);
   CHECK(w.net->reachability_totals()->relayed_bytes == 2 * bytes);
 }
 
-TEST_CASE("hosts that die while a connection is being made lose what waited for it") {
+TEST_CASE("hosts that die while a connection is being made lose the messages that waited for it") {
   small_world w;
   auto a = behind(w, nat_class::cone), b = behind(w, nat_class::symmetric);
   relay(w, 10'000'000);

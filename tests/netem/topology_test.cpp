@@ -68,7 +68,7 @@ TEST_CASE("a route through a relay has the links of both ways") {
 }
 
 TEST_CASE(
-    "the longest route, between nested sites through a relay in a third one, has sixteen links") {
+    "the longest route between nested sites through a relay in a third one has sixteen links") {
   numbered_topology t;
   t.add_region("here");
   const auto deep = [&](const std::string& name) {
@@ -81,7 +81,7 @@ TEST_CASE(
   CHECK(t.name_of(route.links()[15]) == "downlink of b");
 }
 
-TEST_CASE("links of machines and of sites keep their owners whatever the order of building is") {
+TEST_CASE("links of machines and of sites keep their owners in any order of building") {
   numbered_topology t;
   t.add_region("here");
   t.machine(named("first"));
@@ -107,7 +107,7 @@ TEST_CASE("machines of one region with equal lines share a place and others do n
   CHECK(t[a].place != t[d].place);
 }
 
-TEST_CASE("a place without machines is used again, and a changed line changes the ways") {
+TEST_CASE("a place without machines is reused and a changed line changes the paths") {
   numbered_topology t;
   t.add_region("here");
   t.set_path(0, 0, {.delay = 50ms});
@@ -122,7 +122,7 @@ TEST_CASE("a place without machines is used again, and a changed line changes th
   CHECK(t.use_line(a, {}, {}) == t[b].place);
 }
 
-TEST_CASE("a new path between regions holds for places that are there already") {
+TEST_CASE("a new path between regions holds for existing places") {
   numbered_topology t;
   t.add_region("here");
   t.add_region("there");
@@ -136,8 +136,8 @@ TEST_CASE("a new path between regions holds for places that are there already") 
   CHECK(t.delay(at(t, a), at(t, a)) == 0ms);
 }
 
-TEST_CASE(
-    "machines without coordinates keep the delay of their regions beside machines that have some") {
+TEST_CASE("machines without coordinates keep the delay of their regions beside machines with "
+          "coordinates") {
   numbered_topology t;
   t.add_region("here");
   t.set_path(0, 0, {.delay = 500ms});
@@ -151,7 +151,7 @@ TEST_CASE(
   CHECK(t.delay(at(t, after), at(t, b)) == 500ms);
 }
 
-TEST_CASE("a name once given stays") {
+TEST_CASE("a name does not change once it is given") {
   numbered_topology t;
   t.add_region("here");
   const auto nameless = t.machine(named("")), known = t.machine(named("known"));

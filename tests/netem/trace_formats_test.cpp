@@ -29,7 +29,7 @@ trace read_well(const std::string& text, trace_options how = {}) {
   return std::move(out.value);
 }
 
-/// 'line:column: message' for each problem.
+/// Each problem as 'line:column: message'.
 std::string problems(const std::string& text, trace_options how = {}) {
   std::string out;
   for (const auto& what : read(text, std::move(how)).problems)
@@ -58,7 +58,7 @@ trace_options as(trace_format format) {
 
 } // namespace
 
-TEST_CASE("a trace's format is that which it looks like") {
+TEST_CASE("the format of a trace is detected from its text") {
   CHECK(detect_trace_format("# who\n\npeer,start,end\n") == trace_format::csv);
   CHECK(detect_trace_format("# event_id\tcomponent_id\n0\t0\t1\t1\tlab1\t1\t0\t5\t0\n") ==
         trace_format::fta);
@@ -76,14 +76,14 @@ TEST_CASE("an event trace of the Failure Trace Archive gives each node its avail
   const trace found = fixture("event_trace.tab");
   REQUIRE(found.peers().size() == 4);
   CHECK(*found.sessions_of("lab1") ==
-        sessions{{0s, 300500ms}, {6min, forever}}); // what touches is one
+        sessions{{0s, 300500ms}, {6min, forever}}); // adjacent events make one session
   CHECK(*found.sessions_of("lab2") == sessions{{1min, 9min}});
   CHECK(*found.sessions_of("node-3") == sessions{{30s, 10min}});
   CHECK(*found.sessions_of("lab4") == sessions{{10s, 100s}});
   CHECK(found.end() == 10min);
 }
 
-TEST_CASE("mistakes in an event trace are reported where they are") {
+TEST_CASE("faults in an event trace are reported with their places") {
   const auto fta = as(trace_format::fta);
   CHECK(problems("0\t0\t1\t1\ta\t1\t50\t60\t0\n1\t0\t1\t1\ta\t1\t20\t30\t0\n", fta) ==
         "2:13: out of order: the event of 'a' before this one starts at 50s\n");
@@ -99,7 +99,7 @@ TEST_CASE("mistakes in an event trace are reported where they are") {
   CHECK(problems("", fta) == "1:1: empty: expected lines of tab-separated events\n");
 }
 
-TEST_CASE("a SimGrid profile says when its host is there, and begins again") {
+TEST_CASE("a SimGrid profile gives the times of its host and repeats") {
   const trace a = fixture("profiles/host-a.trace");
   CHECK(*a.sessions_of("host-a") == sessions{{0s, 1min}, {2min, 3min}});
   CHECK(a.loop() == 3min);
@@ -113,7 +113,7 @@ TEST_CASE("a SimGrid profile says when its host is there, and begins again") {
   CHECK(problems("LOOPAFTER\n0 1\n") == "1:1: expected 'time value', or 'LOOPAFTER seconds'\n");
 }
 
-TEST_CASE("a source that plays a loop joins what its end and its beginning share") {
+TEST_CASE("a looped source joins a session at its end with one at its beginning") {
   const trace a = fixture("profiles/host-a.trace");
   auto source = session_source::replayed(a.sessions_of("host-a"), a.loop());
   CHECK(source.next() == session{0s, 1min});
@@ -124,24 +124,24 @@ TEST_CASE("a source that plays a loop joins what its end and its beginning share
   CHECK(there.next() == session{0s, forever});
 }
 
-TEST_CASE("node counts keep their number at every time, whatever the seed") {
+TEST_CASE("node counts keep their number at every time for all seeds") {
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
     const trace found =
         read_well("0,2\n0,4\n60,4\n60,6\n95,3\n150,5\n240.5,4\n240.5,6\n300,2\n420,6\n600,6\n",
                   {{}, "", seed, {}});
     CHECK(found.peers().size() == 6);
     CHECK(counts_of(found) == "0s:4 1min:6 95s:3 150s:5 240.5s:6 5min:2 7min:6 ");
-    CHECK(statistics_of(found).endings == 8); // one went at 240.5s although two came
+    CHECK(statistics_of(found).endings == 8); // one node left at 240.5s although two came
     CHECK(found.end() == 10min);
   }
   CHECK(read_well("0,9\n5,4\n", {{}, "", 1, {}}) != read_well("0,9\n5,4\n", {{}, "", 2, {}}));
   CHECK(counts_of(read_well("ms,count\n0,1\n1500,2\n")) == "0s:1 1.5s:2 ");
   CHECK(counts_of(read_well("0,1\n1.5,2\n", {{}, "h", 1, {}})) == "0s:1 90min:2 ");
-  // Whoever comes and goes at one time was not there.
+  // Nodes that come and go at the same time were not there.
   CHECK(counts_of(read_well("0,1\n5,3\n5,1\n9,0\n")) == "0s:1 9s:0 ");
 }
 
-TEST_CASE("those who end are chosen with equal odds, and those come back who are away longest") {
+TEST_CASE("nodes that end are chosen with equal probability and the longest away return first") {
   std::vector<int> lost(4, 0);
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     const trace found = read_well("0,4\n5,3\n", {{}, "", seed, {}});
@@ -153,7 +153,7 @@ TEST_CASE("those who end are chosen with equal odds, and those come back who are
     if (peer.sessions->front().end == 5s) CHECK(peer.sessions->back() == session{7s, forever});
 }
 
-TEST_CASE("mistakes in node counts are reported where they are") {
+TEST_CASE("faults in node counts are reported with their places") {
   CHECK(problems("0,4\n9,3\n5,2\n") == "3:1: out of order: the line before this one is at 9s\n");
   CHECK(problems("0,4\n9,many\n") == "2:3: expected a number of nodes, not 'many'\n");
   CHECK(problems("0,4\n9,-1\n") == "2:3: expected a number of nodes, not '-1'\n");
@@ -186,7 +186,7 @@ TEST_CASE("an event log adds and removes nodes by name") {
   CHECK(problems("[9, \"swap\", {\"nodes\": [\"a\"]}]\n").starts_with("1:5: 'swap' with nodes"));
 }
 
-TEST_CASE("nothing begins at the end of time, in no format") {
+TEST_CASE("no session begins at the end of time in any format") {
   CHECK(problems("peer,start,end\nh,9223372036854775806ns,9223372036854775807ns\n") ==
         "2:25: end: '9223372036854775807ns' is too long\n");
   CHECK(problems("9223372036.854775807,3\n", as(trace_format::counts)) ==
@@ -197,7 +197,7 @@ TEST_CASE("nothing begins at the end of time, in no format") {
                  as(trace_format::events)) == "1:41: duration: it ends too late to be reckoned\n");
 }
 
-TEST_CASE("nodes of one name are told apart, whatever the others are called") {
+TEST_CASE("nodes of equal names are told apart") {
   const auto row = [](const char* id, const char* name, const char* times) {
     return "0\t0\t" + std::string(id) + "\t0\t" + name + "\t1\t" + times + "\t0\n";
   };
@@ -211,13 +211,13 @@ TEST_CASE("nodes of one name are told apart, whatever the others are called") {
   for (const auto& peer : what.peers()) CHECK(peer.sessions->size() == 1);
 }
 
-TEST_CASE("a name that is no UTF-8 can be written as an event") {
+TEST_CASE("a name that is not UTF-8 can be written as an event") {
   std::ostringstream out;
   write_trace_as(out, read_well("peer,start,end\nh\xe4nsel,0s,5s\n"), trace_format::events);
   CHECK(out.str().find("nsel") != std::string::npos);
 }
 
-TEST_CASE("names that a format cannot hold are known") {
+TEST_CASE("names that a format cannot hold are detected") {
   const auto name_that = [](const char* name, trace_format format) {
     trace what;
     what.add("plain"), what.add(name);
@@ -233,14 +233,14 @@ TEST_CASE("names that a format cannot hold are known") {
   CHECK(name_that("a\nb", trace_format::events) == "none");
 }
 
-TEST_CASE("a node of an event has a name") {
+TEST_CASE("a node of an event must have a name") {
   CHECK(
       problems("[0, \"add\", {\"nodes\": [\"a\", \"\"]}]\n[9, \"remove\", {\"nodes\": [\" \"]}]\n",
                as(trace_format::events)) ==
       "1:28: the name of a node is empty\n2:26: the name of a node is empty\n");
 }
 
-TEST_CASE("a few lines do not make everybody come and go for ever") {
+TEST_CASE("a short text of node counts cannot describe too many sessions") {
   std::string text;
   for (int i = 0; i < 11; ++i)
     text += std::to_string(2 * i) + ",400000\n" + std::to_string(2 * i + 1) + ",0\n";
@@ -256,7 +256,7 @@ TEST_CASE("the peers of an earlier run are a trace") {
         "2:11: the session ends at 3s, before it starts at 5s\n3:3: the name is missing\n");
 }
 
-TEST_CASE("what is written in a format reads back as the same") {
+TEST_CASE("a trace that is written in a format reads back as the same") {
   for (const char* name :
        {"sessions.csv", "event_trace.tab", "counts.csv", "events.jsonl", "peers.csv"}) {
     CAPTURE(name);
@@ -282,7 +282,7 @@ TEST_CASE("what is written in a format reads back as the same") {
   }
 }
 
-TEST_CASE("a window plays a part of a trace, faster or again and again") {
+TEST_CASE("a window plays a part of a trace, faster or repeatedly") {
   const trace all = read_well("peer,start,end\na,0,10\na,20,30\nb,5,forever\nc,0,3\n");
   const trace later = windowed(all, {5s, 1, false});
   CHECK(*later.sessions_of("a") == sessions{{0s, 5s}, {15s, 25s}});
@@ -294,14 +294,14 @@ TEST_CASE("a window plays a part of a trace, faster or again and again") {
   CHECK(*quick.sessions_of("a") == sessions{{0s, 1s}, {2s, 3s}});
   const trace round = windowed(all, {5s, 1, true});
   CHECK(round.loop() == 30s);
-  CHECK(*round.sessions_of("a") ==
-        sessions{{0s, 5s}, {15s, 30s}}); // its end and its beginning touch
+  // The end of the trace and its beginning touch.
+  CHECK(*round.sessions_of("a") == sessions{{0s, 5s}, {15s, 30s}});
   CHECK(*round.sessions_of("b") == sessions{{0s, 25s}});
   CHECK(*round.sessions_of("c") == sessions{{25s, 28s}});
   CHECK(windowed(all, {}) == all);
 }
 
-TEST_CASE("several files are one trace, unless they contradict each other") {
+TEST_CASE("several files are one trace unless they contradict each other") {
   const std::vector<std::string> two{folder + "events.jsonl", folder + "sessions.csv"};
   const auto both = load_traces(two, {});
   REQUIRE(both);
@@ -315,7 +315,7 @@ TEST_CASE("several files are one trace, unless they contradict each other") {
   CHECK_FALSE(load_traces(mixed, {}));
 }
 
-TEST_CASE("the statistics of a trace are what its sessions add up to") {
+TEST_CASE("the statistics of a trace agree with its sessions") {
   const auto s =
       statistics_of(read_well("peer,start,end\na,0,1800\na,2700,3600\nb,1800,forever\n"));
   CHECK(s.peers == 2);

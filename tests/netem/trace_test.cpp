@@ -21,7 +21,7 @@ trace_result read(const std::string& text,
   return read_trace(in, known);
 }
 
-/// 'line:column+length: message' for each problem.
+/// Each problem as 'line:column+length: message'.
 std::string problems(const trace_result& of) {
   std::string out;
   for (const auto& what : of.problems)
@@ -44,7 +44,7 @@ TEST_CASE("a trace gives each peer its sessions, in seconds or with units") {
                            "a-0, 1.5 ,500s\t# a comment\n"
                            "   # another\n"
                            "b-0,90,2h\n"
-                           "a-0,10min,15 min"); // no line end at the end
+                           "a-0,10min,15 min"); // the last line has no end
   CHECK(problems(result) == "");
   REQUIRE(result.value.peers().size() == 2);
   CHECK(result.value.peers()[0].name == "b-0");
@@ -53,7 +53,7 @@ TEST_CASE("a trace gives each peer its sessions, in seconds or with units") {
   CHECK(result.value.sessions_of("c-0")->empty());
 }
 
-TEST_CASE("each mistake in a trace is reported where it is") {
+TEST_CASE("each fault in a trace is reported with its place") {
   CHECK(problems(read("")) == "1:1+1: empty: expected the header 'peer,start,end'\n");
   CHECK(problems(read("# nothing\n\n")) == "2:1+1: empty: expected the header 'peer,start,end'\n");
   CHECK(problems(read("a,0,1\nb,2\n")) == "1:1+5: expected the header 'peer,start,end'\n");
@@ -79,7 +79,7 @@ TEST_CASE("each mistake in a trace is reported where it is") {
         "2:1+1001: a line of more than 1000 bytes\n");
 }
 
-TEST_CASE("all mistakes are reported at once, and the rows between them still count") {
+TEST_CASE("all faults are reported at once and the valid rows between them still count") {
   CHECK(problems_of("a,0,10\na,x,1\na,5,6\nb,3,2\na,8,9\n") ==
         "3:3+1: start: 'x' is not a duration: write a number and a unit, such as 80ms or 2h\n"
         "4:3+1: overlaps the session of 'a' before this one, which ends at 10s\n"
@@ -139,7 +139,7 @@ TEST_CASE("a million rows are read") {
   CHECK(result.value.sessions_of("p-999")->back() == session{9990s, 9999s});
 }
 
-TEST_CASE("whatever bytes a trace holds, reading it ends") {
+TEST_CASE("reading ends for any bytes in a trace") {
   const std::string good = "peer,start,end\na-0,0,90\nb-1,1.5,500ms # x\na-0,90s,2h\n";
   for (std::uint64_t i = 0; i < 3000; ++i) {
     rng draw = stream(6, "trace", i);

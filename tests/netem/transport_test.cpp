@@ -27,8 +27,8 @@ double seconds_of(transport& net, transfer_request what, duration at = {}) {
 
 } // namespace
 
-TEST_CASE("tcp, one flow on a fast link: set-up, then windows of 10, 20, 40 ... segments") {
-  // 10 + 20 + 40 + 80 segments fit into the first four round trips; the fifth window carries the
+TEST_CASE("tcp: one flow on a fast link has set-up and then windows of 10, 20, 40 ... segments") {
+  // 10 + 20 + 40 + 80 segments fit into the first four round trips. The fifth window carries the
   // rest.
   transport net(transfer_model::tcp);
   const link_id path[] = {net.add_link(1e10)};
@@ -37,13 +37,13 @@ TEST_CASE("tcp, one flow on a fast link: set-up, then windows of 10, 20, 40 ... 
   what.delay = 50ms;
   what.round_trip = 100ms;
   what.bytes = 200 * 1448;
-  const double rest =
-      50.0 / 160; // of the fifth window, 160 segments, sent evenly over its round trip
+  // The rest is a part of the fifth window, which has 160 segments spread over its round trip.
+  const double rest = 50.0 / 160;
   CHECK(seconds_of(net, what) == doctest::Approx(0.1 + 0.4 + 0.1 * rest).epsilon(1e-6));
 }
 
-TEST_CASE("tcp, a connection that is in use needs no set-up and keeps its window; an idle one "
-          "begins again") {
+TEST_CASE(
+    "tcp: a connection in use needs no set-up and keeps its window; an idle one starts again") {
   transport net(transfer_model::tcp);
   const link_id path[] = {net.add_link(1e8)};
   transfer_request what;
@@ -66,8 +66,7 @@ TEST_CASE("tcp, a connection that is in use needs no set-up and keeps its window
   CHECK(later == doctest::Approx(first - 0.08).epsilon(0.1));
 }
 
-TEST_CASE(
-    "tcp, many short transfers on one connection let its window grow as one long transfer would") {
+TEST_CASE("tcp: many short transfers on one connection grow its window like one long transfer") {
   const auto time_of = [](int pieces) {
     transport net(transfer_model::tcp);
     const link_id path[] = {net.add_link(1e9)};
@@ -90,7 +89,7 @@ TEST_CASE(
   CHECK(time_of(400) == doctest::Approx(time_of(1)).epsilon(0.2));
 }
 
-TEST_CASE("tcp, a fat long path is limited by the largest window") {
+TEST_CASE("tcp: a fast path with a long delay is limited by the largest window") {
   tcp_options tcp;
   tcp.max_window = 1e6;
   transport net(transfer_model::tcp, tcp);
@@ -132,7 +131,7 @@ TEST_CASE("loss caps a long transfer by the named formula") {
   CHECK(seconds_of(net, what) == doctest::Approx(20e6 / expected).epsilon(0.05));
 }
 
-TEST_CASE("in every model a path's cap holds, and zero bytes end") {
+TEST_CASE("in every model a path's cap holds and transfers of zero bytes end") {
   for (const auto model : {transfer_model::max_min, transfer_model::lv08, transfer_model::tcp}) {
     transport net(model);
     const link_id path[] = {net.add_link(1e9)};
@@ -148,7 +147,7 @@ TEST_CASE("in every model a path's cap holds, and zero bytes end") {
   }
 }
 
-TEST_CASE("under random transfers of every model all end once, none before it can, and cancelling "
+TEST_CASE("under random transfers of every model each ends once and not too early, and cancelling "
           "leaves nothing") {
   for (const auto model : {transfer_model::max_min, transfer_model::lv08, transfer_model::tcp}) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -216,7 +215,7 @@ TEST_CASE("under random transfers of every model all end once, none before it ca
   }
 }
 
-TEST_CASE("a stopped transfer stands still and goes on; with TCP it starts slowly again") {
+TEST_CASE("a stopped transfer does not move and then continues; with TCP it starts slowly again") {
   for (auto model : {transfer_model::max_min, transfer_model::lv08, transfer_model::tcp}) {
     CAPTURE(static_cast<int>(model));
     const auto run = [&](duration stop, duration go_on) {
@@ -248,12 +247,12 @@ TEST_CASE("a stopped transfer stands still and goes on; with TCP it starts slowl
     } else {
       CHECK(std::abs((paused - whole - 2s).count()) <= 2);
     }
-    CHECK(at_once >= whole + 1900ms); // while it was still connecting
+    CHECK(at_once >= whole + 1900ms); // stopped while it was connecting
     CHECK(at_once <= whole + 2100ms);
   }
 }
 
-TEST_CASE("a change of the path holds for a transfer under way") {
+TEST_CASE("a change of the path affects a running transfer") {
   transport t(transfer_model::tcp);
   const auto link = t.add_link(100e6);
   transfer_request what;
@@ -287,8 +286,7 @@ TEST_CASE("a change of the path holds for a transfer under way") {
   CHECK(end_with(way) > same);
 }
 
-TEST_CASE(
-    "tcp, round trips that all see the same are reckoned with at once, as one after the other") {
+TEST_CASE("tcp: many equal round trips computed at once equal single ones") {
   for (const auto control : {congestion_control::cubic, congestion_control::reno})
     for (const double rate : {1e5, 1e6, 4e6, 2e7})
       for (const double window : {14480.0, 60000.0, 2e6})
@@ -325,9 +323,9 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "tcp, a window that a link keeps large enough limits nothing until the link has room again") {
-  // Two flows share 8 Mbit/s at 50 ms: 25 kB each in a round trip, and 75 kB of queue; 0.7 of both
-  // is more than 25 kB.
+    "tcp: a window that a link keeps large enough limits nothing until the link has room again") {
+  // Two flows share 8 Mbit/s at 50 ms: each has 25 kB in a round trip, and the queue has 75 kB. A
+  // share of 0.7 of both is more than 25 kB.
   transport net(transfer_model::tcp);
   const link_id path[] = {net.add_link(8e6)};
   transfer_request what;
@@ -349,7 +347,7 @@ TEST_CASE(
   }
   REQUIRE(done.size() == 2);
   CHECK(to_seconds(done[0].at) == doctest::Approx(10).epsilon(0.02));
-  // All 25 MB over one link, with what slow start lost.
+  // All 25 MB pass one link, with the loss of slow start.
   CHECK(to_seconds(done[1].at) == doctest::Approx(25).epsilon(0.02));
-  CHECK(events < 150); // of about 500 round trips
+  CHECK(events < 150); // the transfers take about 500 round trips
 }

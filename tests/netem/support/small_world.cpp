@@ -81,7 +81,7 @@ small_world::small_world(time_mode mode, std::uint64_t seed, unsigned workers,
 
 small_world::~small_world() {
   SHOAL_CHECK(net->bypassed() == expected_bypassed, "messages go through the network");
-  owned_net_.reset(); // `net` stays: actors that end now use it
+  owned_net_.reset(); // `net` stays valid, since actors that end now use it
   SHOAL_CHECK(puppet::live() == 0, "no actor outlives its world");
   SHOAL_CHECK(port::live() == 0, "no port outlives its world");
   system.reset();
@@ -111,7 +111,8 @@ caf::actor small_world::collector(host_index on, std::vector<received>& into) {
 
 void small_world::does(host_index on, std::function<void(puppet&)> what) {
   spawn(on, [what = std::move(what)](puppet& self) -> caf::behavior {
-    self.become(caf::behavior{[](const note&) {}}); // `what` may choose another
+    // The function `what` may choose another behavior.
+    self.become(caf::behavior{[](const note&) {}});
     what(self);
     return {};
   });

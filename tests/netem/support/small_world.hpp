@@ -1,6 +1,6 @@
-// A world for tests of netem alone: own message types, one scripted actor class, no protocol. Its
-// end checks what has to be true of every test: no message went around the network, no actor and no
-// port is left.
+// A world for tests of netem alone, with its own message types and a scripted actor class, but no
+// protocol. The destructor checks invariants of every test: no message went around the network, and
+// no actor or port is left.
 #pragma once
 
 #include "netem/coordinator.hpp"
@@ -30,7 +30,7 @@ struct note {
   }
 };
 
-/// Answered with note{n}.
+/// A question. The answer is note{n}.
 struct ask {
   std::uint32_t n = 0;
   template <class Inspector>
@@ -42,7 +42,7 @@ struct ask {
 struct bulk {
   std::uint32_t n = 0;
   std::string bytes;
-  std::shared_ptr<const void> kept{}; // ends with the message; takes no bytes on the wire
+  std::shared_ptr<const void> kept{}; // lives as long as the message; takes no bytes on the wire
   template <class Inspector>
   friend typename Inspector::result_type inspect(Inspector& f, bulk& x) {
     return f(caf::meta::type_name("bulk"), x.n, x.bytes);
@@ -59,7 +59,7 @@ struct intro {
 
 class small_world;
 
-/// An actor that does what its script says. Unexpected messages and errors are counted and dropped.
+/// An actor that follows a script. It counts and drops unexpected messages and errors.
 class puppet : public caf::event_based_actor {
 public:
   using script = std::function<caf::behavior(puppet&)>;
@@ -74,7 +74,7 @@ public:
 
   small_world& world() const noexcept { return in_; }
   host_index host() const noexcept { return host_; }
-  /// Spawns another on the host whose code is running.
+  /// Spawns another puppet on the host whose code is running.
   caf::actor child(script what);
 
   std::function<void(const caf::down_msg&)> on_down;
@@ -87,7 +87,7 @@ private:
   script script_;
 };
 
-/// What an actor received.
+/// The record of a received message.
 struct received {
   duration at{};
   std::uint32_t n = 0;
@@ -100,18 +100,19 @@ public:
                        unsigned workers = 1, duration detection_time = std::chrono::seconds(5));
   ~small_world();
 
-  /// A machine in region 0 with the same rate up and down, and its first incarnation.
+  /// Adds a machine to region 0, with equal rates up and down unless both are given, and starts its
+  /// first incarnation.
   host_index host(double bits_per_second = 8e6, double bits_per_second_down = 0);
   /// Restarts the machine of a dead host.
   host_index restart(host_index old) { return net->start_host(net->machine_of(old)); }
 
-  /// The actor itself; address() is what other hosts may know.
+  /// Spawns an actor and returns the actor itself. address() gives the handle for other hosts.
   caf::actor spawn(host_index on, puppet::script what);
   caf::actor address(const caf::actor& local) { return net->address_of(local); }
   caf::actor spawn_public(host_index on, puppet::script what) {
     return address(spawn(on, std::move(what)));
   }
-  /// Collects notes, asks (which it answers) and bulk into `into`.
+  /// An actor that records notes, asks (which it answers) and bulk in `into`.
   caf::actor collector(host_index on, std::vector<received>& into);
   /// Runs `what` in an actor of `on`, in the next run().
   void does(host_index on, std::function<void(puppet&)> what);
@@ -123,7 +124,7 @@ public:
 
   std::uint64_t expected_bypassed = 0;
   std::vector<delivered_event> history;
-  /// Sees events instead of `history`.
+  /// Receives events in place of `history`.
   std::function<void(const delivered_event&)> watch;
   std::size_t unexpected = 0;
 
@@ -137,7 +138,7 @@ private:
   std::unique_ptr<fabric> owned_net_;
 };
 
-/// Time of `bytes` at a rate.
+/// The time that `bytes` take at a rate.
 inline duration at_rate(std::uint64_t bytes, double bits_per_second) {
   return from_seconds(static_cast<double>(bytes) * 8 / bits_per_second);
 }
