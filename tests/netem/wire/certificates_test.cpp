@@ -1,5 +1,5 @@
-// Certificates, requests and revocation lists: what the moderator makes, and what everybody
-// refuses.
+// Certificates, requests and revocation lists: the contents that the moderator signs, and the
+// contents that everybody refuses.
 #include "netem/wire/certificates.hpp"
 #include "tests/netem/wire/swarm.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -18,8 +18,8 @@ using namespace shoal::netem::wire;
 
 namespace {
 
-/// A certificate that the moderator's key signed, changed by `change` before it did: for what no
-/// moderator issues.
+/// Makes a certificate that the moderator's key signed after `change` has altered it. So tests get
+/// certificates that no moderator issues.
 template <class Change>
 std::string issue_changed(const moderator& by, const char* name, const signing_key& key,
                           Change change) {
@@ -42,7 +42,7 @@ void add_extension(X509* to, int nid, const char* value) {
   REQUIRE((one != nullptr && X509_add_ext(to, one.get(), -1) == 1));
 }
 
-/// The same for lists.
+/// Makes a list that the moderator's key signed after `change` has altered it.
 template <class Change>
 std::string list_changed(const moderator& by, const std::string& pem, Change change) {
   const auto list = pem::read_revoked_list(pem);
@@ -60,7 +60,7 @@ std::string list_refusal(const std::string& pem, const moderator& by) {
 
 } // namespace
 
-TEST_CASE("an admitted node's certificate says who, by whom and until when") {
+TEST_CASE("an admitted node's certificate states its name and issuer and validity") {
   const moderator reef = new_moderator();
   const signing_key key = signing_key::make();
   const std::string pem = admit(reef, "lab-3", key);
@@ -82,7 +82,7 @@ TEST_CASE("an admitted node's certificate says who, by whom and until when") {
 }
 
 TEST_CASE(
-    "an operator's certificate is a node's that says so, and nobody becomes one by a request") {
+    "an operator's certificate is a node's with a mark, and no request can ask for the mark") {
   const moderator reef = new_moderator();
   const signing_key key = signing_key::make();
   const auto made = reef.admit("lab-desk", key.public_key(), now, day, true);
@@ -95,7 +95,7 @@ TEST_CASE(
   CHECK_FALSE(read_certificate(reef.certificate_pem())->operates);
 }
 
-TEST_CASE("a request gives its name and key, and only that") {
+TEST_CASE("a request has a name and a key and no other content counts") {
   const moderator reef = new_moderator();
   const signing_key key = signing_key::make();
   const std::string request = make_request("lab-3", key);
@@ -103,7 +103,7 @@ TEST_CASE("a request gives its name and key, and only that") {
   REQUIRE(facts.ok());
   CHECK(facts->name == "lab-3");
   CHECK(facts->public_key == key.public_key());
-  // Whoever asks to be a moderator is made a node.
+  // A request to be a moderator yields the certificate of a node.
   auto greedy = pem::read_request(request);
   REQUIRE(greedy.ok());
   STACK_OF(X509_EXTENSION)* wishes = sk_X509_EXTENSION_new_null();
@@ -163,8 +163,7 @@ TEST_CASE("expired and not yet valid certificates are refused, to the second") {
         "clock says 2026-11-21T21:00:00Z");
 }
 
-TEST_CASE(
-    "a node is not admitted for longer than its moderator, and not with the moderator's name") {
+TEST_CASE("a node is not admitted for longer than its moderator or with the moderator's name") {
   const moderator reef = new_moderator();
   const signing_key key = signing_key::make();
   const std::string pem = admit(reef, "lab-3", key, 5000 * day);
@@ -181,7 +180,7 @@ TEST_CASE(
   CHECK(has(moderator::make("a/b", now, day).error(), "'a/b' is no name"));
 }
 
-TEST_CASE("certificates of others are refused") {
+TEST_CASE("certificates of other moderators are refused") {
   const moderator reef = new_moderator(), lagoon = new_moderator("lagoon"),
                   impostor = new_moderator();
   const signing_key key = signing_key::make();
@@ -199,13 +198,12 @@ TEST_CASE("certificates of others are refused") {
         "the certificate of 'lab-3' is signed by itself, not by the moderator of 'reef'");
   CHECK(refusal(reef.certificate_pem(), reef) ==
         "the certificate of 'reef' is a moderator's, not that of a node");
-  // A node is no moderator of others.
+  // The certificate of a node cannot issue other certificates.
   CHECK(check_issued(admit(reef, "lab-4", key), admit(reef, "lab-3", key), now).error() ==
         "the certificate of 'lab-3' is not a moderator's: it may not issue any");
 }
 
-TEST_CASE(
-    "a certificate that the moderator would not issue is refused though its signature is right") {
+TEST_CASE("a certificate that no moderator issues is refused though its signature is right") {
   const moderator reef = new_moderator();
   const signing_key key = signing_key::make();
   const auto changed = [&](auto change) {
@@ -234,7 +232,7 @@ TEST_CASE(
           X509_set_issuer_name(what, name);
           X509_NAME_free(name);
         }) == "the certificate of 'lab-3' names 'lagoon' as its issuer, not 'reef'");
-  // What is critical and unknown has to be refused (RFC 5280, section 4.2).
+  // An unknown critical extension must be refused (RFC 5280, section 4.2).
   CHECK(changed([](X509* what) {
           add_extension(what, NID_name_constraints, "critical,permitted;DNS:lab-3");
         }) == "");
@@ -253,7 +251,7 @@ TEST_CASE(
         "the certificate's key is of another type: expected Ed25519");
 }
 
-TEST_CASE("a second certificate in the text is not overlooked") {
+TEST_CASE("a second certificate in the text is an error") {
   const moderator reef = new_moderator(), lagoon = new_moderator("lagoon");
   const std::string pem = admit(reef, "lab-3", signing_key::make());
   CHECK(has(refusal(pem + pem, reef), "not a certificate: more than one PEM block"));
@@ -262,7 +260,7 @@ TEST_CASE("a second certificate in the text is not overlooked") {
   CHECK(refusal("Certificate:\n  Data: as 'openssl x509 -text' says it\n" + pem, reef) == "");
 }
 
-TEST_CASE("names are those of hosts and files") {
+TEST_CASE("names are valid for hosts and files") {
   for (const char* fine : {"a", "7", "lab-3", "Lab_3.example.org", "x-----y"})
     CHECK(check_name(fine).ok());
   CHECK(check_name(std::string(63, 'x')).ok());
@@ -304,7 +302,7 @@ TEST_CASE("serials are random") {
   CHECK(serials.size() == 100);
 }
 
-TEST_CASE("a revocation list has a number, grows, and keeps its dates") {
+TEST_CASE("a revocation list has a number and grows and keeps its dates") {
   const moderator reef = new_moderator();
   const std::string a(32, 'a'), b(32, 'b');
   const revocation_list first = read_list(reef, reef.first_list(now));
@@ -337,7 +335,7 @@ TEST_CASE("ten thousand revocations are read back") {
   CHECK_FALSE(list.revoked(std::string(32, 'f')));
 }
 
-TEST_CASE("lists of others, changed lists and lists of other kinds are refused") {
+TEST_CASE("other moderators' lists and changed lists and lists of other kinds are refused") {
   const moderator reef = new_moderator(), lagoon = new_moderator("lagoon"),
                   impostor = new_moderator();
   const std::string pem =
@@ -369,7 +367,7 @@ TEST_CASE("lists of others, changed lists and lists of other kinds are refused")
                      reef) == "the revocation list is of a kind that is not supported");
 }
 
-TEST_CASE("openssl agrees on who is admitted and who is revoked") {
+TEST_CASE("openssl agrees with the admission and the revocation of certificates") {
   if (std::system("openssl version >/dev/null 2>&1") != 0)
     SHOAL_SKIP("no openssl command to compare with");
   const scratch_folder folder;

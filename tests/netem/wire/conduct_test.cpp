@@ -6,7 +6,7 @@ using namespace shoal;
 using namespace shoal::netem::wire;
 using namespace std::chrono_literals;
 
-TEST_CASE("a ban holds until its time, for its name alone") {
+TEST_CASE("a ban holds until its end and for its name only") {
   conduct all;
   all.ban("mallory", 60s);
   CHECK(all.is_banned("mallory", 59s));
@@ -18,7 +18,7 @@ TEST_CASE("a ban holds until its time, for its name alone") {
   CHECK_FALSE(all.is_banned("mallory", 59s));
 }
 
-TEST_CASE("hosts that nobody had heard of are summed up by the name that named them") {
+TEST_CASE("unknown hosts are counted for the name that named them") {
   conduct all;
   CHECK_FALSE(all.names_too_many("a", 60, 100));
   CHECK_FALSE(all.names_too_many("a", 40, 100));

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Requests without keys, and what was asked.
+/// A host that answers requests without keys, and records the questions.
 struct desk {
   std::vector<std::string> asked;
   std::vector<std::string> counted;
@@ -78,7 +78,7 @@ TEST_CASE("a question that is too long is counted and not answered") {
   CHECK(answer_on(*other) == "yes, fine");
 }
 
-TEST_CASE("a request that is not admitted, or that this host does not answer, is told why") {
+TEST_CASE("a refused request is answered with the reason") {
   const desk keys(std::make_shared<refuses_all>());
   const auto through = keys.dial();
   CHECK(answer_on(*through) == "no, not_admitted, nobody is");
@@ -87,7 +87,7 @@ TEST_CASE("a request that is not admitted, or that this host does not answer, is
   CHECK(answer_on(*silent.dial()) == "no, not_ours");
 }
 
-TEST_CASE("only so many requests are open at once, and one that ends makes room") {
+TEST_CASE("the number of open requests is limited and one that ends makes room") {
   const desk host;
   std::vector<std::shared_ptr<fake_pipe>> all;
   for (std::size_t i = 0; i < most_control_requests; ++i) all.push_back(host.dial());
@@ -98,7 +98,7 @@ TEST_CASE("only so many requests are open at once, and one that ends makes room"
   CHECK(host.dial()->closed);
 }
 
-TEST_CASE("a request that takes too long is closed, and so are all when the host closes") {
+TEST_CASE("a request that takes too long is closed and so are all when the host closes") {
   const desk host;
   const auto first = host.dial(1s), second = host.dial(2s);
   host.requests->close_overdue(6s, 5s);

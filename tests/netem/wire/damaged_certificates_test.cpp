@@ -1,4 +1,4 @@
-// Whatever bytes come, readers answer with an error or with what the moderator signed.
+// For any bytes, readers return an error or the contents that the moderator signed.
 #include "kernels/base/rng.hpp"
 #include "netem/wire/moderator_folder.hpp"
 #include "tests/netem/wire/swarm.hpp"
@@ -12,7 +12,7 @@ using namespace shoal::netem::wire;
 
 namespace {
 
-/// A text and who reads it: true if it was taken.
+/// A text and its reader. `taken` is true if the reader accepted the text.
 struct reader {
   const char* what;
   std::string text;
@@ -31,8 +31,8 @@ struct readers {
       return read.name == facts.name && read.serial == facts.serial &&
              read.public_key == facts.public_key && read.not_after_utc_ns == facts.not_after_utc_ns;
     };
-    // Base64 has bits that say nothing, so a text may differ and still be the same certificate;
-    // another one it must not be.
+    // Some bits of base64 have no meaning, so a changed text may still be the same certificate. It
+    // must not be another one.
     all.push_back({"certificate", certificate, [this, same](const std::string& text) {
                      const bool issued = check_issued(text, reef.certificate_pem(), now).ok();
                      if (issued) CHECK(same(*read_certificate(text)));
@@ -59,7 +59,8 @@ struct readers {
                               read->entries().size() == 1));
                      return read.ok();
                    }});
-    // A changed private key is another key; whether it fits is asked of the certificate.
+    // A changed private key is another key. A comparison with the certificate shows whether the key
+    // fits.
     all.push_back({"key", std::string(key.pem().view()), [this](const std::string& text) {
                      const auto read = signing_key::read(text);
                      return read.ok() && read->public_key() == key.public_key();
@@ -67,7 +68,7 @@ struct readers {
   }
 };
 
-/// The bytes inside the block, and the block around them again.
+/// Decodes the bytes inside the block. encoded() puts bytes back into the block.
 std::string decoded(const std::string& pem) {
   const std::size_t first = pem.find('\n') + 1;
   std::string base64;
@@ -97,12 +98,12 @@ std::string encoded(const std::string& like, const std::string& der) {
 
 } // namespace
 
-TEST_CASE("every beginning of a text is refused") {
+TEST_CASE("every proper prefix of a text is refused") {
   readers of;
   for (const reader& one : of.all) {
     CAPTURE(one.what);
     CHECK(one.taken(one.text));
-    const std::size_t last = one.text.rfind("-----\n") + 5; // the newline at the end is not missed
+    const std::size_t last = one.text.rfind("-----\n") + 5; // the newline at the end is optional
     for (std::size_t size = 0; size < last; ++size) {
       CAPTURE(size);
       CHECK_FALSE(one.taken(one.text.substr(0, size)));
@@ -110,7 +111,7 @@ TEST_CASE("every beginning of a text is refused") {
   }
 }
 
-TEST_CASE("a flipped bit is refused or changes nothing") {
+TEST_CASE("a flipped bit of the text is refused or changes nothing") {
   readers of;
   for (const reader& one : of.all) {
     CAPTURE(one.what);
@@ -123,7 +124,7 @@ TEST_CASE("a flipped bit is refused or changes nothing") {
   }
 }
 
-TEST_CASE("a flipped bit or a cut of what is in the block is refused") {
+TEST_CASE("a flipped bit or a cut inside the block is refused") {
   readers of;
   for (const reader& one : of.all) {
     CAPTURE(one.what);
@@ -132,7 +133,7 @@ TEST_CASE("a flipped bit or a cut of what is in the block is refused") {
     for (std::size_t bit = 0; bit < 8 * der.size(); ++bit) {
       CAPTURE(bit);
       der[bit / 8] = static_cast<char>(der[bit / 8] ^ (1 << bit % 8));
-      // OpenSSL does not look at the version of a key (byte 4); the key is the same.
+      // OpenSSL ignores the version of a key (byte 4), so the key is the same.
       const bool means_nothing = one.what == std::string("key") && bit / 8 == 4;
       CHECK(one.taken(encoded(one.text, der)) == means_nothing);
       der[bit / 8] = static_cast<char>(der[bit / 8] ^ (1 << bit % 8));
@@ -154,23 +155,23 @@ TEST_CASE("noise is refused") {
       for (char& c : noise) c = static_cast<char>(random.below(256));
       CHECK_FALSE(one.taken(noise));
       CHECK_FALSE(one.taken(encoded(one.text, noise)));
-      // A piece of it in the right place.
+      // Replaces a piece of the block by noise.
       std::string mixed = der;
       const std::size_t at = random.below(der.size());
       const std::size_t removed = random.below(40);
       mixed.replace(at, removed, noise.substr(0, random.below(40)));
-      if (mixed.size() > 4) mixed[4] = der[4]; // as above
+      if (mixed.size() > 4) mixed[4] = der[4]; // OpenSSL ignores the version
       if (mixed != der) CHECK_FALSE(one.taken(encoded(one.text, mixed)));
     }
     CHECK_FALSE(one.taken(std::string(70'000, '-')));
     CHECK_FALSE(one.taken(std::string(17 << 20, 'A')));
     CHECK_FALSE(one.taken(std::string(1000, '\0')));
-    // Announces 4 GB, of which nothing comes.
+    // The header announces 4 GB that never come.
     CHECK_FALSE(one.taken(encoded(one.text, "\x30\x84\xff\xff\xff\xff\x30\x84")));
   }
 }
 
-TEST_CASE("a damaged list of the admitted is refused with its line") {
+TEST_CASE("a damaged list of admitted nodes is refused with its line") {
   const std::string good =
       "name,serial,from,until\nlab-3,ab12,2026-11-21T20:55:00Z,2026-12-21T21:00:00Z\n";
   const auto read = read_admitted(good);

@@ -22,14 +22,13 @@ TEST_CASE("the wait doubles from 200 ms up to two seconds") {
   CHECK(back_off_after(1'000'000) == 2s);
 }
 
-TEST_CASE("a host is tried at once, then with back-off, and given up after the limit since the "
-          "first attempt") {
+TEST_CASE("a host is dialled at once and then with back-off, and is given up after the limit") {
   reconnect to;
   to.begin(10s);
   CHECK(to.trying());
   CHECK(to.due(10s));
   to.attempted(10s);
-  to.begin(10s + 1ms); // it tries already
+  to.begin(10s + 1ms); // the attempts have begun already
   CHECK_FALSE(to.due(10s + 199ms));
   CHECK(to.due(10s + 200ms));
   to.attempted(10s + 200ms);
@@ -39,14 +38,13 @@ TEST_CASE("a host is tried at once, then with back-off, and given up after the l
   CHECK_FALSE(to.expired(15s, 5s));
   CHECK(to.expired(15s + 1ms, 5s));
   to.stop();
-  to.begin(20s); // anew
+  to.begin(20s); // begins again
   CHECK(to.due(20s));
   to.attempted(20s);
   CHECK(to.due(20s + 200ms));
 }
 
-TEST_CASE(
-    "an address is dialled until a host answers there, and again when the link with it is lost") {
+TEST_CASE("an address is dialled until a host answers there and again when the link is lost") {
   join_list all;
   all.add("10.0.0.5:7000");
   CHECK(all.due(1s, nobody_up) == indices{0});
@@ -60,7 +58,7 @@ TEST_CASE(
   all.connected(*link, 4);
   CHECK(all.due(100s, [](netem::host_index host) { return host == 4; }).empty());
   CHECK(all.due(100s, nobody_up) == indices{0});
-  CHECK(all.due(5s, nobody_up).empty()); // not before the patience with the last attempt is over
+  CHECK(all.due(5s, nobody_up).empty()); // not before the time limit of the last attempt
   all.forget(4);
   CHECK(all.due(100s, [](netem::host_index host) { return host == 4; }) == indices{0});
 }
@@ -90,11 +88,11 @@ TEST_CASE("a name that stays taken for longer than the limit is taken for good")
   CHECK(refused_at(26s, refusal::name_taken));
   CHECK_FALSE(refused_at(27s, refusal::banned));
   *all.begin(0, 28s, 5s)->slot = link;
-  all.connected(*link, 4); // it was let in
+  all.connected(*link, 4); // the host accepted the link
   CHECK_FALSE(refused_at(40s, refusal::name_taken));
 }
 
-TEST_CASE("other links than the one that was dialled change nothing") {
+TEST_CASE("a link that was not dialled changes nothing") {
   join_list all;
   all.add("a:1");
   const auto link = std::make_shared<host_link>();

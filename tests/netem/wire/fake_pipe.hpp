@@ -1,5 +1,5 @@
-// A pipe without a network: it keeps what is sent over it, and says it was read when a test wants
-// so.
+// A pipe without a network. It records the sent frames, and delivers frames when a test asks for
+// it.
 #pragma once
 
 #include "netem/wire/frames.hpp"
@@ -33,13 +33,13 @@ public:
   std::string peer() const override { return "somewhere"; }
   const std::string& kind() const override { return kind_; }
 
-  /// As if the other side had sent it.
+  /// Acts as if the other side had sent the bytes.
   void receive(const std::string& bytes) {
     const auto all = std::as_bytes(std::span(bytes));
     frame_(payload{std::vector<std::byte>(all.begin(), all.end())});
   }
   void break_off() { closed_("broken"); }
-  /// The kinds of what was sent, and forgets them.
+  /// Returns the kinds of the sent frames, and clears the record.
   std::vector<frame_kind> take_kinds() {
     std::vector<frame_kind> out;
     for (const auto& each : sent) out.push_back(static_cast<frame_kind>(each.head.at(0)));
@@ -50,7 +50,7 @@ public:
   std::vector<frame> sent;
   bool finished = false, closed = false, held = false;
   std::size_t queued = 0, unhandled = 0;
-  std::string shown; // the certificate
+  std::string shown; // the other side's certificate
 
 private:
   const std::string kind_;

@@ -36,8 +36,7 @@ refusal checked(const handshake_rules& rules, const hello& theirs,
 
 } // namespace
 
-TEST_CASE(
-    "before a link is up only one hello of bounded length counts in each pipe, or a refusal") {
+TEST_CASE("before a link is up each pipe accepts one hello of bounded length or a refusal") {
   const link_phase fresh;
   CHECK(step_of(fresh, frame_kind::hello, 100) == frame_step::hello);
   CHECK(step_of(fresh, frame_kind::hello, longest_hello) == frame_step::hello);
@@ -49,18 +48,18 @@ TEST_CASE(
     CHECK(step_of(fresh, kind, 40) == frame_step::wrong);
 }
 
-TEST_CASE("a link that is up handles all frames, and one that is over drops them") {
+TEST_CASE("a link that is up handles all frames and one that has ended drops them") {
   CHECK(step_of({.up = true}, frame_kind::message, 40) == frame_step::handle);
   CHECK(step_of({.up = true, .hello_came = true}, frame_kind::hello, 40) == frame_step::handle);
   CHECK(step_of({.up = true, .over = true}, frame_kind::message, 40) == frame_step::drop);
   CHECK(step_of({.over = true}, frame_kind::hello, 40) == frame_step::drop);
 }
 
-TEST_CASE("a hello of another host with the same scenario and clock is taken") {
+TEST_CASE("a hello of another host with the same scenario and clock is accepted") {
   CHECK(checked(rules_of_reef(), hello_of_other()) == refusal::none);
 }
 
-TEST_CASE("a hello has to carry the name in the certificate, or the one that the relay knows") {
+TEST_CASE("a hello must carry the name in the certificate or the name that the relay knows") {
   auto rules = rules_of_reef();
   rules.keys = true;
   const auto theirs = hello_of_other();
@@ -74,7 +73,7 @@ TEST_CASE("a hello has to carry the name in the certificate, or the one that the
         "the relay knows it by another name than lab-2");
 }
 
-TEST_CASE("a host does not link with itself, nor with another process of its name") {
+TEST_CASE("a host links neither with itself nor with another process of its name") {
   auto theirs = hello_of_other();
   theirs.name = "lab-1";
   CHECK(checked(rules_of_reef(), theirs) == refusal::name_taken);
@@ -82,7 +81,7 @@ TEST_CASE("a host does not link with itself, nor with another process of its nam
   CHECK(checked(rules_of_reef(), theirs) == refusal::ourselves);
 }
 
-TEST_CASE("a clock may be off by the limit, and not by more, and the refusal says by how much") {
+TEST_CASE("a clock may be off by the limit and the refusal says by how much it is off") {
   auto theirs = hello_of_other();
   theirs.utc_ns = noon + duration(2min).count();
   CHECK(checked(rules_of_reef(), theirs) == refusal::none);
@@ -98,7 +97,7 @@ TEST_CASE("a clock may be off by the limit, and not by more, and the refusal say
 }
 
 TEST_CASE(
-    "a host of another scenario is told this one's text, so that it can name the difference") {
+    "a host of another scenario receives this one's text so that it can name the difference") {
   auto theirs = hello_of_other();
   theirs.scenario.fill(8);
   const auto said = check_hello(rules_of_reef(), theirs, {}, noon);

@@ -1,5 +1,5 @@
-// The state of one host without a network, for the tests of host_state: pipes are fake, and time is
-// a number.
+// The state of one host without a network, for the tests of host_state. Pipes are fake, and the
+// test sets the time.
 #pragma once
 
 #include "netem/wire/host_state.hpp"
@@ -37,7 +37,7 @@ inline own_host one_that_listens() {
   return out;
 }
 
-/// The state of host 0 without a network. Time is `now`.
+/// The state of host 0. The time is `now`.
 class host_fixture {
 public:
   explicit host_fixture(own_host own = {}, wire_options options = {})
@@ -97,7 +97,7 @@ private:
   }
 };
 
-/// The kinds of frames that were sent.
+/// The kinds of sent frames.
 using kinds = std::vector<frame_kind>;
 
 } // namespace shoal::netem::wire

@@ -17,7 +17,7 @@ std::uint64_t stamp_of(const frame& ping) {
 
 } // namespace
 
-TEST_CASE("reading may go on at the end of the second in which the last allowed frame came") {
+TEST_CASE("reading goes on at the end of the second in which the last allowed frame came") {
   frame_rate rate;
   CHECK_FALSE(rate.count(10s, 3));
   CHECK_FALSE(rate.count(10s + 1ms, 3));
@@ -30,7 +30,7 @@ TEST_CASE("frames that are spread over seconds are not held back") {
   for (int i = 0; i < 100; ++i) CHECK_FALSE(rate.count(1s + i * 500ms, 3));
 }
 
-TEST_CASE("the round trip is asked for every five seconds, and smoothed") {
+TEST_CASE("the round trip is measured every five seconds and smoothed") {
   const auto link = fake_link();
   link->measure(10s);
   link->measure(14s);
@@ -50,7 +50,8 @@ TEST_CASE("rates are those of the last minute") {
   link->since = 10s;
   link->sent = 1000;
   CHECK(link->rates(20s).sends == doctest::Approx(800));
-  CHECK(link->rates(10s).sends == doctest::Approx(8000)); // over a second at least
+  // the rate is taken over at least a second
+  CHECK(link->rates(10s).sends == doctest::Approx(8000));
   for (int i = 0; i <= 24; ++i) {
     link->measure(duration(20s) + i * 5s);
     link->sent += 5000;
@@ -60,7 +61,7 @@ TEST_CASE("rates are those of the last minute") {
   CHECK(link->rates(140s).receives == doctest::Approx(8 * 6500 / 60.0));
 }
 
-TEST_CASE("an idle pipe is pinged after a quarter of the limit, and a silent one is given up after "
+TEST_CASE("an idle pipe is pinged after a quarter of the limit and a silent one is given up after "
           "all of it") {
   const auto link = fake_link();
   for (auto& direction : link->pipes) direction.heard = 100s;
@@ -72,11 +73,11 @@ TEST_CASE("an idle pipe is pinged after a quarter of the limit, and a silent one
   CHECK_FALSE(link->keep_alive(104s, 4s, false));
   link->pipes[1].heard = 104s;
   CHECK(link->keep_alive(104s + 1ms, 4s, false));
-  SUBCASE("unless this host itself does not read it") {
+  SUBCASE("unless this host itself does not read the pipe") {
     pipe_of(*link, 0).held = true;
     CHECK_FALSE(link->keep_alive(104s + 1ms, 4s, false));
   }
-  SUBCASE("unless this process stood still: then the other side gets another half") {
+  SUBCASE("unless this process stood still: then the other side gets half the limit more") {
     CHECK_FALSE(link->keep_alive(200s, 4s, true));
     CHECK_FALSE(link->keep_alive(202s, 4s, false));
     CHECK(link->keep_alive(202s + 1ms, 4s, false));

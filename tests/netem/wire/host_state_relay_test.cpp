@@ -5,7 +5,7 @@ using namespace shoal::netem::wire;
 using namespace std::chrono_literals;
 using netem::host_index;
 
-TEST_CASE("a relay passes frames on to the host that they name, and says who they are from") {
+TEST_CASE("a relay passes frames to the host that they name and states their sender") {
   host_fixture relay(one_that_relays(100));
   const auto one = relay.linked(1, "lab-1"), two = relay.linked(2, "lab-2");
   for (const auto& each : {one, two})
@@ -20,21 +20,21 @@ TEST_CASE("a relay passes frames on to the host that they name, and says who the
   CHECK(head->link == 5);
   CHECK(relay.all.relayed_bytes == 60);
 
-  SUBCASE("until its budget is spent, which it says to the sender") {
+  SUBCASE("until its budget is spent, which the relay tells the sender") {
     relay.state.relayed_came(one, {1, node(2), 5}, inner, relay.now, later);
     CHECK(pipe_of(*one, 1).take_kinds() == kinds{frame_kind::relay_end});
     CHECK(pipe_of(*two, 1).sent.size() == 1);
   }
-  SUBCASE("and says so when there is no such host") {
+  SUBCASE("and tells the sender if there is no such host") {
     relay.state.relayed_came(one, {0, node(3), 5}, payload{std::vector<std::byte>(1)}, relay.now,
                              later);
     CHECK(pipe_of(*one, 0).take_kinds() == kinds{frame_kind::relay_end});
   }
-  SUBCASE("and tells the other end when one is gone") {
+  SUBCASE("and tells the other end when one end is gone") {
     relay.state.remove(one, relay.now);
     CHECK(pipe_of(*two, 0).take_kinds() == kinds{frame_kind::relay_end});
   }
-  SUBCASE("and passes the end of a link on") {
+  SUBCASE("and passes on the end of a link") {
     CHECK(relay.state.relay_ended(two, 0, {node(1), 5}, relay.now) == nullptr);
     CHECK(pipe_of(*one, 0).take_kinds() == kinds{frame_kind::relay_end});
     relay.state.remove(one, relay.now);
@@ -42,7 +42,8 @@ TEST_CASE("a relay passes frames on to the host that they name, and says who the
   }
 }
 
-TEST_CASE("a host that only dials takes a new link over a relay, which begins with a hello") {
+TEST_CASE(
+    "a host that only dials accepts a new link over a relay, and the link begins with a hello") {
   host_fixture host;
   const auto relay = host.linked(1, "lab-1");
   const auto bytes = [](frame_kind kind) {
@@ -52,7 +53,7 @@ TEST_CASE("a host that only dials takes a new link over a relay, which begins wi
   CHECK(host.state.relayed_came(relay, {0, node(2), 5}, bytes(frame_kind::message), host.now, later)
             .link == nullptr);
   CHECK(host.state.relayed_came(relay, {0, node(0), 5}, bytes(frame_kind::hello), host.now, later)
-            .link == nullptr); // of itself
+            .link == nullptr); // the host itself
   const auto fresh =
       host.state.relayed_came(relay, {0, node(2), 5}, bytes(frame_kind::hello), host.now, later);
   REQUIRE(fresh.link);
@@ -63,11 +64,11 @@ TEST_CASE("a host that only dials takes a new link over a relay, which begins wi
   CHECK(known.link == fresh.link);
   CHECK_FALSE(known.fresh);
   CHECK(host.state.relay_ended(relay, 0, {node(2), 5}, host.now) == fresh.link);
-  // The end of the relay's link ends those that go over it.
+  // The end of the link to the relay ends the links that go over the relay.
   CHECK(host.state.remove(relay, host.now).orphans == std::vector{fresh.link});
 }
 
-TEST_CASE("a host that listens takes no link over a relay") {
+TEST_CASE("a host that listens accepts no link over a relay") {
   host_fixture host(one_that_listens());
   const auto relay = host.linked(1, "lab-1");
   deferred later;
@@ -75,8 +76,8 @@ TEST_CASE("a host that listens takes no link over a relay") {
   CHECK(host.state.relayed_came(relay, {0, node(2), 5}, hello, host.now, later).link == nullptr);
 }
 
-TEST_CASE(
-    "a host is dialled over the relay that offers itself, and frames travel inside of its link") {
+TEST_CASE("a host is dialled over the relay that offers itself and frames travel inside the "
+          "relay's link") {
   host_fixture host;
   const auto relay = host.linked(1, "lab-1");
   host.send(7, 100);

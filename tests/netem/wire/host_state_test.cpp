@@ -6,8 +6,8 @@ using namespace shoal::netem::wire;
 using namespace std::chrono_literals;
 using netem::host_index;
 
-TEST_CASE("a message to a host without a link waits, dials its address, and is sent when the link "
-          "is up") {
+TEST_CASE("a message to a host without a link waits while the host is dialled and is sent when the "
+          "link is up") {
   host_fixture host;
   host.state.hosts.of(7).address = "10.0.0.7:7000";
   host.send(7, 100);
@@ -31,13 +31,13 @@ TEST_CASE("a message to a host without a link waits, dials its address, and is s
   REQUIRE(up.first);
   CHECK(up.first->name == "lab-7");
   CHECK(host.all.linked == 1);
-  CHECK(pipe_of(*link, 0).sent.size() == 2); // what is observed, and then the message
+  CHECK(pipe_of(*link, 0).sent.size() == 2); // the observed actors, and then the message
   CHECK(pipe_of(*link, 0).take_kinds()[0] == frame_kind::watch);
   CHECK_FALSE(host.state.take_hello(*link, {})); // the hello of the other pipe
 }
 
-TEST_CASE("a host that cannot be reached is given up after the detection time, with all that waits "
-          "for it") {
+TEST_CASE("a host that cannot be reached is given up after the detection time with all waiting "
+          "messages") {
   host_fixture host;
   host.state.hosts.of(7).address = "10.0.0.7:7000";
   host.send(7, 100);
@@ -45,7 +45,7 @@ TEST_CASE("a host that cannot be reached is given up after the detection time, w
   const auto link =
       host.later.greet.empty() ? host.state.hosts.of(7).dialling : host.later.greet[0].with;
   host.now += 300ms;
-  CHECK(host.state.tick(host.now).hosts.empty()); // it dials already
+  CHECK(host.state.tick(host.now).hosts.empty()); // a dial is in progress
   CHECK(host.state.remove(link, host.now).link == link);
   CHECK(host.state.tick(host.now).hosts == std::vector<host_index>{7});
   host.now += 5s;
@@ -55,7 +55,7 @@ TEST_CASE("a host that cannot be reached is given up after the detection time, w
   CHECK(host.state.tick(host.now).given_up.empty());
 }
 
-TEST_CASE("whoever has a link is asked for the address of a host that has none") {
+TEST_CASE("linked hosts are asked for the address of a host that has none") {
   host_fixture host;
   const auto friendly = host.linked(1, "lab-1");
   pipe_of(*friendly, 0).take_kinds();
@@ -71,7 +71,7 @@ TEST_CASE("whoever has a link is asked for the address of a host that has none")
   CHECK(host.state.hosts.of(7).address == "10.0.0.7:7000"); // the first answer counts
 }
 
-TEST_CASE("a link that takes nothing is to be ended") {
+TEST_CASE("a link that accepts no bytes must be closed") {
   wire_options options;
   options.most_queued = 1000;
   host_fixture host({}, options);
@@ -84,8 +84,7 @@ TEST_CASE("a link that takes nothing is to be ended") {
   CHECK(host.later.overfull == link);
 }
 
-TEST_CASE(
-    "a side that dials again replaces its link, and links from both sides live side by side") {
+TEST_CASE("a side that dials again replaces its link, and links dialled from both sides coexist") {
   host_fixture host;
   const auto old = host.linked(1, "lab-1");
   const auto again = host.linked(1, "lab-1");
@@ -106,7 +105,7 @@ TEST_CASE(
   CHECK(host.state.remove(ours, host.now).link == nullptr);
 }
 
-TEST_CASE("a new incarnation buries the older ones, and a name of a living process is taken") {
+TEST_CASE("a new incarnation replaces older ones and the name of a living process is taken") {
   host_fixture host;
   host.linked(5, "lab-1", "10.0.0.1:7000");
   hello theirs;
@@ -115,15 +114,15 @@ TEST_CASE("a new incarnation buries the older ones, and a name of a living proce
   CHECK(host.state.check_name(theirs, host.now).text ==
         "there is a host with the name lab-1, at 10.0.0.1:7000");
   host.now += 5s;
-  CHECK(host.state.check_name(theirs, host.now).why ==
-        refusal::none); // the older one has been silent
+  // The older process has been silent.
+  CHECK(host.state.check_name(theirs, host.now).why == refusal::none);
   theirs.incarnation = 4;
   CHECK(host.state.check_name(theirs, host.now).why == refusal::name_taken);
   host.linked(6, "lab-1");
   CHECK(host.last.dead == std::vector<host_index>{5});
 }
 
-TEST_CASE("a banned name is refused until the ban is over") {
+TEST_CASE("a banned name is refused until the ban ends") {
   host_fixture host;
   host.state.faults.ban("mallory", host.now + 60s);
   hello theirs;
@@ -132,8 +131,8 @@ TEST_CASE("a banned name is refused until the ban is over") {
   CHECK(host.state.check_name(theirs, host.now + 60s).why == refusal::none);
 }
 
-TEST_CASE("a second frame before both hellos are joined is judged by the whole link, whichever "
-          "pipe it comes on") {
+TEST_CASE(
+    "a second frame before both hellos have joined is judged by the whole link on either pipe") {
   host_fixture host;
   const auto control = fake_link({0}), bulk = fake_link({1});
   host.state.links.add(control);
@@ -149,8 +148,8 @@ TEST_CASE("a second frame before both hellos are joined is judged by the whole l
   CHECK(host.state.links.hello_came(bulk, 1, theirs) == nullptr);
   CHECK(step(bulk, 1, frame_kind::hello) == std::pair{bulk, frame_step::wrong});
   CHECK(host.state.links.hello_came(control, 0, theirs) == control);
-  // The half has lost its pipe. A second frame of it finds the whole link, where its hello is
-  // known.
+  // The half link has lost its pipe. A second frame on the pipe finds the whole link, which has had
+  // the hello.
   CHECK(step(bulk, 1, frame_kind::hello) == std::pair{control, frame_step::wrong});
   CHECK(step(bulk, 1, frame_kind::message) == std::pair{control, frame_step::wrong});
   CHECK(host.state.connect(control, 1, {}, {}, {}, host.now).done);
@@ -161,7 +160,7 @@ TEST_CASE("a second frame before both hellos are joined is judged by the whole l
 }
 
 TEST_CASE(
-    "the hello of this host goes first on an incoming link, then its revocation list's number") {
+    "on an incoming link this host sends its hello first and then its revocation list's number") {
   host_fixture host;
   host.state.introduce(12, host.now);
   const auto link = fake_link();
@@ -188,7 +187,7 @@ TEST_CASE(
   CHECK(host.state.pipe_over(third, 0).second == host_state::pipe_end::lost);
 }
 
-TEST_CASE("a refused link waits for its other pipe, which may say why") {
+TEST_CASE("a refused link waits for its other pipe, which may bring the reason") {
   host_fixture host;
   const auto link = fake_link();
   host.state.links.add(link);
@@ -208,7 +207,7 @@ TEST_CASE("a host that leaves says goodbye on both pipes and sends nothing more"
   CHECK_FALSE(host.state.is_open());
 }
 
-TEST_CASE("the end of an actor is told to those who observe it, once") {
+TEST_CASE("the end of an actor is told to its observers once") {
   host_fixture host;
   const auto link = host.linked(1, "lab-1"), other = host.linked(2, "lab-2");
   for (const auto& each : {link, other}) pipe_of(*each, 0).take_kinds();
@@ -219,7 +218,7 @@ TEST_CASE("the end of an actor is told to those who observe it, once") {
   CHECK(pipe_of(*other, 0).take_kinds().empty());
 }
 
-TEST_CASE("a link without a hello, and one that is silent, are over in time") {
+TEST_CASE("a link without a hello and a silent link end in time") {
   host_fixture host;
   host.state.tick(host.now);
   const auto half = fake_link({0});
@@ -239,7 +238,7 @@ TEST_CASE("a link without a hello, and one that is silent, are over in time") {
         std::vector<std::string>{"no answer", "it has been silent"});
 }
 
-TEST_CASE("an address is joined on the next tick, and again after the link is lost") {
+TEST_CASE("an address is joined on the next tick and again after the link is lost") {
   host_fixture host;
   host.state.joins.add("10.0.0.5:7000");
   host.dial_due();

@@ -1,5 +1,5 @@
-// The folders of a node and of a moderator: what is in them, who may read it, and what is said when
-// something is wrong.
+// The folders of a node and of a moderator: their files, their permissions, and the messages when a
+// file is wrong.
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator_folder.hpp"
 #include "netem/wire/node_keys.hpp"
@@ -39,7 +39,7 @@ std::size_t entries_of(const fs::path& folder) {
       std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
-/// A node's folder that is fine, in which a test breaks something.
+/// The valid folder of a node. Each test breaks something in it.
 struct node_folder {
   scratch_folder scratch;
   fs::path path = scratch.path / "keys";
@@ -59,7 +59,7 @@ struct node_folder {
   void put(std::string_view name, const std::string& text) const {
     REQUIRE(write_text(path / name, text).ok());
   }
-  /// What load_node_keys() says, with DIR for the folder; "" if nothing.
+  /// The error of load_node_keys(), with DIR for the folder; "" if there is none.
   std::string refusal(std::int64_t utc_ns = now) const {
     const auto loaded = load_node_keys(path, utc_ns);
     if (loaded) return "";
@@ -85,7 +85,7 @@ TEST_CASE("a node's folder is loaded whole") {
   CHECK(mode_of(node.path / "node.key") == 0600);
 }
 
-TEST_CASE("a missing file is named, with the command that makes it") {
+TEST_CASE("a missing file is named with the command that makes it") {
   const node_folder node;
   const std::string admit_makes =
       "the moderator makes it with 'shoal keys admit', for a node's name or request";
@@ -121,14 +121,14 @@ TEST_CASE("a key that group or others may read is refused with its mode") {
     ::chmod((node.path / "node.key").c_str(), mode);
     CHECK(node.refusal() == "");
   }
-  // A link is as its file is.
+  // A symbolic link has the permissions of its target.
   fs::rename(node.path / "node.key", node.path / "elsewhere");
   ::chmod((node.path / "elsewhere").c_str(), 0644);
   fs::create_symlink("elsewhere", node.path / "node.key");
   CHECK(has(node.refusal(), "mode 0644"));
 }
 
-TEST_CASE("what does not belong together is refused") {
+TEST_CASE("files that do not belong together are refused") {
   const node_folder node;
   const moderator lagoon = new_moderator("lagoon");
   const signing_key other = signing_key::make();
@@ -175,7 +175,7 @@ TEST_CASE("a refusal never shows the key") {
   }
 }
 
-TEST_CASE("a pipe or a huge file in the place of a key is not waited for and not read") {
+TEST_CASE("a pipe or a huge file in the place of a key is neither waited for nor read") {
   const node_folder node;
   fs::remove(node.path / "node.crt");
   REQUIRE(::mkfifo((node.path / "node.crt").c_str(), 0600) == 0);
@@ -186,7 +186,8 @@ TEST_CASE("a pipe or a huge file in the place of a key is not waited for and not
   CHECK(node.refusal() == "'DIR/node.crt' has 4294967296 bytes; a key file has at most 16777216");
 }
 
-TEST_CASE("a new folder is there whole or not at all, and secrets are never anybody else's") {
+TEST_CASE(
+    "a new folder appears whole or not at all and its secrets are never readable for others") {
   const scratch_folder scratch;
   const fs::path path = scratch.path / "a/b/keys";
   {
@@ -202,10 +203,10 @@ TEST_CASE("a new folder is there whole or not at all, and secrets are never anyb
     CHECK((mode_of(partial) == 0700 && mode_of(partial / "secret") == 0600 &&
            mode_of(partial / "public") == 0644));
   }
-  CHECK(entries_of(path.parent_path()) == 0); // it was given up
+  CHECK(entries_of(path.parent_path()) == 0); // dropped without commit()
   fs::create_directory(path);
   auto folder = new_folder::create(path);
-  REQUIRE(folder.ok()); // an empty one is as good as none
+  REQUIRE(folder.ok()); // an empty folder may be replaced
   CHECK(folder->write("secret", secret_text(std::string_view("x"))).ok());
   CHECK(folder->commit().ok());
   CHECK((mode_of(path) == 0700 && slurp(path / "secret") == "x" &&
@@ -218,7 +219,7 @@ TEST_CASE("a new folder is there whole or not at all, and secrets are never anyb
   CHECK(has(new_folder::create(".").error(), "not empty"));
 }
 
-TEST_CASE("a file is replaced whole, and stays when it cannot be") {
+TEST_CASE("a file is replaced as a whole, and stays if the new one cannot be written") {
   const scratch_folder scratch;
   const fs::path file = scratch.path / "list";
   REQUIRE(write_text(file, "one").ok());
@@ -230,7 +231,7 @@ TEST_CASE("a file is replaced whole, and stays when it cannot be") {
   CHECK(slurp(file) == "two");
 }
 
-TEST_CASE("a moderator admits, renews and revokes, and its folder remembers") {
+TEST_CASE("a moderator admits and renews and revokes nodes and its folder records all of it") {
   const scratch_folder scratch;
   const fs::path path = scratch.path / "reef";
   REQUIRE(moderator_folder::make(path, "reef", now, 365 * day).ok());
@@ -268,8 +269,8 @@ TEST_CASE("a moderator admits, renews and revokes, and its folder remembers") {
   CHECK(check_issued(second, folder->keys().certificate_pem(), now).ok());
 }
 
-TEST_CASE(
-    "a moderator's folder that is incomplete, damaged, readable by others or expired is refused") {
+TEST_CASE("a moderator's folder that is incomplete or damaged or readable by others or expired is "
+          "refused") {
   const scratch_folder scratch;
   const fs::path path = scratch.path / "reef", other = scratch.path / "other";
   REQUIRE(moderator_folder::make(path, "reef", now, 365 * day).ok());
@@ -299,7 +300,7 @@ TEST_CASE(
   CHECK(has(refusal(), "admitted.csv': line 2: cut off"));
 }
 
-TEST_CASE("programs that admit at the same time lose nobody") {
+TEST_CASE("programs that admit nodes at the same time lose no node") {
   const scratch_folder scratch;
   const fs::path path = scratch.path / "reef";
   REQUIRE(moderator_folder::make(path, "reef", now, 365 * day).ok());

@@ -18,7 +18,7 @@ frame_kind kind_of(const frame& what) {
   return static_cast<frame_kind>(what.head.at(0));
 }
 
-/// Every frame of a link that is up, with all its fields.
+/// One frame of each kind on a link that is up, with all its fields.
 std::vector<frame> one_of_each() {
   using enum frame_kind;
   const std::uint64_t number = 0x1122334455667788;
@@ -71,7 +71,7 @@ TEST_CASE("the fields of every frame are read as they were written") {
   CHECK(read_as<list_frame>(all[9]).pem == "a list");
 }
 
-TEST_CASE("a frame that is cut anywhere, or has a byte too many, is refused") {
+TEST_CASE("a frame that is truncated or has a byte too many is refused") {
   for (auto each : one_of_each()) {
     CAPTURE(static_cast<int>(kind_of(each)));
     const auto whole = bytes_of(each);
@@ -84,7 +84,7 @@ TEST_CASE("a frame that is cut anywhere, or has a byte too many, is refused") {
   }
 }
 
-TEST_CASE("a ping without a stamp wants no answer, and a goodbye has no fields") {
+TEST_CASE("a ping without a stamp wants no answer and a goodbye has no fields") {
   CHECK_FALSE(read_as<ping_frame>(frame_writer(frame_kind::ping).done()).stamp);
   read_as<leaving_frame>(frame_writer(frame_kind::leaving).done());
   CHECK_FALSE(
@@ -92,13 +92,12 @@ TEST_CASE("a ping without a stamp wants no answer, and a goodbye has no fields")
                       bytes_of(frame_writer(frame_kind::leaving).put(std::uint8_t{0}).done())));
 }
 
-TEST_CASE("hellos and refusals that come late are not read again") {
+TEST_CASE("late hellos and refusals are not read again") {
   read_as<late_hello>(frame_writer(frame_kind::hello).done());
   read_as<late_refusal>(frame_writer(frame_kind::refused).put(std::uint64_t{0}).done());
 }
 
-TEST_CASE(
-    "names and addresses of any length but the longest are refused, and so are unknown kinds") {
+TEST_CASE("names and addresses that are too long are refused and so are unknown kinds") {
   const auto told = [](std::size_t name, std::size_t address) {
     const auto what = frame_writer(frame_kind::node_at)
                           .put(some_node())

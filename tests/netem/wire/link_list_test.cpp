@@ -16,7 +16,7 @@ hello hello_of(const char* name, std::uint64_t link) {
 
 } // namespace
 
-TEST_CASE("two incoming pipes become one link once both hellos have come, in either order") {
+TEST_CASE("two incoming pipes become one link once both hellos have come in either order") {
   for (const int first : {0, 1}) {
     link_list all;
     const link_list::link_ptr halves[] = {fake_link({0}), fake_link({1})};
@@ -32,7 +32,7 @@ TEST_CASE("two incoming pipes become one link once both hellos have come, in eit
 }
 
 TEST_CASE(
-    "after the pipes have joined, a frame of the bulk pipe finds its state in the whole link") {
+    "after the pipes have joined a frame of the bulk pipe finds its state in the whole link") {
   link_list all;
   const auto control = fake_link({0}), bulk = fake_link({1});
   all.add(control);
@@ -40,8 +40,8 @@ TEST_CASE(
   CHECK(all.hello_came(bulk, 1, hello_of("lab-2", 5)) == nullptr);
   CHECK(bulk->pipes[1].hello);
   CHECK(all.hello_came(control, 0, hello_of("lab-2", 5)) == control);
-  CHECK_FALSE(
-      bulk->pipes[1].hello); // a late reader of the half would take a second hello for a first one
+  // In the half link, a second hello would look like the first one.
+  CHECK_FALSE(bulk->pipes[1].hello);
   CHECK(all.whole(bulk)->pipes[1].hello);
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("pipes of other links, names and certificates do not join") {
   CHECK(with(hello_of("lab-2", 5), 1, "") == control);
 }
 
-TEST_CASE("a closed link takes no second pipe") {
+TEST_CASE("a closed link accepts no second pipe") {
   link_list all;
   const auto control = fake_link({0}), bulk = fake_link({1});
   all.add(control);
@@ -74,7 +74,7 @@ TEST_CASE("a closed link takes no second pipe") {
   CHECK(bulk->pipes[1].through != nullptr);
 }
 
-TEST_CASE("a relayed link has both pipes from the start, and is whole with the second hello") {
+TEST_CASE("a relayed link has both pipes from the start and is whole with the second hello") {
   link_list all;
   const auto link = fake_link();
   link->relayed.emplace();
@@ -83,7 +83,7 @@ TEST_CASE("a relayed link has both pipes from the start, and is whole with the s
   CHECK(all.hello_came(link, 0, hello_of("lab-2", 5)) == link);
 }
 
-TEST_CASE("closing either half closes the whole link, once") {
+TEST_CASE("closing either half closes the whole link once") {
   link_list all;
   const auto control = fake_link({0}), bulk = fake_link({1});
   all.add(control);
@@ -95,7 +95,7 @@ TEST_CASE("closing either half closes the whole link, once") {
   CHECK(all.all().empty());
 }
 
-TEST_CASE("links are found by host, by state, and by the relay that they go over") {
+TEST_CASE("links are found by host and by state and by their relay") {
   link_list all;
   const auto relay = fake_link(), over = fake_link();
   node_key other;

@@ -13,7 +13,7 @@ payload numbered(std::size_t size) {
   return payload{std::move(out)};
 }
 
-/// The bytes of a frame as they travel.
+/// The bytes of a frame on the wire.
 payload flat(const frame& what) {
   const auto head = std::as_bytes(std::span(what.head));
   std::vector<std::byte> out(head.begin(), head.end());
@@ -24,8 +24,7 @@ payload flat(const frame& what) {
 
 } // namespace
 
-TEST_CASE(
-    "a message is cut into frames that the other side puts together again, whatever its size") {
+TEST_CASE("a message of any size is cut into frames and assembled again") {
   for (const std::size_t binary : {0, 1, 8, 1000})
     for (const std::size_t beside : {0, 5, 100, 968, 976, 5000}) {
       CAPTURE(binary);

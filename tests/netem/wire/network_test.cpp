@@ -6,7 +6,7 @@
 
 using namespace shoal::netem::wire;
 
-TEST_CASE("a network leaves the environment of its program alone") {
+TEST_CASE("a network does not change the environment of its program") {
   const char* const names[] = {"GRPC_VERBOSITY", "GRPC_TRACE", "GRPC_SSL_CIPHER_SUITES"};
   std::vector<std::optional<std::string>> before;
   for (const auto* name : names) {

@@ -19,7 +19,7 @@ std::size_t sent_to(const host_link& link) {
 
 } // namespace
 
-TEST_CASE("without an uplink, and for small messages, nothing waits") {
+TEST_CASE("small messages do not wait, and neither does bulk without an uplink rate") {
   pacer fast(0), slow(1e6);
   const auto link = fake_link();
   fast.put(*link, true, piece(), 1s);
@@ -36,7 +36,7 @@ TEST_CASE("bulk leaves at 94 percent of the line") {
   const auto link = links[0];
   for (int i = 0; i < 3; ++i) line.put(*link, true, piece(), 10s);
   CHECK(link->waiting_bytes == 3000);
-  // It may be five milliseconds ahead, for timers that are late.
+  // The pacer may be five milliseconds ahead, since timers can be late.
   const auto next = line.pump(links, 10s);
   REQUIRE(next);
   CHECK(to_seconds(*next) == doctest::Approx(10.995));
@@ -52,7 +52,7 @@ TEST_CASE("bulk leaves at 94 percent of the line") {
   CHECK(sent_to(*link) == 3);
   CHECK(link->waiting_bytes == 0);
   line.turn_came();
-  CHECK_FALSE(line.pump(links, 13s)); // nothing waits
+  CHECK_FALSE(line.pump(links, 13s)); // no frame waits
 }
 
 TEST_CASE("links take turns") {

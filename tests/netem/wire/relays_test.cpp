@@ -14,7 +14,7 @@ node_key node(std::uint32_t number) {
 
 } // namespace
 
-TEST_CASE("a relay passes on what its budget allows, to the byte") {
+TEST_CASE("a relay passes on as many bytes as its budget allows") {
   relays none(0), some(100);
   CHECK_FALSE(none.offered());
   CHECK_FALSE(none.has_budget());
@@ -28,8 +28,7 @@ TEST_CASE("a relay passes on what its budget allows, to the byte") {
   CHECK_FALSE(some.has_budget());
 }
 
-TEST_CASE(
-    "the other end of each link hears when a host is gone, for each direction that was used") {
+TEST_CASE("the other end of each link hears when a host is gone for each direction that was used") {
   relays all(1000);
   all.passed(node(1), node(2), 7, 1);
   all.passed(node(1), node(2), 7, 1);
@@ -45,7 +44,7 @@ TEST_CASE(
   CHECK(all.lost(node(2)).size() == 1);
 }
 
-TEST_CASE("a link that ended is forgotten in both directions, whoever ended it") {
+TEST_CASE("a link that has ended is forgotten in both directions whichever side ended it") {
   relays all(1000);
   all.passed(node(1), node(2), 7, 1);
   all.passed(node(2), node(1), 7, 1);

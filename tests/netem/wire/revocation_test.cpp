@@ -29,7 +29,7 @@ public:
 
 } // namespace
 
-TEST_CASE("without keys nothing is revoked, and no list is news") {
+TEST_CASE("without keys no certificate is revoked and no list is news") {
   revocation none(nullptr);
   CHECK_FALSE(none.enabled());
   CHECK_FALSE(none.is_behind());
@@ -37,7 +37,7 @@ TEST_CASE("without keys nothing is revoked, and no list is news") {
   CHECK_FALSE(none.revoked("mallory", 0));
 }
 
-TEST_CASE("a list is sent to those with a smaller number") {
+TEST_CASE("a list is sent to hosts with a smaller number") {
   const auto keys = std::make_shared<fake_admission>();
   revocation lists(keys);
   CHECK(lists.number() == 4);
@@ -52,19 +52,19 @@ TEST_CASE("a list is sent to those with a smaller number") {
   CHECK(in.finished());
 }
 
-TEST_CASE("a newer list on this machine is noticed until the links are checked by it") {
+TEST_CASE("a newer list on this machine is reported until the links are checked against it") {
   const auto keys = std::make_shared<fake_admission>();
   revocation lists(keys);
   CHECK_FALSE(lists.is_behind());
   keys->number = 5;
   CHECK(lists.is_behind());
-  CHECK_FALSE(lists.is_news_to(4)); // it is sent when it counts here
+  CHECK_FALSE(lists.is_news_to(4)); // the list is sent after the links were checked
   lists.adopt();
   CHECK_FALSE(lists.is_behind());
   CHECK(lists.is_news_to(4));
 }
 
-TEST_CASE("a revoked certificate is told from one that is refused for another reason") {
+TEST_CASE("a revoked certificate is distinct from one that is refused for another reason") {
   const revocation lists(std::make_shared<fake_admission>());
   CHECK(lists.revoked("mallory", 0) == "mallory is on the list");
   CHECK_FALSE(lists.revoked("old", 0));

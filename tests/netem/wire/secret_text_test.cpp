@@ -14,7 +14,7 @@
 
 namespace {
 
-// What was in the watched memory when it was given back.
+// The contents of the watched memory at its release.
 const void* watched = nullptr;
 constexpr std::size_t seen_bytes = 16;
 char seen[seen_bytes];
@@ -55,7 +55,7 @@ void operator delete[](void* memory, std::size_t) noexcept {
 using shoal::netem::wire::node_keys;
 using shoal::netem::wire::secret_text;
 
-TEST_CASE("the memory of a secret is zeros when it is given back") {
+TEST_CASE("the memory of a secret is zeros when it is released") {
   const std::string word = "sixteen letters!";
   {
     const secret_text secret(word);
@@ -83,12 +83,12 @@ TEST_CASE("the memory of a secret is zeros when it is given back") {
   CHECK(freed_as_zeros());
 }
 
-TEST_CASE("a secret moves, leaves nothing behind, and neither copies nor prints") {
+TEST_CASE("a secret moves and leaves nothing behind, and cannot be copied or printed") {
   secret_text from(std::string_view("sixteen letters!"));
   const void* memory = from.view().data();
   secret_text to(std::move(from));
   CHECK(to.view().data() == memory);
-  CHECK(from.empty()); // NOLINT: that is what is tested
+  CHECK(from.empty()); // NOLINT: the test needs the moved-from object
   static_assert(!std::is_copy_constructible_v<secret_text> &&
                 !std::is_copy_assignable_v<secret_text>);
   static_assert(!std::is_copy_constructible_v<node_keys>);

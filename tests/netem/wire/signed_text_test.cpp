@@ -3,7 +3,7 @@
 
 using namespace shoal::netem::wire;
 
-TEST_CASE("what a node signed is read back with its name, and nothing that was changed is") {
+TEST_CASE("a signed text is read back with its node's name and a changed one is refused") {
   const auto reef = new_moderator(), other = new_moderator("atoll");
   const auto key = signing_key::make();
   const auto certificate = admit(reef, "lab-3", key);
@@ -25,14 +25,14 @@ TEST_CASE("what a node signed is read back with its name, and nothing that was c
   CHECK(has(refusal(file, "contribution", nullptr, after(31 * day)), "expired"));
   CHECK(has(refusal(text), "its signature is damaged"));
   CHECK(has(refusal("samples: 512\n"), "it is not signed"));
-  // Under another's name.
+  // The certificate does not belong to the signing key.
   CHECK(has(refusal(sign_text("contribution", text, signing_key::make(), certificate)),
             "it was changed after 'lab-3' signed it"));
   for (std::size_t at = 0; at < file.size(); ++at) {
     CAPTURE(at);
     auto changed = file;
     changed[at] = static_cast<char>(changed[at] ^ 1);
-    // Outside of the block of a PEM file anything may stand.
+    // Text outside the block of a PEM file is ignored.
     if (const auto same = read_signed_text(changed, "contribution", reef.certificate_pem(), now))
       CHECK(same->text == text);
     if (at > 0) CHECK_FALSE(refusal(file.substr(0, at)).empty());

@@ -39,7 +39,7 @@ TEST_CASE("a signature is that of RFC 8032") {
         "4dc6594a7c15e9716ed28dc027beceea1ec40a");
 }
 
-TEST_CASE("who signed what is verified, and nothing else is") {
+TEST_CASE("a signature verifies for its signer and text only") {
   const signing_key lab = signing_key::make(), other = signing_key::make();
   CHECK(lab.public_key() != other.public_key());
   const std::string record = "contribution of lab-3: epoch 7, 512 samples";
@@ -55,8 +55,8 @@ TEST_CASE("who signed what is verified, and nothing else is") {
     changed[bit / 8] ^= std::byte(1U << bit % 8);
     CHECK_FALSE(verify(lab.public_key(), bytes_of(record), changed));
   }
-  // No point of the curve, and the neutral element, whose signatures anybody can make for some
-  // messages.
+  // An encoding that is not a point of the curve, and the neutral element. For the latter, anybody
+  // can make valid signatures of some messages.
   for (const int first : {2, 1}) {
     public_key_bytes weird{};
     weird[0] = std::byte(first);
@@ -74,7 +74,7 @@ TEST_CASE("a key is the same after it was written and read") {
   CHECK(read->sign(bytes_of("x")) == made.sign(bytes_of("x")));
 }
 
-TEST_CASE("other keys are refused with what they are") {
+TEST_CASE("other kinds of keys are refused with their kind") {
   const auto refusal = [](std::string_view pem) {
     const auto read = signing_key::read(pem);
     REQUIRE_FALSE(read.ok());
@@ -88,7 +88,7 @@ TEST_CASE("other keys are refused with what they are") {
   CHECK(refusal(text.substr(0, 70)) == "a damaged PEM block: expected a PRIVATE KEY");
   CHECK(refusal(std::string(text) + std::string(text)) ==
         "more than one PEM block: expected one PRIVATE KEY");
-  // One that OpenSSL would ask a passphrase for.
+  // OpenSSL would ask for the passphrase of this key.
   CHECK(refusal(
             "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAA=\n-----END ENCRYPTED PRIVATE KEY-----\n") ==
         "encrypted with a passphrase, which is not supported: the file's mode is what protects a "

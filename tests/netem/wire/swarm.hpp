@@ -1,5 +1,5 @@
-// A swarm with a moderator and a node, for the tests of certificates, and certificates that no
-// moderator would issue.
+// A swarm with a moderator and a node for the tests of certificates. It also makes certificates
+// that no moderator issues.
 #pragma once
 
 #include "netem/wire/moderator.hpp"
@@ -45,7 +45,7 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// What is said about `pem` by check_issued(); "" if nothing.
+/// The error of check_issued() for `pem`; "" if there is none.
 inline std::string refusal(const std::string& pem, const moderator& by, std::int64_t utc_ns = now) {
   const auto checked = check_issued(pem, by.certificate_pem(), utc_ns);
   return checked ? "" : checked.error();

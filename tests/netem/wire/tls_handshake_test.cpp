@@ -1,5 +1,4 @@
-// The certificates in what they are made for: TLS 1.3 between two nodes that both show theirs,
-// without sockets.
+// TLS 1.3 between two nodes that both show their certificates, without sockets.
 #include "tests/netem/wire/swarm.hpp"
 
 #include <openssl/ssl.h>
@@ -17,7 +16,7 @@ namespace {
 using tls_context = std::unique_ptr<SSL_CTX, pem::freed_by<SSL_CTX_free>>;
 using tls = std::unique_ptr<SSL, pem::freed_by<SSL_free>>;
 
-/// A side of a connection: what it shows, and what it believes.
+/// One side of a connection: its certificate, and the certificates that it trusts.
 struct side {
   std::string certificate_pem;
   signing_key key;
@@ -44,8 +43,8 @@ tls_context context_of(const side& who) {
   return out;
 }
 
-/// Which side's verification failed, and why; "" if both believe each other. The client expects
-/// `server_name`.
+/// The side whose verification failed, with the reason; "" if both sides accept each other. The
+/// client expects `server_name`.
 std::string handshake(const side& client_side, const side& server_side, const char* server_name) {
   const pem::quiet errors;
   const tls_context client_context = context_of(client_side),
@@ -60,8 +59,8 @@ std::string handshake(const side& client_side, const side& server_side, const ch
   SSL_set_accept_state(server.get());
   char byte = 0;
   std::string refused;
-  // In TLS 1.3 the client has done before the server has looked at its certificate, so each reads
-  // once, too.
+  // In TLS 1.3 the client is done before the server has checked its certificate, so each side also
+  // reads once.
   for (int step = 0; step < 20; ++step) {
     SSL_do_handshake(client.get());
     ERR_clear_error();
@@ -76,7 +75,8 @@ std::string handshake(const side& client_side, const side& server_side, const ch
   if (!refused.empty()) return "server: " + refused;
   REQUIRE((SSL_is_init_finished(client.get()) && SSL_is_init_finished(server.get())));
   CHECK(SSL_version(client.get()) == TLS1_3_VERSION);
-  // Who the other one is: what a node asks check_issued() and its newest revocation list about.
+  // The shown certificate is the one that a node passes to check_issued() and looks up in its
+  // revocation list.
   const std::unique_ptr<X509, pem::freed_by<X509_free>> shown(
       SSL_get1_peer_certificate(server.get()));
   CHECK(pem::write(*shown) == client_side.certificate_pem);
@@ -85,7 +85,7 @@ std::string handshake(const side& client_side, const side& server_side, const ch
 
 } // namespace
 
-TEST_CASE("two admitted nodes believe each other over TLS 1.3, and nobody else") {
+TEST_CASE("two admitted nodes accept each other over TLS 1.3 and accept nobody else") {
   const moderator reef = new_moderator(), lagoon = new_moderator("lagoon"),
                   impostor = new_moderator();
   const revocation_list empty = read_list(reef, reef.first_list(now));
