@@ -1,5 +1,5 @@
-// What users get wrong with shoal node: it says where and what to do about it, and leaves nothing
-// behind.
+// Mistakes of users with shoal node: the program says what is wrong and what to do, and leaves no
+// files behind.
 #include "netem/wire/key_files.hpp"
 #include "tests/cluster/support/attacker.hpp"
 #include "tests/cluster/support/swarm.hpp"
@@ -27,7 +27,7 @@ record: {{metrics_interval: 200ms}}
                      epochs);
 }
 
-/// A command line that is refused at once, and what is there afterwards.
+/// Runs a command line that must be refused at once, and checks the files afterwards.
 struct refusal_bench {
   swarm reef{scenario(2)};
   std::string out = (reef.folder() / "out").string();
@@ -49,14 +49,15 @@ struct refusal_bench {
   }
 };
 
-/// (AddressSanitizer wants to be loaded before everything else, and says so.)
+/// Makes the program see another machine: a shifted clock or another host name. AddressSanitizer
+/// must be loaded first, so it is preloaded, too.
 const std::vector<std::string> other_machine(const std::string& what) {
   return {"LD_PRELOAD=" OTHER_CLOCK, "ASAN_OPTIONS=verify_asan_link_order=0", what};
 }
 
 } // namespace
 
-TEST_CASE("a command line for a node that makes no sense is refused with what to say instead") {
+TEST_CASE("a wrong command line for a node is refused with the remedy") {
   refusal_bench bench;
   const std::vector<std::string> p0{"--name", "p-0", "--insecure"};
   const auto with = [&](std::vector<std::string> more) {
@@ -118,7 +119,7 @@ TEST_CASE("a port that cannot be listened on is refused before anything is writt
   bench.check(1, metrics, {"error: --metrics: ", "Address already in use"});
 }
 
-TEST_CASE("keys that are missing, not secret, another node's or not good are refused") {
+TEST_CASE("keys that are missing or readable or another node's or not valid are refused") {
   namespace fs = std::filesystem;
   refusal_bench bench;
   const auto with = [](const std::string& folder) {
@@ -144,15 +145,15 @@ TEST_CASE("keys that are missing, not secret, another node's or not good are ref
   fs::remove(unlisted / netem::wire::revocation_list_file);
   bench.check(1, with(unlisted.string()), {(unlisted / "revoked.crl").string() + "' is missing"});
   bench.check(1, with(bench.reef.keys_of("p-1")), {"are those of 'p-1', not of 'p-0'"});
-  // An hour late, and so before the certificate begins.
+  // The clock is an hour late, so the certificate is not valid yet.
   bench.check(1, with(good), {"node.crt", "is not valid before", "this machine's clock says"},
               other_machine("CLOCK_IS_OFF_BY=-3600"));
 }
 
-TEST_CASE("who has another's name, another's scenario or another hour is told so and ends, and the "
-          "swarm trains on") {
-  constexpr std::uint64_t epochs = 90; // 12 s where nothing else runs: who has another's name gives
-                                       // up after three detection times
+TEST_CASE("nodes with another's name or scenario or clock are told so and end while the swarm "
+          "trains on") {
+  // 12 s on an idle machine. A node with another's name gives up after three detection times.
+  constexpr std::uint64_t epochs = 90;
   swarm reef(scenario(epochs));
   for (const char* name : {"p-0", "p-1", "shard-0"}) reef.start(name, {"--quiet"});
   REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 1; }),
@@ -164,7 +165,7 @@ TEST_CASE("who has another's name, another's scenario or another hour is told so
                                "127.0.0.1:0", "--join", reef.address_of("p-0")});
     return reef.start_other(label, more, environment);
   };
-  // All at once: those who might only be early try for a while.
+  // All start at once, since a node that might only be early tries for a while.
   auto of_p0 = intruder("second-p-0", "p-0", {}), of_p1 = intruder("second-p-1", "p-1", {});
   auto other = intruder(
       "other", "p-2",

@@ -1,5 +1,5 @@
-// What comes from others, read by itself: frames, gRPC messages and CAF messages that are cut,
-// changed and made up. And who a message is from, whatever it says.
+// The decoding of incoming bytes: frames, gRPC messages and CAF messages that are truncated,
+// changed or made up. Also the sender of a message, which its content cannot change.
 #include "actors/all_messages.hpp"
 #include "actors/messages.hpp"
 #include "kernels/base/digest.hpp"
@@ -42,7 +42,7 @@ bytes noise(rng& from, std::size_t size) {
   return out;
 }
 
-/// One to four bits turned.
+/// Flips one to four bits.
 bytes flipped(rng& from, bytes what) {
   for (auto bits = 1 + from.below(4); bits > 0; --bits)
     what[from.below(what.size())] ^= std::byte{1} << from.below(8);
@@ -61,7 +61,7 @@ hello some_hello() {
   return out;
 }
 
-/// One host of a real network, with an actor that writes down who sent it what.
+/// One host of a real network, with an actor that records senders and messages.
 class lone_host {
 public:
   explicit lone_host(const std::string& name,
@@ -97,8 +97,8 @@ public:
     caf::actor local;
     {
       netem::acting_as as{host_};
-      // (Without an argument CAF looks through a null pointer at the tuple of none, which the
-      // standard library's assertions refuse.)
+      // The lambda has an argument: without arguments CAF dereferences a null pointer to an empty
+      // tuple, which the standard library's assertions refuse.
       const auto keep = [](caf::event_based_actor* self, lone_host* here) -> caf::behavior {
         self->set_default_handler(caf::drop);
         return {[here, self](const actors::push_received& what) {
@@ -131,7 +131,7 @@ public:
     return senders_;
   }
   const std::string& at() const noexcept { return at_; }
-  /// Its timers run meanwhile.
+  /// Serves the host's timers while it waits.
   bool wait_until(const std::function<bool()>& true_now) {
     auto& clock = netem::coordinator::of(*system_);
     for (const auto limit = clock.now() + 30s; !true_now();)
@@ -177,14 +177,14 @@ public:
     REQUIRE(theirs.has_value());
     service_ = static_cast<std::uint32_t>(theirs->service - 1);
   }
-  /// The ordinal of the actor that `lab` introduced itself with.
+  /// The ordinal of the actor that introduces `lab`.
   std::uint32_t service() const noexcept { return service_; }
 
 private:
   std::uint32_t service_ = 0;
 };
 
-/// Messages that hosts send each other, with something in them.
+/// One message of each type that hosts send each other, with content.
 std::vector<encoded_message> samples(lone_host& in) {
   std::vector<encoded_message> out;
   const auto add = [&](auto what) {
@@ -240,8 +240,8 @@ frame frame_of(lone_host& by, std::uint32_t from, std::uint32_t to, const caf::m
   return message_to(to, {binary.data(), binary.size()}, from);
 }
 
-/// A push_received with `token`, from the sender's actor `from` to the receiver's `to`, by their
-/// ordinals.
+/// A push_received message with `token`, from the sender's actor `from` to the receiver's `to`,
+/// given as ordinals.
 frame push_frame(lone_host& lab, std::uint32_t from, std::uint32_t to, std::uint64_t token) {
   return frame_of(lab, from, to, caf::make_message(actors::push_received{token}));
 }
@@ -254,8 +254,7 @@ payload joined(const std::vector<payload>& parts) {
 
 } // namespace
 
-TEST_CASE(
-    "hellos and heads that are cut, changed or made up are refused, or say no more than they say") {
+TEST_CASE("truncated or changed or made-up hellos and heads are refused or read exactly") {
   rng random(1);
   const auto good = bytes_of(to_frame(some_hello()));
   bool other_version = false;
@@ -273,7 +272,7 @@ TEST_CASE(
     versions += other_version;
     if (!what) continue;
     ++taken;
-    REQUIRE(bytes_of(to_frame(*what)) == changed); // nothing in it that is not what it says
+    REQUIRE(bytes_of(to_frame(*what)) == changed); // the hello has no hidden bytes
     REQUIRE(what->name.size() <= 63);
     REQUIRE(what->address.size() <= 300);
   }
@@ -302,7 +301,7 @@ TEST_CASE(
   CHECK_FALSE(read_message_head(bytes_of(message_frame(head, {}))));
 }
 
-TEST_CASE("an address reads back as it was written, or is refused") {
+TEST_CASE("an address reads back as it was written or is refused") {
   for (const char* good :
        {"lab-3.example.org:7000", "10.0.0.5:0", "[::1]:65535", "[fe80::1%eth0]:1"}) {
     const auto read = parse_address(good);
@@ -314,8 +313,7 @@ TEST_CASE("an address reads back as it was written, or is refused") {
     CHECK_FALSE(parse_address(bad).ok());
 }
 
-TEST_CASE(
-    "the first bytes of a connection are those of our protocol, or garbage, or too few to say") {
+TEST_CASE("the first bytes of a connection are the protocol's, or garbage, or too few to say") {
   CHECK(look_at_first("", true) == first_bytes::too_few);
   CHECK(look_at_first("\x16", true) == first_bytes::too_few);
   CHECK(look_at_first("\x16\x03\x01", true) == first_bytes::ours);
@@ -326,7 +324,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "gRPC messages that are not made of frames are refused, and frames never reach beyond them") {
+    "gRPC messages that are not made of frames are refused and frames never exceed their message") {
   rng random(2);
   std::deque<frame> queue;
   for (const std::size_t size : {1, 8, 9, 100, 1000})
@@ -349,7 +347,7 @@ TEST_CASE(
     for (const auto& each : frames) {
       sum += 8 + each.size();
       for (const auto byte : each.bytes())
-        touched += std::to_integer<std::uint64_t>(byte); // each is there to be read
+        touched += std::to_integer<std::uint64_t>(byte); // every byte must be readable
       REQUIRE(reinterpret_cast<std::uintptr_t>(each.bytes().data()) % 8 == 0);
     }
     REQUIRE(sum <= what.size() + 8);
@@ -368,7 +366,7 @@ TEST_CASE(
   CHECK(touched > 0);
 }
 
-TEST_CASE("messages that are cut, changed or made up are refused, or are messages of ours") {
+TEST_CASE("truncated or changed or made-up messages are refused or are registered messages") {
   lone_host lab("lab");
   rng random(3);
   const auto read = [&](std::span<const std::byte> binary, const payload& beside) {
@@ -393,7 +391,7 @@ TEST_CASE("messages that are cut, changed or made up are refused, or are message
     const auto look_at = [&](const bytes& what, const payload& with) {
       const auto message = read(what, with);
       if (!message.ok()) return ++refused;
-      // It can be sent on, and so is whole.
+      // A decoded message can be sent on, so it is whole.
       REQUIRE(message->size() == 1);
       REQUIRE(actors::kind_of(message->content()).name != std::string_view{});
       REQUIRE(encode(lab.system(), message->content()).binary.size() <= 2 * what.size() + 64);
@@ -402,7 +400,7 @@ TEST_CASE("messages that are cut, changed or made up are refused, or are message
     const auto name_bytes = std::size_t{1} + std::to_integer<std::size_t>(binary[0]);
     for (int round = 0; round < 2'000; ++round) {
       look_at(flipped(random, binary), beside);
-      // The name, and noise behind it.
+      // The name, with noise behind it.
       auto made_up = noise(random, name_bytes + random.below(200));
       std::copy_n(binary.begin(), name_bytes, made_up.begin());
       look_at(made_up, payload{noise(random, random.below(64))});
@@ -413,16 +411,16 @@ TEST_CASE("messages that are cut, changed or made up are refused, or are message
   MESSAGE(refused << " refused, " << taken << " taken");
 }
 
-TEST_CASE("who a message is from is the other end of its link, whatever the message says") {
+TEST_CASE("the sender of a message is the other end of its link whatever the message says") {
   lone_host lab("lab");
   linked_host honest(lab, "honest", 1), mallory(lab, "mallory", 2);
   const auto send = [&](false_host& by, std::uint32_t from, std::uint64_t token) {
     by.send(0, push_frame(lab, from, honest.service(), token));
   };
   send(honest, 4, 1);
-  send(mallory, 4, 2);          // the number of honest's actor
-  send(mallory, 0xffffffff, 3); // nobody
-  // The number of the receiver itself.
+  send(mallory, 4, 2);          // the ordinal of honest's actor
+  send(mallory, 0xffffffff, 3); // no sender
+  // The ordinal of the receiver itself.
   send(mallory, mallory.service(), 4);
   REQUIRE(wait_until([&] { return lab.senders().size() == 4; }));
   for (const auto& each : lab.senders()) {
@@ -436,7 +434,7 @@ TEST_CASE("who a message is from is the other end of its link, whatever the mess
   }
 }
 
-TEST_CASE("links on which changed and made up frames come are closed, and others stay") {
+TEST_CASE("links that bring changed or made-up frames are closed and others stay") {
   lone_host lab("lab");
   linked_host honest(lab, "honest", 1);
   rng random(4);
@@ -449,11 +447,11 @@ TEST_CASE("links on which changed and made up frames come are closed, and others
       auto what = random.below(2) == 0
                       ? flipped(random, bytes_of(push_frame(lab, message_head{}.from, 0, round)))
                       : noise(random, 1 + random.below(100));
-      // Who says that it leaves is let go.
+      // A host that says goodbye is let go, so the goodbye is left out.
       if (what.size() == 1 && what[0] == static_cast<std::byte>(frame_kind::leaving)) continue;
       mallory.send(pipe, what);
     }
-    // At the latest now: a kind that there is not.
+    // A frame of an unknown kind closes the link at the latest.
     mallory.send(0, frame{{'\x7f'}, {}});
     CHECK(mallory.closed());
   }
@@ -464,8 +462,7 @@ TEST_CASE("links on which changed and made up frames come are closed, and others
   CHECK_FALSE(honest.closed(0ms));
 }
 
-TEST_CASE("who names hosts that nobody has heard of without end is hung up on, also when it comes "
-          "again") {
+TEST_CASE("a host that names too many unknown hosts is disconnected, also when it connects again") {
   constexpr std::size_t most = 30;
   lone_host lab("lab", wire_options{}.most_frames, most), elsewhere("elsewhere");
   linked_host honest(lab, "honest", 1), mallory(lab, "mallory", 2);
@@ -479,8 +476,7 @@ TEST_CASE("who names hosts that nobody has heard of without end is hung up on, a
     }
     return frame_of(elsewhere, 4, to, caf::make_message(std::move(answer)));
   };
-  // The same ones again and again are no more than they are, and who named them first has named
-  // them.
+  // Repeated names count once, and only for the host that named them first.
   for (int i = 0; i < 5; ++i) mallory.send(0, naming(0, 20));
   mallory.send(0, push_frame(lab, 4, to, 1));
   REQUIRE(lab.wait_until([&] { return lab.senders().size() == 1; }));
@@ -501,7 +497,7 @@ TEST_CASE("who names hosts that nobody has heard of without end is hung up on, a
   CHECK(lab.counts().links_open == 1);
 }
 
-TEST_CASE("a host that leaves hangs up on who has not said everything yet") {
+TEST_CASE("a host that leaves closes the pipes of a host that has not said everything") {
   lone_host lab("lab");
   const auto insecure = grpc::InsecureChannelCredentials();
   linked_host linked(lab, "linked", 1);
@@ -515,18 +511,18 @@ TEST_CASE("a host that leaves hangs up on who has not said everything yet") {
   CHECK(lab.counts().links_open == 0);
 }
 
-TEST_CASE("who sends more frames than a link may is read at the pace that it may") {
+TEST_CASE("a host that sends too many frames is read at the allowed pace") {
   lone_host lab("lab", 50);
   linked_host eager(lab, "eager", 1), honest(lab, "honest", 2);
   const auto to = eager.service();
   const auto begun = std::chrono::steady_clock::now();
-  // Each batch waits for the one before, so no more than that comes at once.
+  // Each batch waits for the previous one, so at most one batch is in flight.
   constexpr std::size_t batches = 6, batch = 30;
   for (std::size_t b = 1; b <= batches; ++b) {
     for (std::size_t i = 0; i < batch; ++i) eager.send(0, push_frame(lab, 4, to, 1));
     REQUIRE(lab.wait_until([&] { return lab.senders().size() == b * batch; }));
   }
-  // The fifth batch ends the third second, of which the first may have begun before.
+  // The fifth batch ends the third second. The first second may have begun before the first batch.
   CHECK(std::chrono::steady_clock::now() - begun >= 2s);
   CHECK(lab.counts().held_back >= 3);
   CHECK(lab.counts().links_open == 2);

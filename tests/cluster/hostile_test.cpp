@@ -1,6 +1,6 @@
-// Strangers, volunteers who were taken out, and admitted ones who misbehave, against a swarm that
-// trains: each is refused under the reason that it deserves, and neither training nor memory
-// notices.
+// Attacks on a swarm that trains, by strangers, revoked volunteers, and admitted hosts that
+// misbehave. Each attacker is refused for the right reason, and neither training nor memory
+// suffers.
 #include "actors/dht/messages.hpp"
 #include "actors/host_messages.hpp"
 #include "actors/messages.hpp"
@@ -34,7 +34,7 @@ std::string frame_series(std::string_view reason) {
   return fmt::format("shoal_frames_refused_total{{reason=\"{}\"}}", reason);
 }
 
-/// The swarm, the node that is attacked, and what was done to it so far.
+/// The swarm, the attacked node, and the attacks so far.
 struct attack {
   explicit attack(swarm& on) : reef(on), target(on.address_of("p-0")), port(on.port_of("p-0")) {}
 
@@ -47,7 +47,7 @@ struct attack {
     return as(reef.admit(name));
   }
 
-  /// A host with a good certificate that says `change`d things.
+  /// A host with a good certificate sends a hello that `change` has altered.
   void says(const std::string& reason, const std::function<void(hello&)>& change) {
     CAPTURE(reason);
     const auto name = next_name();
@@ -58,8 +58,7 @@ struct attack {
     CHECK(mallory.refused() == reason);
     ++handshakes[reason];
   }
-  /// A host with a good certificate whose first frame on the control pipe is not the hello that it
-  /// should be.
+  /// A host with a good certificate whose first frame on the control pipe is not a correct hello.
   void begins_with(const std::string& what,
                    const std::function<void(false_host&, const hello&)>& begin) {
     CAPTURE(what);
@@ -69,7 +68,7 @@ struct attack {
     CHECK(mallory.refused() == "not_ours");
     ++handshakes["not_ours"];
   }
-  /// An admitted host whose link is up and that then sends what no host sends.
+  /// An admitted host whose link is up sends bytes that no correct host sends.
   void misbehaves(const std::string& what, std::string_view reason,
                   const std::function<void(false_host&, const hello& theirs)>& then) {
     CAPTURE(what);
@@ -85,7 +84,7 @@ struct attack {
       CHECK(mallory.closed());
     }
     ++frames[std::string(reason)];
-    // And for a while it is not let in again.
+    // The host is banned for a while.
     false_host again(target, credentials);
     again.greet(hello_of(name));
     const auto refused = again.refused();
@@ -98,7 +97,7 @@ struct attack {
   const std::string target;
   const std::uint16_t port;
   std::uint64_t links = 0, names = 0;
-  std::map<std::string, std::uint64_t> handshakes, frames; // that have to be counted, at least
+  std::map<std::string, std::uint64_t> handshakes, frames; // the least counts to expect
 };
 
 template <class Message>
@@ -109,7 +108,7 @@ std::string encoded(caf::actor_system& system, Message what) {
 }
 
 void strangers(attack& a) {
-  // No TLS at all.
+  // Bytes without TLS.
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
         std::string("SSH-2.0-x\r\n"), std::string("\xff\xff\xff\xff", 4),
@@ -119,7 +118,7 @@ void strangers(attack& a) {
     CHECK(stranger.closed());
     ++a.handshakes["garbage"];
   }
-  // A record of TLS as long as one can say, with nothing of TLS in it.
+  // A TLS record of the largest size, with no TLS in it.
   {
     const raw_connection stranger(a.port);
     stranger.send(std::string("\x16\x03\x01\xff\xff", 5) + std::string(70000, 'x'));
@@ -129,7 +128,7 @@ void strangers(attack& a) {
   CHECK(tls_handshake(a.port, {}, TLS1_3_VERSION) != "");
   CHECK(tls_handshake(a.port, a.reef.admit(a.next_name()), TLS1_2_VERSION) != "");
   a.handshakes["handshake"] += 2;
-  // The same handshake with a certificate, and in TLS 1.3, is that of any host.
+  // The same handshake with a certificate and TLS 1.3 succeeds.
   CHECK(tls_handshake(a.port, a.reef.admit(a.next_name()), TLS1_3_VERSION) == "");
 }
 
@@ -157,7 +156,7 @@ void certificates(attack& a) {
   expect("not_admitted", {*elsewhere, pem}, "p-1");
   expect("expired", {*late, pem}, "late");
   expect("borrowed_name", a.reef.admit(a.next_name()), "p-1");
-  // Taken back while the swarm trains: the node reads the new list by itself.
+  // The certificate is revoked while the swarm trains, and the node reads the new list.
   const auto former = a.reef.admit("former");
   a.reef.revoke(former);
   expect("revoked", former, "former");
@@ -263,11 +262,11 @@ void bad_messages(attack& a) {
                    mallory.send(0, message_to(theirs, binary));
                  });
   };
-  // What would end an actor, or make it believe that another one has.
+  // Messages that would end an actor, or report another actor's end.
   bad_message("exit_msg", encoded(system, caf::exit_msg{{}, caf::exit_reason::kill}));
   bad_message("down_msg", encoded(system, caf::down_msg{{}, caf::exit_reason::kill}));
   bad_message("error", encoded(system, caf::make_error(caf::sec::runtime_error)));
-  // What an actor says to itself and to others of its host alone.
+  // Messages that an actor sends only to itself and to actors of its host.
   bad_message("tick", encoded(system, actors::tick{}));
   bad_message("store", encoded(system, actors::store{}));
   bad_message("a type that there is not", binary_of("shoal::secret"));
@@ -279,21 +278,21 @@ void bad_messages(attack& a) {
   bad_message("no message at all", std::string(200, '\xff'));
 }
 
-/// Not made of frames, on streams of their own and as gRPC messages that are too long.
+/// Sends bytes that are not frames, on streams of their own, and gRPC messages that are too long.
 void bad_framing(attack& a) {
   const std::string four_gigabytes("\xff\xff\xff\xff\0\0\0\0", 8);
   CHECK(send_unframed(a.target, a.admitted(a.next_name()), {four_gigabytes}));
   CHECK(send_unframed(a.target, a.admitted(a.next_name()), {"x"}));
   a.handshakes["not_ours"] += 2;
-  // Refused by gRPC, before there is room for it.
+  // gRPC refuses the message before it allocates memory.
   CHECK(send_unframed(a.target, a.admitted(a.next_name()), {std::string(8 << 20, 'x')}));
   a.handshakes["no_hello"] += 1;
 }
 
 } // namespace
 
-TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving ones attack a node "
-          "of it") {
+TEST_CASE(
+    "a swarm trains on while strangers and former volunteers and misbehaving hosts attack a node") {
   swarm reef(attacked_swarm(3, epochs));
   for (const char* name : {"p-0", "p-1", "p-2", "shard-0"}) reef.start(name, {"--quiet"});
   REQUIRE_MESSAGE(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 1; }),
@@ -301,8 +300,8 @@ TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving 
   attack a(reef);
   const auto began = std::chrono::steady_clock::now();
 
-  // What takes its time to be found out, beside all else: those who say nothing on a connection, or
-  // nothing on a stream, or stop in the middle of the handshake.
+  // These attacks take time to detect, so they run beside the others: silent connections, silent
+  // streams, and handshakes that stop in the middle.
   constexpr std::size_t half_open = 1000;
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
@@ -349,7 +348,7 @@ TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving 
     CHECK(wait_until([&] { return count_of(frame_series(reason)) >= static_cast<double>(wanted); },
                      20s));
   }
-  // Each of the thousands is counted, whichever limit it met.
+  // Each of the thousands of connections is counted under some limit.
   CHECK(wait_until([&] {
     const auto now = reef.metrics("p-0");
     const auto of = [&](const char* reason) { return now.at(handshake_series(reason)); };
@@ -371,6 +370,6 @@ TEST_CASE("a swarm trains on while strangers, former volunteers and misbehaving 
   MESSAGE("most memory: " << memory_of("p-0") << " MiB; " << memory_of("p-1")
                           << " MiB of a node that was not attacked");
   CHECK(memory_of("p-0") < 2 * memory_of("p-1"));
-  // Nobody else has seen any of it, and no link among the honest was lost before the end.
+  // The other nodes notice nothing, and no link among honest nodes was lost before the end.
   CHECK(reef.node("p-1").err().find("it sent what no host sends") == std::string::npos);
 }

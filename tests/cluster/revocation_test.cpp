@@ -1,4 +1,4 @@
-// A certificate that is taken back at one node is taken back everywhere: nodes pass the moderator's
+// A certificate that is revoked at one node is revoked everywhere, since nodes pass the moderator's
 // list on.
 #include "netem/wire/key_files.hpp"
 #include "tests/cluster/support/attacker.hpp"
@@ -13,9 +13,9 @@ using namespace shoal;
 using namespace shoal::cluster;
 using namespace shoal::netem::wire;
 
-TEST_CASE("who is revoked at one node is out everywhere, at once and after a restart") {
+TEST_CASE("a node that is revoked at one node is refused by all, at once and after a restart") {
   swarm reef(endless_swarm(4));
-  // The revoked one is dialled by all, and dials the first one.
+  // All nodes dial the revoked one, and it dials the first node.
   reef.join_via({"p-0", "p-3"});
   const std::vector<std::string> others{"p-0", "p-1", "p-2", "shard-0"};
   for (const auto& name : others) reef.start(name, {"--quiet"});
@@ -38,19 +38,19 @@ TEST_CASE("who is revoked at one node is out everywhere, at once and after a res
                   reef.metrics(name)["shoal_links_open"] << " links, " << refused(name)
                                                          << " refused\n"
                                                          << reef.node(name).err());
-    // Kept, as it is.
+    // The list is saved unchanged.
     CHECK(e2e::slurp(std::filesystem::path(reef.keys_of(name)) / revocation_list_file) ==
           reef.list());
   }
   CHECK(reef.node("p-1").says("revocation list 2 was put into the folder of keys"));
   CHECK(reef.node("p-2").says("revocation list 2 came from "));
-  // It is told so when it comes again.
+  // The revoked node is told the reason when it connects again.
   const auto ended = reef.node("p-3").wait();
   CHECK_MESSAGE(ended == 3, ended.value_or(-1) << reef.node("p-3").err());
   CHECK(reef.node("p-3").err().find("revoked, the certificate of p-3 was revoked") !=
         std::string::npos);
 
-  // An older list, one that is not the moderator's, and one that is damaged change nothing.
+  // An older list, another moderator's list, and a damaged list change nothing.
   const auto other = moderator::make("reef", swarm::utc_ns(), 24h);
   REQUIRE(other.ok());
   auto damaged = reef.list();
@@ -70,7 +70,7 @@ TEST_CASE("who is revoked at one node is out everywhere, at once and after a res
         reef.list());
   for (const auto& name : others) CHECK(reef.node(name).running());
 
-  // Who starts again has it from its folder.
+  // A restarted node reads the list from its folder.
   reef.node("p-2").signal(SIGKILL);
   CHECK(reef.node("p-2").wait() == 1000 + SIGKILL);
   reef.restart("p-2");

@@ -1,5 +1,5 @@
-// An admitted host that sends messages which can be read and mean nothing, to every actor of a
-// node: "nothing that a peer sends can crash another peer" (DESIGN section 5, 7), over the network.
+// An admitted host sends every actor of a node messages that can be read and mean nothing. No
+// message from a peer can crash another peer.
 #include "actors/messages.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/wire/message_codec.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t epochs = 100;
 
-/// Messages of every type that one host may send another, `each` of a type.
+/// `each` messages of every type that one host may send another.
 std::vector<std::string> senseless(caf::actor_system& system, rng& random, std::size_t each) {
   std::vector<std::string> out;
   const caf::actor nobody;
@@ -44,8 +44,8 @@ std::vector<std::string> senseless(caf::actor_system& system, rng& random, std::
 
 } // namespace
 
-TEST_CASE("a swarm trains on while an admitted host sends every actor of two nodes messages that "
-          "mean nothing") {
+TEST_CASE("a swarm trains on while an admitted host sends every actor of two nodes meaningless "
+          "messages") {
   swarm reef(attacked_swarm(4, epochs));
   const std::vector<std::string> honest{"p-0", "p-1", "p-2", "shard-0"};
   for (const auto& name : honest) reef.start(name, {"--quiet"});
@@ -56,7 +56,7 @@ TEST_CASE("a swarm trains on while an admitted host sends every actor of two nod
   actors::register_messages(config);
   caf::actor_system system(config);
   auto random = stream(7, "senseless");
-  constexpr std::uint32_t actors_of_a_node = 40; // numbers beyond the last are of nobody
+  constexpr std::uint32_t actors_of_a_node = 40; // ordinals beyond the last actor have no receiver
   std::uint64_t sent = 0, links = 0, cut = 0;
   for (const std::string target : {"p-0", "shard-0"}) {
     const auto all = senseless(system, random, tries(6, 60));
@@ -74,14 +74,14 @@ TEST_CASE("a swarm trains on while an admitted host sends every actor of two nod
       for (std::size_t i = 0; i < all.size(); ++i)
         mallory->send(static_cast<int>(i % 2), message_to(actor, all[i], 3));
       sent += all.size();
-      // Whom nobody listens to any more comes again under another name.
+      // When the node disconnects it, the host connects again under another name.
       if (mallory->closed(std::chrono::milliseconds(20))) {
         ++cut;
         connect();
       }
     }
   }
-  // They have come where they were sent.
+  // The messages have reached the two nodes.
   for (const char* name : {"p-0", "shard-0"})
     CHECK_MESSAGE(wait_until([&] { return reef.metrics(name)["shoal_misbehaved_total"] > 100; }),
                   name);

@@ -1,5 +1,5 @@
-// Processes that are killed at the worst moment, stopped, and cut off, in a swarm that trains: the
-// others go on, no epoch is lost, and who comes back contributes again.
+// Processes of a training swarm are killed at the worst moment, stopped, and cut off. The others
+// train on, no epoch is lost, and a process that returns contributes again.
 #include "actors/data/sample_ledger.hpp"
 #include "actors/data/verify_data.hpp"
 #include "actors/probes.hpp"
@@ -21,12 +21,11 @@ using namespace shoal::cluster;
 
 namespace {
 
-/// A process that has to load its libraries on a machine that compiles beside it was seen to take
-/// half a minute for that.
+/// The time limit for the start of a process. On a machine that compiles at the same time, loading
+/// the libraries was seen to take half a minute.
 constexpr auto slow_patience = 4 * patience;
 
-/// A round takes about a second, and so does a download of the state, so that either can be struck
-/// in its midst.
+/// A round takes about a second, as does a download of the state, so that both can be interrupted.
 std::string scenario(std::uint64_t epochs, unsigned peers, unsigned shards) {
   return fmt::format(R"(
 seed: 3
@@ -51,7 +50,7 @@ const std::string sends_state = "shoal_sent_bytes_total{kind=\"state\"}",
                   rounds_ok = "shoal_rounds_total{outcome=\"ok\"}",
                   rounds_partial = "shoal_rounds_total{outcome=\"partial\"}";
 
-/// Processes by name, and what is done to them.
+/// The processes of a swarm by name, and the actions on them.
 class survivors {
 public:
   survivors(std::uint64_t epochs, unsigned peers, unsigned shards)
@@ -69,7 +68,7 @@ public:
   const std::vector<std::string>& shards() const { return shards_; }
   double epoch_of(const std::string& name) { return reef_.metrics(name)["shoal_epoch"]; }
 
-  /// Waits until this rises at one of `whom`, and says where.
+  /// Waits until the series rises at one of `whom`, and returns that process.
   std::string first_with_more(const std::string& series, const std::vector<std::string>& whom) {
     std::map<std::string, double> before;
     for (const auto& name : whom) before[name] = reef_.metrics(name)[series];
@@ -97,8 +96,8 @@ public:
   }
   void restart(const std::string& name) { reef_.restart(name); }
 
-  /// What is to be seen of a process that does its part: a peer completes rounds, a shard is linked
-  /// with all peers that are not away just now.
+  /// True if a process does its part: a peer completes rounds; a shard has links to all peers that
+  /// are up.
   bool takes_part(const std::string& name) {
     auto seen = reef_.metrics(name);
     if (!name.starts_with("shard")) return seen[rounds_ok] + seen[rounds_partial] >= 1;
@@ -111,7 +110,7 @@ public:
     CHECK_MESSAGE(wait_until([&] { return takes_part(name); }, slow_patience),
                   reef_.node(name).err());
   }
-  /// The others have trained on.
+  /// Waits until the others have trained on.
   void wait_for_epochs(const std::string& name, double more) {
     CAPTURE(name);
     const auto before = epoch_of(name);
@@ -119,8 +118,8 @@ public:
                   reef_.node(name).err());
   }
 
-  /// Everybody ends well, and what they wrote down agrees: every epoch was stepped to, who was
-  /// killed contributed again, and no sample was used twice without a word about it.
+  /// Checks that all processes end well and that their records agree. Every epoch was stepped to,
+  /// killed peers contributed again, and no sample was used twice unreported.
   void check_all() {
     REQUIRE_MESSAGE(epoch_of(peers_[0]) < static_cast<double>(epochs_),
                     "all of it has to happen while they train");
@@ -145,8 +144,8 @@ public:
       CAPTURE(name);
       std::ifstream ledger(std::filesystem::path(reef_.out_of(name)) / "ledger.csv");
       std::istringstream used(rounds);
-      // What a killed process used its ledger alone knows; what the others say they used it has to
-      // know.
+      // Only the ledger of a killed process knows which samples it used. The ledger must know the
+      // samples that the others report.
       for (const auto& error : actors::verify_data(ledger, used).errors)
         if (error.find("no such round used them") == std::string::npos) FAIL_CHECK(error);
     }
@@ -178,19 +177,19 @@ private:
 
 } // namespace
 
-TEST_CASE("processes of a shard that start later have higher territories, and no two the same") {
+TEST_CASE("later processes of a shard have higher territories and no two are the same") {
   using scenarios::territory_of;
   const auto now = swarm::utc_ns();
   CHECK(territory_of(now, 0) < territory_of(now, 1));
   CHECK(territory_of(now, 15) < territory_of(now + 250'000'000, 0));
-  CHECK(territory_of(now, 0) > 0); // who has number 0 asks nobody
+  CHECK(territory_of(now, 0) > 0); // a process with number 0 asks nobody
   CHECK(territory_of(now, 15) < std::numeric_limits<std::uint64_t>::max() / actors::territory_size);
 }
 
-TEST_CASE("a bootstrap, a leader, a reducer half-way, a donor and the owner of the shard are "
-          "killed in their moment, and come back") {
-  SHOAL_NIGHTLY();          // it waits for moments that come when they come
-  survivors all(100, 5, 2); // all of it takes thirty, and more where processes take long to start
+TEST_CASE("a bootstrap and a leader and a reducer and a donor and the owner of the shard are "
+          "killed in their moment and come back") {
+  SHOAL_NIGHTLY();          // the test waits for moments that cannot be forced
+  survivors all(100, 5, 2); // the strikes take thirty epochs, and more if processes start slowly
   const auto strike = [&](const std::string& what, const std::string& series,
                           const std::vector<std::string>& whom) {
     const auto name = all.first_with_more(series, whom);
@@ -204,13 +203,13 @@ TEST_CASE("a bootstrap, a leader, a reducer half-way, a donor and the owner of t
   };
   and_back(strike("bootstrap", point(actors::probes::first_part_sent), {"p-0"}));
   and_back(strike("leader", point(actors::probes::matchmaking_led), all.peers()));
-  // Who was killed downloads the state: then its donor is.
+  // The killed process downloads the state, and then its donor is killed.
   const auto reducer = strike("reducer", point(actors::probes::half_replied), all.peers());
   all.restart(reducer);
   const auto donor = strike("donor", sends_state, all.peers());
   and_back(donor);
   all.wait_for_part(reducer);
-  // The other replica takes over, and when that one is gone, the first one again.
+  // The other replica takes over. When that one is killed, the first replica takes over again.
   const auto owner = strike("owner of the shard", sends_data, all.shards());
   and_back(owner);
   const auto heir = strike("its heir", sends_data, all.shards());
@@ -220,7 +219,7 @@ TEST_CASE("a bootstrap, a leader, a reducer half-way, a donor and the owner of t
   all.check_all();
 }
 
-TEST_CASE("a data shard that has no replica is killed, comes back, and hands out other samples "
+TEST_CASE("a data shard without a replica is killed and comes back and hands out other samples "
           "than before") {
   survivors all(40, 2, 1);
   const auto data = all.first_with_more(sends_data, all.shards());
@@ -230,7 +229,8 @@ TEST_CASE("a data shard that has no replica is killed, comes back, and hands out
   all.check_all();
 }
 
-TEST_CASE("the shard outlives the restart of the only peer, and ends when that leaves for good") {
+TEST_CASE(
+    "the shard outlives the restart of the only peer and ends when the peer leaves for good") {
   swarm reef(scenario(1000, 1, 1));
   reef.join_via({"p-0"});
   for (const char* name : {"p-0", "shard-0"}) reef.start(name, {"--quiet"});
@@ -258,8 +258,8 @@ TEST_CASE("thirty kills at random moments and a minute of standstill lose no epo
   const auto again = std::getenv("SHOAL_SEED");
   std::mt19937 random(again != nullptr ? static_cast<unsigned>(std::stoul(again)) : seed);
   MESSAGE("SHOAL_SEED=" << (again != nullptr ? std::string(again) : std::to_string(seed)));
-  constexpr std::uint64_t epochs =
-      700; // thirty kills with all that they wait for take 400 and more
+  // Thirty kills with their waits take 400 epochs and more.
+  constexpr std::uint64_t epochs = 700;
   survivors all(epochs, 5, 2);
   const auto below = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
   struct moment {
@@ -271,7 +271,7 @@ TEST_CASE("thirty kills at random moments and a minute of standstill lose no epo
                             {"reducer", point(actors::probes::half_replied), all.peers()},
                             {"donor", sends_state, all.peers()},
                             {"owner of the shard", sends_data, all.shards()}};
-  // A few may be away at once, as long as somebody has the state and the ledger.
+  // A few processes may be down at once, as long as the state and the ledger survive.
   std::map<std::string, std::chrono::steady_clock::time_point> away;
   const auto bring_back = [&](bool everybody) {
     for (auto at = away.begin(); at != away.end();) {
@@ -296,7 +296,7 @@ TEST_CASE("thirty kills at random moments and a minute of standstill lose no epo
         away.begin(), away.end(), [](const auto& each) { return each.first.starts_with("p-"); });
     if (here(chosen.whom).empty() || (of_shard && here(chosen.whom).size() < 2) || peers_away > 1)
       bring_back(true);
-    // A state is sent when somebody comes who lacks it.
+    // A state is sent when a process joins without it.
     if (chosen.what == "donor") {
       const auto joiner = all.peers()[2 + below(3)];
       if (away.contains(joiner)) bring_back(true);
@@ -304,8 +304,8 @@ TEST_CASE("thirty kills at random moments and a minute of standstill lose no epo
       all.restart(joiner);
     }
     const auto name = all.first_with_more(chosen.series, here(chosen.whom));
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(below(400))); // the moment is random: that is what is tried here
+    // The random moment is the point of the test.
+    std::this_thread::sleep_for(std::chrono::milliseconds(below(400)));
     all.kill(name);
     const std::chrono::milliseconds for_so_long(200 + below(2800));
     away[name] = std::chrono::steady_clock::now() + for_so_long;
@@ -313,8 +313,8 @@ TEST_CASE("thirty kills at random moments and a minute of standstill lose no epo
               << " ms");
   }
   bring_back(true);
-  // Stopped, it says nothing and its connections stay open; continued, it is one that the others
-  // gave up a minute ago.
+  // A stopped process is silent and its connections stay open. When it continues, the others gave
+  // it up a minute ago.
   const auto stopped = all.peers()[below(5)];
   const auto witness = all.peers()[stopped == "p-4" ? 3 : 4];
   const auto rounds_of = [&](const std::string& name) {
@@ -323,7 +323,7 @@ TEST_CASE("thirty kills at random moments and a minute of standstill lose no epo
   };
   const auto before = all.epoch_of(witness), rounds_before = rounds_of(stopped);
   all.reef().node(stopped).signal(SIGSTOP);
-  std::this_thread::sleep_for(60s); // how long it stands still is what is tried here
+  std::this_thread::sleep_for(60s); // the length of the standstill is part of the test
   const auto meanwhile = all.epoch_of(witness) - before;
   all.reef().node(stopped).signal(SIGCONT);
   MESSAGE(stopped << " stood still for " << meanwhile << " epochs");

@@ -1,4 +1,4 @@
-// An operator who looks at a running swarm, and tells a node to leave it; and others who try.
+// An operator looks at a running swarm and tells a node to leave it. Others try the same.
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/visit.hpp"
 #include "scenarios/observe/node_report.hpp"
@@ -38,8 +38,7 @@ struct operated_swarm {
     REQUIRE(status);
     return {*status, process.out(), process.err()};
   }
-  /// Ends the others as a service manager would; each has trained, and none has seen an invariant
-  /// violated.
+  /// Ends the nodes as a service manager would. Each has trained, and no invariant was violated.
   void end(const std::vector<std::string>& names) {
     for (const auto& name : names) reef.node(name).signal(SIGTERM);
     for (const auto& name : names) {
@@ -54,7 +53,7 @@ struct operated_swarm {
 } // namespace
 
 TEST_CASE(
-    "status shows every host of a swarm, and an operator's drain ends one of them in good order") {
+    "status shows every host of a swarm and an operator's drain ends one of them in good order") {
   operated_swarm bench;
   auto& reef = bench.reef;
   const auto guest = reef.keys_of("guest"), boss = reef.keys_of("boss", true);
@@ -92,7 +91,7 @@ TEST_CASE(
     CHECK(says->contribution.empty() == (name == "shard-0"));
   }
 
-  // A guest may look, and not touch.
+  // A guest may look, and may not end hosts.
   const auto refused =
       bench.run({"drain", "p-2", "--join", reef.address_of("p-0"), "--keys", guest});
   CHECK(refused.status == 3);
@@ -111,7 +110,7 @@ TEST_CASE(
   CHECK(reef.node("p-2").wait() == 130);
   CHECK(reef.node("p-2").err().find("boss told it to leave") != std::string::npos);
   CHECK(reef.summary("p-2")["peers"]["left"] == 1);
-  // Its word stays, with its name under it.
+  // The signed record remains, under the node's name.
   const auto ca = guest + "/swarm.crt";
   const auto verified = bench.run({"keys", "verify", reef.out_of("p-2"), "--ca", ca});
   INFO(verified.out, verified.err);
@@ -128,10 +127,10 @@ TEST_CASE(
       bench.run({"keys", "verify", forged.string(), reef.out_of("p-1"), "--ca", ca});
   CHECK(refuted.status == 1);
   CHECK(refuted.err.find("it was changed after 'p-2' signed it") != std::string::npos);
-  CHECK(refuted.out.find("signed by 'p-1'") !=
-        std::string::npos); // the other one is looked at all the same
+  // The second record is checked nevertheless.
+  CHECK(refuted.out.find("signed by 'p-1'") != std::string::npos);
 
-  // The others know, and go on.
+  // The other nodes know, and train on.
   const auto before = reef.metrics("p-0")["shoal_epoch"];
   CHECK(wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= before + 3; }));
   const auto later = bench.run({"status", "--join", reef.address_of("p-0"), "--keys", boss});
@@ -139,7 +138,7 @@ TEST_CASE(
   bench.end({"p-0", "p-1", "shard-0"});
 }
 
-TEST_CASE("who is not admitted gets no answer, and what is no question none either") {
+TEST_CASE("a client that is not admitted gets no answer and neither does a malformed question") {
   operated_swarm bench;
   auto& reef = bench.reef;
   const auto at = *parse_address(reef.address_of("p-0"));
@@ -173,7 +172,7 @@ TEST_CASE("who is not admitted gets no answer, and what is no question none eith
   CHECK(ask(good, "format").error().find("it does not know this question") != std::string::npos);
   CHECK(!ask(good, std::string(longest_question + 1, 'x')).ok());
   CHECK(wait_until([&] { return count("shoal_frames_refused_total{reason=\"bad_frame\"}") >= 1; }));
-  // Visitors who say nothing, more than there is room for.
+  // Silent clients, more than the host allows.
   std::vector<std::shared_ptr<netem::wire::pipe>> silent;
   std::atomic<int> closed{0};
   for (int i = 0; i < 40; ++i) {
@@ -182,7 +181,7 @@ TEST_CASE("who is not admitted gets no answer, and what is no question none eith
     silent.back()->start([](payload) {}, [&closed](const std::string&) { ++closed; });
   }
   CHECK(wait_until([&] { return closed == 40; }));
-  // A pipe that is over is gone once nobody has it: nothing that it was told to call keeps it.
+  // A closed pipe is freed once nobody holds it, so none of its callbacks keeps it alive.
   const std::vector<std::weak_ptr<netem::wire::pipe>> left(silent.begin(), silent.end());
   silent.clear();
   CHECK(wait_until([&] {

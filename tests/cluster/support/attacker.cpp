@@ -47,7 +47,7 @@ raw_connection::~raw_connection() {
 void raw_connection::send(std::string_view bytes) const {
   while (!bytes.empty()) {
     const auto count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (count <= 0) return; // closed by the other side, which closed() tells
+    if (count <= 0) return; // the other side has closed the connection; closed() reports it
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
 }

@@ -1,5 +1,5 @@
-// Somebody who means no good: bytes on a socket, TLS as it should not be, and streams of a host
-// that says what it likes.
+// An attacker: raw bytes on a socket, TLS with wrong parameters, and streams of a host that sends
+// anything.
 #pragma once
 
 #include "netem/wire/frames.hpp"
@@ -18,7 +18,7 @@
 
 namespace shoal::cluster {
 
-/// Where attackers come from: of its connections alone the gate lets some wait, so that those of
+/// The address of attackers. The gate limits the waiting connections of one address, so clients at
 /// other addresses do not suffer.
 inline constexpr const char* attacker_address = "127.0.0.2";
 
@@ -31,25 +31,25 @@ public:
 
   bool connected() const noexcept { return socket_ >= 0; }
   void send(std::string_view bytes) const;
-  /// Waits until the other side has closed it; false if it did not in time.
+  /// Waits until the other side has closed the connection. Returns false if it did not in time.
   bool closed(std::chrono::milliseconds limit = patience) const;
-  /// The descriptor, which stays its own.
+  /// The descriptor, which this object still owns.
   int get() const noexcept { return socket_; }
 
 private:
   int socket_ = -1;
 };
 
-/// Shakes hands with the port as told; returns OpenSSL's word for why it failed, "" if it did not.
-/// In TLS 1.3 the client is done before the server has looked at what it shows, so it also reads
-/// once. From another address than raw_connection.
+/// Does a TLS handshake with the port. Returns OpenSSL's reason for a failure, or "". In TLS 1.3
+/// the client is done before the server has checked the certificate, so the function also reads
+/// once. The connection comes from another address than a raw_connection.
 std::string tls_handshake(std::uint16_t port, const identity& as, int version);
 
-/// Credentials that show `as`, and believe whoever answers.
+/// Credentials that show `as`, and accept any server.
 std::shared_ptr<grpc::ChannelCredentials> credentials_of(const identity& as,
                                                          const std::string& ca_pem);
 
-/// The two pipes of a link, dialled as a host would.
+/// The two pipes of a link, dialled as a host does.
 class false_host {
 public:
   false_host(const std::string& target, std::shared_ptr<grpc::ChannelCredentials> credentials);
@@ -59,16 +59,16 @@ public:
   /// Sends a frame: 0 on the control pipe, 1 on the bulk pipe.
   void send(int pipe, netem::wire::frame what);
   void send(int pipe, std::span<const std::byte> bytes);
-  /// `says` on both pipes.
+  /// Sends `says` on both pipes.
   void greet(const netem::wire::hello& says);
-  /// The other side's hello, once it has come on the control pipe: then the link is up.
+  /// The other side's hello, once it has come on the control pipe. The link is then up.
   std::optional<netem::wire::hello> answer();
-  /// The reason that it gave, as refusal_names has it; "closed" if it hung up without one; "" if
-  /// neither came in time.
+  /// The other side's reason to refuse, from refusal_names. "closed" if it closed without a reason,
+  /// "" if neither came in time.
   std::string refused();
-  /// Why the first of its pipes was closed, as gRPC says it.
+  /// The reason for which the first pipe was closed, as gRPC states it.
   std::string why_closed() const;
-  /// Waits until a pipe of the link was closed by the other side.
+  /// Waits until the other side has closed a pipe of the link.
   bool closed(std::chrono::milliseconds limit = patience);
 
 private:
@@ -88,25 +88,25 @@ private:
   std::shared_ptr<netem::wire::pipe> pipes_[2];
 };
 
-/// Opens a stream as that of a link's control pipe and writes `messages` on it as gRPC messages,
-/// however they are framed. Returns once the other side has closed the stream; false if it has not
-/// in time.
+/// Opens a stream like that of a control pipe, and writes `messages` on it as gRPC messages with
+/// any framing. Returns true once the other side has closed the stream, and false if it has not in
+/// time.
 bool send_unframed(const std::string& target,
                    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
                    const std::vector<std::string>& messages);
 
-/// A frame of a message: its head, and whatever is said to be its body.
+/// A frame of a message: its head, and any bytes as its body.
 netem::wire::frame message_frame(const netem::wire::message_head& head, std::string_view body);
-/// A whole message of `binary`, from the sender's actor `from` to the receiver's `to`, by their
+/// A whole message of `binary`, from the sender's actor `from` to the receiver's `to`, given as
 /// ordinals.
 netem::wire::frame message_to(std::uint32_t to, std::string_view binary, std::uint32_t from = 7);
-/// The same to the actor that the other side introduced itself with.
+/// A whole message to the actor that introduced the other side.
 netem::wire::frame message_to(const netem::wire::hello& theirs, std::string_view binary);
 /// Three fast peers that train on a small quadratic, for attacks on one of them.
 std::string attacked_swarm(std::uint64_t seed, std::uint64_t epochs);
-/// Fast peers that train on a very small one until they are ended.
+/// Fast peers that train on a very small quadratic until they are stopped.
 std::string endless_swarm(unsigned peers);
-/// The binary form of a message of type `name`, with `content` as its content.
+/// The binary form of a message of type `name` with `content`.
 std::string binary_of(std::string_view name, std::string_view content = {});
 
 } // namespace shoal::cluster

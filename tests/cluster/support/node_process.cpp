@@ -41,8 +41,8 @@ bool wait_until(const std::function<bool()>& true_now, std::chrono::milliseconds
 }
 
 std::uint16_t free_port() {
-  // Below those that connections are given. Where to begin differs from process to process, so that
-  // two of them do not ask for the same.
+  // Outgoing connections get higher ports. The first port depends on the process, so that two
+  // processes do not choose the same.
   static std::uint16_t next = static_cast<std::uint16_t>(20000 + getpid() * 37 % 10000);
   for (;;) {
     if (++next >= 32000) next = 20000;
@@ -68,7 +68,8 @@ node_process::node_process(const std::filesystem::path& folder, const std::strin
   for (auto** entry = environ; *entry != nullptr; ++entry) env.push_back(*entry);
   for (auto& entry : added) env.push_back(entry.data());
   env.push_back(nullptr);
-  // Opened here: between fork and exec a process with threads may do next to nothing.
+  // The files are opened before the fork, since a child of a process with threads may do next to
+  // nothing before exec.
   const int out = open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   const int err = open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   pid_ = fork();

@@ -1,5 +1,5 @@
-// The built program as processes that live side by side: started, watched, signalled and ended.
-// None outlives its object, nor this process.
+// Runs the built program as processes side by side: they are started, observed, signalled and
+// ended. No process outlives its object or this program.
 #pragma once
 
 #include <sys/types.h>
@@ -18,20 +18,19 @@ namespace shoal::cluster {
 
 using namespace std::chrono_literals;
 
-/// For whatever happens within a second on a machine that has nothing else to do.
+/// The time limit for events that take at most a second on an idle machine.
 inline constexpr std::chrono::seconds patience = 60s;
 
-/// Looks again and again; false if it did not come true in time.
+/// Polls until `true_now` returns true. Returns false if it does not in time.
 bool wait_until(const std::function<bool()>& true_now, std::chrono::milliseconds limit = patience);
 
-/// A TCP port of 127.0.0.1 that nobody listens on, and that no outgoing connection is given by the
-/// system.
+/// A TCP port of 127.0.0.1 without a listener, outside the range of outgoing connections.
 std::uint16_t free_port();
 
 class node_process {
 public:
-  /// Starts the program; what it says goes to `folder`/`name`.out and .err. `environment`:
-  /// NAME=value, added.
+  /// Starts the program. Its output goes to `folder`/`name`.out and .err. `environment` adds
+  /// entries of the form NAME=value.
   node_process(const std::filesystem::path& folder, const std::string& name,
                const std::vector<std::string>& arguments,
                const std::vector<std::string>& environment = {});
@@ -40,14 +39,16 @@ public:
 
   std::string out() const;
   std::string err() const;
-  /// Waits until it has said `text` on stderr; false if it did not in time, or ended before.
+  /// Waits until the process has written `text` to stderr. Returns false if it did not in time, or
+  /// ended before.
   bool says(const std::string& text, std::chrono::milliseconds limit = patience);
 
   bool running();
-  /// Its exit status, or 1000 + the signal that ended it; nothing if it has not ended in time.
+  /// The exit status, or 1000 + the signal that ended the process. Nothing if it has not ended in
+  /// time.
   std::optional<int> wait(std::chrono::milliseconds limit = patience);
   void signal(int number) const;
-  /// The most memory that it had in RAM so far. Requires: it runs.
+  /// The peak of the process's memory in RAM. Requires: the process runs.
   std::uint64_t peak_memory_bytes() const;
 
 private:
@@ -59,7 +60,7 @@ private:
 /// The body of http://127.0.0.1:`port``path`; empty if there was none.
 std::string http_get(std::uint16_t port, const std::string& path);
 
-/// Series and their values as a node serves them, `name{label="x"}` as it stands there.
+/// The series that a node serves, as `name{label="x"}`, with their values.
 using series = std::map<std::string, double>;
 series read_series(const std::string& page);
 

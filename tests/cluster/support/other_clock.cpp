@@ -1,7 +1,7 @@
-// Loaded before a program's own libraries (LD_PRELOAD), this shows it another machine: with a clock
-// that is off by CLOCK_IS_OFF_BY seconds, or with the name HOST_NAME_IS. Only what asks C++ for the
-// time sees the former: a shifted clock_gettime would also shift deadlines that the kernel compares
-// with its own clock, and gRPC would wait for hours.
+// A library for LD_PRELOAD that shows a program another machine: a clock that is off by
+// CLOCK_IS_OFF_BY seconds, or the host name HOST_NAME_IS. Only C++'s system_clock is shifted. A
+// shifted clock_gettime would also shift deadlines that the kernel compares with its own clock, and
+// gRPC would wait for hours.
 #include <dlfcn.h>
 #include <sys/types.h>
 #include <time.h>
@@ -11,7 +11,7 @@
 
 extern "C" {
 
-/// std::chrono::system_clock::now(), by the name that it has in the library.
+/// std::chrono::system_clock::now(), by its symbol in the library.
 long _ZNSt6chrono3_V212system_clock3nowEv() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);

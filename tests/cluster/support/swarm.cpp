@@ -33,7 +33,7 @@ std::int64_t swarm::utc_ns() {
       .count();
 }
 
-// Made three days ago, so that there can be nodes whose time is over.
+// The moderator was made three days ago, so that certificates can have expired.
 swarm::swarm(const std::string& scenario, bool tls)
     : tls_(tls), moderator_(must(moderator::make("reef", utc_ns() - (3 * day).count(), 365 * day))),
       revoked_(must(revocation_list::read(moderator_.first_list(utc_ns() - (3 * day).count()),
@@ -167,7 +167,7 @@ void swarm::check_trained(std::uint64_t epochs) {
     REQUIRE(exit == 0);
     const auto result = summary(name);
     REQUIRE(result.is_object());
-    // A data shard's process sees no steps.
+    // A data shard's process takes no steps.
     CHECK(result.at("epochs") == (name.starts_with("shard") ? 0 : epochs));
     for (const auto& [invariant, counts] : result.at("invariants").items()) {
       CAPTURE(invariant);
