@@ -1,4 +1,4 @@
-// The models against stored times of packets: what docs/accuracy.md claims of them.
+// Compares the models with stored times of packets. The tests hold the claims of docs/accuracy.md.
 #include "tests/accuracy/compare.hpp"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ const std::filesystem::path data = SHOAL_ACCURACY_DATA;
 
 } // namespace
 
-TEST_CASE("on the six patterns it was calibrated on the tcp model is within 10 % of ns-3") {
+TEST_CASE("the tcp model is within 10 % of ns-3 on its six calibration patterns") {
   const auto rows = compare(data / "calibration", "ns3-newreno", netem::ns3_newreno());
   REQUIRE(rows.size() == 6);
   for (const auto& row : rows) {
@@ -22,7 +22,8 @@ TEST_CASE("on the six patterns it was calibrated on the tcp model is within 10 %
   }
 }
 
-TEST_CASE("on patterns it never saw the tcp model is nearer to ns-3 than SimGrid's default model") {
+TEST_CASE(
+    "the tcp model is nearer to ns-3 than SimGrid's default model on patterns that it never saw") {
   const auto rows = compare(data / "blind", "ns3-newreno", netem::ns3_newreno());
   REQUIRE(rows.size() >= 10);
   const auto tcp = summarize(rows, &comparison::tcp), lv08 = summarize(rows, &comparison::lv08);
@@ -30,7 +31,7 @@ TEST_CASE("on patterns it never saw the tcp model is nearer to ns-3 than SimGrid
   CHECK(tcp.mean_flow < lv08.mean_flow);
 }
 
-TEST_CASE("with its defaults the tcp model is near a real kernel's TCP") {
+TEST_CASE("the tcp model with its defaults is near a real kernel's TCP") {
   const auto rows = compare(data / "linux", "linux", {});
   REQUIRE(rows.size() == 10);
   std::size_t near = 0;
@@ -40,8 +41,8 @@ TEST_CASE("with its defaults the tcp model is near a real kernel's TCP") {
 }
 
 TEST_CASE("lv08 is SimGrid's formula for one flow") {
-  // 100 kB over 1 Mbit and 10 ms (SimGrid's documentation): 0.01 * 13.01 + 800000 / (0.97e6 / 1.05)
-  // = 0.996079 s; the 5 % are for the way back over the same link.
+  // SimGrid's documentation: 100 kB over 1 Mbit and 10 ms take 0.01 * 13.01 + 800000 / (0.97e6 /
+  // 1.05) = 0.996079 s. The 5 % are for the way back over the same link.
   netem::transport net(netem::transfer_model::lv08);
   const netem::link_id link[] = {net.add_link(1e6)};
   const netem::link_id back[] = {net.add_link(1e6)};

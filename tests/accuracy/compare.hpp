@@ -1,4 +1,4 @@
-// Models against the stored references of a folder.
+// Compares the models with the stored references of a folder.
 #pragma once
 
 #include "tests/accuracy/model.hpp"
@@ -35,7 +35,7 @@ inline times times_of(const std::vector<double>& ends) {
   return out;
 }
 
-/// The lines `index seconds` of a reference, in the order of their indices.
+/// Reads the lines `index seconds` of a reference, in the order of their indices.
 inline std::vector<double> read_reference(const std::filesystem::path& path, std::size_t flows) {
   std::vector<double> ends(flows, -1);
   std::ifstream in(path);
@@ -51,7 +51,7 @@ inline std::vector<double> read_reference(const std::filesystem::path& path, std
   return ends;
 }
 
-/// Every pattern of a folder that has a reference of this suffix, by name.
+/// Compares every pattern of a folder that has a reference with this suffix, by name.
 inline std::vector<comparison> compare(const std::filesystem::path& folder,
                                        const std::string& suffix, const netem::tcp_options& tcp) {
   std::vector<std::filesystem::path> patterns;

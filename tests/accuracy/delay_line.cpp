@@ -1,12 +1,12 @@
-// The core of the emulated network: takes IPv4 packets from one TUN device per host, holds each for
-// the delay of both access links, and gives it back to the kernel, which routes it to its host.
-// Stands in for netem, which not every kernel has. Host i is 10.77.i.0/24; its device is d<i>,
-// created here.
+// The core of the emulated network. The program takes IPv4 packets from one TUN device for each
+// host, and holds each packet for the delay of both access links. Then it gives the packet back to
+// the kernel, which routes it to its host. The program replaces netem, which not every kernel has.
+// Host i is 10.77.i.0/24; its device is d<i>, created here.
 //
 //   delay_line DELAY_ns ...      the one-way delay of each host's access link
 //
-// Prints `ready` once the devices exist, then runs until SIGTERM, and says then how late packets
-// were.
+// Prints `ready` once the devices exist, and runs until SIGTERM. At the end it prints how late
+// packets were.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ volatile sig_atomic_t stopped = 0;
 
 struct held {
   std::int64_t due_ns;
-  std::uint64_t order; // packets due at once leave as they came
+  std::uint64_t order; // packets that are due at once leave in the order of their arrival
   std::size_t from;
   std::vector<unsigned char> bytes;
   bool operator<(const held& other) const {
@@ -82,7 +82,8 @@ int main(int argc, char** argv) {
   sigaction(SIGINT, &action, nullptr);
   sched_param priority{};
   priority.sched_priority = 1;
-  sched_setscheduler(0, SCHED_FIFO, &priority); // without the right to it, only less punctual
+  // without this right, packets are only less punctual
+  sched_setscheduler(0, SCHED_FIFO, &priority);
   std::printf("ready\n");
   std::fflush(stdout);
 
@@ -100,7 +101,7 @@ int main(int argc, char** argv) {
     const int count = epoll_pwait2(events, ready, 64, &wait, nullptr);
     for (int e = 0; e < count; ++e) {
       const std::size_t from = ready[e].data.u32;
-      // Some at a time, so that one busy device does not delay what is due.
+      // A limited burst keeps one busy device from delaying due packets.
       for (int burst = 0; burst < 32; ++burst) {
         const ssize_t size = read(tun[from], buffer, sizeof buffer);
         if (size < 20) break;

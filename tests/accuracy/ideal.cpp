@@ -1,4 +1,4 @@
-// The lower bound of a transfer pattern: every flow gets its max-min fair share of the access links
+// The lower bound of a transfer pattern. Every flow gets its max-min fair share of the access links
 // at once, without headers, delay or start-up. Prints `index end_seconds` for each flow.
 
 #include "tests/accuracy/pattern.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace shoal::accuracy;
 
-/// Max-min fair rates of the flows in `active`, by filling: the tightest link first.
+/// Max-min fair rates of the flows in `active`, by filling; the tightest link comes first.
 std::vector<double> shares(const pattern& p, const std::vector<std::size_t>& active) {
   const std::size_t n = p.hosts.size();
   std::vector<double> left(2 * n), users(2 * n, 0), rate(p.flows.size(), -1);

@@ -1,4 +1,4 @@
-// A pattern as Shoal's models have it.
+// Runs a pattern in Shoal's transfer models.
 #pragma once
 
 #include "netem/transport.hpp"
@@ -13,7 +13,7 @@ inline duration delay_of(const pattern& what, const flow& f) {
   return duration{what.hosts[f.from].delay_ns + what.hosts[f.to].delay_ns};
 }
 
-/// When each flow's last byte arrives, in seconds, as `model` has it.
+/// The arrival of each flow's last byte in `model`, in seconds.
 inline std::vector<double> run_pattern(const pattern& what, netem::transfer_model model,
                                        const netem::tcp_options& tcp) {
   netem::transport net(model, tcp);
@@ -46,7 +46,7 @@ inline std::vector<double> run_pattern(const pattern& what, netem::transfer_mode
     request.way_back = back;
     request.delay = delay_of(what, flow);
     request.round_trip = 2 * request.delay;
-    // 40 bytes of TCP/IP header and, of a real packet, 12 of timestamps are with each 1448 bytes.
+    // Each 1448 bytes have 40 bytes of TCP/IP header and, in a real packet, 12 bytes of timestamps.
     request.bytes = flow.bytes + 52 * ((flow.bytes + 1447) / 1448);
     if (model != netem::transfer_model::tcp) request.bytes = flow.bytes;
     request.tag = i;

@@ -1,4 +1,5 @@
-// When each flow of a pattern ends, as one of Shoal's models has it, as the references are written.
+// Prints the end of each flow of a pattern in one of Shoal's models, in the format of the
+// references.
 #include "tests/accuracy/model.hpp"
 
 #include <cstdio>

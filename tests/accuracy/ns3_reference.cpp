@@ -1,19 +1,19 @@
-// Runs a transfer pattern in ns-3: one TCP connection per flow, packet by packet.
-// Every host has a point-to-point link to one router; the host's device sends at its up rate, the
-// router's at its down rate. IPv4, segments of 1448 bytes, initial window of 10 segments, SACK and
-// timestamps on, delayed acknowledgements, buffers that never limit. The rest is ns-3's default:
-// each device has 100 packets of drop-tail below an FqCoDel of 10240 packets; recovery is PRR; the
-// least retransmission timeout is 1 s. Prints `index end_seconds` for each flow: when its last byte
-// reached the receiving application.
+// Runs a transfer pattern in ns-3, packet by packet, with one TCP connection for each flow. Every
+// host has a point-to-point link to one router. The host's device sends at its up rate, and the
+// router's at the host's down rate. The connections use IPv4, segments of 1448 bytes, an initial
+// window of 10 segments, SACK and timestamps, delayed acknowledgements, and buffers that never
+// limit. All else is ns-3's default. Each device has 100 packets of drop-tail below an FqCoDel of
+// 10240 packets, recovery is PRR, and the least retransmission timeout is 1 s. Prints `index
+// end_seconds` for each flow: the time at which its last byte reached the receiving application.
 //
 //   ns3_reference PATTERN [--tcp newreno|cubic] [--fifo PACKETS] [--device-queue PACKETS]
 //                         [--delayed-ack SEGMENTS] [--trace FLOW]
 //     --fifo N           drop-tail of N packets in each device instead of the default queues
 //     --device-queue N   the default disciplines over devices of N packets
-//     --delayed-ack N    acknowledge every N segments (2); 1 lets slow start double per round trip,
-//     as Linux does
-//     --trace I          also the congestion window of flow I, drops of packets, and queue lengths,
-//     on standard error
+//     --delayed-ack N    acknowledge every N segments (default 2); with 1, slow start doubles
+//                        in each round trip, as in Linux
+//     --trace I          print the congestion window of flow I, dropped packets, and queue
+//                        lengths on standard error
 
 #include "tests/accuracy/pattern.hpp"
 
@@ -149,7 +149,7 @@ std::vector<arrival> simulate(const pattern& p, const options& o) {
     const auto assigned = addresses.Assign(devices[i]);
     addresses.NewNetwork();
     if (o.fifo > 0) {
-      // Without a root discipline packets go straight to the device's drop-tail queue.
+      // Without a root discipline, packets go straight to the device's drop-tail queue.
       ns3::TrafficControlHelper().Uninstall(devices[i]);
     }
     address[i] = assigned.GetAddress(0);
@@ -189,7 +189,8 @@ std::vector<arrival> simulate(const pattern& p, const options& o) {
     }
   }
 
-  // Stops by itself once every connection is closed; tracing would go on, so it has a limit.
+  // The simulation stops once every connection is closed. Tracing would continue, so it has a
+  // limit.
   ns3::Simulator::Stop(ns3::Seconds(o.trace >= 0 ? 60 : 3600));
   ns3::Simulator::Run();
   ns3::Simulator::Destroy();

@@ -1,5 +1,5 @@
-// A transfer pattern: hosts on access links to one ideal core switch, and flows among them
-// (README.md).
+// A transfer pattern: hosts on access links to one ideal core switch, and flows among them.
+// README.md gives the format.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct host {
   std::string name;
   std::uint64_t up_bits_per_second = 0;
   std::uint64_t down_bits_per_second = 0;
-  std::int64_t delay_ns = 0; // of the access link, one way
+  std::int64_t delay_ns = 0; // the access link's, one way
 };
 
 struct flow {
@@ -31,7 +31,7 @@ struct pattern {
   std::vector<flow> flows;
 };
 
-/// Reads a pattern file; throws std::runtime_error with the file and line of the first mistake.
+/// Reads a pattern file. Throws std::runtime_error with the file and line of the first fault.
 inline pattern read_pattern(const std::string& path) {
   std::ifstream in(path);
   if (!in) throw std::runtime_error(path + ": cannot read");

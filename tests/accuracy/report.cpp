@@ -1,4 +1,4 @@
-// The models beside every stored reference, as Markdown: accuracy_report DATA_DIR >
+// Prints the models beside every stored reference, as Markdown. Usage: accuracy_report DATA_DIR >
 // results/netem/accuracy.md
 #include "tests/accuracy/compare.hpp"
 
@@ -36,7 +36,7 @@ void table(const std::filesystem::path& folder, const char* suffix, shoal::netem
   std::printf("\n");
 }
 
-/// Equations of max-min sharing without start-up, and what the solver makes of them.
+/// Compares the solver with equations of max-min sharing without start-up.
 void closed_forms() {
   std::printf("\n## Closed forms, model max_min\n\n| pattern | equation | expected, s | model, s "
               "|\n|---|---|---|---|\n");

@@ -1,7 +1,7 @@
-// Runs the flows of a transfer pattern over the kernel's TCP: a connection per flow, each end in
-// the network namespace of its host. Host i is namespace PREFIX<i> at 10.77.i.2. Connecting starts
-// at the flow's start. Prints `index end_seconds` for each flow: when its last byte was read, since
-// the pattern's start.
+// Runs the flows of a transfer pattern over the kernel's TCP. Each flow has a connection, and each
+// end is in the network namespace of its host. Host i is namespace PREFIX<i> at 10.77.i.2. A flow
+// connects at its start. Prints `index end_seconds` for each flow: the time at which its last byte
+// was read, since the pattern's start.
 //
 //   tcp_transfer PATTERN PREFIX [CONGESTION_CONTROL]
 
