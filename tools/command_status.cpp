@@ -2,7 +2,7 @@
 #include "kernels/base/units.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/credentials.hpp"
-#include "netem/wire/visit.hpp"
+#include "netem/wire/send_control_request.hpp"
 #include "scenarios/observe/node_report.hpp"
 #include "scenarios/schema/diagnostic.hpp"
 #include "tools/arguments.hpp"
@@ -54,8 +54,9 @@ struct seen_host {
 result<std::map<std::string, seen_host>>
 ask_around(const address& join, const std::optional<netem::wire::credentials>& keys) {
   const auto ask = [&](const address& where) -> result<node_report> {
-    auto answer = netem::wire::visit(where, {}, keys ? keys->channel : nullptr,
-                                     keys ? keys->admits : nullptr, "status", patience);
+    auto answer =
+        netem::wire::send_control_request(where, {}, keys ? keys->channel : nullptr,
+                                          keys ? keys->admits : nullptr, "status", patience);
     if (!answer) return failure{answer.error()};
     return scenarios::node_report_from_json(*answer);
   };
@@ -275,9 +276,9 @@ int drain(const visit_arguments& arguments) {
         exit_bad_input);
   const auto where = netem::wire::parse_address(found->second.where);
   if (!where) return fail(where.error(), exit_run_failed);
-  auto told = netem::wire::visit(*where, keys ? arguments.node : std::string{},
-                                 keys ? keys->channel : nullptr, keys ? keys->admits : nullptr,
-                                 "drain", patience);
+  auto told = netem::wire::send_control_request(*where, keys ? arguments.node : std::string{},
+                                                keys ? keys->channel : nullptr,
+                                                keys ? keys->admits : nullptr, "drain", patience);
   if (!told) return fail(told.error(), exit_run_failed);
   fmt::print("{} leaves: it ends its round, hands back its samples and takes its records out; its "
              "exit status will be {}\n",

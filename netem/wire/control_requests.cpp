@@ -1,7 +1,7 @@
 #include "netem/wire/control_requests.hpp"
 
 #include "netem/wire/certificates.hpp"
-#include "netem/wire/visit.hpp"
+#include "netem/wire/send_control_request.hpp"
 
 #include <utility>
 
@@ -34,7 +34,8 @@ std::vector<std::shared_ptr<pipe>> open_requests::stop() {
   return out;
 }
 
-refusal control_requests::identify(const pipe& through, visitor& who, std::string& detail) const {
+refusal control_requests::identify(const pipe& through, control_client& who,
+                                   std::string& detail) const {
   who.operates = true;
   if (!around_.answer) return refusal::not_ours;
   if (!around_.admits) return refusal::none;
@@ -46,7 +47,7 @@ refusal control_requests::identify(const pipe& through, visitor& who, std::strin
 }
 
 void control_requests::incoming(std::shared_ptr<pipe> made, duration now) {
-  visitor who;
+  control_client who;
   std::string detail;
   const auto refused = identify(*made, who, detail);
   if (!requests_.lock()->add(made, now)) return reject(made);
@@ -59,12 +60,12 @@ void control_requests::incoming(std::shared_ptr<pipe> made, duration now) {
         if (auto self = weak.lock()) self->requests_.lock()->remove(through);
       });
   if (refused == refusal::none) return;
-  made->send(to_frame(
-      visit_answer{false, std::string(name_of(refused)) + (detail.empty() ? "" : ", " + detail)}));
+  made->send(to_frame(control_answer{false, std::string(name_of(refused)) +
+                                                (detail.empty() ? "" : ", " + detail)}));
   made->finish();
 }
 
-void control_requests::asked(const pipe* through, const visitor& who, const payload& bytes) {
+void control_requests::asked(const pipe* through, const control_client& who, const payload& bytes) {
   const auto to = requests_.lock()->take_question(through);
   if (!to) return;
   if (bytes.size() > longest_question) {

@@ -1,5 +1,5 @@
-// Answers control requests (visit.hpp): one question and one answer, on a pipe of their own. This
-// host closes requests that are too many, too long, or too slow.
+// Answers control requests (send_control_request.hpp): one question and one answer, on a pipe of
+// their own. This host closes requests that are too many, too long, or too slow.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -47,7 +47,7 @@ public:
   struct surroundings {
     std::shared_ptr<const admission> admits; ///< null without keys
     /// If empty, no question is answered.
-    std::function<visit_answer(const visitor& who, const std::string& question)> answer;
+    std::function<control_answer(const control_client& who, const std::string& question)> answer;
     std::function<std::int64_t()> utc_ns;
     std::function<void(std::string_view why)> count_refusal;
   };
@@ -59,8 +59,8 @@ public:
 
 private:
   /// Fills in the client of a request, or says why it is refused.
-  refusal identify(const pipe& through, visitor& who, std::string& detail) const;
-  void asked(const pipe* through, const visitor& who, const payload& bytes);
+  refusal identify(const pipe& through, control_client& who, std::string& detail) const;
+  void asked(const pipe* through, const control_client& who, const payload& bytes);
 
   const surroundings around_;
   guarded<open_requests> requests_;

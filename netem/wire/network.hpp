@@ -75,12 +75,12 @@ struct neighbour {
   double sends = 0, receives = 0; ///< bits/s sent and received over the last minute
 };
 
-/// The sender of a control request, who is not a host of the swarm; see visit.hpp.
-struct visitor {
+/// The sender of a control request, who is not a host of the swarm; see send_control_request.hpp.
+struct control_client {
   std::string name;      ///< empty without keys
   bool operates = false; ///< may end hosts; everybody may if there are no keys
 };
-struct visit_answer {
+struct control_answer {
   bool done = true; ///< false: `text` says why not
   std::string text;
 };
@@ -113,8 +113,9 @@ struct wire_options {
   std::function<void(host_index mine, const neighbour& other)> on_up;
   std::function<void(host_index mine, const neighbour& other, const std::string& why)> on_down;
   /// Answers control requests. If empty, the host answers none.
-  std::function<visit_answer(host_index mine, const visitor& who, const std::string& question)>
-      on_visit;
+  std::function<control_answer(host_index mine, const control_client& who,
+                               const std::string& question)>
+      on_control_request;
   /// The host `name` said that it leaves permanently.
   std::function<void(host_index mine, const std::string& name)> on_left;
   /// There is a newer revocation list.

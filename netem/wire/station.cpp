@@ -3,7 +3,7 @@
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "netem/wire/message_frames.hpp"
-#include "netem/wire/visit.hpp"
+#include "netem/wire/send_control_request.hpp"
 
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
@@ -32,9 +32,9 @@ own_host own_of(const context& all, host_index host, const host_options& options
 control_requests::surroundings requests_of(const std::shared_ptr<context>& all, host_index host) {
   control_requests::surroundings out;
   out.admits = all->options.admits;
-  if (all->options.on_visit)
-    out.answer = [all, host](const visitor& who, const std::string& question) {
-      return all->options.on_visit(host, who, question);
+  if (all->options.on_control_request)
+    out.answer = [all, host](const control_client& who, const std::string& question) {
+      return all->options.on_control_request(host, who, question);
     };
   out.utc_ns = all->options.utc_ns;
   out.count_refusal = [all](std::string_view why) { all->count(why); };

@@ -1,7 +1,7 @@
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
+#include "netem/wire/send_control_request.hpp"
 #include "netem/wire/station.hpp"
-#include "netem/wire/visit.hpp"
 
 namespace shoal::netem::wire {
 
@@ -20,7 +20,7 @@ void station::start(const link_ptr& of, int which) {
 }
 
 void station::incoming(std::shared_ptr<pipe> made) {
-  if (made->kind() == visit_kind) return requests_->incoming(std::move(made), now());
+  if (made->kind() == control_request_kind) return requests_->incoming(std::move(made), now());
   const int which = made->kind() == pipe_kinds[0] ? 0 : made->kind() == pipe_kinds[1] ? 1 : -1;
   auto refused = which < 0 ? refusal::not_ours : refusal::none;
   std::string name, detail;

@@ -28,8 +28,8 @@ real_network runner::state::network_between_hosts() {
     }
     meet(mine, other);
   };
-  wire.on_visit = [this](netem::host_index, const netem::wire::visitor& who,
-                         const std::string& question) { return answer(who, question); };
+  wire.on_control_request = [this](netem::host_index, const netem::wire::control_client& who,
+                                   const std::string& question) { return answer(who, question); };
   const auto say_deserted = [this, say] {
     say(fmt::format("everybody has left; it ends in {} unless somebody comes",
                     to_string(deserted_for())));
@@ -163,8 +163,8 @@ node_report runner::state::report() {
   return out;
 }
 
-netem::wire::visit_answer runner::state::answer(const netem::wire::visitor& who,
-                                                const std::string& question) {
+netem::wire::control_answer runner::state::answer(const netem::wire::control_client& who,
+                                                  const std::string& question) {
   if (question == "status") return {true, to_json(report())};
   if (question != "drain") return {false, "it does not know this question"};
   const auto say = [this](const std::string& line) {

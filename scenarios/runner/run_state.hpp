@@ -166,7 +166,8 @@ struct runner::state {
   void on_contribution(const run_directory* to, const std::string& scenario_hash,
                        const swarm_round& round, std::uint64_t samples);
   node_report report();
-  netem::wire::visit_answer answer(const netem::wire::visitor& who, const std::string& question);
+  netem::wire::control_answer answer(const netem::wire::control_client& who,
+                                     const std::string& question);
 };
 
 } // namespace shoal::scenarios

@@ -3,7 +3,7 @@
 #include "netem/wire/frames.hpp"
 
 #include "netem/wire/address.hpp"
-#include "netem/wire/visit.hpp"
+#include "netem/wire/send_control_request.hpp"
 #include "tests/fuzz/targets.hpp"
 
 #include <algorithm>
@@ -133,7 +133,7 @@ void frames(bytes input) {
   front from(input);
   const auto how = from.byte();
   if (how % 4 == 1) {
-    const auto answer = read_visit_answer(from.rest());
+    const auto answer = read_control_answer(from.rest());
     must(answer.has_value() == !from.empty(), "an answer has bytes");
     return;
   }

@@ -13,8 +13,8 @@
 #include "netem/wire/frames.hpp"
 #include "netem/wire/message_codec.hpp"
 #include "netem/wire/moderator.hpp"
+#include "netem/wire/send_control_request.hpp"
 #include "netem/wire/signed_text.hpp"
-#include "netem/wire/visit.hpp"
 #include "scenarios/observe/node_report.hpp"
 
 #include <caf/actor_system.hpp>
@@ -211,7 +211,7 @@ void frames() {
                                         .put(std::string_view("the clock is off"))
                                         .done()
                                         .head)}));
-  write("frames", "answer", first(1) + text_of(to_frame(visit_answer{true, "{}"}).head));
+  write("frames", "answer", first(1) + text_of(to_frame(control_answer{true, "{}"}).head));
   write("frames", "address", first(2) + std::string("lab-3.example.org:7000"));
   write("frames", "address.v6", first(2) + std::string("[::1]:65535"));
   write("frames", "tls", first(131) + std::string("\x16\x03\x01", 3));

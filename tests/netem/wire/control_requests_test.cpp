@@ -1,5 +1,5 @@
 #include "netem/wire/control_requests.hpp"
-#include "netem/wire/visit.hpp"
+#include "netem/wire/send_control_request.hpp"
 #include "tests/netem/wire/fake_pipe.hpp"
 
 #include <doctest/doctest.h>
@@ -20,9 +20,9 @@ struct desk {
     control_requests::surroundings around;
     around.admits = std::move(admits);
     if (answers)
-      around.answer = [this](const visitor&, const std::string& question) {
+      around.answer = [this](const control_client&, const std::string& question) {
         asked.push_back(question);
-        return visit_answer{true, "fine"};
+        return control_answer{true, "fine"};
       };
     around.utc_ns = [] { return std::int64_t{0}; };
     around.count_refusal = [this](std::string_view why) { counted.emplace_back(why); };
@@ -37,7 +37,7 @@ struct desk {
 
 std::string answer_on(const fake_pipe& through) {
   REQUIRE(through.sent.size() == 1);
-  const auto said = read_visit_answer(bytes_of(through.sent[0]));
+  const auto said = read_control_answer(bytes_of(through.sent[0]));
   REQUIRE(said);
   return (said->done ? "yes, " : "no, ") + said->text;
 }

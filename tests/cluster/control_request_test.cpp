@@ -1,6 +1,6 @@
 // An operator looks at a running swarm and tells a node to leave it. Others try the same.
 #include "netem/wire/key_files.hpp"
-#include "netem/wire/visit.hpp"
+#include "netem/wire/send_control_request.hpp"
 #include "scenarios/observe/node_report.hpp"
 #include "tests/cluster/support/attacker.hpp"
 
@@ -156,8 +156,8 @@ TEST_CASE("a client that is not admitted gets no answer and neither does a malfo
 
   const auto count = [&](const char* series) { return reef.metrics("p-0")[series]; };
   const auto ask = [&](const identity& as, const std::string& question) {
-    return visit(at, {}, credentials_of(as, reef.moderator().certificate_pem()), nullptr, question,
-                 std::chrono::seconds(10));
+    return send_control_request(at, {}, credentials_of(as, reef.moderator().certificate_pem()),
+                                nullptr, question, std::chrono::seconds(10));
   };
   const auto revoked = reef.admit("old-boss", true);
   reef.revoke(revoked);
@@ -176,7 +176,7 @@ TEST_CASE("a client that is not admitted gets no answer and neither does a malfo
   std::vector<std::shared_ptr<netem::wire::pipe>> silent;
   std::atomic<int> closed{0};
   for (int i = 0; i < 40; ++i) {
-    silent.push_back(open_pipe(at.text(), visit_kind,
+    silent.push_back(open_pipe(at.text(), control_request_kind,
                                credentials_of(good, reef.moderator().certificate_pem()), {}));
     silent.back()->start([](payload) {}, [&closed](const std::string&) { ++closed; });
   }

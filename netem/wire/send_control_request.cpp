@@ -1,4 +1,4 @@
-#include "netem/wire/visit.hpp"
+#include "netem/wire/send_control_request.hpp"
 
 #include <fmt/format.h>
 #include <grpcpp/security/credentials.h>
@@ -8,7 +8,7 @@
 
 namespace shoal::netem::wire {
 
-frame to_frame(const visit_answer& what) {
+frame to_frame(const control_answer& what) {
   frame out;
   out.head.push_back(what.done ? 1 : 0);
   const auto text = std::string_view(what.text).substr(0, longest_answer);
@@ -16,17 +16,18 @@ frame to_frame(const visit_answer& what) {
   return out;
 }
 
-std::optional<visit_answer> read_visit_answer(std::span<const std::byte> bytes) {
+std::optional<control_answer> read_control_answer(std::span<const std::byte> bytes) {
   if (bytes.empty()) return {};
-  return visit_answer{
+  return control_answer{
       std::to_integer<int>(bytes[0]) == 1,
       std::string(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1)};
 }
 
-result<std::string> visit(const address& where, const std::string& name,
-                          const std::shared_ptr<grpc::ChannelCredentials>& channel,
-                          const std::shared_ptr<const admission>& admits,
-                          const std::string& question, std::chrono::milliseconds patience) {
+result<std::string> send_control_request(const address& where, const std::string& name,
+                                         const std::shared_ptr<grpc::ChannelCredentials>& channel,
+                                         const std::shared_ptr<const admission>& admits,
+                                         const std::string& question,
+                                         std::chrono::milliseconds patience) {
   // Both callbacks may come after we have given up.
   struct outcome {
     std::promise<result<std::string>> said;
@@ -37,13 +38,13 @@ result<std::string> visit(const address& where, const std::string& name,
   };
   auto out = std::make_shared<outcome>();
   auto answer = out->said.get_future();
-  auto through = open_pipe(where.text(), visit_kind,
+  auto through = open_pipe(where.text(), control_request_kind,
                            channel ? channel : grpc::InsecureChannelCredentials(), {});
   const auto at = where.text();
   through->start(
       [out, admits, at, name, weak = std::weak_ptr<pipe>(through)](payload bytes) {
         const auto self = weak.lock();
-        auto said = read_visit_answer(bytes.bytes());
+        auto said = read_control_answer(bytes.bytes());
         if (!self || !said) return out->tell(failure{fmt::format("{}: its answer is damaged", at)});
         if (admits) {
           std::string who, detail;

@@ -18,22 +18,24 @@
 
 namespace shoal::netem::wire {
 
-inline constexpr const char* visit_kind = "visit";
+/// The kind of a request's pipe. Its name on the wire is part of the protocol.
+inline constexpr const char* control_request_kind = "visit";
 inline constexpr std::size_t longest_question = 4096;                 ///< bytes
 inline constexpr std::size_t longest_answer = std::size_t{512} << 10; ///< bytes
 
 /// Encodes an answer as a frame: first whether the request was carried out, then the text.
-frame to_frame(const visit_answer& what);
+frame to_frame(const control_answer& what);
 /// Decodes an answer. Returns nothing if there are no bytes. A first byte other than yes means no.
-std::optional<visit_answer> read_visit_answer(std::span<const std::byte> bytes);
+std::optional<control_answer> read_control_answer(std::span<const std::byte> bytes);
 
 /// Asks the host at `where`, and waits at most `patience`. `name`: the expected name of the host;
 /// empty: any admitted host. `channel` and `admits` are null without keys.
 /// Errors: no host listens, no answer in time, either side refuses the other, the host's own
 /// message if it does not carry out the request.
-result<std::string> visit(const address& where, const std::string& name,
-                          const std::shared_ptr<grpc::ChannelCredentials>& channel,
-                          const std::shared_ptr<const admission>& admits,
-                          const std::string& question, std::chrono::milliseconds patience);
+result<std::string> send_control_request(const address& where, const std::string& name,
+                                         const std::shared_ptr<grpc::ChannelCredentials>& channel,
+                                         const std::shared_ptr<const admission>& admits,
+                                         const std::string& question,
+                                         std::chrono::milliseconds patience);
 
 } // namespace shoal::netem::wire
