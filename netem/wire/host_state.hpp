@@ -108,17 +108,17 @@ public:
   std::optional<refused_link> refuse(host_link& of, duration now);
 
   struct connected {
-    bool done = false;              ///< false: the link or the host was closed meanwhile
-    std::optional<neighbour> first; ///< set if there was no link with that host before
-    link_ptr replaced;              ///< an older link, to be closed
-    std::vector<host_index> dead;   ///< earlier incarnations of the host
+    bool done = false;                   ///< false: the link or the host was closed meanwhile
+    std::optional<connected_peer> first; ///< set if there was no link with that host before
+    link_ptr replaced;                   ///< an older link, to be closed
+    std::vector<host_index> dead;        ///< earlier incarnations of the host
   };
   /// Marks the link to `host` as up. `list_number`: the number of the revocation list, if there are
   /// keys.
   connected connect(const link_ptr& of, host_index host, const caf::node_id& id, caf::actor service,
                     std::optional<std::uint64_t> list_number, duration now);
   /// The host sent a new introduction.
-  std::optional<neighbour> introduced(const host_link& of, caf::actor service, duration now);
+  std::optional<connected_peer> introduced(const host_link& of, caf::actor service, duration now);
 
   enum class pipe_end { wait, left, lost };
   /// A pipe has closed. `wait`: the other pipe may still bring the reason.
@@ -127,9 +127,9 @@ public:
   bool goodbye_came(host_link& of, int which);
 
   struct removed {
-    link_ptr link;                 ///< null: the link was closed before
-    std::optional<neighbour> lost; ///< the host, if it cannot be reached any more
-    std::vector<link_ptr> orphans; ///< links that went over this one
+    link_ptr link;                      ///< null: the link was closed before
+    std::optional<connected_peer> lost; ///< the host, if it cannot be reached any more
+    std::vector<link_ptr> orphans;      ///< links that went over this one
     std::vector<std::shared_ptr<pipe>> pipes;
     bool name_taken_for_good = false;
   };

@@ -62,7 +62,7 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
     const bool first = !r.up;
     use(r, of);
     r.attempts.stop();
-    if (first) out.first = r.as_neighbour(now);
+    if (first) out.first = r.as_connected_peer(now);
     send_waiting(r, *of, now);
   }
   if (r.dialling == of) r.dialling = nullptr;
@@ -72,12 +72,12 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
   return out;
 }
 
-std::optional<neighbour> host_state::introduced(const host_link& of, caf::actor service,
-                                                duration now) {
+std::optional<connected_peer> host_state::introduced(const host_link& of, caf::actor service,
+                                                     duration now) {
   auto* r = hosts.find(of.host);
   if (r == nullptr) return {};
   r->service = std::move(service);
-  return r->as_neighbour(now);
+  return r->as_connected_peer(now);
 }
 
 std::pair<host_state::link_ptr, host_state::pipe_end> host_state::pipe_over(const link_ptr& given,
@@ -113,7 +113,7 @@ host_state::removed host_state::remove(const link_ptr& given, duration now) {
         r->up->send(false, frame_writer(frame_kind::watch).put(ordinal).done(), now);
     } else {
       ++all_.lost;
-      out.lost = r->as_neighbour(now);
+      out.lost = r->as_connected_peer(now);
       r->watching.clear();
     }
   }

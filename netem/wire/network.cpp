@@ -63,9 +63,9 @@ void network::leave(host_index host) {
   while (at->has_links() && std::chrono::steady_clock::now() < limit)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
-std::vector<neighbour> network::neighbours(host_index host) const {
+std::vector<connected_peer> network::connected_peers(host_index host) const {
   const auto at = station_of(host);
-  return at ? at->neighbours() : std::vector<neighbour>{};
+  return at ? at->connected_peers() : std::vector<connected_peer>{};
 }
 
 wire_counts network::counts() const {

@@ -63,7 +63,7 @@ inline constexpr std::array<std::string_view, 4> gate_refusal_names{"silent", "g
                                                                     "handshake"};
 
 /// A host at the other end of a link.
-struct neighbour {
+struct connected_peer {
   host_index host = no_host;
   std::string name;
   std::string address; ///< empty: the host cannot be dialled
@@ -110,8 +110,8 @@ struct wire_options {
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   std::shared_ptr<const admission> admits; ///< set if there are credentials
   // The callbacks below run on any thread, with no lock held.
-  std::function<void(host_index mine, const neighbour& other)> on_up;
-  std::function<void(host_index mine, const neighbour& other, const std::string& why)> on_down;
+  std::function<void(host_index mine, const connected_peer& other)> on_up;
+  std::function<void(host_index mine, const connected_peer& other, const std::string& why)> on_down;
   /// Answers control requests. If empty, the host answers none.
   std::function<control_answer(host_index mine, const control_client& who,
                                const std::string& question)>
@@ -176,7 +176,7 @@ public:
   /// Tells all linked hosts that `host` leaves permanently. Returns when they have the message, or
   /// after the detection time (at most 2 s).
   void leave(host_index host);
-  std::vector<neighbour> neighbours(host_index host) const;
+  std::vector<connected_peer> connected_peers(host_index host) const;
   wire_counts counts() const;
 
   void carry(netem::endpoint from, netem::endpoint to, caf::mailbox_element_ptr element,

@@ -7,8 +7,8 @@ void remote::clear_outbox() {
   outbox_bytes = 0;
 }
 
-neighbour remote::as_neighbour(duration now) const {
-  neighbour out{host, name, address, service, {}, {}, 0, 0};
+connected_peer remote::as_connected_peer(duration now) const {
+  connected_peer out{host, name, address, service, {}, {}, 0, 0};
   if (!up) return out;
   if (const auto over = up->relay.lock()) out.relay = over->theirs.name;
   out.round_trip = up->round_trip;
@@ -49,10 +49,10 @@ bool remote_hosts::is_up(host_index host) const {
   return found != hosts_.end() && found->second.up;
 }
 
-std::vector<neighbour> remote_hosts::neighbours(duration now) const {
-  std::vector<neighbour> out;
+std::vector<connected_peer> remote_hosts::connected_peers(duration now) const {
+  std::vector<connected_peer> out;
   for (const auto& [host, each] : hosts_)
-    if (each.up) out.push_back(each.as_neighbour(now));
+    if (each.up) out.push_back(each.as_connected_peer(now));
   return out;
 }
 

@@ -37,7 +37,7 @@ struct remote {
   std::set<std::uint32_t> watching; ///< actors of the host that actors of this host observe
 
   void clear_outbox();
-  neighbour as_neighbour(duration now) const;
+  connected_peer as_connected_peer(duration now) const;
 };
 
 /// Thread safety: none; the station's lock guards it.
@@ -55,7 +55,7 @@ public:
   /// The link with that host, or null. Links over relays do not count.
   std::shared_ptr<host_link> direct_link(const node_key& node);
   bool is_up(host_index host) const;
-  std::vector<neighbour> neighbours(duration now) const;
+  std::vector<connected_peer> connected_peers(duration now) const;
   /// Refuses a hello whose name belongs to another living process, as far as this host knows.
   verdict check_name(const hello& theirs, duration now, duration detection_time) const;
   void erase(host_index host) { hosts_.erase(host); }

@@ -38,7 +38,9 @@ public:
   void join(const address& where);
   void leave();
   bool has_links() const { return !state_.lock()->links.all().empty(); }
-  std::vector<neighbour> neighbours() const { return state_.lock()->hosts.neighbours(now()); }
+  std::vector<connected_peer> connected_peers() const {
+    return state_.lock()->hosts.connected_peers(now());
+  }
   /// Adds the gate's counts. Takes no lock, since observers call it while they hold their own lock.
   void add_counts(wire_counts& into) const;
 

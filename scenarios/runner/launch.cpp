@@ -183,7 +183,7 @@ caf::actor runner::state::start_node(actors::host& on, std::shared_ptr<actors::c
   const auto host = in->index_of(on);
   if (options.node) {
     config.serves = options.node->listen.has_value();
-    for (const auto& other : in->wire()->neighbours(host))
+    for (const auto& other : in->wire()->connected_peers(host))
       if (other.service) config.bootstraps.push_back(other.service);
   } else {
     std::vector<netem::machine_index> written_down;
@@ -215,7 +215,7 @@ caf::actor runner::state::start_node(actors::host& on, std::shared_ptr<actors::c
   }
   if (options.node) {
     in->wire()->introduce(host, node);
-    for (const auto& other : in->wire()->neighbours(host)) meet(host, other);
+    for (const auto& other : in->wire()->connected_peers(host)) meet(host, other);
     for (const auto& where : options.node->join) in->wire()->join(host, where);
   }
   if (in->net().alive(host)) return node;

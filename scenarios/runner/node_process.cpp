@@ -11,7 +11,7 @@ namespace shoal::scenarios {
 real_network runner::state::network_between_hosts() {
   real_network out;
   auto& wire = out.options;
-  const auto peer_name = [](const netem::wire::neighbour& other) {
+  const auto peer_name = [](const netem::wire::connected_peer& other) {
     return other.address.empty() ? other.name : fmt::format("{} ({})", other.name, other.address);
   };
   const auto say = [this](const std::string& line) {
@@ -19,7 +19,8 @@ real_network runner::state::network_between_hosts() {
   };
   wire.scenario = common_text(what);
   wire.difference = first_difference;
-  wire.on_up = [this, say, peer_name](netem::host_index mine, const netem::wire::neighbour& other) {
+  wire.on_up = [this, say, peer_name](netem::host_index mine,
+                                      const netem::wire::connected_peer& other) {
     if (!other.service) say("linked with " + peer_name(other));
     {
       std::lock_guard guard(watching);
@@ -44,7 +45,7 @@ real_network runner::state::network_between_hosts() {
   };
   wire.on_list = [say](netem::host_index, const std::string& text) { say(text); };
   wire.on_down = [this, say, say_deserted, peer_name](netem::host_index,
-                                                      const netem::wire::neighbour& other,
+                                                      const netem::wire::connected_peer& other,
                                                       const std::string& why) {
     say(fmt::format("lost {}: {}", peer_name(other), why));
     {
@@ -96,7 +97,7 @@ real_network runner::state::network_between_hosts() {
 }
 
 /// Nodes of the DHT learn of each other by the links between their hosts.
-void runner::state::meet(netem::host_index mine, const netem::wire::neighbour& other) {
+void runner::state::meet(netem::host_index mine, const netem::wire::connected_peer& other) {
   if (!options.node || !other.service) return;
   caf::actor node;
   const auto machine = in->net().machine_of(mine);
@@ -132,7 +133,7 @@ node_report runner::state::report() {
   const auto machine = role.peer ? machines[*role.peer] : shards.front().machine;
   const auto host = in->net().host_on(machine);
   if (host != netem::no_host)
-    for (const auto& other : in->wire()->neighbours(host)) {
+    for (const auto& other : in->wire()->connected_peers(host)) {
       auto& here = out.neighbours.emplace_back();
       here.name = other.name;
       here.address = other.address;

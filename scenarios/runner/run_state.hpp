@@ -127,7 +127,7 @@ struct runner::state {
   void schedule_hosts();
   real_network network_between_hosts();
   bool may_be_deserted() const { return options.node && role.shard && what.training.epochs > 0; }
-  void meet(netem::host_index mine, const netem::wire::neighbour& other);
+  void meet(netem::host_index mine, const netem::wire::connected_peer& other);
   duration stamp(duration time) { return last_event = std::max(last_event, time); }
   void build();
   void start_peer(netem::machine_index machine);

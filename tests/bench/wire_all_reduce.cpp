@@ -171,7 +171,7 @@ private:
     found ready;
     const bool known = until(in, [&] {
       ready.records.clear();
-      for (const auto& other : in.wire()->neighbours(index)) {
+      for (const auto& other : in.wire()->connected_peers(index)) {
         const auto m = static_cast<unsigned>(std::stoul(other.name.substr(1)));
         if (!other.service || other.service == groups_[m] || all_.deadline[m] == 0) return false;
         ready.records.push_back({fmt::format("{:016x}", all_.peer[m].load()), other.service,
@@ -180,7 +180,7 @@ private:
       return ready.records.size() + 1 == options_.processes;
     });
     if (!known) return failed("the others do not come");
-    for (const auto& other : in.wire()->neighbours(index))
+    for (const auto& other : in.wire()->connected_peers(index))
       groups_[std::stoul(other.name.substr(1))] = other.service;
     all_.wait();
     all_.begun[round_][self_] = bench::steady_ns();
