@@ -231,7 +231,7 @@ void bulk_lines::break_index(std::uint32_t index, duration now, surroundings& ar
 
 void bulk_lines::stop(std::uint32_t index, duration now, surroundings& around) {
   auto& line = connections_[index];
-  around.stalled(line.from, line.to, messages_[line.first].relay);
+  around.waits_at_cut(line.from, line.to, messages_[line.first].relay);
   if (std::exchange(line.stopped, true)) return;
   flows_.stop(line.flow, now);
   note_change(around);

@@ -26,7 +26,7 @@ public:
     /// True if a cut loses messages from `from` to `to`, over `relay` if there is one.
     virtual bool blocked(host_index from, host_index to, host_index relay) = 0;
     /// A connection waits at a cut.
-    virtual void stalled(host_index from, host_index to, host_index relay) = 0;
+    virtual void waits_at_cut(host_index from, host_index to, host_index relay) = 0;
     /// A message has left, and will arrive at `at`.
     virtual void arrives(std::uint32_t message, duration at) = 0;
     /// A message that had not left is lost.

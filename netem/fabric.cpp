@@ -194,7 +194,7 @@ void fabric_state::depart_small(std::uint32_t number, const message_class& kind)
   const auto from = message.from.host, to = message.to.host, relay = message.relay;
   const auto bytes = message.bytes;
   if (failures.any_cut() && blocked(from, to, relay))
-    return stall_of(from, to, relay).small.push_back(number);
+    return blocked_pair_of(from, to, relay).small.push_back(number);
   auto& sending = hosts[from];
   const auto now = clock.now();
   auto begin = std::max(sending.small_free, now);

@@ -34,7 +34,7 @@ void fabric::heal(std::uint64_t number) {
   auto& s = *state_;
   locked_section here(s.mutex);
   s.failures.remove_cut(number);
-  const auto open = [&](std::uint64_t pair, const stall& what) {
+  const auto open = [&](std::uint64_t pair, const blocked_pair& what) {
     return !s.blocked(sender_of(pair), receiver_of(pair), what.relay);
   };
   std::optional<std::uint64_t> last;
@@ -44,11 +44,11 @@ void fabric::heal(std::uint64_t number) {
   }
 }
 
-/// The stall of a pair. The first waiting message starts the detection time.
-stall& fabric_state::stall_of(host_index from, host_index to, host_index relay) {
+/// The entry of a blocked pair. The first waiting message starts the detection time.
+blocked_pair& fabric_state::blocked_pair_of(host_index from, host_index to, host_index relay) {
   const auto pair = pair_of(from, to);
   const auto now = clock.now();
-  const auto found = failures.stall_of(pair, relay, now);
+  const auto found = failures.blocked_pair_of(pair, relay, now);
   if (found.fresh)
     clock.at(now + options.detection_time,
              [this, pair, number = found.what.number] { give_up(pair, number); });
@@ -73,7 +73,7 @@ void fabric_state::give_up(std::uint64_t pair, std::uint64_t number) {
 
 /// Waiting messages go at the next retransmission. The timeout doubles from one retransmission to
 /// the next.
-void fabric_state::go_on(std::uint64_t pair, const stall& what) {
+void fabric_state::go_on(std::uint64_t pair, const blocked_pair& what) {
   const auto from = sender_of(pair), to = receiver_of(pair);
   const auto now = clock.now();
   auto again = now;

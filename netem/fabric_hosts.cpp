@@ -111,8 +111,8 @@ bool fabric::kill(host_index index, kill_scope scope) {
   here.report({event_kind::host_killed, now, now, {index, 0}, {index, 0}, "", 0});
   fabric_state::bulk_effects around(s, here);
   s.bulk.break_lines_of(index, now, around);
-  for (const auto& stall : s.failures.stalls_of(index))
-    for (const auto message : stall.small) s.lose(message, s.lost, here);
+  for (const auto& pair : s.failures.blocked_pairs_of(index))
+    for (const auto message : pair.small) s.lose(message, s.lost, here);
   std::vector<caf::strong_actor_ptr> actors;
   for (const auto& [ordinal, actor] : host.actors) actors.push_back(actor);
   const auto waited = s.failures.end_pause_by_death(index);

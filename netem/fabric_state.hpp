@@ -88,9 +88,9 @@ struct fabric_state {
   bool blocked(host_index from, host_index to, host_index relay = no_host) const;
   /// True if `a` has received nothing from `b` for the detection time.
   bool silent(host_index a, host_index b) const;
-  stall& stall_of(host_index from, host_index to, host_index relay);
+  blocked_pair& blocked_pair_of(host_index from, host_index to, host_index relay);
   void lose(std::uint32_t message, std::atomic<std::uint64_t>& count, locked_section& here);
-  void go_on(std::uint64_t pair, const stall& what);
+  void go_on(std::uint64_t pair, const blocked_pair& what);
   void notify(port& of, observer who, const caf::error& reason);
   duration notice_time(const port& of, const observer& who) const;
   void sweep(port& of, locked_section& here);
@@ -141,8 +141,8 @@ public:
   bool blocked(host_index from, host_index to, host_index relay) override {
     return in_.failures.any_cut() && in_.blocked(from, to, relay);
   }
-  void stalled(host_index from, host_index to, host_index relay) override {
-    in_.stall_of(from, to, relay);
+  void waits_at_cut(host_index from, host_index to, host_index relay) override {
+    in_.blocked_pair_of(from, to, relay);
   }
   void arrives(std::uint32_t message, duration at) override {
     in_.clock.at(at, [in = &in_, message] { in->arrive(message); });

@@ -27,26 +27,26 @@ bool failure_detector::cut_off(machine_index a, machine_index b, duration now) c
   });
 }
 
-// -- stalls ---------------------------------------------------------------------------------------
+// -- blocked pairs --------------------------------------------------------------------------------
 
-failure_detector::stalled failure_detector::stall_of(std::uint64_t pair, host_index relay,
-                                                     duration now) {
-  const auto [found, fresh] = stalls_.try_emplace(pair);
+failure_detector::blocked_entry failure_detector::blocked_pair_of(std::uint64_t pair,
+                                                                  host_index relay, duration now) {
+  const auto [found, fresh] = blocked_pairs_.try_emplace(pair);
   if (fresh) found->second = {next_number_++, now, relay, {}};
   return {found->second, fresh};
 }
 
-std::optional<stall> failure_detector::give_up(std::uint64_t pair, std::uint64_t number) {
-  const auto found = stalls_.find(pair);
-  if (found == stalls_.end() || found->second.number != number) return std::nullopt;
+std::optional<blocked_pair> failure_detector::give_up(std::uint64_t pair, std::uint64_t number) {
+  const auto found = blocked_pairs_.find(pair);
+  if (found == blocked_pairs_.end() || found->second.number != number) return std::nullopt;
   auto out = std::move(found->second);
-  stalls_.erase(found);
+  blocked_pairs_.erase(found);
   return out;
 }
 
-std::vector<stall> failure_detector::stalls_of(host_index host) {
-  std::vector<stall> out;
-  std::erase_if(stalls_, [&](auto& entry) {
+std::vector<blocked_pair> failure_detector::blocked_pairs_of(host_index host) {
+  std::vector<blocked_pair> out;
+  std::erase_if(blocked_pairs_, [&](auto& entry) {
     if (sender_of(entry.first) != host && receiver_of(entry.first) != host) return false;
     out.push_back(std::move(entry.second));
     return true;

@@ -17,7 +17,7 @@
 namespace shoal::netem {
 
 /// The small messages that a cut keeps one host from sending to another.
-struct stall {
+struct blocked_pair {
   std::uint64_t number = 0;
   duration since{};
   host_index relay = no_host;
@@ -40,23 +40,23 @@ public:
   /// True if one cut between the two, in either direction, has lasted for the detection time.
   bool cut_off(machine_index a, machine_index b, duration now) const;
 
-  // -- stalls ---------------------------------------------------------------
+  // -- blocked pairs --------------------------------------------------------
 
-  struct stalled {
-    stall& what;
+  struct blocked_entry {
+    blocked_pair& what;
     bool fresh; ///< this call created it: give_up() is due after the detection time
   };
-  /// The stall of a pair of hosts. The first waiting message begins it.
-  stalled stall_of(std::uint64_t pair, host_index relay, duration now);
-  /// Takes the stall with this number. Returns nothing if the stall has ended.
-  std::optional<stall> give_up(std::uint64_t pair, std::uint64_t number);
-  /// Takes the first stall after `after` for which `open(pair, stall)` is true. Returns nothing if
-  /// there is none.
+  /// The entry of a pair that a cut blocks. The first waiting message creates it.
+  blocked_entry blocked_pair_of(std::uint64_t pair, host_index relay, duration now);
+  /// Takes the entry with this number. Returns nothing if the entry has been taken.
+  std::optional<blocked_pair> give_up(std::uint64_t pair, std::uint64_t number);
+  /// Takes the first blocked pair after `after` for which `open(pair, what)` is true. Returns
+  /// nothing if there is none.
   template <class Predicate>
-  std::optional<std::pair<std::uint64_t, stall>> take_open(std::optional<std::uint64_t> after,
-                                                           Predicate open);
-  /// Takes the stalls in which a dead host is the sender or the receiver.
-  std::vector<stall> stalls_of(host_index host);
+  std::optional<std::pair<std::uint64_t, blocked_pair>>
+  take_open(std::optional<std::uint64_t> after, Predicate open);
+  /// Takes the blocked pairs in which a dead host is the sender or the receiver.
+  std::vector<blocked_pair> blocked_pairs_of(host_index host);
 
   // -- pauses ---------------------------------------------------------------
 
@@ -95,19 +95,20 @@ private:
 
   duration detection_time_;
   std::vector<active_cut> cuts_;
-  std::map<std::uint64_t, stall> stalls_; // by the pair of hosts
-  std::uint64_t next_number_ = 1;         // numbers cuts and stalls
-  std::vector<pause_state> pauses_;       // by host, up to the last one that was ever paused
+  std::map<std::uint64_t, blocked_pair> blocked_pairs_; // by the pair of hosts
+  std::uint64_t next_number_ = 1;                       // numbers cuts and blocked pairs
+  std::vector<pause_state> pauses_; // by host, up to the last one that was ever paused
   std::map<host_index, std::vector<action>> when_resumed_;
 };
 
 template <class Predicate>
-std::optional<std::pair<std::uint64_t, stall>>
+std::optional<std::pair<std::uint64_t, blocked_pair>>
 failure_detector::take_open(std::optional<std::uint64_t> after, Predicate open) {
-  for (auto at = after ? stalls_.upper_bound(*after) : stalls_.begin(); at != stalls_.end(); ++at) {
+  for (auto at = after ? blocked_pairs_.upper_bound(*after) : blocked_pairs_.begin();
+       at != blocked_pairs_.end(); ++at) {
     if (!open(at->first, at->second)) continue;
     auto out = std::pair(at->first, std::move(at->second));
-    stalls_.erase(at);
+    blocked_pairs_.erase(at);
     return out;
   }
   return std::nullopt;

@@ -20,7 +20,7 @@ struct bulk_world final : bulk_lines::surroundings {
   bulk_lines lines;
 
   std::set<std::pair<host_index, host_index>> cuts;
-  std::vector<std::pair<host_index, host_index>> stalls;
+  std::vector<std::pair<host_index, host_index>> waiting;
   std::vector<std::pair<std::uint64_t, duration>> arrivals; // bytes, time
   std::vector<std::uint64_t> lost_bytes;
   std::vector<transfer_record> records;
@@ -65,8 +65,8 @@ struct bulk_world final : bulk_lines::surroundings {
   bool blocked(host_index from, host_index to, host_index) override {
     return cuts.contains({from, to});
   }
-  void stalled(host_index from, host_index to, host_index) override {
-    stalls.emplace_back(from, to);
+  void waits_at_cut(host_index from, host_index to, host_index) override {
+    waiting.emplace_back(from, to);
   }
   void arrives(std::uint32_t message, duration at) override {
     if (holds_arrivals) return;
@@ -157,7 +157,7 @@ TEST_CASE("a cut stops the running transfer, and the rest continues afterwards")
   w.run(400ms);
   w.cuts.insert({0, 1});
   w.lines.stop_blocked(500ms, w);
-  CHECK(w.stalls == std::vector<std::pair<host_index, host_index>>{{0, 1}});
+  CHECK(w.waiting == std::vector<std::pair<host_index, host_index>>{{0, 1}});
   const auto stopped = w.lines.stopped(pair_of(0, 1));
   REQUIRE(stopped);
   CHECK_FALSE(w.lines.stopped(pair_of(2, 1)));

@@ -43,14 +43,14 @@ TEST_CASE(
   CHECK(d.cut_off(1, 2, 21s));
 }
 
-TEST_CASE("a stall begins once and only its own number gives it up") {
+TEST_CASE("a blocked pair begins once and only its own number gives it up") {
   failure_detector d(5s);
   const auto pair = pair_of(1, 2);
-  auto begun = d.stall_of(pair, no_host, 3s);
+  auto begun = d.blocked_pair_of(pair, no_host, 3s);
   CHECK(begun.fresh);
   begun.what.small.push_back(7);
   const auto number = begun.what.number;
-  const auto again = d.stall_of(pair, no_host, 4s);
+  const auto again = d.blocked_pair_of(pair, no_host, 4s);
   CHECK_FALSE(again.fresh);
   CHECK(again.what.since == 3s);
   CHECK_FALSE(d.give_up(pair, number + 1));
@@ -59,28 +59,28 @@ TEST_CASE("a stall begins once and only its own number gives it up") {
   REQUIRE(taken);
   CHECK(taken->small == std::vector<std::uint32_t>{7});
   CHECK_FALSE(d.give_up(pair, number));
-  CHECK(d.stall_of(pair, no_host, 9s).what.number != number);
+  CHECK(d.blocked_pair_of(pair, no_host, 9s).what.number != number);
 }
 
-TEST_CASE("open stalls are taken in the order of their pairs and the others stay") {
+TEST_CASE("open blocked pairs are taken in the order of their pairs and the others stay") {
   failure_detector d(5s);
   for (const auto pair : {pair_of(3, 1), pair_of(1, 2), pair_of(2, 1)})
-    d.stall_of(pair, no_host, 0s);
-  const auto open = [](std::uint64_t pair, const stall&) { return sender_of(pair) != 2; };
+    d.blocked_pair_of(pair, no_host, 0s);
+  const auto open = [](std::uint64_t pair, const blocked_pair&) { return sender_of(pair) != 2; };
   std::vector<std::uint64_t> taken;
   std::optional<std::uint64_t> last;
   while (auto found = d.take_open(last, open)) taken.push_back(*(last = found->first));
   CHECK(taken == std::vector<std::uint64_t>{pair_of(1, 2), pair_of(3, 1)});
-  CHECK_FALSE(d.stall_of(pair_of(2, 1), no_host, 1s).fresh);
+  CHECK_FALSE(d.blocked_pair_of(pair_of(2, 1), no_host, 1s).fresh);
 }
 
-TEST_CASE("the stalls of a dead host are those to it and those from it") {
+TEST_CASE("the blocked pairs of a dead host are those to it and those from it") {
   failure_detector d(5s);
   for (const auto pair : {pair_of(1, 2), pair_of(2, 3), pair_of(3, 1)})
-    d.stall_of(pair, no_host, 0s);
-  CHECK(d.stalls_of(2).size() == 2);
-  CHECK(d.stalls_of(2).empty());
-  CHECK_FALSE(d.stall_of(pair_of(3, 1), no_host, 1s).fresh);
+    d.blocked_pair_of(pair, no_host, 0s);
+  CHECK(d.blocked_pairs_of(2).size() == 2);
+  CHECK(d.blocked_pairs_of(2).empty());
+  CHECK_FALSE(d.blocked_pair_of(pair_of(3, 1), no_host, 1s).fresh);
 }
 
 TEST_CASE("pauses of a host add up and one that lasts for the detection time is silence") {
