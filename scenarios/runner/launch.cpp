@@ -159,8 +159,8 @@ void runner::state::schedule_hosts() {
   for (std::size_t i = 0; i < hosts.size(); ++i)
     if (options.node) {
       if (runs_peer(i)) in->clock().at({}, [this, machine = machines[i]] { start_peer(machine); });
-    } else if (comings[i])
-      churn->add(machines[i], std::move(*comings[i]));
+    } else if (join_plan[i])
+      churn->add(machines[i], std::move(*join_plan[i]));
     else if (!hosts[i].absent)
       in->clock().at(hosts[i].start, [this, machine = machines[i]] {
         if (in->net().host_on(machine) == netem::no_host) start_peer(machine);

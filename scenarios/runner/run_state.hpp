@@ -58,7 +58,7 @@ struct runner::state {
   std::shared_ptr<const actors::workload>
       averaged;                        // what peers compute: work->work(), or PowerSGD around it
   std::optional<training_start> start; // instead of a fresh model
-  std::vector<std::optional<churned_host>> comings; // by host
+  std::vector<std::optional<churned_host>> join_plan; // by host
   std::vector<host_spec> hosts;
   node_role role; // what this process is; with options.node
 

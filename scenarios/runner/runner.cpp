@@ -99,8 +99,8 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
   if (!averaged) return failure{averaged.error()};
   auto start = load_training_start(what, **averaged);
   if (!start) return failure{start.error()};
-  auto comings = plan_churn(what, s->hosts);
-  if (!comings) return failure{comings.error()};
+  auto join_plan = plan_churn(what, s->hosts);
+  if (!join_plan) return failure{join_plan.error()};
   auto lines = plan_lines(what);
   if (!lines) return failure{lines.error()};
   auto cores = std::max(1u, std::thread::hardware_concurrency());
@@ -111,7 +111,7 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
   s->work = std::move(*work);
   s->averaged = std::move(*averaged);
   s->start = std::move(*start);
-  s->comings = std::move(*comings);
+  s->join_plan = std::move(*join_plan);
   s->line_plans = std::move(*lines);
   return std::unique_ptr<runner>(new runner(std::move(s)));
 }
