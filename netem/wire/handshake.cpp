@@ -3,7 +3,7 @@
 namespace shoal::netem::wire {
 
 frame_step step_of(const link_phase& phase, frame_kind kind, std::size_t bytes) {
-  if (phase.over) return frame_step::drop;
+  if (phase.closed) return frame_step::drop;
   if (phase.up) return frame_step::handle;
   if (kind == frame_kind::refused) return frame_step::refused;
   if (kind == frame_kind::hello && bytes <= longest_hello && !phase.hello_came)

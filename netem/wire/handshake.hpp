@@ -29,7 +29,7 @@ enum class frame_step {
 
 struct link_phase {
   bool up = false;
-  bool over = false; ///< closed, or refused by this host
+  bool closed = false; ///< ended, or refused by this host
   /// for a link that the other side dialled: the hello came on this frame's pipe
   bool hello_came = false;
 };

@@ -40,10 +40,10 @@ private:
 struct host_link {
   struct direction {
     std::shared_ptr<pipe> through;
-    bool hello = false; ///< the other side's hello has come
-    bool over = false;  ///< the pipe is closed
-    bool left = false;  ///< the other side said goodbye: no frame follows
-    duration heard{};   ///< when the last frame came
+    bool hello = false;  ///< the other side's hello has come
+    bool closed = false; ///< the pipe is closed
+    bool left = false;   ///< the other side said goodbye: no frame follows
+    duration heard{};    ///< when the last frame came
     // The thread that reads the pipe uses the next two members, and only while the link is up.
     frame_rate rate;
     message_assembly messages;

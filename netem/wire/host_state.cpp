@@ -217,11 +217,12 @@ host_state::due_work host_state::tick(duration now) {
   const bool stopped = is_stopped(now);
   for (const auto& each : links.all()) {
     if (!each->up) {
-      if (now - each->since > all_.options.hello_time) out.over.emplace_back(each, "no answer");
+      if (now - each->since > all_.options.hello_time) out.to_close.emplace_back(each, "no answer");
       continue;
     }
     each->measure(now);
-    if (each->keep_alive(now, silence, stopped)) out.over.emplace_back(each, "it has been silent");
+    if (each->keep_alive(now, silence, stopped))
+      out.to_close.emplace_back(each, "it has been silent");
   }
   for (auto& [host, r] : hosts) {
     if (!r.attempts.trying() || r.up) continue;

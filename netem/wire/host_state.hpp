@@ -122,7 +122,7 @@ public:
 
   enum class pipe_end { wait, left, lost };
   /// A pipe has closed. `wait`: the other pipe may still bring the reason.
-  std::pair<link_ptr, pipe_end> pipe_over(const link_ptr& given, int which);
+  std::pair<link_ptr, pipe_end> pipe_closed(const link_ptr& given, int which);
   /// The other side said goodbye on a pipe. Returns true if no more frames can come.
   bool goodbye_came(host_link& of, int which);
 
@@ -140,7 +140,7 @@ public:
   // -- time ----
 
   struct due_work {
-    std::vector<std::pair<link_ptr, const char*>> over; ///< links to close, and the reasons
+    std::vector<std::pair<link_ptr, const char*>> to_close; ///< links to close, and the reasons
     /// hosts, and the number of lost messages
     std::vector<std::pair<host_index, std::size_t>> given_up;
     std::vector<host_index> hosts;  ///< hosts to dial

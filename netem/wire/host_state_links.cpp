@@ -80,12 +80,12 @@ std::optional<connected_peer> host_state::introduced(const host_link& of, caf::a
   return r->as_connected_peer(now);
 }
 
-std::pair<host_state::link_ptr, host_state::pipe_end> host_state::pipe_over(const link_ptr& given,
-                                                                            int which) {
+std::pair<host_state::link_ptr, host_state::pipe_end> host_state::pipe_closed(const link_ptr& given,
+                                                                              int which) {
   auto of = links.whole(given);
-  of->pipes[which].over = true;
+  of->pipes[which].closed = true;
   const auto& other = of->pipes[1 - which];
-  const bool more = other.through && !other.over && !of->closed;
+  const bool more = other.through && !other.closed && !of->closed;
   if (of->refused_by_us && more) return {std::move(of), pipe_end::wait};
   const bool leaves = of->up && !of->closed && (of->pipes[which].left || other.left);
   const auto end = !leaves ? pipe_end::lost : more && !other.left ? pipe_end::wait : pipe_end::left;
@@ -95,7 +95,7 @@ std::pair<host_state::link_ptr, host_state::pipe_end> host_state::pipe_over(cons
 bool host_state::goodbye_came(host_link& of, int which) {
   of.pipes[which].left = true;
   const auto& other = of.pipes[1 - which];
-  return other.left || other.over;
+  return other.left || other.closed;
 }
 
 host_state::removed host_state::remove(const link_ptr& given, duration now) {
@@ -123,7 +123,7 @@ host_state::removed host_state::remove(const link_ptr& given, duration now) {
     if (of->refused != refusal::none) r.attempts.try_at(now + longest_back_off);
   }
   out.name_taken_for_good = joins.lost(*of, of->refused, now, 3 * all_.options.detection_time);
-  out.orphans = links.over(of);
+  out.orphans = links.over_relay(of);
   if (passing_.offered() && out.lost) relay_lost(hosts.of(out.lost->host).node, now);
   return out;
 }

@@ -17,7 +17,7 @@ frame end_of(const node_key& other, std::uint64_t link) {
 host_state::relayed_target host_state::relayed_came(const link_ptr& of, const relayed_head& head,
                                                     const payload& inner, duration now,
                                                     deferred& later) {
-  if (auto known = links.over(of, head.other, head.link)) return {std::move(known)};
+  if (auto known = links.over_relay(of, head.other, head.link)) return {std::move(known)};
   if (head.other == own_.node) return {}; // the link that the frame belongs to has ended
   if (passing_.offered()) {
     const bool fits = passing_.fits(inner.size());
@@ -49,7 +49,7 @@ host_state::relayed_target host_state::relayed_came(const link_ptr& of, const re
 
 host_state::link_ptr host_state::relay_ended(const link_ptr& of, int which,
                                              const relay_end_frame& what, duration now) {
-  if (auto own = links.over(of, what.other, what.link)) return own;
+  if (auto own = links.over_relay(of, what.other, what.link)) return own;
   if (!passing_.offered()) return nullptr;
   const auto from = hosts.of(of->host).node;
   passing_.ended(from, what.other, what.link);

@@ -181,7 +181,7 @@ result<line_facts> measure_line(const address& to,
     std::mutex mutex;
     std::condition_variable changed;
     std::uint64_t echoes = 0, received = 0, came = 0;
-    std::optional<std::string> over;
+    std::optional<std::string> ended;
   };
   auto with = std::make_shared<conversation>();
   auto through =
@@ -191,7 +191,7 @@ result<line_facts> measure_line(const address& to,
         const auto what = read(bytes);
         std::lock_guard guard(with->mutex);
         if (!what)
-          with->over = "it answers something else";
+          with->ended = "it answers something else";
         else if (what->what == word::echo)
           ++with->echoes;
         else if (what->what == word::received)
@@ -202,7 +202,7 @@ result<line_facts> measure_line(const address& to,
       },
       [with](const std::string& why) {
         std::lock_guard guard(with->mutex);
-        with->over =
+        with->ended =
             why.empty() ? "it does not answer measurements: run 'shoal probe --listen' there" : why;
         with->changed.notify_all();
       });
@@ -214,10 +214,10 @@ result<line_facts> measure_line(const address& to,
   std::unique_lock lock(with->mutex);
   const auto wait = [&](auto done) {
     return with->changed.wait_for(lock, std::chrono::seconds(10), [&] {
-      return done() || with->over;
-    }) && !with->over;
+      return done() || with->ended;
+    }) && !with->ended;
   };
-  const auto lost = [&] { return fail(with->over.value_or("no answer in 10 s")); };
+  const auto lost = [&] { return fail(with->ended.value_or("no answer in 10 s")); };
 
   line_facts out;
   out.round_trip = duration::max();

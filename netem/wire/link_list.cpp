@@ -70,14 +70,15 @@ link_ptr link_list::up_with(host_index host) const {
   return nullptr;
 }
 
-std::vector<link_ptr> link_list::over(const link_ptr& relay) const {
+std::vector<link_ptr> link_list::over_relay(const link_ptr& relay) const {
   std::vector<link_ptr> out;
   for (const auto& each : links_)
     if (each->relay.lock() == relay) out.push_back(each);
   return out;
 }
 
-link_ptr link_list::over(const link_ptr& relay, const node_key& other, std::uint64_t token) const {
+link_ptr link_list::over_relay(const link_ptr& relay, const node_key& other,
+                               std::uint64_t token) const {
   for (const auto& each : links_)
     if (each->relayed == other && each->token == token && each->relay.lock() == relay) return each;
   return nullptr;

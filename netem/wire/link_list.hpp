@@ -33,9 +33,9 @@ public:
   /// The first link with `host` that is up; null if there is none.
   link_ptr up_with(host_index host) const;
   /// Links that go over the relay behind `relay`.
-  std::vector<link_ptr> over(const link_ptr& relay) const;
+  std::vector<link_ptr> over_relay(const link_ptr& relay) const;
   /// The link with `other` over that relay; null if there is none.
-  link_ptr over(const link_ptr& relay, const node_key& other, std::uint64_t token) const;
+  link_ptr over_relay(const link_ptr& relay, const node_key& other, std::uint64_t token) const;
 
 private:
   std::vector<link_ptr> links_;

@@ -84,7 +84,7 @@ private:
   void connect(const link_ptr& of);
   /// Tells the other side why, and closes the link.
   void refuse(const link_ptr& of, refusal why, const std::string& text);
-  void pipe_over(const link_ptr& given, int which, const std::string& why);
+  void pipe_closed(const link_ptr& given, int which, const std::string& why);
   /// The other side said goodbye, and no more frames come.
   void left(const link_ptr& of);
   /// Closes a link, or handles the news that the link is closed.

@@ -15,7 +15,7 @@ void station::start(const link_ptr& of, int which) {
         auto self = weak.lock();
         if (!self) return;
         if (through->malformed()) self->malformed(of);
-        self->pipe_over(of, which, why);
+        self->pipe_closed(of, which, why);
       });
 }
 
@@ -120,8 +120,8 @@ void station::refuse(const link_ptr& of, refusal why, const std::string& text) {
 
 // -- ends ----
 
-void station::pipe_over(const link_ptr& given, int which, const std::string& why) {
-  const auto [of, result] = state_.lock()->pipe_over(given, which);
+void station::pipe_closed(const link_ptr& given, int which, const std::string& why) {
+  const auto [of, result] = state_.lock()->pipe_closed(given, which);
   if (result == host_state::pipe_end::left) return left(of);
   if (result == host_state::pipe_end::lost) end(of, why);
 }

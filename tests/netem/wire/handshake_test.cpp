@@ -51,8 +51,8 @@ TEST_CASE("before a link is up each pipe accepts one hello of bounded length or 
 TEST_CASE("a link that is up handles all frames and one that has ended drops them") {
   CHECK(step_of({.up = true}, frame_kind::message, 40) == frame_step::handle);
   CHECK(step_of({.up = true, .hello_came = true}, frame_kind::hello, 40) == frame_step::handle);
-  CHECK(step_of({.up = true, .over = true}, frame_kind::message, 40) == frame_step::drop);
-  CHECK(step_of({.over = true}, frame_kind::hello, 40) == frame_step::drop);
+  CHECK(step_of({.up = true, .closed = true}, frame_kind::message, 40) == frame_step::drop);
+  CHECK(step_of({.closed = true}, frame_kind::hello, 40) == frame_step::drop);
 }
 
 TEST_CASE("a hello of another host with the same scenario and clock is accepted") {

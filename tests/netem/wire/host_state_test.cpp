@@ -181,10 +181,10 @@ TEST_CASE(
   CHECK(host.state.goodbye_came(*first, 1));
   const auto second = host.linked(2, "lab-2");
   CHECK_FALSE(host.state.goodbye_came(*second, 1));
-  CHECK(host.state.pipe_over(second, 1).second == host_state::pipe_end::wait);
-  CHECK(host.state.pipe_over(second, 0).second == host_state::pipe_end::left);
+  CHECK(host.state.pipe_closed(second, 1).second == host_state::pipe_end::wait);
+  CHECK(host.state.pipe_closed(second, 0).second == host_state::pipe_end::left);
   const auto third = host.linked(3, "lab-3");
-  CHECK(host.state.pipe_over(third, 0).second == host_state::pipe_end::lost);
+  CHECK(host.state.pipe_closed(third, 0).second == host_state::pipe_end::lost);
 }
 
 TEST_CASE("a refused link waits for its other pipe, which may bring the reason") {
@@ -192,8 +192,8 @@ TEST_CASE("a refused link waits for its other pipe, which may bring the reason")
   const auto link = fake_link();
   host.state.links.add(link);
   REQUIRE(host.state.refuse(*link, host.now));
-  CHECK(host.state.pipe_over(link, 0).second == host_state::pipe_end::wait);
-  CHECK(host.state.pipe_over(link, 1).second == host_state::pipe_end::lost);
+  CHECK(host.state.pipe_closed(link, 0).second == host_state::pipe_end::wait);
+  CHECK(host.state.pipe_closed(link, 1).second == host_state::pipe_end::lost);
 }
 
 TEST_CASE("a host that leaves says goodbye on both pipes and sends nothing more") {
@@ -228,7 +228,7 @@ TEST_CASE("a link without a hello and a silent link end in time") {
   const auto ends_at = [&](duration when) {
     std::vector<std::string> out;
     host.state.tick(when - 1ms); // this process did not stand still
-    for (const auto& [each, why] : host.state.tick(when).over) out.emplace_back(why);
+    for (const auto& [each, why] : host.state.tick(when).to_close) out.emplace_back(why);
     return out;
   };
   host.state.tick(host.now + 2s);

@@ -111,9 +111,9 @@ TEST_CASE("links are found by host and by state and by their relay") {
   CHECK(all.with(1) == std::vector{relay});
   CHECK(all.up_with(1) == relay);
   CHECK(all.up_with(2) == nullptr);
-  CHECK(all.over(relay) == std::vector{over});
-  CHECK(all.over(relay, other, 9) == over);
-  CHECK(all.over(relay, other, 8) == nullptr);
+  CHECK(all.over_relay(relay) == std::vector{over});
+  CHECK(all.over_relay(relay, other, 9) == over);
+  CHECK(all.over_relay(relay, other, 8) == nullptr);
   CHECK(all.close_all().size() == 2);
   CHECK(over->closed);
 }
