@@ -10,7 +10,7 @@
 namespace shoal::netem::wire {
 
 /// The outcome of an offered revocation list.
-enum class list_news : std::uint8_t { taken, known, old, forged };
+enum class revocation_list_news : std::uint8_t { taken, known, old, forged };
 
 /// Checks certificates of other hosts. Thread safety: all.
 class admission {
@@ -20,13 +20,13 @@ public:
   virtual refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name,
                         std::string& detail) const = 0;
   /// The number of the newest revocation list that this host has, from whichever source.
-  virtual std::uint64_t list_number() const = 0;
+  virtual std::uint64_t revocation_list_number() const = 0;
   /// The newest revocation list, as PEM.
-  virtual std::string list() const = 0;
+  virtual std::string revocation_list_pem() const = 0;
   /// Offers the revocation list of another host. A newer list that the moderator signed takes
   /// effect at once, and is saved for the next start. `detail` says why the list could not be
   /// saved.
-  virtual list_news offer(const std::string& list, std::string& detail) const = 0;
+  virtual revocation_list_news offer(const std::string& list, std::string& detail) const = 0;
 };
 
 } // namespace shoal::netem::wire

@@ -57,27 +57,28 @@ public:
     return refusal::none;
   }
 
-  std::uint64_t list_number() const override {
+  std::uint64_t revocation_list_number() const override {
     std::lock_guard guard(mutex_);
     read_again();
     return revoked_.number();
   }
-  std::string list() const override {
+  std::string revocation_list_pem() const override {
     std::lock_guard guard(mutex_);
     return revoked_.pem();
   }
-  list_news offer(const std::string& pem, std::string& detail) const override {
+  revocation_list_news offer(const std::string& pem, std::string& detail) const override {
     auto list = revocation_list::read(pem, ca_);
-    if (!list) return list_news::forged;
+    if (!list) return revocation_list_news::forged;
     std::lock_guard guard(mutex_);
     read_again();
     if (list->number() <= revoked_.number())
-      return list->number() == revoked_.number() ? list_news::known : list_news::old;
+      return list->number() == revoked_.number() ? revocation_list_news::known
+                                                 : revocation_list_news::old;
     revoked_ = std::move(*list);
     // The list takes effect even if it cannot be saved.
     if (const auto kept = write_text(list_, pem); !kept) detail = kept.error();
     read_at_ = changed_at();
-    return list_news::taken;
+    return revocation_list_news::taken;
   }
 
 private:

@@ -34,8 +34,8 @@ enum class frame_kind : std::uint8_t {
   leaving,
   relayed,
   relay_end,
-  list_number,
-  list,
+  revocation_list_number,
+  revocation_list,
   pong
 };
 

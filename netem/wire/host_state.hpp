@@ -113,10 +113,10 @@ public:
     link_ptr replaced;                   ///< an older link, to be closed
     std::vector<host_index> dead;        ///< earlier incarnations of the host
   };
-  /// Marks the link to `host` as up. `list_number`: the number of the revocation list, if there are
-  /// keys.
+  /// Marks the link to `host` as up. `revocation_list_number`: the number of the revocation list,
+  /// if there are keys.
   connected connect(const link_ptr& of, host_index host, const caf::node_id& id, caf::actor service,
-                    std::optional<std::uint64_t> list_number, duration now);
+                    std::optional<std::uint64_t> revocation_list_number, duration now);
   /// The host sent a new introduction.
   std::optional<connected_peer> introduced(const host_link& of, caf::actor service, duration now);
 

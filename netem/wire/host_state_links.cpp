@@ -31,7 +31,8 @@ std::optional<host_state::refused_link> host_state::refuse(host_link& of, durati
 
 host_state::connected host_state::connect(const link_ptr& of, host_index host,
                                           const caf::node_id& id, caf::actor service,
-                                          std::optional<std::uint64_t> list_number, duration now) {
+                                          std::optional<std::uint64_t> revocation_list_number,
+                                          duration now) {
   connected out;
   if (closed_ || of->closed) return out;
   out.done = true;
@@ -46,8 +47,10 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
     for (const bool bulk : {false, true}) of->send(bulk, to_frame(own_hello(of->token)), now);
   }
   ++all_.made;
-  if (list_number)
-    of->send(false, frame_writer(frame_kind::list_number).put(*list_number).done(), now);
+  if (revocation_list_number)
+    of->send(false,
+             frame_writer(frame_kind::revocation_list_number).put(*revocation_list_number).done(),
+             now);
   // introduce() reaches only links that are up.
   if (of->said_service != service_)
     of->send(false, frame_writer(frame_kind::introduce).put(service_).done(), now);

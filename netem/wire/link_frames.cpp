@@ -38,10 +38,10 @@ std::optional<link_frame> read(frame_kind kind, frame_reader& in) {
     out.link = in.get<std::uint64_t>();
     return out;
   }
-  case frame_kind::list_number:
-    return list_number_frame{in.get<std::uint64_t>()};
-  case frame_kind::list:
-    return list_frame{in.text(longest_list)};
+  case frame_kind::revocation_list_number:
+    return revocation_list_number_frame{in.get<std::uint64_t>()};
+  case frame_kind::revocation_list:
+    return revocation_list_frame{in.text(longest_revocation_list)};
   default:
     return {};
   }

@@ -42,16 +42,17 @@ struct relay_end_frame {
   node_key other;
   std::uint64_t link = 0;
 };
-struct list_number_frame {
+struct revocation_list_number_frame {
   std::uint64_t number = 0;
 };
-struct list_frame {
+struct revocation_list_frame {
   std::string pem;
 };
 
-using link_frame = std::variant<ping_frame, pong_frame, late_hello, late_refusal, watch_frame,
-                                ended_frame, where_is_frame, node_at_frame, introduce_frame,
-                                leaving_frame, relay_end_frame, list_number_frame, list_frame>;
+using link_frame =
+    std::variant<ping_frame, pong_frame, late_hello, late_refusal, watch_frame, ended_frame,
+                 where_is_frame, node_at_frame, introduce_frame, leaving_frame, relay_end_frame,
+                 revocation_list_number_frame, revocation_list_frame>;
 
 /// Returns nothing if no correct host sends these bytes.
 std::optional<link_frame> read_link_frame(frame_kind kind, std::span<const std::byte> bytes);

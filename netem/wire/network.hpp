@@ -119,7 +119,7 @@ struct wire_options {
   /// The host `name` said that it leaves permanently.
   std::function<void(host_index mine, const std::string& name)> on_left;
   /// There is a newer revocation list.
-  std::function<void(host_index mine, const std::string& text)> on_list;
+  std::function<void(host_index mine, const std::string& text)> on_revocation_list;
   /// `fatal`: another attempt with the same settings would fail again.
   std::function<void(host_index mine, const std::string& where, refusal why,
                      const std::string& text, bool fatal)>

@@ -14,7 +14,7 @@
 namespace shoal::netem::wire {
 
 /// Frames do not carry longer lists (about ten thousand certificates).
-inline constexpr std::size_t longest_list = std::size_t{512} << 10; // bytes
+inline constexpr std::size_t longest_revocation_list = std::size_t{512} << 10; // bytes
 
 /// Thread safety: all.
 class revocation {
@@ -36,9 +36,9 @@ public:
   /// The reason why that certificate is revoked, or nothing if it is not.
   std::optional<std::string> revoked(const std::string& certificate, std::int64_t utc_ns) const;
   /// A frame with the newest list, or nothing if the list is too long.
-  std::optional<frame> list_frame() const;
+  std::optional<frame> newest_list_frame() const;
   /// Takes the list of another host. Requires: enabled().
-  list_news offer(const std::string& pem, std::string& detail) const {
+  revocation_list_news offer(const std::string& pem, std::string& detail) const {
     return admits_->offer(pem, detail);
   }
 

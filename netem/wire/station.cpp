@@ -162,7 +162,8 @@ void station::schedule_tick() {
 }
 
 void station::tick() {
-  if (!silent_ && revoked_.is_behind()) list_changed(nullptr, "was put into the folder of keys");
+  if (!silent_ && revoked_.is_behind())
+    revocation_list_changed(nullptr, "was put into the folder of keys");
   host_state::due_work due;
   {
     const auto state = state_.lock();

@@ -99,14 +99,14 @@ private:
   /// Bytes came that are not frames.
   void malformed(const link_ptr& given);
 
-  // -- revocation lists (station_lists.cpp) ----
+  // -- revocation lists (station_revocation.cpp) ----
 
   void end_if_revoked(const link_ptr& of);
-  void send_list(const link_ptr& to);
+  void send_revocation_list(const link_ptr& to);
   /// There is a newer list, from the host at `from` or, if null, from this machine. Checks open
   /// links against it, and sends it to all other hosts.
-  void list_changed(const link_ptr& from, const std::string& text);
-  void list_came(const link_ptr& of, const std::string& pem);
+  void revocation_list_changed(const link_ptr& from, const std::string& text);
+  void revocation_list_came(const link_ptr& of, const std::string& pem);
 
   // -- frames (station_frames.cpp) ----
 
@@ -130,8 +130,8 @@ private:
   bool on(const link_ptr& of, int which, const introduce_frame& what);
   bool on(const link_ptr& of, int which, const leaving_frame& what);
   bool on(const link_ptr& of, int which, const relay_end_frame& what);
-  bool on(const link_ptr& of, int which, const list_number_frame& what);
-  bool on(const link_ptr& of, int which, const list_frame& what);
+  bool on(const link_ptr& of, int which, const revocation_list_number_frame& what);
+  bool on(const link_ptr& of, int which, const revocation_list_frame& what);
 
   const std::shared_ptr<context> all_;
   const host_index host_;

@@ -46,7 +46,7 @@ void station::refused_came(const link_ptr& of, const payload& bytes) {
   frame_reader in(bytes.bytes());
   in.get<std::uint8_t>();
   const auto why = in.get<std::uint8_t>();
-  auto text = in.text(longest_list);
+  auto text = in.text(longest_revocation_list);
   if (!in.finished() || why == 0 || why >= refusal_names.size()) return end(of, "it refused us");
   const auto refused = static_cast<refusal>(why);
   if (refused == refusal::other_scenario && all_->options.difference)
@@ -208,13 +208,13 @@ bool station::on(const link_ptr& of, int which, const relay_end_frame& what) {
   return true;
 }
 
-bool station::on(const link_ptr& of, int, const list_number_frame& what) {
-  if (revoked_.is_news_to(what.number)) send_list(of);
+bool station::on(const link_ptr& of, int, const revocation_list_number_frame& what) {
+  if (revoked_.is_news_to(what.number)) send_revocation_list(of);
   return true;
 }
 
-bool station::on(const link_ptr& of, int, const list_frame& what) {
-  if (revoked_.enabled()) list_came(of, what.pem);
+bool station::on(const link_ptr& of, int, const revocation_list_frame& what) {
+  if (revoked_.enabled()) revocation_list_came(of, what.pem);
   return true;
 }
 

@@ -43,7 +43,7 @@ real_network runner::state::network_between_hosts() {
     }
     say_deserted();
   };
-  wire.on_list = [say](netem::host_index, const std::string& text) { say(text); };
+  wire.on_revocation_list = [say](netem::host_index, const std::string& text) { say(text); };
   wire.on_down = [this, say, say_deserted, peer_name](netem::host_index,
                                                       const netem::wire::connected_peer& other,
                                                       const std::string& why) {

@@ -25,7 +25,7 @@ TEST_CASE("a node that is revoked at one node is refused by all, at once and aft
     REQUIRE(wait_until([&] { return reef.metrics(name)["shoal_links_open"] >= 4; }));
   }
 
-  const auto before = reef.list();
+  const auto before = reef.revocation_list_pem();
   reef.revoke_at("p-1", "p-3");
   const auto refused = [&](const std::string& name) {
     return reef.metrics(name)["shoal_handshakes_refused_total{reason=\"revoked\"}"];
@@ -40,7 +40,7 @@ TEST_CASE("a node that is revoked at one node is refused by all, at once and aft
                                                          << reef.node(name).err());
     // The list is saved unchanged.
     CHECK(e2e::slurp(std::filesystem::path(reef.keys_of(name)) / revocation_list_file) ==
-          reef.list());
+          reef.revocation_list_pem());
   }
   CHECK(reef.node("p-1").says("revocation list 2 was put into the folder of keys"));
   CHECK(reef.node("p-2").says("revocation list 2 came from "));
@@ -53,7 +53,7 @@ TEST_CASE("a node that is revoked at one node is refused by all, at once and aft
   // An older list, another moderator's list, and a damaged list change nothing.
   const auto other = moderator::make("reef", swarm::utc_ns(), 24h);
   REQUIRE(other.ok());
-  auto damaged = reef.list();
+  auto damaged = reef.revocation_list_pem();
   damaged[damaged.size() / 2] = damaged[damaged.size() / 2] == 'A' ? 'B' : 'A';
   false_host admitted(reef.address_of("p-0"),
                       credentials_of(reef.admit("late"), reef.moderator().certificate_pem()));
@@ -61,13 +61,13 @@ TEST_CASE("a node that is revoked at one node is refused by all, at once and aft
   REQUIRE(admitted.answer());
   for (const auto& pem :
        {before, other->first_list(swarm::utc_ns()), damaged, std::string("no list")})
-    admitted.send(0, frame_writer(frame_kind::list).put(std::string_view(pem)).done());
+    admitted.send(0, frame_writer(frame_kind::revocation_list).put(std::string_view(pem)).done());
   const auto counted = [&](const char* reason) {
     return reef.metrics("p-0")[fmt::format("shoal_frames_refused_total{{reason=\"{}\"}}", reason)];
   };
   CHECK(wait_until([&] { return counted("old_list") == 1 && counted("forged_list") == 3; }));
   CHECK(e2e::slurp(std::filesystem::path(reef.keys_of("p-0")) / revocation_list_file) ==
-        reef.list());
+        reef.revocation_list_pem());
   for (const auto& name : others) CHECK(reef.node(name).running());
 
   // A restarted node reads the list from its folder.

@@ -47,7 +47,7 @@ bool short_frame(frame_kind kind, const payload& frame) {
     [[fallthrough]];
   case frame_kind::pong:
   case frame_kind::introduce:
-  case frame_kind::list_number:
+  case frame_kind::revocation_list_number:
     again.put(in.get<std::uint64_t>());
     return reads(in, frame, again);
   case frame_kind::watch:
@@ -73,7 +73,7 @@ bool short_frame(frame_kind kind, const payload& frame) {
     }
     return true;
   }
-  case frame_kind::list: // what is in it: the target `certificates`
+  case frame_kind::revocation_list: // what is in it: the target `certificates`
     again.put(std::string_view(in.text(longest_text)));
     return reads(in, frame, again);
   default:

@@ -188,8 +188,8 @@ void frames() {
     return frame_writer(kind).put(node_key{7, {1, 2, 3}});
   };
   write("frames", "list",
-        first(0) + in_grpc({number(frame_kind::list_number, 3),
-                            text_of(frame_writer(frame_kind::list)
+        first(0) + in_grpc({number(frame_kind::revocation_list_number, 3),
+                            text_of(frame_writer(frame_kind::revocation_list)
                                         .put(std::string_view("-----BEGIN X509 CRL-----\n"))
                                         .done()
                                         .head)}));

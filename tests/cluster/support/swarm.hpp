@@ -42,7 +42,7 @@ public:
   /// only.
   void revoke_at(const std::string& where, const std::string& whose);
   /// The newest list, as PEM.
-  const std::string& list() const noexcept { return revoked_.pem(); }
+  const std::string& revocation_list_pem() const noexcept { return revoked_.pem(); }
 
   // -- nodes ----------------------------------------------------------------
   /// Sets the nodes that later nodes join, except themselves. By default this is the first node

@@ -49,9 +49,11 @@ public:
     detail = "nobody is";
     return refusal::not_admitted;
   }
-  std::uint64_t list_number() const override { return 0; }
-  std::string list() const override { return {}; }
-  list_news offer(const std::string&, std::string&) const override { return list_news::known; }
+  std::uint64_t revocation_list_number() const override { return 0; }
+  std::string revocation_list_pem() const override { return {}; }
+  revocation_list_news offer(const std::string&, std::string&) const override {
+    return revocation_list_news::known;
+  }
 };
 
 } // namespace

@@ -167,7 +167,8 @@ TEST_CASE(
   link->theirs.name = "lab-1";
   host.state.links.add(link);
   host.state.connect(link, 1, {}, {}, 4, host.now);
-  CHECK(pipe_of(*link, 0).take_kinds() == kinds{frame_kind::hello, frame_kind::list_number});
+  CHECK(pipe_of(*link, 0).take_kinds() ==
+        kinds{frame_kind::hello, frame_kind::revocation_list_number});
   CHECK(pipe_of(*link, 1).take_kinds() == kinds{frame_kind::hello});
   host.state.introduce(13, host.now);
   CHECK(pipe_of(*link, 0).take_kinds() == kinds{frame_kind::introduce});

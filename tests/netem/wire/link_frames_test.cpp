@@ -36,8 +36,8 @@ std::vector<frame> one_of_each() {
                     .done());
   out.push_back(frame_writer(introduce).put(number).done());
   out.push_back(frame_writer(relay_end).put(some_node()).put(number).done());
-  out.push_back(frame_writer(list_number).put(number).done());
-  out.push_back(frame_writer(list).put(std::string_view("a list")).done());
+  out.push_back(frame_writer(revocation_list_number).put(number).done());
+  out.push_back(frame_writer(revocation_list).put(std::string_view("a list")).done());
   return out;
 }
 
@@ -67,8 +67,8 @@ TEST_CASE("the fields of every frame are read as they were written") {
   const auto over = read_as<relay_end_frame>(all[7]);
   CHECK(over.other == some_node());
   CHECK(over.link == number);
-  CHECK(read_as<list_number_frame>(all[8]).number == number);
-  CHECK(read_as<list_frame>(all[9]).pem == "a list");
+  CHECK(read_as<revocation_list_number_frame>(all[8]).number == number);
+  CHECK(read_as<revocation_list_frame>(all[9]).pem == "a list");
 }
 
 TEST_CASE("a frame that is truncated or has a byte too many is refused") {

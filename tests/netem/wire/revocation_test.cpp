@@ -17,10 +17,10 @@ public:
            : certificate == "old"   ? refusal::expired
                                     : refusal::none;
   }
-  std::uint64_t list_number() const override { return number; }
-  std::string list() const override { return pem; }
-  list_news offer(const std::string& list, std::string&) const override {
-    return list == pem ? list_news::known : list_news::taken;
+  std::uint64_t revocation_list_number() const override { return number; }
+  std::string revocation_list_pem() const override { return pem; }
+  revocation_list_news offer(const std::string& list, std::string&) const override {
+    return list == pem ? revocation_list_news::known : revocation_list_news::taken;
   }
 
   std::uint64_t number = 4;
@@ -44,11 +44,11 @@ TEST_CASE("a list is sent to hosts with a smaller number") {
   CHECK(lists.is_news_to(3));
   CHECK_FALSE(lists.is_news_to(4));
   CHECK_FALSE(lists.is_news_to(5));
-  const auto sent = lists.list_frame();
+  const auto sent = lists.newest_list_frame();
   REQUIRE(sent);
   frame_reader in(bytes_of(*sent));
-  CHECK(in.get<std::uint8_t>() == static_cast<std::uint8_t>(frame_kind::list));
-  CHECK(in.text(longest_list) == "a list");
+  CHECK(in.get<std::uint8_t>() == static_cast<std::uint8_t>(frame_kind::revocation_list));
+  CHECK(in.text(longest_revocation_list) == "a list");
   CHECK(in.finished());
 }
 
@@ -73,8 +73,8 @@ TEST_CASE("a revoked certificate is distinct from one that is refused for anothe
 
 TEST_CASE("a list that is too long for a frame is not sent") {
   const auto keys = std::make_shared<fake_admission>();
-  keys->pem.assign(longest_list, 'x');
-  CHECK(revocation(keys).list_frame());
+  keys->pem.assign(longest_revocation_list, 'x');
+  CHECK(revocation(keys).newest_list_frame());
   keys->pem += 'x';
-  CHECK_FALSE(revocation(keys).list_frame());
+  CHECK_FALSE(revocation(keys).newest_list_frame());
 }
