@@ -211,7 +211,7 @@ void fabric_state::observe(port& of, caf::attachable_ptr hook) {
     return options.over->watch(from, {of.host(), of.ordinal()});
   }
   if (of.actor() && !(from_outside && silent(who.host, of.host()))) {
-    if (of.observers().needs_sweep()) sweep(of, here);
+    if (of.observers().needs_collection()) collect_dead_observers(of, here);
     return of.observers().add(std::move(who));
   }
   // If the actor's own host answers, or a later incarnation does, the answer says that the actor is
@@ -225,12 +225,12 @@ void fabric_state::observe(port& of, caf::attachable_ptr hook) {
 }
 
 /// Removes observers on dead hosts, which hear nothing any more and never stop observing.
-void fabric_state::sweep(port& of, locked_section& here) {
+void fabric_state::collect_dead_observers(port& of, locked_section& here) {
   auto dead = of.observers().take_if([this](const observer& o) {
     return o.notice == 0 && o.host != no_host && !hosts[o.host].alive;
   });
   for (auto& each : dead) here.destroy_later(std::move(each.hook));
-  of.observers().swept();
+  of.observers().collected();
 }
 
 std::size_t fabric_state::forget(port& of, const caf::attachable::token& what) {

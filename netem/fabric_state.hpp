@@ -93,7 +93,7 @@ struct fabric_state {
   void go_on(std::uint64_t pair, const blocked_pair& what);
   void notify(port& of, observer who, const caf::error& reason);
   duration notice_time(const port& of, const observer& who) const;
-  void sweep(port& of, locked_section& here);
+  void collect_dead_observers(port& of, locked_section& here);
 
   duration flow_time(locked_section& here);
   void report(locked_section& here, event_kind kind, endpoint from, endpoint to, const char* type,

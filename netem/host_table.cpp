@@ -123,20 +123,21 @@ caf::strong_actor_ptr host_table::port_at(host_index index, std::uint32_t ordina
   if (const auto found = host.ports.find(ordinal); found != host.ports.end()) return found->second;
   auto out = make_port(nullptr, index, ordinal);
   if (host.elsewhere && host.alive) {
-    if (host.ports.size() >= host.sweep_at) sweep(host, dropped);
+    if (host.ports.size() >= host.collect_at) collect_unused_ports(host, dropped);
     host.ports.emplace(ordinal, out);
   }
   return out;
 }
 
-void host_table::sweep(host_state& host, std::vector<caf::strong_actor_ptr>& dropped) {
+void host_table::collect_unused_ports(host_state& host,
+                                      std::vector<caf::strong_actor_ptr>& dropped) {
   std::erase_if(host.ports, [&](auto& entry) {
     if (entry.second->strong_refs != 1 || !netem::port_at(entry.second).observers().empty())
       return false;
     dropped.push_back(std::move(entry.second));
     return true;
   });
-  host.sweep_at = std::max<std::size_t>(64, 2 * host.ports.size());
+  host.collect_at = std::max<std::size_t>(64, 2 * host.ports.size());
 }
 
 } // namespace shoal::netem

@@ -42,7 +42,7 @@ struct host_state {
   rng jitter;                                              // for the messages that it sends
   /// With a carrier: the ports of actors that are elsewhere or observed, by ordinal.
   std::map<std::uint32_t, caf::strong_actor_ptr> ports{};
-  std::size_t sweep_at = 64; // the number of ports at which unused ones are dropped
+  std::size_t collect_at = 64; // the number of ports at which unused ones are dropped
 };
 
 struct published_actor {
@@ -123,7 +123,7 @@ private:
   machine_state& of(machine_index machine);
   caf::strong_actor_ptr make_port(const caf::strong_actor_ptr& actor, host_index host,
                                   std::uint32_t ordinal);
-  static void sweep(host_state& host, std::vector<caf::strong_actor_ptr>& dropped);
+  static void collect_unused_ports(host_state& host, std::vector<caf::strong_actor_ptr>& dropped);
 
   caf::actor_system* system_;
   fabric_link link_;

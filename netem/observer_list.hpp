@@ -54,14 +54,15 @@ public:
     return out;
   }
 
-  /// True if the list has doubled since the last sweep, so that dead observers should be removed.
-  bool needs_sweep() const noexcept { return all_.size() >= sweep_at_; }
-  void swept() noexcept { sweep_at_ = std::max<std::size_t>(64, 2 * all_.size()); }
+  /// True if the list has doubled since the last collection, so that dead observers should be
+  /// removed.
+  bool needs_collection() const noexcept { return all_.size() >= collect_at_; }
+  void collected() noexcept { collect_at_ = std::max<std::size_t>(64, 2 * all_.size()); }
 
 private:
   std::vector<observer> all_;
   std::uint64_t next_number_ = 0;
-  std::size_t sweep_at_ = 64;
+  std::size_t collect_at_ = 64;
 };
 
 } // namespace shoal::netem

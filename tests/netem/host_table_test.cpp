@@ -168,7 +168,7 @@ TEST_CASE("observers keep their numbers and their order while others are taken")
   for (const auto& each : list) left.push_back(each.number);
   CHECK(left == std::vector<std::uint64_t>{1, 3});
   CHECK(list.make(nullptr, 9).number == 4);
-  CHECK_FALSE(list.needs_sweep());
+  CHECK_FALSE(list.needs_collection());
   CHECK(list.take_all().size() == 2);
   CHECK(list.empty());
   CHECK(ended == 3);
