@@ -105,7 +105,8 @@ bool mend_moments(const optimizer_config& config, std::size_t parameter_count,
                   std::span<float> state);
 /// The state `averaged` after mend_moments: the same memory if nothing was raised, or if the state
 /// is empty, hollow, or coded in 8 bits.
-payload mended_state(const optimizer_config& config, std::size_t parameter_count, payload averaged);
+payload repaired_state(const optimizer_config& config, std::size_t parameter_count,
+                       payload averaged);
 
 /// Specifies step for the kinds with 8 bits: the whole state is decoded, stepped as floats by the
 /// kind with floats, and encoded. For tests. Requires: as step, and a finite gradient.

@@ -36,7 +36,7 @@ outer_rule::result delta_rule::after(const averaged_round& round, const workload
   // The optimizer's state becomes its mean. With a difference added, second moments could become
   // negative.
   if (round.mean.size() > split)
-    next.optimizer = work.mended(round.mean.slice(split, round.mean.size() - split));
+    next.optimizer = work.repaired(round.mean.slice(split, round.mean.size() - split));
   return {next, next};
 }
 

@@ -63,7 +63,7 @@ public:
 
   /// Repairs an average of optimizer states that passed a lossy codec, so that a step can be taken
   /// from it.
-  virtual payload mended(payload averaged) const { return averaged; }
+  virtual payload repaired(payload averaged) const { return averaged; }
 };
 
 std::vector<std::uint64_t> sizes_of(std::span<const kernels::tensor_slot> layout);

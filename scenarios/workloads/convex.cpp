@@ -73,8 +73,8 @@ public:
     return loss;
   }
 
-  payload mended(payload averaged) const override {
-    return kernels::mended_state(optimizer_, problem_->parameters(), std::move(averaged));
+  payload repaired(payload averaged) const override {
+    return kernels::repaired_state(optimizer_, problem_->parameters(), std::move(averaged));
   }
 
   actors::model_state step(const actors::model_state& at,

@@ -57,8 +57,8 @@ public:
     return loss;
   }
 
-  payload mended(payload averaged) const override {
-    return kernels::mended_state(optimizer_, value_count(), std::move(averaged));
+  payload repaired(payload averaged) const override {
+    return kernels::repaired_state(optimizer_, value_count(), std::move(averaged));
   }
 
   actors::model_state step(const actors::model_state& at,

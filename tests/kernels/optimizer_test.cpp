@@ -312,14 +312,14 @@ TEST_CASE("an averaged state is copied only where a moment has to be raised") {
   const optimizer_config config{.kind = optimizer_kind::adamw};
   const payload honest{std::vector<float>{0.1F, 0.2F, 1, 1}},
       spoilt{std::vector<float>{0.1F, 0.2F, -1, 1}};
-  CHECK(mended_state(config, 2, honest).same_memory(honest));
-  const auto mended = mended_state(config, 2, spoilt);
-  CHECK(mended.floats()[2] > 0);
-  CHECK(mended.floats()[3] == 1);
+  CHECK(repaired_state(config, 2, honest).same_memory(honest));
+  const auto repaired = repaired_state(config, 2, spoilt);
+  CHECK(repaired.floats()[2] > 0);
+  CHECK(repaired.floats()[3] == 1);
   CHECK(spoilt.floats()[2] == -1);
   const auto hollow = payload::hollow(16);
-  CHECK(mended_state(config, 2, hollow).same_memory(hollow));
-  CHECK(mended_state(config, 2, payload{}).empty());
+  CHECK(repaired_state(config, 2, hollow).same_memory(hollow));
+  CHECK(repaired_state(config, 2, payload{}).empty());
   const payload coded{std::vector<std::byte>(state_bytes({.kind = optimizer_kind::lamb8}, 2))};
-  CHECK(mended_state({.kind = optimizer_kind::lamb8}, 2, coded).same_memory(coded));
+  CHECK(repaired_state({.kind = optimizer_kind::lamb8}, 2, coded).same_memory(coded));
 }

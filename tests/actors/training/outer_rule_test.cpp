@@ -49,7 +49,7 @@ public:
     out.step = at.step + 1;
     return out;
   }
-  payload mended(payload averaged) const override {
+  payload repaired(payload averaged) const override {
     if (averaged.is_hollow()) return averaged;
     std::vector<float> out(averaged.floats().begin(), averaged.floats().end());
     for (auto& each : out) each -= 1;
