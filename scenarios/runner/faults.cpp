@@ -1,6 +1,6 @@
 #include "scenarios/runner/faults.hpp"
 
-#include "scenarios/runner/network.hpp"
+#include "scenarios/runner/network_setup.hpp"
 #include "scenarios/schema/hosts.hpp"
 
 #include <algorithm>

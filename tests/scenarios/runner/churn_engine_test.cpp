@@ -1,5 +1,5 @@
 // The engine against a world that is a queue and a set of running machines.
-#include "scenarios/runner/churn.hpp"
+#include "scenarios/runner/churn_engine.hpp"
 #include "tests/scenarios/schema/files.hpp"
 
 #include <doctest/doctest.h>

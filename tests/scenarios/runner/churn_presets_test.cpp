@@ -1,7 +1,7 @@
 // What a scenario says of churn, as the sessions that its hosts get. Kolmogorov-Smirnov: P(sqrt(n)
 // D > 1.949) = 0.001; seeds are fixed.
 #include "netem/lifetime_fit.hpp"
-#include "scenarios/runner/churn.hpp"
+#include "scenarios/runner/churn_engine.hpp"
 #include "scenarios/schema/churn_presets.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/scenarios/schema/files.hpp"

@@ -1,4 +1,4 @@
-#include "scenarios/runner/over_time.hpp"
+#include "scenarios/runner/line_engine.hpp"
 
 namespace shoal::scenarios {
 

@@ -1,4 +1,4 @@
-#include "scenarios/runner/churn.hpp"
+#include "scenarios/runner/churn_engine.hpp"
 
 #include "netem/trace_formats.hpp"
 #include "scenarios/schema/churn_traces.hpp"

@@ -1,4 +1,4 @@
-#include "scenarios/runner/network.hpp"
+#include "scenarios/runner/network_setup.hpp"
 
 #include <limits>
 

@@ -4,7 +4,7 @@
 
 #include "netem/line_trace.hpp"
 #include "scenarios/runner/effects.hpp"
-#include "scenarios/runner/network.hpp"
+#include "scenarios/runner/network_setup.hpp"
 #include "scenarios/runner/world.hpp"
 #include "scenarios/schema/scenario.hpp"
 
