@@ -151,14 +151,14 @@ bool fabric_state::reaches(message_under_way& what, const message_class& kind,
   }
   const auto answer = reach->ask(what.from.host, what.to.host, what.bytes, clock.now());
   switch (answer.what) {
-  case reachability::answer::kind::go:
+  case nat_rules::answer::kind::go:
     what.relay = answer.relay;
     return true;
-  case reachability::answer::kind::wait:
+  case nat_rules::answer::kind::wait:
     held[pair].push_back({std::move(what), kind});
     clock.at(answer.ready, [this, pair] { release(pair); });
     return false;
-  case reachability::answer::kind::never:
+  case nat_rules::answer::kind::never:
     traffic[kind.traffic] -= what.bytes;
     here.destroy_later(std::move(what));
     return false;

@@ -13,7 +13,7 @@
 //   their own go with the small ones, as in HTTP/2. So the answers of a DHT node travel between the
 //   chunks of a model. Order is kept for each pair of hosts within each of the two classes.
 //   netem/path_quality.hpp models jitter, loss and duplication.
-// - NAT: netem/reachability.hpp models hosts behind address translation, and relays. Messages that
+// - NAT: netem/nat_rules.hpp models hosts behind address translation, and relays. Messages that
 //   wait for a connection keep their order. Messages that cannot reach the receiver are dropped and
 //   counted. Relayed bulk shares the links of both ways, the relay's among them. Relayed small
 //   messages pay the delays and losses of both ways and the relay's rate, but do not queue there.
@@ -61,7 +61,7 @@ namespace shoal::netem {
 
 class cut;
 struct fabric_state;
-struct reachability_counts;
+struct nat_counts;
 
 /// Thread safety: all functions except construction and destruction. The fabric holds no lock while
 /// a callback of the options runs, or while a message or an actor is destroyed.
@@ -170,11 +170,11 @@ public:
   };
   dial_outcome dial(host_index from, host_index to) const;
   nat_class nat_of(host_index host) const;
-  /// The address that `by` sees in datagrams of `of`; see reachability::address_of.
+  /// The address that `by` sees in datagrams of `of`; see nat_rules::address_of.
   std::uint64_t public_address(host_index of, host_index by) const;
   bool relay_left() const;
   /// Returns nothing if all machines are open.
-  std::optional<reachability_counts> reachability_totals() const;
+  std::optional<nat_counts> nat_totals() const;
   /// The host of an actor, given by its address or by the actor itself; no_host if unknown.
   host_index host_of(const caf::actor& actor) const;
 

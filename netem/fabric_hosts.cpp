@@ -44,7 +44,7 @@ machine_index fabric::add_machine(const machine_options& what) {
 machine_index fabric_state::add_machine(const machine_options& what) {
   const auto uplink = bulk.add_link(what.up), downlink = bulk.add_link(what.down);
   const auto machine = places.add_machine(what, uplink, downlink);
-  if (what.nat != nat_class::open) nat_rules();
+  if (what.nat != nat_class::open) nat();
   if (options.over != nullptr && !what.name.empty())
     hosts.name_machine(host_table::node_of(what.name, 0), machine);
   return machine;
@@ -52,15 +52,15 @@ machine_index fabric_state::add_machine(const machine_options& what) {
 
 host_index fabric::add_relay(const machine_options& what, std::uint64_t budget_bytes) {
   locked_section here(state_->mutex);
-  auto& rules = state_->nat_rules();
+  auto& rules = state_->nat();
   const auto host = state_->start_host(state_->add_machine(what), {}, here);
   rules.add_relay(host, budget_bytes);
   return host;
 }
 
-reachability& fabric_state::nat_rules() {
+nat_rules& fabric_state::nat() {
   if (!reach)
-    reach = std::make_unique<reachability>(
+    reach = std::make_unique<nat_rules>(
         options.seed, options.hole_punching,
         [this](host_index a, host_index b) { return ways.delay(a, b); });
   return *reach;
@@ -247,7 +247,7 @@ bool fabric::relay_left() const {
   std::lock_guard guard(state_->mutex);
   return state_->reach && state_->reach->relay_left();
 }
-std::optional<reachability_counts> fabric::reachability_totals() const {
+std::optional<nat_counts> fabric::nat_totals() const {
   std::lock_guard guard(state_->mutex);
   return state_->reach ? std::optional(state_->reach->counts()) : std::nullopt;
 }

@@ -39,7 +39,7 @@ struct fabric_options {
   transfer_model model = transfer_model::max_min;
   tcp_options tcp;
   std::function<void(const transfer_record&)> on_transfer;
-  double hole_punching = 0.7; ///< see netem/reachability.hpp
+  double hole_punching = 0.7; ///< see netem/nat_rules.hpp
   carrier* over = nullptr;    ///< the real network, or null; must outlive the fabric
   bool shaped = true;         ///< false: with a carrier, messages take no time in the fabric
 };

@@ -15,9 +15,9 @@
 #include "netem/host_table.hpp"
 #include "netem/locked_section.hpp"
 #include "netem/message_table.hpp"
+#include "netem/nat_rules.hpp"
 #include "netem/paths.hpp"
 #include "netem/port.hpp"
-#include "netem/reachability.hpp"
 #include "netem/small_lines.hpp"
 #include "netem/topology.hpp"
 
@@ -73,7 +73,7 @@ struct fabric_state {
   host_index start_host(machine_index machine, std::optional<std::uint32_t> given,
                         locked_section& here);
   host_index host_at(const caf::node_id& node);
-  reachability& nat_rules();
+  nat_rules& nat();
 
   bool small(std::uint64_t bytes, const message_class& what) const;
   bool reaches(message_under_way& what, const message_class& kind, locked_section& here);
@@ -119,7 +119,7 @@ struct fabric_state {
   bulk_lines bulk;
   small_lines small_messages;
   failure_detector failures;
-  std::unique_ptr<reachability> reach;                     // null if all hosts are open
+  std::unique_ptr<nat_rules> reach;                        // null if all hosts are open
   std::map<std::uint64_t, std::vector<held_message>> held; // by the pair of hosts
   event_handle next_flow_event = 0;
   duration next_flow_time{};

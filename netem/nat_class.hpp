@@ -1,4 +1,4 @@
-// The classes of address translation that a host can be behind. netem/reachability.hpp says which
+// The classes of address translation that a host can be behind. netem/nat_rules.hpp says which
 // classes reach which.
 #pragma once
 

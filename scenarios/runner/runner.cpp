@@ -221,7 +221,7 @@ end_facts runner::state::facts(const actors::model_state& best, double first_los
 /// What the summary has from the world itself, and whether it is what the scenario expects.
 void runner::state::complete(run_outcome& into) const {
   into.late = in->late();
-  if (const auto totals = in->net().reachability_totals(); totals && into.summary.reachability) {
+  if (const auto totals = in->net().nat_totals(); totals && into.summary.reachability) {
     auto& reach = *into.summary.reachability;
     const auto& c = totals->connections;
     std::tie(reach.direct, reach.reversed, reach.punched, reach.relayed) =

@@ -6,8 +6,8 @@
 #include "netem/coordinator.hpp"
 #include "netem/cut.hpp"
 #include "netem/fabric.hpp"
+#include "netem/nat_rules.hpp"
 #include "netem/port.hpp"
-#include "netem/reachability.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>

@@ -1,4 +1,4 @@
-#include "netem/reachability.hpp"
+#include "netem/nat_rules.hpp"
 #include "tests/netem/support/small_world.hpp"
 
 #include <doctest/doctest.h>
@@ -11,20 +11,20 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using kind = reachability::answer::kind;
+using kind = nat_rules::answer::kind;
 constexpr std::uint32_t relay_a = 90, relay_b = 91;
 
 /// Hosts 0 to 3 have the four classes, and so do hosts 4 to 7, with one machine each. All are 10 ms
 /// from each other, and 5 ms from relay_b.
-reachability rules(double hole_punching = 1) {
-  reachability out(1, hole_punching, [](std::uint32_t a, std::uint32_t b) {
+nat_rules rules(double hole_punching = 1) {
+  nat_rules out(1, hole_punching, [](std::uint32_t a, std::uint32_t b) {
     return a == relay_b || b == relay_b ? 5ms : 10ms;
   });
   for (std::uint32_t i = 0; i < 8; ++i) out.add(i, i, static_cast<nat_class>(i % 4));
   return out;
 }
 
-std::uint64_t opened(const reachability& r, way_in way) {
+std::uint64_t opened(const nat_rules& r, way_in way) {
   return r.counts().connections[static_cast<std::size_t>(way)];
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("two hosts can punch unless both are symmetric or one is open or outbo
 TEST_CASE("without a relay a host reaches open hosts and is reached by hosts that it has dialled") {
   auto r = rules();
   CHECK(r.ask(0, 4, 100, 0s).what == kind::go);
-  CHECK(r.counts() == reachability_counts{}); // connections between open hosts are not counted
+  CHECK(r.counts() == nat_counts{}); // connections between open hosts are not counted
   for (std::uint32_t from : {1, 2, 3}) {
     CHECK(r.ask(0, from, 100, 1s).what == kind::never);
     CHECK(r.ask(from, 0, 100, 1s).what == kind::go);
@@ -81,7 +81,7 @@ TEST_CASE("a relay signals reversal and punching and relays the rest, each with 
   CHECK(opened(r, way_in::punched) == 2);
   CHECK(opened(r, way_in::relayed) == 2);
   CHECK(r.ask(2, 6, 100, 2s).relay == relay_a);
-  CHECK(r.ask(1, 5, 100, 2s).relay == reachability::nobody);
+  CHECK(r.ask(1, 5, 100, 2s).relay == nat_rules::nobody);
   CHECK(r.counts().relayed_bytes == 100);
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("punching works for the same pairs from either side and with the given
   std::size_t punched = 0;
   constexpr std::uint32_t many = 60;
   for (const bool swapped : {false, true}) {
-    reachability r(7, 0.7, [](auto, auto) { return 10ms; });
+    nat_rules r(7, 0.7, [](auto, auto) { return 10ms; });
     for (std::uint32_t i = 0; i < many; ++i) r.add(i, i, nat_class::cone);
     r.add_relay(relay_a, 1);
     for (std::uint32_t i = 0; i < many; ++i)
@@ -173,7 +173,7 @@ TEST_CASE("the fabric drops messages that reach nobody and passes the answer onc
   REQUIRE(at_home.size() == 1);
   CHECK(at_home[0].n == 3);
   CHECK(at_lab.size() == 1);
-  auto totals = w.net->reachability_totals();
+  auto totals = w.net->nat_totals();
   REQUIRE(totals);
   CHECK(totals->unreachable[0] == 1);
   CHECK(w.net->dial(home, lab).opens);
@@ -197,7 +197,7 @@ TEST_CASE("relayed bulk takes the relay's links and waiting messages keep their 
   const auto bytes = w.wire_bytes_of("bulk");
   // Set-up by the relay takes 40 ms, then the uplink has 4 Mbit/s, then both delays follow.
   CHECK(std::abs(to_seconds(got[0].at) - (0.04 + to_seconds(at_rate(bytes, 4e6)) + 0.02)) < 1e-3);
-  CHECK(w.net->reachability_totals()->relayed_bytes == 2 * bytes);
+  CHECK(w.net->nat_totals()->relayed_bytes == 2 * bytes);
 }
 
 TEST_CASE("hosts that die while a connection is being made lose the messages that waited for it") {

@@ -1,4 +1,4 @@
-#include "netem/reachability.hpp"
+#include "netem/nat_rules.hpp"
 
 #include "kernels/base/rng.hpp"
 
@@ -15,20 +15,20 @@ std::uint64_t unordered_pair(std::uint32_t a, std::uint32_t b) {
 
 } // namespace
 
-reachability::reachability(std::uint64_t seed, double hole_punching,
-                           std::function<duration(node, node)> delay)
+nat_rules::nat_rules(std::uint64_t seed, double hole_punching,
+                     std::function<duration(node, node)> delay)
     : seed_(seed), hole_punching_(hole_punching), delay_(std::move(delay)) {}
 
-void reachability::add(node host, std::uint32_t machine, nat_class what) {
+void nat_rules::add(node host, std::uint32_t machine, nat_class what) {
   if (hosts_.size() <= host) hosts_.resize(std::size_t{host} + 1);
   hosts_[host] = {what, machine};
 }
 
-void reachability::add_relay(node host, std::uint64_t budget_bytes) {
+void nat_rules::add_relay(node host, std::uint64_t budget_bytes) {
   relays_.push_back({host, budget_bytes});
 }
 
-void reachability::forget(node host) {
+void nat_rules::forget(node host) {
   for (auto& r : relays_)
     if (r.host == host) r.alive = false;
   connections_.erase_if([&](std::uint64_t pair, const connection&) {
@@ -36,18 +36,18 @@ void reachability::forget(node host) {
   });
 }
 
-bool reachability::punched(node a, node b) const {
+bool nat_rules::punched(node a, node b) const {
   if (!can_punch(class_of(a), class_of(b))) return false;
   const auto [low, high] = std::minmax(hosts_[a].machine, hosts_[b].machine);
   return stream(seed_, "netem.hole_punching", low, high).uniform() < hole_punching_;
 }
 
-bool reachability::relay_left() const noexcept {
+bool nat_rules::relay_left() const noexcept {
   return std::any_of(relays_.begin(), relays_.end(),
                      [](const relay& r) { return r.alive && r.left > 0; });
 }
 
-reachability::relay* reachability::nearest(node from, node to) {
+nat_rules::relay* nat_rules::nearest(node from, node to) {
   relay* best = nullptr;
   duration shortest = duration::max();
   for (auto& r : relays_) {
@@ -60,7 +60,7 @@ reachability::relay* reachability::nearest(node from, node to) {
   return best;
 }
 
-reachability::answer reachability::ask(node from, node to, std::uint64_t bytes, duration now) {
+nat_rules::answer nat_rules::ask(node from, node to, std::uint64_t bytes, duration now) {
   using enum answer::kind;
   const auto a = class_of(from), b = class_of(to);
   if (a == nat_class::open && b == nat_class::open) return {};
@@ -102,7 +102,7 @@ reachability::answer reachability::ask(node from, node to, std::uint64_t bytes, 
   return {wait, nobody, made.ready, {}};
 }
 
-std::uint64_t reachability::address_of(node of, node by) const noexcept {
+std::uint64_t nat_rules::address_of(node of, node by) const noexcept {
   if (of >= hosts_.size()) return 1;
   const auto own = std::uint64_t{hosts_[of].machine} + 1;
   switch (hosts_[of].what) {

@@ -67,21 +67,21 @@ constexpr bool can_punch(nat_class a, nat_class b) noexcept {
   return punchable(a) && punchable(b) && (a == nat_class::cone || b == nat_class::cone);
 }
 
-struct reachability_counts {
+struct nat_counts {
   /// Opened connections, by way_in. Direct ones count only with an end that is not open.
   std::array<std::uint64_t, 4> connections{};
   std::array<std::uint64_t, 2> unreachable{}; ///< dropped messages, by unreachable_because
   std::uint64_t relayed_bytes = 0;
-  bool operator==(const reachability_counts&) const = default;
+  bool operator==(const nat_counts&) const = default;
 };
 
-class reachability {
+class nat_rules {
 public:
   using node = std::uint32_t; ///< the fabric's number of an incarnation of a machine
   static constexpr node nobody = 0xffffffff;
 
   /// `delay` gives the delay of one direction, without jitter.
-  reachability(std::uint64_t seed, double hole_punching, std::function<duration(node, node)> delay);
+  nat_rules(std::uint64_t seed, double hole_punching, std::function<duration(node, node)> delay);
 
   /// Adds a host. Hosts that are not added count as open.
   void add(node host, std::uint32_t machine, nat_class what);
@@ -107,7 +107,7 @@ public:
   std::uint64_t address_of(node of, node by) const noexcept;
   /// True if a relay is alive and has budget.
   bool relay_left() const noexcept;
-  const reachability_counts& counts() const noexcept { return counts_; }
+  const nat_counts& counts() const noexcept { return counts_; }
 
 private:
   struct host {
@@ -134,7 +134,7 @@ private:
   std::vector<host> hosts_;
   std::vector<relay> relays_;
   flat_map<connection> connections_; // by the pair, with the smaller host first
-  reachability_counts counts_;
+  nat_counts counts_;
 };
 
 } // namespace shoal::netem
