@@ -33,7 +33,7 @@ void context::set_address(host_index host, const std::string& address) {
   addresses_[host] = address;
 }
 
-void context::add_counts(wire_counts& into) const {
+void context::add_counts(network_counts& into) const {
   into.links_made = made;
   into.links_lost = lost;
   into.frames_in = frames_in;

@@ -38,7 +38,7 @@ struct context {
   /// The address on which a host of this process listens; empty if the host does not listen.
   std::string address_of(host_index host) const;
   void set_address(host_index host, const std::string& address);
-  void add_counts(wire_counts& into) const;
+  void add_counts(network_counts& into) const;
 
 private:
   mutable std::mutex mutex_; // guards the members below

@@ -68,8 +68,8 @@ std::vector<connected_peer> network::connected_peers(host_index host) const {
   return at ? at->connected_peers() : std::vector<connected_peer>{};
 }
 
-wire_counts network::counts() const {
-  wire_counts out;
+network_counts network::counts() const {
+  network_counts out;
   shared_->add_counts(out);
   auto all = [this] {
     std::lock_guard guard(mutex_);

@@ -139,7 +139,7 @@ struct host_options {
 };
 
 /// Totals since the start.
-struct wire_counts {
+struct network_counts {
   std::uint64_t links_open = 0; ///< hosts with an open link, now
   std::uint64_t links_made = 0, links_lost = 0;
   std::uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
@@ -177,7 +177,7 @@ public:
   /// after the detection time (at most 2 s).
   void leave(host_index host);
   std::vector<connected_peer> connected_peers(host_index host) const;
-  wire_counts counts() const;
+  network_counts counts() const;
 
   void carry(netem::endpoint from, netem::endpoint to, caf::mailbox_element_ptr element,
              std::uint64_t bytes, bool bulk) override;

@@ -110,7 +110,7 @@ void station::leave() {
   for (const auto& each : pipes) each->finish();
 }
 
-void station::add_counts(wire_counts& into) const {
+void station::add_counts(network_counts& into) const {
   if (!listener_) return;
   const auto gate = listener_->refused();
   const std::uint64_t counts[] = {gate.silent, gate.garbage, gate.too_many, gate.handshake};

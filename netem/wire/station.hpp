@@ -42,7 +42,7 @@ public:
     return state_.lock()->hosts.connected_peers(now());
   }
   /// Adds the gate's counts. Takes no lock, since observers call it while they hold their own lock.
-  void add_counts(wire_counts& into) const;
+  void add_counts(network_counts& into) const;
 
   void carry(endpoint from, endpoint to, caf::mailbox_element_ptr element, std::uint64_t bytes,
              bool bulk);

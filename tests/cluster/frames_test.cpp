@@ -140,7 +140,7 @@ public:
   }
   caf::actor_system& system() { return *system_; }
   netem::fabric& net() { return *net_; }
-  wire_counts counts() const { return over_->counts(); }
+  network_counts counts() const { return over_->counts(); }
   void leave() { over_->leave(host_); }
   const caf::actor& where() const noexcept { return where_; }
 
