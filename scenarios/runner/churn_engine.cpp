@@ -16,7 +16,7 @@ duration times(duration value, double factor) {
   return seconds < 9e9 ? std::max(from_seconds(seconds), duration(1)) : netem::forever;
 }
 
-netem::lifetime drawn_as(const lifetime& from) {
+netem::lifetime drawn_as(const lifetime_options& from) {
   netem::lifetime out;
   out.at_most = from.at_most > duration::zero() ? from.at_most : netem::forever;
   out.mean = from.mean;

@@ -31,7 +31,7 @@ netem::path_quality quality_of(const path_options& what) {
   return q;
 }
 
-netem::tcp_options tcp_of(const tcp_options& what) {
+netem::tcp_options tcp_of(const network_tcp_options& what) {
   netem::tcp_options tcp;
   tcp.control = what.congestion;
   tcp.initial_window = static_cast<double>(what.initial_window);

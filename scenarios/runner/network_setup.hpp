@@ -12,7 +12,7 @@
 namespace shoal::scenarios {
 
 netem::path_quality quality_of(const path_options& what);
-netem::tcp_options tcp_of(const tcp_options& what);
+netem::tcp_options tcp_of(const network_tcp_options& what);
 
 struct network_machines {
   std::vector<netem::machine_index> shards; ///< as shard_hosts()

@@ -56,7 +56,9 @@ private:
       if (sources_.given(path + "." + key))
         error_at_key(path + "." + key, fmt::format(fmt::runtime(why), fmt::arg("key", key)));
   }
-  static bool ends(const lifetime& l) { return l.distribution != distribution_kind::always; }
+  static bool ends(const lifetime_options& l) {
+    return l.distribution != distribution_kind::always;
+  }
 
   void churn(const churn_options& c, const std::string& path) {
     if (!sound({path, path + ".preset"})) return;
@@ -112,7 +114,7 @@ private:
       error(path, fmt::format("'{}' is not a file", given));
   }
 
-  void span(const lifetime& l, const std::string& path) {
+  void span(const lifetime_options& l, const std::string& path) {
     for (const char* key : {"", ".distribution", ".mean", ".median", ".scale", ".shape", ".sigma",
                             ".phases", ".at_most"})
       if (!sources_.sound(path + key)) return;
@@ -274,7 +276,7 @@ private:
 };
 
 /// Numbers that `to`, given without a distribution, leaves to the preset.
-void fill_lifetime(lifetime& to, const lifetime& from, const std::string& path,
+void fill_lifetime(lifetime_options& to, const lifetime_options& from, const std::string& path,
                    const source_map& sources) {
   const auto given = [&](const char* key) { return sources.given(path + "." + key); };
   if (given("distribution")) return;
@@ -293,7 +295,9 @@ void fill_lifetime(lifetime& to, const lifetime& from, const std::string& path,
 } // namespace
 
 bool churns(const churn_options& what) {
-  const auto ends = [](const lifetime& l) { return l.distribution != distribution_kind::always; };
+  const auto ends = [](const lifetime_options& l) {
+    return l.distribution != distribution_kind::always;
+  };
   return !what.trace.empty() || ends(what.session) || ends(what.outages.every);
 }
 

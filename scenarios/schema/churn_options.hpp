@@ -22,7 +22,7 @@ struct lifetime_phase {
 };
 
 /// How long something lasts: netem/distributions.hpp.
-struct lifetime {
+struct lifetime_options {
   distribution_kind distribution = distribution_kind::always; ///< always: it never ends
   duration mean{};                                            ///< or one of the next two, > 0
   duration median{};                                          ///< log_normal
@@ -31,7 +31,7 @@ struct lifetime {
   double sigma = 0; ///< log_normal, > 0
   std::vector<lifetime_phase> phases; ///< hyperexponential
   duration at_most{};                 ///< longer ones are cut; 0: none
-  bool operator==(const lifetime&) const = default;
+  bool operator==(const lifetime_options&) const = default;
 };
 
 /// A signed duration: '+3h', '-5h', '5h30min' is '+5.5h'.
@@ -50,7 +50,7 @@ struct diurnal_options {
 
 /// What takes a part of the group away together.
 struct outage_options {
-  lifetime every, lasting;
+  lifetime_options every, lasting;
   double share = 1;
   bool operator==(const outage_options&) const = default;
 };
@@ -62,10 +62,10 @@ enum class trace_format_choice { detect, csv, fta, simgrid, counts, events, peer
 /// How the hosts of a group come and go of their own accord, from their `start` on. Either
 /// processes or a trace.
 struct churn_options {
-  std::string preset;      ///< for what follows and is not given: churn_presets.hpp
-  lifetime session;        ///< how long a host stays
-  lifetime gap;            ///< how long it is away; always: it does not come back
-  bool stationary = false; ///< a host may begin in the middle of a session or a gap
+  std::string preset;       ///< for what follows and is not given: churn_presets.hpp
+  lifetime_options session; ///< how long a host stays
+  lifetime_options gap;     ///< how long it is away; always: it does not come back
+  bool stationary = false;  ///< a host may begin in the middle of a session or a gap
   diurnal_options diurnal;
   outage_options outages;
   std::string trace; ///< a file, or a glob, as data.files relative to the scenario's folder

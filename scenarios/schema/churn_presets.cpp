@@ -10,16 +10,16 @@ duration hours(double count) {
   return from_seconds(count * 3600);
 }
 
-lifetime exponential(duration mean, duration at_most = {}) {
-  lifetime out;
+lifetime_options exponential(duration mean, duration at_most = {}) {
+  lifetime_options out;
   out.distribution = distribution_kind::exponential;
   out.mean = mean;
   out.at_most = at_most;
   return out;
 }
 
-lifetime weibull(double shape, duration scale) {
-  lifetime out;
+lifetime_options weibull(double shape, duration scale) {
+  lifetime_options out;
   out.distribution = distribution_kind::weibull;
   out.scale = scale;
   out.shape = shape;

@@ -9,7 +9,7 @@ namespace shoal::scenarios {
 
 struct churn_preset {
   std::string_view name;
-  lifetime session, gap;
+  lifetime_options session, gap;
 };
 
 /// What `preset:` may say.

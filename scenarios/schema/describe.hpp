@@ -182,7 +182,7 @@ void describe(V& v, shared_link& o) {
 }
 
 template <class V>
-void describe(V& v, tcp_options& o) {
+void describe(V& v, network_tcp_options& o) {
   v.field("congestion", o.congestion, "rule by which congestion windows grow and shrink");
   v.field("initial_window", o.initial_window, "packets in the window of a new or idle connection",
           {.at_least = 1, .at_most = 1000});

@@ -48,7 +48,7 @@ void describe(V& v, lifetime_phase& o) {
 }
 
 template <class V>
-void describe(V& v, lifetime& o) {
+void describe(V& v, lifetime_options& o) {
   v.field("distribution", o.distribution, "distribution of the duration; `always`: without end");
   v.field("mean", o.mean, "mean duration; one of `mean`, `median` and `scale` is given",
           {.hide_default = true, .otherwise = "required"});

@@ -109,10 +109,10 @@ public:
       part<typename T::value_type>(key, "[]", "list", meaning);
     } else if constexpr (requires { value.find(""); }) {
       part<typename T::mapped_type>(key, ".<name>", "mapping by name", meaning);
-    } else if (std::is_same_v<T, lifetime> && !lifetimes_.empty()) {
+    } else if (std::is_same_v<T, lifetime_options> && !lifetimes_.empty()) {
       row(key, fmt::format("mapping, as `{}`", lifetimes_), "", "", meaning);
     } else {
-      if (std::is_same_v<T, lifetime>) lifetimes_ = path_ + "." + key;
+      if (std::is_same_v<T, lifetime_options>) lifetimes_ = path_ + "." + key;
       part<T>(key, "", "mapping", meaning, fresh_of(value));
     }
   }

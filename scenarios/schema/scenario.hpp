@@ -58,12 +58,12 @@ struct shared_link {
   bool operator==(const shared_link&) const = default;
 };
 
-struct tcp_options {
+struct network_tcp_options {
   netem::congestion_control congestion = netem::congestion_control::cubic;
   std::uint64_t initial_window = 10; ///< packets
   data_size max_window{4 * 1024 * 1024};
   std::uint64_t queue = 100; ///< packets in front of each link
-  bool operator==(const tcp_options&) const = default;
+  bool operator==(const network_tcp_options&) const = default;
 };
 
 /// Passes on what peers behind address translation cannot send each other.
@@ -76,7 +76,7 @@ struct relay_options {
 
 struct network_options {
   netem::transfer_model model = netem::transfer_model::tcp;
-  tcp_options tcp;
+  network_tcp_options tcp;
   std::vector<std::string> regions{"everywhere"};
   duration default_delay = 50ms; ///< between (and inside) regions that no link names, one way
   duration default_jitter{};
