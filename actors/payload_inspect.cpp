@@ -10,9 +10,9 @@ namespace shoal {
 
 namespace {
 
-// A hollow payload takes as many bytes as a real one. The counting serializer only reads the size;
-// a real serializer gets zeros.
-caf::error write_hollow(caf::serializer& sink, std::size_t size) {
+// A size-only payload takes as many bytes as a real one. The counting serializer only reads the
+// size; a real serializer gets zeros.
+caf::error write_size_only(caf::serializer& sink, std::size_t size) {
   if (dynamic_cast<caf::detail::serialized_size_inspector*>(&sink) != nullptr)
     return sink.apply_raw(size, nullptr);
   static std::vector<std::byte> zeros(std::size_t{1} << 16);
@@ -24,15 +24,15 @@ caf::error write_hollow(caf::serializer& sink, std::size_t size) {
   return caf::none;
 }
 
-// Marks a hollow payload in the length that is written when a payload_sink takes the payload.
-constexpr std::uint32_t hollow_bit = std::uint32_t{1} << 31;
+// Marks a size-only payload in the length that is written when a payload_sink takes the payload.
+constexpr std::uint32_t size_only_bit = std::uint32_t{1} << 31;
 
 } // namespace
 
 caf::error inspect(caf::serializer& sink, payload& x) {
   if (x.size() >= beside_bytes)
     if (auto* beside = dynamic_cast<payload_sink*>(&sink)) {
-      auto size = static_cast<std::uint32_t>(x.size()) | (x.is_hollow() ? hollow_bit : 0);
+      auto size = static_cast<std::uint32_t>(x.size()) | (x.is_size_only() ? size_only_bit : 0);
       if (auto err = sink(size)) return err;
       beside->take(x);
       return caf::none;
@@ -40,7 +40,7 @@ caf::error inspect(caf::serializer& sink, payload& x) {
   auto size = static_cast<std::uint32_t>(x.size());
   if (auto err = sink(size)) return err;
   if (x.empty()) return caf::none;
-  if (x.is_hollow()) return write_hollow(sink, x.size());
+  if (x.is_size_only()) return write_size_only(sink, x.size());
   // The serializer only reads. Its signature takes a pointer that is not const.
   return sink.apply_raw(x.size(), const_cast<std::byte*>(x.bytes().data()));
 }
@@ -48,9 +48,10 @@ caf::error inspect(caf::serializer& sink, payload& x) {
 caf::error inspect(caf::deserializer& source, payload& x) {
   std::uint32_t size = 0;
   if (auto err = source(size)) return err;
-  if (const auto length = size & ~hollow_bit; length >= beside_bytes && length <= max_payload_bytes)
+  if (const auto length = size & ~size_only_bit;
+      length >= beside_bytes && length <= max_payload_bytes)
     if (auto* beside = dynamic_cast<payload_source*>(&source))
-      return beside->give(length, (size & hollow_bit) != 0, x)
+      return beside->give(length, (size & size_only_bit) != 0, x)
                  ? caf::none
                  : caf::make_error(caf::sec::end_of_stream);
   if (size > max_payload_bytes)

@@ -285,7 +285,7 @@ bool mend_moments(const optimizer_config& config, std::size_t parameter_count,
 
 payload repaired_state(const optimizer_config& config, std::size_t parameter_count,
                        payload averaged) {
-  if (averaged.is_hollow() || averaged.empty() || !float_state(config.kind)) return averaged;
+  if (averaged.is_size_only() || averaged.empty() || !float_state(config.kind)) return averaged;
   std::vector<float> state(averaged.floats().begin(), averaged.floats().end());
   if (!mend_moments(config, parameter_count, state)) return averaged;
   return payload{std::move(state)};

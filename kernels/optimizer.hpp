@@ -104,7 +104,7 @@ double least_second_moment(const optimizer_config& config, double m);
 bool mend_moments(const optimizer_config& config, std::size_t parameter_count,
                   std::span<float> state);
 /// The state `averaged` after mend_moments: the same memory if nothing was raised, or if the state
-/// is empty, hollow, or coded in 8 bits.
+/// is empty, size-only, or coded in 8 bits.
 payload repaired_state(const optimizer_config& config, std::size_t parameter_count,
                        payload averaged);
 

@@ -19,7 +19,7 @@ constexpr std::size_t most_open = 64;
 
 /// As many numbers as ours, and numbers at all.
 bool fits(const payload& theirs, const payload& ours) {
-  if (theirs.size() != ours.size() || theirs.is_hollow()) return false;
+  if (theirs.size() != ours.size() || theirs.is_size_only()) return false;
   const auto values = theirs.floats();
   return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
 }
@@ -114,7 +114,7 @@ caf::behavior averager::make_behavior() {
       },
       [this](const push_share& m) {
         if (!available_ || !current_sender()) return;
-        if (m.sums.is_hollow() || m.sums.size() != (sums_.size() + 1) * sizeof(double))
+        if (m.sums.is_size_only() || m.sums.size() != (sums_.size() + 1) * sizeof(double))
           return misbehaviour(0, "a share of another vector");
         std::vector<double> theirs(sums_.size() + 1);
         std::memcpy(theirs.data(), m.sums.bytes().data(), m.sums.size());
@@ -252,7 +252,7 @@ void averager::on_part(std::uint32_t sender, const caf::actor_addr& by, const pa
   if (!is_member(sender, by)) return misbehaviour(0, "a part of somebody who is not in the group");
   auto& s = *given_;
   const auto& cuts = s.group->boundaries;
-  if (values.is_hollow() || values.size() != 4 * (cuts[s.self + 1] - cuts[s.self]) ||
+  if (values.is_size_only() || values.size() != 4 * (cuts[s.self + 1] - cuts[s.self]) ||
       !s.parts[sender].empty())
     return misbehaviour(s.group->members[sender].peer, "a part of another size, or twice");
   if (!s.reduced) keep_part(sender, values);
@@ -290,7 +290,7 @@ void averager::reduce_mine() {
 void averager::on_mean(std::uint32_t sender, const payload& values) {
   auto& s = *given_;
   const auto& cuts = s.group->boundaries;
-  if (values.is_hollow() || values.empty() ||
+  if (values.is_size_only() || values.empty() ||
       values.size() != 4 * (cuts[sender + 1] - cuts[sender]) || s.has_mean[sender] != 0)
     return misbehaviour(s.group->members[sender].peer, "a mean of another size, or twice");
   s.has_mean[sender] = 1;

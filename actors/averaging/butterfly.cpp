@@ -46,11 +46,11 @@ butterfly::butterfly(const averaging_config& config, const round_request& reques
 }
 
 bool butterfly::finite() const {
-  return values_.is_hollow() || kernels::all_finite(values_.floats());
+  return values_.is_size_only() || kernels::all_finite(values_.floats());
 }
 
 void butterfly::drop_values() {
-  if (!giving() || !giving()->drops_values() || request_.weight == 0 || values_.is_hollow() ||
+  if (!giving() || !giving()->drops_values() || request_.weight == 0 || values_.is_size_only() ||
       !finite())
     return;
   float_buffer left(values_.size() / 4);
@@ -80,8 +80,8 @@ std::uint64_t butterfly::first_value(std::uint32_t part, std::uint32_t chunk) co
 payload butterfly::to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk,
                            const payload& values) const {
   if (!codec) return values;
-  if (values.is_hollow())
-    return payload::hollow(codec->bytes(first_value(part, chunk), values.size() / 4));
+  if (values.is_size_only())
+    return payload::size_only(codec->bytes(first_value(part, chunk), values.size() / 4));
   auto bytes = codec->encode(first_value(part, chunk), values.floats());
   SHOAL_CHECK(bytes.ok(), "values that are finite can be written");
   return payload{std::move(*bytes)};
@@ -91,7 +91,7 @@ std::optional<payload> butterfly::from_wire(const codec_ptr& codec, std::uint32_
                                             std::uint32_t chunk, const payload& wire) const {
   if (!codec) return wire;
   const auto bytes = parts_[part].grid.size(chunk);
-  if (wire.is_hollow()) return payload::hollow(bytes);
+  if (wire.is_size_only()) return payload::size_only(bytes);
   float_buffer values(bytes / 4);
   if (!codec->decode(first_value(part, chunk), wire.bytes(), values.floats())) return std::nullopt;
   return values.slice(0, bytes);
@@ -102,7 +102,7 @@ std::optional<std::uint32_t> butterfly::find_chunk(const codec_ptr& codec, std::
                                                    const payload& wire) const {
   const auto& grid = parts_[p].grid;
   if (offset >= grid.part_bytes || offset % grid.piece != 0 ||
-      wire.is_hollow() != values_.is_hollow())
+      wire.is_size_only() != values_.is_size_only())
     return std::nullopt;
   const auto chunk = static_cast<std::uint32_t>(offset / grid.piece);
   const auto bytes = grid.size(chunk);
@@ -160,12 +160,12 @@ void butterfly::start() {
     members_[m].finished = apart(m);
     if (m != self_) io_.watch(group_.members[m].address);
   }
-  if (takes(self_) && !values_.is_hollow()) result_ = float_buffer(values_.size() / 4);
+  if (takes(self_) && !values_.is_size_only()) result_ = float_buffer(values_.size() / 4);
   auto& mine = parts_[self_];
   if (mine.missing > 0) {
     // With a codec what is held is what the others get of the means.
     const auto into = replying() ? float_buffer{} : result_;
-    mine.reduction.emplace(mine.grid, weights(), values_.is_hollow(), config_, started_, into,
+    mine.reduction.emplace(mine.grid, weights(), values_.is_size_only(), config_, started_, into,
                            first_value(self_, 0));
     mine.reducing.assign(mine.missing, true);
     mine.reduction->open(mine.reducing, started_);
@@ -394,7 +394,7 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
     return ban(from, "reduced chunk whose weight is not that of its senders");
   // The mean of finite values is finite; what is not would spoil the parameters for good.
   auto values = from_wire(replying(), message.part, *chunk, message.data);
-  if (!values || (!values->is_hollow() && !kernels::all_finite(values->floats())))
+  if (!values || (!values->is_size_only() && !kernels::all_finite(values->floats())))
     return ban(from, "reduced chunk with values that are not finite");
   if (!replying()) values = payload{};
   if (!acknowledges_ && std::binary_search(message.senders.begin(), message.senders.end(), self_))
@@ -485,8 +485,8 @@ void butterfly::succeed() {
   result.outcome = outcome::ok;
   if (!takes(self_)) return finish(std::move(result), false);
   result.given = values_;
-  result.values =
-      values_.is_hollow() ? payload::hollow(values_.size()) : result_.slice(0, values_.size());
+  result.values = values_.is_size_only() ? payload::size_only(values_.size())
+                                         : result_.slice(0, values_.size());
   auto givers =
       static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
                                              [](const member_info& m) { return m.weight > 0; }));

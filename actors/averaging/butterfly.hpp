@@ -206,7 +206,7 @@ private:
   const averaging_config& config_;
   const round_request& request_;
   payload values_;      // what we give
-  float_buffer result_; // the mean as it comes; empty if we take none or values are hollow
+  float_buffer result_; // the mean as it comes; empty if we take none or values are size-only
   const group_begun group_;
   round_io& io_;
   std::function<void(round_result)> done_;

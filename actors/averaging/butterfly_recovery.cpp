@@ -152,7 +152,7 @@ void butterfly::gather(std::uint32_t p) {
   if (std::find(left.begin(), left.end(), true) == left.end() || possible_votes() < majority())
     return;
   if (!part.reduction) {
-    part.reduction.emplace(part.grid, weights(), values_.is_hollow(), config_, io_.time());
+    part.reduction.emplace(part.grid, weights(), values_.is_size_only(), config_, io_.time());
     for (auto m : others_)
       if (members_[m].down) part.reduction->leave_out(m);
   }

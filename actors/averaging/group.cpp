@@ -251,8 +251,8 @@ void group_actor::report(round_result result) {
   reported_ = true;
   result.gathered = matchmaking_->gathered();
   if (rounds_.size() == 2 && result.succeeded() && request_.takes) {
-    if (result.values.is_hollow() || first_mean_.is_hollow()) {
-      result.values = payload::hollow(first_mean_.size() + result.values.size());
+    if (result.values.is_size_only() || first_mean_.is_size_only()) {
+      result.values = payload::size_only(first_mean_.size() + result.values.size());
     } else {
       std::vector<float> both(first_mean_.floats().begin(), first_mean_.floats().end());
       both.insert(both.end(), result.values.floats().begin(), result.values.floats().end());

@@ -59,7 +59,7 @@ payload matchmaking::standing::pack() const {
 
 matchmaking::standing matchmaking::standing::unpack(const payload& value) {
   standing out{std::numeric_limits<std::int64_t>::max(), true};
-  if (value.is_hollow() || value.size() != sizeof out.deadline + 1) return out;
+  if (value.is_size_only() || value.size() != sizeof out.deadline + 1) return out;
   std::memcpy(&out.deadline, value.bytes().data(), sizeof out.deadline);
   out.leads = value.bytes().back() != std::byte{0};
   return out;

@@ -34,10 +34,10 @@ std::optional<chunk_set> from_ranges(const std::vector<chunk_range>& ranges, std
   return out;
 }
 
-part_reduction::part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool hollow,
+part_reduction::part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool size_only,
                                const averaging_config& how, duration now, float_buffer into,
                                std::uint64_t first)
-    : grid_(grid), weights_(std::move(weights)), hollow_(hollow), how_(how.aggregator),
+    : grid_(grid), weights_(std::move(weights)), size_only_(size_only), how_(how.aggregator),
       conduct_(how.conduct), aggregator_(how_->make()), chunks_(grid.count()),
       values_(std::move(into)), first_(values_.empty() ? 0 : first), lacking_(weights_.size()),
       out_(weights_.size()), last_progress_(weights_.size(), now), wanted_(grid.count()) {
@@ -93,7 +93,7 @@ void part_reduction::complete(std::uint32_t number) {
 
 part_reduction::taken part_reduction::add(std::uint32_t member, std::uint32_t number, payload data,
                                           duration now) {
-  if (data.is_hollow() != hollow_ || weights_[member] == 0) return taken::wrong;
+  if (data.is_size_only() != size_only_ || weights_[member] == 0) return taken::wrong;
   auto& chunk = chunks_[number];
   if (out_[member]) return taken::too_late;
   // A chunk with `waiting` 0 has been delivered by every sender that is not left out.
@@ -198,9 +198,9 @@ part_reduction::reduced part_reduction::reduce_chunk(std::uint32_t number) {
   reduced out;
   out.chunk = number;
   const auto data = take(number);
-  if (hollow_) {
+  if (size_only_) {
     for (const auto& [member, piece] : data) out.senders.push_back(member);
-    if (!data.empty()) out.values = payload::hollow(grid_.size(number));
+    if (!data.empty()) out.values = payload::size_only(grid_.size(number));
     return out;
   }
   std::vector<contribution> from;
@@ -222,8 +222,9 @@ std::optional<part_reduction::reduced> part_reduction::next_of_part() {
   out.senders = *senders_;
   out.refused = std::exchange(refused_, {});
   if (out.senders.empty()) return out;
-  out.values = hollow_ ? payload::hollow(grid_.size(out.chunk))
-                       : values_.slice(4 * first_ + grid_.offset(out.chunk), grid_.size(out.chunk));
+  out.values = size_only_
+                   ? payload::size_only(grid_.size(out.chunk))
+                   : values_.slice(4 * first_ + grid_.offset(out.chunk), grid_.size(out.chunk));
   return out;
 }
 
@@ -238,7 +239,7 @@ void part_reduction::reduce_part() {
   for (std::size_t i = 0; i < chunks.front().size(); ++i) {
     const auto member = chunks.front()[i].first;
     senders_->push_back(member);
-    if (hollow_) continue;
+    if (size_only_) continue;
     const auto values = whole.emplace_back(float_buffer(grid_.part_bytes / 4)).floats();
     for (std::uint32_t k = 0; k < chunks.size(); ++k) {
       SHOAL_CHECK(i < chunks[k].size() && chunks[k][i].first == member,
@@ -249,7 +250,7 @@ void part_reduction::reduce_part() {
     }
     from.push_back({member, values});
   }
-  if (hollow_) return;
+  if (size_only_) return;
   senders_ = aggregate(std::move(from), room(0, grid_.part_bytes), refused_);
   for (auto member : refused_) leave_out(member);
 }

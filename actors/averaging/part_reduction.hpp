@@ -64,7 +64,7 @@ public:
   /// `weights` are those of the members; a member of weight 0 sends nothing. `how` names the
   /// aggregator and the reducer's conduct. The result is written to `into`, whose index `first` is
   /// the part's first value, or to a new buffer if `into` is empty.
-  part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool hollow,
+  part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool size_only,
                  const averaging_config& how, duration now, float_buffer into = {},
                  std::uint64_t first = 0);
 
@@ -112,7 +112,7 @@ private:
 
   chunk_grid grid_;
   std::vector<std::uint64_t> weights_;
-  bool hollow_;
+  bool size_only_;
   const aggregator_definition* how_;
   std::shared_ptr<conduct> conduct_;
   std::unique_ptr<aggregator> aggregator_;

@@ -77,7 +77,7 @@ struct second_round {
 struct round_request {
   std::uint64_t epoch = 0;
   state_id state;
-  payload values;           ///< floats (or hollow); the vector to average
+  payload values;           ///< floats (or size-only); the vector to average
   std::uint64_t weight = 0; ///< samples in it; 0: the member only wants the result
   std::vector<sample_range> samples;
   std::uint64_t rate_up = 0, rate_down = 0; ///< bit/s, this peer's line

@@ -227,8 +227,8 @@ void data_shard::stream(const caf::actor& to, const sample_range& range) {
   for (std::uint32_t done = 0; done < range.count;) {
     const sample_range piece{range.first + done, std::min(most, range.count - done)};
     payload data;
-    if (source_->hollow()) {
-      data = payload::hollow(piece.count * size);
+    if (source_->is_size_only()) {
+      data = payload::size_only(piece.count * size);
     } else {
       std::vector<std::byte> bytes(piece.count * size);
       for (std::uint32_t i = 0; i < piece.count; ++i)

@@ -16,10 +16,10 @@ public:
 
   /// The size of every sample, above 0.
   virtual std::uint32_t sample_bytes() const = 0;
-  /// Fills `out`, of sample_bytes() bytes. Not called if hollow().
+  /// Fills `out`, of sample_bytes() bytes. Not called if is_size_only().
   virtual void read(std::uint64_t index, std::span<std::byte> out) const = 0;
   /// True if samples have a size and no content (workload 'timing').
-  virtual bool hollow() const { return false; }
+  virtual bool is_size_only() const { return false; }
 };
 
 } // namespace shoal::actors

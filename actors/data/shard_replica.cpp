@@ -38,7 +38,7 @@ payload replica_record::pack() const {
 
 std::optional<replica_record> replica_record::unpack(const payload& bytes) {
   packed words;
-  if (bytes.size() != sizeof words || bytes.is_hollow()) return std::nullopt;
+  if (bytes.size() != sizeof words || bytes.is_size_only()) return std::nullopt;
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
   if (words[0] > last_territory || words[1] > static_cast<std::uint64_t>(role::yielding))
     return std::nullopt;

@@ -134,7 +134,7 @@ void dht_node::on_store(store& what) {
   if (what.key.empty() || what.key.size() > limits.max_key_bytes ||
       entry.subkey.size() > limits.max_key_bytes)
     return misbehaviour(0, "store: a key is empty or too long");
-  if (entry.value.size() > limits.max_value_bytes || entry.value.is_hollow())
+  if (entry.value.size() > limits.max_value_bytes || entry.value.is_size_only())
     return misbehaviour(0, "store: the value is too large or has no bytes");
   const auto utc = here().utc_ns();
   if (entry.expires_utc_ns <= utc) return;

@@ -21,7 +21,7 @@ result<bool> record_store::wants(const std::string& key, const place& at, const 
       entry.subkey.size() > limits_.max_key_bytes)
     return failure{"a key is empty or too long"};
   if (entry.value.size() > limits_.max_value_bytes) return failure{"the value is too large"};
-  if (entry.value.is_hollow()) return failure{"the value has no bytes"};
+  if (entry.value.is_size_only()) return failure{"the value has no bytes"};
   // The record was under way for too long. The sender did nothing wrong.
   if (entry.expires_utc_ns <= utc) return false;
   // The owner is faulty or its clock is far ahead; this node cannot tell.

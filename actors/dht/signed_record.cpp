@@ -67,7 +67,7 @@ bool same(const key256& a, const key256& b) {
 
 bool same(const payload& a, const payload& b) {
   if (a.same_memory(b)) return true;
-  return a.size() == b.size() && !a.is_hollow() && !b.is_hollow() &&
+  return a.size() == b.size() && !a.is_size_only() && !b.is_size_only() &&
          std::ranges::equal(a.bytes(), b.bytes());
 }
 
@@ -143,7 +143,7 @@ void signature_memo::add(std::string_view key, const signed_record& what) {
 }
 
 bool is_genuine(std::string_view key, const signed_record& what, signature_memo* memo) {
-  if (what.entry.value.is_hollow()) return false;
+  if (what.entry.value.is_size_only()) return false;
   if (memo != nullptr && memo->knows(key, what)) return true;
   const auto text = what_is_signed(key, what);
   const auto signature = signature_of(what);

@@ -32,7 +32,7 @@ void spoil(std::vector<float>& values) {
 } // namespace
 
 payload contribution::zeros(std::uint64_t count) {
-  if (work_->hollow()) return payload::hollow(4 * count);
+  if (work_->is_size_only()) return payload::size_only(4 * count);
   if (zeros_.size() < 4 * count) zeros_ = payload{std::vector<float>(count)};
   return zeros_.slice(0, 4 * count);
 }
@@ -50,7 +50,7 @@ void contribution::begin(const model_state& at, std::span<const double> sum, std
       return nothing;
     };
   }
-  if (samples == 0 || work_->hollow()) {
+  if (samples == 0 || work_->is_size_only()) {
     request.values = zeros(how != nullptr ? how->first_round() : work_->value_count());
     return;
   }

@@ -29,8 +29,8 @@ std::span<const float> q_of(const kernels::power_sgd& how, const model_state& st
 
 payload optimizer_without_q(const kernels::power_sgd& how, const model_state& state) {
   SHOAL_CHECK(state.optimizer.size() >= 4 * how.state_size(), "a state with its Q");
-  if (state.optimizer.is_hollow())
-    return payload::hollow(state.optimizer.size() - 4 * how.state_size());
+  if (state.optimizer.is_size_only())
+    return payload::size_only(state.optimizer.size() - 4 * how.state_size());
   return state.optimizer.slice(0, state.optimizer.size() - 4 * how.state_size());
 }
 
@@ -40,8 +40,8 @@ low_rank_workload::low_rank_workload(std::shared_ptr<const workload> inner, kern
 }
 
 model_state low_rank_workload::with_first_q(model_state state) const {
-  if (hollow()) {
-    state.optimizer = payload::hollow(state.optimizer.size() + 4 * how_.state_size());
+  if (is_size_only()) {
+    state.optimizer = payload::size_only(state.optimizer.size() + 4 * how_.state_size());
     return state;
   }
   return with_q(std::move(state), how_.first_state());
@@ -53,7 +53,7 @@ model_state low_rank_workload::initial() const {
 
 model_state low_rank_workload::step(const model_state& at, const payload& means) const {
   SHOAL_CHECK(means.size() == 4 * step_values(), "the means of both rounds");
-  if (hollow()) return inner_->step(at, means);
+  if (is_size_only()) return inner_->step(at, means);
   std::vector<float> p(how_.first_round()), gradient(how_.size()), q(how_.state_size());
   const auto second = means.floats().subspan(p.size());
   std::copy_n(means.floats().begin(), p.size(), p.begin());

@@ -21,7 +21,7 @@ public:
   const kernels::power_sgd* low_rank() const override { return &how_; }
   std::uint64_t step_values() const override { return how_.first_round() + how_.second_round(); }
   std::uint64_t sample_bytes() const override { return inner_->sample_bytes(); }
-  bool hollow() const override { return inner_->hollow(); }
+  bool is_size_only() const override { return inner_->is_size_only(); }
   model_state initial() const override;
   double accumulate(const model_state& at, std::span<const std::byte> samples, std::uint64_t count,
                     std::span<double> gradient_sum) const override {
@@ -39,7 +39,7 @@ private:
   kernels::power_sgd how_;
 };
 
-/// The Q of a state of such a workload [how.state_size()]. Requires: the state is not hollow.
+/// The Q of a state of such a workload [how.state_size()]. Requires: the state is not size-only.
 std::span<const float> q_of(const kernels::power_sgd& how, const model_state& state);
 /// The optimizer's state without Q.
 payload optimizer_without_q(const kernels::power_sgd& how, const model_state& state);

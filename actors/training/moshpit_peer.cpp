@@ -125,8 +125,8 @@ void moshpit_peer::step() {
   next_ = std::make_shared<job_result>();
   auto work = [pool = pool(), at = state(), blocks = job.blocks, count = job.samples, out = next_] {
     const auto& work = pool->work();
-    payload mean = payload::hollow(4 * work.value_count());
-    if (!work.hollow()) {
+    payload mean = payload::size_only(4 * work.value_count());
+    if (!work.is_size_only()) {
       std::vector<double> sum(work.value_count());
       for (const auto& block : blocks)
         out->loss_sum += work.accumulate(*at, block.data.bytes(), block.range.count, sum);

@@ -1,5 +1,5 @@
 // The optimizer step of a peer: kernels::step, applied to the shared state. Every workload that is
-// not hollow uses it.
+// not size-only uses it.
 #pragma once
 
 #include "actors/training/workload.hpp"

@@ -9,7 +9,7 @@ namespace {
 
 /// to + (now - from); `to` itself if nothing changed meanwhile.
 payload shifted(const payload& now, const payload& from, payload to) {
-  if (now.is_hollow() || now.empty() || now.bytes().data() == from.bytes().data()) return to;
+  if (now.is_size_only() || now.empty() || now.bytes().data() == from.bytes().data()) return to;
   std::vector<float> out(now.floats().begin(), now.floats().end());
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = to.floats()[i] + (out[i] - from.floats()[i]);
@@ -21,7 +21,7 @@ payload shifted(const payload& now, const payload& from, payload to) {
 payload delta_rule::contribution(const model_state& own, const model_state&) const {
   if (!with_optimizer_ || own.optimizer.empty()) return own.parameters;
   const auto size = own.parameters.size() + own.optimizer.size();
-  if (own.parameters.is_hollow()) return payload::hollow(size);
+  if (own.parameters.is_size_only()) return payload::size_only(size);
   const auto a = own.parameters.floats(), b = own.optimizer.floats();
   std::vector<float> out(a.begin(), a.end());
   out.insert(out.end(), b.begin(), b.end());

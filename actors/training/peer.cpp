@@ -90,7 +90,7 @@ void peer::compute_next() {
   auto work = [pool = pool(), at = state(), sum = sum_, blocks = job.blocks,
                conduct = options_.conduct] {
     conduct->before_gradient(at->epoch);
-    if (pool->work().hollow()) return;
+    if (pool->work().is_size_only()) return;
     sum->values.resize(pool->work().value_count());
     for (const auto& block : blocks)
       sum->loss_sum +=

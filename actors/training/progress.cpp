@@ -41,7 +41,7 @@ payload progress::pack() const {
 
 std::optional<progress> progress::unpack(const payload& bytes) {
   packed words;
-  if (bytes.size() != sizeof words || bytes.is_hollow()) return std::nullopt;
+  if (bytes.size() != sizeof words || bytes.is_size_only()) return std::nullopt;
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
   return progress{words[0],
                   {words[1], words[2]},

@@ -80,12 +80,12 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
   }
   step_ = step;
   if (step)
-    download_ =
-        std::make_shared<state_download>(step_object(at.state.id), how_.step_bytes, 0, how_.hollow);
+    download_ = std::make_shared<state_download>(step_object(at.state.id), how_.step_bytes, 0,
+                                                 how_.size_only);
   else if (!resumes)
-    download_ =
-        std::make_shared<state_download>(at.leading.state, at.state.parameters.size(),
-                                         at.state.optimizer.size(), how_.hollow, how_.method_bytes);
+    download_ = std::make_shared<state_download>(at.leading.state, at.state.parameters.size(),
+                                                 at.state.optimizer.size(), how_.size_only,
+                                                 how_.method_bytes);
   out.download = download_;
   // The others' next round waits for a peer that arrives soon. Otherwise a joiner that is always
   // slightly late would catch up for ever. No round waits for a slower peer.
@@ -102,8 +102,8 @@ state_catch_up::plan state_catch_up::begin_step(const situation& at) {
     return {verdict::nobody, {}, {}, {}, {}, false};
   }
   aside_ = true;
-  out.download = download_ =
-      std::make_shared<state_download>(step_object(at.state.id), how_.step_bytes, 0, how_.hollow);
+  out.download = download_ = std::make_shared<state_download>(step_object(at.state.id),
+                                                              how_.step_bytes, 0, how_.size_only);
   return out;
 }
 

@@ -38,7 +38,7 @@ public:
     bool repeats_steps = true;
     std::uint64_t step_bytes = 0;   ///< size of one step
     std::uint64_t method_bytes = 0; ///< size of model_state::method_state; 0 if states have none
-    bool hollow = false;
+    bool size_only = false;
   };
   explicit state_catch_up(settings how) : how_(how) {}
 

@@ -23,7 +23,7 @@ short_hash short_hash_of(std::span<const std::byte> bytes) {
 payload tail_of(const model_state& state) {
   if (state.method_state.empty()) return state.optimizer;
   const auto size = state.optimizer.size() + state.method_state.size();
-  if (state.method_state.is_hollow()) return payload::hollow(size);
+  if (state.method_state.is_size_only()) return payload::size_only(size);
   std::vector<std::byte> out;
   out.reserve(size);
   for (const auto* part : {&state.optimizer, &state.method_state})
@@ -58,8 +58,8 @@ shared_object::shared_object(const state_id& before, const taken_step& step,
 
 void shared_object::hash_chunks() {
   const auto count = chunks_in(size(), offer_.chunk_bytes);
-  if (head_.is_hollow()) {
-    offer_.hashes = payload::hollow(count * hash_bytes);
+  if (head_.is_size_only()) {
+    offer_.hashes = payload::size_only(count * hash_bytes);
     return;
   }
   std::vector<std::byte> list(count * hash_bytes);
@@ -76,7 +76,7 @@ payload shared_object::bytes(std::uint64_t offset, std::uint64_t count) const {
   const auto end = offset + count;
   if (end <= head_.size()) return head_.slice(offset, count);
   if (offset >= head_.size()) return tail_.slice(offset - head_.size(), count);
-  if (head_.is_hollow()) return payload::hollow(count);
+  if (head_.is_size_only()) return payload::size_only(count);
   // This chunk spans the end of the parameters.
   std::vector<std::byte> out(count);
   const auto head = head_.slice(offset, head_.size() - offset);
@@ -90,10 +90,10 @@ payload shared_object::bytes(std::uint64_t offset, std::uint64_t count) const {
 // -- the joiner's side ----------------------------------------------------------------------------
 
 state_download::state_download(id128 object, std::uint64_t parameter_bytes,
-                               std::uint64_t optimizer_bytes, bool hollow,
+                               std::uint64_t optimizer_bytes, bool size_only,
                                std::uint64_t method_bytes)
     : object_(object), parameter_bytes_(parameter_bytes), optimizer_bytes_(optimizer_bytes),
-      method_bytes_(method_bytes), hollow_(hollow) {}
+      method_bytes_(method_bytes), size_only_(size_only) {}
 
 bool state_download::sensible(const state_offer& offer, std::uint64_t most_bytes) const {
   const auto least = parameter_bytes_ + optimizer_bytes_;
@@ -101,7 +101,7 @@ bool state_download::sensible(const state_offer& offer, std::uint64_t most_bytes
          (offer.size == least || offer.size == least + method_bytes_) && offer.size <= most_bytes &&
          offer.chunk_bytes > 0 && offer.chunk_bytes <= max_payload_bytes &&
          offer.hashes.size() == chunks_in(offer.size, offer.chunk_bytes) * hash_bytes &&
-         (offer.hashes.empty() || offer.hashes.is_hollow() == hollow_) &&
+         (offer.hashes.empty() || offer.hashes.is_size_only() == size_only_) &&
          (object_.is_zero() || offer.object == object_) && offer.commits.size() <= most_commits;
 }
 
@@ -114,7 +114,7 @@ id128 state_download::version(const state_offer& offer) {
       .add(offer.parameter_bytes)
       .add(offer.samples)
       .add(offer.chunk_bytes);
-  if (!offer.hashes.empty() && !offer.hashes.is_hollow()) h.add(offer.hashes.bytes());
+  if (!offer.hashes.empty() && !offer.hashes.is_size_only()) h.add(offer.hashes.bytes());
   return id128::from(h.finish());
 }
 
@@ -127,7 +127,7 @@ void state_download::begin(const state_offer& offer) {
   missing_.clear();
   for (std::uint64_t i = 0; i < chunks_; ++i) missing_.insert(i * offer.chunk_bytes);
   bytes_.clear();
-  if (!hollow_) bytes_.resize(offer.size);
+  if (!size_only_) bytes_.resize(offer.size);
 }
 
 std::optional<std::uint64_t> state_download::take() {
@@ -140,8 +140,8 @@ std::uint64_t state_download::size_at(std::uint64_t offset) const {
 }
 
 bool state_download::add(std::uint64_t offset, const payload& data) {
-  if (data.size() != size_at(offset) || data.is_hollow() != hollow_) return false;
-  if (!hollow_) {
+  if (data.size() != size_at(offset) || data.is_size_only() != size_only_) return false;
+  if (!size_only_) {
     const auto hash = short_hash_of(data.bytes());
     if (std::memcmp(hash.data(),
                     offer_.hashes.bytes().data() + offset / offer_.chunk_bytes * hash_bytes,
@@ -155,7 +155,7 @@ bool state_download::add(std::uint64_t offset, const payload& data) {
 
 payload state_download::all() {
   SHOAL_CHECK(complete(), "an object is used when all of it is here");
-  return hollow_ ? payload::hollow(offer_.size) : payload{std::move(bytes_)};
+  return size_only_ ? payload::size_only(offer_.size) : payload{std::move(bytes_)};
 }
 
 model_state state_download::state() {

@@ -24,7 +24,7 @@ struct taken_step {
   std::uint64_t epoch = 0; ///< after the step
   state_id after;
   std::uint64_t samples = 0; ///< in all steps, with this one
-  payload gradient;          ///< the mean; floats, or hollow
+  payload gradient;          ///< the mean; floats, or size-only
 };
 
 /// The name of the step from `before`, on any branch.
@@ -63,13 +63,13 @@ private:
 /// verified chunks are never downloaded twice.
 class state_download {
 public:
-  /// A zero `object` stands for the first state that is offered. Hollow objects have sizes only,
+  /// A zero `object` stands for the first state that is offered. Size-only objects have sizes only,
   /// and nothing to verify. A state has `method_bytes` bytes of method_state, or none.
   state_download(id128 object, std::uint64_t parameter_bytes, std::uint64_t optimizer_bytes,
-                 bool hollow, std::uint64_t method_bytes = 0);
+                 bool size_only, std::uint64_t method_bytes = 0);
 
   const id128& object() const noexcept { return object_; }
-  bool hollow() const noexcept { return hollow_; }
+  bool is_size_only() const noexcept { return size_only_; }
 
   /// True if a correct peer could send this offer.
   bool sensible(const state_offer& offer, std::uint64_t most_bytes) const;
@@ -105,7 +105,7 @@ private:
 
   id128 object_;
   std::uint64_t parameter_bytes_, optimizer_bytes_, method_bytes_;
-  bool hollow_;
+  bool size_only_;
   bool begun_ = false;
   state_offer offer_;
   id128 chosen_;

@@ -45,7 +45,8 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
     remember(next);
     return next;
   }
-  auto gradient = mean_gradient.is_hollow() ? id128{} : id128::from(hash_of(mean_gradient.bytes()));
+  auto gradient =
+      mean_gradient.is_size_only() ? id128{} : id128::from(hash_of(mean_gradient.bytes()));
   key which{before->id, after, gradient};
   std::unique_lock lock(mutex_);
   if (auto found = steps_.find(which); found != steps_.end()) {

@@ -23,7 +23,7 @@ id128 content_of(const model_state& state) {
     // Most states have none, and their hashes do not include it.
     if (part == &state.method_state && part->empty()) continue;
     h.add(static_cast<std::uint64_t>(part->size()));
-    if (!part->empty() && !part->is_hollow()) h.add(part->bytes());
+    if (!part->empty() && !part->is_size_only()) h.add(part->bytes());
   }
   return id128::from(h.finish());
 }

@@ -21,8 +21,8 @@ struct model_state {
   state_id id;
   std::uint64_t step = 0;    ///< optimizer steps taken; equals epoch unless restarted
   std::uint64_t samples = 0; ///< samples in all steps that led here; orders branches
-  payload parameters;        ///< value_count floats, or hollow
-  payload optimizer;         ///< floats, coded by the workload, hollow, or empty
+  payload parameters;        ///< value_count floats, or size-only
+  payload optimizer;         ///< floats, coded by the workload, size-only, or empty
   /// The training method's own state, such as an outer momentum; empty for most methods.
   payload method_state;
 
@@ -47,7 +47,7 @@ public:
   virtual std::uint64_t step_values() const { return value_count(); }
   /// The size of one streamed sample.
   virtual std::uint64_t sample_bytes() const = 0;
-  virtual bool hollow() const { return false; }
+  virtual bool is_size_only() const { return false; }
 
   /// The state from which every peer starts; for one seed the same bits everywhere.
   virtual model_state initial() const = 0;

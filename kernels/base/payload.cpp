@@ -29,7 +29,7 @@ payload::payload(std::vector<float> values) {
   owner_ = std::move(owner);
 }
 
-payload payload::hollow(std::size_t size) {
+payload payload::size_only(std::size_t size) {
   payload out;
   out.size_ = size;
   return out;
@@ -44,12 +44,12 @@ payload payload::shared(std::shared_ptr<const void> owner, std::span<const std::
 }
 
 std::span<const std::byte> payload::bytes() const {
-  SHOAL_CHECK(!is_hollow(), "a hollow payload has no bytes");
+  SHOAL_CHECK(!is_size_only(), "a size-only payload has no bytes");
   return {data_, size_};
 }
 
 std::span<const float> payload::floats() const {
-  SHOAL_CHECK(!is_hollow(), "a hollow payload has no floats");
+  SHOAL_CHECK(!is_size_only(), "a size-only payload has no floats");
   SHOAL_CHECK(size_ % sizeof(float) == 0, "the payload is not a whole number of floats");
   SHOAL_CHECK(reinterpret_cast<std::uintptr_t>(data_) % alignof(float) == 0,
               "the payload is not aligned for floats");

@@ -1,6 +1,6 @@
 // An immutable, shared byte buffer: what tensors travel in. Copies and slices share memory, so a
 // payload is a pointer inside a process and raw bytes between processes; it always knows its size
-// on the wire. A hollow payload has a size and no bytes (workload 'timing').
+// on the wire. A size-only payload has a size and no bytes (workload 'timing').
 // Thread safety: immutable after construction, may be shared between threads.
 #pragma once
 
@@ -21,24 +21,24 @@ public:
   /// only).
   explicit payload(std::vector<float> values);
   /// A payload of `size` bytes that holds none.
-  static payload hollow(std::size_t size);
+  static payload size_only(std::size_t size);
   /// Shows `bytes`, which `owner` keeps.
   static payload shared(std::shared_ptr<const void> owner, std::span<const std::byte> bytes);
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  bool is_hollow() const noexcept { return size_ != 0 && data_ == nullptr; }
+  bool is_size_only() const noexcept { return size_ != 0 && data_ == nullptr; }
 
-  /// Requires: not hollow.
+  /// Requires: not size-only.
   std::span<const std::byte> bytes() const;
-  /// The bytes as floats. Requires: not hollow, size() % 4 == 0, 4-byte aligned (whole payloads and
-  /// slices at multiples of 4 of payloads made from floats are).
+  /// The bytes as floats. Requires: not size-only, size() % 4 == 0, 4-byte aligned (whole payloads
+  /// and slices at multiples of 4 of payloads made from floats are).
   std::span<const float> floats() const;
 
   /// Shares memory. Requires: offset + count <= size().
   payload slice(std::size_t offset, std::size_t count) const;
 
-  /// True if both show the same memory (or are equal hollows).
+  /// True if both show the same memory (or are size-only payloads of equal size).
   bool same_memory(const payload& other) const noexcept {
     return data_ == other.data_ && size_ == other.size_;
   }
@@ -63,7 +63,7 @@ class payload_source {
 public:
   virtual ~payload_source() = default;
   /// The next one, of `size` bytes. False if there is none.
-  virtual bool give(std::size_t size, bool hollow, payload& into) = 0;
+  virtual bool give(std::size_t size, bool size_only, payload& into) = 0;
 };
 
 /// Payloads of at least so many bytes are given to a payload_sink; smaller ones are written like

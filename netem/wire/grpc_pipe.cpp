@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t together_bytes = std::size_t{64} << 10;
 
 grpc::Slice slice_of(const payload& part) {
-  if (part.is_hollow()) return grpc::Slice{std::string(part.size(), '\0')};
+  if (part.is_size_only()) return grpc::Slice{std::string(part.size(), '\0')};
   auto* keeps = new payload(part);
   return {const_cast<std::byte*>(part.bytes().data()), part.size(),
           [](void* owner) { delete static_cast<payload*>(owner); }, keeps};

@@ -38,9 +38,9 @@ public:
 
   bool finished() const noexcept { return left_.empty() && given_ == beside_.size(); }
 
-  bool give(std::size_t size, bool hollow, payload& into) override {
+  bool give(std::size_t size, bool size_only, payload& into) override {
     if (beside_.size() - given_ < size) return false;
-    into = hollow ? payload::hollow(size) : beside_.slice(given_, size);
+    into = size_only ? payload::size_only(size) : beside_.slice(given_, size);
     given_ += size;
     return true;
   }

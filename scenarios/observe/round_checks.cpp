@@ -128,7 +128,7 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
       return wrong(fmt::format("member {} contributed {} bytes to a mean of {}", i,
                                who.values.size(), what.mean.size()));
   }
-  if (what.mean.empty() || what.mean.is_hollow()) return;
+  if (what.mean.empty() || what.mean.is_size_only()) return;
 
   const actors::aggregator_definition& how = *options.aggregator;
   const std::uint64_t stride = work / std::max<std::uint64_t>(options.budget, 1) + 1;
@@ -142,7 +142,7 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
       if (sender >= what.members.size() || !what.members[sender].contributed)
         continue; // see denominator
       const round_member& who = what.members[sender];
-      if (who.values.is_hollow()) return;
+      if (who.values.is_size_only()) return;
       claim.inputs.push_back(
           {static_cast<double>(who.weight), who.values.floats().subspan(begin, end - begin)});
     }

@@ -29,7 +29,7 @@ struct mass_options {
 
 /// `mass_conserved`: the parts tile the vector, every contribution is as long as the result, and
 /// each stretch of the result is what the run's aggregator makes of its senders' contributions, as
-/// its definition verifies it. For the mean see actors/averaging/aggregator_mean.hpp. Of hollow
+/// its definition verifies it. For the mean see actors/averaging/aggregator_mean.hpp. Of size-only
 /// payloads only sizes are checked. Checked once a part.
 void check_mass_conserved(const swarm_round& what, const mass_options& options, invariant& into);
 

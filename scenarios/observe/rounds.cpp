@@ -17,10 +17,10 @@ namespace {
 constexpr std::size_t kept_rounds = 64;   // final rounds that a late member still finds
 constexpr std::uint64_t kept_epochs = 16; // epochs for which retries are recognized
 
-/// Payloads of the same bits; hollow ones are as good as their sizes.
+/// Payloads of the same bits; size-only ones are as good as their sizes.
 bool same_bits(const payload& a, const payload& b) {
   if (a.same_memory(b)) return true;
-  if (a.size() != b.size() || a.is_hollow() != b.is_hollow()) return false;
+  if (a.size() != b.size() || a.is_size_only() != b.is_size_only()) return false;
   return std::memcmp(a.bytes().data(), b.bytes().data(), a.size()) == 0;
 }
 

@@ -53,7 +53,7 @@ public:
   void read(std::uint64_t index, std::span<std::byte> out) const override {
     all_->read(first_ + index, out);
   }
-  bool hollow() const override { return all_->hollow(); }
+  bool is_size_only() const override { return all_->is_size_only(); }
 
 private:
   std::shared_ptr<const actors::sample_source> all_;
@@ -68,7 +68,7 @@ world_options runner::state::options_of_world() {
   out.seed = what.seed;
   out.detection_time = what.network.detection_time;
   // Sizes alone are not worth waking a thread for.
-  out.compute_threads = simulated() && work->work()->hollow() ? 0 : options.threads;
+  out.compute_threads = simulated() && work->work()->is_size_only() ? 0 : options.threads;
   out.prepare_compute_thread = prepare_compute_thread;
   out.model = what.network.model;
   out.tcp = tcp_of(what.network.tcp);

@@ -146,7 +146,7 @@ node_report runner::state::report() {
   diary.fill(now, out);
   out.contribution = contribution;
   const auto progress = observers->progress();
-  if (!work->work()->hollow()) {
+  if (!work->work()->is_size_only()) {
     out.train_loss = progress.train_loss;
     out.held_out_loss = progress.held_out_loss;
   }

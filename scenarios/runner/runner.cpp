@@ -155,7 +155,7 @@ result<void> runner::state::write(const run_directory& to, const summary& result
 std::string runner::advice() const {
   const auto& s = *state_;
   const auto& work = *s.work->work();
-  if (s.simulated() || work.hollow()) return {};
+  if (s.simulated() || work.is_size_only()) return {};
   // All devices at full rate against what the compute threads can do.
   auto batch = s.what.training.micro_batch;
   std::vector<std::byte> samples(batch * work.sample_bytes());
@@ -206,7 +206,7 @@ end_facts runner::state::facts(const actors::model_state& best, double first_los
   out.loss.first = finite(first_loss);
   out.loss.final = finite(work->held_out_loss(best));
   if (out.loss.final) observers->on_held_out_loss(stamp(out.time), *out.loss.final);
-  if (!best.parameters.is_hollow()) out.state_hash = hash_of(best.parameters.bytes()).hex();
+  if (!best.parameters.is_size_only()) out.state_hash = hash_of(best.parameters.bytes()).hex();
   if (options.baseline && work->has_references() && !interrupted && best.epoch > 0) {
     if (options.on_status) options.on_status(status("baseline"));
     const auto references = work->references(
@@ -247,7 +247,7 @@ result<run_outcome> runner::run() {
     if (!made) return failure{made.error()};
     directory = std::move(*made);
   }
-  if (directory && s.what.training.checkpoint_every > 0 && !s.work->work()->hollow()) {
+  if (directory && s.what.training.checkpoint_every > 0 && !s.work->work()->is_size_only()) {
     auto made = directory->folder(checkpoints);
     if (!made) return failure{made.error()};
     s.checkpoint_folder = std::move(*made);

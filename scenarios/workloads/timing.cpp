@@ -15,9 +15,9 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-class hollow_work final : public actors::workload {
+class size_only_work final : public actors::workload {
 public:
-  hollow_work(const timing_options& from, std::uint64_t state_bytes)
+  size_only_work(const timing_options& from, std::uint64_t state_bytes)
       : from_(from), values_(from.parameters), state_bytes_(state_bytes),
         sample_bytes_(from.sample_size.bytes) {}
   std::uint64_t value_count() const override { return values_; }
@@ -26,11 +26,11 @@ public:
                           : std::vector<kernels::tensor_slot>{};
   }
   std::uint64_t sample_bytes() const override { return sample_bytes_; }
-  bool hollow() const override { return true; }
+  bool is_size_only() const override { return true; }
   actors::model_state initial() const override {
     actors::model_state out;
-    out.parameters = payload::hollow(4 * values_);
-    out.optimizer = payload::hollow(state_bytes_);
+    out.parameters = payload::size_only(4 * values_);
+    out.optimizer = payload::size_only(state_bytes_);
     return out;
   }
   double accumulate(const actors::model_state&, std::span<const std::byte>, std::uint64_t,
@@ -48,14 +48,14 @@ private:
   std::uint64_t values_, state_bytes_, sample_bytes_;
 };
 
-class hollow_source final : public actors::sample_source {
+class size_only_source final : public actors::sample_source {
 public:
-  explicit hollow_source(std::uint32_t bytes) : bytes_(bytes) {}
+  explicit size_only_source(std::uint32_t bytes) : bytes_(bytes) {}
   std::uint32_t sample_bytes() const override { return bytes_; }
   void read(std::uint64_t, std::span<std::byte>) const override {
-    SHOAL_CHECK(false, "a hollow source is not read");
+    SHOAL_CHECK(false, "a size-only source is not read");
   }
-  bool hollow() const override { return true; }
+  bool is_size_only() const override { return true; }
 
 private:
   std::uint32_t bytes_;
@@ -85,8 +85,9 @@ result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool) {
   if (!optimizer) return failure{optimizer.error()};
   const auto& options = from.workload.as<timing_options>();
   return std::unique_ptr<prepared_workload>{std::make_unique<prepared_timing>(
-      std::make_shared<hollow_work>(options, kernels::state_bytes(*optimizer, options.parameters)),
-      std::make_shared<hollow_source>(static_cast<std::uint32_t>(options.sample_size.bytes)))};
+      std::make_shared<size_only_work>(options,
+                                       kernels::state_bytes(*optimizer, options.parameters)),
+      std::make_shared<size_only_source>(static_cast<std::uint32_t>(options.sample_size.bytes)))};
 }
 
 } // namespace

@@ -171,13 +171,13 @@ TEST_CASE("by part, chunks that are wanted later come from the same result, and 
 }
 
 TEST_CASE("by part, sizes alone have senders, and a part that nobody sends has none") {
-  part_reduction hollow({16, 8}, {1, 1}, true, with(test_median()), 0s);
-  hollow.open({true, true}, 0s);
+  part_reduction size_only({16, 8}, {1, 1}, true, with(test_median()), 0s);
+  size_only.open({true, true}, 0s);
   for (std::uint32_t m = 0; m < 2; ++m)
-    for (std::uint32_t k = 0; k < 2; ++k) hollow.add(m, k, payload::hollow(8), 0s);
-  const auto done = hollow.next();
+    for (std::uint32_t k = 0; k < 2; ++k) size_only.add(m, k, payload::size_only(8), 0s);
+  const auto done = size_only.next();
   REQUIRE(done);
-  CHECK(done->values.is_hollow());
+  CHECK(done->values.is_size_only());
   CHECK(done->values.size() == 8);
   CHECK(done->senders == std::vector<std::uint32_t>{0, 1});
 

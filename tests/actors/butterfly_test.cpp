@@ -96,13 +96,14 @@ TEST_CASE("the same senders give the same bits in whatever order they come") {
   CHECK(results.size() == 1);
 }
 
-TEST_CASE("pieces that come twice, are not open, or are hollow where values are wanted are wrong") {
+TEST_CASE(
+    "pieces that come twice, are not open, or are size-only where values are wanted are wrong") {
   part_reduction part({16, 8}, {1, 1, 0}, false, averaging_config{}, 0s);
   part.open({true, false}, 0s);
   CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::yes);
   CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
   CHECK(part.add(0, 1, floats({1, 1}), 0s) == part_reduction::taken::wrong);
-  CHECK(part.add(1, 0, payload::hollow(8), 0s) == part_reduction::taken::wrong);
+  CHECK(part.add(1, 0, payload::size_only(8), 0s) == part_reduction::taken::wrong);
   CHECK(part.add(2, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong); // weighs nothing
   CHECK(part.add(1, 0, floats({1, 1}), 0s) == part_reduction::taken::yes);
   CHECK(part.add(1, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
@@ -480,7 +481,7 @@ std::vector<bad_message> bad_messages() {
        }},
       {"a chunk without values",
        [=](auto& l) {
-         return caf::make_message(part_chunk{g(l), 3, 0, 0, payload::hollow(8)});
+         return caf::make_message(part_chunk{g(l), 3, 0, 0, payload::size_only(8)});
        }},
       {"a reduced chunk of part 2",
        [=](auto& l) {
@@ -650,7 +651,7 @@ TEST_CASE("a member that sends garbage all the time brings nobody down, and the 
     };
     auto some_payload = [&] {
       const auto kind = random.below(4);
-      return kind == 0   ? payload::hollow(4 * random.below(4))
+      return kind == 0   ? payload::size_only(4 * random.below(4))
              : kind == 1 ? payload{std::vector<std::byte>(random.below(12))}
                          : zeros(2);
     };

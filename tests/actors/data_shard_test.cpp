@@ -18,12 +18,12 @@ using list = std::vector<sample_range>;
 // Every byte of a sample says its index.
 struct numbered_source : sample_source {
   std::uint32_t size = 16;
-  bool is_hollow = false;
+  bool size_only = false;
   std::uint32_t sample_bytes() const override { return size; }
   void read(std::uint64_t index, std::span<std::byte> out) const override {
     for (auto& b : out) b = static_cast<std::byte>(index);
   }
-  bool hollow() const override { return is_hollow; }
+  bool is_size_only() const override { return size_only; }
 };
 
 using client_log = collector<samples, lease_lost>::log;
@@ -113,13 +113,13 @@ TEST_CASE("the shard streams as many samples as there is credit for, in chunks")
   CHECK(f.moves() == std::vector<std::string>{"leased 1: 0+10", "leased 2: 10+1"});
 }
 
-TEST_CASE("samples larger than a chunk travel alone, and hollow ones have only a size") {
+TEST_CASE("samples larger than a chunk travel alone, and size-only ones have only a size") {
   fixture f;
   f.source->size = 100;
-  f.source->is_hollow = true;
+  f.source->size_only = true;
   f.request(1, 2);
   for (const auto& m : std::get<0>(*f.logs.at(1))) {
-    CHECK(m.data.is_hollow());
+    CHECK(m.data.is_size_only());
     CHECK(m.data.size() == 100);
   }
   CHECK(f.got(1) == list{{0, 1}, {1, 1}});

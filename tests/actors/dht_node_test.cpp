@@ -409,7 +409,7 @@ TEST_CASE("a node refuses stores and look-ups that exceed its limits") {
   try_store(std::string(300, 'k'), "a", {}, 10s);
   try_store("k", std::string(300, 'k'), {}, 10s);
   try_store("k", "a", payload{std::vector<std::byte>(5000)}, 10s);
-  try_store("k", "a", payload::hollow(5), 10s);
+  try_store("k", "a", payload::size_only(5), 10s);
   try_store("k", "a", {}, 48h);
   net.world.send(net.nodes[0], lookup{"k", nullptr, 1});
   net.world.send(net.nodes[0], lookup{"", net.asker, 1});

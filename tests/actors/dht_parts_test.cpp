@@ -273,7 +273,7 @@ TEST_CASE("a signature covers each field, the key and the owner") {
   bad([](signed_record& r) { r.entry.address = nullptr; });
   bad([&](signed_record& r) { r.entry.address = p.another; });
   bad([](signed_record& r) { r.entry.value = payload{std::vector<std::byte>(2)}; });
-  bad([](signed_record& r) { r.entry.value = payload::hollow(1); });
+  bad([](signed_record& r) { r.entry.value = payload::size_only(1); });
   bad([](signed_record& r) { ++r.entry.expires_utc_ns; });
   bad([](signed_record& r) { ++r.version; });
   bad([](signed_record& r) { r.withdrawn = 1; });
@@ -371,7 +371,7 @@ TEST_CASE("a store refuses what exceeds its limits, and has room again when reco
   large.entry.expires_utc_ns = 100;
   large.entry.value = payload{std::vector<std::byte>(5)};
   CHECK_FALSE(store.put("l", large, 0).ok());
-  large.entry.value = payload::hollow(1);
+  large.entry.value = payload::size_only(1);
   CHECK_FALSE(store.put("l", large, 0).ok());
   store.drop_expired(100);
   CHECK(put("m", "a", 200, 100));

@@ -264,7 +264,7 @@ TEST_CASE("every message is counted as CAF's serializer counts it") {
     }
   });
   for (const std::size_t length : {127, 128, 16383, 16384}) {
-    store long_key{std::string(length, 'k'), {"", f.someone, payload::hollow(length), 0}};
+    store long_key{std::string(length, 'k'), {"", f.someone, payload::size_only(length), 0}};
     counted(long_key);
     samples_returned many;
     many.ranges.resize(length);
@@ -352,9 +352,9 @@ TEST_CASE("a payload that announces more than there is, or than is allowed, is r
   }
 }
 
-TEST_CASE("a hollow payload weighs on the wire what its bytes would") {
+TEST_CASE("a size-only payload weighs on the wire what its bytes would") {
   fixture f;
-  samples hollow{{0, 2}, payload::hollow(200'000)};
+  samples size_only{{0, 2}, payload::size_only(200'000)};
   samples full{{0, 2}, payload{std::vector<std::byte>(200'000)}};
-  CHECK(f.write(hollow) == f.write(full));
+  CHECK(f.write(size_only) == f.write(full));
 }

@@ -25,7 +25,7 @@ struct numbers final : sample_source {
   void read(std::uint64_t index, std::span<std::byte> out) const override {
     std::fill(out.begin(), out.end(), static_cast<std::byte>(index));
   }
-  bool hollow() const override { return false; }
+  bool is_size_only() const override { return false; }
 };
 
 /// Each step adds one to each parameter; the one after `good` makes them NaN.

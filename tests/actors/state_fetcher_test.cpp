@@ -134,10 +134,10 @@ class no_work final : public workload {
 public:
   std::uint64_t value_count() const override { return 4; }
   std::uint64_t sample_bytes() const override { return 1; }
-  bool hollow() const override { return true; }
+  bool is_size_only() const override { return true; }
   model_state initial() const override {
     model_state out;
-    out.parameters = payload::hollow(16);
+    out.parameters = payload::size_only(16);
     return out;
   }
   double accumulate(const model_state&, std::span<const std::byte>, std::uint64_t,
@@ -367,7 +367,7 @@ TEST_CASE("samples without bytes are none where the work has some") {
     caf::send_as(shard.address, trainer, samples{{0, 2048}, std::move(data)});
     world.run_for(1s);
   };
-  give(payload::hollow(2048 * 4));
+  give(payload::size_only(2048 * 4));
   CHECK(world.observed<misbehaved>().size() == 1);
   CHECK(world.observed<trained>().empty());
   give(payload{std::vector<std::byte>(2048 * 4)});

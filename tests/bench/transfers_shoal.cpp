@@ -17,7 +17,7 @@ namespace {
 
 struct chunk {
   std::uint8_t acknowledge = 0;
-  payload data; // hollow: it has a size
+  payload data; // size-only: it has a size
   template <class Inspector>
   friend typename Inspector::result_type inspect(Inspector& f, chunk& x) {
     return f(caf::meta::type_name("chunk"), x.acknowledge, x.data);
@@ -61,7 +61,7 @@ private:
     bool last = round_ + 1 == work.rounds;
     pending_ = work.sends_per_round();
     work.each_receiver(index_, round_, [&](std::size_t to) {
-      send(in_.all[to], chunk{!last, payload::hollow(work.chunk_bytes() - chunk_overhead)});
+      send(in_.all[to], chunk{!last, payload::size_only(work.chunk_bytes() - chunk_overhead)});
     });
     ++round_;
   }

@@ -111,7 +111,7 @@ void dht_records(bytes input) {
           other.signature_s.d ^= std::uint64_t{1} << from.byte() % 64;
           break;
         case 6:
-          other.entry.value = payload::hollow(entry.value.size() + 1);
+          other.entry.value = payload::size_only(entry.value.size() + 1);
           break;
         case 7:
           other.signature_r.a ^= std::uint64_t{1} << from.byte() % 64;

@@ -121,7 +121,7 @@ world& now() {
 payload joined(const std::vector<payload>& parts) {
   std::vector<std::byte> all;
   for (const auto& each : parts)
-    if (each.is_hollow())
+    if (each.is_size_only())
       all.resize(all.size() + each.size());
     else
       all.insert(all.end(), each.bytes().begin(), each.bytes().end());

@@ -107,7 +107,7 @@ private:
   }
   payload data() {
     const auto how = from_.byte();
-    if (how == 255) return payload::hollow(4 * std::size_t{from_.byte()});
+    if (how == 255) return payload::size_only(4 * std::size_t{from_.byte()});
     if (how >= 240) return payload{std::vector<float>(how - 239U, 1.5F)};
     const auto some = from_.take(how % 80);
     return payload{std::vector<std::byte>(some.begin(), some.end())};
@@ -140,7 +140,7 @@ struct numbered_source final : sample_source {
   void read(std::uint64_t index, std::span<std::byte> out) const override {
     for (auto& byte : out) byte = static_cast<std::byte>(index);
   }
-  bool hollow() const override { return false; }
+  bool is_size_only() const override { return false; }
 };
 
 class small_work final : public workload {

@@ -317,8 +317,8 @@ TEST_CASE("an averaged state is copied only where a moment has to be raised") {
   CHECK(repaired.floats()[2] > 0);
   CHECK(repaired.floats()[3] == 1);
   CHECK(spoilt.floats()[2] == -1);
-  const auto hollow = payload::hollow(16);
-  CHECK(repaired_state(config, 2, hollow).same_memory(hollow));
+  const auto size_only = payload::size_only(16);
+  CHECK(repaired_state(config, 2, size_only).same_memory(size_only));
   CHECK(repaired_state(config, 2, payload{}).empty());
   const payload coded{std::vector<std::byte>(state_bytes({.kind = optimizer_kind::lamb8}, 2))};
   CHECK(repaired_state({.kind = optimizer_kind::lamb8}, 2, coded).same_memory(coded));

@@ -13,7 +13,7 @@ using ranges = std::vector<sample_range>;
 
 held_samples with_ready(std::uint64_t first, std::uint32_t count) {
   held_samples out;
-  out.add_ready({first, count}, payload::hollow(bytes * count), bytes);
+  out.add_ready({first, count}, payload::size_only(bytes * count), bytes);
   return out;
 }
 
@@ -31,7 +31,7 @@ held_samples with_computed(std::uint64_t count) {
 TEST_CASE(
     "held samples: a job takes ready samples in their order, and cuts a block that is too large") {
   auto held = with_ready(0, 3);
-  held.add_ready({10, 4}, payload::hollow(bytes * 4), bytes);
+  held.add_ready({10, 4}, payload::size_only(bytes * 4), bytes);
   CHECK(held.ready() == 7);
   auto job = held.take(5, bytes, 2s);
   CHECK(job.samples == 5);
@@ -46,8 +46,8 @@ TEST_CASE(
 TEST_CASE("held samples: a sample that is leased twice is held once") {
   auto held = with_computed(4); // computed: 0 to 3, ready: 4 to 9
   held.begin_round();
-  held.start(held.take(2, bytes, 1s));                         // running: 4 and 5
-  held.add_ready({2, 12}, payload::hollow(bytes * 12), bytes); // new: 10 to 13
+  held.start(held.take(2, bytes, 1s));                            // running: 4 and 5
+  held.add_ready({2, 12}, payload::size_only(bytes * 12), bytes); // new: 10 to 13
   CHECK(held.ready() == 8);
   CHECK(held.take_ready() == ranges{{6, 8}});
 }

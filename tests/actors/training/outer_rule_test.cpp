@@ -22,7 +22,7 @@ struct zeros final : sample_source {
   void read(std::uint64_t, std::span<std::byte> out) const override {
     std::fill(out.begin(), out.end(), std::byte{});
   }
-  bool hollow() const override { return false; }
+  bool is_size_only() const override { return false; }
 };
 
 /// Each step takes one from each of four parameters. An averaged optimizer state is made one less.
@@ -50,7 +50,7 @@ public:
     return out;
   }
   payload repaired(payload averaged) const override {
-    if (averaged.is_hollow()) return averaged;
+    if (averaged.is_size_only()) return averaged;
     std::vector<float> out(averaged.floats().begin(), averaged.floats().end());
     for (auto& each : out) each -= 1;
     return payload{std::move(out)};
@@ -133,13 +133,15 @@ TEST_CASE(
 
 TEST_CASE("delta rule: sizes without numbers stay sizes") {
   const delta_rule rule(true);
-  model_state hollow;
-  hollow.parameters = payload::hollow(40);
-  hollow.optimizer = payload::hollow(8);
-  const auto given = rule.contribution(hollow, hollow);
-  CHECK(given.is_hollow());
+  model_state size_only;
+  size_only.parameters = payload::size_only(40);
+  size_only.optimizer = payload::size_only(8);
+  const auto given = rule.contribution(size_only, size_only);
+  CHECK(given.is_size_only());
   CHECK(given.size() == 48);
-  CHECK(rule.after({hollow, hollow, hollow, given}, falling_work{}).own.parameters.size() == 40);
+  CHECK(
+      rule.after({size_only, size_only, size_only, given}, falling_work{}).own.parameters.size() ==
+      40);
 }
 
 TEST_CASE("another outer rule may average a part of the parameters, and what it remembers comes to "

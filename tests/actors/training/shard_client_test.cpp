@@ -93,7 +93,7 @@ TEST_CASE("shard client: credit is given in strides of a quarter of the window, 
   const auto samples_come = [&](std::uint32_t count, duration now) {
     t.client.samples_came(count, now);
     t.held.add_ready({1000 * static_cast<std::uint64_t>(now.count()), count},
-                     payload::hollow(count), 1);
+                     payload::size_only(count), 1);
   };
   samples_come(64, 1s);
   t.held.start(t.held.take(15, 1, 1s));

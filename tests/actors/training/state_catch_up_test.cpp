@@ -30,8 +30,8 @@ struct lab {
 
   explicit lab(bool shares = true) : one_branch(shares) {
     state.id = {1, 0};
-    state.parameters = payload::hollow(400);
-    state.optimizer = payload::hollow(800);
+    state.parameters = payload::size_only(400);
+    state.optimizer = payload::size_only(800);
     machine = made(shares);
   }
 
@@ -42,7 +42,7 @@ struct lab {
     how.matchmaking_time = 8s;
     how.one_branch = how.repeats_steps = shares;
     how.step_bytes = step_bytes;
-    how.hollow = true;
+    how.size_only = true;
     return state_catch_up(how);
   }
 

@@ -66,9 +66,9 @@ TEST_CASE("a state without a method's part is offered, and named by its content,
   const auto plain = a_state(false);
   CHECK(shared_object(plain, 8).offer().size == 20);
   CHECK(content_of(plain) != content_of(a_state(true)));
-  auto hollow = a_state(true);
-  hollow.parameters = payload::hollow(12);
-  hollow.optimizer = payload::hollow(8);
-  hollow.method_state = payload::hollow(12);
-  CHECK(shared_object(hollow, 8).bytes(8, 24).size() == 24);
+  auto size_only = a_state(true);
+  size_only.parameters = payload::size_only(12);
+  size_only.optimizer = payload::size_only(8);
+  size_only.method_state = payload::size_only(12);
+  CHECK(shared_object(size_only, 8).bytes(8, 24).size() == 24);
 }

@@ -47,22 +47,22 @@ TEST_CASE("a slice shares memory and outlives the payload it came from") {
   CHECK(slice.slice(4, 4).floats()[0] == 3);
 }
 
-TEST_CASE("a hollow payload has a size and nothing else") {
-  const payload hollow = payload::hollow(1'000'000'000'000);
-  CHECK(hollow.size() == 1'000'000'000'000);
-  CHECK(hollow.is_hollow());
-  CHECK_FALSE(hollow.empty());
-  CHECK(hollow.slice(5, 10).is_hollow());
-  CHECK(hollow.slice(5, 10).size() == 10);
-  CHECK(hollow.slice(5, 10).same_memory(payload::hollow(10)));
+TEST_CASE("a size-only payload has a size and nothing else") {
+  const payload size_only = payload::size_only(1'000'000'000'000);
+  CHECK(size_only.size() == 1'000'000'000'000);
+  CHECK(size_only.is_size_only());
+  CHECK_FALSE(size_only.empty());
+  CHECK(size_only.slice(5, 10).is_size_only());
+  CHECK(size_only.slice(5, 10).size() == 10);
+  CHECK(size_only.slice(5, 10).same_memory(payload::size_only(10)));
 }
 
-TEST_CASE("an empty payload is not hollow") {
+TEST_CASE("an empty payload is not size-only") {
   for (const payload& p :
        {payload(), payload(std::vector<std::byte>{}), payload(std::vector<float>{}),
-        payload::hollow(0), payload::hollow(3).slice(1, 0)}) {
+        payload::size_only(0), payload::size_only(3).slice(1, 0)}) {
     CHECK(p.empty());
-    CHECK_FALSE(p.is_hollow());
+    CHECK_FALSE(p.is_size_only());
     CHECK(p.bytes().empty());
     CHECK(p.floats().empty());
     CHECK(p.slice(0, 0).empty());

@@ -146,12 +146,12 @@ TEST_CASE("mass_conserved wants parts that tile the vector and payloads of one s
   swarm_round longer = good_round();
   longer.mean = payload(std::vector<float>{2, 1, 0});
   CHECK(mass(longer).violated == 1);
-  swarm_round hollow = good_round();
-  hollow.mean = payload::hollow(8);
-  for (round_member& who : hollow.members) who.values = payload::hollow(8);
-  CHECK(mass(hollow).violated == 0);
-  hollow.members[1].values = payload::hollow(12);
-  CHECK(mass(hollow).violated == 1);
+  swarm_round size_only = good_round();
+  size_only.mean = payload::size_only(8);
+  for (round_member& who : size_only.members) who.values = payload::size_only(8);
+  CHECK(mass(size_only).violated == 0);
+  size_only.members[1].values = payload::size_only(12);
+  CHECK(mass(size_only).violated == 1);
 }
 
 TEST_CASE("mass_conserved on a budget looks at other coordinates in every epoch") {
