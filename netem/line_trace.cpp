@@ -43,7 +43,7 @@ private:
     if (out_.problems.empty() && columns_.front() != "time")
       problem(split(line, ',').front(), "the first column has to be 'time'");
     if (out_.problems.empty() && columns_.size() == 1)
-      problem(split(line, ',').front(), "a 'time' and nothing that changes");
+      problem(split(line, ',').front(), "no column besides 'time', so nothing changes");
     return out_.problems.empty();
   }
 

@@ -72,7 +72,7 @@ public:
     if (!headed)
       problem({}, fmt::format("empty: expected the header '{}'", header));
     else if (!any && out_.problems.empty())
-      problem({}, "no sessions: nobody would ever start");
+      problem({}, "no sessions: no host would ever start");
     return std::move(out_);
   }
 

@@ -117,7 +117,8 @@ private:
     if (more.contains("duration"))
       if (const auto lasts = number(more["duration"], "duration")) {
         if (*lasts >= forever - now_)
-          return problem(place("\"duration\""), "duration: it ends too late to be reckoned");
+          return problem(place("\"duration\""),
+                         "duration: the node ends too late to be represented");
         latest_ = now_ + *lasts;
       }
   }
@@ -150,7 +151,7 @@ private:
         if (s.start < s.end) out_.value.add(names_[i], s), any = true;
     }
     out_.value.seen_until(latest_);
-    if (!any) problem({}, "no sessions: nobody is ever added");
+    if (!any) problem({}, "no sessions: no node is ever added");
   }
 
   std::vector<std::string> names_;

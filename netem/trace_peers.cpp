@@ -33,7 +33,7 @@ public:
     if (!headed && out_.problems.empty())
       problem({}, fmt::format("empty: expected the header '{}'", header));
     else if (out_.value.peers().empty() && out_.problems.empty())
-      problem({}, "no sessions: nobody would ever start");
+      problem({}, "no sessions: no host would ever start");
     return std::move(out_);
   }
 

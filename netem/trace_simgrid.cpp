@@ -21,7 +21,7 @@ public:
     }
     if (after_ > duration::zero() && !points_.empty() &&
         (after_ > longest_loop || points_.back().at > longest_loop - after_))
-      problem({}, "it begins again too late to be reckoned");
+      problem({}, "the loop begins too late to be represented");
     if (points_.empty() && out_.problems.empty()) problem({}, "empty: expected lines 'time value'");
     if (out_.problems.empty()) build(host);
     return std::move(out_);

@@ -130,9 +130,10 @@ result<void> check_name(std::string_view name) {
     return {};
   std::string shown;
   for (char c : name.substr(0, 70)) shown += c >= 0x20 && c < 0x7f ? c : '?';
-  return failure{fmt::format("'{}' is no name: up to 63 letters, digits, '-', '.' and '_', with a "
-                             "letter or digit at both ends",
-                             shown)};
+  return failure{fmt::format(
+      "'{}' is not a valid name: use up to 63 letters, digits, '-', '.' and '_', with a "
+      "letter or digit at both ends",
+      shown)};
 }
 
 std::string utc_text(std::int64_t utc_ns) {
@@ -275,7 +276,7 @@ result<revocation_list> revocation_list::read(std::string_view text, std::string
   const pem::integer number(
       static_cast<ASN1_INTEGER*>(X509_CRL_get_ext_d2i(list, NID_crl_number, nullptr, nullptr)));
   if (number == nullptr || ASN1_INTEGER_get_uint64(&out.number_, number.get()) != 1)
-    return failure{"the revocation list has no number: which one is newer could not be said"};
+    return failure{"the revocation list has no number, so its age is unknown"};
   const auto from = pem::utc_ns(*X509_CRL_get0_lastUpdate(list));
   if (!from) return failure{"the revocation list is damaged: " + from.error()};
   out.from_utc_ns_ = *from;

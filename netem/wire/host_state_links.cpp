@@ -19,7 +19,7 @@ bool host_state::take_hello(host_link& of, hello theirs) {
 }
 
 verdict host_state::check_name(const hello& theirs, duration now) const {
-  if (faults.is_banned(theirs.name, now)) return {refusal::banned, "it sent what no host sends"};
+  if (faults.is_banned(theirs.name, now)) return {refusal::banned, "it broke the protocol"};
   return hosts.check_name(theirs, now, all_.options.detection_time);
 }
 

@@ -191,7 +191,7 @@ result<line_facts> measure_line(const address& to,
         const auto what = read(bytes);
         std::lock_guard guard(with->mutex);
         if (!what)
-          with->ended = "it answers something else";
+          with->ended = "its answer is malformed";
         else if (what->what == word::echo)
           ++with->echoes;
         else if (what->what == word::received)

@@ -138,7 +138,8 @@ result<std::string> moderator::revoke(const revocation_list& now,
   for (const std::string& serial : serials) {
     const pem::integer number = pem::serial_from(serial);
     if (number == nullptr)
-      return failure{fmt::format("'{}' is no serial number: up to 40 hexadecimal digits", serial)};
+      return failure{
+          fmt::format("'{}' is not a serial number: use up to 40 hexadecimal digits", serial)};
     const std::string plain = *pem::serial_text(*number); // without leading zeros
     if (!now.revoked(plain)) entries.push_back({plain, utc_ns});
   }

@@ -136,7 +136,7 @@ result<std::string> common_name(const X509_NAME& name) {
     return failure{"the name is not a common name (CN)"};
   unsigned char* utf8 = nullptr;
   const int size = ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(entry));
-  if (size < 0) return failure{"the common name (CN) is no text"};
+  if (size < 0) return failure{"the common name (CN) is not text"};
   std::string out(reinterpret_cast<const char*>(utf8), static_cast<std::size_t>(size));
   OPENSSL_free(utf8);
   if (auto fine = check_name(out); !fine) return failure{fine.error()};
@@ -179,7 +179,7 @@ integer serial_from(std::string_view text) {
 result<std::int64_t> utc_ns(const ASN1_TIME& when) {
   using namespace std::chrono;
   std::tm parts{};
-  if (ASN1_TIME_to_tm(&when, &parts) != 1) return failure{"a time that is none"};
+  if (ASN1_TIME_to_tm(&when, &parts) != 1) return failure{"an invalid time"};
   const sys_days day = year(parts.tm_year + 1900) / (parts.tm_mon + 1) / parts.tm_mday;
   const auto at =
       sys_seconds(day) + hours(parts.tm_hour) + minutes(parts.tm_min) + seconds(parts.tm_sec);

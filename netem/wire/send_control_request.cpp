@@ -62,7 +62,8 @@ result<std::string> send_control_request(const address& where, const std::string
         out->tell(std::move(said->text));
       },
       [out, at](const std::string& why) {
-        out->tell(failure{fmt::format("{}: {}", at, why.empty() ? "it hung up" : why)});
+        out->tell(
+            failure{fmt::format("{}: {}", at, why.empty() ? "it closed the connection" : why)});
       });
   frame asked;
   asked.head.assign(question.begin(), question.end());

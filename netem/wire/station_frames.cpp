@@ -204,7 +204,7 @@ bool station::on(const link_ptr& of, int which, const leaving_frame&) {
 bool station::on(const link_ptr& of, int which, const relay_end_frame& what) {
   if (of->relayed) return false;
   const auto ended = state_.lock()->relay_ended(of, which, what, now());
-  if (ended) end(ended, "the relay says that it is over");
+  if (ended) end(ended, "the relay says that the link has ended");
   return true;
 }
 

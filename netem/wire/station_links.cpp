@@ -160,7 +160,7 @@ void station::misbehaved(const link_ptr& of, const char* why) {
   if (of->misbehaved.exchange(true)) return; // the other pipe reports the same fault
   all_->count(why);
   state_.lock()->faults.ban(of->theirs.name, now() + all_->options.ban_time);
-  end(of, "it sent what no host sends");
+  end(of, "it broke the protocol");
 }
 
 void station::malformed(const link_ptr& given) {

@@ -371,5 +371,5 @@ TEST_CASE(
                           << " MiB of a node that was not attacked");
   CHECK(memory_of("p-0") < 2 * memory_of("p-1"));
   // The other nodes notice nothing, and no link among honest nodes was lost before the end.
-  CHECK(reef.node("p-1").err().find("it sent what no host sends") == std::string::npos);
+  CHECK(reef.node("p-1").err().find("it broke the protocol") == std::string::npos);
 }

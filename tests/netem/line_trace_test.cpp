@@ -43,7 +43,7 @@ TEST_CASE("columns may be left out and may be in any order after the time") {
 TEST_CASE("faults of a line trace are reported with their places") {
   CHECK(problems("") == "1:1: empty: expected a header such as 'time,up,down,delay,loss'\n");
   CHECK(problems("up,time\n") == "1:1: the first column has to be 'time'\n");
-  CHECK(problems("time\n0\n") == "1:1: a 'time' and nothing that changes\n");
+  CHECK(problems("time\n0\n") == "1:1: no column besides 'time', so nothing changes\n");
   CHECK(problems("time,bandwith,up,up\n") ==
         "1:6: unknown column 'bandwith': there are time, up, down, delay and loss\n1:18: the "
         "column 'up' is there twice\n");

@@ -109,7 +109,7 @@ TEST_CASE("a SimGrid profile gives the times of its host and repeats") {
   CHECK(problems("0 up\n", as(trace_format::simgrid)) ==
         "1:3: expected a value of 0 (unavailable) or more, not 'up'\n");
   CHECK(problems("LOOPAFTER 9e9\n0 1\n").starts_with("1:11: the pause before the loop: "));
-  CHECK(problems("LOOPAFTER 80000d\n0 1\n") == "2:1: it begins again too late to be reckoned\n");
+  CHECK(problems("LOOPAFTER 80000d\n0 1\n") == "2:1: the loop begins too late to be represented\n");
   CHECK(problems("LOOPAFTER\n0 1\n") == "1:1: expected 'time value', or 'LOOPAFTER seconds'\n");
 }
 
@@ -194,7 +194,8 @@ TEST_CASE("no session begins at the end of time in any format") {
   CHECK(problems("0 0\n9223372036.854775807 1\n", as(trace_format::simgrid)) ==
         "2:1: time: '9223372036.854775807' is too long\n");
   CHECK(problems("[9000000000000, \"add\", {\"nodes\": [\"a\"], \"duration\": 8000000000000}]\n",
-                 as(trace_format::events)) == "1:41: duration: it ends too late to be reckoned\n");
+                 as(trace_format::events)) ==
+        "1:41: duration: the node ends too late to be represented\n");
 }
 
 TEST_CASE("nodes of equal names are told apart") {

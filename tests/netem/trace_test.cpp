@@ -58,7 +58,7 @@ TEST_CASE("each fault in a trace is reported with its place") {
   CHECK(problems(read("# nothing\n\n")) == "2:1+1: empty: expected the header 'peer,start,end'\n");
   CHECK(problems(read("a,0,1\nb,2\n")) == "1:1+5: expected the header 'peer,start,end'\n");
   CHECK(problems(read("peer,end,start\n")) == "1:1+14: expected the header 'peer,start,end'\n");
-  CHECK(problems_of("") == "1:1+1: no sessions: nobody would ever start\n");
+  CHECK(problems_of("") == "1:1+1: no sessions: no host would ever start\n");
   CHECK(problems_of("a,0,10\na,5,20\n") ==
         "3:3+1: overlaps the session of 'a' before this one, which ends at 10s\n");
   CHECK(problems_of("a,7,10\nb,0,1\na,0,3\n") ==

@@ -200,11 +200,11 @@ TEST_CASE("keys: bad input is answered with what to do, and leaves nothing behin
   CHECK(here.refused("init reef") ==
         "error: 'reef' exists and is not empty; name a folder that does not exist yet\n");
   CHECK(has(here.refused("init r --swarm 'a b'"),
-            "error: 'a b' is no name: up to 63 letters, digits, '-', '.' and '_'"));
+            "error: 'a b' is not a valid name: use up to 63 letters, digits, '-', '.' and '_'"));
   CHECK(here.refused("init r --valid soon", 2).starts_with("error: --valid: "));
   CHECK(here.refused("init r --valid 0", 2) == "error: --valid: 0 is too short: at least 1s\n");
   CHECK(has(here.refused("init r --valid 100000d"), "is too long: it ends after the year 2260"));
-  CHECK(has(here.refused("request ../lab -o r"), "error: '../lab' is no name"));
+  CHECK(has(here.refused("request ../lab -o r"), "error: '../lab' is not a valid name"));
   CHECK(here.refused("request lab-5 -o lab3") ==
         "error: 'lab3' exists and is not empty; name a folder that does not exist yet\n");
   CHECK(here.refused("admit lab-5 --moderator reef -o lab3") ==

@@ -141,7 +141,7 @@ TEST_CASE("a request with another key, another type of key or a wrong name is re
           X509_REQ_sign(what, key.handle(), nullptr);
         }) == "not a request of a node: the name is not a common name (CN) alone");
   CHECK(has(read_request(make_request("lab 3", key)).error(),
-            "not a request of a node: 'lab 3' is no name: up to 63 letters"));
+            "not a request of a node: 'lab 3' is not a valid name: use up to 63 letters"));
   CHECK(read_request(admit(new_moderator(), "lab-3", key)).error() ==
         "not a request: expected a CERTIFICATE REQUEST, not a CERTIFICATE");
 }
@@ -177,7 +177,7 @@ TEST_CASE("a node is not admitted for longer than its moderator or with the mode
         "a validity of 500ms is too short: at least 1s");
   CHECK(has(reef.admit("lab-3", key.public_key(), now, 100000 * day).error(),
             "is too long: it ends after the year 2260"));
-  CHECK(has(moderator::make("a/b", now, day).error(), "'a/b' is no name"));
+  CHECK(has(moderator::make("a/b", now, day).error(), "'a/b' is not a valid name"));
 }
 
 TEST_CASE("certificates of other moderators are refused") {
@@ -272,7 +272,8 @@ TEST_CASE("names are valid for hosts and files") {
   }
   CHECK_FALSE(check_name(std::string_view("a\0b", 3)).ok());
   CHECK(check_name("rm -rf \x1b[31m").error() ==
-        "'rm -rf ?[31m' is no name: up to 63 letters, digits, '-', '.' and '_', with a letter or "
+        "'rm -rf ?[31m' is not a valid name: use up to 63 letters, digits, '-', '.' and '_', with "
+        "a letter or "
         "digit at both ends");
 }
 
@@ -353,8 +354,7 @@ TEST_CASE("other moderators' lists and changed lists and lists of other kinds ar
                                     X509_EXTENSION_free(X509_CRL_delete_ext(
                                         what, X509_CRL_get_ext_by_NID(what, NID_crl_number, -1)));
                                   }),
-                     reef) ==
-        "the revocation list has no number: which one is newer could not be said");
+                     reef) == "the revocation list has no number, so its age is unknown");
   CHECK(list_refusal(list_changed(reef, pem,
                                   [](X509_CRL* what) {
                                     const pem::extension one(X509V3_EXT_nconf_nid(
