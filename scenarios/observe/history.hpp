@@ -1,7 +1,8 @@
 // The hash of a run's history: BLAKE2b-256 over every delivered event, in order. Two runs with the
-// same hash delivered the same messages between the same actors at the same times (DESIGN section
-// 4). An event is hashed as: time (ns), kind, sender and receiver as (machine, incarnation,
-// ordinal), wire size, and the message type's name behind its length; integers little-endian.
+// same hash delivered the same messages between the same actors at the same times
+// (docs/design.md, section 4). An event is hashed as: time (ns), kind, sender and receiver as
+// (machine, incarnation, ordinal), wire size, and the message type's name behind its length;
+// integers little-endian.
 #pragma once
 
 #include "kernels/base/digest.hpp"

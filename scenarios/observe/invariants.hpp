@@ -1,5 +1,5 @@
-// What has to be true of every run (DESIGN section 5), looked at from outside the actors in every
-// build. The names below are those of summary.json.
+// The statements that must be true of every run (docs/design.md, section 5). Observers outside the
+// actors check them in every build. The names below are those of summary.json.
 #pragma once
 
 #include "actors/ids.hpp"

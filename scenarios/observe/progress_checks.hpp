@@ -1,5 +1,5 @@
 // Where peers are relative to each other: epochs only rise, nobody who believes to be in sync stays
-// behind, and a state id has one origin (DESIGN sections 4 and 5).
+// behind, and a state id has one origin (docs/design.md, sections 4 and 5).
 #pragma once
 
 #include "actors/ids.hpp"

@@ -1,5 +1,6 @@
-// What has to be true of one finished round (DESIGN section 5): all members hold the same bits, the
-// denominator of each part is the weight of exactly those whose data is in it, mass is conserved.
+// Checks one finished round (docs/design.md, section 5): all members hold the same bits, the
+// denominator of each part is the weight of exactly those senders whose data is in it, and mass is
+// conserved.
 #pragma once
 
 #include "actors/averaging/aggregator.hpp"

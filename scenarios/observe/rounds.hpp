@@ -1,5 +1,5 @@
 // Puts together what single members say of their rounds: a round is ok, partial, split or failed as
-// a whole (DESIGN section 4), with one reason.
+// a whole (docs/design.md, section 4), with one reason.
 //
 //   ok       all survivors completed it and no part lacks anybody's weight
 //   partial  all survivors completed it; some weight is missing from some parts

@@ -1,6 +1,6 @@
 // Follows every sample index through a run: leased by the shard, computed by a peer, contributed to
-// a round, committed. Checks that none is counted twice or lost without being reported (DESIGN
-// sections 4 and 5: invariant `samples_counted`).
+// a round, committed. Checks that none is counted twice or lost without being reported
+// (docs/design.md, sections 4 and 5: invariant `samples_counted`).
 //
 // At once:
 //  - computed: a peer computes no index that it has computed and not yet used or dropped.
@@ -17,10 +17,10 @@
 //    quarter: the shard does not look all the time);
 //  - each index of a completed round is committed or partial, unless the round completed less than
 //    `settle_time` ago (its commit may be under way); each committed index is in a completed round.
-// A round that splits the swarm makes two branches, and one of them wins (DESIGN section 4): what
-// the other one used may be used again. So does one whose members all die before anybody else hears
-// of it. So a second use counts only if both rounds led to the state that the run ends with, and
-// only what such a round used has to be committed. Indices that are reported
+// A round that splits the swarm makes two branches, and one of them wins (docs/design.md, section
+// 4): what the other one used may be used again. So does one whose members all die before anybody
+// else hears of it. So a second use counts only if both rounds led to the state that the run ends
+// with, and only what such a round used has to be committed. Indices that are reported
 // (actors::samples_reported, at any time) are excused from double use. Where replicas of the shard
 // take over from each other, the next primary may say again what the last one had said and not told
 // it: that an index is returned, or final; and it may take back what nobody claims (peer 0). Of two
